@@ -124,7 +124,7 @@ class SplitLayers(Pass):
 def _check_program(functions: list[func.FuncOp]) -> None:
     """Rejects one of several functions that would be several launches."""
     for function in functions if len(functions) > 1 else ():
-        launches = [op for op in function.entry_block if is_product(op.operation)]
+        launches = [op for op in function.entry_block if _is_launch(op.operation)]
         if len(launches) > 1 and "tc.args" not in function.attributes:
             names = ", ".join(f"@{each.name.value}" for each in functions)
             raise match_failure(
@@ -155,7 +155,7 @@ class _Launch:
     @property
     def main(self) -> ir.Operation:
         """The op that it is launched for."""
-        return self.product or next(filter(is_product, self.ops), self.root)
+        return self.product or next(filter(_is_launch, self.ops), self.root)
 
     @property
     def what(self) -> str:
@@ -198,7 +198,7 @@ class _Layers:
         _copy_results(function)
         *ops, end = (each.operation for each in function.entry_block)
         returned = list(end.operands)
-        sums = [op for op in ops if is_product(op)]
+        sums = [op for op in ops if _is_launch(op)]
         reasons = {} if simt else {op: _no_tensor_core(op, tf32) for op in sums}
         cores = {op: words for op, words in reasons.items() if words}
         products = [] if simt else [op for op in sums if op not in cores]
@@ -537,6 +537,11 @@ class _Layers:
 def is_attention(op: ir.Operation) -> bool:
     """Whether an op is a launch of its own, whatever is around it."""
     return isinstance(op.opview, tc.AttentionOp)
+
+
+def _is_launch(op: ir.Operation) -> bool:
+    """Whether an op is one that a launch is for."""
+    return is_attention(op) or is_product(op)
 
 
 def _no_tensor_core(op: ir.Operation, tf32: bool) -> str:
