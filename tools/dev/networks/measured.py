@@ -21,7 +21,7 @@ from tcir.imported.check import Compared
 from tcir.target import DEFAULT_TARGET
 from tcir.tools.dev.networks.network import Network, of_type
 from tcir.torch.calls import Call
-from tcir.torch.compiled import Compiled
+from tcir.torch.compiled import Compiled, GpuOptions
 from tcir.torch.entry import table
 from tcir.torch.exported import exported, name_of, units, weights_of
 from tcir.torch.imports import compared
@@ -94,7 +94,7 @@ def _compiled(
     counted = {unit[0].name: flops(unit[0]) for unit in ops}
     lowering = lower(graph, ops, PIPELINE, target, tell)
     lowered = sum(counted.get(node.name, 0) for r in lowering.regions for node in r.nodes)
-    compiled = Compiled(graph, table(graph, lowering), call, module, target)
+    compiled = Compiled(graph, table(graph, lowering), call, module, target, GpuOptions())
     found = Measured(
         len(ops), lowering.kinds, lowering.attempts, len(lowering.regions),
         sum(len(kernel.launches.launches) for kernel in compiled.kernels),
