@@ -82,7 +82,7 @@ def test_factors_that_are_powers_of_two_have_a_bound() -> None:
         (BlockScaled(a=F4, b=F4, scale=UE4M3), {"float4_e2m1fn"}),
         (BlockScaled(a=F4, b=F4, scale=UE8M0, block=32), {"float4_e2m1fn"}),
     ],
-    ids=str,
+    ids=lambda each: "+".join(sorted(each)) if isinstance(each, set) else str(each),
 )
 def test_scales_are_no_factors(case: BlockScaled, types: set[str]) -> None:
     """f8E4M3FN beside f4E2M1FN is a factor where the scales are f8E8M0FNU."""
