@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, linalg, passmanager, tensor
 from tcir.dialect import tc
+from tcir.dialect.operation import Op
 from tcir.passes.analysis.contraction import (
     Conv,
     is_contraction,
@@ -143,7 +144,7 @@ def _products(function: func.FuncOp) -> list[ir.OpView]:
 def _has_layouts(function: func.FuncOp) -> bool:
     """Whether there is something to fold, and nothing that another pass is to see first."""
     ops = list(function.entry_block)
-    foreign = any(each.operation.name.startswith("tc.") for each in ops)
+    foreign = any(isinstance(each, Op) and not isinstance(each, tc.AttentionOp) for each in ops)
     products = _products(function)
     if not products or foreign or any(map(is_scaled_contraction, ops)):
         return False

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from tcir._mlir import ir, linalg
+from tcir.interp.types import DTYPES
 from tcir.passes.analysis.contraction import value
 from tcir.passes.raising.attention.digits import Index, UnevenError, join, split, whole
 
@@ -118,7 +121,7 @@ class ElementsOf:
         if op.name.startswith("linalg.") and len(op.regions) == 1:
             return self._structured(op, list(op.results).index(tensor), at) or leaf
         if op.name.startswith(("arith.", "math.")):
-            return Expression(op.name, kind, op, tuple(self.of(each, at) for each in op.operands))
+            return _computed(op, kind, tuple(self.of(each, at) for each in op.operands))
         return leaf
 
     def _structured(
@@ -166,8 +169,17 @@ class ElementsOf:
             return Expression(LOOP, "index", op, index=(loops[op.attributes["dim"].value],))
         if op.name.startswith(("arith.", "math.")) and op.name != "arith.constant":
             operands = tuple(self._body(each, inner, loops) for each in op.operands)
-            return Expression(op.name, _type(number), op, operands)
+            return _computed(op, _type(number), operands)
         return self.of(number, ())
+
+
+def _computed(op: ir.Operation, kind: ir.Type, operands: tuple[Expression, ...]) -> Expression:
+    """An op of its operands; a number of another type is a number, rounded as the op does."""
+    if op.name in ("arith.truncf", "arith.extf") and operands[0].name == NUMBER:
+        dtype = DTYPES.get(str(kind))
+        if dtype is not None:
+            return Expression(NUMBER, kind, op, number=float(np.asarray(operands[0].number, dtype)))
+    return Expression(op.name, kind, op, operands)
 
 
 def same(a: Expression, b: Expression, loops: Mapping[object, object]) -> bool:
