@@ -140,6 +140,12 @@ class KernelLauncher:
         if device.type == "cpu":
             _check_devices(self.kernel, tensors)
             return simulated(self.kernel, tensors)
+        if device.type != "cuda":
+            _check_devices(self.kernel, tensors)
+            raise InputError(
+                f"@{self.kernel.name}: expected tensors on the CPU or on an NVIDIA GPU, got tensors "
+                f"on {device}: no other device runs its kernels; move them with .to(device)"
+            )
         emulate = is_emulated()
         stream, capturing = stream_of(device)
         store = _CAPTURE.get()
