@@ -143,7 +143,7 @@ class KernelLauncher:
         if device.type != "cuda":
             _check_devices(self.kernel, tensors)
             raise InputError(
-                f"@{self.kernel.name}: expected tensors on the CPU or on an NVIDIA GPU, got tensors "
+                f"@{self.kernel.name}: expected tensors on the CPU or on an NVIDIA GPU, got them "
                 f"on {device}: no other device runs its kernels; move them with .to(device)"
             )
         emulate = is_emulated()
