@@ -9,6 +9,10 @@ QUERY_LAYOUTS = ("bhmd", "bmhd")
 """Orders of the dimensions of queries and results: batch, head, row, element of a head."""
 KEY_LAYOUTS = ("bhnd", "bnhd")
 """The same of keys and values."""
+FAR = 1024.0
+"""Exponents of two beyond which a product of score and scale, rounded to f32, is too coarse: of
+scores that far from 0 differences are multiplied."""
+LN_2 = 0.6931471805599453
 ATTENTION_TYPES = ("f16", "bf16")
 """Types of queries, keys and values."""
 

@@ -13,7 +13,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.dialect.fragments import elements, share, warp_origin
 from tcir.dialect.limits import WARP
-from tcir.interp.online_softmax import FAR, LN_2
+from tcir.dialect.ops.attention import FAR, LN_2
 from tcir.passes.emit import simt
 from tcir.passes.emit.functions.f32 import each
 
@@ -145,7 +145,7 @@ def convert_exp_fragment(converter: Converter, op: tc.ExpFragmentOp) -> None:
 def _is_far(exponent: ir.Value) -> ir.Value:
     """Whether the magnitude of an exponent of two is above `FAR`."""
     size = each("abs.f32", exponent)
-    return arith.cmpf(arith.CmpFPredicate.OGT, size, simt.number(float(FAR)))
+    return arith.cmpf(arith.CmpFPredicate.OGT, size, simt.number(FAR))
 
 
 @lower(tc.AddRowSumsOp)
@@ -201,7 +201,7 @@ def convert_log_sum_rows(converter: Converter, op: tc.LogSumRowsOp) -> None:
     for most, row in zip(maximum.registers, total.registers, strict=True):
         bits = arith.addf(arith.mulf(most, scale), each("lg2.approx.ftz.f32", row))
         empty = arith.cmpf(arith.CmpFPredicate.OEQ, row, simt.number(0.0))
-        logarithm = arith.mulf(bits, simt.number(float(LN_2)))
+        logarithm = arith.mulf(bits, simt.number(LN_2))
         made.append(arith.select(empty, simt.number(MINUS_INFINITY), logarithm))
     converter.values[op.logarithm] = Fragment(op.logarithm.type, tuple(made))
 

@@ -12,8 +12,8 @@ from functools import reduce
 from tcir._mlir import arith, ir, llvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, optional_integer
+from tcir.dialect.ops.attention import FAR, LN_2
 from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
-from tcir.interp.online_softmax import FAR, LN_2
 from tcir.passes.emit import simt
 from tcir.passes.emit.functions.f32 import constant, each
 
@@ -134,7 +134,7 @@ def convert_online_max(converter: Converter, op: tc.RowOnlineMaxOp) -> None:
 def _is_far(exponent: ir.Value) -> ir.Value:
     """Whether the magnitude of an exponent of two is above `FAR`."""
     size = each("abs.f32", exponent)
-    return arith.cmpf(arith.CmpFPredicate.OGT, size, _number(float(FAR)))
+    return arith.cmpf(arith.CmpFPredicate.OGT, size, _number(FAR))
 
 
 @lower(tc.RowExponentialsOp)
@@ -186,5 +186,5 @@ def convert_log_sum(converter: Converter, op: tc.RowLogSumOp) -> None:
     scaled = arith.mulf(converter.ssa(op.largest), _scale(op))
     bits = arith.addf(scaled, each("lg2.approx.ftz.f32", total))
     none = arith.cmpf(arith.CmpFPredicate.OEQ, total, _number(0.0))
-    natural = arith.mulf(bits, _number(float(LN_2)))
+    natural = arith.mulf(bits, _number(LN_2))
     converter.values[op.lse] = arith.select(none, _number(-math.inf), natural)

@@ -19,7 +19,7 @@ BF16, F16 = ml_dtypes.bfloat16, np.float16
 MLP = [(40, 32), (48, 32), (48,), (24, 48), (24,)]
 CHAIN = [(2, 8, 6, 6), (16, 8, 3, 3), (16,), (24, 16, 3, 3), (24,)]
 HEADS = [(2, 3, 20, 16), (2, 3, 24, 16), (2, 3, 24, 16)]
-SDPA = ["0_matmul", "1_maximumf", "2_addf", "3_truncf", "4_matmul"]
+SDPA = ["0_matmul", "1_truncf", "2_matmul"]
 LAUNCHES = {
     "mlp_casts": ["0_matmul", "1_matmul"],
     "mlp_3d_relu": ["0_matmul", "1_matmul"],

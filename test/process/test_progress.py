@@ -23,7 +23,7 @@ ONES = np.ones(4096, np.float32)
 
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> tcir.Kernel:
-    """Of 16 CTAs, each of which is estimated to take ten seconds."""
+    """Of 4 CTAs, each of which is estimated to take ten seconds."""
     monkeypatch.setattr(progress, "PER_CTA", 10.0)
     monkeypatch.setattr(progress, "PAUSE", 0.0)
     return tcir.compile(TEXT, "simt-elementwise")
@@ -53,12 +53,10 @@ def written(action: Callable[[], object], terminal: bool) -> str:
 
 def test_on_a_terminal(kernel: tcir.Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     first, _, rest = said(kernel).partition("\r\n")
-    assert first == (
-        "@twice on the simulated machine: 1 launch, 16 CTAs, about 3 minutes (estimated)"
-    )
-    assert "@twice: " in rest and " of 16 CTAs, about " in rest and " left" in rest
+    assert first == ("@twice on the simulated machine: 1 launch, 4 CTAs, about 40 s (estimated)")
+    assert "@twice: " in rest and " of 4 CTAs, about " in rest and " left" in rest
     assert rest.endswith("\r\x1b[K")
-    assert "CTAs, about 3 minutes" not in said(kernel)  # it is known now, and not worth saying
+    assert "CTAs, about 40 s" not in said(kernel)  # it is known now, and not worth saying
     monkeypatch.setattr(progress, "WORTH_SAYING", 0.0)
     assert "(as before)" in said(kernel)
 
@@ -107,4 +105,4 @@ def test_of_several_launches_all_ctas_are_counted() -> None:
         kernel.ptx, kernel.launches, given, kernel.signature.outputs,
         progress=lambda *numbers: told.append(numbers),
     )  # fmt: skip
-    assert len(kernel.launches.launches) == 2 and told == sorted(told) and told[-1] == (33, 33)
+    assert len(kernel.launches.launches) == 2 and told == sorted(told) and told[-1] == (9, 9)

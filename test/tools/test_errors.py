@@ -17,6 +17,7 @@ INTERNAL = {
     "Mismatch": "caught by the pass that matches",
     "Stopped": "ends a run at a breakpoint",
     "NotRaised": "becomes a remark at the op",
+    "UnevenError": "an element that no expression has is a leaf",
     "_NotFused": "becomes a PassError at the op",
     "NoBoundError": "the result has no bound; the report says so",
     "_Stays": "a call that is not inlined",

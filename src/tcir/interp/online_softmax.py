@@ -16,9 +16,10 @@ import math
 
 import numpy as np
 
+from tcir.dialect.ops import attention
 from tcir.interp.types import Array
 
-LN_2 = np.float32(math.log(2))
+LN_2 = np.float32(attention.LN_2)
 _LEAST = np.float32(2.0**-126)
 
 
@@ -66,9 +67,7 @@ def fma(a: Array, b: Array | np.float32, c: Array) -> Array:
         return odd.astype(np.float32)
 
 
-FAR = np.float32(1024)
-"""Exponents of two beyond which a product of score and c, rounded to f32, is too coarse: of scores
-that far from 0 differences are multiplied."""
+FAR = np.float32(attention.FAR)
 
 
 def exponents(scores: Array, reference: Array, c: np.float32) -> Array:
