@@ -536,8 +536,7 @@ BREAKS: list[tuple[str, str, str, Edit]] = [
     ("a workspace in front of the arena", SQUARE, PLAN, place(1, -2048)),
     ("a workspace behind all memory", SQUARE, PLAN, place(1, 1 << 44)),
     ("a workspace without a place", SQUARE, PLAN, without_offset),
-    ("maxima in the bytes of the scores, which are read later", ATTENTION, PLAN, place(1, 0)),
-    ("sums in the last bytes of the scores", ATTENTION, PLAN, place(2, 4096 - 256)),
+    ("probabilities in the bytes of the scores, read later", ATTENTION, PLAN, place(1, 0)),
     ("probabilities in place of the scores that they are made of", ATTENTION, PLAN, place(3, 0)),
     ("repacked weights in the bytes of the rows that they multiply", ODD, PLAN, place(4, 0)),
 ]  # fmt: skip
