@@ -174,6 +174,14 @@ def wide(a: ir.Value) -> ir.Value:
     return arith.ExtUIOp(integer_type(64), a).result
 
 
+def linear(indices: Sequence[ir.Value], extents: Sequence[int]) -> ir.Value:
+    """The i64 number of an element, or of what follows the `indices` of the first dimensions."""
+    number = constant(0, 64)
+    for index, extent in zip(indices, extents, strict=False):
+        number = add(mul(number, extent), wide(index))
+    return number
+
+
 def as_f32(bits: ir.Value) -> ir.Value:
     """The f32 with these bits."""
     return arith.BitcastOp(ir.F32Type.get(), bits).result

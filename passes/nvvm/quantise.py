@@ -22,10 +22,8 @@ from tcir.passes.emit.quantised_block import QuantisedPart, quantised_block, qua
 
 from .converter import Converter, Fragment, GlobalTensor, lower, require_role
 from .structure import only_if
-from .warp_store import ATOM, PAIR, QUAD, Held, places_of
+from .warp_store import ATOM, PAIR, QUAD, ROW_STEP, Held, of_quad, places_of
 
-ROW_STEP = 8
-"""Rows from one of a thread's rows of an atom to the other (PTX ISA 9.7.14.5)."""
 BLOCK_ATOMS = SCALED_COLUMNS // ATOM
 """Atoms that a block goes through."""
 
@@ -60,10 +58,9 @@ def convert_store_scales(converter: Converter, op: tc.StoreScalesOp) -> None:
     count = value.type.shape[1]
     block = [*outer, simt.right(row, 7), simt.right(scale, 2)]
     ult, inside = arith.CmpIPredicate.ult, converter.constant(1, bits=1)
-    linear = simt.constant(0, 64)
     for index, extent in zip(block, tensor.shape, strict=False):
         inside = arith.andi(inside, arith.cmpi(ult, index, converter.constant(extent)))
-        linear = simt.add(simt.mul(linear, extent), simt.wide(index))
+    linear = simt.linear(block, tensor.shape)
     quarter = simt.both_bits(simt.right(row, 5), BLOCK_ROWS // 32 - 1)
     place = simt.add(simt.mul(quarter, BLOCK_SCALES), simt.both_bits(scale, BLOCK_SCALES - 1))
     place = simt.add(place, simt.mul(converter.lane, SCALE_ROW_BYTES))
@@ -151,11 +148,7 @@ def _codes(rows: list[QuantisedPart], atom: int, element: str) -> ir.Value:
 
 def _of_row(own: ir.Value) -> ir.Value:
     """The largest of the four threads with a row; a NaN of one is all's."""
-    for distance in (1, 2):
-        bits = llvm.bitcast(integer_type(32), own)
-        other = simt.as_f32(simt.shuffle_xor(bits, distance))
-        own = arith.maximumf(own, other)
-    return own
+    return of_quad(own, arith.maximumf)
 
 
 def _words(rows: int, columns: int) -> list[tuple[int, int]]:
@@ -191,9 +184,7 @@ def convert_store_fragment_scales(converter: Converter, op: tc.StoreFragmentScal
         byte = arith.shrui(word, simt.left(own, 3))
         value = byte if op.row_major else arith.select(known, byte, simt.constant(0))
         with only_if(inside):
-            linear = simt.constant(0, 64)
-            for index, extent in zip(indices, tensor.shape, strict=True):
-                linear = simt.add(simt.mul(linear, extent), simt.wide(index))
+            linear = simt.linear(indices, tensor.shape)
             simt.store_byte(simt.at(converter.pointers[tensor.argument], linear), value)
 
 

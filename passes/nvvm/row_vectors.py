@@ -12,12 +12,12 @@ from functools import reduce
 from tcir._mlir import arith, ir, llvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, optional_integer
-from tcir.dialect.ops.attention import FAR, LN_2
 from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
 from tcir.passes.emit import simt
-from tcir.passes.emit.functions.f32 import constant, each
+from tcir.passes.emit.functions.f32 import constant
 
 from .converter import Converter, lower, vector_of
+from .online_softmax import Shift, inverse_sum, log_sum, online_max, power
 
 
 def _one() -> ir.Type:
@@ -85,12 +85,8 @@ def convert_row_sum(converter: Converter, op: tc.RowSumOp) -> None:
     converter.values[op.total] = _halved(parts, arith.addf)
 
 
-def _scale(op: tc.RowOnlineMaxOp | tc.RowExponentialsOp | tc.RowLogSumOp) -> ir.Value:
-    return _number(ir.FloatAttr(op.scale).value)
-
-
-def _exp2(x: ir.Value) -> ir.Value:
-    return each("ex2.approx.ftz.f32", x)
+def _scale(op: tc.RowOnlineMaxOp | tc.RowExponentialsOp | tc.RowLogSumOp) -> float:
+    return float(ir.FloatAttr(op.scale).value)
 
 
 @lower(tc.MaskRowsOp)
@@ -112,47 +108,26 @@ def convert_mask_rows(converter: Converter, op: tc.MaskRowsOp) -> None:
 
 @lower(tc.RowOnlineMaxOp)
 def convert_online_max(converter: Converter, op: tc.RowOnlineMaxOp) -> None:
-    """``reference`` is 0 for a row of -inf, whose exponentials are then 0."""
-    before, largest, scale = converter.ssa(op.before), converter.ssa(op.largest), _scale(op)
-    after = arith.maxnumf(before, largest)
-    empty = arith.cmpf(arith.CmpFPredicate.OEQ, after, _number(-math.inf))
-    reference = arith.select(empty, _number(0.0), after)
-    was, at = (arith.mulf(value, scale) for value in (before, reference))
-    difference = arith.mulf(arith.subf(before, reference), scale)
-    far = arith.ori(_is_far(was), _is_far(at))
-    exponent = arith.select(far, difference, arith.subf(was, at))
-    alpha, tau = _exp2(exponent), ir.FloatAttr(op.tau).value
-    if tau > 0:
-        keeps = arith.cmpf(arith.CmpFPredicate.OGE, exponent, _number(-tau))
-        after, reference = (arith.select(keeps, before, value) for value in (after, reference))
-        alpha = arith.select(keeps, _number(1.0), alpha)
-    converter.values[op.after] = after
-    converter.values[op.reference] = reference
-    converter.values[op.alpha] = alpha
-
-
-def _is_far(exponent: ir.Value) -> ir.Value:
-    """Whether the magnitude of an exponent of two is above `FAR`."""
-    size = each("abs.f32", exponent)
-    return arith.cmpf(arith.CmpFPredicate.OGT, size, _number(FAR))
+    """A few instructions for a row."""
+    before, largest = converter.ssa(op.before), converter.ssa(op.largest)
+    made = online_max(before, largest, _scale(op), ir.FloatAttr(op.tau).value)
+    converter.values.update(zip((op.after, op.reference, op.alpha), made, strict=True))
 
 
 @lower(tc.RowExponentialsOp)
 def convert_exponentials(converter: Converter, op: tc.RowExponentialsOp) -> None:
     """An fma and ex2 for an element; in warps with a row beyond `FAR` a difference before."""
-    scores, reference, scale = converter.ssa(op.scores), converter.ssa(op.reference), _scale(op)
-    product = arith.mulf(reference, scale)
-    far = _is_far(product)
-    (mine,) = _elements(converter, far)
+    scores, shift = converter.ssa(op.scores), Shift.of(converter.ssa(op.reference), _scale(op))
+    (mine,) = _elements(converter, shift.far)
     branch = scf.IfOp(simt.any_lane(mine), [scores.type], has_else=True)
     with ir.InsertionPoint(branch.then_block):
-        taken = arith.select(far, reference, _number(0.0))
-        scf.YieldOp([arith.subf(scores, _everywhere(converter, taken, scores.type))])
+        scf.YieldOp([arith.subf(scores, _everywhere(converter, shift.taken, scores.type))])
     with ir.InsertionPoint(branch.else_block):
         scf.YieldOp([scores])
-    less = arith.select(far, _number(0.0), arith.negf(product))
-    times, plus = (_everywhere(converter, value, scores.type) for value in (scale, less))
-    converter.values[op.powers] = _exp2(llvm.intr_fma(branch.results[0], times, plus))
+    times, plus = (
+        _everywhere(converter, value, scores.type) for value in (_number(_scale(op)), shift.added)
+    )
+    converter.values[op.powers] = power(branch.results[0], times, plus)
 
 
 def _everywhere(converter: Converter, number: ir.Value, row: ir.Type) -> ir.Value:
@@ -172,19 +147,11 @@ def convert_rows_differ(converter: Converter, op: tc.RowsDifferOp) -> None:
 @lower(tc.RowInverseSumOp)
 def convert_inverse_sum(converter: Converter, op: tc.RowInverseSumOp) -> None:
     """``rcp.approx.ftz``."""
-    total = converter.ssa(op.total)
-    none = arith.cmpf(arith.CmpFPredicate.UEQ, total, _number(0.0))
-    converter.values[op.inverse] = each(
-        "rcp.approx.ftz.f32", arith.select(none, _number(1.0), total)
-    )
+    converter.values[op.inverse] = inverse_sum(converter.ssa(op.total))
 
 
 @lower(tc.RowLogSumOp)
 def convert_log_sum(converter: Converter, op: tc.RowLogSumOp) -> None:
     """``lg2.approx.ftz``, a sum, a product."""
-    total = converter.ssa(op.total)
-    scaled = arith.mulf(converter.ssa(op.largest), _scale(op))
-    bits = arith.addf(scaled, each("lg2.approx.ftz.f32", total))
-    none = arith.cmpf(arith.CmpFPredicate.OEQ, total, _number(0.0))
-    natural = arith.mulf(bits, _number(LN_2))
-    converter.values[op.lse] = arith.select(none, _number(-math.inf), natural)
+    largest, total = converter.ssa(op.largest), converter.ssa(op.total)
+    converter.values[op.lse] = log_sum(largest, total, _scale(op))

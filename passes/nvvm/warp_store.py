@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import reduce
@@ -26,6 +26,8 @@ QUAD = 4
 """Threads that hold a row of an atom."""
 ATOM = PAIR * QUAD
 """Its columns."""
+ROW_STEP = 8
+"""Rows from one of a thread's rows of an atom to the other (PTX ISA 9.7.14.5)."""
 UNIT, WORD, HALF = 16, 4, 16
 """Bytes of the largest store, and of a register; bits of half a register."""
 
@@ -247,20 +249,10 @@ class Held:
         | tc.StoreFragmentScalesOp,
     ) -> Held:  # fmt: skip
         """Store of a fragment of C whose first element has the indices of `op`."""
-        part = share(kind.atom, "C", kind.shape, converter.warps)
-        held = elements(kind.atom, "C")
-
-        def coordinate(axis: int) -> ir.Value:
-            def number(thread: int) -> int:
-                warp, lane = divmod(thread, WARP)
-                origin = warp_origin("C", part, converter.warps, warp)
-                return origin[axis] + held[0][lane][0][axis]
-
-            return Linear.of(number, converter.threads).emit(converter)
-
         *batch, m0, n0 = (converter.ssa(index) for index in op.indices)
         row, column = (
-            arith.AddIOp(first, coordinate(axis)).result for axis, first in enumerate((m0, n0))
+            arith.AddIOp(first, first_of_thread(converter, kind, axis)).result
+            for axis, first in enumerate((m0, n0))
         )
         places = places_of(kind, converter.warps)
         walk = None
@@ -268,6 +260,27 @@ class Held:
             height, width = integers(op, WALK)
             walk = Walk(converter, row, height, width)
         return Held([*batch, row, column], places, walk)
+
+
+def first_of_thread(converter: Converter, kind: tc.FragmentType, axis: int) -> ir.Value:
+    """Row (axis 0) or column of a thread's first register of an accumulator, or of its rows."""
+    part = share(kind.atom, kind.operand, kind.shape, converter.warps)
+    held = elements(kind.atom, "C")
+
+    def number(thread: int) -> int:
+        warp, lane = divmod(thread, WARP)
+        origin = warp_origin(kind.operand, part, converter.warps, warp)
+        return origin[axis] + held[0][lane][0][axis]
+
+    return Linear.of(number, converter.threads).emit(converter)
+
+
+def of_quad(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    """`combine` of the f32 that the four threads with a row have."""
+    for distance in (1, 2):
+        other = simt.shuffle_xor(llvm.bitcast(i32(), value), distance)
+        value = combine(value, simt.as_f32(other))
+    return value
 
 
 def places_of(kind: tc.FragmentType, warps: tuple[int, int]) -> list[tuple[int, int]]:

@@ -1,0 +1,89 @@
+"""The numbers of a softmax over blocks, in threads: `tcir.interp.online_softmax`.
+
+Numbers are f32, or vectors of it; a row is what one of them is for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tcir._mlir import arith, ir, llvm
+from tcir.dialect.ops.attention import FAR, LN_2
+from tcir.passes.emit.functions.f32 import constant, each
+
+
+def exp2(x: ir.Value) -> ir.Value:
+    """``ex2.approx.ftz.f32``."""
+    return each("ex2.approx.ftz.f32", x)
+
+
+def online_max(
+    before: ir.Value, largest: ir.Value, scale: float, tau: float
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """The maximum of the rows so far, what exponents are relative to, 0 for a row of -inf, and what
+    sums before are multiplied by."""
+    kind = before.type
+    factor = constant(kind, scale)
+    after = arith.maxnumf(before, largest)
+    empty = arith.cmpf(arith.CmpFPredicate.OEQ, after, constant(kind, -math.inf))
+    reference = arith.select(empty, constant(kind, 0.0), after)
+    was, now = (arith.mulf(value, factor) for value in (before, reference))
+    far = arith.ori(_is_far(was), _is_far(now))
+    difference = arith.mulf(arith.subf(before, reference), factor)
+    exponent = arith.select(far, difference, arith.subf(was, now))
+    alpha = exp2(exponent)
+    if tau > 0:
+        keeps = arith.cmpf(arith.CmpFPredicate.OGE, exponent, constant(kind, -tau))
+        after, reference = (arith.select(keeps, before, value) for value in (after, reference))
+        alpha = arith.select(keeps, constant(kind, 1.0), alpha)
+    return after, reference, alpha
+
+
+@dataclass(frozen=True)
+class Shift:
+    """How the scores of a row become exponents: ``(score - taken) * scale + added``.
+
+    far: whether a difference is taken; only then is `taken` not 0
+    """
+
+    far: ir.Value
+    taken: ir.Value
+    added: ir.Value
+
+    @staticmethod
+    def of(reference: ir.Value, scale: float) -> Shift:
+        """The shift by what exponents are relative to."""
+        kind = reference.type
+        zero = constant(kind, 0.0)
+        product = arith.mulf(reference, constant(kind, scale))
+        far = _is_far(product)
+        taken = arith.select(far, reference, zero)
+        return Shift(far, taken, arith.select(far, zero, arith.negf(product)))
+
+
+def power(score: ir.Value, scale: ir.Value, added: ir.Value) -> ir.Value:
+    """``2^(score * scale + added)``: an fma, and ex2."""
+    return exp2(llvm.intr_fma(score, scale, added))
+
+
+def inverse_sum(total: ir.Value) -> ir.Value:
+    """``rcp.approx.ftz.f32`` of what is not 0 or NaN."""
+    none = arith.cmpf(arith.CmpFPredicate.UEQ, total, constant(total.type, 0.0))
+    return each("rcp.approx.ftz.f32", arith.select(none, constant(total.type, 1.0), total))
+
+
+def log_sum(largest: ir.Value, total: ir.Value, scale: float) -> ir.Value:
+    """``lg2.approx.ftz.f32``, a product, a sum, a product; -inf where there is no sum."""
+    kind = total.type
+    scaled = arith.mulf(largest, constant(kind, scale))
+    bits = arith.addf(scaled, each("lg2.approx.ftz.f32", total))
+    none = arith.cmpf(arith.CmpFPredicate.OEQ, total, constant(kind, 0.0))
+    natural = arith.mulf(bits, constant(kind, LN_2))
+    return arith.select(none, constant(kind, -math.inf), natural)
+
+
+def _is_far(exponent: ir.Value) -> ir.Value:
+    """Whether the magnitude of an exponent of two is above `FAR`."""
+    size = each("abs.f32", exponent)
+    return arith.cmpf(arith.CmpFPredicate.OGT, size, constant(exponent.type, FAR))
