@@ -1,5 +1,7 @@
 """Scaled dot-product attention on tensors."""
 
+import math
+
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import optional_integer, string
 from tcir.dialect.operation import Op
@@ -12,7 +14,7 @@ KEY_LAYOUTS = ("bhnd", "bnhd")
 FAR = 1024.0
 """Exponents of two beyond which a product of score and scale, rounded to f32, is too coarse: of
 scores that far from 0 differences are multiplied."""
-LN_2 = 0.6931471805599453
+LN_2, LOG2_E = math.log(2), math.log2(math.e)
 ATTENTION_TYPES = ("f16", "bf16")
 """Types of queries, keys and values."""
 

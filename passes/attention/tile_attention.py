@@ -8,9 +8,10 @@ from typing import ClassVar
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.limits import WGMMA_N, Legal
+from tcir.dialect.ops.attention import LOG2_E
 from tcir.errors import InputError
 from tcir.passes.attention.tcgen05 import KEYS, ROWS, choose_keys, tile_in_tensor_memory
-from tcir.passes.attention.tiles import Blocks, HeadShape, Softmax
+from tcir.passes.attention.tiles import HeadShape, Softmax
 from tcir.passes.attention.wgmma import MAPS, choose_rows, tile_by_warpgroups
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import target_of
@@ -19,8 +20,6 @@ from tcir.passes.emit.tensor_functions import tensor_ops
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
-
-LOG2_E = 1.4426950408889634
 
 
 @register_pass
@@ -123,10 +122,9 @@ class TileAttention(Pass):
                 self._in_tensor_memory(source, target)
 
     def _by_warpgroups(self, source: Source, target: str) -> None:
-        of = source.op.extents()
-        keys = self.keys or (128 if max(of["d"], of["e"]) <= 128 else 64)
+        heads = HeadShape.of(source.op).together
+        keys = self.keys or (128 if max(heads["d"], heads["e"]) <= 128 else 64)
         _check_keys(source, keys, WGMMA_N)
-        heads = HeadShape.of(source.op)
         rows = self.rows or choose_rows(heads, TARGETS[target].sms)
         if self.ctas and source.op.causal is not None:
             raise match_failure(
@@ -134,12 +132,12 @@ class TileAttention(Pass):
                 f"expected no ctas with a causal mask, got {self.ctas}: tiles have different "
                 "numbers of blocks, and the ring of a CTA goes on by one number; leave it out",
             )
-        blocks = Blocks(rows, keys, heads.keys, heads.offset)
-        softmax = self._softmax(source)
+        blocks, softmax = heads.blocks(rows, keys), self._softmax(source)
         tile_by_warpgroups(source, heads, blocks, softmax, self.ctas, target)
 
     def _in_tensor_memory(self, source: Source, target: str) -> None:
-        keys = self.keys or choose_keys(source.op.extents())
+        heads = HeadShape.of(source.op)
+        keys = self.keys or choose_keys(heads)
         _check_keys(source, keys, KEYS)
         if self.rows not in (0, ROWS):
             raise match_failure(
@@ -153,8 +151,8 @@ class TileAttention(Pass):
                 f"expected no ctas for {target}, got {self.ctas}: a CTA has one tile there, and "
                 "two CTAs share an SM; leave it out",
             )
-        blocks = Blocks.of(source.op, ROWS, keys)
-        tile_in_tensor_memory(source, blocks, self._softmax(source), target)
+        blocks, softmax = heads.blocks(ROWS, keys), self._softmax(source)
+        tile_in_tensor_memory(source, heads, blocks, softmax, target)
 
     def _softmax(self, source: Source) -> Softmax:
         return Softmax(source.op.factor * LOG2_E, self.tau)

@@ -12,11 +12,10 @@ and at the end ``O / l``, and ``(m * c + log2(l)) * ln(2)`` for the logarithm of
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from tcir.dialect.ops import attention
+from tcir.interp.tensor.math import fma
 from tcir.interp.types import Array
 
 LN_2 = np.float32(attention.LN_2)
@@ -25,7 +24,7 @@ _LEAST = np.float32(2.0**-126)
 
 def log2_scale(scale: float) -> np.float32:
     """``scale * log2(e)``, by which scores become exponents of two, rounded once to f32."""
-    return np.float32(float(scale) * math.log2(math.e))
+    return np.float32(scale * attention.LOG2_E)
 
 
 def flushed(x: Array) -> Array:
@@ -52,21 +51,6 @@ def reciprocal(x: Array) -> Array:
         return flushed((1.0 / flushed(x).astype(np.float64)).astype(np.float32))
 
 
-def fma(a: Array, b: Array | np.float32, c: Array) -> Array:
-    """``fma.rn.f32``: the product is exact in float64, whose sum is rounded to odd before it is
-    rounded to f32."""
-    with np.errstate(all="ignore"):
-        x = np.asarray(a, np.float64) * np.asarray(b, np.float64)
-        y = np.asarray(c, np.float64)
-        total = x + y
-        seen = total - x
-        error = (x - (total - seen)) + (y - seen)
-        even = total.view(np.int64) % 2 == 0
-        nudged = np.nextafter(total, np.copysign(np.inf, error))
-        odd = np.where(np.isfinite(error) & (error != 0) & even, nudged, total)
-        return odd.astype(np.float32)
-
-
 FAR = np.float32(attention.FAR)
 
 
@@ -75,8 +59,18 @@ def exponents(scores: Array, reference: Array, c: np.float32) -> Array:
     cancels in ``O / l``; where that is beyond `FAR`, a difference and a product."""
     with np.errstate(all="ignore"):
         product = reference * c
-        near = fma(scores, c, -product)
+        near = fma(scores, np.asarray(c), -product)
         return np.where(np.abs(product) > FAR, (scores - reference) * c, near)
+
+
+def masked(scores: Array, row: int, column: int, keys: int, offset: int | None) -> Array:
+    """Scores of the rows from `row` and the keys from `column` on, -inf from the key `keys` on and,
+    with an offset, beyond the row plus it."""
+    key = column + np.arange(scores.shape[1])[None, :]
+    kept = np.broadcast_to(key < keys, scores.shape)
+    if offset is not None:
+        kept = kept & (key <= row + np.arange(scores.shape[0])[:, None] + offset)
+    return np.where(kept, scores, np.float32(-np.inf))
 
 
 def online_max(

@@ -74,13 +74,10 @@ def math_function(_: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[A
     return [function(op.operation.name, *operands)]
 
 
-@evaluate("math.fma")
-def math_fma(_: Interpreter, __: ir.OpView, a: Array, b: Array, c: Array) -> Sequence[Array]:
-    """Computes the exact product and rounds the sum to odd in float64, so that the final rounding
-    is correct."""
+def fma(a: Array, b: Array, c: Array) -> Array:
+    """Computes ``a * b + c`` rounded once to the type of `a`: the product of up to 32 bits is exact
+    in float64, whose sum is rounded to odd, so that the final rounding is correct."""
     dtype = np.asarray(a).dtype
-    if dtype.itemsize > WIDE_BYTES:
-        raise IncompleteError(f"math.fma of {dtype}: its exact product has no rule")
     with np.errstate(all="ignore"):
         x = np.asarray(a, np.float64) * np.asarray(b, np.float64)
         y = np.asarray(c, np.float64)
@@ -90,4 +87,12 @@ def math_fma(_: Interpreter, __: ir.OpView, a: Array, b: Array, c: Array) -> Seq
         even = total.view(np.int64) % 2 == 0
         nudged = np.nextafter(total, np.copysign(np.inf, error))
         odd = np.where(np.isfinite(error) & (error != 0) & even, nudged, total)
-    return [convert(odd, dtype)]
+    return convert(odd, dtype)
+
+
+@evaluate("math.fma")
+def math_fma(_: Interpreter, __: ir.OpView, a: Array, b: Array, c: Array) -> Sequence[Array]:
+    dtype = np.asarray(a).dtype
+    if dtype.itemsize > WIDE_BYTES:
+        raise IncompleteError(f"math.fma of {dtype}: its exact product has no rule")
+    return [fma(a, b, c)]

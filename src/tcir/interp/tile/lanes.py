@@ -110,15 +110,9 @@ def store_lanes(compiler: Compiler, op: tc.StoreLanesOp) -> Step:
             data.view(np.uint8).reshape(len(elements), columns * size),
             site=site,
         )
-        owner = writers.owner.get(target.buffer)
-        if owner is None:
-            raise frame.cta_run.error(
-                "store-to-input", "expected a store to a result, got one to an input", site
-            )
         every = elements[:, None] + np.arange(columns)
-        owner[every] = len(writers.stores)
         lane = QUARTER_LANES * value.quarter + np.flatnonzero(inside).astype(np.int16)
-        writers.lane[target.buffer][every] = lane[:, None]
-        writers.stores.append(Stored(frame.cta.index, value.quarter, value.column, site))
+        stored = Stored(frame.cta.index, value.quarter, value.column, site)
+        writers.record(target, every, stored, lane[:, None])
 
     return store

@@ -293,15 +293,9 @@ def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
             data.view(np.uint8).reshape(-1, run * size),
             site=site,
         )
-        owner = writers.owner.get(target.buffer)
-        if owner is None:
-            raise frame.cta_run.error(
-                "store-to-input", "expected a store to a result, got one to an input", site
-            )
-        owner[every] = len(writers.stores)
         lane = QUARTER_LANES * value.quarter + np.arange(lanes, dtype=np.int16)
-        writers.lane[target.buffer][every] = lane[:, None]
-        writers.stores.append(Stored(frame.cta.index, value.quarter, value.column, site))
+        stored = Stored(frame.cta.index, value.quarter, value.column, site)
+        writers.record(target, every, stored, lane[:, None])
 
     return store
 

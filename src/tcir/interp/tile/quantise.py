@@ -70,15 +70,9 @@ def store_scales(compiler: Compiler, op: tc.StoreScalesOp) -> Step:
         data[row + lanes >= rows] = 0
         data[:, scale + np.arange(count) >= scales] = 0
         frame.agent.memory.store("global", target.address + places, data, site=site)
-        owner = writers.owner.get(target.buffer)
-        if owner is None:
-            raise frame.cta_run.error(
-                "store-to-input", "expected a store to a result, got one to an input", site
-            )
         every = places[:, None] + np.arange(count)
-        owner[every] = len(writers.stores)
-        writers.lane[target.buffer][every] = (QUARTER_LANES * value.quarter + lanes)[:, None]
-        writers.stores.append(Stored(frame.cta.index, value.quarter, value.column, site))
+        stored = Stored(frame.cta.index, value.quarter, value.column, site)
+        writers.record(target, every, stored, (QUARTER_LANES * value.quarter + lanes)[:, None])
 
     return store
 
@@ -131,13 +125,7 @@ def store_fragment_scales(compiler: Compiler, op: tc.StoreFragmentScalesOp) -> S
         places = np.ravel_multi_index([a[inside] for a in at], target.shape)
         data = np.where(known, scales, 0).astype(np.uint8)[inside]
         frame.agent.memory.store("global", target.address + places, data[:, None], site=site)
-        owner = writers.owner.get(target.buffer)
-        if owner is None:
-            raise frame.cta_run.error(
-                "store-to-input", "expected a store to a result, got one to an input", site
-            )
-        owner[places] = len(writers.stores)
-        writers.stores.append(Stored(frame.cta.index, 0, column, site))
+        writers.record(target, places, Stored(frame.cta.index, 0, column, site))
 
     return store
 

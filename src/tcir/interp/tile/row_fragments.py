@@ -12,12 +12,13 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.interp.online_softmax import (
     exponentials,
-    fma,
     inverse_sum,
     log_sum,
+    masked,
     online_max,
 )
 from tcir.interp.tensor.arith import convert
+from tcir.interp.tensor.math import fma
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.movement import segments
 from tcir.interp.tile.values import MemRef, Stored
@@ -69,13 +70,8 @@ def mask_fragment(compiler: Compiler, op: tc.MaskFragmentOp) -> Step:
     def mask(frame: Frame) -> None:
         v = frame.values
         scores = settled(frame, scores_, site).view(np.float32)
-        first_row, first_column = part(frame).moved([v[row_], v[column_]])
-        rows = first_row + np.arange(scores.shape[0])[:, None]
-        columns = first_column + np.arange(scores.shape[1])[None, :]
-        kept = columns < keys
-        if offset is not None:
-            kept = kept & (columns <= rows + offset)
-        v[result] = np.where(kept, scores, np.float32(-np.inf)).view(np.uint32)
+        row, column = part(frame).moved([v[row_], v[column_]])
+        v[result] = masked(scores, row, column, keys, offset).view(np.uint32)
 
     return mask
 
@@ -166,12 +162,6 @@ def store_fragment_rows(compiler: Compiler, op: tc.StoreFragmentRowsOp) -> Step:
         size = target.dtype.itemsize
         data = numbers[inside].view(np.uint8).reshape(-1, size)
         frame.agent.memory.store("global", target.address + places * size, data, site=site)
-        owner = writers.owner.get(target.buffer)
-        if owner is None:
-            raise frame.cta_run.error(
-                "store-to-input", "expected a store to a result, got one to an input", site
-            )
-        owner[places] = len(writers.stores)
-        writers.stores.append(Stored(frame.cta.index, 0, int(at[0]), site))
+        writers.record(target, places, Stored(frame.cta.index, 0, int(at[0]), site))
 
     return store

@@ -118,12 +118,8 @@ def mask_rows(compiler: Compiler, op: tc.MaskRowsOp) -> Step:
         v = frame.values
         scores: Registers = v[scores_]
         frame.cta_run.consume(frame, scores, site)
-        rows, columns = scores.data.shape
-        key = v[column_] + np.arange(columns)[None, :]
-        has = np.broadcast_to(key < keys, scores.data.shape)
-        if offset is not None:
-            has = has & (key <= v[row_] + np.arange(rows)[:, None] + offset)
-        v[result] = Registers(np.where(has, scores.data, np.float32(-np.inf)), scores.quarter)
+        data = online_softmax.masked(scores.data, v[row_], v[column_], keys, offset)
+        v[result] = Registers(data, scores.quarter)
 
     return mask
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import gcd
+from math import gcd, prod
 
 import numpy as np
 
@@ -117,15 +117,9 @@ def tma_store(compiler: Compiler, op: tc.TmaStoreOp) -> Step:
 
 def _note(frame: Frame, writers: Writers, target: MemRef, box: Box, site: Site) -> None:
     """Records the store as the writer of the box's elements."""
-    owner = writers.owner.get(target.buffer)
-    if owner is None:
-        raise frame.cta_run.error(
-            "store-to-input", "expected a store to a result, got one to an input", site
-        )
     elements = distinct((box.addresses - target.address) // target.dtype.itemsize)
-    elements = elements[elements < owner.size]  # rows of one dimension end at 16 bytes
-    owner[elements] = len(writers.stores)
-    writers.stores.append(Stored(frame.cta.index, 0, 0, site))
+    elements = elements[elements < prod(target.shape)]  # rows of one dimension end at 16 bytes
+    writers.record(target, elements, Stored(frame.cta.index, 0, 0, site))
 
 
 @execute(tc.BulkCommitOp)

@@ -11,6 +11,7 @@ import numpy as np
 from tcir.interp.tile.addresses import TileLayout
 from tcir.interp.tile.staged import StagedLayout
 from tcir.interp.types import Array
+from tcir.machine.errors import MachineError
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,22 @@ class Writers:
         """Starts recording the stores to `buffer`, which has `size` elements."""
         self.owner[buffer] = np.full(size, -1, np.int32)
         self.lane[buffer] = np.zeros(size, np.int16)
+
+    def record(
+        self, target: MemRef, elements: Array, stored: Stored, lanes: Array | None = None
+    ) -> None:
+        """Makes a store the writer of some elements of a result; MachineError for an input.
+
+        lanes: of the tile that the elements come from
+        """
+        owner = self.owner.get(target.buffer)
+        if owner is None:
+            message = "expected a store to a result, got one to an input"
+            raise MachineError("store-to-input", message, site=stored.site)
+        owner[elements] = len(self.stores)
+        if lanes is not None:
+            self.lane[target.buffer][elements] = lanes
+        self.stores.append(stored)
 
     def adopt(self, known: Writers) -> None:
         """Takes the writers of elements that were not stored in this run from another run."""

@@ -257,12 +257,7 @@ def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
         if not places.size:  # all of a warp's part may be outside
             return
         frame.agent.memory.store("global", places, data.view(np.uint8).reshape(-1, size), site=site)
-        owner = writers.owner.get(target.buffer)
-        if owner is None:
-            raise frame.cta_run.error(
-                "store-to-input", "expected a store to a result, got one to an input", site
-            )
-        owner[(places - target.address) // size] = len(writers.stores)
-        writers.stores.append(Stored(frame.cta.index, 0, at[-1], site))
+        elements = (places - target.address) // size
+        writers.record(target, elements, Stored(frame.cta.index, 0, at[-1], site))
 
     return store
