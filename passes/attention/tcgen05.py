@@ -17,8 +17,7 @@ from tcir.dialect.limits import (
     TMEM_LANES,
     Legal,
 )
-from tcir.dialect.loops import MOST_TRIPS
-from tcir.passes.attention.tiles import Blocks, HeadTiles, Softmax, heads_of, layouts_of
+from tcir.passes.attention.tiles import Blocks, HeadShape, HeadTiles, Softmax
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import flag, i64, mma
 from tcir.passes.emit.index import Index, constant
@@ -41,7 +40,7 @@ COLUMNS = 32
 """Most columns of the sums that a warp scales, or stores, at a time."""
 
 
-def choose_keys(of: dict[str, int]) -> int:
+def choose_keys(of: HeadShape) -> int:
     """The most keys of a block with which two CTAs fit an SM: one has its softmax under the
     products of the other. Scores take a column a key, exponentials half of one, sums one an
     element. Where none do, the most keys."""
@@ -49,25 +48,23 @@ def choose_keys(of: dict[str, int]) -> int:
     return max(fitting, default=128)
 
 
-def tile_in_tensor_memory(source: Source, blocks: Blocks, softmax: Softmax, target: str) -> None:
+def tile_in_tensor_memory(
+    source: Source, of: HeadShape, blocks: Blocks, softmax: Softmax, target: str
+) -> None:
     """Replaces the source function by the sequential program of a CTA, see `TileAttention`."""
     op, keys = source.op, blocks.keys
-    of, (q_layout, kv_layout, out_layout) = op.extents(), layouts_of(op)
     grid = [ceil_div(of["m"], ROWS), of["h"], of["b"]]
     with kernel(source, grid, target=target) as (q, k, v, out, *lse):
-        queries = HeadTiles.create(q, q_layout, ROWS, "K")
-        tiles = (
-            HeadTiles.create(k, kv_layout, keys, "K"),
-            HeadTiles.create(v, kv_layout, keys, "MN"),
-        )
+        queries = HeadTiles.create(q, of.q, ROWS, "K")
+        tiles = HeadTiles.create(k, of.kv, keys, "K"), HeadTiles.create(v, of.kv, keys, "MN")
         number, head, batch = block_id("x"), block_id("y"), block_id("z")
         if blocks.offset is not None:  # the longest first
             number = index.value(index.sub(grid[0] - 1, number))
         row = index.mul(number, ROWS)
         rows = _Rows(blocks, of["e"], op.v.type.element_type, *softmax.attributes)
         tile = queries.load(batch, head, row)
-        result = rows.over(row, tile, tiles, (batch, heads_of(op, head)))
-        rows.store(result, out, out_layout, (batch, head, row), lse)
+        result = rows.over(row, tile, tiles, (batch, of.keys_of(head)))
+        rows.store(result, out, of.out, (batch, head, row), lse)
 
 
 @dataclass(frozen=True)
@@ -102,12 +99,7 @@ class _Rows:
         scores, sums = accumulator(keys), accumulator(self.width)
         powers = tc.TmemTileOp(tc.TmemType.build([ROWS, keys], self.element)).tile
         start = [_lane_numbers(float("-inf")), _lane_numbers(0.0)]
-        visited = self.blocks.visited(row)
-        if not isinstance(visited, int):  # the first block is what makes the sums zeros
-            visited = arith.maxui(visited, index.value(1))
-        over = scf.ForOp(index.value(0), index.value(visited), index.value(1), start)
-        if not isinstance(visited, int):
-            over.attributes[MOST_TRIPS] = i64(self.blocks.most)
+        over = self.blocks.loop(row, start, least=1)  # the first is what makes the sums zeros
         with ir.InsertionPoint(over.body):
             step = over.induction_variable
             first = index.mul(step, keys)
@@ -160,8 +152,7 @@ class _Rows:
         masked = tc.MaskRowsOp(
             rows, index.value(row), index.value(first), i64(self.blocks.count), rows.type
         )
-        if self.blocks.offset is not None:
-            masked.attributes["causal_offset"] = i64(self.blocks.offset)
+        self.blocks.limit(masked)
         return masked.masked
 
     def _store_powers(self, p: ir.Value, powers: ir.Value, quarter: ir.Value) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcir._mlir import arith, ir, memref
+from tcir._mlir import arith, ir, memref, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import SWIZZLE_OF_SPAN
+from tcir.dialect.loops import MOST_TRIPS
 from tcir.dialect.ops.tma import APART
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
+from tcir.passes.emit.builders import Box, i64, make_tensor_map, tma_load
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
 
@@ -70,9 +72,6 @@ def row_of(layout: str) -> str:
 class HeadShape:
     """The heads of an attention as a kernel sees them.
 
-    Where heads have one row each, those of a group, which read the same keys, are rows of one head:
-    a decoding step reads its keys once.
-
     extents: b, h, m, d of queries, g, n of keys, e of values
     q, kv, out: layouts
     keys: that the last row has; offset: of a causal mask; packed: whether groups are heads
@@ -88,15 +87,33 @@ class HeadShape:
 
     @staticmethod
     def of(op: tc.AttentionOp) -> HeadShape:
-        """The heads of an op."""
-        extents, offset = op.extents(), op.causal
-        q, kv, out = layouts_of(op)
-        group = extents["h"] // extents["g"]
-        keys = extents["n"] if offset is None else min(extents["n"], offset + 1)
-        if extents["m"] > 1 or group == 1 or keys < 1:
-            return HeadShape(extents, q, kv, out, extents["n"], offset)
-        rows = {**extents, "h": extents["g"], "m": group}
-        return HeadShape(rows, "bhmd", kv, "bhmd", keys, None, packed=True)
+        """The heads of an op as they are."""
+        q, kv, out = (string(op, f"{name}_layout") for name in ("q", "kv", "out"))
+        extents = op.extents()
+        return HeadShape(extents, q, kv, out, extents["n"], op.causal)
+
+    @property
+    def together(self) -> HeadShape:
+        """Where heads have one row each, those of a group, which read the same keys, as rows of one
+        head: a decoding step reads its keys once. Else these."""
+        keys = self.keys if self.offset is None else min(self.keys, self.offset + 1)
+        if self["m"] > 1 or self.group == 1 or keys < 1:
+            return self
+        rows = {**self.extents, "h": self["g"], "m": self.group}
+        return HeadShape(rows, "bhmd", self.kv, "bhmd", keys, None, packed=True)
+
+    @property
+    def group(self) -> int:
+        """Heads of queries that read the same keys."""
+        return self["h"] // self["g"]
+
+    def keys_of(self, head: Index) -> Index:
+        """The head of keys and values that a head of queries reads."""
+        return index.div(head, self.group)
+
+    def blocks(self, rows: int, keys: int) -> Blocks:
+        """The keys in blocks of `keys`, for tiles of `rows` rows."""
+        return Blocks(rows, keys, self.keys, self.offset)
 
     def __getitem__(self, letter: str) -> int:
         return self.extents[letter]
@@ -127,11 +144,6 @@ class Blocks:
     count: int
     offset: int | None
 
-    @staticmethod
-    def of(op: tc.AttentionOp, rows: int, keys: int) -> Blocks:
-        """The blocks of an op, in tiles of `rows` rows and blocks of `keys` keys."""
-        return Blocks(rows, keys, op.extents()["n"], op.causal)
-
     @property
     def most(self) -> int:
         """Blocks of all keys."""
@@ -141,6 +153,22 @@ class Blocks:
     def masked(self) -> bool:
         """Whether a block may have elements without a key."""
         return self.offset is not None or self.count % self.keys != 0
+
+    def loop(self, row: Index, start: Sequence[ir.Value], least: int = 0) -> scf.ForOp:
+        """A loop over the blocks that have a key of the rows from `row` on, `least` of them at
+        least, which carries `start`."""
+        visited = self.visited(row)
+        if least and not isinstance(visited, int):
+            visited = arith.maxui(visited, index.value(least))
+        loop = scf.ForOp(index.value(0), index.value(visited), index.value(1), start)
+        if not isinstance(visited, int):
+            loop.attributes[MOST_TRIPS] = i64(self.most)
+        return loop
+
+    def limit(self, masking: ir.OpView) -> None:
+        """Gives an op that masks scores the offset of a causal mask, if there is one."""
+        if self.offset is not None:
+            masking.attributes["causal_offset"] = i64(self.offset)
 
     def visited(self, row: Index) -> Index:
         """Blocks that have a key of one of the rows from `row` on."""
@@ -163,14 +191,3 @@ class Softmax:
         """The attributes ``scale`` and ``tau``."""
         f32 = ir.F32Type.get()
         return ir.FloatAttr.get(f32, self.scale), ir.FloatAttr.get(f32, self.tau)
-
-
-def heads_of(op: tc.AttentionOp, head: Index) -> Index:
-    """The head of keys and values that a head of queries reads."""
-    of = op.extents()
-    return index.div(head, of["h"] // of["g"])
-
-
-def layouts_of(op: tc.AttentionOp) -> tuple[str, str, str]:
-    """The layouts of queries, of keys and values, and of results."""
-    return string(op, "q_layout"), string(op, "kv_layout"), string(op, "out_layout")

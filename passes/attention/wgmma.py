@@ -9,7 +9,6 @@ from tcir._mlir import ir, memref, scf
 from tcir.dialect import tc
 from tcir.dialect.fragments import DEFAULT_ATOM
 from tcir.dialect.limits import WGMMA_M
-from tcir.dialect.loops import MOST_TRIPS
 from tcir.dialect.warp_map import (
     CONSUMER,
     WARP_MAP,
@@ -76,7 +75,7 @@ def tile_by_warpgroups(
                 number = index.sub(tiles.m - 1, number)
             row = index.value(index.mul(number, rows))
             tile = queries.load(batch, head, row)
-            place = batch, index.div(head, of["h"] // of["g"])
+            place = batch, of.keys_of(head)
             sums, most, total = of_tile.over(row, tile, operands, place)
             inverse = tc.InvertRowsOp(total, total.type).inverse
             result = tc.ScaleFragmentOp(sums, inverse, sums.type).scaled
@@ -128,10 +127,7 @@ class _Rows:
             tc.FillRowsOp(ir.FloatAttr.get(f32, float("-inf")), self.row).rows,
             tc.FillRowsOp(ir.FloatAttr.get(f32, 0.0), self.row).rows,
         ]
-        visited = blocks.visited(row)
-        loop = scf.ForOp(index.value(0), index.value(visited), index.value(1), start)
-        if not isinstance(visited, int):
-            loop.attributes[MOST_TRIPS] = i64(blocks.most)
+        loop = blocks.loop(row, start)
         with ir.InsertionPoint(loop.body):
             first = index.mul(loop.induction_variable, blocks.keys)
             k, v = (
@@ -142,8 +138,7 @@ class _Rows:
                 masked = tc.MaskFragmentOp(
                     scores, index.value(row), index.value(first), i64(blocks.count), self.scores
                 )
-                if blocks.offset is not None:
-                    masked.attributes["causal_offset"] = i64(blocks.offset)
+                blocks.limit(masked)
                 scores = masked.masked
             scf.YieldOp(self._block(scores, v, *loop.inner_iter_args))
         return list(loop.results)
