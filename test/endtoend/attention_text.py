@@ -37,14 +37,25 @@ class Attention:
         return f"{sizes}-{self.element}{self.result}{mask}-{self.q}-{self.kv}-{self.out}"
 
     @property
-    def text(self) -> str:
+    def shapes(self) -> dict[str, list[int]]:
+        """Of each operand and of the result."""
+        rows, keys = (
+            {"b": self.b, "h": self.h, "m": self.m},
+            {"b": self.b, "h": self.g, "n": self.n},
+        )
         values = self.e or self.d
-        q = self._type(self.q, {"b": self.b, "h": self.h, "m": self.m, "d": self.d}, self.element)
-        keys = {"b": self.b, "h": self.g, "n": self.n}
-        k = self._type(self.kv, {**keys, "d": self.d}, self.element)
-        v = self._type(self.kv, {**keys, "d": values}, self.element)
-        rows = {"b": self.b, "h": self.h, "m": self.m, "d": values}
-        out = self._type(self.out, rows, self.result or self.element)
+        dims = {
+            "q": (self.q, rows | {"d": self.d}), "k": (self.kv, keys | {"d": self.d}),
+            "v": (self.kv, keys | {"d": values}), "o": (self.out, rows | {"d": values}),
+        }  # fmt: skip
+        return {
+            name: [extents[letter] for letter in layout] for name, (layout, extents) in dims.items()
+        }
+
+    @property
+    def text(self) -> str:
+        q, k, v = (self._type(name, self.element) for name in "qkv")
+        out = self._type("o", self.result or self.element)
         lse = f"tensor<{self.b}x{self.h}x{self.m}xf32>"
         mask = "" if self.causal is None else f", causal_offset = {self.causal} : i64"
         results, types = ("%o, %lse", f"({out}, {lse})") if self.lse else ("%o", out)
@@ -55,9 +66,8 @@ class Attention:
           return {results} : {types.strip("()")}
         }}"""
 
-    @staticmethod
-    def _type(layout: str, extents: dict[str, int], element: str) -> str:
-        return f"tensor<{'x'.join(str(extents[letter]) for letter in layout)}x{element}>"
+    def _type(self, name: str, element: str) -> str:
+        return f"tensor<{'x'.join(map(str, self.shapes[name]))}x{element}>"
 
     def computed(self, q: Array, k: Array, v: Array) -> tuple[Array, Array]:
         """Results and logarithms, in float64."""

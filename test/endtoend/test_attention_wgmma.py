@@ -74,14 +74,7 @@ def slow_after(cases: Sequence[tuple[Any, ...]], quick: Sequence[tuple[Any, ...]
 
 def operands(case: Attention, seed: int = 0) -> list[Any]:
     draw, kind = np.random.default_rng(seed), TYPES[case.element]
-    q = {"b": case.b, "h": case.h, "m": case.m, "d": case.d}
-    k = {"b": case.b, "h": case.g, "n": case.n, "d": case.d}
-    v = {**k, "d": case.e or case.d}
-    shapes = (case.q, q), (case.kv, k), (case.kv, v)
-    return [
-        draw.standard_normal([extents[each] for each in layout]).astype(kind)
-        for layout, extents in shapes
-    ]
+    return [draw.standard_normal(case.shapes[name]).astype(kind) for name in "qkv"]
 
 
 def beside_numpy(kernel: tcir.Kernel, case: Attention) -> None:
