@@ -225,16 +225,12 @@ def convert_for(converter: Converter, op: scf.ForOp) -> None:
 
 @lower("scf.while")
 def convert_while(converter: Converter, op: scf.WhileOp) -> None:
-    """The loop, with both regions converted. Fragments are of types that it starts with."""
-    starts = list(op.operation.operands)
-    parts = [converter.parts(start) for start in starts]
-    registers = {start.type: [part.type for part in each] for start, each in zip(starts, parts)}
+    """The loop, with both regions converted."""
+    inits = [part for start in op.operation.operands for part in converter.parts(start)]
 
     def kinds(values: Iterable[ir.Value]) -> list[ir.Type]:
-        found = (registers.get(v.type) or [converted_type(v.type)] for v in values)
-        return [kind for each in found for kind in each]
+        return [kind for value in values for kind in _carried(converter, value.type)]
 
-    inits = [part for each in parts for part in each]
     new = scf.WhileOp(kinds(op.operation.results), inits)
     for old_region, region in zip(op.operation.regions, new.operation.regions, strict=True):
         old_block = old_region.blocks[0]
