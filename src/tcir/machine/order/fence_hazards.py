@@ -62,7 +62,7 @@ WRITE_THEN_ASYNC_WRITE = Hazard(
 # --- read through the generic proxy, then overwritten through the async proxy --------------------
 # A fence on either side of the synchronisation orders the two. Without one, a load whose value was
 # not used before its thread released the copy may read the new bytes; a load whose value was used
-# is over (docs/explanation/hazards.md, "Read, then TMA").
+# is complete (docs/explanation/hazards.md, "Read, then TMA").
 
 _READ_FENCE = (
     "fence.proxy.async between a read through the generic proxy and a write over the bytes through "
@@ -108,8 +108,8 @@ LOAD_IN_FLIGHT = Hazard(
     applies=_in_flight,
     kind="missing-proxy-fence",
     missing=_READ_FENCE
-    + ", in front of the barrier or arrival that lets the copy go: nothing has used the loaded "
-    "value there, so the load may still be in flight (an H200 reads the new bytes)",
+    + ", before the barrier or arrival that releases the copy: the loaded value has not been used "
+    "by then, so the load may still be in flight (an H200 reads the new bytes)",
     first=_may_still_read,
 )
 WORD_OF_ALLOC = Hazard(

@@ -143,8 +143,8 @@ def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: 
             first.component[0] == "tma"
         ):
             return (
-                f"a wait on the mbarrier that the {first.kind} signals; barriers, of the cluster "
-                "too, do not wait for it"
+                f"a wait on the mbarrier that the {first.kind} signals; CTA and cluster barriers "
+                "do not wait for it"
             )
         case "wgmma":
             return "wgmma.commit_group and wait_group, then a barrier or an arrival"
