@@ -33,6 +33,8 @@ STORED = (
     "f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "i4", "i2", "i1", *FP8, *SMALL, EXPONENT
 )  # fmt: skip
 """Types of elements in memory."""
+UNROLLED = 16
+"""The most points of a reduction that a thread takes without a loop."""
 INDEX_OPS = (
     "arith.index_cast", "arith.index_castui", "cf.assert", "linalg.index", "tensor.extract",
 )  # fmt: skip
@@ -189,7 +191,9 @@ class Elements:
     def _padded(self, op: ir.Operation, at: Index) -> ir.Value:
         """The element, or the padding: every load is inside, where it is not used at its edge."""
         (yielded,) = list(op.regions[0].blocks[0])[-1].operands
-        low = list(ir.DenseI64ArrayAttr(op.attributes["static_low"]))
+        low, high = (
+            list(ir.DenseI64ArrayAttr(op.attributes[f"static_{end}"])) for end in ("low", "high")
+        )
         if len(op.operands) != 1 or yielded.owner == op.regions[0].blocks[0] or min(low) < 0:
             raise match_failure(
                 op.opview,
@@ -197,7 +201,11 @@ class Elements:
                 "another; make low, high and the number constants",
             )
         inside, places = simt.constant(1, 1), list[ir.Value]()
-        for index, first, extent in zip(at, low, op.operands[0].type.shape, strict=True):
+        shape = op.operands[0].type.shape
+        for index, first, last, extent in zip(at, low, high, shape, strict=True):
+            if not first and not last:
+                places.append(index)
+                continue
             place = simt.sub(index, first) if first else index  # below 0: a large number
             inside = simt.both_bits(inside, simt.less(place, extent))
             places.append(self.shift(index, -first, extent))
@@ -269,11 +277,21 @@ class Elements:
         dims: list[int],
         totals: Sequence[Totals],
     ) -> list[dict[int, ir.Value]]:
-        """At each point `totals` and what the loops `dims` add to them, the last innermost."""
+        """At each point `totals` and what the loops `dims` add to them, the last innermost.
+
+        A few points, such as a window's, have no loop, so that all of their loads are in flight.
+        """
         if not dims:
             return [self._body(op, maps, *each) for each in zip(points, totals, strict=True)]
         dim, *inner = dims
-        bounds = (simt.constant(n) for n in (0, _extent(op, maps, dim), 1))
+        extent = _extent(op, maps, dim)
+        if prod(_extent(op, maps, each) for each in dims) <= UNROLLED:
+            done = [dict(each) for each in totals]
+            for index in map(simt.constant, range(extent)):
+                here = [{**each, dim: index} for each in points]
+                done = self._reduced(op, maps, here, inner, done)
+            return done
+        bounds = (simt.constant(n) for n in (0, extent, 1))
         loop = scf.ForOp(*bounds, [value for each in totals for value in each.values()])
         with ir.InsertionPoint(loop.body):
             here = [{**each, dim: loop.induction_variable} for each in points]
@@ -344,6 +362,14 @@ class Elements:
             case name if name in DIVISIONS:
                 return _divided(op, *operands)
         return narrow.computed(op, operands)
+
+
+def has_loop(op: ir.Operation) -> bool:
+    """Whether a thread computes a reduction by a loop."""
+    maps = [ir.AffineMapAttr(each).value for each in linalg.get_indexing_maps(op)]
+    kept = {d for _, d in _dims_of(list(maps[-1].results))}
+    sums = (_extent(op, maps, dim) for dim in range(maps[-1].n_dims) if dim not in kept)
+    return prod(sums) > UNROLLED
 
 
 def _dims_of(indices: Sequence[ir.AffineExpr]) -> list[tuple[int, int]]:

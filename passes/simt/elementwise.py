@@ -18,7 +18,7 @@ from tcir.passes.emit.reshape import RESHAPES
 from tcir.passes.emit.small import SMALL
 from tcir.passes.emit.tensor_functions import is_simt
 from tcir.passes.simt import cells, tiles
-from tcir.passes.simt.elements import STORED, Elements, digits
+from tcir.passes.simt.elements import STORED, Elements, digits, has_loop
 from tcir.passes.simt.group import ENOUGH, RUN, group_of, run_of
 from tcir.target import TARGETS, targets_with
 
@@ -118,8 +118,9 @@ def _threads(
 def _runs_pay(function: func.FuncOp) -> bool:
     """Whether a thread computes several elements: all SMs are busy all the same."""
     (result,) = list(function.entry_block)[-1].operands
-    sums = any(is_reduction(op.operation) for op in function.entry_block)
-    return prod(result.type.shape) >= (RUN * ENOUGH if sums else MANY)
+    ops = [op.operation for op in function.entry_block]
+    loops = any(is_reduction(op) and has_loop(op) for op in ops)
+    return prod(result.type.shape) >= (RUN * ENOUGH if loops else MANY)
 
 
 def in_memory(tensor: ir.Value) -> ir.Value:

@@ -51,6 +51,35 @@ func.func @f(%x: {parts[0]}, %y: {parts[1]}) -> {parts[2]} {{
 """
 
 
+def pooled(size: int, channels: int, window: int, pad: int, element: str) -> str:
+    """The largest of each window with stride 2, channels last."""
+    out = (size + 2 * pad - window) // 2 + 1
+    kinds = [
+        f"tensor<{shape}x{element}>"
+        for shape in (
+            f"2x{size}x{size}x{channels}", f"2x{size + 2 * pad}x{size + 2 * pad}x{channels}",
+            f"{window}x{window}", f"2x{out}x{out}x{channels}",
+        )
+    ]  # fmt: skip
+    least = "0xFC00" if element == "f16" else "0xFF800000"
+    return f"""
+func.func @f(%x: {kinds[0]}) -> {kinds[3]} {{
+  %least = arith.constant {least} : {element}
+  %p = tensor.pad %x low[0, {pad}, {pad}, 0] high[0, {pad}, {pad}, 0] {{
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %least : {element}
+  }} : {kinds[0]} to {kinds[1]}
+  %e = tensor.empty() : {kinds[3]}
+  %f = linalg.fill ins(%least : {element}) outs(%e : {kinds[3]}) -> {kinds[3]}
+  %w = tensor.empty() : {kinds[2]}
+  %y = linalg.pooling_nhwc_max {{dilations = dense<1> : vector<2xi64>,
+      strides = dense<2> : vector<2xi64>}} ins(%p, %w : {kinds[1]}, {kinds[2]})
+      outs(%f : {kinds[3]}) -> {kinds[3]}
+  return %y : {kinds[3]}
+}}
+"""
+
+
 SHAPES = [
     (1, 64, 128, "f32"), (2, 100, 72, "f16"), (3, 33, 47, "f32"), (1, 32, 200, "bf16"),
     (1, 130, 65, "i32"), (2, 40, 48, "i16"),
@@ -85,6 +114,27 @@ def test_parts(rows: int, first: int, second: int, element: str) -> None:
     assert out.tobytes() == (-np.concatenate([x, y], 1)).tobytes()
 
 
+WINDOWS = [(12, 64, 3, 1, "f16"), (22, 20, 2, 0, "f32")]
+
+
+@pytest.mark.parametrize(("size", "channels", "window", "pad", "element"), tiers(WINDOWS))
+def test_windows(size: int, channels: int, window: int, pad: int, element: str) -> None:
+    """All loads of a window are in flight, and each is a run."""
+    x = np.random.default_rng(0).standard_normal((2, size, size, channels))
+    x = x.astype(TYPES[element])
+    x[0, 0, 0, 0] = np.nan
+    ends = ((0, 0), (pad, pad), (pad, pad), (0, 0))
+    padded = np.pad(x, ends, constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (window, window), (1, 2))
+    want = windows[:, ::2, ::2].max((-1, -2))
+    out = np.zeros_like(want)
+    kernel = tcir.compile(pooled(size, channels, window, pad, element), PIPELINE)
+    kernel(x, out)
+    assert np.array_equal(out, want, equal_nan=True)
+    loads = [line for line in kernel.ptx.split("\n") if "ld.global" in line]
+    assert len(loads) == window**2 and all(".v4" in line for line in loads), loads
+
+
 @pytest.mark.parametrize(
     "program",
     tiers([transposed(1, 64, 72, "f16"), joined(32, 96, 32, "f32"), joined(40, 100, 12, "f16")]),
@@ -114,6 +164,16 @@ def test_every_level(program: str) -> None:
             joined(32, 96, 32, "f32"),
             change_text(r"arith.constant 92 : i32", "arith.constant 88 : i32"),
             id="the end of a part",
+        ),
+        pytest.param(
+            pooled(12, 64, 3, 1, "f16"),
+            change_text(r"arith.minui %\w+, %(\w+)", r"arith.maxui %\1, %\1"),
+            id="the last row of an image",
+        ),
+        pytest.param(
+            pooled(12, 64, 3, 1, "f16"),
+            change_text(r"arith.cmpi ult, %(\w+), %c12_i32", r"arith.cmpi ugt, %\1, %c12_i32"),
+            id="which rows are inside",
         ),
     ],
 )

@@ -116,3 +116,21 @@ def test_a_fault_of_a_pass_is_called_one(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(_apart_main, "compile_program", broken)
     with pytest.raises(InvalidIRError, match=r"^pass left invalid IR: error: aten:2:0: not an op$"):
         _apart_main.lower(text, pipeline="layers", target="sm_100a")
+
+
+class Turned(torch.nn.Module):
+    """A copy of a transposed matrix, and one of a matrix in another shape."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x.t().contiguous(), x.view(-1).clone()
+
+
+def test_a_copy_in_another_order_is_a_kernel_and_a_plain_copy_is_none() -> None:
+    model, inputs = made(Turned, torch.float16, (48, 64))
+    _, units = graph_and_units(model, inputs)
+    copies = [unit for unit in units if exported.name_of(unit) == "clone"]
+    assert [lowering._computes(unit) for unit in copies] == [True, False]
+    compiled = tcir.torch.compile(model, inputs)
+    assert len(compiled.kernels) == 1, str(compiled.table)
+    for mine, theirs in zip(compiled(*inputs), model(*inputs), strict=True):
+        assert torch.equal(mine, theirs)

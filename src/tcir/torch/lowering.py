@@ -22,6 +22,7 @@ from tcir.kernel import Kernel
 from tcir.progress import left
 from tcir.session.apart import Compilers, compilers
 from tcir.torch.exported import PLACE, Unit, is_getitem, name_of, torch_text
+from tcir.torch.tensors import is_injective
 from tcir.validation.estimate import duration
 
 VIEWS = (
@@ -31,6 +32,8 @@ VIEWS = (
     "view_as", "reshape_as", "swapaxes", "mT",
 )  # fmt: skip
 """Ops that compute nothing. They are part of a kernel, or left to PyTorch, where they are free."""
+COPIES = ("clone", "contiguous")
+"""Those of `VIEWS` that copy a tensor, perhaps in another order."""
 MADE = ("arange", "full", "zeros", "ones", "scalar_tensor", "eye", "lift_fresh_copy")
 """Ops without tensor operands; no kernel consists of these alone."""
 NOTHING = "computes nothing"
@@ -325,7 +328,22 @@ def _place(error: Error, region: Sequence[Unit]) -> int | None:
 
 
 def _computes(unit: Unit) -> bool:
-    return name_of(unit) not in (*VIEWS, *MADE)
+    return _transposes(unit) or name_of(unit) not in (*VIEWS, *MADE)
+
+
+def _transposes(unit: Unit) -> bool:
+    """Whether an op copies a tensor to memory in another order, as ``x.t().contiguous()`` does."""
+    if name_of(unit) not in COPIES:
+        return False
+    copied, source = unit[0].meta.get("val"), unit[0].all_input_nodes[0].meta.get("val")
+    return (
+        isinstance(copied, torch.Tensor)
+        and isinstance(source, torch.Tensor)
+        and copied.numel() == source.numel() > 1
+        and copied.is_contiguous()
+        and not source.is_contiguous()
+        and is_injective(source.shape, source.stride())
+    )
 
 
 def without_place(text: str) -> str:
