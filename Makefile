@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOORS := .venv-doors
 DOORS_STAMP := $(DOORS)/.installed
+SCRIPTS := .venv-scripts
+SCRIPTS_STAMP := $(SCRIPTS)/.installed
 JOBS ?= 2
 SHARD ?= 1/1
 BUDGET ?= 0.25
@@ -13,7 +15,7 @@ BUDGET ?= 0.25
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test coverage test-doors test-all test-modes check format docs site peers clean
+.PHONY: help venv demo test coverage test-doors test-scripts test-all test-modes check format docs site peers clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -22,7 +24,8 @@ venv: $(STAMP) ## .venv with tcir (editable) and what the tests need
 
 $(STAMP): EXTRAS := test
 $(DOORS_STAMP): EXTRAS := test,torch,networks,onnx,jax,triton,cute,prove
-$(STAMP) $(DOORS_STAMP): %/.installed: pyproject.toml constraints.txt
+$(SCRIPTS_STAMP): EXTRAS := test,cuda,tilelang
+$(STAMP) $(DOORS_STAMP) $(SCRIPTS_STAMP): %/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv "$*"
 	"$*/bin/python" -m pip install --quiet --upgrade pip
 	"$*/bin/python" -m pip install --quiet -c constraints.txt -e '.[$(EXTRAS)]'
@@ -47,6 +50,10 @@ test-doors: $(DOORS_STAMP) ## tests with PyTorch, ONNX, JAX, Triton, CuTe DSL an
 	"$(DOORS)/bin/python" -m tcir.tools.dev.run_tests -j $(JOBS) --only-skips 'is installed$$|is there$$|no GPU' \
 	    test/torch_models test/onnx_models test/jax_functions test/triton_scripts \
 	    test/cute_scripts test/prover test/doors test/endtoend/test_shift_cases.py
+
+test-scripts: $(SCRIPTS_STAMP) ## tests with CuPy, numba.cuda, cuda.core, load_inline and TileLang, in .venv-scripts: none may be skipped
+	PATH="$(abspath $(SCRIPTS))/bin:$$PATH" "$(SCRIPTS)/bin/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all \
+	    --only-skips 'is there$$' test/cuda_scripts
 
 test-all: $(STAMP) ## all tests, or one of N parts of them with SHARD=I/N
 	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all --shard $(SHARD)

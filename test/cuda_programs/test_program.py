@@ -179,7 +179,7 @@ def test_a_file_that_is_not_there_and_no_compiler(
     monkeypatch.setenv("CC", "false")
     (tmp_path / "p.cu").write_text("int main() {}\n")
     ended = run(tmp_path / "p.cu")
-    assert ended.returncode == 2 and ended.stderr.startswith("error: false runtime.c:")
+    assert ended.returncode == 2 and ended.stderr.startswith("error: false driver.c:")
 
 
 @pytest.mark.slow

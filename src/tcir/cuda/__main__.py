@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from tcir.codegen.cuda import compile_program
 from tcir.cuda.program import Program, compile_runtime
+from tcir.cuda.script import run_python
 from tcir.doors.command import add_flags, check_values, launches_of
 from tcir.doors.device import CHIPS
 from tcir.exit_status import exit_status
@@ -27,6 +28,7 @@ examples:
   python -m tcir.cuda --order-seeds 3 examples/histogram.cu     # each launch in three more orders
   python -m tcir.cuda --nvcc="-I. more.cu" program.cu           # flags and files for nvcc
   python -m tcir.cuda --target sm_90a --sms 4 program.cu        # on an H100 with four SMs
+  python -m tcir.cuda script.py                                 # of CuPy, cuda.core, numba.cuda
 
 Exit status: the program's; if it succeeds, 1 if a launch was rejected, a kernel was illegal, or a
 result depends on timing or on uninitialised memory, 2 if an instruction has no rule or a CUDA
@@ -40,6 +42,9 @@ def main(argv: list[str] | None = None) -> int:
     check_values(given, "nvcc", "program")
     target = TARGETS[given.target]
     with tempfile.TemporaryDirectory() as folder, _ended_by_signals():
+        if given.module or Path(given.program).suffix == ".py":
+            launches = launches_of(given, target)
+            return run_python(given, Program(launches), compile_runtime(Path(folder)))
         library = Path(folder) / "program.so"
         compile_program(Path(given.program), target.name, library, shlex.split(given.nvcc))
         runtime = compile_runtime(Path(folder))
@@ -83,7 +88,10 @@ def _parser() -> argparse.ArgumentParser:
         "--target", choices=sorted(CHIPS), default=DEFAULT_TARGET.name,
         help="sm_90a: the device is an H100",
     )  # fmt: skip
-    parser.add_argument("program", help="a .cu file with main()")
+    parser.add_argument(
+        "-m", dest="module", action="store_true", help="the program is a Python module"
+    )
+    parser.add_argument("program", help="a .cu file with main(), or a Python script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the program")
     return parser
 

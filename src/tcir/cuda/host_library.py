@@ -10,14 +10,18 @@ from pathlib import Path
 from tcir.errors import MissingDependencyError
 
 
-def compile_library(source: Path) -> Path:
+def compile_library(source: Path, soname: str = "") -> Path:
     """Compiles a library next to its source, with the C compiler that nvcc also uses, and returns
-    its path. MissingDependencyError without a compiler, or if the compiler fails."""
+    its path. MissingDependencyError without a compiler, or if the compiler fails.
+
+    soname: the name by which other libraries find it once it is loaded
+    """
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if not compiler:
         raise MissingDependencyError("expected a C compiler, cc or gcc (or its path in CC)")
-    out = source.with_suffix(".so")
+    out = source.with_name(soname) if soname else source.with_suffix(".so")
     command = [*compiler.split(), "-O1", "-shared", "-fPIC", "-w", str(source), "-o", str(out)]
+    command += [f"-Wl,-soname,{soname}"] if soname else []
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise MissingDependencyError(f"{compiler} {source.name}: {done.stderr.strip()}")

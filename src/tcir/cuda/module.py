@@ -11,6 +11,8 @@ from typing import TypedDict, Unpack
 import numpy as np
 
 from tcir.codegen.cuda import compile_cuda
+from tcir.cuda.fat_binary import MAGIC as FAT_BINARY
+from tcir.cuda.fat_binary import ptx_of
 from tcir.doors.causes import source_name
 from tcir.errors import InputError, LaunchError, UnknownNameError, did_you_mean
 from tcir.files import read_bytes
@@ -28,8 +30,8 @@ WAY_OUT = (
     'k.ptx; then tcir.cuda.Module.from_ptx("k.ptx")'
 )
 """Way out for users who have only machine code."""
-ELF, FAT_BINARY = b"\x7fELF", b"\x50\xed\x55\xba"
-"""First bytes of a cubin or program, and of a fat binary."""
+ELF = b"\x7fELF"
+"""First bytes of a cubin or program."""
 
 
 class Options(TypedDict, total=False):
@@ -79,6 +81,21 @@ class Module:
                 raise InputError(f"{ptx}: expected PTX text: {error}") from None
         parsed(text)
         return cls(text)
+
+    @classmethod
+    def from_image(cls, image: bytes) -> Module:
+        """Loads what the CUDA driver loads: PTX text, which a NUL may end, or a fat binary with it.
+
+        Raises PtxSyntaxError, and `InputError` for machine code.
+        """
+        if image.startswith(FAT_BINARY):
+            return cls.from_ptx(ptx_of(image))
+        if image.startswith(ELF):
+            raise _machine_code("cuModuleLoadData", image)
+        try:
+            return cls.from_ptx(image.rstrip(b"\0").decode() + "\n")
+        except UnicodeDecodeError as error:
+            raise InputError(f"cuModuleLoadData: expected PTX text: {error}") from None
 
     @classmethod
     def from_source(cls, path: str | Path, target: str = DEFAULT_TARGET.name) -> Module:

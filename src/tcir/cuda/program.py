@@ -8,14 +8,14 @@ import re
 import shutil
 import signal
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from pathlib import Path
 
 import numpy as np
 
-from tcir.cuda.fat_binary import ptx_of
 from tcir.cuda.host_library import compile_library, undefined_symbols
 from tcir.cuda.module import Module
 from tcir.cuda.tensor_maps import encoded
@@ -27,7 +27,7 @@ from tcir.exit_status import INTERRUPTED, exit_status, internal_error
 from tcir.interp.ptx.arguments import holds_addresses
 from tcir.interp.ptx.launch_sizes import MAX_THREADS
 
-INVALID_VALUE, INVALID_CONFIGURATION, LAUNCH_FAILURE = 1, 9, 719
+INVALID_VALUE, INVALID_CONFIGURATION, NO_BINARY, NOT_FOUND, LAUNCH_FAILURE = 1, 9, 209, 500, 719
 """Values of cudaError_t."""
 MOST_ATTRIBUTES = 256
 """An upper bound on the number of cudaDeviceAttr values."""
@@ -46,6 +46,8 @@ _ENDED = _C.CFUNCTYPE(None, _C.c_int)
 _ATTRIBUTES = _C.CFUNCTYPE(_C.c_int, _C.c_uint64, _C.c_char_p, _C.POINTER(_C.c_int64))
 _OCCUPANCY = _C.CFUNCTYPE(_C.c_int, _C.c_uint64, _C.c_char_p, _C.c_int, _C.c_uint64)
 _MISSING = _C.CFUNCTYPE(None, _C.c_char_p)
+_HAS = _C.CFUNCTYPE(_C.c_int, _C.c_uint64, _C.c_char_p)
+_PARAMETER = _C.CFUNCTYPE(_C.c_int, _C.c_uint64, _C.c_char_p, _C.c_uint64, _C.POINTER(_C.c_uint64))
 _MAIN = _C.CFUNCTYPE(_C.c_int, _C.c_int, _C.POINTER(_C.c_char_p))
 
 
@@ -71,14 +73,17 @@ class _Callbacks(ctypes.Structure):
         ("occupancy", _OCCUPANCY),
         ("missing", _MISSING),
         ("registered", _ALLOCATED),
+        ("has", _HAS),
+        ("parameter", _PARAMETER),
     )
 
 
 def compile_runtime(folder: Path) -> Path:
-    """Compiles runtime.c to a library, with the C compiler that nvcc also uses."""
-    source = folder / "runtime.c"
-    shutil.copyfile(Path(__file__).with_name("runtime.c"), source)
-    return compile_library(source)
+    """Compiles the driver and the runtime to one library, with the C compiler that nvcc also uses.
+    Once it is loaded, whoever loads the driver by name gets it."""
+    for name in ("runtime.c", "driver.c"):
+        shutil.copyfile(Path(__file__).with_name(name), folder / name)
+    return compile_library(folder / "driver.c", "libcuda.so.1")
 
 
 def _end_when_interrupted() -> None:
@@ -101,24 +106,35 @@ class Program:
     """The device of a program: its memory, modules and launches.
 
     limits: limits of its kernels, by module number and kernel name.
+    addressed: finds memory that a script passes only by its address, given the 64-bit integers
+               among a kernel's arguments and the addresses of tensor maps
+    mapped: addresses of all tensor maps so far
+    globals: variables whose address the program has, by module number and name; kernels of other
+             modules may access them
+    images: address and size of each module's fat binary or PTX, which is read when it is needed
     """
+
+    addressed: Callable[[np.ndarray], list[np.ndarray]] = staticmethod(lambda _: [])
 
     def __init__(self, launches: Launches) -> None:
         self.launches, self.name = launches, ""
         self.limits: dict[tuple[int, str], Limits] = {}
         self.allocations: dict[int, np.ndarray] = {}
+        self.mapped: set[int] = set()
+        self.globals: dict[tuple[int, bytes], np.ndarray] = {}
+        self.images: dict[int, tuple[int, int]] = {}
         self.modules: dict[int, Module | InputError] = {}
         self._callbacks = _Callbacks(
             _LAUNCH(self.launch), _SET(self.set), _MAP(self.map), _ALLOCATED(self.allocated),
             _FREED(self.freed), _WRITTEN(self.written), _LOADED(self.loaded),
             _VARIABLE(self.variable), _ENDED(self.ended), _ATTRIBUTES(self.attributes),
             _OCCUPANCY(self.occupancy), _MISSING(self.missing),
-            _ALLOCATED(self.registered),
+            _ALLOCATED(self.registered), _HAS(self.has), _PARAMETER(self.parameter),
         )  # fmt: skip
 
-    def load(self, runtime: Path, program: Path, name: str) -> Callable[[Sequence[str]], int]:
-        """Loads the library and returns its `main`, which maps arguments to the exit status; the
-        files may then be deleted. name: name of the program, argv[0]."""
+    def start(self, runtime: Path) -> ctypes.CDLL:
+        """Loads the library of `compile_runtime`, whose calls come to this device; the file may
+        then be deleted."""
         library = ctypes.CDLL(str(runtime), ctypes.RTLD_GLOBAL)
         device = self.launches.device
         known = device.attributes
@@ -129,7 +145,12 @@ class Program:
             ctypes.byref(self._callbacks), table, ctypes.c_uint64(device.target.memory),
             device.chip.name.encode(),
         )  # fmt: skip
-        self.name = name
+        return library
+
+    def load(self, runtime: Path, program: Path, name: str) -> Callable[[Sequence[str]], int]:
+        """Loads the program and returns its `main`, which maps arguments to the exit status; the
+        files may then be deleted. name: name of the program, argv[0]."""
+        library, self.name = self.start(runtime), name
         try:
             main = _loaded(program, library).main
         except OSError as error:
@@ -160,11 +181,31 @@ class Program:
         return 0
 
     def loaded(self, number: int, image: int, size: int) -> None:
-        """Registers a fat binary of the program."""
-        try:
-            self.modules[number] = Module.from_ptx(ptx_of(ctypes.string_at(image, size)))
-        except InputError as error:
-            self.modules[number] = error
+        """Registers a module: a fat binary or PTX text, which stays where it is."""
+        self.images[number] = image, size
+
+    def has(self, number: int, name: bytes | None) -> int:
+        """Reads a module; returns an error code if it is not PTX, or has no kernel of that name."""
+
+        def read() -> int:
+            kernels = self._module(number).kernels
+            return 0 if name is None or name.decode() in kernels else NOT_FOUND
+
+        return self._guarded("module", read, NO_BINARY)
+
+    def parameter(
+        self, number: int, name: bytes, which: int, place: ctypes.Array[ctypes.c_uint64]
+    ) -> int:
+        """Writes offset and size of a kernel's parameter in its parameters; returns the error
+        code."""
+        offset = 0
+        for n, each in enumerate(self._module(number).syntax.functions[name.decode()].params):
+            offset = -(-offset // each.align) * each.align
+            if n == which:
+                place[0], place[1] = offset, each.size
+                return 0
+            offset += each.size
+        return INVALID_VALUE
 
     def allocated(self, base: int, size: int) -> None:
         """Registers memory of the device."""
@@ -193,6 +234,7 @@ class Program:
 
         def encode() -> int:
             ctypes.memmove(where, encoded(fields[:34]), 128)
+            self.mapped.add(fields[3])
             return 0
 
         return self._guarded("cuTensorMapEncode", encode, INVALID_VALUE)
@@ -206,6 +248,7 @@ class Program:
             self.launches.say(f"error: {error}")
             return None
         size[0] = image.nbytes
+        self.globals[number, name] = image
         return image.ctypes.data
 
     def launch(
@@ -230,10 +273,13 @@ class Program:
                 for v in module.syntax.variables.values()
                 if v.space == "global" and not v.extern and not holds_addresses(v)
             ]
+            given = [ctypes.string_at(arguments[n] or 0, p.size) for n, p in enumerate(params)]
+            words = b"".join(raw[: len(raw) // 8 * 8] for raw in given)
             memory = list(self.allocations.values())
+            memory += self.addressed(np.array([*memoryview(words).cast("q"), *self.mapped]))
+            memory += [image for (other, _), image in self.globals.items() if other != number]
             launch = Launch(
-                module.ptx, entry, (x, y, z), (i, j, k), smem, bool(programmatic),
-                [ctypes.string_at(arguments[n] or 0, p.size) for n, p in enumerate(params)],
+                module.ptx, entry, (x, y, z), (i, j, k), smem, bool(programmatic), given,
                 [*memory, *variables], memory, (u, v, w), module.variables, bool(cooperative),
             )  # fmt: skip
             if max(u, v, w, u * v * w) <= MAX_THREADS:  # no more of it is looked at first
@@ -291,6 +337,17 @@ class Program:
         return self.limits.setdefault((number, name), given)
 
     def _module(self, number: int) -> Module:
+        if number not in self.images:
+            self.launches.failed(VerdictError("a launch was rejected", 1))
+            raise InputError(
+                "expected a kernel of the program, got an unregistered one: a library such as CUB "
+                "in CuPy contains it as machine code, which is not executed"
+            )
+        if number not in self.modules:
+            try:
+                self.modules[number] = Module.from_image(ctypes.string_at(*self.images[number]))
+            except InputError as error:
+                self.modules[number] = error
         module = self.modules[number]
         if isinstance(module, InputError):
             raise module
@@ -319,13 +376,18 @@ class Program:
 def _loaded(program: Path, runtime: ctypes.CDLL) -> ctypes.CDLL:
     """Loads the program as a library. Undefined functions of CUDA end it when they are called."""
     names = [n for n in undefined_symbols(program) if _OF_CUDA.match(n)]
-    missing = [name for name in names if not hasattr(runtime, name)]
-    if missing:
-        source = program.with_name("missing.c")
-        calls = [f'void {n}(void) {{ tcir_missing("{n}"); }}' for n in missing]
-        source.write_text("\n".join(["void tcir_missing(const char *);", *calls]))
-        ctypes.CDLL(str(compile_library(source)), ctypes.RTLD_GLOBAL)
+    missing_functions(names, runtime, program.parent)
     return ctypes.CDLL(str(program))
+
+
+def missing_functions(names: Iterable[str], runtime: ctypes.CDLL, folder: Path) -> ctypes.CDLL:
+    """Loads a library of those of the functions that the runtime lacks: each ends the program with
+    a message. The files may then be deleted."""
+    source = Path(tempfile.mkdtemp(dir=folder)) / "missing.c"
+    missing = [name for name in names if not hasattr(runtime, name)]
+    calls = [f'void {n}(void) {{ tcir_missing("{n}"); }}' for n in missing]
+    source.write_text("\n".join(["void tcir_missing(const char *);", *calls]))
+    return ctypes.CDLL(str(compile_library(source)), ctypes.RTLD_GLOBAL)
 
 
 def _unknown(name: str, missing: str) -> str:

@@ -23,6 +23,8 @@ typedef struct {
   int (*occupancy)(uint64_t module, const char *name, int threads, uint64_t shared);
   void (*missing)(const char *name);
   void (*registered)(void *base, uint64_t bytes);
+  int (*has)(uint64_t module, const char *name);
+  int (*parameter)(uint64_t module, const char *name, uint64_t number, uint64_t *place);
 } callbacks_t;
 
 enum { INVALID_VALUE = 1, INVALID_SYMBOL = 13, INVALID_FUNCTION = 98, NOT_FOUND = 500, FAILED = 719 };
@@ -49,6 +51,13 @@ void tcir_start(const callbacks_t *callbacks, const int32_t *attributes, uint64_
   device = memcpy(kept, attributes, sizeof kept);
   strncpy(device_name, name, sizeof device_name - 1);
   on_exit(on_end, 0);
+}
+
+static int nothing() { return 0; }
+
+// Python ends; what libraries release later reaches nobody.
+void tcir_stop(void) {
+  for (size_t i = 0; i < sizeof python / sizeof(void *); ++i) ((void **)&python)[i] = nothing;
 }
 
 // A function that nobody has was called; this does not return.
@@ -85,8 +94,9 @@ static const registered_t *registered(const void *host) {
 
 typedef struct { uint32_t magic, version; const uint64_t *data; void *file; } fat_binary_t;
 
+static uint64_t modules;
+
 void **__cudaRegisterFatBinary(const fat_binary_t *image) {
-  static uint64_t modules;
   // Of the data: magic, version and size of the header, 8 bytes; size of what follows.
   python.loaded(++modules, image->data, ((const uint16_t *)image->data)[3] + image->data[1]);
   void **handle = malloc(sizeof *handle);
@@ -115,7 +125,7 @@ enum { COOPERATIVE = 2, CLUSTER_DIMENSION = 4, PROGRAMMATIC = 6 };
 
 static int launch(const config_t *config, const void *kernel, void **arguments) {
   const registered_t *known = registered(kernel);
-  if (!known) return result(INVALID_FUNCTION);
+  if (!known) return result(python.has(0, 0) ? INVALID_FUNCTION : 0);
   if (sticky) return sticky;
   uint32_t sizes[12] = {0, 0, 0, 0, 0, 0, 1, 1, 1, config->smem};
   memcpy(sizes, &config->grid, 12), memcpy(sizes + 3, &config->block, 12);
@@ -490,32 +500,22 @@ int cudaEventSynchronize(void *e) { return result(0); }
 int cudaEventQuery(void *e) { return result(0); }
 int cudaEventElapsedTime(float *ms, void *a, void *b) { return *ms = __builtin_nanf(""), result(0); }
 
-// The driver, as far as programs of the runtime ask it.
-int cuInit(unsigned flags) { return 0; }
-int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
-int cuDeviceGetCount(int *number) { return *number = 1, 0; }
-int cuDeviceGet(int *made, int ordinal) { return *made = 0, ordinal ? 101 : 0; }
-int cuDeviceGetName(char *name, int length, int ordinal) { return strncpy(name, device_name, length), 0; }
-int cuDeviceGetAttribute(int *value, int which, int ordinal) { return cudaDeviceGetAttribute(value, which, ordinal); }
-int cuDeviceTotalMem_v2(size_t *bytes, int ordinal) { return *bytes = device_memory, 0; }
-int cuCtxGetCurrent(void **context) { return *context = (void *)1, 0; }
-int cuCtxSetCurrent(void *context) { return 0; }
-int cuCtxGetDevice(int *ordinal) { return *ordinal = 0, 0; }
-int cuCtxSynchronize(void) { return sticky; }
-int cuDevicePrimaryCtxRetain(void **context, int ordinal) { return *context = (void *)1, 0; }
-int cuDevicePrimaryCtxRelease_v2(int ordinal) { return 0; }
-int cuGetErrorString(int error, const char **words) { return *words = cudaGetErrorString(error), 0; }
-int cuGetErrorName(int error, const char **name) { return *name = cudaGetErrorName(error), 0; }
-
-// The entry points of the driver that host code asks for by name.
+// The entry points of the driver that host code asks for by name: that of the header, of functions
+// that have the versions of CUDA 13.
 static int entry_point(const char *name, void **where) {
-  *where = strncmp(name, "cu", 2) ? 0 : dlsym(RTLD_DEFAULT, name);
+  static const char *const suffixes[] = {"_v4", "_v2", ""};
+  char full[256];
+  *where = 0;
+  for (int i = 0; i < 3 && !*where && !strncmp(name, "cu", 2); ++i) {
+    snprintf(full, sizeof full, "%s%s", name, suffixes[i]);
+    *where = dlsym(RTLD_DEFAULT, full);
+  }
   return *where ? 0 : NOT_FOUND;
 }
 int cudaGetDriverEntryPoint(const char *name, void **where, unsigned long long flags, int *found) {
   int error = entry_point(name, where);
   if (found) *found = error ? 1 : 0;
-  return result(error);
+  return result(found ? 0 : error);
 }
 int cudaGetDriverEntryPointByVersion(const char *name, void **where, unsigned version, unsigned long long flags, int *found) {
   return cudaGetDriverEntryPoint(name, where, flags, found);

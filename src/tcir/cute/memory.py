@@ -10,13 +10,10 @@ from collections.abc import Callable
 import numpy as np
 from cutlass.cute import runtime
 
+from tcir.doors.dlpack import moved_to_gpu
 from tcir.doors.memory import Allocations
 from tcir.errors import LaunchError
-from tcir.runtime.dlpack import CUDA
 from tcir.storage import outermost
-
-DEVICE_TYPE = 8
-"""Offset in bytes of the device type in a DLManagedTensor."""
 
 
 class Memory:
@@ -37,7 +34,8 @@ class Memory:
         def keep(tensor: object, data: object, *given: object, **named: object) -> None:
             named.pop("enable_tvm_ffi", None)  # see `DirectCalls`
             initialise(tensor, data, *given, **named)
-            _on_a_gpu(tensor._dlpack_data)  # type: ignore[attr-defined]
+            # CuTe DSL compiles other code for CPU memory
+            moved_to_gpu(tensor._dlpack_data)  # type: ignore[attr-defined]
             self._tensors[id(tensor)] = whole(data)
             weakref.finalize(tensor, self._tensors.pop, id(tensor), None)
 
@@ -68,15 +66,6 @@ class Memory:
             if not (found and array.ctypes.data < found[-1].ctypes.data + found[-1].nbytes):
                 found.append(array)
         return found
-
-
-def _on_a_gpu(capsule: object) -> None:
-    """Changes the device of a DLPack tensor to a GPU, since CuTe DSL compiles other code for CPU
-    memory."""
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    where = pointer(capsule, b"dltensor")
-    ctypes.c_int32.from_address(where + DEVICE_TYPE).value = CUDA
 
 
 def whole(data: object) -> np.ndarray:
