@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from math import prod
 
 from tcir._mlir import ir, memref
 from tcir.dialect import tc
@@ -25,15 +25,14 @@ from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import lane_index
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import TiledOperand, k_major, part_step
-from tcir.passes.emit.tile_kernel import Accumulate, Places, Source, argument
-from tcir.passes.kernels.cores.tcgen05 import multiply
-from tcir.passes.kernels.product import OfMatrices, Place, Step
+from tcir.passes.emit.tile_kernel import Places, Source, argument
+from tcir.passes.kernels.cores.tcgen05 import multiplied
+from tcir.passes.kernels.product import Elements, Load, OfMatrices, Place, Step
 
 RANK = 4
 """Rank of the tensor map of an NHWC tensor."""
-
-Load = Callable[[Index], tuple[ir.Value, ir.Value]]
-"""``load(step)``: loads the tiles of A and B of a step of the main loop."""
+PIXEL, CHANNEL = [0, 1, 2], 3
+"""Dimensions of an NHWC tensor."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +81,7 @@ class Im2col(OfMatrices):
 
     def at(self, place: Place) -> Step:
         """The steps of the tile at `place`."""
-        return partial(self._multiply, self.loads(place.row, place.column, place.part))
-
-    def _multiply(
-        self, load: Load, sums: Sequence[ir.Value], step: Index, accumulate: Accumulate
-    ) -> None:
-        a, b = load(step)
-        multiply(sums, a, [b], accumulate, self.shape.unsigned, self.cta_group)
+        return multiplied(self.loads(place), self.shape.unsigned, self.cta_group)
 
     def output(self, memory: ir.Value) -> ir.Value:
         """The NHWC output as rows of pixels."""
@@ -111,10 +104,35 @@ class Im2col(OfMatrices):
 
         return of_quarter
 
-    def loads(self, m0: Index, k0: Index, part: Index | None = None) -> Load:
-        """What loads the steps of the tile from pixel `m0` and output channel `k0` on, of a part of
-        the sums; called before the loop over them."""
+    def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:
+        """What `after` reads as matrices of pixels and channels, or as vectors."""
+        row, column = (ir.AffineDimExpr.get(number) for number in range(2))
+        zero = ir.AffineConstantExpr.get(0)
+        tensors, maps = {}, []
+        for each in after.elements:
+            memory, dims = argument(arguments, each.tensor), each.dims
+            several = [dim for dim, size in zip(dims, memory.type.shape, strict=True) if size > 1]
+            if dims[:-1] == PIXEL and dims[-1] in (None, CHANNEL):
+                memory, places = as_matrix(memory), [row, column if dims[-1] == CHANNEL else zero]
+            elif several in ([], [CHANNEL]):
+                memory, places = _as_vector(memory), [column if several else zero][: len(dims)]
+            else:
+                raise match_failure(
+                    each,
+                    f"expected an element of each pixel and channel, of each channel, or of all, "
+                    f"got dimensions {dims} of NHWC (pixels are rows of a matrix on sm_90a, whose "
+                    "images have no index of their own); broadcast it to the shape of the result, "
+                    "or take target sm_100a",
+                    SMALLEST_CONV,
+                )
+            tensors[each.tensor] = memory
+            maps.append(ir.AffineMap.get(2, 0, places))
+        return tensors, maps
+
+    def loads(self, place: Place) -> Load:
+        """What loads the steps of the tile at `place`."""
         shape, filters = self.shape, self.filters
+        m0, k0, part = place.row, place.column, place.part
         of_pixels, of_filters = self.cluster.share_of_a(), self.cluster.share_of_b()
         if of_pixels is not None:
             m0 = of_pixels.first(m0, self.tile.shape[0] // of_pixels.parts)
@@ -125,7 +143,7 @@ class Im2col(OfMatrices):
         group_c0 = shape.first_channel(k0)
         own_k0 = first_column(k0, filters.type.shape[0], self.cta_group)
 
-        def load(step: Index) -> tuple[ir.Value, ir.Value]:
+        def load(step: Index) -> tuple[ir.Value, list[ir.Value]]:
             number = step if part is None else index.add(index.mul(part, self.steps), step)
             r, s, channels = index.delinearize(
                 number, [shape.r, shape.s, ceil_div(shape.c, shape.kc)]
@@ -140,7 +158,7 @@ class Im2col(OfMatrices):
             if of_pixels is not None:
                 multicast(loaded, of_pixels.masks)
             filters.load(b, {"mn": own_k0, "k": c0, "s": s, "r": r}, of_filters)
-            return a, b
+            return a, [b]
 
         return load
 
@@ -240,6 +258,14 @@ def as_matrix(tensor: ir.Value) -> ir.Value:
     first = len(parts)
     pixel = [first, first + 1, first + 2]
     return memref.collapse_shape(kind, tensor, [*[[0]] * first, pixel, [first + 3]])
+
+
+def _as_vector(tensor: ir.Value) -> ir.Value:
+    """A memref as one of rank 1, or of rank 0 as it is."""
+    if tensor.type.rank < 2:
+        return tensor
+    kind = ir.MemRefType.get([prod(tensor.type.shape)], tensor.type.element_type)
+    return memref.collapse_shape(kind, tensor, [list(range(tensor.type.rank))])
 
 
 def _pixel_map(x: ir.Value, stored: ConvShape, tile: tc.SmemType, pixels: int) -> ir.Value:

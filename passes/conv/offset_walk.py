@@ -28,7 +28,8 @@ from tcir.passes.conv.warpgroup_cost import (
     of_rounds,
 )
 from tcir.passes.emit.limits import BARRIER_BYTES, OVERLAPPED_SLOTS, ceil_div, round_up
-from tcir.passes.kernels.cores.wgmma import MAPS, Tile
+from tcir.passes.kernels.cores.wgmma import MAPS
+from tcir.passes.kernels.product import Tile
 from tcir.threads import cached_property
 
 MOST_STAGES = 8

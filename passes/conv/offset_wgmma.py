@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.fragments import DEFAULT_ATOM
 from tcir.dialect.limits import SMEM_BYTES, TMA_STRIDE
 from tcir.passes.conv.im2col import check_im2col
 from tcir.passes.conv.offset_walk import OffsetWalk, fastest_walk
@@ -22,8 +23,10 @@ from tcir.passes.emit.operand_tiles import TiledOperand, k_major
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, argument
 from tcir.passes.kernels.cores.fragments import signed_as, sums_over
-from tcir.passes.kernels.cores.wgmma import N_TILES, warpgroup_kernel
+from tcir.passes.kernels.cores.wgmma import N_TILES, OfWarpgroups
+from tcir.passes.kernels.product import OfMatrices, Place, Tile
 from tcir.passes.kernels.stores.fragment import FragmentStore
+from tcir.passes.kernels.tile import tile
 from tcir.target import TARGETS
 
 
@@ -66,60 +69,88 @@ def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
     if tiles.count > TARGETS[target].sms:
         tiles = tiles.shared_by(TARGETS[target].sms)
     past = tails(True, shape.k % walk.columns != 0)
-    with warpgroup_kernel(source, tiles, target, walk.rows) as arguments:
-        x, w = argument(arguments, op.x), argument(arguments, op.w)
-        store = FragmentStore.of(source, arguments, past, i64s(walk.image))
+    tile(
+        source,
+        lambda arguments: RowWalk.create(op, walk, arguments),
+        tiles,
+        WarpgroupTaps(op, Tile(walk.rows, walk.columns), target),
+        partial(FragmentStore.of, source, past, walk=i64s(walk.image)),
+    )
+
+
+@dataclass(frozen=True)
+class RowWalk(OfMatrices):
+    """A convolution in tiles of positions on a `walk`, of which each tap reads rows of its own.
+
+    pixels: the im2col map of the input; filters: operand B of one tap
+    """
+
+    walk: OffsetWalk
+    pixels: ir.Value
+    filters: TiledOperand
+
+    @staticmethod
+    def create(op: tc.Conv2dOp, walk: OffsetWalk, arguments: Sequence[ir.Value]) -> RowWalk:
+        """Builds the tensor maps in a kernel of these `arguments`."""
+        shape = walk.shape
         pixels = make_tensor_map(
-            x,
+            argument(arguments, op.x),
             Box([shape.kc, walk.positions], [1, *shape.strides[::-1], 1], "im2col", walk.corners),
             dims=[shape.channels, shape.w, shape.h, shape.n],
             swizzle=k_major(walk.tile_rows, shape.kc, shape.element).swizzle,
         )
-        filters = shape.filter_operand(w, walk.columns, shape.kc)
-        with tiles.each() as (x, y, _):
-            first, k0 = index.mul(x, walk.rows), index.mul(y, walk.columns)
-            total = _sums(op, walk, pixels, filters, first, k0)
-            store.store(total, index.values([first, k0]))
+        filters = shape.filter_operand(argument(arguments, op.w), walk.columns, shape.kc)
+        return RowWalk(walk, pixels, filters)
+
+    @property
+    def steps(self) -> int:
+        """Over channels, and over filter rows that have tiles of their own."""
+        return self.walk.steps
+
+    @property
+    def sums(self) -> ir.Type:
+        """Element type of the sums."""
+        return self.walk.shape.sum_element
+
+    def loads(self, place: Place) -> Callable[[Index], tuple[list[ir.Value], list[ir.Value]]]:
+        """What loads the tile of A, and of B, of each tap of a step at `place`."""
+        walk, shape = self.walk, self.walk.shape
+        (sh, sw), dilation = shape.strides, shape.dilations[0]
+        a_type = k_major(walk.tile_rows, shape.kc, shape.element)
+        n, y, x = index.delinearize(place.row, [shape.n, *walk.image])
+        h0 = index.sub(index.mul(y, sh), shape.pad_top)
+        w0 = index.sub(index.mul(x, sw), shape.pad_left)
+        group_c0 = shape.first_channel(place.column)
+
+        def load(step: Index) -> tuple[list[ir.Value], list[ir.Value]]:
+            filter_row, channels = index.delinearize(
+                step, [1 if walk.whole else shape.r, ceil_div(shape.c, shape.kc)]
+            )
+            c0 = index.mul(channels, shape.kc)
+            at = index.values([index.add(group_c0, c0), w0, h0, n])
+            tiles = {each: tc.SmemTileOp(a_type).tile for each in walk.classes}
+            taps = [tc.SmemTileOp(self.filters.type).tile for _ in walk.taps]
+            for (row, column), each in tiles.items():
+                down = row if walk.whole else index.mul(filter_row, dilation)
+                nbytes = walk.positions * a_type.span
+                tma_load(self.pixels, at, each, 0, nbytes, index.values([column, down]))
+            for each, (r, s) in zip(taps, walk.taps, strict=True):
+                row = r if walk.whole else filter_row
+                self.filters.load(each, {"mn": place.column, "k": c0, "s": s, "r": row})
+            return [tiles[walk.place(*tap)[0]] for tap in walk.taps], taps
+
+        return load
 
 
-def _sums(
-    op: tc.Conv2dOp,
-    walk: OffsetWalk,
-    pixels: ir.Value,
-    filters: TiledOperand,
-    first: Index,
-    k0: Index,
-) -> ir.Value:
-    """The sums of the tile from position `first` and output channel `k0` on."""
-    shape = walk.shape
-    (sh, sw), dilation = shape.strides, shape.dilations[0]
-    a_type = k_major(walk.tile_rows, shape.kc, shape.element)
-    n, y, x = index.delinearize(first, [shape.n, *walk.image])
-    h0 = index.sub(index.mul(y, sh), shape.pad_top)
-    w0 = index.sub(index.mul(x, sw), shape.pad_left)
-    group_c0 = shape.first_channel(k0)
-    atom = DEFAULT_ATOM[str(shape.element)]
-    kind = tc.FragmentType.build([walk.rows, walk.columns], shape.sum_element, "C", atom)
+class WarpgroupTaps(OfWarpgroups):
+    """The core wgmma, whose instructions of a step start at a row of A each."""
 
-    def step(number: ir.Value, before: Sequence[ir.Value]) -> list[ir.Value]:
-        filter_row, channels = index.delinearize(
-            number, [1 if walk.whole else shape.r, ceil_div(shape.c, shape.kc)]
-        )
-        c0 = index.mul(channels, shape.kc)
-        at = index.values([index.add(group_c0, c0), w0, h0, n])
-        tiles = {each: tc.SmemTileOp(a_type).tile for each in walk.classes}
-        taps = [tc.SmemTileOp(filters.type).tile for _ in walk.taps]
-        for (row, column), tile in tiles.items():
-            down = row if walk.whole else index.mul(filter_row, dilation)
-            nbytes = walk.positions * a_type.span
-            tma_load(pixels, at, tile, 0, nbytes, index.values([column, down]))
-        for tile, (r, s) in zip(taps, walk.taps, strict=True):
-            filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": r if walk.whole else filter_row})
-        places = [walk.place(*tap) for tap in walk.taps]
-        made = tc.WgmmaTapsOp(
-            [tiles[each] for each, _ in places], taps, before[0],
-            i64s([row for _, row in places]), kind,
-        )  # fmt: skip
-        return [signed_as(op, made).d]
+    def sums(self, product: RowWalk, place: Place) -> list[tuple[ir.Value, Place]]:
+        """The fragment of the sums of the tile at `place`."""
+        load, kind = product.loads(place), self.fragment(self.tile.columns, product.sums)
+        rows = i64s([product.walk.place(*tap)[1] for tap in product.walk.taps])
 
-    return sums_over([kind], walk.steps, step)[0]
+        def step(number: ir.Value, before: Sequence[ir.Value]) -> list[ir.Value]:
+            return [signed_as(self.op, tc.WgmmaTapsOp(*load(number), before[0], rows, kind)).d]
+
+        return [(sums_over([kind], product.steps, step)[0], place)]

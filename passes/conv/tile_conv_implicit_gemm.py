@@ -22,7 +22,6 @@ from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.scheduled import Scheduled
-from tcir.passes.kernels.tile import tile
 from tcir.passmanager.pipeline import register_pass
 from tcir.target import TARGETS
 
@@ -109,7 +108,7 @@ class TileConvImplicitGemm(Scheduled):
     def _tile(self, source: Source) -> None:
         op, cluster = source.op, self.cluster_of(source.op)
         shape, n_tile = self._choose(op)
-        tile(
+        self.tile(
             source,
             lambda arguments: Im2col.create(op, arguments, n_tile, self.cta_group, cluster=cluster),
             n_tile,
@@ -119,6 +118,4 @@ class TileConvImplicitGemm(Scheduled):
                 ceil_div(shape.k, n_tile),
                 shape.parts if shape.k_part else None,
             ),
-            self.results(source, n_tile),
-            self.warps,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tcir.dialect.limits import WGMMA_M
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.kernels.cores.wgmma import Tile
+from tcir.passes.kernels.product import Tile
 
 WIDE = 128
 """Bytes of a row of a tile in a full step."""

@@ -11,7 +11,8 @@ from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.warpgroup_cost import cycles
 from tcir.passes.conv.wgmma import check_product, fastest_tile
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.kernels.cores.wgmma import N_TILES, Tile
+from tcir.passes.kernels.cores.wgmma import N_TILES
+from tcir.passes.kernels.product import Tile
 from tcir.target import TARGETS
 
 IMPLICIT, OFFSET = "conv-implicit-gemm", "conv-smem-offset"

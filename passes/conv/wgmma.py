@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from math import prod
+from functools import partial
 
-from tcir._mlir import ir, memref
 from tcir.dialect import tc
 from tcir.dialect.limits import WGMMA_M
 from tcir.passes.conv.im2col import (
     Im2col,
-    as_matrix,
     check_cluster,
     check_im2col,
     check_parts,
@@ -20,29 +18,25 @@ from tcir.passes.conv.im2col import (
 )
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.warpgroup_cost import cycles
-from tcir.passes.emit import index
-from tcir.passes.emit.builders import tails
 from tcir.passes.emit.cluster import Cluster
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.element_epilogue import check_elements
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.output_tiles import OutputTiles
-from tcir.passes.emit.tile_kernel import Source, argument
+from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.kernels.cores.wgmma import (
     MAPS,
     N_TILES,
-    Tile,
+    Warpgroups,
     check_width,
     is_promoted,
-    sums_of,
-    warpgroup_kernel,
 )
+from tcir.passes.kernels.product import Tile
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.stores.fragment import FragmentStore
+from tcir.passes.kernels.tile import tile
 from tcir.target import TARGETS
 
-PIXEL, CHANNEL = [0, 1, 2], 3
-"""Dimensions of an NHWC tensor."""
 _TRANSPOSED_BYTES = 2
 LEAST_SHARED, MOST_SHARED = 64, {WGMMA_M: 128, 2 * WGMMA_M: 128, 3 * WGMMA_M: 64}
 """Columns of a tile of which an SM has two CTAs: fewer were slower, more have, by rows, no room for
@@ -66,26 +60,24 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     option = check_product(op, shape, options.n_tile, multiple)
     option = options.in_parts(op, option, cluster, step)
     widths = [option] if option else [each for each in N_TILES if each % multiple == 0]
-    tile = fastest_tile(shape, widths, TARGETS[target].sms)
+    chosen = fastest_tile(shape, widths, TARGETS[target].sms)
     if source.after is not None:
         check_elements(source.after, f"in a kernel for {target}", "take target sm_100a")
-    pixels, most = shape.n * shape.p * shape.q, tile.per_sm * TARGETS[target].sms
+    pixels, most = shape.n * shape.p * shape.q, chosen.per_sm * TARGETS[target].sms
     parts = shape.parts if shape.k_part else None
     tiles = OutputTiles(
-        ceil_div(pixels, tile.rows), ceil_div(shape.k, tile.columns), parts, cluster=cluster
+        ceil_div(pixels, chosen.rows), ceil_div(shape.k, chosen.columns), parts, cluster=cluster
     )
-    if options.persistent or tiles.count > most:
-        tiles = tiles.shared_by(options.ctas or most)
-    with warpgroup_kernel(source, tiles, target, tile.rows, per_sm=tile.per_sm) as arguments:
-        product = Im2col.create(op, arguments, tile.columns, rows=tile.rows, cluster=cluster)
-        whole = cluster.m * tile.rows, cluster.n * tile.columns
-        past = tails(pixels % whole[0] != 0, shape.k % whole[1] != 0)
-        store = _store(source, arguments, past)
-        with tiles.each() as (x, y, part):
-            m0, k0 = index.mul(x, tile.rows), index.mul(y, tile.columns)
-            load = product.loads(m0, k0, part)
-            (total,) = sums_of(op, product.steps, tile, shape.sum_element, load)
-            store.store(total, index.values([*([] if part is None else [part]), m0, k0]))
+    tiles = options.shared_out(tiles, most, most)
+    tile(
+        source,
+        lambda arguments: Im2col.create(
+            op, arguments, chosen.columns, rows=chosen.rows, cluster=cluster
+        ),
+        tiles,
+        Warpgroups(op, chosen, target),
+        partial(FragmentStore.of, source, chosen.past(tiles, pixels, shape.k)),
+    )
 
 
 def fastest_parts(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> int:
@@ -147,39 +139,3 @@ def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int, multiple: int 
     if option:
         check_width(op, option, shape.element, SMALLEST_CONV)
     return option
-
-
-def _as_vector(tensor: ir.Value) -> ir.Value:
-    """A memref as one of rank 1, or of rank 0 as it is."""
-    if tensor.type.rank < 2:
-        return tensor
-    kind = ir.MemRefType.get([prod(tensor.type.shape)], tensor.type.element_type)
-    return memref.collapse_shape(kind, tensor, [list(range(tensor.type.rank))])
-
-
-def _store(source: Source, arguments: list[ir.Value], past: str) -> FragmentStore:
-    """The store of an NHWC tensor as a matrix of pixels and channels, and of what it reads."""
-    row, column = (ir.AffineDimExpr.get(number) for number in range(2))
-    zero = ir.AffineConstantExpr.get(0)
-    tensors, maps = {}, []
-    for each in [] if source.after is None else source.after.elements:
-        memory, dims = argument(arguments, each.tensor), each.dims
-        several = [dim for dim, size in zip(dims, memory.type.shape, strict=True) if size > 1]
-        if dims[:-1] == PIXEL and dims[-1] in (None, CHANNEL):
-            memory, places = as_matrix(memory), [row, column if dims[-1] == CHANNEL else zero]
-        elif several in ([], [CHANNEL]):
-            memory, places = _as_vector(memory), [column if several else zero][: len(dims)]
-        else:
-            raise match_failure(
-                each,
-                f"expected an element of each pixel and channel, of each channel, or of all, got "
-                f"dimensions {dims} of NHWC (pixels are rows of a matrix on sm_90a, whose "
-                "images have no index of their own); broadcast it to the shape of the result, or "
-                "take target sm_100a",
-                SMALLEST_CONV,
-            )
-        tensors[each.tensor] = memory
-        maps.append(ir.AffineMap.get(2, 0, places))
-    return FragmentStore(
-        source.after, None, tensors, [as_matrix(arguments[-1])], ir.StringAttr.get(past), maps
-    )

@@ -18,12 +18,12 @@ from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.operand_tiles import TiledOperand, check_pitch, k_step, part_step
-from tcir.passes.emit.tile_kernel import Accumulate, argument
+from tcir.passes.emit.tile_kernel import argument
 from tcir.passes.gemm.collector import ONE, Together
 from tcir.passes.gemm.computed import Computed
 from tcir.passes.gemm.computed_tiles import ComputedOperand
-from tcir.passes.kernels.cores.tcgen05 import multiply
-from tcir.passes.kernels.product import OfMatrices, Place, Step
+from tcir.passes.kernels.cores.tcgen05 import multiplied
+from tcir.passes.kernels.product import Load, OfMatrices, Place, Step
 
 
 def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
@@ -135,6 +135,11 @@ class DenseProduct(OfMatrices):
 
     def at(self, place: Place) -> Step:
         """The steps of the tile at `place`."""
+        usage = self.together.usage if self.together.collector else None
+        return multiplied(self.loads(place), self.unsigned, self.cta_group, usage)
+
+    def loads(self, place: Place) -> Load:
+        """What loads the steps of the tile at `place`."""
         rows = self.b.type.shape[0]
         columns = [
             first_column(
@@ -143,24 +148,14 @@ class DenseProduct(OfMatrices):
             for number in range(self.together.count)
         ]
         shares = self.cluster.share_of_a(), self.cluster.share_of_b()
-        return partial(self._multiply, place, columns, shares)
-
-    def load(
-        self,
-        place: Place,
-        step: Index,
-        shares: tuple[Share | None, Share | None] = (None, None),
-    ) -> tuple[ir.Value, ir.Value]:
-        """The tiles of A and B of a step at `place`."""
-        a, (b,) = self._load(place, step, [place.column], shares)
-        return a, b
+        return partial(self._load, place, columns, shares)
 
     def _load(
         self,
         place: Place,
-        step: Index,
         columns: Sequence[Index],
         shares: tuple[Share | None, Share | None],
+        step: Index,
     ) -> tuple[ir.Value, list[ir.Value]]:
         """The tile of A of a step at `place`, and those of B from each of `columns` on."""
         if place.part is not None:
@@ -176,16 +171,3 @@ class DenseProduct(OfMatrices):
             if convert is not None:
                 convert()
         return a, b
-
-    def _multiply(
-        self,
-        place: Place,
-        columns: Sequence[Index],
-        shares: tuple[Share | None, Share | None],
-        sums: Sequence[ir.Value],
-        step: Index,
-        accumulate: Accumulate,
-    ) -> None:
-        a, tiles = self._load(place, step, columns, shares)
-        usage = self.together.usage if self.together.collector else None
-        multiply(sums, a, tiles, accumulate, self.unsigned, self.cta_group, usage)

@@ -36,7 +36,6 @@ from tcir.passes.gemm.schedules import Schedules
 from tcir.passes.gemm.wgmma import tile_for_warpgroups
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.scheduled import Scheduled
-from tcir.passes.kernels.tile import tile
 from tcir.passes.kernels.warps import Warps
 from tcir.passmanager.pipeline import register_pass
 from tcir.target import TARGETS
@@ -198,15 +197,13 @@ class TileGemm(Scheduled):
         together = self._together
         together.check(op, n_tile)
         together.tell(op, n_tile)
-        tile(
+        self.tile(
             source,
             lambda arguments: DenseProduct.create(
                 op, arguments, n_tile, self.cta_group, cluster, together
             ),
             n_tile,
             self._output_tiles(source, n_tile * together.count),
-            self.results(source, n_tile),
-            self.warps,
             together.count,
         )
 
@@ -224,15 +221,13 @@ class TileGemm(Scheduled):
         n_tile = _whole_blocks(source, option, n_tile)
         cluster = self.cluster_of(op)
         n_tile = self.in_parts(op, n_tile, cluster, SWIZZLE_ATOM_ROWS)
-        tile(
+        self.tile(
             source,
             lambda arguments: BlockScaledProduct.create(
                 op, arguments, shape, n_tile, self.cta_group, cluster
             ),
             n_tile,
             self._output_tiles(source, n_tile),
-            self.results(source, n_tile),
-            self.warps,
         )
 
     def _option(self, source: Source) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.dialect.ops.tma import EVICT
-from tcir.passes.emit import index
-from tcir.passes.emit.builders import tails
 from tcir.passes.emit.cluster import Cluster
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL
 from tcir.passes.emit.element_epilogue import check_by_element
@@ -21,20 +20,16 @@ from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, column
 from tcir.passes.kernels.cores.wgmma import (
     M_TILE,
     N_TILES,
-    Tile,
+    Warpgroups,
     check_width,
     fastest,
     is_promoted,
     parts_of,
-    sums_of,
-    warpgroup_kernel,
 )
-from tcir.passes.kernels.product import Place
+from tcir.passes.kernels.product import Tile
 from tcir.passes.kernels.scheduled import Scheduled
-from tcir.passes.kernels.stores.fragment import (
-    FragmentStore,
-    check_fragment_quantised,
-)
+from tcir.passes.kernels.stores.fragment import FragmentStore, check_fragment_quantised
+from tcir.passes.kernels.tile import tile
 from tcir.target import TARGETS
 
 PROMOTED_GROUP = 2 * GROUP
@@ -70,26 +65,19 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
         ceil_div(m, M_TILE), ceil_div(columns, n_tile), batch[0] if batch else None,
         cluster=cluster, group=PROMOTED_GROUP if promoted else GROUP,
     )  # fmt: skip
-    if options.persistent or tiles.count > sms:
-        tiles = tiles.shared_by(options.ctas or tiles.fewest_ctas(sms))
-    with warpgroup_kernel(
-        source, tiles, target, promoted=promoted, computed=is_computed(op)
-    ) as arguments:
+    tiles = options.shared_out(tiles, sms, tiles.fewest_ctas(sms))
+    chosen = Tile(M_TILE, n_tile)
+    core = Warpgroups(op, chosen, target, computed=is_computed(op))
+
+    def create(arguments: list[ir.Value]) -> DenseProduct:
         product = DenseProduct.create(op, arguments, n_tile, cluster=cluster)
         if promoted and tiles.ctas is not None:
             product.a.map.owner.attributes[EVICT] = ir.StringAttr.get("last")
             product.b.map.owner.attributes[EVICT] = ir.StringAttr.get("first")
-        whole = M_TILE * cluster.m, n_tile * cluster.n
-        wider = columns > n or n % whole[1] != 0
-        store = FragmentStore.of(source, arguments, tails(m % whole[0] != 0, wider))
-        with tiles.each() as (x, y, z):
-            place = Place.of(x, y, z, n_tile)
-            first = 0
-            for total in _sums(op, product, place, n_tile):
-                column = index.add(place.column, first)
-                at = index.values([*place.outer, place.row, column])
-                first += total.type.shape[1]
-                store.store(total, at)
+        return product
+
+    stores = partial(FragmentStore.of, source, chosen.past(tiles, m, n))
+    tile(source, create, tiles, core, stores)
 
 
 def _width(source: Source, n: int, cluster: Cluster, sms: int) -> int:
@@ -108,13 +96,3 @@ def _width(source: Source, n: int, cluster: Cluster, sms: int) -> int:
     tiles = [Tile(M_TILE, each) for each in widths or [parts]]
     steps = ceil_div(k_of(op) * tc.element_bytes(op.a.type.element_type), 128)
     return fastest(m, n, steps, sms, tiles, prod(batch)).columns
-
-
-def _sums(op: tc.MatmulOp, product: DenseProduct, place: Place, n_tile: int) -> list[ir.Value]:
-    """Sums of the tile at `place`, in fragments side by side."""
-    shares = product.cluster.share_of_a(), product.cluster.share_of_b()
-
-    def load(step: ir.Value) -> tuple[ir.Value, ir.Value]:
-        return product.load(place, step, shares=shares)
-
-    return sums_of(op, product.steps, Tile(M_TILE, n_tile), product.sums, load)

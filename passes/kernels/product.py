@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from tcir._mlir import ir
-from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
+from tcir.dialect import tc
+from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.passes.emit import index
+from tcir.passes.emit.builders import tails
 from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.tile_kernel import Accumulate, Places, Source
+from tcir.passes.emit.limits import ceil_div, round_up
+from tcir.passes.emit.output_tiles import OutputTiles
+from tcir.passes.emit.tile_kernel import Accumulate, Places, Source, argument
+
+
+@dataclass(frozen=True)
+class Tile:
+    """rows, columns: of the output, that a CTA computes at a time; per_sm: CTAs of an SM."""
+
+    rows: int
+    columns: int
+    per_sm: int = 1
+
+    def count(self, rows: int, columns: int) -> int:
+        """Tiles of an output of this size."""
+        return ceil_div(rows, self.rows) * ceil_div(columns, self.columns)
+
+    def past(self, tiles: OutputTiles, rows: int, columns: int) -> str:
+        """Dimensions in which `tiles` like this reach past an output of this size."""
+        m, n = round_up(tiles.m, tiles.cluster.m), round_up(tiles.n, tiles.cluster.n)
+        return tails(m * self.rows != rows, n * self.columns != columns)
 
 
 @dataclass(frozen=True)
@@ -28,20 +51,19 @@ class Place:
     part: Index | None = None
 
     @staticmethod
-    def of(
-        row_tile: Index, column_tile: Index, batch: Index | None, n_tile: int, layout: str = "mn"
-    ) -> Place:
-        """The tile of 128 rows and `n_tile` columns with these numbers."""
-        row, column = index.mul(row_tile, TMEM_LANES), index.mul(column_tile, n_tile)
-        return Place(row_tile, column_tile, row, column, batch, layout)
-
-    def of_part(self, batches: int | None) -> Place:
-        """The place whose `batch` counts the matrices of all parts, `batches` in each of them."""
-        assert self.batch is not None
-        if batches is None:
-            return replace(self, batch=None, part=self.batch)
-        both = index.div(self.batch, batches), index.rem(self.batch, batches)
-        return replace(self, part=both[0], batch=both[1])
+    def of(op: ir.OpView, numbers: tuple[Index, Index, Index | None], tile: Tile) -> Place:
+        """The place of the `tile` with these numbers along m, n and, of the product `op`, in its
+        batch and its parts."""
+        row_tile, column_tile, batch = numbers
+        row, column = index.mul(row_tile, tile.rows), index.mul(column_tile, tile.columns)
+        place = Place(row_tile, column_tile, row, column, batch, out_layout(op))
+        if batch is None or k_part(op) is None:
+            return place
+        a = op.operation.operands[0].type
+        if a.rank != 3:
+            return replace(place, batch=None, part=batch)
+        part, matrix = index.div(batch, a.shape[0]), index.rem(batch, a.shape[0])
+        return replace(place, part=part, batch=matrix)
 
     def of_tile(self, number: int, n_tile: int) -> Place:
         """The place of tile `number` of several of `n_tile` columns next to each other."""
@@ -67,6 +89,15 @@ class Place:
         return at
 
 
+Stored: TypeAlias = "Callable[[ir.Value, Place], None]"
+"""``stored(sums, place)`` stores what follows sums that are at `place` in the output."""
+Store: TypeAlias = "Callable[[Place], Stored]"
+"""``store(place)``, called after the main loop of a tile, makes what stores its sums."""
+Elements: TypeAlias = "tuple[Mapping[ir.Value, ir.Value], Sequence[ir.AffineMap]]"
+"""What a kernel has for the tensors that an epilogue reads, and by element the map from row and
+column to where it reads them, if not where the op says."""
+Load: TypeAlias = "Callable[[Index], tuple[ir.Value, Sequence[ir.Value]]]"
+"""``load(number)`` loads the tile of A, and those of B, of step `number` of a tile."""
 Step: TypeAlias = "Callable[[Sequence[ir.Value], Index, Accumulate], None]"
 """``step(sums, number, accumulate)`` loads step `number` of a tile and adds its product to `sums`,
 an accumulator for each tile of B."""
@@ -84,18 +115,32 @@ class Product(Protocol):
     @property
     def sums(self) -> ir.Type: ...
 
+    def output(self, memory: ir.Value) -> ir.Value:
+        """The kernel's output as a matrix of the tiles' rows and columns."""
+
+
+class Accumulated(Product, Protocol):
+    """A product whose sums are in tensor memory."""
+
     def at(self, place: Place) -> Step:
         """The steps of the tile at `place`; called before the loop over them."""
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
         """Applies `epilogue` to the accumulator; called after that loop."""
 
-    def output(self, memory: ir.Value) -> ir.Value:
-        """The kernel's output as a matrix of the tiles' rows and columns."""
-
     def reads(self, source: Source, place: Place) -> Places | None:
         """Indices in the output's tensor, of each lane and the first column, that the epilogue of
         `source` has in the tile at `place`; None: those of the output's matrix."""
+
+
+class TileProduct(Product, Protocol):
+    """A product whose steps are tiles of A and B in shared memory, which any core multiplies."""
+
+    def loads(self, place: Place) -> Load:
+        """What loads the steps of the tile at `place`; called before the loop over them."""
+
+    def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:
+        """What `after` reads, in a kernel of `arguments`."""
 
 
 class OfMatrices:
@@ -112,3 +157,7 @@ class OfMatrices:
     def reads(self, source: Source, place: Place) -> Places | None:
         """None: the epilogue has the places of the results."""
         return None
+
+    def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:
+        """The kernel's arguments, where `after` reads them."""
+        return {each.tensor: argument(arguments, each.tensor) for each in after.elements}, ()

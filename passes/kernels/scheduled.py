@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tcir._mlir import ir
 from tcir.dialect.cta_pair import PAIR
@@ -18,7 +20,11 @@ from tcir.passes.emit.limits import MMA_N, ceil_div, round_up
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.kernels import legal
+from tcir.passes.kernels.cores.tcgen05 import Tcgen05
+from tcir.passes.kernels.product import Accumulated
+from tcir.passes.kernels.stores.accumulator import Storing, accumulator_store
 from tcir.passes.kernels.stores.epilogue_tile import AUTO, Results, parse
+from tcir.passes.kernels.tile import tile
 from tcir.passes.kernels.warps import Warps
 from tcir.passmanager.pipeline import Pass
 from tcir.target import DEFAULT_TARGET
@@ -105,6 +111,33 @@ class Scheduled(Pass):
             f"{n_tile}: {cluster.m} CTAs load a part of B's columns each, whole swizzle patterns "
             f"of {step}; take n-tile={nearest}",
         )
+
+    def tile(
+        self,
+        source: Source,
+        create: Callable[[list[ir.Value]], Accumulated],
+        n_tile: int,
+        tiles: OutputTiles,
+        count: int = 1,
+        storing: Callable[[ir.Value], Storing] | None = None,
+    ) -> None:
+        """Replaces the source function by a kernel of tcgen05 with these options.
+
+        create: makes the product out of the kernel's arguments; count: of tiles of `n_tile`
+        columns, next to each other, that a CTA computes at a time
+        storing: makes a store from outside the package out of the kernel's output
+        """
+        results = self.results(source, n_tile)
+        read = self.warps.assign(source, staged=bool(results.stages))
+        stores = partial(accumulator_store, source, results, read, storing)
+        tile(source, create, tiles, Tcgen05(n_tile, count), stores)
+
+    def shared_out(self, tiles: OutputTiles, most: int, ctas: int) -> OutputTiles:
+        """`tiles` among the CTAs of the option, or `ctas`, where a kernel is persistent: by option,
+        or because the SMs have room for `most` CTAs only."""
+        if self.persistent or tiles.count > most:
+            return tiles.shared_by(self.ctas or ctas)
+        return tiles
 
     def output_tiles(self, source: Source, rows: int, n: int, batch: int | None) -> OutputTiles:
         """Tiles of 128 of `rows`, in `n` columns of tiles, of each of a `batch`."""

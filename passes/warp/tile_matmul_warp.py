@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
-from tcir.dialect.fragments import accumulator_type
 from tcir.dialect.limits import FP8
 from tcir.errors import InputError
-from tcir.passes.emit import index
-from tcir.passes.emit.builders import i64s, tails
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, check_whole_rows, match_failure
 from tcir.passes.emit.element_epilogue import check_by_element
 from tcir.passes.emit.gpu_module import target_of
-from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tile_kernel import Source, argument, find_sources, kernel
-from tcir.passes.kernels.cores.fragments import signed_as, sums_over
+from tcir.passes.emit.tile_kernel import Source, find_sources
 from tcir.passes.kernels.stores.fragment import FragmentStore
-from tcir.passes.warp.operands import Matrix, Operand, tma_obstacle
+from tcir.passes.kernels.tile import tile
+from tcir.passes.warp.core import MmaSync, StagedProduct
+from tcir.passes.warp.operands import Matrix, tma_obstacle
 from tcir.passes.warp.tiles import GROUP, WarpTiles
 from tcir.passes.warp.tiling import Tiling, TilingOptions, choose_tiling
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -191,41 +188,8 @@ def _tile(source: Source, options: TilingOptions, target: str, schedule: TileMat
         group=schedule.group_m,
     )  # fmt: skip
     tiles = tiles.shared_out(op, tiling, schedule.ctas, by_tma, target)
-    with kernel(source, tiles.grid, warps=tiling.warps, target=target) as arguments:
-        function = ir.InsertionPoint.current.block.owner
-        function.attributes["tc.warps"] = i64s([tiling.warps_m, tiling.warps_n])
-        tensors = [argument(arguments, matrix.value) for matrix in matrices]
-        left, right = (
-            Operand.by_tma(matrix, tensor, tiles.batch or 0)
-            if by_tma
-            else Operand.by_cp_async(matrix, tensor)
-            for matrix, tensor in zip(matrices, tensors, strict=True)
-        )
-        store = FragmentStore.of(source, arguments, tails(m % tiling.m != 0, n % tiling.n != 0))
-        with tiles.each() as (row, column, number):
-            m0, n0 = index.mul(row, tiling.m), index.mul(column, tiling.n)
-            at = [] if number is None else [index.value(number)]
-            total = _main_loop(left, right, tiling, ceil_div(k, tiling.k), at, m0, n0)
-            place = [*at, *index.values([m0, n0])]
-            store.store(total, place)
-
-
-def _main_loop(
-    left: Operand, right: Operand, tiling: Tiling, trips: int, batch: list[ir.Value], m0: Index,
-    n0: Index,
-) -> ir.Value:  # fmt: skip
-    element = ir.Type.parse(accumulator_type(str(left.matrix.element)))
-    kind = tc.FragmentType.build([tiling.m, tiling.n], element, "C", tiling.atom.name)
-
-    def step(number: ir.Value, before: Sequence[ir.Value]) -> list[ir.Value]:
-        k0 = index.mul(number, tiling.k)
-        a, b = tc.SmemTileOp(left.type).tile, tc.SmemTileOp(right.type).tile
-        left.fill(a, batch, m0, k0)
-        right.fill(b, batch, n0, k0)
-        (total,) = before
-        for k in range(0, tiling.k, tiling.atom.shape[2]):
-            product = tc.MmaSyncOp(left.load(a, k), right.load(b, k), total, kind)
-            total = signed_as(left.matrix.op, product).d
-        return [total]
-
-    return sums_over([kind], trips, step)[0]
+    core = MmaSync(tiling, target)
+    create = partial(StagedProduct.create, matrices, ceil_div(k, tiling.k), by_tma, tiles.batch)
+    tile(
+        source, create, tiles, core, partial(FragmentStore.of, source, core.tile.past(tiles, m, n))
+    )

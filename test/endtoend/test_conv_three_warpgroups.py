@@ -11,7 +11,7 @@ import pytest
 
 import tcir
 from tcir.passes.conv import wgmma
-from tcir.passes.kernels.cores.wgmma import Tile
+from tcir.passes.kernels.product import Tile
 from tcir.target import TARGETS
 
 from .cases import SAME_3x3

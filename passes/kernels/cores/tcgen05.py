@@ -1,37 +1,70 @@
-"""A step of the main loop whose sums are in tensor memory."""
+"""The core whose sums are in tensor memory: one thread multiplies, from shared memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
-from tcir.dialect.limits import MMA_K_BYTES
+from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
 from tcir.passes.emit.builders import mma, of_pair
-from tcir.passes.emit.tile_kernel import Accumulate
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.output_tiles import OutputTiles
+from tcir.passes.emit.tile_kernel import Accumulate, Source, accumulator, kernel, loop
+from tcir.passes.kernels.product import Accumulated, Load, Place, Step, Tile
 
 
-def multiply(
-    sums: Sequence[ir.Value],
-    a: ir.Value,
-    tiles: Sequence[ir.Value],
-    accumulate: Accumulate,
+@dataclass(frozen=True)
+class Tcgen05:
+    """Kernels whose tiles are `count` accumulators of `n_tile` columns, next to each other."""
+
+    n_tile: int
+    count: int = 1
+
+    @property
+    def tile(self) -> Tile:
+        """A tile of a row for each lane."""
+        return Tile(TMEM_LANES, self.count * self.n_tile)
+
+    def kernel(self, source: Source, tiles: OutputTiles) -> AbstractContextManager[list[ir.Value]]:
+        """A kernel of the warp map that the source function names, or of the default one."""
+        return kernel(source, tiles.grid, cluster=tiles.cluster_shape)
+
+    def sums(self, product: Accumulated, place: Place) -> list[tuple[ir.Value, Place]]:
+        """The accumulators of the tile at `place`."""
+        step = product.at(place)
+        sums = [accumulator(self.n_tile, product.sums) for _ in range(self.count)]
+        with loop(product.steps) as i:
+            step(sums, i, Accumulate(i))
+        return [(d, place.of_tile(number, self.n_tile)) for number, d in enumerate(sums)]
+
+
+def multiplied(
+    load: Load,
     unsigned: tuple[int, int] = (0, 0),
     cta_group: int = 1,
     usage: Callable[[int], str] | None = None,
-) -> None:
-    """Adds the products of a tile of A and each of the `tiles` of B to its `sums`, slice by slice.
+) -> Step:
+    """The step that adds the products of the tile of A that `load` loads and each of those of B to
+    the sums, slice by slice.
 
     unsigned: whether i8 of A, of B have no sign; cta_group: 2 for pairs; usage: what the collector
     does with A at the mma of each tile
     """
-    k = a.type.shape[1] * tc.element_bytes(a.type.element)
-    for j in range(k // MMA_K_BYTES):
-        taken = accumulate.take()
-        for number, (d, b) in enumerate(zip(sums, tiles, strict=True)):
-            op = mma(d, a, b, taken, j, unsigned=unsigned)
-            if cta_group == PAIR:
-                of_pair(op)
-            if usage is not None:
-                op.attributes["collector"] = ir.StringAttr.get(usage(number))
+
+    def step(sums: Sequence[ir.Value], number: Index, accumulate: Accumulate) -> None:
+        a, tiles = load(number)
+        k = a.type.shape[1] * tc.element_bytes(a.type.element)
+        for j in range(k // MMA_K_BYTES):
+            taken = accumulate.take()
+            for tile, (d, b) in enumerate(zip(sums, tiles, strict=True)):
+                op = mma(d, a, b, taken, j, unsigned=unsigned)
+                if cta_group == PAIR:
+                    of_pair(op)
+                if usage is not None:
+                    op.attributes["collector"] = ir.StringAttr.get(usage(tile))
+
+    return step

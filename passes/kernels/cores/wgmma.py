@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tcir._mlir import ir
@@ -29,6 +29,7 @@ from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, kernel
 from tcir.passes.kernels.cores.fragments import signed_as, sums_over
+from tcir.passes.kernels.product import Place, Tile, TileProduct
 
 M_TILE = TMEM_LANES
 """Rows of an output tile: 64 for each of two warpgroups."""
@@ -52,24 +53,12 @@ START, STORED = 800, 23
 """Cycles that a tile takes to start; elements of a tile that are stored in one."""
 
 
-@dataclass(frozen=True)
-class Tile:
-    """rows, columns: of the output, that a CTA computes at a time; per_sm: CTAs of an SM."""
-
-    rows: int
-    columns: int
-    per_sm: int = 1
-
-    def cycles(self, steps: int) -> float:
-        """What it takes one SM, in steps of 128 bytes of K: the tensor core multiplies 64 rows in
-        two cycles a column, and TMA loads them beside it."""
-        multiplying = 2 * self.columns * self.rows / WGMMA_M
-        loading = 128 * (self.rows + self.columns) / PORT_BYTES
-        return START + self.rows * self.columns / STORED + steps * max(multiplying, loading)
-
-    def count(self, rows: int, columns: int) -> int:
-        """Tiles of an output of this size."""
-        return ceil_div(rows, self.rows) * ceil_div(columns, self.columns)
+def cycles(tile: Tile, steps: int) -> float:
+    """What a tile takes one SM, in steps of 128 bytes of K: the tensor core multiplies 64 rows in
+    two cycles a column, and TMA loads them beside it."""
+    multiplying = 2 * tile.columns * tile.rows / WGMMA_M
+    loading = 128 * (tile.rows + tile.columns) / PORT_BYTES
+    return START + tile.rows * tile.columns / STORED + steps * max(multiplying, loading)
 
 
 def check_width(op: ir.OpView, n_tile: int, element: ir.Type, smallest: str) -> int:
@@ -91,31 +80,72 @@ def fastest(
     """The tile for which the SM with the most tiles finishes first."""
 
     def cost(tile: Tile) -> float:
-        return ceil_div(batch * tile.count(rows, columns), sms) * tile.cycles(steps)
+        return ceil_div(batch * tile.count(rows, columns), sms) * cycles(tile, steps)
 
     return min(tiles, key=cost)
 
 
-@contextmanager
-def warpgroup_kernel(
-    source: Source,
-    tiles: OutputTiles,
-    target: str,
-    rows: int = M_TILE,
-    promoted: bool = False,
-    per_sm: int = 1,
-    computed: bool = False,
-) -> Iterator[list[ir.Value]]:
-    """`tcir.passes.emit.tile_kernel.kernel` of a producer, and a warpgroup for every 64 rows;
-    per_sm: CTAs that an SM has room for; computed: whether a third warpgroup makes an operand."""
-    roles = WGMMA_PROMOTED if promoted else WGMMA_COMPUTED if computed else MAPS[rows]
-    source.function.attributes[WARP_MAP] = ir.StringAttr.get(roles)
-    source.function.attributes[CTAS_PER_SM] = i64(per_sm)
-    with kernel(source, tiles.grid, target=target, cluster=tiles.cluster_shape) as arguments:
-        warps = len(WARP_MAPS[roles][CONSUMER].warps)
-        function = ir.InsertionPoint.current.block.owner
-        function.attributes["tc.warps"] = i64s([warps, 1])
-        yield arguments
+@dataclass(frozen=True)
+class OfWarpgroups:
+    """Kernels of a producer, and a warpgroup for every 64 rows of a `tile` of the product `op`,
+    which has the sums of these in registers.
+
+    computed: whether a third warpgroup makes an operand
+    """
+
+    op: ir.OpView
+    tile: Tile
+    target: str
+    computed: bool = False
+
+    @property
+    def element(self) -> ir.Type:
+        """Element type of A."""
+        return self.op.operation.operands[0].type.element_type
+
+    def kernel(self, source: Source, tiles: OutputTiles) -> AbstractContextManager[list[ir.Value]]:
+        """A kernel of the warp map of the tile's rows."""
+        roles = MAPS[self.tile.rows]
+        if is_promoted(self.element):
+            roles = WGMMA_PROMOTED
+        elif self.computed:
+            roles = WGMMA_COMPUTED
+        attributes = source.function.attributes
+        attributes[WARP_MAP] = ir.StringAttr.get(roles)
+        attributes[CTAS_PER_SM] = i64(self.tile.per_sm)
+        attributes["tc.warps"] = i64s([len(WARP_MAPS[roles][CONSUMER].warps), 1])
+        return kernel(source, tiles.grid, target=self.target, cluster=tiles.cluster_shape)
+
+    def fragment(self, columns: int, sums: ir.Type) -> tc.FragmentType:
+        """The type of `sums` of so many columns."""
+        return tc.FragmentType.build(
+            [self.tile.rows, columns], sums, "C", DEFAULT_ATOM[str(self.element)]
+        )
+
+
+class Warpgroups(OfWarpgroups):
+    """The core wgmma, which multiplies a tile of A and one of B."""
+
+    def sums(self, product: TileProduct, place: Place) -> list[tuple[ir.Value, Place]]:
+        """The fragment of the sums of the tile at `place`, or where partial sums need registers as
+        well, several side by side."""
+        load, promoted = product.loads(place), is_promoted(self.element)
+        parts = parts_of(self.element, self.tile.columns)
+        columns = self.tile.columns // parts
+        kind = self.fragment(columns, product.sums)
+
+        def multiply(a: ir.Value, b: ir.Value, before: ir.Value) -> ir.Value:
+            if promoted:
+                return tc.AddFragmentOp(before, tc.WgmmaProductOp(a, b, kind).d, kind).c
+            return signed_as(self.op, tc.WgmmaOp(a, b, before, kind)).d
+
+        def step(number: ir.Value, before: Sequence[ir.Value]) -> list[ir.Value]:
+            a, (b,) = load(number)
+            tiles = [b] if parts == 1 else [_part(b, part, parts) for part in range(parts)]
+            return [multiply(a, *each) for each in zip(tiles, before, strict=True)]
+
+        sums = sums_over([kind] * parts, product.steps, step)
+        return [(each, place.of_tile(part, columns)) for part, each in enumerate(sums)]
 
 
 def is_promoted(element: ir.Type) -> bool:
@@ -127,36 +157,6 @@ def is_promoted(element: ir.Type) -> bool:
 def parts_of(element: ir.Type, columns: int) -> int:
     """Fragments side by side that have the sums of a tile."""
     return ceil_div(columns, PROMOTED_COLUMNS) if is_promoted(element) else 1
-
-
-def sums_of(
-    op: ir.OpView,
-    steps: int,
-    tile: Tile,
-    sums: ir.Type,
-    load: Callable[[ir.Value], tuple[ir.Value, ir.Value]],
-) -> list[ir.Value]:
-    """The fragments of a tile's sums: a loop of `steps`, whose tiles of A and B `load` loads.
-
-    One, or where partial sums need registers as well, several side by side.
-    """
-    element = op.operation.operands[0].type.element_type
-    promoted = is_promoted(element)
-    parts = parts_of(element, tile.columns)
-    shape = [tile.rows, tile.columns // parts]
-    kind = tc.FragmentType.build(shape, sums, "C", DEFAULT_ATOM[str(element)])
-
-    def multiply(a: ir.Value, b: ir.Value, before: ir.Value) -> ir.Value:
-        if promoted:
-            return tc.AddFragmentOp(before, tc.WgmmaProductOp(a, b, kind).d, kind).c
-        return signed_as(op, tc.WgmmaOp(a, b, before, kind)).d
-
-    def step(number: ir.Value, before: Sequence[ir.Value]) -> list[ir.Value]:
-        a, b = load(number)
-        columns = [b] if parts == 1 else [_part(b, part, parts) for part in range(parts)]
-        return [multiply(a, *each) for each in zip(columns, before, strict=True)]
-
-    return sums_over([kind] * parts, steps, step)
 
 
 def _part(tile: ir.Value, number: int, parts: int) -> ir.Value:

@@ -9,11 +9,13 @@ from tcir._mlir import arith, ir
 from tcir.dialect import tc
 from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.dialect.warp_types import WALK
+from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.clone import clone
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.limits import round_up
-from tcir.passes.emit.tile_kernel import Source, argument
+from tcir.passes.emit.tile_kernel import Source
+from tcir.passes.kernels.product import Place, Store, TileProduct
 
 
 @dataclass(frozen=True)
@@ -38,15 +40,22 @@ class FragmentStore:
     @staticmethod
     def of(
         source: Source,
-        arguments: Sequence[ir.Value],
         past: str,
+        arguments: list[ir.Value],
+        product: TileProduct,
         walk: ir.Attribute | None = None,
-    ) -> FragmentStore:
-        """The store of a kernel of `arguments`."""
-        tensors = {} if source.after is None else tensors_of(source.after, arguments)
-        outputs = arguments[-1:] if source.quantise is None else arguments[-2:]
+    ) -> Store:
+        """The store of a kernel of these `arguments`."""
+        after, quantise = source.after, source.quantise
+        tensors, maps = ({}, ()) if after is None else product.elements(after, arguments)
+        last = arguments[-1:] if quantise is None else arguments[-2:]
+        outputs = [product.output(each) for each in last]
         attribute = ir.StringAttr.get(past)
-        return FragmentStore(source.after, source.quantise, tensors, outputs, attribute, walk=walk)
+        made = FragmentStore(after, quantise, tensors, outputs, attribute, maps, walk)
+        return lambda place: made._stored
+
+    def _stored(self, sums: ir.Value, place: Place) -> None:
+        self.store(sums, index.values([*place.outer, place.row, place.column]))
 
     def store(self, sums: ir.Value, place: list[ir.Value]) -> None:
         """Stores what follows `sums`, a fragment whose first element is at `place`."""
@@ -70,11 +79,6 @@ class FragmentStore:
     def _walk(self, op: ir.OpView) -> None:
         if self.walk is not None:
             op.attributes[WALK] = self.walk
-
-
-def tensors_of(after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> dict[ir.Value, ir.Value]:
-    """The kernel's arguments for the tensors that `after` reads."""
-    return {each.tensor: argument(arguments, each.tensor) for each in after.elements}
 
 
 def fragment_epilogue(

@@ -3,7 +3,6 @@
 First what does not combine with them, then each with what executes and lowers it, and the pass.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -27,7 +26,6 @@ from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import TiledOperand, k_step
 from tcir.passes.emit.tile_kernel import (
     STORE_COLUMNS,
-    Accumulate,
     argument,
     choose_n_tile,
     find_sources,
@@ -35,10 +33,10 @@ from tcir.passes.emit.tile_kernel import (
     loop,
 )
 from tcir.passes.kernels import legal
-from tcir.passes.kernels.cores.tcgen05 import multiply
-from tcir.passes.kernels.product import OfMatrices, Place, Step
+from tcir.passes.kernels.cores.tcgen05 import multiplied
+from tcir.passes.kernels.product import Load, OfMatrices, Place, Step
 from tcir.passes.kernels.scheduled import Scheduled
-from tcir.passes.kernels.tile import Store, tile
+from tcir.passes.kernels.stores.accumulator import Storing
 from tcir.passes.nvvm.converter import Converter, lower
 from tcir.pipelines.parts.back import tile_to_llvm
 
@@ -100,17 +98,21 @@ class SummedBatch(OfMatrices):
         a, b, each = operand(op.a, TMEM_LANES), operand(op.b, n_tile), ceil_div(k, kc)
         return SummedBatch(a, b, kc, each, batch * each, ir.F32Type.get())
 
-    def at(self, place: Place) -> Step:
-        """The steps of the tile at `place`."""
+    def loads(self, place: Place) -> Load:
+        """The tiles of a step at `place`."""
 
-        def step(sums: Sequence[ir.Value], number: index.Index, accumulate: Accumulate) -> None:
-            batch, k = index.div(number, self.each), index.rem(number, self.each)
+        def load(step: index.Index) -> tuple[ir.Value, list[ir.Value]]:
+            batch, k = index.div(step, self.each), index.rem(step, self.each)
             a, b = (tc.SmemTileOp(each.type).tile for each in (self.a, self.b))
             for operand, memory, mn in ((self.a, a, place.row), (self.b, b, place.column)):
                 operand.load(memory, {"mn": mn, "k": index.mul(k, self.k), "batch": batch})
-            multiply(sums, a, [b], accumulate)
+            return a, [b]
 
-        return step
+        return load
+
+    def at(self, place: Place) -> Step:
+        """The steps of the tile at `place`."""
+        return multiplied(self.loads(place))
 
 
 class MarkOp(Op, dialect=Demo, name="mark", role="epilogue"):
@@ -129,7 +131,7 @@ def convert_mark(converter: Converter, op: MarkOp) -> None:
     llvm.inline_asm(None, [], "pmevent 0;", "", has_side_effects=True)
 
 
-def from_the_right(out: ir.Value) -> Store:
+def from_the_right(out: ir.Value) -> Storing:
     """A store of columns from the last to the first, which marks its begin."""
 
     def store(d, indices, epilogue, reads) -> None:
@@ -165,8 +167,8 @@ class TileSummedBatch(Scheduled):
             n_tile = choose_n_tile(op, self.n_tile, n)
             create = partial(SummedBatch.create, op, n_tile=n_tile)
             tiles = self.output_tiles(source, m, ceil_div(n, n_tile), None)
-            results, storing = self.results(source, n_tile), from_the_right if self.turned else None
-            tile(source, create, n_tile, tiles, results, self.warps, storing=storing)
+            storing = from_the_right if self.turned else None
+            self.tile(source, create, n_tile, tiles, storing=storing)
 
 
 def pipeline(**options: object) -> tcir.Pipeline:
