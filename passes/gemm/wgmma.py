@@ -7,6 +7,7 @@ from math import prod
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.ops.highlevel import k_part
 from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.dialect.ops.tma import EVICT
 from tcir.passes.emit.cluster import Cluster
@@ -62,7 +63,7 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
         check_fragment_quantised(quantise, n_tile, parts, target)
     promoted = is_promoted(op.a.type.element_type)
     tiles = OutputTiles(
-        ceil_div(m, M_TILE), ceil_div(columns, n_tile), batch[0] if batch else None,
+        ceil_div(m, M_TILE), ceil_div(columns, n_tile), prod(batch) if batch else None,
         cluster=cluster, group=PROMOTED_GROUP if promoted else GROUP,
     )  # fmt: skip
     tiles = options.shared_out(tiles, sms, tiles.fewest_ctas(sms))
@@ -94,5 +95,5 @@ def _width(source: Source, n: int, cluster: Cluster, sms: int) -> int:
         if each % least == 0 and each % parts == 0 and each <= min(most, round_up(n, least))
     ]  # fmt: skip
     tiles = [Tile(M_TILE, each) for each in widths or [parts]]
-    steps = ceil_div(k_of(op) * tc.element_bytes(op.a.type.element_type), 128)
+    steps = ceil_div((k_part(op) or k_of(op)) * tc.element_bytes(op.a.type.element_type), 128)
     return fastest(m, n, steps, sms, tiles, prod(batch)).columns

@@ -249,8 +249,6 @@ ROWS: tuple[Row, ...] = (
         way_out="leave swap out"),
     Row("sums", ("whole",), {"product": (ROW_WALK, SHIFTED)}, "a step has all taps of a tile",
         way_out="take tile-conv-implicit-gemm, or leave out split-conv-k"),
-    Row("sums", ("whole",), {"core": WGMMA, "product": DENSE},
-        "kernels of wgmma that store parts are those of convolutions", way_out="leave split-k out"),
     # Taps that shift a tile in tensor memory.
     Row("shift", ("ashift",), {"halo": "mask"},
         ".ashift moves A at no cost; tcgen05.shift only serves to be ordered before a refresh",

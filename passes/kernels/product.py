@@ -40,7 +40,8 @@ class Tile:
 @dataclass(frozen=True)
 class Place:
     """Where a tile is in the output: its number along m and n, the first row and column of it, and
-    its matrix of a batch, its part of K. `layout`: the order of rows and columns in the output."""
+    its matrix of a batch, its part of K. `layout`: the order of rows and columns in the output;
+    `number`: of the matrix among those of all parts."""
 
     row_tile: Index
     column_tile: Index
@@ -49,6 +50,7 @@ class Place:
     batch: Index | None = None
     layout: str = "mn"
     part: Index | None = None
+    number: Index | None = None
 
     @staticmethod
     def of(op: ir.OpView, numbers: tuple[Index, Index, Index | None], tile: Tile) -> Place:
@@ -56,7 +58,7 @@ class Place:
         batch and its parts."""
         row_tile, column_tile, batch = numbers
         row, column = index.mul(row_tile, tile.rows), index.mul(column_tile, tile.columns)
-        place = Place(row_tile, column_tile, row, column, batch, out_layout(op))
+        place = Place(row_tile, column_tile, row, column, batch, out_layout(op), number=batch)
         if batch is None or k_part(op) is None:
             return place
         a = op.operation.operands[0].type

@@ -32,9 +32,15 @@ CASES = [
 ]
 
 
-def run(case: Dense, orders: int) -> None:
+WGMMA = [QUICK, CASES[4], CASES[6], CASES[7]]
+"""Promoted sums, a batch, fewer CTAs than tiles: also of warpgroups."""
+
+
+def run(case: Dense, orders: int, target: str = "sm_100a") -> None:
     """Every level equal on integers, and the PTX beside numpy."""
-    kernel = tcir.compile(case.text, case.pipeline, validate=True, orders=orders, seed=3)
+    kernel = tcir.compile(
+        case.text, case.pipeline, target=target, validate=True, orders=orders, seed=3
+    )
     assert {line.verdict for line in kernel.report.passes} == {"reference", "equal"}, str(
         kernel.report
     )
@@ -51,6 +57,12 @@ def run(case: Dense, orders: int) -> None:
 )
 def test_case(case: Dense) -> None:
     run(case, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", WGMMA, ids=str)
+def test_warpgroups(case: Dense) -> None:
+    run(case, 2, "sm_90a")
 
 
 NVFP4 = Scaled(BlockScaled(m=20, n=40, k=640, alpha="in", blocked="a1b1"), "split-k=3")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tcir._mlir import arith, ir
+from tcir._mlir import arith, ir, memref
 from tcir.dialect import tc
 from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.dialect.warp_types import WALK
@@ -50,12 +50,15 @@ class FragmentStore:
         tensors, maps = ({}, ()) if after is None else product.elements(after, arguments)
         last = arguments[-1:] if quantise is None else arguments[-2:]
         outputs = [product.output(each) for each in last]
+        if walk is None:
+            outputs = [_matrices(each) for each in outputs]
         attribute = ir.StringAttr.get(past)
         made = FragmentStore(after, quantise, tensors, outputs, attribute, maps, walk)
         return lambda place: made._stored
 
     def _stored(self, sums: ir.Value, place: Place) -> None:
-        self.store(sums, index.values([*place.outer, place.row, place.column]))
+        outer = [] if place.number is None else [place.number]
+        self.store(sums, index.values([*outer, place.row, place.column]))
 
     def store(self, sums: ir.Value, place: list[ir.Value]) -> None:
         """Stores what follows `sums`, a fragment whose first element is at `place`."""
@@ -79,6 +82,16 @@ class FragmentStore:
     def _walk(self, op: ir.OpView) -> None:
         if self.walk is not None:
             op.attributes[WALK] = self.walk
+
+
+def _matrices(output: ir.Value) -> ir.Value:
+    """An output of parts of a batch as one matrix after another."""
+    kind = output.type
+    if kind.rank < 4:
+        return output
+    parts, batch, *sizes = kind.shape
+    flat = ir.MemRefType.get([parts * batch, *sizes], kind.element_type)
+    return memref.collapse_shape(flat, output, [[0, 1], [2], [3]])
 
 
 def fragment_epilogue(

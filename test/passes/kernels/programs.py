@@ -14,12 +14,6 @@ func.func @f(%a: tensor<64x136xf16>, %b: tensor<300x136xf16>) -> tensor<300x64xf
       : (tensor<64x136xf16>, tensor<300x136xf16>) -> tensor<300x64xf32>
   return %c : tensor<300x64xf32>
 }"""
-PARTS = """
-func.func @f(%a: tensor<300x128xf16>, %b: tensor<128x64xf16>) -> tensor<2x300x64xf32> {
-  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", k_part = 64 : i64}
-      : (tensor<300x128xf16>, tensor<128x64xf16>) -> tensor<2x300x64xf32>
-  return %c : tensor<2x300x64xf32>
-}"""
 GATED = """
 func.func @f(%a: tensor<300x136xf16>, %b: tensor<136x64xf16>) -> tensor<300x32xf32> {
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"}
