@@ -62,7 +62,7 @@ def build(options: ConvImplicitGemmOptions) -> Pipeline:
             *convolutions(
                 options,
                 FoldFilterRows(),
-                SplitConvK(splits=options.split_k, n_tile=options.n_tile),
+                SplitConvK(splits=options.split_k, n_tile=options.n_tile, cluster=options.cluster),
             ),
             with_options(TileConvImplicitGemm, options),
             *tile_to_llvm(

@@ -20,17 +20,12 @@ from tcir.dialect.limits import (
 from tcir.passes.conv.im2col import RANK
 from tcir.passes.conv.offset_plan import Axis
 from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.warpgroup_cost import (
-    FILTER,
-    LATENCY,
-    PIXEL,
-    WAIT,
-    of_rounds,
-)
 from tcir.passes.emit.limits import BARRIER_BYTES, OVERLAPPED_SLOTS, ceil_div, round_up
 from tcir.passes.kernels.cores.wgmma import MAPS
+from tcir.passes.kernels.cores.wgmma_cost import of_rounds
 from tcir.passes.kernels.product import Tile
 from tcir.threads import cached_property
+from tcir.time.warpgroups import FILTER, LATENCY, PIXEL, WAIT
 
 MOST_STAGES = 8
 """Slots that `multi-buffer` makes at most."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string, unsigned_operands
-from tcir.dialect.limits import MMA_K_BYTES, SWIZZLE_SPANS, TMA_STRIDE
+from tcir.dialect.limits import MMA_K_BYTES, SWIZZLE_SPANS, TMA_STRIDE, Legal
 from tcir.dialect.ops.highlevel import conv_groups, k_part
 from tcir.passes.emit import index
 from tcir.passes.emit.cost import epilogue_bytes
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.limits import MMA_N, MMA_N_STEP, ceil_div
+from tcir.passes.emit.limits import MMA_N, MMA_N_PAIR, ceil_div
 from tcir.passes.emit.operand_tiles import TiledOperand, k_major, k_step, mn_major
 from tcir.passes.emit.tile_kernel import choose_n_tile
 from tcir.threads import cached_property
@@ -151,32 +151,42 @@ class ConvShape:
     def choose_n_tile(
         self, op: ir.OpView, option: int, cta_group: int = 1, multiple: int = 1
     ) -> int:
-        """Output channels of a tile: `option`, or for 0 at most 128 for each CTA. Those of groups
-        are of one, and a multiple of `multiple`, as its own are (`check_cluster`)."""
-        if self.groups > 1 and self.c * self.element_bytes % MMA_K_BYTES:
+        """Output channels of a tile of tcgen05: `option`, or for 0 at most 128 for each CTA."""
+        chosen = choose_n_tile(op, option, self.group_k, cta_group)
+        legal = MMA_N if cta_group == 1 else MMA_N_PAIR
+        return self.of_one_group(op, chosen, option, multiple, legal)
+
+    def of_one_group(
+        self, op: ir.OpView, chosen: int, option: int, multiple: int, legal: Legal
+    ) -> int:
+        """Output channels of a tile that are all of one group, and a multiple of `multiple`, as its
+        own are (`check_cluster`): `chosen`, or without an `option` the most `legal` ones below."""
+        if self.groups == 1:
+            return chosen
+        if self.c * self.element_bytes % MMA_K_BYTES:
             raise match_failure(
                 op,
                 f"expected groups whose channels are a multiple of {MMA_K_BYTES} bytes, got "
                 f"{self.c} of {self.element_bytes} bytes (an mma sums over {MMA_K_BYTES} bytes, "
                 "and the next are those of another group); pad each group with zeros",
             )
-        chosen = choose_n_tile(op, option, self.group_k, cta_group)
-        if self.groups == 1 or (self.group_k % chosen == 0 and chosen % multiple == 0):
+        if self.group_k % chosen == 0 and chosen % multiple == 0 and chosen in legal:
             return chosen
-        most = max(chosen, multiple)
-        whole = [n for n in range(multiple, most + 1, multiple) if self.group_k % n == 0]
-        widths = [n for n in whole if n in MMA_N]
-        if option == 0 and cta_group == 1 and widths:
+        some = range(multiple, max(chosen, multiple) + 1, multiple)
+        widths = [n for n in some if self.group_k % n == 0 and n in legal]
+        if widths and option == 0:
             return widths[-1]
         what, why = f"divide those of a group, {self.group_k}", ""
         if multiple > 1:
             what += f", and are a multiple of {multiple}"
             why = ", of whose filters the CTAs of a cluster load a part each"
+        take = f"take n-tile={widths[-1]}, or " if widths else ""
+        whole = max(legal.values[0], multiple)
         raise match_failure(
             op,
             f"expected tiles of output channels that {what}, got {chosen} (the columns of an mma "
-            f"multiply the same channels{why}); take n-tile={max(MMA_N_STEP, multiple)}, or pad "
-            "each group with outputs of zeros to a multiple of that",
+            f"multiply the same channels{why}); {take}pad each group with outputs of zeros to a "
+            f"multiple of {whole}",
         )
 
     def filter_operand(self, w: ir.Value, n_tile: int, kc: int, parts: int = 1) -> TiledOperand:

@@ -13,9 +13,9 @@ from tcir.errors import InputError
 from tcir.passes.conv.im2col import gathered
 from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.warpgroup_cost import cycles
-from tcir.passes.conv.wgmma import check_product, choose, fastest_parts
+from tcir.passes.conv.wgmma import check_product, choose, cycles, fastest_parts
 from tcir.passes.emit.builders import i64
+from tcir.passes.emit.cluster import ALONE, Cluster
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.tensor_functions import tensor_ops
@@ -34,6 +34,7 @@ class SplitConvK(Pass):
 
     splits: ranges; 1: none; 0: as many as are fastest, of targets with wgmma
     n_tile: output channels per CTA, for that choice; 0: any
+    cluster: of the CTAs that follow, for that choice, as in tile-gemm
     shifted: whether conv-smem-offset may follow: then there are no parts where it is faster
 
     Before::
@@ -54,6 +55,7 @@ class SplitConvK(Pass):
     name: ClassVar[str] = "split-conv-k"
     splits: int = 0
     n_tile: int = 0
+    cluster: str = str(ALONE)
     shifted: bool = False
 
     def __post_init__(self) -> None:
@@ -81,7 +83,8 @@ class SplitConvK(Pass):
             reason = f"of {shape.c} channels (a step has {shape.kc}, of one tap)"
         if self.splits == 0:
             chooses = TARGETS[target].wgmma and not reason
-            parts = fastest_parts(op, shape, self.n_tile, target) if chooses else 1
+            cluster = Cluster.parse(self.cluster)
+            parts = fastest_parts(op, shape, self.n_tile, target, cluster) if chooses else 1
             return 1 if parts > 1 and self._shifts(op, parts, target) else parts
         if self.splits > 1 and not reason and shape.steps % self.splits:
             whole = [n for n in range(2, shape.steps + 1) if shape.steps % n == 0]

@@ -8,8 +8,7 @@ from tcir.dialect import tc
 from tcir.passes.conv.im2col import check_im2col, gathered
 from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.warpgroup_cost import cycles
-from tcir.passes.conv.wgmma import check_product, fastest_tile
+from tcir.passes.conv.wgmma import check_product, cycles, fastest_tile
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.kernels.cores.wgmma import N_TILES
 from tcir.passes.kernels.product import Tile

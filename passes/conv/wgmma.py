@@ -8,6 +8,7 @@ from functools import partial
 
 from tcir.dialect import tc
 from tcir.dialect.limits import WGMMA_M
+from tcir.dialect.ops.warpgroup import columns_of
 from tcir.passes.conv.im2col import (
     Im2col,
     check_cluster,
@@ -17,13 +18,12 @@ from tcir.passes.conv.im2col import (
     gathered,
 )
 from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.warpgroup_cost import cycles
-from tcir.passes.emit.cluster import Cluster
+from tcir.passes.emit.cluster import ALONE, Cluster
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.element_epilogue import check_elements
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.output_tiles import OutputTiles
-from tcir.passes.emit.tile_kernel import Source
+from tcir.passes.emit.tile_kernel import Source, choose_n_tile
 from tcir.passes.kernels.cores.wgmma import (
     MAPS,
     N_TILES,
@@ -31,11 +31,13 @@ from tcir.passes.kernels.cores.wgmma import (
     check_width,
     is_promoted,
 )
+from tcir.passes.kernels.cores.wgmma_cost import multiplying, of_rounds
 from tcir.passes.kernels.product import Tile
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.stores.fragment import FragmentStore
 from tcir.passes.kernels.tile import tile
 from tcir.target import TARGETS
+from tcir.time.warpgroups import FILTER, PIXEL, ROW_BYTES, SUMMED_BYTES, SUMMING
 
 _TRANSPOSED_BYTES = 2
 LEAST_SHARED, MOST_SHARED = 64, {WGMMA_M: 128, 2 * WGMMA_M: 128, 3 * WGMMA_M: 64}
@@ -54,13 +56,8 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     op, shape = source.op, gathered(ConvShape.of(source.op))
     cluster = Cluster.parse(options.cluster)
     check_im2col(op, shape)
-    check_cluster(op, shape, cluster)
-    step = filters_step(op, shape)
-    multiple = cluster.multiple(step)
-    option = check_product(op, shape, options.n_tile, multiple)
-    option = options.in_parts(op, option, cluster, step)
-    widths = [option] if option else [each for each in N_TILES if each % multiple == 0]
-    chosen = fastest_tile(shape, widths, TARGETS[target].sms)
+    chosen = choose(op, shape, options.n_tile, target, cluster)
+    options.in_parts(op, chosen.columns, cluster, filters_step(op, shape))
     if source.after is not None:
         check_elements(source.after, f"in a kernel for {target}", "take target sm_100a")
     pixels, most = shape.n * shape.p * shape.q, chosen.per_sm * TARGETS[target].sms
@@ -80,22 +77,29 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     )
 
 
-def fastest_parts(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> int:
+def fastest_parts(
+    op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: Cluster
+) -> int:
     """Parts of the sums with which they are there first; option: n-tile, 0 chooses."""
     sms = TARGETS[target].sms
 
     def cost(parts: int) -> float:
         part = shape.in_parts(parts)
-        return cycles(part, choose(op, part, option, target), sms)
+        return cycles(part, choose(op, part, option, target, cluster), sms)
 
     return min((n for n in range(1, shape.steps + 1) if shape.steps % n == 0), key=cost)
 
 
-def choose(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> Tile:
-    """Pixels and output channels of a tile, those of one group; a match failure for what wgmma does
-    not multiply."""
-    option = check_product(op, shape, option)
-    return fastest_tile(shape, [option] if option else N_TILES, TARGETS[target].sms)
+def choose(
+    op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: Cluster = ALONE
+) -> Tile:
+    """Pixels and output channels of a tile, those of one group, of which the CTAs of `cluster` load
+    equal parts; a match failure for what wgmma does not multiply."""
+    check_cluster(op, shape, cluster)
+    multiple = cluster.multiple(filters_step(op, shape))
+    option = check_product(op, shape, option, multiple)
+    widths = [option] if option else [each for each in N_TILES if each % multiple == 0]
+    return fastest_tile(shape, widths, TARGETS[target].sms)
 
 
 def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
@@ -111,6 +115,20 @@ def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
         if LEAST_SHARED <= each.columns <= MOST_SHARED[each.rows]
     ]
     return min(alone + beside, key=lambda tile: cycles(shape, tile, sms))
+
+
+def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
+    """Cycles of the sums of `shape` (as `gathered`) in tiles like this, and of adding up their
+    parts."""
+    pixels, parts = shape.n * shape.p * shape.q, shape.parts
+    rounds = ceil_div(parts * tile.count(pixels, shape.k), sms * tile.per_sm)
+    share = shape.kc * shape.element_bytes / ROW_BYTES
+    filters = shape.filter_bytes(tile.columns, shape.kc) / ROW_BYTES / share
+    loading = share * (PIXEL * tile.rows + FILTER * filters)
+    total = of_rounds(rounds, tile, shape.steps // parts, loading, share * multiplying(tile))
+    if parts > 1:
+        total += SUMMING + 4 * parts * pixels * shape.k / SUMMED_BYTES
+    return total
 
 
 def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int, multiple: int = 1) -> int:
@@ -134,8 +152,9 @@ def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int, multiple: int 
             SMALLEST_CONV,
         )
     check_parts(op, shape)
-    if shape.groups > 1:
-        option = shape.choose_n_tile(op, option, multiple=multiple)
     if option:
         check_width(op, option, shape.element, SMALLEST_CONV)
-    return option
+    if shape.groups == 1:
+        return option
+    chosen = option or choose_n_tile(op, 0, shape.group_k)
+    return shape.of_one_group(op, chosen, option, multiple, columns_of(shape.element))

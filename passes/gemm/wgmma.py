@@ -23,10 +23,10 @@ from tcir.passes.kernels.cores.wgmma import (
     N_TILES,
     Warpgroups,
     check_width,
-    fastest,
     is_promoted,
     parts_of,
 )
+from tcir.passes.kernels.cores.wgmma_cost import matrix_cycles
 from tcir.passes.kernels.product import Tile
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.stores.fragment import FragmentStore, check_fragment_quantised
@@ -94,6 +94,10 @@ def _width(source: Source, n: int, cluster: Cluster, sms: int) -> int:
         each for each in N_TILES
         if each % least == 0 and each % parts == 0 and each <= min(most, round_up(n, least))
     ]  # fmt: skip
-    tiles = [Tile(M_TILE, each) for each in widths or [parts]]
     steps = ceil_div((k_part(op) or k_of(op)) * tc.element_bytes(op.a.type.element_type), 128)
-    return fastest(m, n, steps, sms, tiles, prod(batch)).columns
+
+    def cycles(columns: int) -> float:
+        tile = Tile(M_TILE, columns)
+        return matrix_cycles(tile, steps, prod(batch) * tile.count(m, n), sms)
+
+    return min(widths or [parts], key=cycles)

@@ -4,6 +4,7 @@
 // RUN: %tc-opt %s --split-input-file --split-conv-k | %filecheck %s --check-prefix=ONE
 // RUN: %tc-opt %s --split-input-file --target=sm_90a --split-conv-k="{splits=1}" | %filecheck %s --check-prefix=ONE
 // RUN: %tc-opt %s --split-input-file --target=sm_90a --split-conv-k | %filecheck %s --check-prefix=CHOSEN
+// RUN: %tc-opt %s --split-input-file --target=sm_90a --split-conv-k="{cluster=8x1}" | %filecheck %s --check-prefix=CLUSTER
 // RUN: %tc-opt %s --split-input-file --split-conv-k="{splits=3}" | %filecheck %s
 // RUN: %exits 3 %tc-opt %s --split-input-file --target=sm_90a --split-conv-k="{splits=4}" | %filecheck %s --check-prefix=FOUR
 // RUN: %exits 3 %tc-opt %s --split-input-file --target=sm_90a --split-conv-k="{splits=-1}" | %filecheck %s --check-prefix=NEGATIVE
@@ -40,4 +41,17 @@ func.func @f(%x: tensor<1x7x7x64xf16>, %w: tensor<3x3x64x64xf16>) -> tensor<1x7x
 func.func @long(%x: tensor<8x7x7x512xf16>, %w: tensor<3x3x512x512xf16>) -> tensor<8x7x7x512xf16> {
   %c = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, filter = "hwcf"} : (tensor<8x7x7x512xf16>, tensor<3x3x512x512xf16>) -> tensor<8x7x7x512xf16>
   return %c : tensor<8x7x7x512xf16>
+}
+
+// -----
+
+// Tiles of 16 columns are enough for the SMs. CTAs of a cluster of 8 load 16 columns each, of tiles of 128.
+// CHOSEN-LABEL: func.func @wide(
+// CHOSEN-NOT: tc.sum_parts
+// CHOSEN: return
+// CLUSTER-LABEL: func.func @wide(
+// CLUSTER: k_part = 192
+func.func @wide(%x: tensor<1x28x28x128xf16>, %w: tensor<3x3x128x128xf16>) -> tensor<1x28x28x128xf16> {
+  %c = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, filter = "hwcf"} : (tensor<1x28x28x128xf16>, tensor<3x3x128x128xf16>) -> tensor<1x28x28x128xf16>
+  return %c : tensor<1x28x28x128xf16>
 }

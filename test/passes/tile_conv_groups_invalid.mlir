@@ -12,7 +12,7 @@ func.func @other_group(%x: tensor<1x9x9x48xf16>, %w: tensor<32x3x3x24xf16>) -> t
 
 // HALO: expected groups of a multiple of 64 channels with halo=refresh, got 32 (its boxes have 128 bytes of channels, which would be those of another group); use halo=mask
 func.func @part_of_a_group(%x: tensor<1x9x9x64xf16>, %w: tensor<96x3x3x32xf16>) -> tensor<1x7x7x96xf32> {
-  // expected-error @+1 {{expected tiles of output channels that divide those of a group, 48, got 32 (the columns of an mma multiply the same channels); take n-tile=16, or pad each group with outputs of zeros to a multiple of that}}
+  // expected-error @+1 {{expected tiles of output channels that divide those of a group, 48, got 32 (the columns of an mma multiply the same channels); take n-tile=16, or pad each group with outputs of zeros to a multiple of 16}}
   %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, filter = "fhwc", groups = 2 : i64} : (tensor<1x9x9x64xf16>, tensor<96x3x3x32xf16>) -> tensor<1x7x7x96xf32>
   return %y : tensor<1x7x7x96xf32>
 }

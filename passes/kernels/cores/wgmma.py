@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -37,9 +37,6 @@ MAPS = {M_TILE: WGMMA, WGMMA_M: WGMMA_ONE, 3 * WGMMA_M: WGMMA_THREE}
 """By the rows of a tile: who multiplies them."""
 N_TILES = (256, 192, 128, 96, 64, 32, 16)
 """Columns of an output tile, of which the default is one."""
-PORT_BYTES = 48
-"""Bytes that TMA brings to an SM in a cycle: convolutions on an H200, see
-docs/explanation/conv-sm90a.md."""
 PROMOTED_COLUMNS = 192
 """Most columns of a partial sum: it takes as many registers as the sums, 192 together of 240; of
 two products on halves of 256 columns, 64 and 128."""
@@ -49,16 +46,6 @@ N_PROMOTED = Legal(
     f"{WGMMA_N.source}; more than {PROMOTED_COLUMNS} columns of e4m3 or e5m2 are two products",
 )
 """N of tiles of e4m3 and e5m2."""
-START, STORED = 800, 23
-"""Cycles that a tile takes to start; elements of a tile that are stored in one."""
-
-
-def cycles(tile: Tile, steps: int) -> float:
-    """What a tile takes one SM, in steps of 128 bytes of K: the tensor core multiplies 64 rows in
-    two cycles a column, and TMA loads them beside it."""
-    multiplying = 2 * tile.columns * tile.rows / WGMMA_M
-    loading = 128 * (tile.rows + tile.columns) / PORT_BYTES
-    return START + tile.rows * tile.columns / STORED + steps * max(multiplying, loading)
 
 
 def check_width(op: ir.OpView, n_tile: int, element: ir.Type, smallest: str) -> int:
@@ -72,17 +59,6 @@ def check_width(op: ir.OpView, n_tile: int, element: ir.Type, smallest: str) -> 
             smallest,
         )
     return n_tile
-
-
-def fastest(
-    rows: int, columns: int, steps: int, sms: int, tiles: Iterable[Tile], batch: int = 1
-) -> Tile:
-    """The tile for which the SM with the most tiles finishes first."""
-
-    def cost(tile: Tile) -> float:
-        return ceil_div(batch * tile.count(rows, columns), sms) * cycles(tile, steps)
-
-    return min(tiles, key=cost)
 
 
 @dataclass(frozen=True)

@@ -173,6 +173,22 @@ def test_ctas_of_other_groups_share_no_pixels(target: str) -> None:
         run(CONV_GROUPS, "tile-conv-implicit-gemm{cluster=1x2 n-tile=32}", target)
 
 
+THIN_GROUPS = CONV_GROUPS.replace("3x3x32x64xf16", "3x3x32x48xf16").replace(
+    "10x10x64xf32", "10x10x48xf32"
+)
+
+
+def test_a_group_has_the_widths_of_its_core() -> None:
+    """24 output channels of a group: N of wgmma is a multiple of 8, of tcgen05 of 16."""
+    for options in ("", "{n-tile=24}", "{n-tile=8}"):
+        run(THIN_GROUPS, f"tile-conv-implicit-gemm{options}", H)
+    with pytest.raises(tcir.PassError, match="take n-tile=8, or pad each group"):
+        run(THIN_GROUPS, "tile-conv-implicit-gemm{n-tile=16}", H)
+    for options in ("", "{n-tile=8}"):
+        with pytest.raises(tcir.PassError, match=r"to a multiple of 16|a multiple of 16 in"):
+            run(THIN_GROUPS, f"tile-conv-implicit-gemm{options}", "sm_100a")
+
+
 SMALL = {
     legal.DENSE: named("matmul", ["300x136", "136x64", "300x64"]),
     legal.SCALED: SCALED,

@@ -1,0 +1,60 @@
+"""How long tiles of warpgroups take: cycles of the SM that has most of them.
+
+The constants are those of `tcir.time.warpgroups`; docs/explanation/conv-sm90a.md has the model.
+"""
+
+from __future__ import annotations
+
+from tcir.dialect.limits import WGMMA_M
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.kernels.product import Tile
+from tcir.time.warpgroups import (
+    ALONE,
+    BESIDE,
+    FETCHED,
+    HANDED,
+    OF_MATRICES,
+    ROW,
+    SHARED_LOADS,
+    UNFETCHED,
+    Alone,
+)
+
+
+def matrix_cycles(tile: Tile, steps: float, count: int, sms: int) -> float:
+    """Cycles of a product of matrices in `count` tiles, of `steps` of 128 bytes of K."""
+    loading = ROW * (tile.rows + tile.columns)
+    rounds = ceil_div(count, sms * tile.per_sm)
+    return of_rounds(rounds, tile, steps, loading, multiplying(tile), OF_MATRICES)
+
+
+def multiplying(tile: Tile) -> float:
+    """Cycles of the products of 128 bytes of K: two a column for each 64 rows."""
+    return 2 * tile.columns * tile.rows / WGMMA_M
+
+
+def of_rounds(
+    rounds: int,
+    tile: Tile,
+    steps: float,
+    loading: float,
+    products: float,
+    alone: Alone | None = None,
+) -> float:
+    """Cycles of an SM whose CTAs have `rounds` tiles, of `steps` that take so long to load and to
+    multiply. alone: what a CTA takes that has an SM to itself, if not that of its rows.
+
+    The loads of a CTA's next tile continue while one is multiplied and stored. While one of two
+    CTAs stores a tile, or waits, the other multiplies.
+    """
+    elements, alone = tile.rows * tile.columns, alone or ALONE[tile.rows]
+    if tile.per_sm > 1:
+        beside = BESIDE[tile.rows]
+        storing = elements / beside.stored
+        both = tile.per_sm * steps * max(SHARED_LOADS * loading, products) + HANDED
+        following = beside.tile + (UNFETCHED if elements > FETCHED else 0)
+        own = steps * max(products, ALONE[2 * WGMMA_M].step) + following + tile.per_sm * storing
+        return rounds * max(both, own) + storing
+    storing = elements / alone.stored
+    used = steps * max(products, alone.step) + alone.tile + storing
+    return rounds * max(steps * max(loading, products), used) + storing
