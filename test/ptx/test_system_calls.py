@@ -187,3 +187,66 @@ def test_the_barrier_of_a_cooperative_launch_begins_with_zero() -> None:
     out = np.ones(1, np.uint32)
     report = run_ptx(GRID, grid=1, block=1, args=[out])
     assert report.ok and out[0] == 0, str(report)
+
+
+HEAP = """.version 8.8
+.target sm_100a
+.address_size 64
+.extern .func (.param .b64 retval) malloc (.param .b64 size);
+.extern .func free (.param .b64 address);
+.visible .entry k(.param .u64 out)
+{
+  .reg .b64 %out, %d, %m; .reg .b32 %t, %r; .reg .pred %p;
+  ld.param.u64 %out, [out];
+  mov.u32 %t, %tid.x; setp.ne.b64 %p, %out, 0;
+  { .param .b64 param0; .param .b64 retval0;
+  st.param.b64 [param0], SIZE;
+  call.uni (retval0), malloc, (param0);
+  ld.param.b64 %m, [retval0]; }
+BODY
+  mov.u32 %r, %ctaid.x; mad.lo.u32 %t, %r, 32, %t;
+  mul.wide.u32 %d, %t, 4; add.s64 %d, %out, %d;
+  ld.global.u32 %r, [%m+4];
+  st.global.u32 [%d], %r;
+END
+  ret;
+}
+"""
+FREE = "  { .param .b64 param0; st.param.b64 [param0], %m; call.uni free, (param0); }"
+STORE = "  st.global.u32 [%m+4], %t;"
+
+
+def of_the_heap(*body: str, end: str = "", size: int = 8, ctas: int = 1) -> tuple[RunReport, Any]:
+    out = np.full(32 * ctas, -9, np.int32)
+    text = HEAP.replace("SIZE", str(size)).replace("BODY", "\n".join(body)).replace("END", end)
+    return run_ptx(text, grid=ctas, block=32, args=[out]), out
+
+
+def test_each_thread_has_memory_of_its_own() -> None:
+    report, out = of_the_heap(STORE, end=FREE, ctas=40)
+    assert report.ok and not report.findings, str(report)
+    assert out.tolist() == [*range(32)] * 40
+
+
+@pytest.mark.parametrize(
+    ("body", "end", "size", "code", "words"),
+    [
+        ((STORE, FREE), "", 8, "out-of-bounds", "its memory was freed"),
+        ((STORE,), FREE + FREE, 8, "invalid-free", "got memory that was freed before"),
+        ((STORE, "add.s64 %m, %m, 4;", FREE), "", 8, "invalid-free", "that malloc returned"),
+        ((STORE,), "", 7, "out-of-bounds", "memory of the kernel's malloc"),
+        ((), "", 8, "undefined-read", ""),
+        ((STORE,), "", 9 << 20, "out-of-bounds", "got bytes 0x4..0x7"),
+    ],
+)
+def test_wrong_uses_of_the_heap(
+    body: tuple[str, ...], end: str, size: int, code: str, words: str
+) -> None:
+    report, _ = of_the_heap(*body, end=end, size=size)
+    assert [each.code for each in (*report.errors, *report.findings)][:1] == [code], str(report)
+    assert words in str(report)
+
+
+def test_nothing_is_freed_at_address_0() -> None:
+    report, out = of_the_heap(STORE, end="mov.b64 %m, 0;" + FREE)
+    assert report.ok and out.tolist() == [*range(32)]

@@ -40,7 +40,12 @@ MAX_INSTRUCTIONS = 1 << 16
 MAX_DEPTH = 100
 
 
-SYSTEM = {"vprintf": "call-vprintf", "__assertfail": "call-assertfail"}
+SYSTEM = {
+    "vprintf": "call-vprintf",
+    "__assertfail": "call-assertfail",
+    "malloc": "call-malloc",
+    "free": "call-free",
+}
 """Functions without a body that the driver provides (isa/system_calls.py)."""
 
 

@@ -16,6 +16,8 @@ from tcir.target import DEFAULT_TARGET
 
 GLOBAL_BASE = 0x7000_0000_0000
 GUARD = 1 << 20
+HEAP = 8 << 20
+"""Bytes of the heap of device code (cudaLimitMallocHeapSize, CUDA C++ Programming Guide)."""
 RANK_SHIFT = 24
 """Lowest bit of the CTA's rank in a shared-memory address, see `tcir.machine.engine.cluster`."""
 SHARED_LIMIT = DEFAULT_TARGET.smem_per_cta
@@ -118,6 +120,31 @@ class GlobalMemory:
         self.buffers: list[Buffer] = []
         self._bases: list[int] = []
         self._next = GLOBAL_BASE
+        self._heap: dict[int, int] = {}
+        """Bytes at each address that `allocate` returned; negative once they were freed."""
+
+    def allocate(self, size: int) -> int:
+        """Address of new, undefined memory for device code's malloc; 0 if the heap is full."""
+        if sum(n for n in self._heap.values() if n > 0) + size > HEAP:
+            return 0
+        at = self.bind(
+            np.full(max(size, 1), POISON, np.uint8), initialized=False, result=False,
+            name="memory of the kernel's malloc",
+        )  # fmt: skip
+        self._heap[at] = max(size, 1)
+        return at
+
+    def free(self, base: int, site: object) -> None:
+        """Ends the memory at an address that `allocate` returned; else MachineError."""
+        size = self._heap.get(base, 0)
+        if size <= 0:
+            words = "memory that was freed before" if size else address_words(base)
+            raise MachineError(
+                "invalid-free", f"expected an address that malloc returned, got {words}", site=site
+            )
+        self._heap[base] = -size
+        at = self._bases.index(base)
+        del self.buffers[at], self._bases[at]
 
     def bind(
         self,
@@ -179,6 +206,8 @@ class GlobalMemory:
     def _nearest(self, low: int, high: int) -> str:
         if (words := address_words(low)) != f"{low:#x}":
             return f"expected an address in a buffer, got {words}"
+        if any(base <= low < base - size for base, size in self._heap.items()):
+            return f"expected an address in a buffer, got {low:#x}: its memory was freed"
         if not self.buffers:
             return f"expected an address in a buffer, got {low:#x}, but there is no buffer"
         near = min(self.buffers, key=lambda b: max(b.base - low, high - b.end))

@@ -1,11 +1,10 @@
-"""vprintf and __assertfail, which the driver provides (CUDA's "System Calls" of device code).
+"""vprintf, __assertfail, malloc and free, which the driver provides (CUDA's "System Calls" of
+device code).
 
 Not instructions of PTX: `calls.inline_calls` puts them where a program calls these functions.
 """
 
 from __future__ import annotations
-
-import struct
 
 import numpy as np
 
@@ -40,7 +39,8 @@ class _Parameter:
         return int.from_bytes(w.local.data[lane, self.where].tobytes(), "little")
 
     def set(self, w: Warp, lane: int, value: int) -> None:
-        raw = struct.pack("<i", value)[: self.where.stop - self.where.start]
+        size = self.where.stop - self.where.start
+        raw = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
         w.local.data[lane, self.where] = np.frombuffer(raw, np.uint8)
         w.local.written((lane, self.where), None, self.site)
 
@@ -144,5 +144,37 @@ def assertfail(d: Decode) -> Op:
         w.launch.print("".join(text + "\n" for text in failed))
         more = f" (and {len(failed) - 1} more threads of the warp)" if len(failed) > 1 else ""
         raise w.error("assertion", failed[0] + more, site)
+
+    return d.plain(run)
+
+
+@instruction("call-malloc")
+def malloc(d: Decode) -> Op:
+    """`(address) malloc(size)`: each lane allocates; the address is 0 if the heap is full."""
+    call, site = _call(d), d.site
+    (size,) = (_Parameter(d, v) for v in call.arguments)
+    results = [_Parameter(d, v) for v in call.results]
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.proceed(site)
+        for lane in LANE_INDICES[m].tolist():
+            at = w.launch.machine.memory.allocate(size.get(w, lane))
+            for result in results:
+                result.set(w, lane, at)
+
+    return d.plain(run)
+
+
+@instruction("call-free")
+def free(d: Decode) -> Op:
+    """`free(address)`: each lane frees what malloc returned; nothing for 0."""
+    (address,) = (_Parameter(d, v) for v in _call(d).arguments)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.proceed(site)
+        for lane in LANE_INDICES[m].tolist():
+            if at := address.get(w, lane):
+                w.launch.machine.memory.free(at, site)
 
     return d.plain(run)
