@@ -11,6 +11,7 @@ from typing import Literal
 from tcir._mlir import ir
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import QUARTERS, SETMAXNREG, WARP, WARPGROUP, launch_registers
+from tcir.dialect.operation import traits_of
 from tcir.errors import PassError
 
 WARP_MAP = "tc.warp_map"
@@ -18,7 +19,10 @@ WARP_MAP = "tc.warp_map"
 
 PRODUCER, MMA, EPILOGUE, CONSUMER = "producer", "mma", "epilogue", "consumer"
 EPILOGUE_LOAD = "epilogue_load"
-"""Roles used by the maps; ops name theirs in their traits."""
+SOFTMAX = ("softmax0", "softmax1")
+"""Roles used by the maps; ops name theirs in their traits, or in `FOR_ROLE`."""
+FOR_ROLE = "tc.for_role"
+"""Attribute of an op: the role that executes it, instead of that of its traits."""
 
 _WARPS = WARPGROUP // WARP
 
@@ -44,8 +48,8 @@ class WarpMap:
 
     allocates: the role whose first warp allocates and frees tensor memory; "": no role does
 
-    Warp w accesses lanes 32 * (w mod 4) and up of tensor memory (PTX ISA 9.7.16.8), so the epilogue
-    is whole warpgroups: warps 4n to 4n + 3. Several of them split the columns.
+    Warp w accesses lanes 32 * (w mod 4) and up of tensor memory (PTX ISA 9.7.16.8), so roles of
+    whole warps are whole warpgroups: warps 4n to 4n + 3. Several of an epilogue split the columns.
 
     Shares of registers are per warpgroup, for all roles or for none: setmaxnreg is executed by all
     warps of a warpgroup, those without a role included.
@@ -58,12 +62,12 @@ class WarpMap:
         taken = [warp for role in self.roles for warp in role.warps]
         if len(set(taken)) != len(taken):
             raise ValueError(f"expected one role per warp, got warps {taken}")
-        epilogue = self[EPILOGUE if self.allocates else CONSUMER].warps
-        if epilogue[0] % QUARTERS or len(epilogue) % QUARTERS:
-            raise ValueError(
-                "expected an epilogue or consumers of whole warpgroups (warps 4n to 4n + 3), got "
-                f"{epilogue}"
-            )
+        for role in self.roles:
+            if role.threads == "warp" and (role.warps[0] % QUARTERS or len(role.warps) % QUARTERS):
+                raise ValueError(
+                    f"expected {role.kind} of whole warpgroups (warps 4n to 4n + 3), got "
+                    f"{role.warps}"
+                )
         if any(role.registers is not None for role in self.roles):
             self._check_shares()
 
@@ -113,6 +117,12 @@ class WarpMap:
         """The warp that allocates and frees tensor memory."""
         return self[self.allocates].warps[0]
 
+    @property
+    def warps_of_quarter(self) -> int:
+        """Warps of a role that access the same sub-partition of tensor memory; 0: none does."""
+        sharing = (role for role in self.roles if role.kind in (EPILOGUE, *SOFTMAX))
+        return max((len(role.warps) // QUARTERS for role in sharing), default=0)
+
     def threads(self, kind: str) -> int:
         """Number of threads that execute the role."""
         role = self[kind]
@@ -143,6 +153,8 @@ TCGEN05_EPILOGUE8 = "tcgen05-epilogue8"
 """Two warpgroups drain D, each half of its columns, with most of the registers."""
 TCGEN05_EPILOGUE12 = "tcgen05-epilogue12"
 """Three warpgroups drain D: as many as have registers, 152 for each thread."""
+TCGEN05_TWO_SOFTMAX = "tcgen05-two-softmax"
+"""Attention: a warpgroup for each of two tiles of queries, whose threads have a row of scores."""
 WARP_MAPS = {
     TCGEN05: WarpMap(
         (
@@ -214,8 +226,24 @@ WARP_MAPS = {
         ),
         allocates=MMA,
     ),
+    TCGEN05_TWO_SOFTMAX: WarpMap(
+        (
+            Role(PRODUCER, (8,), "one", registers=80),
+            Role(MMA, (9,), "one", registers=80),
+            Role(SOFTMAX[0], (0, 1, 2, 3), "warp", registers=208),
+            Role(SOFTMAX[1], (4, 5, 6, 7), "warp", registers=208),
+        ),
+        allocates=MMA,
+    ),
 }
 """Every map, by name."""
+
+
+def role_of(op: ir.OpView) -> str:
+    """The role that executes an op: that of `FOR_ROLE`, or of its traits; "" for none."""
+    if FOR_ROLE in op.operation.attributes:
+        return string(op, FOR_ROLE)
+    return traits_of(op).role
 
 
 def role_kinds() -> tuple[str, ...]:

@@ -73,6 +73,14 @@ class AttentionOp(Op, name="attention", lowered_by=("tile-attention",)):
         v = dict(zip(string(self, "kv_layout"), self.v.type.shape, strict=True))
         return {**q, "g": k["h"], "n": k["n"], "e": v["d"]}
 
+    def scores(self) -> int:
+        """Number of scores of a head: of all keys of all rows, but for those that are masked."""
+        extents = self.extents()
+        rows, keys = extents["m"], extents["n"]
+        if self.causal is None:
+            return rows * keys
+        return sum(min(max(row + self.causal + 1, 0), keys) for row in range(rows))
+
 
 @verify(
     AttentionOp,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -17,10 +17,20 @@ from tcir.dialect.limits import (
     TMEM_LANES,
     Legal,
 )
+from tcir.dialect.walk import walk
+from tcir.dialect.warp_map import (
+    EPILOGUE,
+    FOR_ROLE,
+    SOFTMAX,
+    TCGEN05_TWO_SOFTMAX,
+    WARP_MAP,
+    role_of,
+)
 from tcir.passes.attention.tiles import Blocks, HeadShape, HeadTiles, Softmax
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import flag, i64, mma
 from tcir.passes.emit.index import Index, constant
+from tcir.passes.emit.kernel_ops import CTAS_PER_SM
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import (
     Accumulate,
@@ -33,19 +43,35 @@ from tcir.passes.emit.tile_kernel import (
 )
 
 ROWS = TMEM_LANES
-"""Queries of a tile, a row in each lane."""
+"""Queries of a tile, a row in each lane. A CTA has one tile, or two."""
+TILES = Legal((ROWS, 2 * ROWS), "", "512 columns hold two tiles")
+"""Queries of a CTA."""
 KEYS = Legal((16, 32, 64, 128), "", "columns of one tcgen05.ld, PTX ISA 9.7.16.8")
 """Keys of a block: a warp loads the scores of one at a time."""
+LONG = 2048
+"""Keys from which on a CTA of two tiles is faster than two CTAs, modelled."""
 COLUMNS = 32
 """Most columns of the sums that a warp scales, or stores, at a time."""
 
 
 def choose_keys(of: HeadShape) -> int:
-    """The most keys of a block with which two CTAs fit an SM: one has its softmax under the
-    products of the other. Scores take a column a key, exponentials half of one, sums one an
-    element. Where none do, the most keys."""
-    fitting = [keys for keys in (128, 64) if keys + keys // 2 + of["e"] <= TMEM_COLUMNS // 2]
+    """The most keys of a block with which two tiles fit an SM: one has its softmax under the
+    products of the other. Where none do, the most keys."""
+    fitting = [keys for keys in (128, 64) if 2 * _columns_of(of, keys) <= TMEM_COLUMNS]
     return max(fitting, default=128)
+
+
+def choose_rows(of: HeadShape, keys: int) -> int:
+    """Queries of a CTA: two tiles, which share keys and values, where a head has more than one,
+    both fit, and blocks enough for what the products of the second cannot hide at both ends."""
+    fit = 2 * _columns_of(of, keys) <= TMEM_COLUMNS
+    return 2 * ROWS if fit and of["m"] > ROWS and of.keys >= LONG else ROWS
+
+
+def _columns_of(of: HeadShape, keys: int) -> int:
+    """Columns of tensor memory of a tile: scores take one a key, exponentials half of one, sums
+    one an element."""
+    return keys + keys // 2 + of["e"]
 
 
 def tile_in_tensor_memory(
@@ -53,33 +79,78 @@ def tile_in_tensor_memory(
 ) -> None:
     """Replaces the source function by the sequential program of a CTA, see `TileAttention`."""
     op, keys = source.op, blocks.keys
-    grid = [ceil_div(of["m"], ROWS), of["h"], of["b"]]
-    with kernel(source, grid, target=target) as (q, k, v, out, *lse):
-        queries = HeadTiles.create(q, of.q, ROWS, "K")
-        tiles = HeadTiles.create(k, of.kv, keys, "K"), HeadTiles.create(v, of.kv, keys, "MN")
+    grid = [ceil_div(of["m"], blocks.rows), of["h"], of["b"]]
+    roles: tuple[str, ...] = (EPILOGUE,)
+    if blocks.rows > ROWS:
+        roles = SOFTMAX
+        source.function.attributes[WARP_MAP] = ir.StringAttr.get(TCGEN05_TWO_SOFTMAX)
+        source.function.attributes[CTAS_PER_SM] = i64(1)
+    with kernel(source, grid, target=target) as (q, k, v, *results):
+        queries = HeadTiles.create(of.view(q), of.q, ROWS, "K")
+        operands = HeadTiles.create(k, of.kv, keys, "K"), HeadTiles.create(v, of.kv, keys, "MN")
+        out, *lse = map(of.view, results)
         number, head, batch = block_id("x"), block_id("y"), block_id("z")
         if blocks.offset is not None:  # the longest first
             number = index.value(index.sub(grid[0] - 1, number))
-        row = index.mul(number, ROWS)
+        first = index.mul(number, blocks.rows)
         rows = _Rows(blocks, of["e"], op.v.type.element_type, *softmax.attributes)
-        tile = queries.load(batch, head, row)
-        result = rows.over(row, tile, tiles, (batch, of.keys_of(head)))
-        rows.store(result, out, of.out, (batch, head, row), lse)
+        tiles = [
+            rows.tile(queries, (batch, head, index.add(first, tile * ROWS)), role)
+            for tile, role in enumerate(roles)
+        ]
+        for tile, result in zip(
+            tiles, rows.over(first, tiles, operands, (batch, of.keys_of(head))), strict=True
+        ):
+            rows.store(tile, result, out, of.out, lse)
 
 
 @dataclass(frozen=True)
-class _Sums:
-    """What is known of the rows after some blocks: sums of values in tensor memory, maxima of
-    scores and sums of exponentials in registers."""
+class _Tile:
+    """A tile of rows.
 
-    values: ir.Value
-    largest: ir.Value
-    total: ir.Value
+    role: of the warps that have its rows; place: batch, head, first row
+    queries: in shared memory; scores, powers, sums: in tensor memory
+    """
+
+    role: str
+    place: tuple[Index, Index, Index]
+    queries: ir.Value
+    scores: ir.Value
+    powers: ir.Value
+    sums: ir.Value
+
+    @property
+    def late_sums(self) -> bool:
+        """Whether sums are rescaled before, and exponentials added up after the product has them to
+        go on with: more stays in registers, which two CTAs on an SM do not have."""
+        return self.role in SOFTMAX
+
+    def numbers(self, value: float) -> ir.Value:
+        """``value`` for each row, in registers."""
+        made = tc.LaneNumbersOp(ir.FloatAttr.get(ir.F32Type.get(), value))
+        self.executes(made)
+        return made.numbers
+
+    def quarters(
+        self, body: Callable[..., list[ir.Value]], state: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Loops over the four sub-partitions, one for each warp; returns `state` after them."""
+        over = scf.ForOp(index.value(0), index.value(QUARTERS), index.value(1), state)
+        with ir.InsertionPoint(over.body):
+            scf.YieldOp(body(over.induction_variable, *over.inner_iter_args))
+        self.executes(over)
+        return list(over.results)
+
+    def executes(self, made: ir.OpView) -> None:
+        """Leaves the ops of an epilogue in `made` to the warps of this tile."""
+        for op in walk(made):
+            if role_of(op) == EPILOGUE != self.role:
+                op.attributes[FOR_ROLE] = ir.StringAttr.get(self.role)
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a tile. width: elements of a result; element: type of factors."""
+    """The rows of tiles. width: elements of a result; element: type of factors."""
 
     blocks: Blocks
     width: int
@@ -87,66 +158,80 @@ class _Rows:
     scale: ir.FloatAttr
     tau: ir.FloatAttr
 
+    def tile(self, queries: HeadTiles, place: tuple[Index, Index, Index], role: str) -> _Tile:
+        """The tile of the rows from `place` on, its queries loaded."""
+        kind = tc.TmemType.build([ROWS, self.blocks.keys], self.element)
+        return _Tile(
+            role, place, queries.load(*place),
+            accumulator(self.blocks.keys), tc.TmemTileOp(kind).tile, accumulator(self.width),
+        )  # fmt: skip
+
     def over(
         self,
         row: Index,
-        queries: ir.Value,
-        tiles: tuple[HeadTiles, HeadTiles],
+        tiles: Sequence[_Tile],
+        operands: tuple[HeadTiles, HeadTiles],
         place: tuple[Index, Index],
-    ) -> _Sums:
-        """The sums over all blocks of keys."""
+    ) -> list[tuple[ir.Value, ir.Value]]:
+        """The maxima of scores and the sums of exponentials of each tile's rows over all blocks of
+        keys that the rows from `row` on have."""
         keys = self.blocks.keys
-        scores, sums = accumulator(keys), accumulator(self.width)
-        powers = tc.TmemTileOp(tc.TmemType.build([ROWS, keys], self.element)).tile
-        start = [_lane_numbers(float("-inf")), _lane_numbers(0.0)]
+        start = [tile.numbers(value) for tile in tiles for value in (float("-inf"), 0.0)]
         over = self.blocks.loop(row, start, least=1)  # the first is what makes the sums zeros
         with ir.InsertionPoint(over.body):
             step = over.induction_variable
             first = index.mul(step, keys)
             k, v = (
-                each.load(*place, first, apart=bool(number)) for number, each in enumerate(tiles)
+                each.load(*place, first, apart=bool(number)) for number, each in enumerate(operands)
             )
-            _multiply(scores, queries, k, constant(0, integer_type(1)))
-            state = self._weigh(scores, powers, sums, (row, first, step), over.inner_iter_args)
-            _multiply(sums, powers, v, Accumulate(step).take())
+            state = list(over.inner_iter_args)
+            for tile in tiles:
+                _multiply(tile.scores, tile.queries, k, constant(0, integer_type(1)))
+            for number, tile in enumerate(tiles):
+                mine = slice(2 * number, 2 * number + 2)
+                state[mine] = self._weigh(tile, first, step, state[mine])
+                _multiply(tile.sums, tile.powers, v, Accumulate(step).take())
             scf.YieldOp(state)
-        return _Sums(sums, *over.results)
+        return list(zip(over.results[0::2], over.results[1::2], strict=True))
 
     def _weigh(
-        self,
-        scores: ir.Value,
-        powers: ir.Value,
-        sums: ir.Value,
-        at: tuple[Index, Index, ir.Value],
-        state: list[ir.Value],
+        self, tile: _Tile, first: Index, step: ir.Value, state: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """Makes factors of a block's scores, and rescales the sums of the blocks before."""
-        row, first, step = at
+        *_, row = tile.place
 
         def weigh(quarter: ir.Value, largest: ir.Value, total: ir.Value) -> list[ir.Value]:
-            rows = load_registers(scores, quarter, index.value(0), self.blocks.keys)
+            rows = load_registers(tile.scores, quarter, index.value(0), self.blocks.keys)
             if self.blocks.masked:
                 rows = self._masked(rows, index.add(row, _lanes(quarter)), first)
             before = tc.RowNumbersOp(largest, quarter).mine
             now = tc.RowOnlineMaxOp(before, tc.RowMaxOp(rows).largest, self.scale, self.tau)
+            if tile.late_sums:
+                self._rescale(tile, quarter, step, now.alpha)
             p = tc.RowExponentialsOp(rows, now.reference, self.scale, rows.type).powers
-            self._store_powers(p, powers, quarter)
-            so_far = tc.RowNumbersOp(total, quarter).mine
-            added = _fma(so_far, now.alpha, tc.RowSumOp(p).total)
-            later = arith.cmpi(arith.CmpIPredicate.ne, step, index.value(0))
-            changed = tc.RowsDifferOp(now.alpha, ir.FloatAttr.get(ir.F32Type.get(), 1.0)).differ
-            rescales = arith.andi(later, changed)
-            with ir.InsertionPoint(scf.IfOp(rescales).then_block):
-                with loop(self.width, self._columns) as column:
-                    new = self._scaled(sums, quarter, column, now.alpha)
-                    tc.TmemStOp(new, sums, quarter, column)
-                scf.YieldOp([])
+            if tile.late_sums:
+                self._store_powers(p, tile.powers, quarter)
+            summed = tc.RowSumOp(p).total
+            if not tile.late_sums:
+                self._store_powers(p, tile.powers, quarter)
+                self._rescale(tile, quarter, step, now.alpha)
+            added = _fma(tc.RowNumbersOp(total, quarter).mine, now.alpha, summed)
             return [
                 tc.SetRowNumbersOp(largest, quarter, now.after).new,
                 tc.SetRowNumbersOp(total, quarter, added).new,
             ]
 
-        return _quarters(weigh, state)
+        return tile.quarters(weigh, state)
+
+    def _rescale(self, tile: _Tile, quarter: ir.Value, step: ir.Value, alpha: ir.Value) -> None:
+        """Multiplies the sums of the blocks before by the factors of rows, where one is not 1."""
+        later = arith.cmpi(arith.CmpIPredicate.ne, step, index.value(0))
+        changed = tc.RowsDifferOp(alpha, ir.FloatAttr.get(ir.F32Type.get(), 1.0)).differ
+        with ir.InsertionPoint(scf.IfOp(arith.andi(later, changed)).then_block):
+            with loop(self.width, self._columns) as column:
+                new = self._scaled(tile.sums, quarter, column, alpha)
+                tc.TmemStOp(new, tile.sums, quarter, column)
+            scf.YieldOp([])
 
     def _masked(self, rows: ir.Value, row: Index, first: Index) -> ir.Value:
         masked = tc.MaskRowsOp(
@@ -177,36 +262,37 @@ class _Rows:
 
     def store(
         self,
-        result: _Sums,
+        tile: _Tile,
+        result: tuple[ir.Value, ir.Value],
         out: ir.Value,
         layout: str,
-        place: tuple[Index, Index, Index],
         lse: list[ir.Value],
     ) -> None:
         """Stores the sums of values over those of exponentials, and the logarithms of these."""
-        batch, head, row = place
+        batch, head, row = tile.place
         element = out.type.element_type
+        maxima, totals = result
 
         def store(quarter: ir.Value) -> list[ir.Value]:
-            total = tc.RowNumbersOp(result.total, quarter).mine
+            total = tc.RowNumbersOp(totals, quarter).mine
             inverse = tc.RowInverseSumOp(total).inverse
             first = index.add(row, _lanes(quarter))
             with loop(self.width, self._columns) as column:
-                value = self._scaled(result.values, quarter, column, inverse)
+                value = self._scaled(tile.sums, quarter, column, inverse)
                 if element != value.type.element_type:
                     value = arith.truncf(ir.VectorType.get(value.type.shape, element), value)
                 names = {"b": batch, "h": head, "m": first, "d": column}
                 at = index.values([names[each] for each in layout])
                 tc.StoreRowsOp(value, out, at, i64(QUARTER_LANES), i64(layout.index("m")))
             for tensor in lse:
-                largest = tc.RowNumbersOp(result.largest, quarter).mine
+                largest = tc.RowNumbersOp(maxima, quarter).mine
                 logarithm = tc.RowLogSumOp(largest, total, self.scale).lse
                 at = index.values([batch, head, first])
                 stored = tc.StoreRowsOp(logarithm, tensor, at, i64(QUARTER_LANES), i64(2))
                 stored.attributes["column_dim"] = i64(1)
             return []
 
-        _quarters(store, [])
+        tile.quarters(store, [])
 
 
 def _multiply(d: ir.Value, a: ir.Value, b: ir.Value, accumulate: ir.Value) -> None:
@@ -215,21 +301,9 @@ def _multiply(d: ir.Value, a: ir.Value, b: ir.Value, accumulate: ir.Value) -> No
         mma(d, a, b, constant(1, integer_type(1)) if j else accumulate, j)
 
 
-def _lane_numbers(value: float) -> ir.Value:
-    return tc.LaneNumbersOp(ir.FloatAttr.get(ir.F32Type.get(), value)).numbers
-
-
 def _lanes(quarter: ir.Value) -> Index:
     """The first lane of a sub-partition."""
     return index.mul(quarter, QUARTER_LANES)
-
-
-def _quarters(body: Callable[..., list[ir.Value]], state: list[ir.Value]) -> list[ir.Value]:
-    """Loops over the four sub-partitions, one for each warp; returns `state` after them."""
-    over = scf.ForOp(index.value(0), index.value(QUARTERS), index.value(1), state)
-    with ir.InsertionPoint(over.body):
-        scf.YieldOp(body(over.induction_variable, *over.inner_iter_args))
-    return list(over.results)
 
 
 def _fma(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:

@@ -10,7 +10,14 @@ from tcir.dialect import tc
 from tcir.dialect.limits import WGMMA_N, Legal
 from tcir.dialect.ops.attention import LOG2_E
 from tcir.errors import InputError
-from tcir.passes.attention.tcgen05 import KEYS, ROWS, choose_keys, tile_in_tensor_memory
+from tcir.passes.attention.tcgen05 import (
+    KEYS,
+    ROWS,
+    TILES,
+    choose_keys,
+    tile_in_tensor_memory,
+)
+from tcir.passes.attention.tcgen05 import choose_rows as choose_tensor_rows
 from tcir.passes.attention.tiles import HeadShape, Softmax
 from tcir.passes.attention.wgmma import MAPS, choose_rows, tile_by_warpgroups
 from tcir.passes.emit.diagnostics import match_failure
@@ -91,10 +98,12 @@ class TileAttention(Pass):
     tau: float = 8.0
 
     def __post_init__(self) -> None:
-        if self.rows not in (0, *MAPS):
+        legal = sorted({*MAPS, *TILES.values})
+        if self.rows not in (0, *legal):
             raise InputError(
-                f"expected rows to be one of {', '.join(map(str, MAPS))}, or 0 to choose, got "
-                f"{self.rows}: a warpgroup has 64, and an SM registers for three; take rows=128"
+                f"expected rows to be one of {', '.join(map(str, legal))}, or 0 to choose, got "
+                f"{self.rows}: a warpgroup has 64, and an SM registers for three; tensor memory "
+                "has a lane for each of 128, and columns for two tiles; take rows=128"
             )
         if self.keys < 0 or self.keys % 16:
             raise InputError(
@@ -136,13 +145,14 @@ class TileAttention(Pass):
         tile_by_warpgroups(source, heads, blocks, softmax, self.ctas, target)
 
     def _in_tensor_memory(self, source: Source, target: str) -> None:
-        heads = HeadShape.of(source.op)
+        heads = HeadShape.of(source.op).together
         keys = self.keys or choose_keys(heads)
         _check_keys(source, keys, KEYS)
-        if self.rows not in (0, ROWS):
+        rows = self.rows or choose_tensor_rows(heads, keys)
+        if rows not in TILES:
             raise match_failure(
                 source.op,
-                f"expected rows={ROWS} for {target}, got {self.rows}: tensor memory has "
+                f"expected rows to be {TILES} for {target}, got {rows}: tensor memory has "
                 f"{ROWS} lanes, one for each query of a tile; leave it out",
             )
         if self.ctas:
@@ -151,7 +161,7 @@ class TileAttention(Pass):
                 f"expected no ctas for {target}, got {self.ctas}: a CTA has one tile there, and "
                 "two CTAs share an SM; leave it out",
             )
-        blocks, softmax = heads.blocks(ROWS, keys), self._softmax(source)
+        blocks, softmax = heads.blocks(rows, keys), self._softmax(source)
         tile_in_tensor_memory(source, heads, blocks, softmax, target)
 
     def _softmax(self, source: Source) -> Softmax:

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
+from tcir.dialect.attributes import defining
 from tcir.errors import PassError
+from tcir.passes.emit import simt
 from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.functions import divided
 
@@ -17,6 +19,7 @@ from .converter import (
     i32,
     lower,
     results_in_word,
+    vector_of,
 )
 
 INDEX_BITS = 32
@@ -165,9 +168,29 @@ def convert_broadcast(converter: Converter, op: ir.OpView) -> None:
 
 @lower("vector.bitcast")
 def convert_bitcast(converter: Converter, op: ir.OpView) -> None:
-    """The same bits of each row."""
+    """The same bits of each row. f32 rounded to words of two numbers are so by one instruction each
+    (PTX ISA 9.7.9.21): of a conversion and a cast LLVM makes words of 64 bits, and parts them."""
     result, source = op.operation.results[0], op.operation.operands[0]
-    converter.values[result] = llvm.bitcast(converted_type(result.type), converter.ssa(source))
+    rounding, row = defining(source), converted_type(result.type)
+    if str(row).endswith("xi32>") and _rounds_f32(rounding):
+        numbers = converter.ssa(rounding.operands[0])
+        places = [converter.constant(n) for n in range(numbers.type.shape[0])]
+        each = [llvm.extractelement(numbers, place) for place in places]
+        cvt = f"cvt.rn.{source.type.element_type}x2.f32 $0, $2, $1;"
+        pairs = zip(each[0::2], each[1::2], strict=True)
+        converter.values[result] = vector_of(
+            [simt.asm(row.element_type, cvt, "=r,f,f", pair) for pair in pairs]
+        )
+        return
+    converter.values[result] = llvm.bitcast(row, converter.ssa(source))
+
+
+def _rounds_f32(op: ir.OpView | None) -> bool:
+    """Whether an op rounds f32 to f16 or bf16."""
+    if op is None or op.operation.name != "arith.truncf":
+        return False
+    kinds = [str(each.type.element_type) for each in (op.operands[0], op.results[0])]
+    return kinds[0] == "f32" and kinds[1] in ("f16", "bf16")
 
 
 @lower("vector.deinterleave")

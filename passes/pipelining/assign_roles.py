@@ -7,11 +7,10 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
 from tcir.dialect.limits import QUARTERS
 from tcir.dialect.operation import Op, traits_of
 from tcir.dialect.walk import nested, walk
-from tcir.dialect.warp_map import Role, WarpMap, warp_map_of
+from tcir.dialect.warp_map import FOR_ROLE, Role, WarpMap, role_of, warp_map_of
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64s
 from tcir.passes.emit.diagnostics import match_failure
@@ -23,7 +22,6 @@ from tcir.passes.emit.kernel_ops import (
     trip_count,
 )
 from tcir.passes.pipelining.pairs import share_leader
-from tcir.passes.pipelining.place_barriers import ROLE
 from tcir.passmanager.pipeline import Pass, register_pass
 
 PURE = (
@@ -125,10 +123,10 @@ def _check_op(op: ir.OpView, known: tuple[str, ...]) -> None:
     if role is None and not _is_pure(op):
         raise match_failure(
             op, f"expected an op that belongs to one of the roles {', '.join(known)}, got "
-            f"{op.operation.name} without the attribute {ROLE}{_way_to_a_role(op, known)}"
+            f"{op.operation.name} without the attribute {FOR_ROLE}{_way_to_a_role(op, known)}"
         )  # fmt: skip
     if role is not None and role not in known:
-        where = ROLE if ROLE in op.operation.attributes else f"role= of {_class_of(op)}"
+        where = FOR_ROLE if FOR_ROLE in op.operation.attributes else f"role= of {_class_of(op)}"
         raise match_failure(op, f"expected {where} to be one of {', '.join(known)}, got {role}")
     if isinstance(op, scf.ForOp) and not all(map(_role_of, op.initArgs)):
         raise match_failure(
@@ -160,9 +158,7 @@ def _is_pure(op: ir.OpView) -> bool:
 
 def _own_role(op: ir.OpView) -> str | None:
     """The role of `op` itself."""
-    if ROLE in op.operation.attributes:
-        return string(op, ROLE)
-    return traits_of(op).role or None
+    return role_of(op) or None
 
 
 def _role_of(value: ir.Value) -> str | None:
@@ -206,8 +202,8 @@ class _Copier:
         for inner in walk(clone.opview):
             for i, operand in enumerate(inner.operation.operands):
                 inner.operation.operands[i] = self._mapped(op, operand)
-        if ROLE in clone.attributes:
-            del clone.attributes[ROLE]
+        if FOR_ROLE in clone.attributes:
+            del clone.attributes[FOR_ROLE]
         self.new.update(zip(op.operation.results, clone.results))
 
     def _mapped(self, op: ir.OpView, operand: ir.Value) -> ir.Value:

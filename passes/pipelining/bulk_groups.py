@@ -8,7 +8,7 @@ from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining
 from tcir.dialect.walk import walk
-from tcir.dialect.warp_map import EPILOGUE
+from tcir.dialect.warp_map import EPILOGUE, FOR_ROLE
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import fence, i64
 from tcir.passes.emit.kernel_ops import ancestor_in, walk_body
@@ -17,14 +17,13 @@ from tcir.passes.emit.staged_store import stages_of, warps_of
 STORE = tc.TmaStoreOp
 
 
-def guard_stores(kernel: func.FuncOp, role_attribute: str) -> None:
+def guard_stores(kernel: func.FuncOp) -> None:
     """Makes each run of consecutive ``tc.tma_store`` a bulk group, waited for before its tiles are
     written again, and at the kernel's end.
 
     In front of it every thread that wrote the tile makes its writes visible to the async proxy and
     meets the others, one of which stores: those of a warp, or of the warps that share a tile. Who
-    has n tiles writes to one while the stores of the others, n - 1 groups, may be under way. A
-    fence belongs to no role of its own: `role_attribute` names it.
+    has n tiles writes to one while the stores of the others, n - 1 groups, may be under way.
     """
     runs = list(_runs(kernel))
     for first, last in runs:
@@ -34,7 +33,7 @@ def guard_stores(kernel: func.FuncOp, role_attribute: str) -> None:
             _meet(first)
         with ir.InsertionPoint(storing), first.location:
             fenced = fence("proxy.async")
-            fenced.attributes[role_attribute] = ir.StringAttr.get(EPILOGUE)
+            fenced.attributes[FOR_ROLE] = ir.StringAttr.get(EPILOGUE)
             _meet(first)
         with ir.InsertionPoint.after(last), last.location:
             tc.BulkCommitOp()

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining
-from tcir.dialect.operation import traits_of
 from tcir.dialect.types import TmemType
 from tcir.dialect.walk import walk
+from tcir.dialect.warp_map import role_of
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.kernel_ops import ACCESSES, accumulator_of
 
@@ -19,7 +19,8 @@ MULTIPLIES = tc.MmaOp | tc.MmaBlockScaleOp
 
 @dataclass(frozen=True)
 class Run:
-    """Ops of a loop's body, next to each other but for ops without tensor memory, of one role.
+    """Ops of a loop's body, next to each other but for ops without tensor memory, of one role and
+    with tiles in common.
 
     reads, writes: the tiles in tensor memory that they access, or the rings of these
     """
@@ -29,10 +30,14 @@ class Run:
     reads: frozenset[ir.Value]
     writes: frozenset[ir.Value]
 
+    @property
+    def tiles(self) -> frozenset[ir.Value]:
+        """All tiles that they access."""
+        return self.reads | self.writes
+
     def conflicts(self, other: Run) -> bool:
         """Whether their order matters: a tile that one writes and the other accesses."""
-        mine, others = self.reads | self.writes, other.reads | other.writes
-        return bool(self.writes & others or other.writes & mine)
+        return bool(self.writes & other.tiles or other.writes & self.tiles)
 
     @property
     def stores(self) -> bool:
@@ -67,11 +72,10 @@ def runs_of(loop: scf.ForOp) -> list[Run]:
         (role,) = roles
         reads = frozenset(tile for _, tile, writes in accesses if not writes)
         writes = frozenset(tile for _, tile, writes in accesses if writes)
-        if found and found[-1].role == role:
+        run = Run(role, (op,), reads, writes)
+        if found and found[-1].role == role and found[-1].tiles & run.tiles:
             last = found.pop()
             run = Run(role, (*last.ops, op), last.reads | reads, last.writes | writes)
-        else:
-            run = Run(role, (op,), reads, writes)
         found.append(run)
     return found
 
@@ -122,7 +126,7 @@ def tile_of(value: ir.Value) -> ir.Value:
 def _accesses(op: ir.OpView) -> Iterator[tuple[str, ir.Value, bool]]:
     """Role, tile, and whether it writes, of each access to tensor memory in an op."""
     for inner in walk(op):
-        role = traits_of(inner).role
+        role = role_of(inner)
         if isinstance(inner, MULTIPLIES):
             yield role, tile_of(inner.d), True
             if isinstance(inner.a.type, TmemType):

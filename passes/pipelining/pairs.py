@@ -8,23 +8,19 @@ from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.cta_pair import BOTH, LEADER
 from tcir.dialect.multicast import CTA_MASK
-from tcir.dialect.operation import traits_of
-from tcir.dialect.warp_map import MMA
+from tcir.dialect.warp_map import MMA, role_of
 from tcir.passes.emit.builders import i64, of_pair
 from tcir.passes.emit.kernel_ops import walk_body
 
 
-def lead(kernel: func.FuncOp, role_attribute: str) -> None:
+def lead(kernel: func.FuncOp) -> None:
     """Leaves the mma and what orders them to the leader of the pair.
 
     Its tcgen05 ops read and write the memory of both CTAs, so their commits arrive on the barriers
-    of both: each producer waits for "empty", each epilogue for "done". `role_attribute` names the
-    role of a wait or fence.
+    of both: each producer waits for "empty", each epilogue for "done".
     """
     for op in walk_body(kernel):
-        tagged = op.attributes.get(role_attribute, None)
-        role = traits_of(op).role if tagged is None else ir.StringAttr(tagged).value
-        if role != MMA:
+        if role_of(op) != MMA:
             continue
         of_leader(op)
         if isinstance(op, tc.CommitOp):

@@ -18,13 +18,23 @@ from tcir.dialect.ops.smem_part import whole_tile
 from tcir.dialect.ops.tma import APART, halo_of
 from tcir.dialect.ops.warpgroup import WGMMA_OPS
 from tcir.dialect.walk import walk
-from tcir.dialect.warp_map import CONSUMER, EPILOGUE, EPILOGUE_LOAD, MMA, PRODUCER, warp_map_of
+from tcir.dialect.warp_map import (
+    CONSUMER,
+    EPILOGUE,
+    EPILOGUE_LOAD,
+    FOR_ROLE,
+    MMA,
+    PRODUCER,
+    role_of,
+    warp_map_of,
+)
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import fence, i64, of_pair, tma_load
 from tcir.passes.emit.cluster import multicast
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.kernel_ops import (
+    ACCESSES,
     BY_WARP,
     accumulator_of,
     ancestor_in,
@@ -41,9 +51,6 @@ from tcir.passes.pipelining.exchanges import MULTIPLIES, Edge, edges_of, runs_of
 from tcir.passes.pipelining.multicasts import bytes_of, freed_by
 from tcir.passes.pipelining.pairs import lead, of_leader
 from tcir.passmanager.pipeline import Pass, register_pass
-
-ROLE = "tc.for_role"
-"""Attribute of a synchronisation op: the role that will run it (see assign-roles)."""
 
 COMMIT = tc.CommitOp.OPERATION_NAME
 COMPLETIONS = (COMMIT, tc.WgmmaWaitOp.OPERATION_NAME)
@@ -129,7 +136,7 @@ class PlaceBarriers(Pass):
                     kernel, "expected a kernel without barriers, got one with tc.async"
                 )
             _Placer.of(kernel).run()
-            guard_stores(kernel, ROLE)
+            guard_stores(kernel)
             kernel.attributes["tc.async"] = ir.UnitAttr.get()
 
 
@@ -171,7 +178,7 @@ class _Placer:
             return self.clearing
         ops = body(self.kernel)
         before = ops[: ops.index(self.loops[0])]
-        of_role = (op for op in before if traits_of(op).role or ROLE in op.attributes)
+        of_role = (op for op in before if role_of(op))
         return next(of_role, self.loops[0])
 
     def run(self) -> None:
@@ -189,7 +196,7 @@ class _Placer:
         self._publish_barriers()
         self._guard_reads()
         if self.cta_group == PAIR:
-            lead(self.kernel, ROLE)
+            lead(self.kernel)
 
     def _init(
         self, location: ir.Location, count: int | None, arrivals: int = 1
@@ -378,9 +385,10 @@ class _Placer:
         """A barrier for each edge between the mma and the warps that access the same tensor memory
         in the loop; whether there are any.
 
-        A commit tells that the mma before are complete. Warps wait for their stores, fence them and
-        their loads, which they have waited for, and arrive. The runs take turns, so that phases are
-        the iterations'; an edge to the next one is open in the first.
+        A commit tells that the mma before are complete. After their last access warps wait for
+        their stores, fence them and their loads, which they have waited for, and arrive. The runs
+        take turns, so that phases are the iterations'; an edge to the next one is open in the
+        first.
         """
         edges = edges_of(runs_of(loop))
         for edge in edges:
@@ -403,7 +411,7 @@ class _Placer:
             with ir.InsertionPoint.after(last), last.location:
                 _tag(tc.CommitOp(bar), MMA)
             return
-        with _at_end(_quarter_loop(last)), last.location:
+        with _after_accesses(_quarter_loop(last)), last.location:
             if before.stores:
                 _tag(tc.TmemWaitOp(ir.StringAttr.get("st")), before.role)
             _tag(fence("tcgen05.before"), before.role)
@@ -433,6 +441,7 @@ class _Placer:
                 )
             slot = first.owner.operation.opview if _is_slot(first) else None
             done = self._init(readers[0].location, slot and slot.ring.type.count)
+            waiting = dict.fromkeys(map(role_of, readers))
             phase: Index = 0
             if slot is not None and iterations(block.owner.opview) > slot.ring.type.count:
                 last = max((ancestor_in(r, block) for r in readers), key=list(block).index)
@@ -441,8 +450,9 @@ class _Placer:
             with ir.InsertionPoint(after), readers[0].location:
                 bar = done.bar if slot is None else _bar(done, slot.index)
                 _tag(tc.CommitOp(bar), MMA)
-                _tag(tc.MbarrierWaitOp(bar, index.value(phase)), EPILOGUE)
-                _tag(fence("tcgen05.after"), EPILOGUE)
+                for role in waiting:
+                    _tag(tc.MbarrierWaitOp(bar, index.value(phase)), role)
+                    _tag(fence("tcgen05.after"), role)
 
     def _guard_reuse(self, computing: ir.OpView, slot: tc.SlotOp, reading: ir.OpView) -> ir.Value:
         """A wait before the loop `computing` an accumulator, for the loop `reading` the last one.
@@ -535,11 +545,11 @@ class _Placer:
         for read in reads:
             following = list(read.operation.block)
             with ir.InsertionPoint(following[following.index(read) + 1]), read.location:
-                tc.TmemWaitOp(ir.StringAttr.get("ld"))
+                _tag(tc.TmemWaitOp(ir.StringAttr.get("ld")), role_of(read))
         last = reads[-1].location if reads else self.loops[-1].location
         with ir.InsertionPoint(body(self.kernel)[-1]), last:
-            if reads:
-                _tag(fence("tcgen05.before"), EPILOGUE)
+            for role in dict.fromkeys(map(role_of, reads)):
+                _tag(fence("tcgen05.before"), role)
             self._barrier()
 
 
@@ -713,6 +723,12 @@ def _last_iterations(
     return found
 
 
+def _after_accesses(quarters: scf.ForOp) -> ir.InsertionPoint:
+    """After the last op in a loop over sub-partitions that accesses tensor memory."""
+    accessing = [op for op in quarters.body if any(isinstance(o, ACCESSES) for o in walk(op))]
+    return ir.InsertionPoint.after(accessing[-1])
+
+
 def _at_end(loop: scf.ForOp) -> ir.InsertionPoint:
     """In front of the terminator of the loop's body."""
     return ir.InsertionPoint.at_block_terminator(loop.body)
@@ -728,4 +744,4 @@ def _bar(ring: tc.MbarrierInitOp, index: ir.Value) -> ir.Value:
 
 
 def _tag(op: ir.OpView, role: str) -> None:
-    op.operation.attributes[ROLE] = ir.StringAttr.get(role)
+    op.operation.attributes[FOR_ROLE] = ir.StringAttr.get(role)

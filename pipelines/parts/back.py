@@ -13,6 +13,7 @@ from tcir.passes.pipelining.cluster_launch_control import ClusterLaunchControl
 from tcir.passes.pipelining.defer_stores import DeferStores
 from tcir.passes.pipelining.expect_waits import ExpectWaits
 from tcir.passes.pipelining.fetch_ahead import FetchAhead
+from tcir.passes.pipelining.interleave_products import InterleaveProducts
 from tcir.passes.pipelining.multi_buffer import MultiBuffer
 from tcir.passes.pipelining.overlap_products import OverlapProducts
 from tcir.passes.pipelining.place_barriers import PlaceBarriers
@@ -23,8 +24,9 @@ from tcir.passes.pipelining.unroll_rings import UnrollRings
 from tcir.passes.pipelining.wait_ahead import WaitAhead
 from tcir.passmanager.pipeline import Pass
 
-ATTENTION = (SkewAttention(), TakeTurns())
-"""Products of a block of keys among those of others; warpgroups that multiply in turn."""
+ATTENTION = (SkewAttention(), TakeTurns(), InterleaveProducts())
+"""Products of a block of keys among those of others, or of another tile; warpgroups that multiply
+in turn."""
 WARPGROUPS = (DeferStores(), WaitAhead(), UnrollRings())
 """Stores under the next tile's products; tiles of the next step waited for; loops unrolled."""
 ONE_WARPGROUP = (DeferStores(), FetchAhead(), WaitAhead(), UnrollRings(), OverlapProducts())

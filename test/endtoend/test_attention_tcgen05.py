@@ -39,8 +39,16 @@ class Case(Attention):
 
 
 BLOCKS = [Case(n=128 * blocks) for blocks in (1, 2, 3)]
+TWO = [Case(n=128 * blocks, m=256, options="rows=256") for blocks in (1, 2, 3)]
 SHAPES = [
     *BLOCKS,
+    *TWO,
+    Case(n=384, m=300, element="bf16", options="rows=256 tau=0.0 stages=1"),
+    Case(h=2, g=1, b=2, n=200, m=270, causal=-70, options="rows=256"),
+    Case(n=150, m=256, d=128, e=128, causal=20, result="f32", options="rows=256"),
+    Case(n=100, m=140, d=96, e=48, options="keys=32 rows=256", q="bmhd", kv="bnhd", out="bmhd"),
+    Case(b=2, h=8, g=2, m=1, n=200),
+    Case(h=8, g=1, m=1, n=100, causal=60, d=128, e=128, element="bf16"),
     Case(n=384, element="bf16", options="tau=0.0"),
     Case(n=384, options="stages=1 tau=0.0"),
     Case(h=2, g=1, b=2, n=256),
@@ -70,7 +78,7 @@ def test_at_every_level(case: Case, orders: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("case", BLOCKS, ids=str)
+@pytest.mark.parametrize("case", [*BLOCKS, *TWO], ids=str)
 def test_in_orders_that_the_isa_allows(case: Case) -> None:
     report = tcir.validate(case.text, case.pipeline, target="sm_100a", orders=7, ordering="isa")
     assert report.ok, str(report)
@@ -123,10 +131,14 @@ def whole(case: Case, seed: int = 0) -> list[Array]:
     return [np.asarray(each, dtype) for each in (q, k, v)]
 
 
-@pytest.mark.parametrize("options", ["", "tau=0.0", "keys=64", "keys=32 tau=0.0 stages=1"])
+PAIR = pytest.param("rows=256", marks=pytest.mark.slow)
+"""Two tiles."""
+
+
+@pytest.mark.parametrize("options", ["", "tau=0.0", "keys=64", "keys=32 tau=0.0 stages=1", PAIR])
 def test_whole_scores_are_exact(options: str) -> None:
-    """The same bits whatever the blocks and the threshold: all sums are exact."""
-    case = Case(n=384, scale=math.log(2), options=options)
+    """The same bits whatever the blocks, the tiles and the threshold: all sums are exact."""
+    case = Case(m=200 if options == "rows=256" else 128, n=384, scale=math.log(2), options=options)
     inputs = whole(case)
     out, lse = kernel(case).run(*inputs)
     want, logarithms = case.computed(*inputs)
@@ -134,10 +146,10 @@ def test_whole_scores_are_exact(options: str) -> None:
     assert np.abs(lse - logarithms).max() <= 2 * 2.0**-23 * np.abs(logarithms).max()
 
 
-@pytest.mark.parametrize("options", ["", "tau=0.0"])
+@pytest.mark.parametrize("options", ["", "tau=0.0", PAIR])
 def test_maxima_that_rise_rescale_what_was_summed(options: str) -> None:
     """Each block raises the maximum by 12, more than tau: every block rescales the sums before."""
-    case = Case(n=384, scale=math.log(2), options=options)
+    case = Case(m=200 if options == "rows=256" else 128, n=384, scale=math.log(2), options=options)
     q, k, v = whole(case)
     q[..., 0] = 1
     k[..., 0] = np.repeat([-12, 0, 12], 128)
@@ -177,10 +189,11 @@ def test_rows_without_keys_are_zero() -> None:
 @pytest.mark.parametrize(
     ("case", "registers"),
     [(Case(n=1024), 168), (Case(n=1024, d=128, e=128, causal=0), 168),
-     (Case(n=1024, d=256, e=256), 255)],
+     (Case(n=1024, d=256, e=256), 255), (Case(m=256, n=1024, options="rows=256"), 168),
+     (Case(m=256, n=1024, d=128, e=128, causal=0, options="rows=256"), 168)],
     ids=str,
 )  # fmt: skip
-def test_two_ctas_fit_without_spills(case: Case, registers: int) -> None:
+def test_nothing_spills_and_two_tiles_fit(case: Case, registers: int) -> None:
     cubin = codegen.assemble(kernel(case).ptx, target="sm_100a")
     assert cubin.spill_bytes == 0
     assert cubin.registers <= registers

@@ -165,7 +165,8 @@ def test_an_unknown_map_is_an_error_that_names_the_known() -> None:
         tcir.PassError,
         match=r"tc\.warp_map to be one of tcgen05, tcgen05-epilogue-load, wgmma, wgmma-promoted, "
         "wgmma-attention, "
-        "wgmma-one, wgmma-computed, wgmma-three, tcgen05-epilogue8, tcgen05-epilogue12, got "
+        "wgmma-one, wgmma-computed, wgmma-three, tcgen05-epilogue8, tcgen05-epilogue12, "
+        "tcgen05-two-softmax, got "
         "epilogue-last",
     ):
         tcir.compile(MATMUL, "matmul")

@@ -17,6 +17,8 @@ ROLES = "assign-roles"
 TILES = "tile-attention"
 ATTENTION, CAUSAL = "attention", "causal attention"
 NO_KEYS = "attention of rows without keys"
+TWO_TILES = "attention of two tiles"
+INTERLEAVED = "interleave-products"
 
 
 def text(queries: str, keys: str, out: str, lse: str, causal: str = "") -> str:
@@ -40,6 +42,10 @@ TEXTS = {
         "tensor<1x4x150x64xf16>", "tensor<1x2x200x64xf16>", "tensor<1x4x150x64xf16>",
         "tensor<1x4x150xf32>", ", causal_offset = -20 : i64",
     ),
+    TWO_TILES: text(
+        "tensor<1x1x256x64xf16>", "tensor<1x1x384x64xf16>", "tensor<1x1x256x64xf16>",
+        "tensor<1x1x256xf32>",
+    ),
     NO_KEYS: text(
         "tensor<1x1x256x64xf16>", "tensor<1x1x128x64xf16>", "tensor<1x1x256x64xf16>",
         "tensor<1x1x256xf32>", ", causal_offset = -130 : i64",
@@ -50,7 +56,8 @@ TEXTS = {
 @cache
 def program(name: str) -> Program:
     """The compiled program."""
-    return Program("attention{stages=1 tau=0.0}", TEXTS[name])
+    rows = 256 if name == TWO_TILES else 128
+    return Program(f"attention{{stages=1 tau=0.0 rows={rows}}}", TEXTS[name])
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,19 @@ def change(where: Spot, old: str, new: str) -> Edit:
         place = where.of(lines)
         assert re.search(old, lines[place]), lines[place]
         lines[place] = re.sub(old, new, lines[place], count=1)
+        return "\n".join(lines)
+
+    return edit
+
+
+def like(where: Spot, other: Spot, part: str) -> Edit:
+    """With the part of a line that another has there."""
+
+    def edit(text: str) -> str:
+        lines = text.split("\n")
+        place, wanted = where.of(lines), re.search(part, lines[other.of(lines)])
+        assert wanted is not None
+        lines[place] = re.sub(part, wanted[0], lines[place], count=1)
         return "\n".join(lines)
 
     return edit
@@ -272,6 +292,110 @@ EXCHANGES = [
     )
 ]
 """Behind the last pass that knows roles; warnings are errors with ``ordering=isa``."""
+TURN = '"tc.turn"'
+TILES_IN_TURN = [
+    Planted(what, TWO_TILES, INTERLEAVED, edit, by)
+    for what, edit, by in (
+        (
+            "keys are released after the first tile's scores",
+            move(_("mma", COMMIT, 2), before=_("mma", FIRST, 4)),
+            "hazard: race",
+        ),
+        (
+            "values are released after the first tile's product",
+            move(_("mma", COMMIT, 4), before=_("mma", FIRST, 20)),
+            "hazard: race",
+        ),
+        (
+            "the first tile's exponentials are not waited for",
+            drop(_("mma", WAIT, 3)),
+            "hazard: race",
+        ),
+        (
+            "the second tile's exponentials are not waited for",
+            drop(_("mma", WAIT, 5)),
+            "hazard: race",
+        ),
+        (
+            "the first tile's product waits for the second tile's exponentials",
+            like(_("mma", WAIT, 3), _("mma", WAIT, 5), r"\(%\w+, "),
+            "hazard: race",
+        ),
+        (
+            "the second tile's product waits for the first tile's exponentials",
+            like(_("mma", WAIT, 5), _("mma", WAIT, 3), r"\(%\w+, "),
+            "hazard: race",
+        ),
+        (
+            "the next scores are multiplied before those of the block are read",
+            move(_("mma", FIRST, 16), before=_("mma", WAIT, 3)),
+            "hazard: race",
+        ),
+        (
+            "the second tile's softmax reads the scores of the first",
+            like(_("softmax1", '"tc.tmem_ld"'), _("softmax0", '"tc.tmem_ld"'), r"\(%\w+, "),
+            "hazard: race",
+        ),
+        (
+            "the second tile's softmax stores the exponentials of the first",
+            like(_("softmax1", "st_words"), _("softmax0", "st_words"), r"\(%\w+, %\w+, "),
+            "hazard: race",
+        ),
+        (
+            "the second tile's warps arrive for the first",
+            like(_("softmax1", ARRIVE), _("softmax0", ARRIVE), r"\(%\w+\)"),
+            "deadlock",
+        ),
+        (
+            "the first tile's scores are waited for by both",
+            like(_("softmax1", WAIT), _("softmax0", WAIT), r"\(%\w+, "),
+            "hazard: race",
+        ),
+        (
+            "scores of both tiles are committed together, before the second's",
+            move(_("mma", COMMIT, 1), before=_("mma", FIRST, 4)),
+            "hazard: race",
+        ),
+        (
+            "values of the block before have the phase of the next",
+            like(_("mma", WAIT, 2), _("mma", WAIT, 4), r", %\w+\)"),
+            "deadlock",
+        ),
+        (
+            "exponentials of the block before have the phase of the next",
+            like(_("mma", WAIT, 3), _("mma", WAIT, 4), r", %\w+\)"),
+            "deadlock",
+        ),
+        (
+            "the last values are not waited for",
+            drop(_("mma", WAIT, 6)),
+            "hazard: race",
+        ),
+        (
+            "the second tile's last exponentials are not waited for",
+            drop(_("mma", WAIT, 8)),
+            "hazard: race",
+        ),
+        (
+            "results of the second tile are read before the last product",
+            drop(_("softmax1", WAIT, -1)),
+            "hazard: race",
+        ),
+        (
+            "results of both tiles are committed before the second tile's",
+            move(_("mma", COMMIT, -1), before=_("mma", FIRST, -1)),
+            "hazard: race",
+        ),
+        ("a turn is not passed on", drop(_("softmax0", TURN, 2)), "deadlock"),
+        ("no warpgroup has the first turn", drop(_("softmax1", TURN, 0)), "deadlock"),
+        (
+            "sums are rescaled before the product before is complete",
+            move(_("softmax0", WAIT, 0), before=_("softmax0", TURN, 1)),
+            "hazard: undefined-read",
+        ),
+    )
+]
+"""Of two tiles, after their products are interleaved."""
 NUMBERS = [
     Planted(what, name, TILES, edit, by)
     for what, name, edit, by in (
@@ -440,4 +564,40 @@ NUMBERS = [
     )
 ]
 """Behind the first pass, which is held within its bound."""
-BUGS = [*EXCHANGES, *NUMBERS]
+NUMBERS_OF_TWO = [
+    Planted(what, TWO_TILES, TILES, edit, by)
+    for what, edit, by in (
+        (
+            "both tiles have the queries of the first",
+            like(_("", "tc.tma_load", 1), _("", "tc.tma_load", 0), r"%c0, %\w+"),
+            "difference",
+        ),
+        (
+            "the second tile's results are stored as the first's",
+            like(_("", "arith.addi", 2), _("", "arith.addi", 1), r"addi %\w+"),
+            "hazard: output-never-written",
+        ),
+        (
+            "the second tile's scores are those of the first",
+            like(_("", "tc.mma", 4), _("", "tc.mma", 0), r"\(%\w+, %\w+"),
+            "hazard: undefined-read",
+        ),
+        (
+            "the second tile goes on with the maxima of the first",
+            change(_("", "iter_args", 2), "= %arg8", "= %arg6"),
+            "difference",
+        ),
+        (
+            "the second tile's values are added to the first's",
+            like(_("", "tc.mma", -1), _("", "tc.mma", 15), r"\(%\w+"),
+            "difference",
+        ),
+        (
+            "both tiles' sums are divided by the first's",
+            like(_("", "tc.row_numbers", 6), _("", "tc.row_numbers", 4), r"%\w+#\d"),
+            "difference",
+        ),
+    )
+]
+"""Of two tiles, after tiling."""
+BUGS = [*EXCHANGES, *TILES_IN_TURN, *NUMBERS, *NUMBERS_OF_TWO]

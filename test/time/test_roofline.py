@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from endtoend.attention_text import Attention
 
 import tcir
 from tcir.machine.events import Recording
@@ -117,6 +118,15 @@ def product(a: str, b: str, c: str, body: str) -> str:
 def test_the_kind_is_that_of_the_types(a: str, b: str, c: str, kind: str) -> None:
     with mlir_context() as context:
         assert flops_in(load_module(product(a, b, c, ""), context)) == [(kind, 2 * 8 * 16 * 32)]
+
+
+@pytest.mark.parametrize(("offset", "scores"), [(None, 8 * 40), (0, 36), (35, 310), (-3, 15)])
+def test_attention_counts_the_scores_that_have_a_key(offset: int | None, scores: int) -> None:
+    """Of both products: heads of 16 elements, values of 32."""
+    text = Attention(b=2, h=3, m=8, d=16, n=40, e=32, causal=offset).text
+    with mlir_context() as context:
+        found = flops_in(load_module(text, context))
+    assert found == [("f16", 2 * 2 * 3 * scores * (16 + 32))]
 
 
 def test_every_report_has_the_line(capfd, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Floating-point operations of a program on tensors: the products of its sums, by kind.
 
+Of attention these are both products, of scores that no mask excludes.
+
 A kind is the kind of ``tcgen05.mma`` that multiplies the operand types.
 """
 
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcir.dialect import tc
 from tcir.interp.types import is_integer
 from tcir.program.access import Product, product_of
 from tcir.program.factors import source_of
@@ -30,11 +33,20 @@ def flops_in(module: ir.Module) -> list[tuple[str, int]]:
     found = []
     for program in programs_on_tensors(module):
         for op in (each.operation for each in program.op.operation.regions[0].blocks[0]):
+            if isinstance(op.opview, tc.AttentionOp):
+                found.append(("f16", _of_attention(op.opview)))
+                continue
             product = product_of(op)
             if product is not None and len(product.factors) > 1:
                 results = prod(op.results[0].type.shape)
                 found.append((_kind(product), 2 * results * _length(product)))
     return found
+
+
+def _of_attention(op: tc.AttentionOp) -> int:
+    """Operations of both products of all heads."""
+    extents = op.extents()
+    return 2 * extents["b"] * extents["h"] * op.scores() * (extents["d"] + extents["e"])
 
 
 def _length(product: Product) -> int:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from tcir._mlir import ir
 from tcir.dialect.cta_pair import LEADER, PAIR, kernel_cta_group
-from tcir.dialect.limits import QUARTERS, WARP
+from tcir.dialect.limits import WARP
 from tcir.dialect.multicast import cluster_ctas, masks_of
-from tcir.dialect.warp_map import CONSUMER, EPILOGUE, warp_map_of
+from tcir.dialect.warp_map import CONSUMER, warp_map_of
 from tcir.errors import IncompleteError
 from tcir.interp.rules import Rules, site_of
 from tcir.interp.tile.values import Load, Site, Writers
@@ -65,10 +65,8 @@ class Compiler:
         self.sequential = "tc.async" not in self.attributes
         """Without ``tc.async`` every op takes effect before the next one starts."""
         roles = warp_map_of(function)
-        self.warps_of_quarter = (
-            len(roles[EPILOGUE].warps) // QUARTERS if EPILOGUE in roles.kinds else 0
-        )
-        """Epilogue warps that access the same sub-partition of tensor memory."""
+        self.warps_of_quarter = roles.warps_of_quarter
+        """Warps of one role that access the same sub-partition of tensor memory."""
         self.consumers = len(roles[CONSUMER].warps) if CONSUMER in roles.kinds else 0
         """Warps of the role that multiplies by wgmma."""
         self.allocation_warp = 0

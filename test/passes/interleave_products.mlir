@@ -1,0 +1,54 @@
+// Two tiles of queries: a softmax each, in turn, and products of the one under the other's.
+// RUN: %tc-opt %s --pipeline=attention{rows=256} --mlir-print-ir-after=interleave-products --target=sm_100a -o %t.mlir 2>&1 | %filecheck %s
+
+// CHECK-LABEL: func.func @attention
+// CHECK: tc.warpgroup_registers
+// CHECK: {kind = "producer"
+
+// Scores of the first block of both tiles, with a commit each and one for the keys.
+// CHECK: "tc.mma"([[S0:%[0-9]+]], [[Q0:%[0-9]+]], [[K:%[0-9]+]], %false) {a_slice = 0
+// CHECK: "tc.commit"([[SCORES0:%[0-9]+]]) :
+// CHECK: "tc.mma"([[S1:%[0-9]+]], {{.*}}, [[K]], %false) {a_slice = 0
+// CHECK: "tc.commit"([[SCORES1:%[0-9]+]]) :
+// CHECK-NEXT: "tc.commit"
+// CHECK: scf.for [[J:%arg[0-9]+]] = %c1 to
+// CHECK: arith.subi [[J]], %c1
+// CHECK: "tc.mbarrier_wait"([[V:%[0-9]+]], {{.*}})
+// CHECK: "tc.mbarrier_wait"([[P0:%[0-9]+]], {{.*}})
+// CHECK: "tc.mma"([[O0:%[0-9]+]], {{.*}}) {a_slice = 0
+// CHECK: "tc.mma"([[S0]], [[Q0]], {{.*}}, %false) {a_slice = 0
+// CHECK: "tc.commit"([[SCORES0]])
+// CHECK: "tc.mbarrier_wait"([[P1:%[0-9]+]], {{.*}})
+// CHECK: "tc.mma"([[O1:%[0-9]+]], {{.*}}) {a_slice = 0
+// CHECK: "tc.mma"([[S1]], {{.*}}, %false) {a_slice = 0
+// CHECK: "tc.commit"([[SCORES1]])
+// CHECK: }
+// CHECK: "tc.mbarrier_wait"([[P0]]
+// CHECK: "tc.mma"([[O0]]
+// CHECK: "tc.mbarrier_wait"([[P1]]
+// CHECK: "tc.mma"([[O1]]
+// CHECK: {kind = "mma"
+
+// CHECK: "tc.turn"() {kind = "begin"
+// CHECK: scf.for
+// CHECK: "tc.tmem_ld"([[S0]]
+// CHECK: "tc.turn"() {kind = "wait"
+// CHECK: "tc.row_exponentials"
+// CHECK: "tc.turn"() {kind = "pass"
+// CHECK: "tc.tmem_st_words"
+// CHECK: "tc.mbarrier_arrive"([[P0]])
+// CHECK: "tc.row_sum"
+// CHECK: "tc.turn"() {kind = "end"
+// CHECK: {kind = "softmax0"
+// CHECK: "tc.tmem_ld"([[S1]]
+// CHECK: "tc.mbarrier_arrive"([[P1]])
+// CHECK: {kind = "softmax1"
+
+func.func @attention(%q: tensor<1x2x256x64xf16>, %k: tensor<1x2x512x64xf16>, %v: tensor<1x2x512x64xf16>)
+    -> tensor<1x2x256x64xf16> {
+  %o, %lse = "tc.attention"(%q, %k, %v) {scale = 0.125 : f32, q_layout = "bhmd",
+      kv_layout = "bhnd", out_layout = "bhmd"}
+      : (tensor<1x2x256x64xf16>, tensor<1x2x512x64xf16>, tensor<1x2x512x64xf16>)
+      -> (tensor<1x2x256x64xf16>, tensor<1x2x256xf32>)
+  return %o : tensor<1x2x256x64xf16>
+}
