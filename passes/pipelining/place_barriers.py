@@ -545,7 +545,9 @@ class _Placer:
         for read in reads:
             following = list(read.operation.block)
             with ir.InsertionPoint(following[following.index(read) + 1]), read.location:
-                _tag(tc.TmemWaitOp(ir.StringAttr.get("ld")), role_of(read))
+                wait = tc.TmemWaitOp(ir.StringAttr.get("ld"))
+            if role_of(read) != role_of(wait):
+                _tag(wait, role_of(read))
         last = reads[-1].location if reads else self.loops[-1].location
         with ir.InsertionPoint(body(self.kernel)[-1]), last:
             for role in dict.fromkeys(map(role_of, reads)):
