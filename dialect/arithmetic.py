@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """Ops of some names, and those whose class says so (`tcir.dialect.operation.Traits`)."""
+    """Ops given by name, and those whose class has the trait (`tcir.dialect.operation.Traits`)."""
 
     names: frozenset[str] = frozenset()
     declared: frozenset[operation.Arithmetic] = frozenset()
 
     @staticmethod
     def of(*declared: operation.Arithmetic) -> Arithmetic:
-        """Ops whose class declares one of these."""
+        """Returns the ops whose class declares one of these kinds of arithmetic."""
         return Arithmetic(declared=frozenset(declared))
 
     def __or__(self, other: Arithmetic | Set[str]) -> Arithmetic:
@@ -30,5 +30,5 @@ class Arithmetic:
         return Arithmetic(self.names | more.names, self.declared | more.declared)
 
     def has(self, op: ir.Operation) -> bool:
-        """Whether it is one of them; a structured op by its own name."""
+        """Whether the op is in the set; a structured op is looked up by its own name."""
         return op.name in self.names or traits_of(op).arithmetic in self.declared

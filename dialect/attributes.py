@@ -42,7 +42,8 @@ def integers(op: ir.OpView, name: str) -> list[int]:
 
 
 def not_arrays(op: ir.OpView, **lengths: int | None) -> str | None:
-    """The first attribute that is not ``array<i64>`` of the given length, described; else None."""
+    """Describes the first attribute that is not an ``array<i64>`` of the given length; else
+    None."""
     for name, length in lengths.items():
         if not isinstance(op.attributes[name], ir.DenseI64ArrayAttr):
             return f"{name} = {op.attributes[name]}"
@@ -111,11 +112,12 @@ def constant_of(value: ir.Value) -> int | None:
 
 
 UNSIGNED = "unsigned"
-"""Attribute of products of i8, an array of a 0 or 1 for each operand; left out: both signed."""
+"""Attribute of i8 products: 1 for each unsigned operand, 0 for a signed one; absent: both
+signed."""
 
 
 def unsigned_operands(op: ir.OpView) -> tuple[int, int]:
-    """For each operand of a product, 1 where its i8 are unsigned."""
+    """Returns 1 for each operand of a product whose i8 are unsigned, else 0."""
     if UNSIGNED not in op.attributes:
         return 0, 0
     first, second = integers(op, UNSIGNED)

@@ -16,14 +16,14 @@ from tcir.dialect.walk import nested
 
 CTA_GROUP = "cta_group"
 """Attribute of tcgen05 ops and TMA loads: 2 in a kernel of pairs (PTX ISA 9.7.16.5). An arrival
-with it is on the leader's mbarrier, and the wait for such arrivals has it."""
+with this attribute goes to the leader's mbarrier; a wait for such arrivals also has it."""
 LEADER = "leader"
 """Unit attribute of an op or a role: only the leader executes it."""
 
 PAIR = 2
 """CTAs of a pair."""
 BOTH = 0b11
-"""The mask of both."""
+"""Mask of both CTAs of a pair."""
 
 
 def cta_group_of(op: ir.OpView) -> int:
@@ -32,23 +32,23 @@ def cta_group_of(op: ir.OpView) -> int:
 
 
 def wrong_group(op: ir.OpView) -> Mapping[str, object] | None:
-    """None if the attribute, if there, is 1 or 2; else what a message shows."""
+    """Value for the message if the attribute is present and neither 1 nor 2; else None."""
     got = op.attributes.get(CTA_GROUP, None)
     legal = got is None or (isinstance(got, ir.IntegerAttr) and got.value in (1, PAIR))
     return None if legal else {"got": got}
 
 
 def kernel_cta_group(kernel: ir.OpView | ir.Operation) -> int:
-    """2 for a kernel with an op that acts on pairs."""
+    """Returns 2 for a kernel with an op that acts on pairs, else 1."""
     return max((cta_group_of(op.operation.opview) for op in nested(kernel)), default=1)
 
 
 def columns_of(op: ir.OpView) -> int:
-    """N of an mma: the rows of B, in a pair of both halves."""
+    """N of an mma: the rows of B, in a pair those of both halves."""
     return int(op.b.type.shape[0]) * cta_group_of(op)
 
 
 def wrong_n(legal: Legal, n: int, group: int) -> Mapping[str, object]:
-    """What the message about an illegal N of an mma shows."""
+    """Values for the message about an illegal N of an mma."""
     m, nearest = TMEM_LANES * group, legal.nearest(n)
     return {"legal": legal, "m": m, "group": group, "got": n, "nearest": nearest}

@@ -1,6 +1,6 @@
 """Whether an op has the operands, attributes, results and regions that its class declares.
 
-MLIR calls an op's own verifier before it checks these, so the rules ask here first.
+MLIR calls an op's own verifier before it checks these, so the rules check this first.
 """
 
 from __future__ import annotations

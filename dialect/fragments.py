@@ -31,9 +31,9 @@ DEFAULT_ATOM = {
 
 MAJORS = ("K", "MN")
 ROW = "row"
-"""The operand of a fragment with a number for each row of C."""
+"""Operand name of a fragment that holds one number per row of C."""
 ROWS_OF_THREAD = 2
-"""Rows of an atom's C of which a thread has elements: r and r + 8 (PTX ISA 9.7.14.5)."""
+"""Rows of an atom's C in which a thread holds elements: r and r + 8 (PTX ISA 9.7.14.5)."""
 
 
 def accumulator_type(element: str) -> str:

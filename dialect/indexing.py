@@ -20,8 +20,8 @@ BATCH, M, N, K = range(4)
 class IndexedOperand:
     """A factor of an op, and the index of each of its dimensions.
 
-    scales_of: of block scales in the tensor core's 128x4 layout, the shape that they would have in
-               rows; None: the indices are those of the operand
+    scales_of: for block scales in the tensor core's 128x4 layout, their row-major shape; None: the
+    indices are those of the operand
     batch:     number of batch dimensions of such scales
     """
 

@@ -8,8 +8,9 @@ from tcir._mlir import ir
 from tcir.dialect.attributes import constant_of, optional_integer
 
 MOST_TRIPS = "tc.most_trips"
-"""Attribute of a loop with dynamic bounds: an upper bound on its iterations, all executions
-together. Its induction variable counts them on from one execution to the next, from 0 by 1."""
+"""Attribute of a loop with dynamic bounds: an upper bound on the iterations of all its executions
+together. Its induction variable starts at 0 and continues from one execution to the next in steps
+of 1."""
 
 EXCHANGES = "tc.exchanges"
 """Unit attribute of a loop in which roles access tiles in tensor memory in turn: place-barriers
@@ -17,7 +18,8 @@ sets it."""
 
 
 def executions(op: ir.OpView) -> float:
-    """How often the loops around `op` execute it, or an upper bound; infinity where unknown."""
+    """Number of times that the loops around `op` execute it, or an upper bound; infinity if
+    unknown."""
     count, around = 1, op.operation.parent
     while around is not None and around.name in ("scf.for", "scf.while"):
         loop = around.opview

@@ -17,7 +17,8 @@ each CTA."""
 
 
 def mask_of(op: ir.OpView, rank: int) -> int:
-    """The CTAs that `op` reaches from the one of that rank; without the attribute its own."""
+    """Mask of the CTAs that `op` reaches from the CTA of that rank; without the attribute, its own
+    bit."""
     if CTA_MASK not in op.attributes:
         return 1 << rank
     if isinstance(op.attributes[CTA_MASK], ir.IntegerAttr):
@@ -26,7 +27,7 @@ def mask_of(op: ir.OpView, rank: int) -> int:
 
 
 def masks_of(op: ir.OpView, ctas: int) -> list[int]:
-    """`mask_of` in each of the CTAs of a cluster; ValueError where these do not fit in it."""
+    """Mask of `op` for each CTA of a cluster; ValueError if a mask exceeds the cluster."""
     got = op.attributes.get(CTA_MASK, None)
     if isinstance(got, ir.DenseI64ArrayAttr) and len(got) != ctas:
         raise ValueError(
@@ -47,13 +48,13 @@ def ranks_in(mask: int) -> list[int]:
 
 
 def transposed(masks: Sequence[int]) -> list[int]:
-    """For each CTA the mask of those that reach it."""
+    """Mask, for each CTA, of the CTAs that reach it."""
     ranks = range(len(masks))
     return [sum(1 << each for each in ranks if masks[each] >> rank & 1) for rank in ranks]
 
 
 def cluster_ctas(kernel: ir.OpView | ir.Operation) -> int:
-    """CTAs of a cluster of a kernel."""
+    """Number of CTAs in a cluster of the kernel."""
     return prod(integers(kernel, "tc.cluster")) if "tc.cluster" in kernel.attributes else 1
 
 
@@ -63,7 +64,8 @@ def has_multicast(kernel: ir.OpView | ir.Operation) -> bool:
 
 
 def wrong_mask(op: ir.OpView) -> Mapping[str, object] | None:
-    """None if the attribute, if there, is a mask or an array of them; else what a message shows."""
+    """Value for the message if the attribute is present but no mask or array of masks; else
+    None."""
     got = op.attributes.get(CTA_MASK, None)
     if isinstance(got, ir.IntegerAttr):
         masks = [integer(op, CTA_MASK)]

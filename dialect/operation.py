@@ -22,8 +22,9 @@ class Traits:
     issued_by:    ``"thread"``: one elected thread; ``"warp"``: all threads of a warp together;
                   ``"cta"``: the CTA as a whole, outside roles (PTX ISA 9.7.16.5, table 46);
                   left out: any
-    role:         the role whose warps execute it, which assign-roles asks of every op with effects
-                  (producer, mma, epilogue, … of the kernel's warp map); left out: any, or none
+    role:         the role whose warps execute it, which assign-roles requires of every op with
+                  effects (producer, mma, epilogue, … of the kernel's warp map); left out: any, or
+                  none
     in_shared:    alignment in bytes of its result, an object of ``nbytes`` bytes in shared memory,
                   placed by attribute ``offset``
     reads_shared: operands that are shared tiles it reads
@@ -34,7 +35,7 @@ class Traits:
     async_only:   whether it has no meaning in a kernel without ``tc.async``
     lowered_by:   passes that lower it, where no rule of ``convert-tc-to-nvvm`` does
 
-    Of ops on tensors, for inputs and bounds of validation:
+    Ops on tensors also have these, for inputs and bounds of validation:
 
     arithmetic:   ``"products"``: sums of products of its operands, see `Op.indexing`;
                   ``"codes"``: the codes of its operand as elements of another type;
@@ -85,7 +86,7 @@ class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc
         super().__init_subclass__(name=name, dialect=dialect, **keywords)
 
     def indexing(self) -> Indexing:
-        """Its factors; of an op with ``arithmetic="products"``, which defines it."""
+        """Factors of the op; each op with ``arithmetic="products"`` defines it."""
         raise NotImplementedError(
             f'{self.operation.name}: an op with arithmetic="products" has to define indexing'
         )

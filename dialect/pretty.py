@@ -41,7 +41,7 @@ NOUNS = {
     "tc.tmem_tile": "columns",
     "tc.tmem_ld": "rows",
 }
-"""What results are called; of other ops as the op is."""
+"""Names of results by op; results of other ops are named after the op."""
 
 
 def pretty(module: Any, elided: int | None = None, *, named: bool = False) -> str:

@@ -1,8 +1,8 @@
 """Reading the short form of `tcir.dialect.pretty`: text in, the same module in MLIR's own form.
 
-Lines keep their numbers. An op's ``form`` says how it was printed, so it says how to read it: it is
-filled with marks, which become the groups of a pattern. The types of operands are those of the
-values, which MLIR knows once the ops of ours are left out.
+Lines keep their numbers. An op's ``form`` serves both directions: filled with marks it becomes a
+pattern, whose groups are operands and attributes. The types of operands come from MLIR, which
+parses the module without the ``tc`` ops.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _patterns(name: str) -> list[tuple[re.Pattern[str], dict[str, str]]]:
 def read_pretty(text: str) -> str:
     """The text of a module in the short form as MLIR reads it; UnreadableError names a line.
 
-    Raises MLIR's own error for what is none of ours and cannot be parsed.
+    Raises MLIR's own error for ops of other dialects that cannot be parsed.
     """
     lines = text.split("\n")
     ops = {n: match for n, line in enumerate(lines) if (match := _LINE.match(line))

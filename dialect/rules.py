@@ -37,8 +37,8 @@ from tcir.dialect.types import RingType
 Broken = Mapping[str, object] | None
 Function = TypeVar("Function", bound=Callable[..., Any])
 Changes = Mapping[str, str]
-"""Changes to an op's ``example``: text, as whole words and with any white space between them, by
-what takes its place wherever it occurs."""
+"""Changes to an op's ``example``: maps text (whole words, any white space between them) to its
+replacement, wherever it occurs."""
 Examples = Changes | tuple[Changes, ...]
 
 
@@ -46,8 +46,8 @@ Examples = Changes | tuple[Changes, ...]
 class Rule:
     """One rule: its subject, name, source, message and check; changes to the subject's example.
 
-    bad:  of each counter-example: this rule is the one it breaks
-    good: of further examples that break no rule
+    bad:  changes that make a counter-example, which breaks this rule
+    good: changes that make further examples, which break no rule
     """
 
     subject: str
@@ -113,7 +113,8 @@ def _all(changes: Examples) -> tuple[Changes, ...]:
 
 
 def one_of(op: ir.OpView, name: str, legal: Iterable[str]) -> Broken:
-    """None if the string attribute `name`, if there, is one of `legal`; else ``legal``, ``got``."""
+    """Values ``legal`` and ``got`` if the string attribute `name` is present and illegal; else
+    None."""
     got, names = op.attributes.get(name, None), list(legal)
     if got is None or (isinstance(got, ir.StringAttr) and got.value in names):
         return None
@@ -123,7 +124,7 @@ def one_of(op: ir.OpView, name: str, legal: Iterable[str]) -> Broken:
 def same_rules(
     subject: Subject, of: Subject, bad: Mapping[str, Examples], good: Mapping[str, Examples] = {}
 ) -> None:
-    """Registers the rules of `of` that `bad` names for `subject` too, an op like it.
+    """Registers the rules of `of` that `bad` names also for `subject`, a similar op.
 
     bad, good: by the name of a rule, as `verify` takes them: changes to the example of `subject`
     """
@@ -195,7 +196,7 @@ def _sizes(op: ir.OpView, names: list[str]) -> Broken:
 
 
 def unsigned_problem(op: ir.OpView, element: str) -> Broken:
-    """Why ``unsigned`` is not a 0 or 1 for each of two operands of i8."""
+    """Values for the message unless ``unsigned`` has a 0 or 1 for each of two i8 operands."""
     if UNSIGNED not in op.attributes:
         return None
     well_formed = not_arrays(op, unsigned=2) is None and set(integers(op, UNSIGNED)) <= {0, 1}

@@ -209,7 +209,7 @@ def one_of(type_: ir.Type) -> ir.Type:
 
 
 def slots(type_: ir.Type) -> int:
-    """How many objects: the count of a ring, 1 for any other type."""
+    """Number of objects: the count of a ring, 1 for any other type."""
     return type_.count if isinstance(type_, RingType) else 1
 
 

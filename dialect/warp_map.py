@@ -32,7 +32,7 @@ class Role:
     """A kind of ``tc.role``.
 
     warps:     adjacent and ascending
-    threads:   those that execute it, of each warp
+    threads:   of each warp, those that execute it
     registers: per thread, its share of the SM's; None: what the kernel is launched with
     """
 

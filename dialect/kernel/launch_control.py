@@ -1,4 +1,4 @@
-"""Rules about kernels whose CTAs take the place of others."""
+"""Rules about kernels whose CTAs take over CTAs that have not been launched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about kernels of CTA pairs: who acts on both CTAs, and whom arrivals are for."""
+"""Rules about kernels of CTA pairs: which ops act on both CTAs, and which CTA arrivals go to."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GROUPED = (
     *ISSUED, MmaBlockScaleSparseOp, MmaSparseOp, MmaWsOp, MmaWsSparseOp,
     TmemAllocOp, TmemDeallocOp, TmemRelinquishOp,
 )  # fmt: skip
-"""All tcgen05 ops that PTX has a ``.cta_group`` for."""
+"""All tcgen05 ops that have ``.cta_group`` in PTX."""
 SKIPPED = (*ISSUED, MbarrierWaitOp, MbarrierExpectTxOp, LaunchRequestOp, FenceOp, RoleOp)
 """Ops that the other CTA of a pair can skip."""
 

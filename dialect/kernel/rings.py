@@ -1,4 +1,4 @@
-"""Rules about rings of tiles that loads fill again."""
+"""Rules about rings of tiles whose slots are filled again."""
 
 from __future__ import annotations
 

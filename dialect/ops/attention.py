@@ -10,7 +10,7 @@ from tcir.dialect.rules import Broken, verify
 QUERY_LAYOUTS = ("bhmd", "bmhd")
 """Orders of the dimensions of queries and results: batch, head, row, element of a head."""
 KEY_LAYOUTS = ("bhnd", "bnhd")
-"""The same of keys and values."""
+"""Orders of the dimensions of keys and values."""
 FAR = 1024.0
 """Exponents of two beyond which a product of score and scale, rounded to f32, is too coarse: of
 scores that far from 0 differences are multiplied."""
@@ -58,7 +58,7 @@ class AttentionOp(Op, name="attention", lowered_by=("tile-attention",)):
 
     @property
     def factor(self) -> float:
-        """What scores are multiplied by."""
+        """Factor by which scores are multiplied."""
         return float(ir.FloatAttr(self.attributes["scale"]).value)
 
     @property

@@ -333,8 +333,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
 
 
 def wrong_slices(op: ir.OpView, step_of_b: int) -> Broken:
-    """None if the slices are of A and B, of each row of which a step reads 32 and `step_of_b`
-    bytes."""
+    """Values for the message if a slice lies outside A or B, of whose rows a step reads 32 and
+    `step_of_b` bytes; else None."""
     a, b = op.a.type.shape[1] // MMA_K_BYTES, op.b.type.shape[1] // step_of_b
     got_a, got_b = integer(op, "a_slice"), integer(op, "b_slice")
     if 0 <= got_a < a and 0 <= got_b < b:

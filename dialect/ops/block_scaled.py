@@ -60,7 +60,7 @@ def kinds_of(a: str, b: str, a_scale: str, b_scale: str, block: int) -> list[str
 
 
 def scales_shape(shape: list[int], block: int, layout: str) -> list[int]:
-    """Shape of the scales of an operand ``[..., rows, K]``; row-major also of ``[..., K]``."""
+    """Shape of the scales of an operand ``[..., rows, K]``; row-major ones also of ``[..., K]``."""
     *outer, k = shape
     scales = k // block
     if layout == "row_major":
@@ -123,7 +123,7 @@ class BlockScaledMatmulOp(
     out: ext.Result[ir.RankedTensorType]
 
     def indexing(self) -> Indexing:
-        """By the loops of a matrix product; `b` may be a vector."""
+        """Factors by the loops of a matrix product; `b` may be a vector."""
         block, batch = integer(self, "block"), self.a.type.rank - 2
         factors = []
         for value, scale, loop, layout in (

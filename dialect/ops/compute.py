@@ -27,12 +27,12 @@ class MmaOp(
     for f32, f8f6f4 for the f8 types, i8 for i8 (signed, unless ``unsigned = array<i64: a, b>``
     says otherwise; D is then i32, else f32). ``accumulate`` false ignores old D. With ``ashift``
     (A in tensor memory only) the 8 columns of the slice move one lane down *after* the
-    multiplication: ``A[i] = A[i+1]`` except lanes 31, 63, 95, 127, which keep their value
-    (PTX ISA 9.7.16.10.9). With ``a_row`` A in shared memory starts at that row: row i of A is row
-    ``a_row + i`` of each 16-byte core-matrix column, and past its end rows of the next column.
-    With ``scale_d`` old D is divided by ``2**scale_d`` before (scale-input-d). ``collector`` says
-    what happens to A's collector buffer: ``"fill"`` keeps A there, ``"use"`` and ``"lastuse"`` read
-    the same A from there, ``"discard"`` is the default. Issued by one thread, asynchronous.
+    multiplication: ``A[i] = A[i+1]`` except lanes 31, 63, 95, 127, which keep their value (PTX ISA
+    9.7.16.10.9). With ``a_row`` A in shared memory starts at that row: row i of A is row ``a_row +
+    i`` of each 16-byte core-matrix column, and past its end rows of the next column. With
+    ``scale_d`` old D is first divided by ``2**scale_d`` (scale-input-d). ``collector`` controls A's
+    collector buffer: ``"fill"`` keeps A there, ``"use"`` and ``"lastuse"`` read the same A from
+    there, ``"discard"`` is the default. Issued by one thread, asynchronous.
 
     With ``cta_group = 2`` it multiplies for a pair, M = 256: each CTA's ``a`` has 128 of A's rows,
     its ``d`` the same rows of D, and its ``b`` half of B's, so ``d`` has twice as many columns.
@@ -74,7 +74,7 @@ COLLECTOR = ("fill", "use", "lastuse", "discard")
 """What ``.collector::…`` does with the buffer (PTX ISA 9.7.16.10.9)."""
 
 SCALE_D = Legal(range(16), "", "PTX ISA 9.7.16.10.9")
-"""scale-input-d: D is multiplied by 2 to the power of minus it."""
+"""scale-input-d: D is multiplied by 2 to the power of -``scale_d``."""
 
 
 def collector_of(op: ir.OpView) -> str:

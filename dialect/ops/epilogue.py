@@ -30,7 +30,7 @@ OF_GROUP = "of_group"
 
 
 class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTerminatorTrait]):
-    """What a kernel makes of its sums before it stores them, element by element.
+    """Computes results from sums, element by element, before a kernel stores them.
 
     The body takes the element of ``sums``, reads those of other tensors with ``tc.element``, and
     ends in ``tc.yield`` of the element of ``out``. The tiling pass of the contraction before it
@@ -62,12 +62,12 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
 
     @property
     def gated(self) -> bool:
-        """Whether an element is made of two sums."""
+        """Whether an element is computed from two sums."""
         return len(self.body.blocks[0].arguments) == 2
 
     @property
     def grouped(self) -> GroupedMatmulOp | None:
-        """The product of groups of rows whose sums these are, if they are."""
+        """The grouped product whose sums these are; None for other sums."""
         return defining(self.sums, GroupedMatmulOp)
 
     @property
@@ -84,17 +84,18 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
 class FragmentEpilogueOp(
     Op, name="fragment_epilogue", role="consumer", traits=[ir.NoTerminatorTrait]
 ):
-    """What a kernel of warps makes of an accumulator before it stores it, element by element.
+    """Computes results from an accumulator, element by element, before a kernel of warps stores
+    them.
 
     The body is that of ``tc.epilogue``: it takes the element of ``sums``, reads those of other
     tensors with ``tc.element``, and ends in ``tc.yield`` of the element of ``out``, a fragment of
-    the same shape. The indices are those of the tile's first element in the result, and what the
-    maps of ``tc.element`` start from; ``tails`` as in `tc.cp_async`: of elements outside nothing is
-    read, and what the body makes of zeros instead is not stored. A thread computes the elements
+    the same shape. The indices are those of the tile's first element in the result, from which the
+    maps of ``tc.element`` start; ``tails`` as in `tc.cp_async`: elements outside are read as zeros,
+    and their results are not stored. A thread computes the elements
     that it holds: two neighbouring columns of rows r and r + 8 of every atom (PTX ISA 9.7.14.5).
 
     With ``walk`` (as in `tc.store_fragment`) the result has four dimensions, pixels ``[n, p, q]``
-    and channels; of tensors nothing is read outside.
+    and channels; nothing outside a tensor is read.
     """
 
     example = """
@@ -160,11 +161,12 @@ class FragmentPartOp(Op, name="fragment_part", role="consumer"):
 
 
 class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"):
-    """What ``tc.element`` of a later ``tc.fragment_epilogue`` reads of ``tensor``, in registers.
+    """Loads to registers what ``tc.element`` of a later ``tc.fragment_epilogue`` reads of
+    ``tensor``.
 
-    ``map`` is that of the ``tc.element``, the indices and ``tails`` are those of the epilogue: what
-    lies outside is zero. A thread loads what belongs to the elements that it holds, of a matrix
-    pairs of columns, once what belongs to several (PTX ISA 9.7.9.8).
+    ``map`` is that of the ``tc.element``, the indices and ``tails`` are those of the epilogue:
+    elements outside are zero. A thread loads the operands of the elements that it holds: pairs of
+    columns of a matrix, and an operand of several elements once (PTX ISA 9.7.9.8).
     """
 
     example = """
@@ -199,11 +201,11 @@ class ElementOp(Op, name="element", arithmetic="rounded", loads="tensor"):
 
     ``map`` goes from the dimensions of the result to those of ``tensor``: all of them for a
     residual, one for a bias, none for a scalar; 0 stands for the only index of a dimension of
-    extent 1. Of a fragment it is what a ``tc.fetch_fragment`` with the same map loaded.
+    extent 1. ``tensor`` may be a fragment, which a ``tc.fetch_fragment`` with the same map loaded.
 
-    With the unit attribute ``of_group`` the tensor has one dimension more, in front: an index for
-    each group of the contiguous ``tc.grouped_matmul`` before, whose rows no affine map takes to
-    their group. So ``[G,N]`` is a bias of each group, ``[G]`` a scale.
+    With the unit attribute ``of_group`` the tensor has one more leading dimension, the group of the
+    row: no affine map leads from a row of a contiguous ``tc.grouped_matmul`` to its group. So
+    ``[G,N]`` is a bias of each group, ``[G]`` a scale.
     """
 
     example = """
@@ -257,7 +259,7 @@ class YieldOp(Op, name="yield", arithmetic="rounded"):
 
 
 Around: TypeAlias = EpilogueOp | FragmentEpilogueOp
-"""The ops with such a body."""
+"""Ops with an epilogue's body."""
 
 
 @verify(

@@ -5,7 +5,7 @@ from tcir.dialect.operation import Op, traits_of
 from tcir.dialect.types import TensorMapType
 
 PROGRAMMATIC = "tc.programmatic"
-"""Attribute of a kernel that is launched so."""
+"""Attribute of a kernel that may start before the previous launch has ended."""
 
 
 def accesses_global(op: ir.OpView) -> bool:
@@ -36,7 +36,7 @@ class GridWaitOp(Op, name="grid_wait", async_only=True):
 class GridLaunchDependentsOp(Op, name="grid_launch_dependents", async_only=True):
     """``griddepcontrol.launch_dependents``: this CTA no longer keeps the next launch from starting.
 
-    That one starts when every CTA has executed this, or ended; it is a hint, and promises nothing
+    The next launch may start when every CTA has executed this op or ended; the op promises nothing
     about memory: the next launch waits with ``tc.grid_wait`` (PTX ISA 9.7.13, griddepcontrol).
     """
 

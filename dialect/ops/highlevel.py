@@ -31,8 +31,9 @@ class Conv2dOp(
     ``out[n,p,q,k] = sum_{r,s,c} x[n, p*sh - pt + r*dh, q*sw - pl + s*dw, c] * w(r,s,c,k)``, zero
     outside ``x``, then rounded once (RNE) to the element type of ``out``.
 
-    f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 sums in i32, wrapping;
-    with ``unsigned`` (``array<i64: x, w>``, 0 or 1 each; left out: both signed) as unsigned.
+    f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 operands are signed
+    unless ``unsigned`` (``array<i64: x, w>``, 0 or 1 each) says otherwise; their sums are i32 and
+    wrap.
 
     ``filter`` is ``"hwcf"`` (``w[r,s,c,k]``) or ``"fhwc"`` (``w[k,r,s,c]``); ``strides``,
     ``dilations`` are ``[h, w]``; ``pads`` is ``[top, bottom, left, right]``.
@@ -63,7 +64,7 @@ class Conv2dOp(
     out: ext.Result[ir.RankedTensorType]
 
     def indexing(self) -> Indexing:
-        """By the loops n, p, q, k, r, s, c."""
+        """Factors by the loops n, p, q, k, r, s, c."""
         n, k, r, s, c = ((loop, 1) for loop in (0, 3, 4, 5, 6))
         channels = None if "groups" in self.attributes else c
         filters = (k, r, s, c) if string(self, "filter") == "fhwc" else (r, s, c, k)
@@ -77,8 +78,9 @@ class MatmulOp(
 ):
     """Matrix product with f32 accumulation, rounded once to the element type of ``out``.
 
-    f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 sums in i32, wrapping;
-    ``unsigned`` (``array<i64: a, b>``, 0 or 1 each; left out: both signed) has it read so.
+    f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 operands are signed
+    unless ``unsigned`` (``array<i64: a, b>``, 0 or 1 each) says otherwise; their sums are i32 and
+    wrap.
 
     ``a`` is ``[M,K]`` (``a_layout = "mk"``) or ``[K,M]`` (``"km"``), ``b`` is ``[K,N]``
     (``"kn"``) or ``[N,K]`` (``"nk"``), ``out`` is ``[M,N]``, or ``[N,M]`` with ``out_layout =
@@ -104,7 +106,7 @@ class MatmulOp(
     out: ext.Result[ir.RankedTensorType]
 
     def indexing(self) -> Indexing:
-        """By the loops of a matrix product; `b` without a batch is one matrix for all of it."""
+        """Factors by the loops of a matrix product; `b` without a batch serves the whole batch."""
         factors = []
         for value, loop, last in (
             (self.a, M, string(self, "a_layout") == "mk"),
@@ -131,7 +133,8 @@ def _static(*tensors: ir.Value) -> Broken:
 
 
 def types_problem(x: ir.Value, w: ir.Value, out: ir.Value) -> Broken:
-    """Why no tensor core multiplies these operands to this result: values for `TYPES`."""
+    """Values for the message of `TYPES` if no tensor core computes this result from these
+    operands."""
     a, b, c = (str(v.type.element_type) for v in (x, w, out))
     same = a == b and a in (*OPERAND_TYPES, "f32")
     if (same or (a in FP8 and b in FP8)) and c in RESULT_TYPES:

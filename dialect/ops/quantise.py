@@ -23,7 +23,7 @@ class BlockFormat:
     """A format with block scales that a kernel quantises to.
 
     block: elements that share a scale; bits: of an element; largest: the largest element, and
-    exponent: of it; rounding: of a ue8m0 scale, one of `ROUNDINGS`
+    exponent: that of the largest element; rounding: of ue8m0 scales, one of `ROUNDINGS`
     """
 
     name: str
@@ -141,7 +141,7 @@ class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"
 class StoreScalesOp(Op, name="store_scales", issued_by="warp", role="epilogue", stores="tensor"):
     """Stores the scales of 32 rows to blocks of 128 rows x 4 scales in global memory.
 
-    From these blocks ``tc.cp_scales`` takes them (PTX ISA 9.7.16.10.7).
+    ``tc.cp_scales`` reads them from these blocks (PTX ISA 9.7.16.10.7).
 
     ``value`` is ``vector<32 x S x T>``, S of 1, 2 or 4. ``indices`` are those of the matrix of a
     batch if there are several, then of the first row, a multiple of 32, and the first scale, a
@@ -172,9 +172,9 @@ class QuantiseFragmentOp(Op, name="quantise_fragment", role="consumer"):
     """Quantises an accumulator in blocks of 32 columns to MXFP8, as ``tc.quantise_blocks`` does.
 
     ``scales`` has for each element the scale of its block, so all three lie in the same registers;
-    a thread keeps one for the 8 of a block that it has. Four threads have a row of a block, and
-    ask each other for the largest magnitude (``shfl.sync.bfly``, PTX ISA 9.7.9.6; conversions:
-    9.7.9.21). FP4 is of registers with whole rows (``tc.quantise_rows``).
+    a thread keeps one scale for its 8 elements of a block. Four threads share a row of a block and
+    exchange their largest magnitudes (``shfl.sync.bfly``, PTX ISA 9.7.9.6; conversions: 9.7.9.21).
+    FP4 needs registers with whole rows (``tc.quantise_rows``).
     """
 
     example = """
@@ -199,15 +199,15 @@ class QuantiseFragmentOp(Op, name="quantise_fragment", role="consumer"):
 
 
 class StoreFragmentScalesOp(Op, name="store_fragment_scales", role="consumer", stores="tensor"):
-    """Stores the scale of each block of 32 columns of a fragment, as ``tc.quantise_fragment`` has
-    them.
+    """Stores the scale of each block of 32 columns of a fragment that ``tc.quantise_fragment``
+    made.
 
     The indices are those of the tile's first element: a matrix of a batch if there are several, a
     row, and a column that is a multiple of 32. A tensor of that rank has the scale of row r and
-    column c at ``[r, c / 32]``; one of a rank more has blocks of 128 rows x 4 scales, in which it
-    is where `tc.store_scales` says. There rows from ``rows`` on and scales from ``scales`` on,
-    which are padding, are zeros; what is outside ``tensor`` is not written. One of four threads
-    with a row stores (PTX ISA 9.7.9.12).
+    column c at ``[r, c / 32]``; one of a rank more has blocks of 128 rows x 4 scales in the order
+    of `tc.store_scales`. There rows from ``rows`` on and scales from ``scales`` on, which are
+    padding, are zeros; what is outside ``tensor`` is not written. One of four threads with a row
+    stores (PTX ISA 9.7.9.12).
     """
 
     example = """
@@ -243,7 +243,7 @@ def rounded_format(op: ir.OpView, form: BlockFormat) -> BlockFormat:
 
 
 def rounding_problem(op: ir.OpView) -> Broken:
-    """A rounding of ue8m0 scales that there is not."""
+    """Values for the message if an op names an unknown rounding of ue8m0 scales; else None."""
     if "scale_rounding" not in op.attributes:
         return None
     got = op.attributes["scale_rounding"]

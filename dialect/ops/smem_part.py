@@ -11,7 +11,7 @@ from tcir.dialect.types import SmemType, element_bytes
 class SmemPartOp(Op, name="smem_part", pure=True):
     """Part ``number`` of a shared tile cut into equal parts along M or N, itself a tile.
 
-    The result's type says how large a part is: ``number`` must be in [0, tile's extent / part's),
+    The result's type gives the size of a part: ``number`` must be in [0, tile's extent / part's),
     and the part's elements are those of the tile from ``number`` times its extent on.
     """
 

@@ -123,9 +123,10 @@ class CtaBarrierOp(Op, name="cta_barrier", issued_by="cta"):
 class FirstWarpBarrierOp(Op, name="first_warp_barrier", issued_by="cta", async_only=True):
     """The first warp waits until all warps of the CTA are here; the others go on.
 
-    ``bar.sync`` of the first warp, ``bar.arrive`` of the others (PTX ISA 9.7.13.1), on barrier
-    1 + ``slot`` (index): a warp may be at the barriers of several slots before the first is at one.
-    What a warp did before, the first warp may overwrite afterwards. In kernels without roles.
+    ``bar.sync`` of the first warp, ``bar.arrive`` of the others (PTX ISA 9.7.13.1), on barrier 1 +
+    ``slot`` (index): a warp may be at the barriers of several slots before the first is at one.
+    Afterwards the first warp may overwrite data that the others have accessed before. In kernels
+    without roles.
     """
 
     example = """
@@ -152,7 +153,7 @@ class WarpBarrierOp(Op, name="warp_barrier", issued_by="warp", role="epilogue", 
 class WarpsBarrierOp(Op, name="warps_barrier", issued_by="warp", role="epilogue", async_only=True):
     """``bar.sync``: ``warps`` adjacent warps of the role meet (PTX ISA 9.7.13.1).
 
-    They are number ``number`` (index) of such groups, and have barrier 1 + ``number``.
+    They form group ``number`` (index) and use barrier 1 + ``number``.
     """
 
     example = """

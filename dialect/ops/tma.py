@@ -177,7 +177,7 @@ def halo_of(op: TmaLoadOp) -> int:
 
 
 def halos(mode: str) -> int:
-    """How many groups of pixels of a load have a halo."""
+    """Number of groups of pixels of a load that have a halo."""
     return TMA_WIDE_PIXELS // QUARTER_LANES if mode == "im2col_w128" else 1
 
 

@@ -81,7 +81,7 @@ class TmaStoreOp(
 class BulkCommitOp(Op, name="bulk_commit", issued_by="warp", role="epilogue", async_only=True):
     """``cp.async.bulk.commit_group``: the warp's stores since the last one are a group.
 
-    By the elected thread that issued them (PTX ISA 9.7.9.25.4).
+    Executed by the elected thread that issued them (PTX ISA 9.7.9.25.4).
     """
 
     example = """

@@ -9,13 +9,13 @@ TURNS = ("begin", "wait", "pass", "end")
 
 
 class TurnOp(Op, name="turn", issued_by="warp", role="consumer", async_only=True):
-    """A turn at the tensor core, which the ``warpgroups`` of the role have one after another.
+    """A turn at the tensor core, which the role's ``warpgroups`` take one after another.
 
-    ``"wait"``: until the warpgroup before has passed the turn on; ``"pass"``: to the one after.
-    ``"begin"``: the last one passes it to the first, which then waits for it as all do; ``"end"``:
-    the first waits for the last time, so that no arrival remains. Each has as many waits as passes
-    between them. Warpgroup w waits by ``bar.sync`` on barrier 1 + w, for itself and the one before,
-    which arrives by ``bar.arrive`` (PTX ISA 9.7.13.1).
+    ``"wait"`` waits until the previous warpgroup has passed the turn on, and ``"pass"`` passes it
+    to the next one. At the start, ``"begin"`` lets the last warpgroup pass the turn to the first;
+    at the end, ``"end"`` lets the first wait once more, so that no arrival remains. Warpgroup w
+    waits by ``bar.sync`` on barrier 1 + w, for itself and the one before, which arrives by
+    ``bar.arrive`` (PTX ISA 9.7.13.1).
     """
 
     example = """

@@ -1,6 +1,6 @@
 """Warpgroups.
 
-Their share of the registers; the tensor core of Hopper, which multiplies tiles in shared memory for
+Shares of the registers, and the tensor core of Hopper, which multiplies tiles in shared memory for
 a warpgroup and leaves the sums in its registers.
 
 A fragment of C is that of mma.sync: with ``tc.warps = array<i64: 4 * g, 1>`` a warp has 16 rows of
@@ -31,7 +31,7 @@ _TRANSPOSED_BYTES = 2
 
 
 def columns_of(element: ir.Type) -> Legal:
-    """N of an instruction on elements of a type."""
+    """Legal N of an instruction, by element type."""
     return WGMMA_N_INTEGERS if str(element) == "i8" else WGMMA_N
 
 
@@ -46,9 +46,9 @@ class WgmmaOp(
     """``wgmma.mma_async``: ``d = a * b^T + c`` of whole tiles; each warpgroup has 64 rows of A.
 
     One group: ``wgmma.fence``, an instruction for every 32 bytes of K, ``commit_group``. In a
-    ``tc.async`` kernel the registers of C are the hardware's until a ``tc.wgmma_wait`` gives them
-    back, and so are the tiles (PTX ISA 9.7.15). i8 is signed, or with ``unsigned``
-    (``array<i64: a, b>``, 0 or 1 each) not. Numerics: `docs/explanation/numerics.md`.
+    ``tc.async`` kernel the registers of C and the tiles belong to the hardware until a
+    ``tc.wgmma_wait`` (PTX ISA 9.7.15). i8 is signed, or with ``unsigned`` (``array<i64: a, b>``, 0
+    or 1 each) not. Numerics: `docs/explanation/numerics.md`.
     """
 
     example = """
@@ -77,8 +77,8 @@ class WgmmaTapsOp(
 ):
     """`tc.wgmma` of several pairs of tiles, one group: ``d = a[0] * b[0]^T + a[1] * b[1]^T … + c``.
 
-    Of tile t of A the rows of C are read from row ``rows[t]`` on, so the taps of a filter are one
-    tile of pixels that starts further down for each. The descriptor's start address moves by whole
+    Tile t of A is read from row ``rows[t]`` on, so the taps of a filter are one tile of pixels with
+    a different first row each. The descriptor's start address moves by whole
     rows, its base offset stays 0: an H200 takes the swizzle from the address that it reads, so a
     start need not be a multiple of the pattern (PTX ISA 9.7.15.5.1.2, docs/explanation/hopper.md).
     The tiles are K-major with a swizzle, whose rows are all the same distance apart.
@@ -141,7 +141,7 @@ class WgmmaFragmentOp(
 ):
     """`tc.wgmma` with A in registers: ``d = a * b^T + c``, an instruction for 16 columns of A.
 
-    Until a ``tc.wgmma_wait`` the registers of A are also the hardware's (PTX ISA 9.7.15.5).
+    Until a ``tc.wgmma_wait`` the registers of A also belong to the hardware (PTX ISA 9.7.15.5).
     """
 
     example = """

@@ -1,1 +1,1 @@
-"""What several passes ask of a program on tensors: contractions, moves, wrappers."""
+"""Analyses of programs on tensors that several passes share: contractions, moves, wrappers."""

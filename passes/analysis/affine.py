@@ -37,7 +37,7 @@ def linear_forms(affine_map: ir.AffineMap) -> list[Form] | None:
 
 
 def single_dim(form: Form) -> int | None:
-    """The dimension when `form` is just that dimension."""
+    """The dimension that `form` consists of; None for any other form."""
     if len(form) == 1 and next(iter(form.values())) == 1:
         return next(iter(form))
     return None

@@ -1,8 +1,8 @@
 """Recognition of block scales in the tensor core's 128x4 layout, by the offsets of their map.
 
 The layout can be indexed in many ways, ``(m mod 128) floordiv 32`` or ``(m floordiv 32) mod 4``,
-over tensors of three to five dimensions after the batch. So a map is not compared with known ones:
-its offsets are computed for every row and every k, and compared with those of the layout.
+over tensors of three to five dimensions after the batch. So the offsets of a map are computed for
+every row and every k, and compared with those of the layout.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def _sum(a: Parts, b: Parts) -> Parts:
 def is_layout(
     found: Parts, batch: Mapping[int, int], row: Mapping[int, int], k: Mapping[int, int], step: int
 ) -> bool:
-    """Whether offsets are those of the layout; each loop by its size, `step` values to a scale.
+    """Whether offsets are those of the layout; loops are given by their sizes, `step` values share
+    a scale.
 
     `batch` and `row` have one loop or none, `k` one.
     """
@@ -103,7 +104,8 @@ def is_layout(
 
 
 def groups(shape: Sequence[int], wanted: Sequence[int]) -> list[list[int]] | None:
-    """Neighbouring dimensions of `shape` that make the dimensions of `wanted`; None if none do."""
+    """Groups of neighbouring dimensions of `shape` that form the dimensions of `wanted`, or
+    None."""
     found: list[list[int]] = []
     rest = list(range(len(shape)))
     for n, extent in enumerate(wanted):

@@ -87,7 +87,7 @@ def n_loops(map_attribute: ir.Attribute) -> int:
 def recognise(op: ir.OpView, order: Sequence[int] | None = None) -> Conv | Matmul | Einsum | None:
     """The contraction that the indexing maps of `op` describe; None if no form fits.
 
-    order: of the result's dimensions, if not their own
+    order: order of the result's dimensions, if it differs from their own
     """
     attributes = list(linalg.get_indexing_maps(op.operation))
     maps = [forms for m in attributes if (forms := linear_forms(value(m))) is not None]
@@ -170,7 +170,7 @@ def _matmul(
 def body_problem(op: ir.OpView) -> str:
     """Why the body of `op` is not ``out + ext(a) * ext(b)``; "" if it is.
 
-    The sum is in f32, that of integers in i32.
+    Sums are f32, those of integers i32.
     """
     block = op.operation.regions[0].blocks[0]
     kinds = [str(argument.type) for argument in block.arguments]
@@ -276,7 +276,7 @@ _HINTS = (
 
 
 def unaccepted(op: ir.OpView) -> str:
-    """Why no kernel computes an op of this name; "" if there may be one."""
+    """Why no kernel computes an op of this name; "" if one may."""
     name = op.operation.name.removeprefix("linalg.")
     hint = next((hint for part, hint in _HINTS if part in name), None)
     return f"expected an accepted contraction, got linalg.{name}: {hint}" if hint else ""

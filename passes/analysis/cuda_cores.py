@@ -14,9 +14,9 @@ FLAT = 2
 
 
 def no_tensor_core(op: ir.OpView, tf32: bool = True) -> str:
-    """Why no tensor core computes `op`, a product; "" if one does, or if it is none.
+    """Why no tensor core computes the product `op`; "" if one does, or if `op` is no product.
 
-    tf32: whether f32 factors may be cut to it
+    tf32: whether f32 factors may be truncated to tf32
     """
     found = recognise(op) if is_contraction(op) else None
     if found is not None and not tf32 and str(op.operands[0].type.element_type) == "f32":

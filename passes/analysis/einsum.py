@@ -1,4 +1,4 @@
-"""Sums of products over any loops, as a matrix product of operands in other dimensions."""
+"""Sums of products over any loops, as matrix products of regrouped operands."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tcir.passes.analysis.affine import Form, single_dims
 class Side:
     """An operand of a product, with its dimensions in groups of loops.
 
-    order:  the dimensions in the order of the groups, after a repacking kernel; None: as they are
-    shape:  of the operand in groups, batch first if there is one
-    layout: the letters of the last two
+    order:  the dimensions in the order of the groups, for a repacking kernel; None: no repacking
+    shape:  shape of the operand in groups, batch first if there is one
+    layout: letters of the last two groups
     """
 
     number: int
@@ -29,7 +29,7 @@ class Einsum:
     """``out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n]``, each letter a group of
     loops, or none.
 
-    Loops of one point belong to no group. groups: for each letter the dimensions of the result.
+    Loops of one iteration belong to no group. groups: the result's dimensions, by letter.
     """
 
     a: Side
@@ -43,8 +43,8 @@ class Einsum:
     ) -> Einsum | None:
         """The product of two operands of these shapes and indices; None if it is none.
 
-        maps: for each operand and dimension the loops that index it
-        out:  for each dimension of the result the loop that indexes it
+        maps: loops that index each dimension of each operand
+        out:  loop that indexes each dimension of the result
         """
         dims = [single_dims(list(forms)) for forms in maps]
         if None in dims:

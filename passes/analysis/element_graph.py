@@ -1,7 +1,7 @@
-"""What an element of a tensor is computed by: the arith and math ops, back to elements of others.
+"""The arith and math ops that compute an element of a tensor, back to elements of other tensors.
 
-Followed are ``linalg`` ops without reductions, ops on whole tensors, and reshapes that split the
-columns into blocks or join them.
+Traces ``linalg`` ops without reductions, ops on whole tensors, and reshapes that split the columns
+into blocks or join them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tcir.passes.analysis.contraction import value
 COLUMN = -1
 """The index of a column: that of its block, times its size, plus that within the block."""
 Dims: TypeAlias = "tuple[int | None, ...]"
-"""For each dimension of a tensor which index it has: rows from 0, then the block and the place in
-it, or `COLUMN`; None: 0."""
+"""Index of each dimension of a tensor: rows from 0, then the block and the place in it, or
+`COLUMN`; None: 0."""
 AMAX, VALUE = "amax", "value"
 """The variables of block quantisation: the largest magnitude of a block, and a value of it."""
 
 
 class NotRaised(Exception):
-    """An op that keeps a program as it is, and why."""
+    """Raised when an op prevents raising, with the reason."""
 
     def __init__(self, op: ir.Operation, words: str) -> None:
         super().__init__(words)
@@ -43,9 +43,9 @@ class Number:
 class Elements:
     """The elements of tensors, as functions of variables.
 
-    rank:   of the values with their columns in blocks; the last two indices are block and place
-    blocks: of a row, and values in each
-    leaf:   the variable that an element is, if it is one
+    rank:   rank of the values with columns in blocks; the last two indices are block and place
+    blocks: blocks of a row, and values per block
+    leaf:   returns the variable that stands for an element, if one does
     """
 
     rank: int
@@ -60,7 +60,7 @@ class Elements:
         return self.known[tensor, dims]
 
     def start(self, tensor: ir.Value) -> Number:
-        """The number that a tensor is filled with."""
+        """Number with which a tensor is filled."""
         return self.of(tensor, (None,) * tensor.type.rank)
 
     def _new(self, tensor: ir.Value, dims: Dims) -> Number:

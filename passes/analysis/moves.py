@@ -17,8 +17,8 @@ Dims: TypeAlias = "tuple[int | None, ...]"
 class Move:
     """A transpose or a broadcast of `source`.
 
-    dims:  for each dimension of the source, that of the result that indexes it; None: index 0
-    shape: of the result
+    dims:  result dimension that indexes each dimension of the source; None: index 0
+    shape: shape of the result
     """
 
     source: ir.Value
@@ -33,8 +33,8 @@ class Move:
 
     @property
     def is_view(self) -> bool:
-        """Whether the result has the source's elements, in their order: all dimensions that move,
-        come or go are of one index."""
+        """Whether the result has the source's elements in their order: only dimensions of extent 1
+        move, appear or vanish."""
         shape = self.source.type.shape
         moved = [d for d, size in zip(self.dims, shape, strict=True) if size != 1]
         return (
@@ -45,7 +45,7 @@ class Move:
 
 
 def move_of(value: ir.Value) -> Move | None:
-    """The move whose result `value` is; None for anything else."""
+    """The move that makes `value`; None if none does."""
     found = _parallel(value)
     if found is None:
         return None

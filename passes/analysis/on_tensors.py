@@ -1,4 +1,4 @@
-"""What pipelines take: functions on tensors, not on buffers."""
+"""Input check of pipelines: functions on tensors, not on buffers."""
 
 from __future__ import annotations
 

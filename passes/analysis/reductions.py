@@ -1,4 +1,4 @@
-"""Reductions on tensors: what they sum, and how two of their partial results are one."""
+"""Reductions on tensors: the elements that they combine, and how partial results combine."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ COMBINING = {
     "arith.maxsi": "least", "arith.minimumf": "most", "arith.minnumf": "most",
     "arith.minsi": "most",
 }  # fmt: skip
-"""Ops whose operands may be taken in any order, and the number that changes none."""
+"""Ops whose operands may be combined in any order, with their neutral element."""
 
 
 @dataclass(frozen=True)
 class Combined:
-    """A reduction whose body is ``combine(element, total)``, where `element` is made without the
-    total. element: a value of the body, or a constant around it"""
+    """A reduction whose body is ``combine(element, total)``, where `element` does not depend on the
+    total. element: a value of the body, or a constant outside it"""
 
     combine: ir.OpView
     element: ir.Value
 
 
 def combined(op: ir.Operation, number: int) -> Combined | None:
-    """How result `number` of a reduction comes about; None where its order is part of it."""
+    """Combination that gives result `number` of a reduction; None if the result depends on the
+    order."""
     block = op.regions[0].blocks[0]
     total = block.arguments[len(op.operands) - len(op.results) + number]
     last = list(block)[-1].operation.operands[number]
@@ -57,7 +58,7 @@ def is_product(op: ir.Operation) -> bool:
 
 
 def is_reduction(op: ir.Operation) -> bool:
-    """Whether an op of ``linalg`` has loops that its results have not."""
+    """Whether a ``linalg`` op has loops that do not index its results."""
     maps = linalg.get_indexing_maps(op) if op.name.startswith("linalg.") else None
     if maps is None or op.name == "linalg.fill":
         return False
@@ -66,7 +67,7 @@ def is_reduction(op: ir.Operation) -> bool:
 
 
 def factors_in(op: ir.Operation) -> list[ir.Value]:
-    """The factors in the body of a sum of products of two inputs; of anything else none."""
+    """The factors in the body of a sum of products of two inputs; empty for any other op."""
     if not is_contraction(op) or len(op.operands) != 3 or len(op.results) != 1:
         return []
     block = op.regions[0].blocks[0]
@@ -79,7 +80,7 @@ def factors_in(op: ir.Operation) -> list[ir.Value]:
 
 
 def element_of(number: ir.Value) -> ir.Value:
-    """The element that a factor in a body is made of."""
+    """The element from which a factor in a body is computed."""
     while not isinstance(number, ir.BlockArgument) and len(number.owner.operands) == 1:
         number = number.owner.operands[0]
     return number

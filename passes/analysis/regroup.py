@@ -1,4 +1,4 @@
-"""The result of a contraction whose dimensions are groups of those that the program has."""
+"""Results of contractions whose dimensions are groups of the program's dimensions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.reshape import reshape
 
 Groups: TypeAlias = "Sequence[Sequence[int]]"
-"""For each dimension of the contraction those of the program's result, in order."""
+"""Dimensions of the program's result that form each dimension of the contraction, in order."""
 
 
 def replace_result(tail: Tail, made: ir.Value, groups: Groups) -> None:
-    """Replaces the result of a contraction by that of `made`, with an epilogue of its own."""
+    """Replaces the result of a contraction by that of `made`, and adapts its epilogue."""
     if made.type == tail.result.type:
         tail.result.replace_all_uses_with(made)
         return
@@ -64,7 +64,7 @@ def _read(element: tc.ElementOp, groups: Groups) -> tuple[list[int], list[int]]:
 
 
 def groups_of(dims: Sequence[int], groups: Groups) -> list[int] | None:
-    """The numbers of the groups that `dims` consist of, in sequence; None if they are none."""
+    """Numbers of the groups that make up `dims`, in sequence; None if no groups do."""
     read = list[int]()
     while dims:
         number = next((n for n, group in enumerate(groups) if group[:1] == (dims[0],)), None)

@@ -1,4 +1,4 @@
-"""Chains of elementwise ops and reductions over one row: what a group of threads can hold."""
+"""Chains of elementwise ops and reductions over one row: one group of threads can hold them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tcir.passes.analysis.reductions import combined, is_product, is_reduction
 from tcir.passes.emit.reshape import RESHAPES
 
 Atom: TypeAlias = "tuple[str, int]"
-"""A dimension of the result, ("d", dim), or of a row, ("c", number); ("part of d", dim): what goes
-on in memory as that dimension does."""
+"""A dimension of the result, ("d", dim), or of a row, ("c", number); ("part of d", dim): an index
+that is contiguous in memory with that dimension."""
 Symbol: TypeAlias = "tuple[Atom, ...] | None"
-"""An index: of no dimension (0), of one, of several joined; None: another number."""
+"""An index: of no dimension (0), of one, or of several joined; None: any other number."""
 At: TypeAlias = "tuple[Symbol, ...]"
 
 
@@ -24,11 +24,11 @@ At: TypeAlias = "tuple[Symbol, ...]"
 class RowChain:
     """A result whose reductions are all over the same row.
 
-    rows:    dimensions of the result that say which row; without those of size 1
-    columns: sizes of a row's dimensions; without those of size 1
-    own:     the result's dimensions along the row: as many as `columns`, or none
-    sums:    the reductions, in order, and which index of each is which of `rows`, None: 0
-    across:  whether memory goes on from row to row, and not along them
+    rows:    dimensions of the result that index the row, without those of size 1
+    columns: sizes of a row's dimensions, without those of size 1
+    own:     dimensions of the result along the row: as many as `columns`, or none
+    sums:    the reductions in order, each with the number in `rows` of its indices (None: 0)
+    across:  whether memory is contiguous from row to row instead of along them
     """
 
     rows: tuple[int, ...]
@@ -39,7 +39,7 @@ class RowChain:
 
 
 def chain_of(result: ir.Value, stored: Collection[ir.Value] = ()) -> RowChain | None:
-    """The chain that makes `result` from what is in memory: arguments and `stored`; None if its
+    """The chain that computes `result` from tensors in memory (arguments and `stored`); None if its
     reductions are over different rows, over windows, or sums of products."""
     walk = _Walk(result, stored)
     if walk.crossed or not walk.sums:
@@ -64,7 +64,7 @@ def chain_of(result: ir.Value, stored: Collection[ir.Value] = ()) -> RowChain | 
 
 
 def loads_of(result: ir.Value) -> list[tuple[ir.Value, At]]:
-    """What an elementwise result is made of in memory, and the index of each."""
+    """Tensors in memory from which an elementwise result is computed, with their indices."""
     return _Walk(result, ()).loads
 
 

@@ -34,7 +34,7 @@ class Operand:
 class ScaledMatmul:
     """A block-scaled product: A, B, the operand numbers of global scales, and the block size.
 
-    split: whether the operands have k in two dimensions, which are to be one.
+    split: whether the operands have k in two dimensions, which must be joined.
     blocked: operand numbers of the scales in the 128x4 layout.
     """
 
@@ -47,12 +47,11 @@ class ScaledMatmul:
 
 
 class Mismatch(Exception):
-    """Why an op is not a block-scaled contraction."""
+    """Raised with the reason why an op is not a block-scaled contraction."""
 
 
 def is_scaled_contraction(op: ir.OpView) -> bool:
-    """Whether `op` sums over a loop elements of three or more tensors, some of a type that has
-    block scales, to one result."""
+    """Whether `op` sums products of three or more tensors, some of a type with block scales."""
     tensors = [o for o in op.operation.operands if isinstance(o.type, ir.RankedTensorType)]
     if not op.operation.name.startswith("linalg.") or len(tensors) < 4:
         return False
@@ -66,8 +65,8 @@ def is_scaled_contraction(op: ir.OpView) -> bool:
 
 
 def other_scales(op: ir.OpView) -> str:
-    """Why CUDA cores compute a scaled contraction, whose elements they read; "" if its scales are
-    of a type that tensor cores apply."""
+    """Why CUDA cores must compute a scaled contraction; "" if tensor cores can apply its type of
+    scales."""
     maps = [value(each) for each in linalg.get_indexing_maps(op.operation)]
     rows = {e.position for e in maps[-1].results if isinstance(e, ir.AffineDimExpr)}
     kinds = [str(each.type.element_type) for each in op.operation.operands]

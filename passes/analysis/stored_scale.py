@@ -1,4 +1,4 @@
-"""Block quantisation in linalg: what is refused before anything is raised."""
+"""Block quantisation in linalg: rejection of divisions by an unrounded scale."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tcir.passes.emit.diagnostics import match_failure
 
 TRUNCATION = "arith.truncf"
 MOVED = {"f8E4M3FN": "up to 1 part in 16", "f8E8M0FNU": "a factor of up to 2"}
-"""What rounding to a type of scales may do to a scale."""
+"""Effect of rounding on a scale, by the type of scales."""
 
 
 def check_stored_scales(function: func.FuncOp) -> None:
     """Raises a match failure where elements are divided by a scale that is rounded for storing.
 
-    What reads the codes multiplies by the scale as stored.
+    The reader of the codes multiplies by the stored scale.
     """
     truncations = [op.operation for op in walk(function) if op.operation.name == TRUNCATION]
     stored = {_source(op.operands[0]): _element(op) for op in truncations}

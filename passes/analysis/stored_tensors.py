@@ -16,22 +16,22 @@ MULTIPLIES = ("arith.mulf", "arith.muli", "linalg.mul")
 
 
 class Stay(Enum):
-    """Moves before a product that stay there: moves of other ops' results, or also moves of
-    arguments, which no launch has stored yet."""
+    """Which moves before a product are not folded: those of other ops' results, or also those of
+    arguments."""
 
     COMPUTED = auto()
     ALL = auto()
 
 
 def mark(function: func.FuncOp, products: Sequence[ir.OpView], stay: Mapping[int, Stay]) -> None:
-    """Marks what contractions read, and other ops of the function compute.
+    """Marks tensors that contractions read and other ops of the function compute.
 
-    The mark is a call of no function: no pass looks through it. A contraction reads the tensor
-    before reshapes, padding and casts, a product also before moves: fusion gives them to its maps
-    and body. Factors of types that no tensor core multiplies together are read as they were cast:
-    f16 and f32 both as f32.
+    A mark is a call of an undefined function, through which no pass looks. It comes before the
+    reshapes, padding and casts of a contraction, and also before the moves of a product, because
+    fusion folds these into its maps and body. Factors whose types no tensor core multiplies
+    together are marked after their cast: f16 and f32 both as f32.
 
-    stay: of products by number, moves that are not folded
+    stay: moves that are not folded, by the number of the product
     """
     for op in list(function.entry_block):
         if not is_contraction(op):
@@ -59,7 +59,7 @@ def is_mark(op: ir.Operation) -> bool:
 
 
 def multiplied(op: ir.OpView) -> list[ir.Value]:
-    """The factors of a sum whose summands an op before it multiplies; none for any other op.
+    """Factors of a sum whose terms the previous op multiplies; empty for any other op.
 
     An importer writes a matrix times a vector like this; fusion merges both ops. Not for f32
     factors, which a tensor core would truncate to tf32: two separate ops keep their digits.
@@ -101,7 +101,8 @@ def _combined(block: ir.Block) -> str:
 
 
 def repeat(function: func.FuncOp) -> None:
-    """Gives each user of what is folded an op of its own: fusion takes no op that several read."""
+    """Gives each user of a folded op a copy of its own, since fusion skips ops with several
+    users."""
     for op in reversed(list(function.entry_block)):
         if len(op.results) != 1 or not (_folds(op.results[0]) or move_of(op.results[0])):
             continue

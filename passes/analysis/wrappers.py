@@ -27,9 +27,9 @@ class Padding:
 
 @dataclass(frozen=True)
 class Tail:
-    """The ops between a contraction and the function's return that its kernel computes as well: a
-    rounding, or none. `result` is what the last of them makes, `kept` what reads it and stays: a
-    ``tc.epilogue``, a ``tc.quantise_blocks``, reshapes and a ``tc.repack``.
+    """The ops between a contraction and the function's return that its kernel also computes: a
+    rounding, or none. `result` is the result of the last of them, `kept` are its users, which stay:
+    a ``tc.epilogue``, a ``tc.quantise_blocks``, reshapes and a ``tc.repack``.
     """
 
     result: ir.Value
@@ -38,7 +38,7 @@ class Tail:
 
     @property
     def returned(self) -> list[ir.Value]:
-        """What the function returns."""
+        """The value that the function returns."""
         return list(self.kept[-1].results) if self.kept else [self.result]
 
 
@@ -60,7 +60,7 @@ def is_positive_zero(number: ir.Value) -> bool:
 
 
 def is_zero_padding(op: ir.Operation) -> bool:
-    """Whether a ``tensor.pad`` adds zeros, at least none, and as many as are known."""
+    """Whether a ``tensor.pad`` adds a known, non-negative number of zeros."""
     (yielded,) = list(op.regions[0].blocks[0])[-1].operands
     sizes = [
         amount
@@ -220,8 +220,8 @@ def check_rest(
     expected: str,
     smallest: str,
 ) -> None:
-    """Rejects ops of a function, its return last, that neither are `used` nor without effect, and
-    a return of anything but `results`; expected: what may be there, for the message."""
+    """Rejects ops of a function that are neither `used` nor without effect, and a return of
+    anything but `results`; expected: the accepted ops, for the message."""
     for op in ops[:-1]:
         if op.operation not in used and op.operation.name not in ("arith.constant", "tensor.empty"):
             raise match_failure(

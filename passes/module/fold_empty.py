@@ -1,4 +1,4 @@
-"""fold-empty: what has no elements is not computed, and a sum of nothing is what it starts from."""
+"""fold-empty: tensors without elements are not computed, and empty sums become their start."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUMS = ("tc.conv2d", "tc.matmul")
 @register_pass
 @dataclass(frozen=True)
 class FoldEmpty(Pass):
-    """Folds what has a dimension of size 0: no kernel is launched for nothing.
+    """Folds ops with a dimension of size 0, so no kernel is launched for nothing.
 
     Before::
 
@@ -44,9 +44,9 @@ class FoldEmpty(Pass):
           %none = tensor.empty() : tensor<0x7xf32>
           return %sums, %none
 
-    A structured op without a point in its loops has the values of its outputs: a product of K = 0
-    its accumulator, a maximum of nothing its initial value; ``tc.matmul`` and ``tc.conv2d`` give
-    zeros. Padding around nothing is its number, a concatenation has its other parts. Calls are
+    A structured op whose loops have no iteration becomes its outputs' initial values: a product
+    with K = 0 its accumulator, an empty maximum its start; ``tc.matmul`` and ``tc.conv2d`` give
+    zeros. Padding of an empty tensor becomes its number, a concatenation its other parts. Calls are
     inlined first; a remark names each sum. A ``tensor.cast`` to a type of unknown sizes and back is
     dropped. Functions without empty tensors stay as they are, those
     on memrefs are rejected: this is the first pass of every pipeline.
@@ -149,7 +149,7 @@ def _filled(kind: ir.RankedTensorType, number: ir.Value) -> ir.Value:
 
 
 def structured(name: str, value: ir.Value, output: ir.Value) -> ir.Value:
-    """A named op of one input, whose elements are the input's."""
+    """A named op that copies the elements of its one input."""
     segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])}
     op = ir.Operation.create(name, [output.type], [value, output], segments, regions=1)
     elements = [getattr(each.type, "element_type", each.type) for each in (value, output)]

@@ -63,8 +63,8 @@ class FoldLayouts(Pass):
         %r = linalg.generic … arith.truncf …
         return %r
 
-    After: the sums in the order in which kernels make them, channels last, and a ``tc.repack`` of
-    the result where its dimensions have another order::
+    After: the sums in the order of the kernels, channels last, and a ``tc.repack`` of the result if
+    its dimensions have another order::
 
         %c = linalg.generic {… -> (n, p, q, k)} ins(%p, %w) outs(%init')
         %r' = linalg.generic … arith.truncf …
@@ -73,10 +73,10 @@ class FoldLayouts(Pass):
 
     Upstream's ``convert-elementwise-to-linalg``, ``linalg-generalize-named-ops`` and
     ``linalg-fuse-elementwise-ops`` do the folding into maps; this pass carries padding over
-    transposes first, and keeps them from fusing what a contraction reads into it. Convolutions in a
-    row have their images channels last between them. A transposed convolution becomes one without
-    zeros between its pixels, where it can; one whose windows are apart by more than tensor maps
-    step over a product of patches (docs/explanation/convolution.md). A move that the maps of one of
+    transposes first, and keeps them from fusing computed operands into a contraction. Between
+    convolutions images have their channels last. A transposed convolution becomes one without zeros
+    between its pixels, where possible; a convolution whose stride exceeds that of tensor maps
+    becomes a product of patches (docs/explanation/convolution.md). A move that the maps of one of
     several products cannot express stays before it. Sums of f16 and bf16 become sums of f32,
     rounded once; quantised products those of i8, which their zero points correct. A function whose
     contractions have plain operands and results stays as it is. Preserves every value, up to the

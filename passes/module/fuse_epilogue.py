@@ -1,4 +1,4 @@
-"""fuse-epilogue: what follows a contraction, element by element, to one ``tc.epilogue``."""
+"""fuse-epilogue: the elementwise ops after a contraction become one ``tc.epilogue``."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Alternate:
 
 
 Dims: TypeAlias = "tuple[int | Alternate | None, ...]"
-"""For each dimension of a tensor the dimension of the result that indexes it; None: index 0."""
+"""Result dimension that indexes each dimension of a tensor; None: index 0."""
 
 PLAIN = (*RESULT_TYPES, "i32")
 """Types that a contraction stores without an epilogue."""

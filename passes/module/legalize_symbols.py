@@ -1,4 +1,4 @@
-"""legalize-symbols: kernels and shared memory get names that PTX can spell."""
+"""legalize-symbols: kernels and shared memory get names that are legal in PTX."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REFERENCES = ("callee", "global_name")
 @register_pass
 @dataclass(frozen=True)
 class LegalizeSymbols(Pass):
-    """Renames the functions and variables of the ``gpu.module`` that PTX cannot spell.
+    """Renames functions and variables of the ``gpu.module`` whose names are illegal in PTX.
 
     Before::
 
@@ -32,10 +32,10 @@ class LegalizeSymbols(Pass):
           llvm.func @"main$2e$1"(%x: !llvm.ptr<1>) attributes {nvvm.kernel, tc.symbol = "main.1"}
         }
 
-    PTX has letters, digits, ``_`` and ``$`` (PTX ISA 4.4); `tcir.program.symbols.legal_symbol` is
-    one-to-one. ``tc.symbol`` is the name in the program, by which launch files and ``--entry`` call
-    the kernel. The code generator runs this pass where a name needs it; it is in no pipeline.
-    Preserves every value, bit for bit.
+    PTX names consist of letters, digits, ``_`` and ``$`` (PTX ISA 4.4);
+    `tcir.program.symbols.legal_symbol` is one-to-one. ``tc.symbol`` keeps the name in the program,
+    which launch files and ``--entry`` use. The code generator runs this pass if a name needs it; no
+    pipeline has it. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "legalize-symbols"
@@ -53,7 +53,7 @@ class LegalizeSymbols(Pass):
 
 
 def has_unspellable(module: ir.Module) -> bool:
-    """Whether a kernel or a variable has a name that PTX cannot spell."""
+    """Whether the name of a kernel or a variable is illegal in PTX."""
     return bool(_unspellable(module))
 
 

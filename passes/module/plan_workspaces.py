@@ -34,11 +34,11 @@ class PlanWorkspaces(Pass):
 
         builtin.module attributes {tc.workspace_offsets = array<i64: 0, 2048, 0>, …}
 
-    Largest first, each goes to the lowest offset at which it meets none that is in use at the same
-    time (greedy by size, as in Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net
-    Inference, 2020). A launch that may start before the one in front of it has ended waits for it
-    before it touches memory, so it counts as the others do. Preserves every value: kernels stay as
-    they are.
+    Workspaces are placed largest first, each at the lowest offset at which it overlaps none that is
+    in use at the same time (greedy by size, as in Pisarchyk and Lee, Efficient Memory Management
+    for Deep Neural Net Inference, 2020). A launch that may start before the previous one has ended
+    waits for it before it accesses memory, so it needs no exception. Preserves every
+    value: kernels stay as they are.
     """
 
     name: ClassVar[str] = "plan-workspaces"

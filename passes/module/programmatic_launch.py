@@ -1,4 +1,4 @@
-"""programmatic-launch: a kernel that may start before the launch in front of it has ended."""
+"""programmatic-launch: lets a kernel start before the previous launch has ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tcir.target import DEFAULT_TARGET
 @register_pass
 @dataclass(frozen=True)
 class ProgrammaticLaunch(Pass):
-    """Lets a kernel's setup overlap the launch in front of it (programmatic dependent launch).
+    """Lets a kernel's setup overlap the previous launch (programmatic dependent launch).
 
     Before::
 
@@ -38,8 +38,9 @@ class ProgrammaticLaunch(Pass):
 
     Every role that reads or writes global memory waits first; barriers, tensor memory and roles are
     set up before. The CTA lets the next launch start once its last load is issued. CTAs of a kernel
-    with ``tc.ctas_per_sm`` take so much shared memory that no more of them fit an SM: else they
-    could be put on a few while the launch before still has others. Preserves every value.
+    with ``tc.ctas_per_sm`` reserve enough shared memory that no more of them fit on an SM:
+    otherwise they could crowd on a few SMs while the previous launch still occupies the others.
+    Preserves every value.
     """
 
     name: ClassVar[str] = "programmatic-launch"

@@ -1,4 +1,4 @@
-"""share-kernels: launches that compute the same of other buffers become launches of one kernel."""
+"""share-kernels: equal launches on different buffers become launches of one kernel."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _OF_A_LAUNCH = ("sym_name", "tc.order", "tc.args")
 @register_pass
 @dataclass(frozen=True)
 class ShareKernels(Pass):
-    """Keeps one function of those that are the same but for name, place and buffers.
+    """Keeps one of the functions that differ only in name, position and buffers.
 
     Before (two layers of a model, each with weights of its own)::
 
         func.func @f_0(%x, %w) attributes {tc.order = 0, tc.args = array<i64: 0, 1, 4>} { … }
         func.func @f_1(%x, %w) attributes {tc.order = 1, tc.args = array<i64: 4, 2, 3>} { … }
 
-    After: one function, and what its other launches read and write::
+    After: one function, and the buffers of its other launches::
 
         builtin.module attributes {tc.repeats = [{args = array<i64: 4, 2, 3>, name = "f_1",
                                                   of = array<i64: 0, 1, 4>, order = 1, kernel = 0}]}
@@ -37,9 +37,9 @@ class ShareKernels(Pass):
 
     So identical layers are tiled, lowered and assembled once. ``kernel`` is the `tc.order` of the
     function, whose buffer ``of[i]`` is buffer ``args[i]`` in this launch. Every launch is executed
-    as before (`tcir.program.programs`). Source locations are those of the first. Functions of which
-    one reads a buffer twice where the other reads two stay apart. Preserves every value, bit for
-    bit.
+    as before (`tcir.program.programs`). Source locations are those of the first. Functions stay
+    separate if one reads a buffer twice where the other reads two buffers. Preserves every value,
+    bit for bit.
     """
 
     name: ClassVar[str] = "share-kernels"

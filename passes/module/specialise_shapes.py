@@ -1,4 +1,4 @@
-"""specialise-shapes: a function of any batch becomes that of one batch."""
+"""specialise-shapes: fixes the dynamic batch of a function to one size."""
 
 from __future__ import annotations
 

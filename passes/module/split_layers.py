@@ -50,7 +50,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
 FREE = ("arith.constant", "linalg.fill", "tensor.empty")
-"""Ops that every launch has for itself."""
+"""Ops that every launch duplicates."""
 Dims: TypeAlias = "Sequence[int] | None"
 FOLDED = ("linalg.transpose", "tensor.pad")
 """Ops between memory and a factor of a product that raise-to-tc folds into it."""
@@ -62,7 +62,7 @@ class SplitLayers(Pass):
     """Cuts a function on tensors into launches: a product each, or ops for CUDA cores.
 
     simt: whether products also run on CUDA cores
-    tf32: whether tensor cores multiply f32, cut to tf32; otherwise CUDA cores do
+    tf32: whether tensor cores multiply f32, truncated to tf32; otherwise CUDA cores do
 
     Before::
 
@@ -80,20 +80,20 @@ class SplitLayers(Pass):
         func.func @f_2_subf(%h, %m) {tc.order = 2, tc.args = array<i64: 5, 6, 7>, tc.simt}
         func.func @f_3_matmul(%n, %v) {tc.order = 3, tc.args = array<i64: 7, 3, 4>}
 
-    Reductions over the rows of one tensor, and what is elementwise around them, are one launch: a
+    Reductions over the rows of one tensor, and the elementwise ops around them, are one launch: a
     softmax, a layer norm.
 
     A product's launch includes the following ops that fuse-epilogue can fuse, up to the first
-    tensor that other launches read. A convolution that no tensor core takes (depthwise, thin
-    groups) is computed by CUDA cores, with the ops after it. In memory are results, factors of
-    products, and what is reduced to; elementwise ops between those are computed by every launch
-    that reads them. Reshapes are other shapes of a buffer. ``linalg.softmax``, ``pack`` and
-    ``unpack`` are decomposed; numbers of tensors without dimensions are read where they are used. A
-    product whose loops are those of no convolution and no matrix product is for CUDA cores. Sums of
-    products in f16 and bf16 are sums of f32, rounded once. A workspace is written by one launch;
-    results that are arguments, or one tensor twice, are copied. A remark states each launch. A
-    function of one product and its epilogue stays as it is, and so does one with ops of ``tc`` but
-    ``tc.repack`` of results. Preserves every value, bit for bit.
+    tensor that other launches read. CUDA cores compute convolutions that no tensor core supports
+    (depthwise, thin groups), with the ops after them. Results, factors of products and results of
+    reductions are in memory; elementwise ops between them are computed by every launch that reads
+    them. Reshapes are other shapes of a buffer. ``linalg.softmax``, ``pack`` and ``unpack`` are
+    decomposed; numbers of tensors without dimensions are read where they are used. CUDA cores
+    compute products that are neither convolutions nor matrix products. Sums of products in f16 and
+    bf16 are sums of f32, rounded once. A workspace is written by one launch; results that are
+    arguments, or one tensor twice, are copied. A remark states each launch. A function of one
+    product and its epilogue stays as it is, and so does one with ops of ``tc`` but ``tc.repack`` of
+    results. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "split-layers"
@@ -535,7 +535,7 @@ class _Layers:
 
 
 def is_attention(op: ir.Operation) -> bool:
-    """Whether an op is a launch of its own, whatever is around it."""
+    """Whether an op is always a launch of its own."""
     return isinstance(op.opview, tc.AttentionOp)
 
 
@@ -563,8 +563,8 @@ def _no_tensor_core(op: ir.Operation, tf32: bool) -> str:
 
 
 def is_folded(factor: ir.Value, product: ir.Operation) -> bool:
-    """Whether an op between memory and a factor of a product is one that raise-to-tc folds: of a
-    convolution, padding with zeros of sizes that are known."""
+    """Whether raise-to-tc folds an op between memory and a factor of a product; for a convolution,
+    padding with a known number of zeros."""
     if is_attention(product):
         return False
     if is_op(factor, "tensor.pad"):

@@ -25,7 +25,7 @@ def scaled_instruction_descriptor(
 ) -> int:
     """Descriptor of a block-scaled mma with K-major operands (tables 43 and 44).
 
-    scale_ids: of SFA and SFB, the byte of a column where the scales begin
+    scale_ids: byte of a column where the scales begin, for SFA and SFB
     """
     sfa_id, sfb_id = scale_ids
     code = FP8_FP6_FP4_CODE if kind == "mxf8f6f4" else FP4_CODE

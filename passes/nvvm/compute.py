@@ -24,7 +24,7 @@ def operand_tile(tile: tc.SmemType) -> OperandTile:
 def slice_descriptor(converter: Converter, tile: SmemTile, index: int, row: int = 0) -> ir.Value:
     """The i64 matrix descriptor of K slice `index` of `tile`, from its row `row` on.
 
-    Inside the tile, so as in `tile_descriptor` there is no carry.
+    The slice lies inside the tile, so there is no carry, as in `tile_descriptor`.
     """
     static = operand_tile(tile.type)
     first = tile_descriptor(converter, tile)

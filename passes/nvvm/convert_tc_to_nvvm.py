@@ -30,7 +30,7 @@ MAP_ALIGNMENT = 64
 """Size and alignment of a tensor map (CUDA driver API, CUtensorMap)."""
 
 POINTER_ALIGNMENT = 16
-"""What vector stores need of the caller's buffers; device allocations have 256."""
+"""Alignment that vector stores need of the caller's buffers; device allocations have 256."""
 
 _MAP_ATTRIBUTES = (
     f"{{llvm.byval = !llvm.array<{MAP_BYTES // 8} x i64>, nvvm.grid_constant, "
@@ -60,10 +60,10 @@ class ConvertTcToNvvm(Pass):
         }
 
     in scf, arith, llvm and nvvm. Index arithmetic becomes i32; a tile ``vector<32xNxT>`` becomes
-    the row ``vector<NxT>`` of a thread. ``tc.params`` says for each kernel parameter how a launch
-    makes it from the buffer of that number (``tc.args``, or the argument's own): a tensor map (the
-    arguments of the driver's encode call) or a pointer. An existing `gpu.module` is appended to.
-    Preserves the order of effects of each role, and the values stored.
+    the row ``vector<NxT>`` of a thread. ``tc.params`` describes for each kernel parameter how a
+    launch makes it from the buffer of that number (``tc.args``, or the argument's own): a tensor
+    map (the arguments of the driver's encode call) or a pointer. An existing `gpu.module` is
+    appended to. Preserves the order of effects of each role, and the values stored.
     """
 
     name: ClassVar[str] = "convert-tc-to-nvvm"

@@ -61,8 +61,8 @@ class StagedTile:
 class Fragment:
     """A thread's registers of a fragment, atom by atom; packed: words of several results each.
 
-    Those of scales are packed always: a word for 64 columns has those of the upper row's two blocks
-    in its low half, and those of the row 8 further down in the other.
+    Scales are always packed: a word for 64 columns has the scales of the upper row's two blocks in
+    its low half, and those of the row 8 further down in the other half.
     """
 
     type: tc.FragmentType
@@ -71,7 +71,7 @@ class Fragment:
 
     @property
     def carried(self) -> tuple[ir.Value, ...]:
-        """What control flow carries: of results of 16 bits two in a word, of a byte four."""
+        """Values that control flow carries: words of two 16-bit results or of four bytes."""
         per = results_in_word(self.type)
         if self.packed or per == 1:
             return self.registers
@@ -83,7 +83,7 @@ class Fragment:
 
     @property
     def numbers(self) -> tuple[ir.Value, ...]:
-        """A register for each number, of what control flow may have carried."""
+        """One register per number, unpacked from the values that control flow carries."""
         if not self.packed:
             return self.registers
         if results_in_word(self.type) == 4:
@@ -100,11 +100,12 @@ class Fragment:
 
 
 RESULTS = {"f16": 2, "bf16": 2, "f8E4M3FN": 4, "f8E5M2": 4, "f8E8M0FNU": 32}
-"""Results of a type that a word holds; of scales, of which 8 in a thread are one, those of 32."""
+"""Results per word, by type; for scales, of which 8 elements of a thread share one, elements of
+32."""
 
 
 def results_in_word(kind: tc.FragmentType) -> int:
-    """Numbers of a fragment that control flow carries in a word."""
+    """Number of results of a fragment per word that control flow carries."""
     return RESULTS.get(str(kind.element), 1) if kind.operand == "C" else 1
 
 
@@ -201,7 +202,7 @@ class Converter:
     pointers: the pointer parameters, by number of the kernel's argument
     pending:  loads from tensor memory that the next wait of this block completes
     bases:    allocations of tensor memory so far
-    ctas:     of a cluster
+    ctas:     CTAs of a cluster
     """
 
     def __init__(self, maps: list[ir.Value], pointers: dict[int, ir.Value]) -> None:

@@ -10,7 +10,7 @@ SWIZZLE_CODE = {"NONE": 0, ATOM_32B: 1, "128B": 2, "64B": 4, "32B": 6}
 """Bits 63..61 of a matrix descriptor (PTX ISA 9.7.16.4.1)."""
 
 WGMMA_SWIZZLE_CODE = {"NONE": 0, "128B": 1, "64B": 2, "32B": 3}
-"""Bits 63..62 of one of wgmma."""
+"""Bits 63..62 of a wgmma descriptor."""
 
 ELEMENT_CODE = {"f16": 0, "bf16": 1, "f32": 2, "f8E4M3FN": 0, "f8E5M2": 1, "i8": 1, "u8": 0}
 """A and B type in an instruction descriptor; the kinds f16, tf32, f8f6f4 and i8 each have their own
@@ -35,8 +35,8 @@ class OperandTile:
 
     @property
     def stride_offset(self) -> int:
-        """SBO: bytes from one group of 8 rows to the next (9.7.16.3.2, swizzled layouts), MN-major
-        with atoms of 32 bytes of 4.
+        """SBO: bytes from one group of 8 rows to the next (9.7.16.3.2, swizzled layouts); of 4 rows
+        for MN-major tiles with atoms of 32 bytes.
         """
         group = MN_MAJOR_GROUP[self.swizzle] if self.major == "MN" else SWIZZLE_ATOM_ROWS
         return group * self.span
@@ -58,7 +58,8 @@ class OperandTile:
         )
 
     def wgmma_bits(self) -> int:
-        """The same of a descriptor of wgmma, which has other codes (PTX ISA 9.7.15.5.1.2.2)."""
+        """Like `constant_bits` for a descriptor of wgmma, which has other codes (PTX ISA
+        9.7.15.5.1.2.2)."""
         return (
             _field(self.leading_offset >> 4, 16, 14)
             | _field(self.stride_offset >> 4, 32, 14)
@@ -96,7 +97,7 @@ def instruction_descriptor(
 ) -> int:
     """Descriptor of the kinds without block scales (PTX ISA 9.7.16.4.2, table 42).
 
-    selector: that of the metadata of a sparse A; None: A is dense
+    selector: selector of a sparse A's metadata; None: A is dense
     """
     return (
         (0 if selector is None else 1 << 2 | _field(selector, 0, 2))

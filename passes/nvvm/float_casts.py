@@ -1,6 +1,6 @@
-"""`arith.truncf` and `arith.extf`: to and from fp8 by pairs, other types as they are.
+"""`arith.truncf` and `arith.extf`: fp8 in pairs, other types one by one.
 
-A number of fp8 is its code in an i32, a register tile of fp8 the words of its codes.
+An fp8 number is represented by its code in an i32, a register tile of fp8 by words of codes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .scalar import convert_elementwise, converted_type, is_fp8
 def convert_truncf(converter: Converter, op: ir.OpView) -> None:
     """To fp8 with ``cvt.rn.satfinite``; beyond the largest number NaN (e4m3) or infinity (e5m2).
 
-    After a clamp to numbers of the format the instruction alone does.
+    After a clamp to the format's range the instruction alone suffices.
     """
     (source,), result = op.operation.operands, op.operation.results[0]
     if not is_fp8(result.type):
@@ -64,7 +64,7 @@ def convert_extf(converter: Converter, op: ir.OpView) -> None:
 
 
 def rounded_codes(numbers: list[ir.Value], source: ir.Value, element: str) -> list[ir.Value]:
-    """`numbers`, of which `source` is the op's operand, as codes of fp8, two per instruction."""
+    """Codes of fp8 for `numbers`, two per instruction; `source`: operand of the op."""
     bounded = _is_bounded(source, FP8[element].beyond)
     if numbers[0].type != ir.F32Type.get():
         numbers = [arith.extf(ir.F32Type.get(), number) for number in numbers]

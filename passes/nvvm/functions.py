@@ -11,14 +11,14 @@ from .converter import Converter, lower
 
 @lower(*FUNCTIONS)
 def convert_function(converter: Converter, op: ir.OpView) -> None:
-    """A few f32 instructions of stated accuracy."""
+    """Lowers a function to a few f32 instructions of stated accuracy."""
     name, given = op.operation.name, converter.ssa(op.operation.operands[0])
     converter.values[op.operation.results[0]] = function(name, given)
 
 
 @lower(*POWERS)
 def convert_power(converter: Converter, op: ir.OpView) -> None:
-    """Products, a root, or a logarithm and an exponential: by the exponent."""
+    """Lowers a power, by its exponent, to products, a root, or a logarithm and an exponential."""
     given, exponent = op.operation.operands
     number = constant_number(exponent)
     if number is None:
@@ -29,6 +29,6 @@ def convert_power(converter: Converter, op: ir.OpView) -> None:
 
 @lower("math.fma")
 def convert_fma(converter: Converter, op: ir.OpView) -> None:
-    """One instruction, rounded once."""
+    """Lowers to one fma instruction, rounded once."""
     operands = [converter.ssa(each) for each in op.operation.operands]
     converter.values[op.operation.results[0]] = llvm.intr_fma(*operands)

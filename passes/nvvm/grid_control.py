@@ -16,5 +16,6 @@ def convert_grid_wait(converter: Converter, op: tc.GridWaitOp) -> None:
 
 @lower(tc.GridLaunchDependentsOp)
 def convert_grid_launch_dependents(converter: Converter, op: tc.GridLaunchDependentsOp) -> None:
-    """``griddepcontrol.launch_dependents``: the first thread of the CTA that executes it counts."""
+    """``griddepcontrol.launch_dependents``: only the first thread of the CTA to execute it
+    counts."""
     nvvm.griddepcontrol("launch_dependents")

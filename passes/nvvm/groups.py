@@ -15,7 +15,7 @@ SIZE_BYTES = 4
 
 @lower(tc.FindGroupOp)
 def convert_find_group(converter: Converter, op: tc.FindGroupOp) -> None:
-    """With room for every group a division; else the tiles of the groups are counted."""
+    """Divides if every group has a capacity; otherwise counts the tiles of the groups."""
     tensor = converter.record(op.sizes, GlobalTensor)
     pointer, tile = converter.pointers[tensor.argument], converter.ssa(op.tile)
     room = capacity(op)

@@ -1,4 +1,4 @@
-"""`arith.fptosi`, `fptoui`, `trunci` and `extsi`: i8 by words of four, other types as they are."""
+"""`arith.fptosi`, `fptoui`, `trunci` and `extsi`: i8 in words of four, other types one by one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ WORD = 8 * WORD_BYTES
 
 @lower("arith.fptosi", "arith.fptoui", "arith.trunci")
 def convert_to_integer(converter: Converter, op: ir.OpView) -> None:
-    """A float becomes an i32 first, the bytes of four columns a word.
+    """Converts a float to an i32 first; the bytes of four columns form a word.
 
-    ``cvt.rzi`` to narrower types than 32 bits would clamp to them; of more bits the low ones stay,
-    as the reference has it. A number of i8 is an i32 of which the low byte is stored.
+    ``cvt.rzi`` to types below 32 bits would clamp to them; here the low bits stay, as in the
+    reference. An i8 number is an i32 whose low byte is stored.
     """
     (source,), result = op.operation.operands, op.operation.results[0]
     of_float = op.operation.name != "arith.trunci"
@@ -44,7 +44,7 @@ def convert_to_integer(converter: Converter, op: ir.OpView) -> None:
 
 @lower("arith.extsi")
 def convert_extsi(converter: Converter, op: ir.OpView) -> None:
-    """The bytes of a register tile, each in an i32, or as they are wider."""
+    """Extends the bytes of a register tile, each to an i32 or wider."""
     (source,), result = op.operation.operands, op.operation.results[0]
     if not (is_i8(source.type) and isinstance(source.type, ir.VectorType)):
         convert_elementwise(converter, op)

@@ -52,7 +52,7 @@ def convert_write_lane_mask(converter: Converter, op: tc.WriteLaneMaskOp) -> Non
 
 @lower(tc.EnableLanesOp)
 def convert_enable_lanes(converter: Converter, op: tc.EnableLanesOp) -> None:
-    """One load of the entry, the mask operand of the mma."""
+    """Loads the entry, which becomes the mask operand of the mma."""
     require_role(converter, op)
     pointer = converter.shared(_entry(converter, op.masks, op.entry))
     mask = llvm.load(ir.VectorType.get([4], i32()), pointer, alignment=LANE_MASK_BYTES)

@@ -25,7 +25,8 @@ class Linear:
 
     @staticmethod
     def of(function: Callable[[int], int], threads: int) -> Linear:
-        """`function` of the thread's number in this form; PassError if it is not linear."""
+        """Converts a function of the thread's number to this form; raises PassError if it is not
+        linear."""
         columns = tuple(function(1 << bit) for bit in range((threads - 1).bit_length()))
         made = Linear(columns)
         for thread in range(threads):
@@ -52,7 +53,7 @@ class Linear:
         return value
 
     def emit(self, converter: Converter) -> ir.Value:
-        """The number of the executing thread, at the kernel's entry."""
+        """Emits the value for the executing thread, at the kernel's entry."""
         key = ("linear", self.columns)
         if key not in converter.at_entry:
             with ir.InsertionPoint.after(converter.lane.owner):
@@ -97,7 +98,7 @@ class Place:
     constant: int
 
     def emit(self, converter: Converter) -> tuple[ir.Value, int]:
-        """The thread's number at the kernel's entry, and what to add to it."""
+        """Emits the thread's value at the kernel's entry; returns it and the constant to add."""
         mask = self.linear.mask
         mixed = self.constant & mask
         base = self.linear.emit(converter)

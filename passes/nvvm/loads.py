@@ -38,7 +38,7 @@ def convert_load(converter: Converter, op: ir.OpView) -> None:
 def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
     """Each thread loads its row; contiguous columns with the widest loads their alignment allows.
 
-    As in a store, columns are cut into groups that lie inside or outside the tensor as a whole.
+    As in a store, columns are divided into groups that lie entirely inside or outside the tensor.
     """
     require_role(converter, op)
     if not all(isinstance(use.owner.opview, arith.ExtSIOp) for use in op.value.uses):
@@ -71,7 +71,7 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
 
 
 def check_beside(tensor: ir.MemRefType) -> None:
-    """Rejects what an epilogue cannot read."""
+    """Rejects operands that an epilogue cannot read."""
     if is_i8(tensor.element_type):
         raise PassError(
             f"expected floats or i32 beside the sums, got {tensor} (an epilogue reads no i8); "
@@ -143,8 +143,8 @@ def numbers_at(
     count: int, element: ir.Type,
 ) -> list[ir.Value]:  # fmt: skip
     """`count` elements from each of the `offsets` in bytes, one load each; zeros unless `fits`
-    (None: always). Of fp8 the codes, of i8 the bytes, each in an i32; of i1, a byte in memory,
-    whether it is not 0."""
+    (None: always). fp8 gives codes and i8 bytes, each in an i32; an i1 is a byte in memory that is
+    not 0."""
     nbytes = count * tc.element_bytes(element)
     byte = nbytes == 1  # which has no register
     word = i32() if byte else ir.IntegerType.get_signless(8 * min(nbytes, 4))

@@ -90,7 +90,7 @@ def _policy(converter: Converter, tensor_map: tc.MakeTensorMapOp) -> ir.Value | 
 
 
 def leaders(converter: Converter, pointer: ir.Value) -> ir.Value:
-    """The same place in the shared memory of the pair's leader."""
+    """Address of the same place in the shared memory of the pair's leader."""
     address = llvm.ptrtoint(i32(), pointer)
     even = arith.AndIOp(address, converter.constant(~RANK_BIT)).result
     return llvm.inttoptr(pointer.type, even)
@@ -140,9 +140,9 @@ def quarter_address(
 def convert_tmem_wait(converter: Converter, op: tc.TmemWaitOp) -> None:
     """``tcgen05.wait::ld`` that the loaded registers pass through.
 
-    A plain wait orders nothing for LLVM: using a loaded register is no memory access, and the back
-    end does move it before the wait. So the wait is inline assembly whose operands are those
-    registers, each one an input and an output.
+    A plain wait orders nothing for LLVM: using a loaded register is no memory access, so the back
+    end moves it before the wait. Therefore the wait is inline assembly with those registers as
+    inputs and outputs.
     """
     require_role(converter, op)
     kind = string(op, "kind")

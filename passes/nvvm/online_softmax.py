@@ -1,6 +1,6 @@
 """The numbers of a softmax over blocks, in threads: `tcir.interp.online_softmax`.
 
-Numbers are f32, or vectors of it; a row is what one of them is for.
+Numbers are f32, or vectors of it, with one number per row.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def exp2(x: ir.Value) -> ir.Value:
 def online_max(
     before: ir.Value, largest: ir.Value, scale: float, tau: float
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """The maximum of the rows so far, what exponents are relative to, 0 for a row of -inf, and what
-    sums before are multiplied by."""
+    """Maximum of the rows so far, reference of the exponents (0 for a row of -inf), and factor for
+    earlier sums."""
     kind = before.type
     factor = constant(kind, scale)
     after = arith.maxnumf(before, largest)
@@ -53,7 +53,7 @@ class Shift:
 
     @staticmethod
     def of(reference: ir.Value, scale: float) -> Shift:
-        """The shift by what exponents are relative to."""
+        """The shift for a given reference of the exponents."""
         kind = reference.type
         zero = constant(kind, 0.0)
         product = arith.mulf(reference, constant(kind, scale))
@@ -68,7 +68,7 @@ def power(score: ir.Value, scale: ir.Value, added: ir.Value) -> ir.Value:
 
 
 def inverse_sum(total: ir.Value) -> ir.Value:
-    """``rcp.approx.ftz.f32`` of what is not 0 or NaN."""
+    """``rcp.approx.ftz.f32``, or 1 for 0 and NaN."""
     none = arith.cmpf(arith.CmpFPredicate.UEQ, total, constant(total.type, 0.0))
     return each("rcp.approx.ftz.f32", arith.select(none, constant(total.type, 1.0), total))
 

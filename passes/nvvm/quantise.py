@@ -1,7 +1,7 @@
 """Block quantisation in registers, and stores of scales.
 
-Of a thread's row nothing is shuffled: a block is neighbouring columns of a row, and a thread has
-the whole row. Of a fragment of warps four threads have a row, and exchange the largest magnitude.
+A thread that holds a whole row needs no shuffle, since a block is neighbouring columns of it. In
+fragments four threads share a row and exchange their largest magnitudes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .structure import only_if
 from .warp_store import ATOM, PAIR, QUAD, ROW_STEP, Held, of_quad, places_of
 
 BLOCK_ATOMS = SCALED_COLUMNS // ATOM
-"""Atoms that a block goes through."""
+"""Atoms that a block spans."""
 
 
 @lower(tc.QuantiseRowsOp)
 def convert_quantise_rows(converter: Converter, op: tc.QuantiseRowsOp) -> None:
-    """Per block the largest magnitude, the scale, quotients, and codes in words."""
+    """Computes for each block the largest magnitude, the scale, quotients, and codes in words."""
     row, form = converter.ssa(op.values), op.format
     columns = range(ir.VectorType(row.type).shape[0])
     numbers = [llvm.extractelement(row, simt.constant(n)) for n in columns]
@@ -50,7 +50,7 @@ def convert_quantise_rows(converter: Converter, op: tc.QuantiseRowsOp) -> None:
 
 @lower(tc.StoreScalesOp)
 def convert_store_scales(converter: Converter, op: tc.StoreScalesOp) -> None:
-    """Each thread stores its row's scales, 1, 2 or 4 bytes; those that are padding as zeros."""
+    """Each thread stores its row's scales, 1, 2 or 4 bytes, with zeros for padding."""
     require_role(converter, op)
     value, target, *indices = op.operands
     tensor = converter.record(target, GlobalTensor)
@@ -98,7 +98,8 @@ def _without_padding(value: ir.Value, first: ir.Value, count: int, scales: int) 
 
 @lower(tc.QuantiseFragmentOp)
 def convert_quantise_fragment(converter: Converter, op: tc.QuantiseFragmentOp) -> None:
-    """The largest of a thread's 8 magnitudes, of the four threads with the row; scale and codes.
+    """Computes the largest magnitude over the four threads that share a row, the scale, and the
+    codes.
 
     Every thread of the four computes the scale.
     """

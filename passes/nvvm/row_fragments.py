@@ -60,8 +60,8 @@ def convert_fill_rows(converter: Converter, op: tc.FillRowsOp) -> None:
 
 @lower(tc.OnlineMaxOp)
 def convert_online_max(converter: Converter, op: tc.OnlineMaxOp) -> None:
-    """The maximum of a thread's columns, of the four threads with the row; then a few
-    instructions for a row."""
+    """Takes the maximum of a thread's columns and of the four threads with the row; then a few
+    instructions per row."""
     scores, before = (converter.record(v, Fragment) for v in (op.scores, op.before))
     made = []
     rows = _by_row(converter, scores).values()
@@ -85,7 +85,7 @@ def _tree(
 
 @lower(tc.ExpFragmentOp)
 def convert_exp_fragment(converter: Converter, op: tc.ExpFragmentOp) -> None:
-    """An fma and ex2 for an element; in warps with a row beyond `FAR` a difference before."""
+    """An fma and ex2 per element; in warps with a row beyond `FAR`, first a difference."""
     scores, reference = (converter.record(v, Fragment) for v in (op.scores, op.reference))
     scale = simt.number(_number(op, "scale"))
     shifts = [Shift.of(row, _number(op, "scale")) for row in reference.registers]
@@ -126,7 +126,7 @@ def _branch(
 
 @lower(tc.AddRowSumsOp)
 def convert_add_row_sums(converter: Converter, op: tc.AddRowSumsOp) -> None:
-    """The even and the odd columns of a thread in order, then the four threads."""
+    """Adds the even and the odd columns of a thread in order, then the sums of the four threads."""
     before, alpha, powers = (
         converter.record(v, Fragment) for v in (op.before, op.alpha, op.elements)
     )
@@ -156,7 +156,7 @@ def convert_scale_fragment(converter: Converter, op: tc.ScaleFragmentOp) -> None
 
 @lower(tc.InvertRowsOp)
 def convert_invert_rows(converter: Converter, op: tc.InvertRowsOp) -> None:
-    """``rcp.approx.ftz.f32`` of what is not 0 or NaN."""
+    """``rcp.approx.ftz.f32``, or 1 for 0 and NaN."""
     rows = converter.record(op.rows, Fragment).registers
     converter.values[op.inverse] = Fragment(op.inverse.type, tuple(map(inverse_sum, rows)))
 
@@ -172,8 +172,8 @@ def convert_log_sum_rows(converter: Converter, op: tc.LogSumRowsOp) -> None:
 
 @lower(tc.FragmentAsAOp)
 def convert_fragment_as_a(converter: Converter, op: tc.FragmentAsAOp) -> None:
-    """Two neighbours of C in a register; of two atoms next to each other the four registers of one
-    of A."""
+    """Packs two neighbours of C into a register; two adjacent atoms give the four registers of one
+    atom of A."""
     c = converter.record(op.c, Fragment)
     element = "f16x2" if str(op.a.type.element) == "f16" else "bf16x2"
     words = []
@@ -185,8 +185,8 @@ def convert_fragment_as_a(converter: Converter, op: tc.FragmentAsAOp) -> None:
 
 @lower(tc.MaskFragmentOp)
 def convert_mask_fragment(converter: Converter, op: tc.MaskFragmentOp) -> None:
-    """A comparison with a row's number of keys and a select for each element, in warps that have
-    an element without its key."""
+    """Compares with a row's number of keys and selects, for each element, in warps with a masked
+    element."""
     scores = converter.record(op.scores, Fragment)
     kind = op.scores.type
     row, column = (converter.ssa(index) for index in (op.row, op.column))

@@ -1,6 +1,6 @@
 """Rows of registers: the numbers of a softmax over blocks, a row in each thread.
 
-A number for each row is ``vector<1xf32>`` of a thread, and so is one for each lane: its own.
+A number per row is a thread's ``vector<1xf32>``, and so is a number per lane.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _halved(
 
 @lower(tc.RowMaxOp)
 def convert_row_max(converter: Converter, op: tc.RowMaxOp) -> None:
-    """``max.f32`` of the thread's registers, in chains of which none waits for another."""
+    """``max.f32`` of the thread's registers, in independent chains."""
     numbers = _elements(converter, converter.ssa(op.values))
     parts = numbers[:PARTIAL_SUMS]
     for position, number in enumerate(numbers[PARTIAL_SUMS:]):
@@ -74,7 +74,7 @@ def convert_row_max(converter: Converter, op: tc.RowMaxOp) -> None:
 
 @lower(tc.RowSumOp)
 def convert_row_sum(converter: Converter, op: tc.RowSumOp) -> None:
-    """``add.f32`` of the thread's registers, two at a time where there is ``.f32x2``."""
+    """``add.f32`` of the thread's registers, two at a time with ``.f32x2`` if the target has it."""
     row = converter.ssa(op.values)
     columns = row.type.shape[0]
     slices = [
@@ -91,7 +91,7 @@ def _scale(op: tc.RowOnlineMaxOp | tc.RowExponentialsOp | tc.RowLogSumOp) -> flo
 
 @lower(tc.MaskRowsOp)
 def convert_mask_rows(converter: Converter, op: tc.MaskRowsOp) -> None:
-    """A comparison of each column with the number of keys that the row has from the first on."""
+    """Compares each column with the number of keys of the row."""
     end = converter.constant(integer(op, "keys"))
     if (offset := optional_integer(op, "causal_offset")) is not None:
         row = arith.addi(converter.ssa(op.row), converter.lane)
@@ -108,7 +108,7 @@ def convert_mask_rows(converter: Converter, op: tc.MaskRowsOp) -> None:
 
 @lower(tc.RowOnlineMaxOp)
 def convert_online_max(converter: Converter, op: tc.RowOnlineMaxOp) -> None:
-    """A few instructions for a row."""
+    """A few instructions per row."""
     before, largest = converter.ssa(op.before), converter.ssa(op.largest)
     made = online_max(before, largest, _scale(op), ir.FloatAttr(op.tau).value)
     converter.values.update(zip((op.after, op.reference, op.alpha), made, strict=True))
@@ -116,7 +116,7 @@ def convert_online_max(converter: Converter, op: tc.RowOnlineMaxOp) -> None:
 
 @lower(tc.RowExponentialsOp)
 def convert_exponentials(converter: Converter, op: tc.RowExponentialsOp) -> None:
-    """An fma and ex2 for an element; in warps with a row beyond `FAR` a difference before."""
+    """An fma and ex2 per element; in warps with a row beyond `FAR`, first a difference."""
     scores, shift = converter.ssa(op.scores), Shift.of(converter.ssa(op.reference), _scale(op))
     (mine,) = _elements(converter, shift.far)
     branch = scf.IfOp(simt.any_lane(mine), [scores.type], has_else=True)

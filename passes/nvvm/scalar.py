@@ -23,7 +23,8 @@ from .converter import (
 )
 
 INDEX_BITS = 32
-"""Holds coordinates, columns and shared-memory offsets; `stores` widens byte offsets itself."""
+"""Bits of an index: enough for coordinates, columns and shared-memory offsets; `stores` widens byte
+offsets itself."""
 
 WORD_BYTES = 4
 """Bytes of a register."""
@@ -37,7 +38,7 @@ _ELEMENTWISE = (
 
 
 def converted_type(old: ir.Type) -> ir.Type:
-    """index → i32; ``vector<32xNxT>``, a row per thread, → ``vector<NxT>``, of bytes their words.
+    """index → i32; ``vector<32xNxT>``, a row per thread, → ``vector<NxT>``, or words for bytes.
 
     ``vector<32xT>`` → T.
     """
@@ -60,12 +61,12 @@ def converted_type(old: ir.Type) -> ir.Type:
 
 
 def is_fp8(kind: ir.Type) -> bool:
-    """Whether it is a type of fp8, or a vector of it."""
+    """Whether a type is fp8, or a vector of it."""
     return str(kind.element_type if isinstance(kind, ir.VectorType) else kind) in FP8
 
 
 def is_i8(kind: ir.Type) -> bool:
-    """Whether it is i8, or a vector of it."""
+    """Whether a type is i8, or a vector of it."""
     return str(kind.element_type if isinstance(kind, ir.VectorType) else kind) == "i8"
 
 
@@ -95,7 +96,7 @@ def convert_elementwise(converter: Converter, op: ir.OpView) -> None:
 
 @lower("arith.divf")
 def convert_division(converter: Converter, op: ir.OpView) -> None:
-    """In f32, and rounded, where elements are narrower."""
+    """Divides; narrower elements in f32, rounded afterwards."""
     if is_fp8(op.operation.results[0].type):
         convert_elementwise(converter, op)  # which rejects it
         return
@@ -148,8 +149,8 @@ def convert_index_cast(converter: Converter, op: ir.OpView) -> None:
 
 @lower("vector.broadcast")
 def convert_broadcast(converter: Converter, op: ir.OpView) -> None:
-    """A broadcast to lanes emits nothing; one to columns, of one number or one for each row, emits
-    a vector."""
+    """A broadcast to lanes emits nothing; one to columns (of one number, or of one per row) emits a
+    vector."""
     result, source = op.operation.results[0], op.operation.operands[0]
     number, row = converter.ssa(source), converted_type(result.type)
     if isinstance(source.type, ir.VectorType):
@@ -195,7 +196,7 @@ def _rounds_f32(op: ir.OpView | None) -> bool:
 
 @lower("vector.deinterleave")
 def convert_deinterleave(converter: Converter, op: ir.OpView) -> None:
-    """Columns are registers: their names are sorted."""
+    """Sorts the registers that hold the columns."""
     row = converter.ssa(op.operation.operands[0])
     columns = row.type.shape[0]
     for first, result in enumerate(op.operation.results):

@@ -62,9 +62,10 @@ def largest_power_of_two(limit: int, *numbers: int) -> int:
 def convert_store_rows(converter: Converter, op: tc.StoreRowsOp) -> None:
     """Each thread stores its row with the widest vector stores its alignment allows.
 
-    Columns are cut into groups that lie inside or outside the tensor as a whole, since the group's
-    width divides the first column and the tensor's width; each group is one predicate. Columns that
-    are not contiguous are stored one by one: the lanes of a warp make a run of addresses there.
+    Columns are divided into groups that lie entirely inside or outside the tensor, because the
+    group's width divides the first column and the tensor's width; each group has one predicate.
+    Columns that are not contiguous are stored one by one, so the lanes of a warp cover a run of
+    addresses.
     """
     require_role(converter, op)
     along = integer(op, "row_dim"), column_dim(op)
@@ -175,7 +176,7 @@ def _row_address(
 
 
 def words_of(value: ir.Value, nbytes: int, word_bytes: int) -> ir.Value:
-    """The row, of `nbytes` bytes, as a vector of integers of `word_bytes`; bytes as i32 each.
+    """The row of `nbytes` bytes as a vector of integers of `word_bytes`; single bytes as i32.
 
     A row of scales is in the low bytes of an i32.
     """

@@ -97,7 +97,7 @@ def convert_slot(converter: Converter, op: tc.SlotOp) -> None:
 
 @lower(tc.SmemPartOp)
 def convert_smem_part(converter: Converter, op: tc.SmemPartOp) -> None:
-    """``tile + number * bytes of a part``; of a tile with parts known here, also its descriptor."""
+    """``tile + number * bytes of a part``; if the number is a constant, also its descriptor."""
     tile, part = converter.record(op.tile, SmemTile), op.part.type
     number = constant_of(op.number)
     if number is not None:

@@ -55,8 +55,8 @@ def _reduce(
 
 @lower(tc.BulkCommitOp)
 def convert_bulk_commit(converter: Converter, op: tc.BulkCommitOp) -> None:
-    """``cp.async.bulk.commit_group`` by the elected thread, which PTX ISA 9.7.13.14 makes the same
-    every time."""
+    """``cp.async.bulk.commit_group`` by the elected thread, which is always the same (PTX ISA
+    9.7.13.14)."""
     require_role(converter, op)
     with only_if(nvvm.elect_sync()):
         nvvm.cp_async_bulk_commit_group()

@@ -23,10 +23,10 @@ from .warp_store import PAIR, Held, less
 
 @lower(tc.FragmentEpilogueOp)
 def convert_fragment_epilogue(converter: Converter, op: tc.FragmentEpilogueOp) -> None:
-    """The body once for every register.
+    """Emits the body once for every register.
 
-    What a row of atoms reads is loaded before its bodies, so that the loads overlap, and the
-    results take the registers of its sums. Rounding to fp8 comes last, of two registers at a time.
+    The operands of a row of atoms are loaded before its bodies, so the loads overlap, and the
+    results take the registers of its sums. Rounding to fp8 comes last, two registers at a time.
     """
     sums = converter.record(op.sums, Fragment)
     held = Held.create(converter, sums.type, op)
@@ -69,7 +69,7 @@ def convert_fragment_epilogue(converter: Converter, op: tc.FragmentEpilogueOp) -
 
 @lower(tc.FetchFragmentOp)
 def convert_fetch_fragment(converter: Converter, op: tc.FetchFragmentOp) -> None:
-    """A load for each pair of columns of a matrix; two numbers of 16 bits are a word."""
+    """Emits a load for each pair of columns of a matrix; two 16-bit numbers form a word."""
     held = Held.create(converter, op.fragment.type, op)
     source = _Beside.create(converter, op, held, string(op, "tails").split())
     source.load(held.places)
@@ -80,7 +80,7 @@ def convert_fetch_fragment(converter: Converter, op: tc.FetchFragmentOp) -> None
 
 @lower(tc.FragmentPartOp)
 def convert_fragment_part(converter: Converter, op: tc.FragmentPartOp) -> None:
-    """The registers of these atoms."""
+    """Returns the registers of these atoms."""
     whole, first = converter.record(op.whole, Fragment), integer(op, "first")
     columns = range(first, first + op.columns.type.shape[1])
     part = share(whole.type.atom, "C", whole.type.shape, converter.warps)

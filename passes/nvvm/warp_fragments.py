@@ -58,8 +58,8 @@ def convert_zero(converter: Converter, op: tc.ZeroFragmentOp) -> None:
 
 @lower(tc.AddFragmentOp)
 def convert_add(converter: Converter, op: tc.AddFragmentOp) -> None:
-    """``add.f32`` of every register, as one text that keeps its place: between the next product
-    and its wait the registers of both partial sums would be taken."""
+    """``add.f32`` of every register, as one piece of assembly that is not moved: between the next
+    product and its wait the registers of both partial sums would be occupied."""
     a, b = converter.record(op.a, Fragment), converter.record(op.b, Fragment)
     count, kind = len(a.registers), op.c.type.element
     if defining(op.a, tc.ZeroFragmentOp):

@@ -36,8 +36,8 @@ UNIT, WORD, HALF = 16, 4, 16
 def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
     """Each thread stores pairs of adjacent columns, or single ones if a pair may cross the edge.
 
-    The four threads of a row exchange pairs, those of 32 bits by twos, where rows and tiles are
-    whole units of 16 bytes: each then stores 16 of them, and together they fill sectors.
+    If rows and tiles are whole units of 16 bytes, the four threads of a row exchange pairs (two
+    pairs at 32 bits): each thread then stores 16 bytes, and together they fill sectors.
     """
     fragment = converter.record(op.fragment, Fragment)
     tensor = converter.record(op.tensor, GlobalTensor)
@@ -191,7 +191,7 @@ class Walk:
     """The rows of a thread as positions on a walk through images of `height` by `width` of them.
 
     first: position of register 0
-    found: n, p and q of a row, by how far it is from there
+    found: n, p and q of a row, by its distance from the first
     """
 
     converter: Converter
@@ -213,7 +213,7 @@ class Walk:
         return self.found[down]
 
     def inside(self, down: int, dims: Iterable[int], extents: Sequence[int]) -> ir.Value:
-        """Whether these dimensions of a row's pixel, one at least, are below `extents`."""
+        """Whether the given dimensions (at least one) of a row's pixel are below `extents`."""
         at = self.pixel(down)
         tests = [less(self.converter, at[dim], extent) for dim, extent in zip(dims, extents)]
         return reduce(lambda both, each: arith.AndIOp(both, each).result, tests)
@@ -228,12 +228,12 @@ class Walk:
 
 @dataclass(frozen=True)
 class Held:
-    """Where a thread's registers of an accumulator are in the result.
+    """Positions in the result of a thread's registers of an accumulator.
 
     first:  the indices of register 0, i32 values of the executing thread
-    places: rows and columns from there to each register, the same for every thread; those of a row
-            of atoms follow each other
-    walk:   where rows are, if they are positions on a walk
+    places: rows and columns from there to each register, the same for every thread, row of atoms by
+    row of atoms
+    walk:   the walk, if rows are positions on one
     """
 
     first: list[ir.Value]
@@ -276,7 +276,7 @@ def first_of_thread(converter: Converter, kind: tc.FragmentType, axis: int) -> i
 
 
 def of_quad(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """`combine` of the f32 that the four threads with a row have."""
+    """`combine` of the f32 values of the four threads that share a row."""
     for distance in (1, 2):
         other = simt.shuffle_xor(llvm.bitcast(i32(), value), distance)
         value = combine(value, simt.as_f32(other))

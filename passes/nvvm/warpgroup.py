@@ -19,7 +19,8 @@ from .structure import convert_role
 
 @lower(tc.WgmmaOp)
 def convert_wgmma(converter: Converter, op: tc.WgmmaOp) -> None:
-    """One text: ``wgmma.fence``, an instruction for each K slice, ``wgmma.commit_group``.
+    """One piece of assembly: ``wgmma.fence``, an instruction for each K slice,
+    ``wgmma.commit_group``.
 
     LLVM has no intrinsic for the product; `nvvm.wgmma.mma_async` also becomes inline assembly.
     """
@@ -28,13 +29,13 @@ def convert_wgmma(converter: Converter, op: tc.WgmmaOp) -> None:
 
 @lower(tc.WgmmaTapsOp)
 def convert_wgmma_taps(converter: Converter, op: tc.WgmmaTapsOp) -> None:
-    """The same for each pair of tiles, of A from its row on."""
+    """Like `convert_wgmma`, for each pair of tiles, with A from its row on."""
     _convert(converter, op, list(zip(op.a, op.b, integers(op, "rows"), strict=True)))
 
 
 @lower(tc.WgmmaProductOp)
 def convert_wgmma_product(converter: Converter, op: tc.WgmmaProductOp) -> None:
-    """The same with registers that nothing was in: the first instruction has a false scale-d."""
+    """Like `convert_wgmma` without an accumulator: the first instruction has a false scale-d."""
     _convert(converter, op, [(op.a, op.b, 0)])
 
 
@@ -68,7 +69,7 @@ def _convert(converter: Converter, op: _Wgmma, pairs: list[tuple[ir.Value, ir.Va
 
 @lower(tc.WgmmaFragmentOp)
 def convert_wgmma_fragment(converter: Converter, op: tc.WgmmaFragmentOp) -> None:
-    """The same with four registers for the 16 columns of A of an instruction."""
+    """Like `convert_wgmma`, with four registers for the 16 columns of A of an instruction."""
     require_role(converter, op)
     kind = op.d.type
     part = share(kind.atom, kind.operand, kind.shape, converter.warps)
@@ -183,8 +184,8 @@ def _assembly(
 
 @lower(tc.WarpgroupRegistersOp)
 def convert_warpgroup_registers(converter: Converter, op: tc.WarpgroupRegistersOp) -> None:
-    """Warpgroups of one share take a branch of their own, with their roles in it: ptxas ignores
-    setmaxnreg where code that needs more registers can be reached from it (C7507)."""
+    """Warpgroups with equal shares take a branch of their own, which contains their roles: ptxas
+    ignores setmaxnreg if code that needs more registers is reachable from it (C7507)."""
     shares = integers(op, "registers")
     groups = [(share, len(list(of))) for share, of in groupby(shares)]
     behind = list(op.operation.block.operations)

@@ -29,8 +29,8 @@ PURE = (
     "memref.expand_shape", "memref.load", "vector.bitcast", "vector.broadcast",
     "vector.deinterleave", "vector.interleave",
 )  # fmt: skip
-"""Upstream ops outside arith that any role may duplicate. The bindings tell that an op has memory
-effects, not which: nothing to derive this from."""
+"""Upstream ops outside arith that any role may duplicate. The bindings report whether an op has
+memory effects, but not which, so this cannot be derived."""
 
 
 @register_pass
@@ -58,14 +58,13 @@ class AssignRoles(Pass):
         "tc.cta_barrier"()
 
     An op's role follows from its kind, that of a wait or fence from the attribute ``tc.for_role``
-    that place-barriers left (removed here). Each role gets a copy of every loop that holds ops of
-    it, and of the index arithmetic it needs; a loop over the four sub-partitions of tensor memory
-    becomes one sub-partition per epilogue warp. Of several epilogue warpgroups, each takes every
-    n-th iteration of the loops over columns. ``tc.warpgroup_registers`` precedes the roles of a map
-    that shares registers out. A role of ops that are all the ``leader``'s of a CTA pair is its own.
-    A value that a loop carries is in the role that makes it.
-    Preserves the order of ops within a role; between
-    roles only the order that the barriers enforce.
+    that place-barriers left (removed here). Each role gets a copy of every loop that holds its ops,
+    and of the index arithmetic it needs; a loop over the four sub-partitions of tensor memory
+    becomes one sub-partition per epilogue warp. With n epilogue warpgroups each takes every n-th
+    iteration of the loops over columns. ``tc.warpgroup_registers`` precedes the roles of a map with
+    register shares. If all ops of a role belong to the ``leader`` of a CTA pair, so does the role.
+    A loop-carried value belongs to the role that computes it. Preserves the order of ops within a
+    role; between roles only the order that the barriers enforce.
     """
 
     name: ClassVar[str] = "assign-roles"

@@ -1,4 +1,5 @@
-"""Orders what a warp writes to shared memory before its TMA stores, and their tiles' next use."""
+"""Orders a warp's writes to shared memory before its TMA stores, and those before the next
+writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cluster-launch-control: running CTAs take the place of those that have not been launched."""
+"""cluster-launch-control: running CTAs take over CTAs that have not been launched."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tcir.passes.pipelining.pairs import of_leader
 from tcir.passmanager.pipeline import Pass, register_pass
 
 RESPONSES = 2
-"""Slots of the ring of responses: a role may be so many tiles behind the producer, as many as there
-are accumulators."""
+"""Slots of the ring of responses: a role may lag this many tiles, as many as there are
+accumulators."""
 
 
 @register_pass
@@ -33,7 +33,7 @@ class ClusterLaunchControl(Pass):
     """Lets a CTA that has done its work do that of CTAs not launched yet (``tile-gemm`` with
     ``scheduler=clc``).
 
-    Before, in each role, a loop of one turn, in which ``gpu.block_id`` says what to do::
+    Before, in each role, a loop of one iteration whose work follows from ``gpu.block_id``::
 
         scf.for %turn = 0 to 1 { %cta = gpu.block_id x; … } {tc.most_trips = …}
 
@@ -55,8 +55,8 @@ class ClusterLaunchControl(Pass):
 
     The request goes out before the work that it overlaps.
 
-    A pair of CTAs takes over pairs. The leader asks, and each CTA gets the response, on its own
-    %full; all roles that read it, of both CTAs, arrive on the leader's %empty::
+    A pair of CTAs takes over pairs. The leader requests, and each CTA gets the response on its own
+    %full; all roles of both CTAs that read it arrive on the leader's %empty::
 
           // the producer:
           "tc.mbarrier_wait"(%empty[slot], 1 - phase) {cta_group = 2, leader}

@@ -36,8 +36,8 @@ from tcir.passmanager.remarks import remark
 from tcir.threads import cached_property
 
 ROOM = {WGMMA: 208, WGMMA_PROMOTED: 208, WGMMA_THREE: 120}
-"""Registers of a thread for sums and what waits, by the warp map: 240, with three warpgroups 152,
-without addresses, and what an epilogue needs for a few elements at a time."""
+"""Registers per thread for sums and waiting results, by warp map: 240, or 152 with three
+warpgroups, less those for addresses and for a few elements of an epilogue."""
 
 
 @register_pass
@@ -73,17 +73,16 @@ class DeferStores(Pass):
         }
         "tc.store_fragment"(%last#0, %out, …); …
 
-    What the accumulators held is rounded and waits in a half or a quarter of the registers, codes
-    of MXFP8 with their scales, a register for 64 columns; the
-    exchange among threads and the stores run while the tensor core has the next tile's groups. What
-    an epilogue reads beside the sums is loaded into the registers that the stores leave, so that
-    nothing is waited for when a tile is done: a residual behind the stores, since it is as much as
-    the results; what differs only by row or by column, which L2 has, in the last steps. Partial
-    sums (``tc.wgmma_product``) take registers in all steps but the first, which adds to zeros:
-    there both products are issued, and all is stored.
+    Sums are rounded and wait in a half or a quarter of the registers (codes of MXFP8 with their
+    scales, one register for 64 columns). The exchange among threads and the stores run while the
+    tensor core executes the next tile's groups. Other operands of the epilogue are loaded into the
+    registers that the stores free: a residual right after the stores, because it is as large as the
+    results, and values that differ only by row or by column, which are in L2, in the last steps.
+    Partial sums (``tc.wgmma_product``) take registers in all steps but the first, which adds to
+    zeros: there both products are issued, and everything is stored.
 
-    A kernel is left as it is if a CTA has one tile, if results have other types or rows of no whole
-    units, or if K has too few steps. Preserves every value; each element is stored once.
+    A kernel stays as it is if a CTA has one tile, if results have other types or rows that are not
+    whole units, or if K has too few steps. Preserves every value; each element is stored once.
     """
 
     name: ClassVar[str] = "defer-stores"

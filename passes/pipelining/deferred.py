@@ -1,4 +1,4 @@
-"""What a tile ends in, by parts of its columns, each of which a step of the next tile stores."""
+"""Results of a tile in parts of its columns, each of which a step of the next tile stores."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tcir.passes.emit.clone import Mapping, clone
 UNITS = 4 * 16
 """Bytes of a row that four threads store at a time, 16 each (see warp_store)."""
 STORED = ("f16", "bf16", "f8E4M3FN", "f8E5M2")
-"""Elements of results that fewer registers hold until the next tile than sums."""
+"""Result types that take fewer registers than sums until the next tile."""
 FETCHED = ("f16", "bf16", "f32")
-"""Elements of what is loaded ahead."""
+"""Types of operands that are loaded ahead."""
 WORD = 32
 """Bits of a register."""
 
@@ -56,30 +56,30 @@ class Result:
 
     @property
     def sums(self) -> ir.Value:
-        """What the accumulators held."""
+        """The sums in the accumulators."""
         if self.epilogue is not None:
             return self.epilogue.sums
         return self.store.fragment if self.quantise is None else self.quantise.values
 
     @property
     def ends(self) -> list[ir.OpView]:
-        """The ops behind the products."""
+        """The ops after the products."""
         ops = (self.epilogue, self.quantise, self.store, self.scales)
         return [op for op in ops if op is not None]
 
     @property
     def columns(self) -> int:
-        """Of a part."""
+        """Columns of a part."""
         return UNITS // tc.element_bytes(self.store.tensor.type.element_type)
 
     @property
     def parts(self) -> int:
-        """Of the tile."""
+        """Parts of the tile."""
         return int(self.sums.type.shape[1]) // self.columns
 
     @property
     def reads(self) -> list[tc.ElementOp]:
-        """What its epilogue reads of floats beside the sums."""
+        """Operands of its epilogue besides the sums, if they are floats."""
         ops = [] if self.epilogue is None else self.epilogue.body.blocks[0]
         found = [op for op in ops if isinstance(op, tc.ElementOp)]
         return [op for op in found if str(op.value.type) in FETCHED]
@@ -90,7 +90,7 @@ class Result:
         return tc.FragmentType.build([whole.shape[0], self.columns], element, "C", whole.atom)
 
     def whole(self, element: ir.Type) -> tc.FragmentType:
-        """The type of such a tile."""
+        """The type of the whole tile."""
         return tc.FragmentType.build(self.sums.type.shape, element, "C", self.sums.type.atom)
 
 
@@ -108,28 +108,28 @@ class Part:
 
     @property
     def held(self) -> list[tc.FragmentType]:
-        """What waits for the next tile: results, or codes and scales."""
+        """Values that wait for the next tile: results, or codes and scales."""
         stores = [self.result.store, self.result.scales]
         return [self.result.kind(op.tensor.type.element_type) for op in stores if op is not None]
 
     def at(self, mapping: Mapping) -> list[ir.Value]:
-        """Its indices."""
+        """Indices of the part."""
         *outer, column = (mapping.get(value, value) for value in self.result.store.indices)
         first = constant_of(column)
         moved = index.add(column if first is None else first, self.first)
         return [*outer, index.value(moved)]
 
     def fetch(self, read: tc.ElementOp, outer: Mapping) -> ir.Value:
-        """What its epilogue reads in the tile of `outer`."""
+        """Loads the operands of its epilogue in the tile of `outer`."""
         kind = self.result.kind(read.value.type)
         place, tails = read.attributes["map"], self.result.store.tails
         tensor = outer.get(read.tensor, read.tensor)
         return tc.FetchFragmentOp(tensor, self.at(outer), place, tails, kind).fragment
 
     def rounded(self, outer: Mapping, fetched: Mapping) -> list[ir.Value]:
-        """Its columns of the sums with the epilogue, quantised or only rounded.
+        """Its columns of the sums after the epilogue, quantised or only rounded.
 
-        outer: of values in front of the epilogue; fetched: for its own the fragments that have them
+        outer: maps values before the epilogue; fetched: fragments that hold the epilogue's operands
         """
         sums, quantise = outer[self.result.sums], self.result.quantise
         mine = tc.FragmentPartOp(sums, i64(self.first), self.result.kind(sums.type.element)).columns
@@ -176,24 +176,25 @@ class Part:
 
 
 def registers(kind: tc.FragmentType) -> int:
-    """Of a thread for a fragment of C, of which a warpgroup holds 64 rows."""
+    """Registers of a thread for a fragment of C of which a warpgroup holds 64 rows."""
     return int(WGMMA_M * kind.shape[1] * kind.element.width // (WORD * WARPGROUP))
 
 
 def is_by_element(read: tc.ElementOp) -> bool:
-    """Whether what an epilogue reads differs by row and by column."""
+    """Whether an operand of an epilogue differs by row and by column."""
     *_, row, column = range(read.out_rank)
     return row in read.dims and column in read.dims
 
 
 def registers_by_column(columns: int, read: tc.ElementOp) -> int:
-    """Of a thread for what differs by column only: it has two of each atom's eight."""
+    """Registers of a thread for an operand that differs by column only: two of each atom's
+    eight."""
     return int(columns // 4 * read.value.type.width // WORD)
 
 
 def fetched_registers(result: Result, read: tc.ElementOp) -> int:
-    """Of a thread for what an epilogue reads: of a row of columns two of each atom, of a column of
-    rows two."""
+    """Registers of a thread for an operand of an epilogue: two per atom for a row of columns, two
+    for a column of rows."""
     *_, row, column = range(read.out_rank)
     if column not in read.dims:
         return 2 * result.parts

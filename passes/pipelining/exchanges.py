@@ -36,7 +36,7 @@ class Run:
         return self.reads | self.writes
 
     def conflicts(self, other: Run) -> bool:
-        """Whether their order matters: a tile that one writes and the other accesses."""
+        """Whether their order matters: one writes a tile that the other accesses."""
         return bool(self.writes & other.tiles or other.writes & self.tiles)
 
     @property
@@ -48,8 +48,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Edge:
-    """What run `after` of a loop waits for: run `before`, or, `carried`, that of the iteration
-    before."""
+    """Run `after` of a loop waits for run `before`, or with `carried` for that of the previous
+    iteration."""
 
     before: Run
     after: Run
@@ -84,9 +84,9 @@ def edges_of(runs: list[Run]) -> list[Edge]:
     """The fewest edges that order every two conflicting runs of different roles, in an iteration
     and the next.
 
-    A run follows another where a path leads to it: along its role's program order, and along
-    edges. The nearest runs come first, so that an edge is made only where no path of shorter ones
-    does what it would.
+    A run follows another where a path leads to it: along its role's program order, and along edges.
+    The nearest runs come first, so an edge is added only where no path of shorter ones orders the
+    two.
     """
     edges: list[Edge] = []
     count = len(runs)
@@ -117,7 +117,7 @@ def _leads(runs: list[Run], edges: list[Edge], first: int, last: int) -> bool:
 
 
 def tile_of(value: ir.Value) -> ir.Value:
-    """The tile that an access is to, or the ring of it."""
+    """The tile that is accessed, or its ring."""
     tile = accumulator_of(value)
     slot = defining(tile, tc.SlotOp)
     return tile if slot is None else slot.ring

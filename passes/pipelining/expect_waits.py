@@ -1,4 +1,4 @@
-"""expect-waits: LLVM is told that a wait on a branch of its own is seldom left out."""
+"""expect-waits: marks branches to a wait as likely."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tcir._mlir import ir
 from tcir.passmanager.pipeline import Pass, register_pass
 
 WEIGHTS = (63, 1)
-"""Of the wait and of the way around it: the last step of a tile leaves it out."""
+"""Weights of the wait and of the way around it, which the last step of a tile takes."""
 
 
 @register_pass
@@ -17,7 +17,7 @@ WEIGHTS = (63, 1)
 class ExpectWaits(Pass):
     """Weighs branches around the wait on an mbarrier.
 
-    Before, where ``^wait`` ends in the loop that asks the barrier::
+    Before, where ``^wait`` ends in the loop that polls the barrier::
 
         llvm.cond_br %more, ^wait, ^behind
 
@@ -25,9 +25,8 @@ class ExpectWaits(Pass):
 
         llvm.cond_br %more weights([63, 1]), ^wait, ^behind
 
-    Without weights LLVM takes both ways for as frequent, and puts the end of the loop around them
-    in front of its start. ptxas, whose registers follow that order, then spills partial sums of
-    fp8.
+    Without weights LLVM considers both ways equally likely and places the end of the loop before
+    its start. ptxas, which allocates registers in that order, then spills partial sums of fp8.
     Preserves every op but for the attribute.
     """
 

@@ -1,4 +1,4 @@
-"""fetch-ahead: what an epilogue reads of each column is loaded before the products of its tile."""
+"""fetch-ahead: per-column operands of an epilogue are loaded before the products of its tile."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tcir.passes.pipelining.deferred import FETCHED, registers, registers_by_col
 from tcir.passmanager.pipeline import Pass, register_pass
 
 ADDRESSES = 24
-"""Registers of a thread for addresses, and what an epilogue needs for a few elements at a time."""
+"""Registers of a thread for addresses and for a few elements of an epilogue at a time."""
 
 
 @register_pass
 @dataclass(frozen=True)
 class FetchAhead(Pass):
-    """Loads biases, and what else an epilogue reads of each column, in front of the loop over K.
+    """Loads biases and other per-column operands of an epilogue before the loop over K.
 
     Before, in the role of the consumers::
 
@@ -35,10 +35,9 @@ class FetchAhead(Pass):
         %d = scf.for %k = … { … }
         %e = "tc.fragment_epilogue"(%d, %m, %n) ({ … "tc.element"(%b) … })
 
-    The loads run while the first tiles of A and B come; behind the products every thread would wait
-    for them, at each tile, and from memory at the first. Left as it is where a thread has too few
-    registers for them beside the sums, of rows on a walk, and where stores are deferred, which
-    fetch for themselves. Preserves every value.
+    The loads run while the first tiles of A and B arrive; after the products every thread would
+    wait for them at each tile. A kernel stays as it is if a thread has too few registers, if rows
+    are on a walk, or if stores are deferred, which loads ahead itself. Preserves every value.
     """
 
     name: ClassVar[str] = "fetch-ahead"

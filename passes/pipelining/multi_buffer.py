@@ -32,7 +32,8 @@ MOST_STAGES = 8
 """More loads in flight gain nothing: 8 x 16 KB per SM cover the latency of HBM."""
 
 ACCUMULATORS = 2
-"""One is read while the next is computed; a third would wait for the same epilogue."""
+"""Accumulators: one is read while the next is computed; a third would wait for the same
+epilogue."""
 
 
 @register_pass
@@ -62,9 +63,8 @@ class MultiBuffer(Pass):
           %a = "tc.slot"(%ring_a, %slot)
           %t = "tc.slot"(%ring_t, %slot)
 
-    The slot of a loop inside another is the number of the iteration over all executions, so a ring
-    goes on where the tile before left it.
-    A remark states what the slots come to in shared and tensor memory.
+    In a nested loop the slot follows from the number of the iteration over all executions, so a
+    ring continues where the previous tile left it. A remark states the memory that the slots take.
     Preserves what the program computes: a tile's contents never live longer than its iteration.
     """
 

@@ -1,4 +1,5 @@
-"""Loads that CTAs of a cluster multicast: what comes to each, and who waits for whom."""
+"""Loads that CTAs of a cluster multicast: the bytes that each receives, and which CTAs it waits
+for."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from tcir.passes.emit.diagnostics import match_failure
 
 
 def bytes_of(loads: Sequence[tc.TmaLoadOp], ctas: int) -> int:
-    """Bytes of a ring's loads that come to a CTA, its own and those that others multicast."""
+    """Bytes that a CTA receives by a ring's loads, its own and those that others multicast."""
     counts = [0] * ctas
     for load in loads:
         for rank, senders in enumerate(_senders(load, ctas)):
@@ -26,8 +27,8 @@ def bytes_of(loads: Sequence[tc.TmaLoadOp], ctas: int) -> int:
 
 
 def freed_by(loads: Sequence[tc.TmaLoadOp], ctas: int) -> list[int]:
-    """For each CTA the mask of those that write its slots, which wait until it has read them; empty
-    where each writes only its own."""
+    """Mask, for each CTA, of the CTAs that write its slots and wait until it has read them; empty
+    if each writes only its own."""
     if not any(CTA_MASK in load.attributes for load in loads):
         return []
     masks = [0] * ctas

@@ -1,4 +1,4 @@
-"""overlap-products: a step's wgmma is issued before the one in front of it is waited for."""
+"""overlap-products: a step's wgmma is issued before the previous one is waited for."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tcir.passmanager.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class OverlapProducts(Pass):
-    """Keeps a group of wgmma under way where one warpgroup multiplies, in steps that `unroll-rings`
-    has laid out.
+    """Keeps a group of wgmma in flight if one warpgroup multiplies, in steps that `unroll-rings`
+    has made.
 
     Before, in the role of the consumers::
 
@@ -40,11 +40,11 @@ class OverlapProducts(Pass):
           wait full[7]; … "tc.wgmma_wait"(%z) {pending = 0}; arrive empty[6]; arrive empty[7]
         }
 
-    Two warpgroups fill each other's waits. One leaves the tensor core idle from the end of a group
-    until it has found the next slot full: with 64 columns as long as it multiplies. A slot is freed
-    a step later, so a ring of fewer than four stays as it is, and so do laps of two CTAs on an SM,
-    whose rings are short. No group is under way at the end of a lap. Preserves every value, and the
-    order of products.
+    Two warpgroups fill each other's waits. A single one leaves the tensor core idle from the end of
+    a group until it finds the next slot full: with 64 columns as long as it multiplies. A slot is
+    freed a step later, so rings of fewer than four slots stay as they are, and so do two CTAs on an
+    SM, whose rings are short. No group is in flight at the end of a lap. Preserves every value, and
+    the order of products.
     """
 
     name: ClassVar[str] = "overlap-products"

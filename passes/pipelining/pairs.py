@@ -14,7 +14,7 @@ from tcir.passes.emit.kernel_ops import walk_body
 
 
 def lead(kernel: func.FuncOp) -> None:
-    """Leaves the mma and what orders them to the leader of the pair.
+    """Lets only the leader of the pair execute the mma and the ops that order them.
 
     Its tcgen05 ops read and write the memory of both CTAs, so their commits arrive on the barriers
     of both: each producer waits for "empty", each epilogue for "done".
@@ -34,7 +34,7 @@ def of_leader(op: ir.OpView) -> None:
 
 
 def share_leader(role: tc.RoleOp, ops: Sequence[ir.OpView]) -> None:
-    """Makes a role whose ops, `ops`, are all the leader's its own as a whole."""
+    """Marks a whole role as the leader's if all of its ops, `ops`, are."""
     if all(LEADER in op.attributes for op in ops):
         of_leader(role)
         for op in ops:

@@ -54,7 +54,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 
 COMMIT = tc.CommitOp.OPERATION_NAME
 COMPLETIONS = (COMMIT, tc.WgmmaWaitOp.OPERATION_NAME)
-"""What tells that the readers of a ring are done."""
+"""Ops that signal that the readers of a ring's slot are done."""
 
 
 @register_pass
@@ -107,24 +107,23 @@ class PlaceBarriers(Pass):
         }
 
     In a loop where the mma and other warps access the same tensor memory in turn, each run of one
-    role waits for what it conflicts with (`tcir.passes.pipelining.exchanges`).
-    Tiles that the kernel loads once, outside its loops, have a "full" barrier only. Loads with
-    ``tc.apart`` have a "full" and an "empty" of their own: their readers come later.
-    Rings in tensor memory, filled by the loop's cp, use the same slots and thus the same ``empty``
+    role waits for the runs that it conflicts with (`tcir.passes.pipelining.exchanges`). Tiles that
+    the kernel loads once, outside its loops, have a "full" barrier only. Loads with ``tc.apart``
+    have a "full" and an "empty" of their own: their readers come later. Rings in tensor memory,
+    filled by the loop's cp, use the same slots and thus the same ``empty``
     barrier: commit, wait, load, wait separate the last mma on a slot from the next cp into it.
     A ring that the epilogue reads (``tc.load_shared``, in a loop over sub-partitions) is filled by
-    a role of its own, ``epilogue_load``: the epilogue waits for "full" in front of that loop, and
-    in it, behind its last read and ``tc.fence "proxy.async"``, each thread arrives on "empty".
-    Where warps compute an operand's tile of a loaded one (a loop with ``tc.by_warp``), they wait
-    for "full", and arrive behind such a fence on a third barrier, for which the products wait as
-    well; what frees the slot that they read frees all slots of the step.
+    a role of its own, ``epilogue_load``: the epilogue waits for "full" before that loop; in it,
+    after its last read and ``tc.fence "proxy.async"``, each thread arrives on "empty". Warps that
+    compute an operand's tile from a loaded one (a loop with ``tc.by_warp``) wait for "full" and,
+    after such a fence, arrive on a third barrier, for which the products also wait; the op that
+    frees the slot that they read frees all slots of the step.
     TMA stores: see `tcir.passes.pipelining.bulk_groups`; CTA pairs: `tcir.passes.pipelining.pairs`.
-    Where loads are multicast (``cta_mask``), "full" counts what all CTAs send, and a commit arrives
-    on "empty" of each CTA that writes the slot, which takes an arrival of each that it writes to
-    (for ``tc.wgmma`` one of each warp, which the wait acquires with ``cluster``);
-    the CTA barriers are the cluster's.
-    Preserves program order, which one thread may still execute as a whole, and the values stored.
-    Each synchronisation op carries ``tc.for_role``.
+    Where loads are multicast (``cta_mask``), "full" counts the bytes from all CTAs, and a commit
+    arrives on "empty" of each CTA that writes the slot, which expects an arrival of each CTA that
+    it writes to (for ``tc.wgmma`` one of each warp, which the wait acquires with ``cluster``); the
+    CTA barriers are the cluster's. Preserves program order, which one thread may still execute as a
+    whole, and the values stored. Each synchronisation op carries ``tc.for_role``.
     """
 
     name: ClassVar[str] = "place-barriers"

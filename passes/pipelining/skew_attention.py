@@ -1,4 +1,4 @@
-"""skew-attention: the next block's scores are multiplied under this block's softmax."""
+"""skew-attention: the next block's scores are multiplied during this block's softmax."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class SkewAttention(Pass):
         wait V(%n - 1); %d = "tc.wgmma_fragment"(%a, %v, %o); "tc.wgmma_wait"(%d); free V(%n - 1)
 
     The tensor core multiplies the values of a block while the warpgroup computes the exponentials
-    of the next one. Where there may be no block, all of it is in a branch. The ring has two slots
-    at least, as K and V of different blocks are in it; else the kernel stays as it is. Preserves
-    every operation on numbers and its order for each of them.
+    of the next one. If there may be no block, everything is in a branch. The ring needs at least
+    two slots, because it holds K and V of different blocks; otherwise the kernel stays as it is.
+    Preserves every operation on numbers and its order for each of them.
     """
 
     name: ClassVar[str] = "skew-attention"

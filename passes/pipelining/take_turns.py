@@ -40,10 +40,10 @@ class TakeTurns(Pass):
         }
         "tc.turn"() {kind = "end"}
 
-    Left to themselves warpgroups come to multiply at the same time, and then to compute
-    exponentials at the same time, while the tensor core has nothing to do. A turn goes on from one
-    tile to the next: it begins and ends outside all loops. A kernel of one
-    warpgroup, or with heads of more than 64 elements, stays as it is. Preserves every value.
+    Without turns the warpgroups tend to multiply at the same time, and then to compute exponentials
+    at the same time, while the tensor core is idle. A turn continues from one tile to the next: it
+    begins and ends outside all loops. A kernel of one warpgroup, or with heads of more than 64
+    elements, stays as it is. Preserves every value.
     """
 
     name: ClassVar[str] = "take-turns"

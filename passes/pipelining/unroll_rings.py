@@ -15,13 +15,13 @@ from tcir.passes.emit.kernel_ops import find_kernels, walk_body
 from tcir.passmanager.pipeline import Pass, register_pass
 
 PRODUCTS = (tc.WgmmaOp, tc.WgmmaTapsOp)
-"""What warpgroups wait for in every step."""
+"""Ops that warpgroups wait for in every step."""
 
 
 @register_pass
 @dataclass(frozen=True)
 class UnrollRings(Pass):
-    """Unrolls the loops of a kernel of wgmma that step through a ring, by the slots of the ring.
+    """Unrolls the loops of a wgmma kernel that step through a ring, by the number of its slots.
 
     Before::
 
@@ -36,11 +36,11 @@ class UnrollRings(Pass):
           …
         }
 
-    Between two groups of wgmma a warpgroup finds its slot, the phase, and the descriptors there:
-    cycles in which the tensor core has only the other warpgroup's group, if that is not waited
-    for, too. Where a lap begins with slot 0 each step has a slot of its own, a constant; steps
-    behind the last whole lap follow the loop, and fewer than two laps need none. Without constant
-    slots a loop whose steps are no whole laps stays as it is. Preserves every op and its order.
+    Between two groups of wgmma a warpgroup computes its slot, the phase and the descriptors, while
+    the tensor core has at most the other warpgroup's group. If a lap begins with slot 0, the slot
+    of each step is a constant; steps after the last whole lap follow the loop, and fewer than two
+    laps need no loop. Without constant slots a loop whose steps are not whole laps stays as it is.
+    Preserves every op and its order.
     """
 
     name: ClassVar[str] = "unroll-rings"

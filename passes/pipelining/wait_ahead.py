@@ -1,4 +1,4 @@
-"""wait-ahead: tiles of the next step are waited for under the products of this one."""
+"""wait-ahead: tiles of the next step are waited for during the products of this one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MULTIPLYING = (tc.WgmmaProductOp, tc.WgmmaWaitOp)
 @register_pass
 @dataclass(frozen=True)
 class WaitAhead(Pass):
-    """Waits for the tiles of a step before the products of the step in front of it are waited for.
+    """Waits for the tiles of a step before it waits for the products of the previous step.
 
     Before, of a kernel with partial sums::
 
@@ -41,11 +41,12 @@ class WaitAhead(Pass):
           scf.condition(%more) …, %following, %next + 1
         } do { scf.yield … }
 
-    A warpgroup that adds has to be back with its next product before the other's is done; to find
-    the slot and its phase and to ask the barrier takes longer than to add. On a branch of its own,
-    under the second product, this is between no two instructions of a product; the loop asks what
-    the branch asked. A step's slot is freed only behind it, so the ring has two slots at least;
-    else a kernel is left as it is. Preserves every value, and the order of all other ops.
+    A warpgroup that adds partial sums must issue its next product before the other's is done;
+    computing the slot and its phase and polling the barrier takes longer than adding. On a branch
+    of its own, during the second product, this does not separate the instructions of a product. The
+    loop's condition is that of the branch. A step's slot is freed only after the step, so the ring
+    needs at least two slots; otherwise the kernel stays as it is. Preserves every value, and the
+    order of all other ops.
     """
 
     name: ClassVar[str] = "wait-ahead"

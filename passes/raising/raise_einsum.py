@@ -1,4 +1,4 @@
-"""A sum of products over several loops as ``tc.matmul`` of operands in other dimensions."""
+"""A sum of products over several loops as ``tc.matmul`` of regrouped operands."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tcir.passmanager.remarks import remark
 def raise_einsum(op: ir.OpView, einsum: Einsum, inputs: Sequence[ir.Value], tail: Tail) -> None:
     """Replaces `op` and the rounding of its result; an epilogue gets the product's dimensions.
 
-    A vector, or a dimension of one index, costs nothing; dimensions that a group of loops does not
-    have next to each other are repacked by a kernel (``tc.repack``).
+    A vector, or a dimension of extent 1, costs nothing; if the dimensions of a group are not next
+    to each other, a kernel repacks the operand (``tc.repack``).
     """
     a, b = (_operand(op, side, inputs[side.number]) for side in (einsum.a, einsum.b))
     result = tail.result.type

@@ -46,13 +46,13 @@ class RaiseQuantise(Pass):
         %q:2 = "tc.quantise_blocks"(%x)
         return %q#0, %q#1
 
-    What is in between is not compared with known spellings. By the rules of the tensor level scale
-    and element are computed on intervals of the largest magnitude and of the values, which are
-    halved until they are one code on each: raised is what gives the codes of ``tc.quantise_blocks``
-    for every f32, zeros of both signs, infinities and NaN included (`quantise_proof`). Scales are
-    row-major, or brought to blocks of 128 x 4. A remark says what was raised; or why a maximum over
-    magnitudes was not, with the first number for which a code differs: the program then stays as it
-    is. Preserves every bit.
+    The ops between are not compared with known spellings. Scale and element are computed by the
+    rules of the tensor level on intervals of the largest magnitude and of the values, which are
+    halved until each gives one code: the pass raises programs that give the codes of
+    ``tc.quantise_blocks`` for every f32, including zeros of both signs, infinities and NaN
+    (`quantise.proof`). Scales are row-major, or brought to blocks of 128 x 4. A remark says what
+    was raised; or why a maximum over magnitudes was not, with the first number for which a code
+    differs: the program then stays as it is. Preserves every bit.
     """
 
     name: ClassVar[str] = "raise-quantise"

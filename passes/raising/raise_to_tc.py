@@ -53,8 +53,8 @@ class RaiseToTc(Pass):
 
         %z = "tc.conv2d"(%x, %w) {strides, dilations, pads = [1, 1, 1, 1], filter = "hwcf"}
 
-    Recognition is by indexing maps and body, whatever the loops are called. A product over any
-    loops (a vector, several dimensions of rows) is that of operands in other shapes::
+    Recognition is by indexing maps and body, whatever the loops are called. A product over other
+    loops (a vector, several dimensions of rows) becomes one of reshaped operands::
 
         %v = linalg.matvec ins(%a, %x) outs(%i)
 

@@ -1,1 +1,1 @@
-"""Rewrites of a module on tensors, each of one kind of op, that passes of this room begin with."""
+"""Rewrites of a module on tensors, each of one kind of op, with which the passes here begin."""

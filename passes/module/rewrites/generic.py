@@ -1,4 +1,4 @@
-"""Ops that rewrites build: zeros, padding, `linalg.generic` from a function of elements."""
+"""Builders for rewrites: zeros, padding, `linalg.generic` from a function of elements."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def zero(kind: ir.Type) -> ir.Value:
 
 
 def zeros(shape: Sequence[int], kind: ir.Type) -> ir.Value:
-    """A tensor of them."""
+    """A tensor of zeros."""
     number, empty = zero(kind), tensor.EmptyOp(shape, kind).result
     return linalg.fill(number, outs=[empty])
 
 
 def padded(value: ir.Value, low: Sequence[int], high: Sequence[int]) -> ir.Value:
-    """A tensor with so many zeros before and after each dimension."""
+    """Pads a tensor with the given numbers of zeros before and after each dimension."""
     if not any((*low, *high)):
         return value
     kind = value.type.element_type
@@ -50,8 +50,8 @@ def generic(
     loops: Sequence[str],
     element: Callable[..., ir.Value],
 ) -> ir.Value:
-    """maps: of the inputs and of `out`; loops: "parallel" or "reduction" each; element: what is
-    yielded for an element of each of them."""
+    """Builds a `linalg.generic`. maps: those of the inputs and of `out`; loops: "parallel" or
+    "reduction" each; element: computes the yielded value from the elements."""
     op = ir.Operation.create(
         "linalg.generic",
         results=[out.type],

@@ -1,4 +1,4 @@
-"""Products whose sums are of f16 or bf16, as JAX and hand-written linalg have them: in f32."""
+"""Products with sums in f16 or bf16, as in JAX and hand-written linalg, get sums in f32."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ HALF = ("f16", "bf16")
 
 
 def widen_half_sums(module: ir.Module) -> None:
-    """Gives products of f16 or bf16 with sums of that type sums of f32, which are rounded once: the
-    sums of the reference are so, and those of cuBLAS and cuDNN."""
+    """Gives products with sums in f16 or bf16 sums in f32 that are rounded once, like those of the
+    reference, cuBLAS and cuDNN."""
     for function in functions_with_body(module):
         for op in [each for each in function.entry_block if _has_half_sums(each)]:
             with ir.InsertionPoint(op), op.location:

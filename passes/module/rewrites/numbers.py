@@ -1,4 +1,4 @@
-"""Numbers between the ops on tensors of a function, read in the bodies that use them."""
+"""Scalars between tensor ops of a function, moved into the bodies that use them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tcir.passes.module.rewrites.generic import zero
 
 
 def read_in_bodies(module: ir.Module) -> None:
-    """Moves what makes numbers of tensors without dimensions (``tensor.extract %t[]``, and
-    ``arith`` ops on that) into the bodies of the ``linalg`` ops that read them. Named ops that have
-    them as operands become ``linalg.generic``."""
+    """Moves ops that compute scalars (``tensor.extract %t[]``, and ``arith`` ops on it) into the
+    bodies of the ``linalg`` ops that read them. Named ops with such operands become
+    ``linalg.generic``."""
     for function in functions_with_body(module):
         if len(function.regions[0].blocks) != 1 or not _numbers(function):
             continue

@@ -1,4 +1,4 @@
-"""linalg.pack and linalg.unpack as the ops that they stand for."""
+"""Decomposes linalg.pack and linalg.unpack."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ module attributes {transform.with_named_sequence} {
 
 
 def lower_packs(module: ir.Module) -> None:
-    """Makes every ``linalg.pack`` and ``linalg.unpack`` padding or a slice, a transpose, and
+    """Replaces every ``linalg.pack`` and ``linalg.unpack`` by padding or a slice, a transpose, and
     reshapes, as upstream does."""
     if any(op.operation.name in PACKS for op in walk(module.operation)):
         script = ir.Module.parse(LOWERED)

@@ -1,7 +1,7 @@
-"""Convolutions of patches as matrix products: strides that no tensor map steps over.
+"""Convolutions of patches as matrix products: strides too large for tensor maps.
 
-Where a window ends before the next one begins, the image in the dimensions (patch, place in it) is
-read once: a patch is a row of a product, whose columns are the filters.
+If windows do not overlap, the image in the dimensions (patch, place in it) is read once: a patch is
+a row of a product, whose columns are the filters.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Patches:
 
     @property
     def is_apart(self) -> bool:
-        """Whether each ends before the next one begins."""
+        """Whether patches do not overlap."""
         return (self.taps - 1) * self.step < self.stride
 
 
 def patches_of(op: ir.OpView, conv: Conv) -> list[Patches] | None:
-    """Patches of each dimension. None unless the windows are apart, and neither tensor maps nor
-    lanes can express the convolution: with a stride above 8, or of three dimensions."""
+    """Patches of each dimension; None unless the windows do not overlap and the convolution has a
+    stride above 8 or three dimensions, which neither tensor maps nor lanes can express."""
     if conv.groups or not (conv.channels and conv.filters):
         return None
     if max(conv.strides) in TMA_ELEMENT_STRIDE and len(conv.strides) <= FLAT:
@@ -58,8 +58,7 @@ def patches_of(op: ir.OpView, conv: Conv) -> list[Patches] | None:
 
 
 def multiply_patches(module: ir.Module) -> None:
-    """Rewrites the convolutions of a module whose windows are apart, as products. Preserves the
-    sums."""
+    """Rewrites convolutions without overlapping windows as products. Preserves the sums."""
     for function in functions_with_body(module):
         rewritten = False
         for op in [each for each in function.entry_block if is_contraction(each)]:

@@ -1,9 +1,9 @@
-"""Transposed convolutions as convolutions of what is multiplied: no zeros between the pixels.
+"""Transposed convolutions as convolutions of the pixels alone, without zeros between them.
 
 A convolution of pixels that lie `s` apart, with zeros between them, multiplies in one of `s` phases
-of its result every s-th tap only. Where a filter has a multiple of `s` taps, all phases have as
-many, and are the filters of one convolution of the pixels themselves; its result has a pixel of
-each phase in its channels, which are moved apart.
+of its result every s-th tap only. If a filter has a multiple of `s` taps, all phases have equally
+many and become the filters of one convolution of the pixels; its result has a pixel of each phase
+in its channels, which a move separates.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Indices = list[ir.Value]
 class Axis:
     """A dimension of the image.
 
-    stride:    from a pixel to the next, between zeros
-    taps:      of a phase
+    stride:    distance of two pixels, with zeros between them
+    taps:      taps of a phase
     low, high: pixels of zeros before and after the image
     crop:      elements of the first phases that the result does not have
-    count:     elements of a phase
+    count:     results of a phase
     """
 
     stride: int
@@ -55,9 +55,9 @@ class Axis:
 
 
 def split_phases(module: ir.Module) -> None:
-    """Rewrites the transposed convolutions of a module, as ``tensor.insert_slice`` into zeros and a
-    convolution, whose filters have a multiple of the stride of taps. Preserves the sums; a product
-    of an inserted zero and an infinite weight, which is NaN, is not there."""
+    """Rewrites the transposed convolutions of a module (``tensor.insert_slice`` into zeros, and a
+    convolution) whose number of taps is a multiple of the stride. Preserves the sums, except for
+    NaN from an inserted zero times an infinite weight."""
     for function in functions_with_body(module):
         split = []
         for op in [each for each in function.entry_block if is_contraction(each)]:

@@ -1,4 +1,4 @@
-"""linalg.softmax as the ops that it stands for."""
+"""Decomposes linalg.softmax."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ module attributes {transform.with_named_sequence} {
 
 
 def decompose_softmax(module: ir.Module) -> None:
-    """Makes every ``linalg.softmax`` a maximum, exponentials, their sum, and quotients, as upstream
-    does: two reductions and elementwise ops over its dimension."""
+    """Replaces every ``linalg.softmax`` by a maximum, exponentials, their sum, and quotients, as
+    upstream does: two reductions and elementwise ops over its dimension."""
     if any(op.operation.name == "linalg.softmax" for op in walk(module.operation)):
         script = ir.Module.parse(DECOMPOSED)
         interpreter = import_bindings("dialects.transform.interpreter")

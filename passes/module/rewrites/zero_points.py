@@ -28,12 +28,12 @@ QUANTISED = tuple(
         "quantized_batch_matmul", "quantized_matmul",
     )
 )  # fmt: skip
-"""Ops with factors, zero points, and a start; not those of thin groups, which CUDA cores compute
-with their zero points."""
+"""Ops with factors, zero points and an accumulator, except convolutions with thin groups, which
+CUDA cores compute with their zero points."""
 
 
 CHANNELS_OUTER = "linalg.conv_2d_nhwc_hwcf_q"
-"""Whose filters have their channels not innermost, as wgmma takes those of i8."""
+"""Ops whose filters do not have their channels innermost, as wgmma requires for i8."""
 
 
 def correct_zero_points(module: ir.Module) -> None:

@@ -1,1 +1,1 @@
-"""Attention in plain ``linalg``: what elements are made of, and which of that is attention."""
+"""Attention in plain ``linalg``: expressions of elements, and the patterns among them."""

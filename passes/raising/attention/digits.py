@@ -27,7 +27,7 @@ Index: TypeAlias = "tuple[LoopDigit, ...]"
 
 
 class UnevenError(Exception):
-    """A dimension that digits do not divide."""
+    """Raised for a dimension that digits cannot divide."""
 
 
 def whole(loop: object, size: int) -> Index:

@@ -21,9 +21,9 @@ from tcir.passes.raising.attention.elements import (
 )
 
 AT_ONCE = 1 << 20
-"""ElementsOf of a mask that are computed at a time."""
+"""Elements of a mask that are computed at a time."""
 LEAST = -(2.0**100)
-"""Smaller numbers have no weight beside any score of f16."""
+"""Numbers below this have no weight next to any score of f16."""
 
 
 @dataclass(frozen=True)

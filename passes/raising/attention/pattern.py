@@ -26,7 +26,7 @@ from tcir.passes.raising.attention.masks import ScoreMask
 ROUNDINGS = ("arith.extf", "arith.truncf")
 MAXIMA = ("arith.maximumf", "arith.maxnumf")
 LOWEST = -3e38
-"""What maxima of f32 start from, or less."""
+"""Largest start of a maximum of f32 that counts as -inf."""
 ORDERED_EQUAL = 1
 """The predicate ``oeq``."""
 INFINITY = float("inf")
@@ -70,8 +70,8 @@ class Pattern:
 
 
 def patterns_of(op: ir.Operation) -> list[Pattern]:
-    """Returns the attention of an op's sums once for each tensor with these numbers, in program
-    order; none if it multiplies no softmax. Raises `NotRaised` if a part is not attention."""
+    """Returns the attention of an op's sums, once for each tensor that has its numbers, in program
+    order; empty if the op multiplies no softmax. Raises `NotRaised` if a part is not attention."""
     elements = ElementsOf()
     found = (_pattern(elements, *each) for each in _results(elements, op))
     return [each for each in found if each is not None]

@@ -1,7 +1,7 @@
 """Interval arithmetic on numbers: bounds by the tensor-level interpreter at the ends of intervals.
 
 An op that is monotone in each operand is between its values at the corners of their intervals.
-Where an op is not, or might make a NaN, its result is not known. Of single numbers it always is.
+Where an op is not monotone, or might give a NaN, its result is unknown, except for single numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tcir.passes.analysis.element_graph import NotRaised, Number
 
 @dataclass(frozen=True)
 class Interval:
-    """Ends of intervals, -0 below +0, and whether all numbers are known to be between them."""
+    """Ends of intervals, with -0 below +0, and whether all numbers are known to lie between
+    them."""
 
     low: Array
     high: Array
@@ -35,17 +36,17 @@ class Interval:
 
     @property
     def single(self) -> Array:
-        """Where it is one number, or one NaN."""
+        """Mask of the intervals that hold one number, or one NaN."""
         return self.known & (bits_of(self.low) == bits_of(self.high))
 
     @property
     def one_sign(self) -> Array:
-        """Where both ends have the same sign."""
+        """Mask of the intervals whose ends have the same sign."""
         return np.asarray(_negative(self.low) == _negative(self.high))
 
     @property
     def nan(self) -> Array:
-        """Where an end is NaN."""
+        """Mask of the intervals with a NaN as an end."""
         return np.asarray(np.isnan(_wide(self.low)) | np.isnan(_wide(self.high)))
 
 
@@ -252,4 +253,4 @@ RULES: dict[str, Rule] = {
     "arith.trunci": _narrowed,
     "arith.andi": _masked,
 }  # fmt: skip
-"""By op: where its result is between the corners of its operands' intervals."""
+"""By op: mask of the intervals on which it is monotone, so its corners bound the result."""

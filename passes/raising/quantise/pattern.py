@@ -1,4 +1,4 @@
-"""What a block quantisation in ``linalg`` reads and makes: values, maximum, codes, scales."""
+"""Operands and results of a block quantisation in ``linalg``: values, maximum, codes, scales."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tcir.passes.emit.diagnostics import is_op
 
 MAXIMA = ("arith.maximumf", "arith.maxnumf")
 LOCAL = ("arith.", "linalg.", "math.", "tensor.")
-"""Dialects of the ops that quantisation is written with."""
+"""Dialects of the ops that may compute a quantisation."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Maximum:
 
     @staticmethod
     def of(view: ir.OpView) -> Maximum | None:
-        """Pattern of an op; None if it has none over the last dimension of its operand."""
+        """Returns the maximum that an op takes over the last dimension of its operand; None if it
+        takes none."""
         op = view.operation
         if not op.name.startswith("linalg.") or len(op.results) != 1 or len(op.operands) != 2:
             return None
@@ -70,9 +71,9 @@ def _loops(read: ir.AffineMap) -> list[int]:
 
 @dataclass(frozen=True)
 class Values:
-    """What is quantised: `tensor`, times `norm` if there is one.
+    """The quantised values: `tensor`, times `norm` if there is one.
 
-    blocked: that with its columns in blocks, if it is a tensor of the program's
+    blocked: the tensor with its columns in blocks, if the program has it
     """
 
     tensor: ir.Value
@@ -81,7 +82,7 @@ class Values:
 
 
 def values_of(maximum: Maximum) -> Values:
-    """From the tensor that the maximum is taken of back to that before its blocks."""
+    """Traces the tensor of which the maximum is taken back to the tensor before its blocks."""
     tensor = maximum.tensor
     if str(tensor.type.element_type) != "f32":
         words = f"expected values of f32, got {tensor.type}; extend them before the blocks are made"
@@ -154,7 +155,7 @@ def _number(operand: ir.Value) -> int:
 
 
 def outputs_of(maximum: Maximum, values: Values) -> tuple[ir.Value, ir.Value]:
-    """Codes and scales: what is made of the maxima and is read by other ops."""
+    """Codes and scales: results computed from the maxima that other ops read."""
     made: list[ir.Operation] = [maximum.op]
     for view in maximum.op.block:
         op = view.operation

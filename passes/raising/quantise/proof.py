@@ -1,8 +1,9 @@
-"""Whether codes made of a block's values are those of ``tc.quantise_blocks``, and where not.
+"""Proves that codes of a block's values equal those of ``tc.quantise_blocks``, or finds a
+difference.
 
 The scale is a function of the block's largest magnitude, an element one of its value and that
-magnitude. What ``tc.quantise_blocks`` makes is a step function of each, so intervals are halved
-until both are one code on each (`intervals`), or differ at a single number.
+magnitude. ``tc.quantise_blocks`` is a step function of each, so intervals are halved until both
+give one code on each (`intervals`), or differ at a single number.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tcir.passes.raising.quantise.intervals import Interval, bits_of, bounds
 LARGEST, INFINITY = 0x7F7FFFFF, 0x7F800000
 NANS = (0x7F800001, 0x7FC00000, 0x7FFFFFFF)
 MOST_PIECES = 1 << 20
-"""Intervals at a time; more are given up."""
+"""Most intervals at a time; beyond that the proof is given up."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +59,12 @@ class Pieces:
 
     @property
     def possible(self) -> Array:
-        """Where a value is no larger than amax, or amax is infinite or NaN."""
+        """Mask of the pieces in which a value is at most amax, or amax is infinite or NaN."""
         return np.asarray((self.low <= self.amax_high) | (self.amax_high >= INFINITY))
 
     @property
     def corners(self) -> list[Pieces]:
-        """The four ends of each."""
+        """The four corners of each piece."""
         return [
             Pieces(value, value, amax, amax, self.negative)
             for value in (self.low, self.high)
@@ -71,14 +72,14 @@ class Pieces:
         ]
 
     def halves(self) -> Pieces:
-        """Each in two, by the value."""
+        """Divides each piece in two by the value."""
         middle = self.low + (self.high - self.low) // 2
         first = replace(self, high=middle)
         second = replace(self, low=middle + np.uint32(1))
         return first + second[self.low < self.high]
 
     def halves_by_amax(self) -> Pieces:
-        """Each in two, by amax."""
+        """Divides each piece in two by amax."""
         middle = self.amax_low + (self.amax_high - self.amax_low) // 2
         return replace(self, amax_high=middle) + replace(self, amax_low=middle + np.uint32(1))
 
@@ -105,9 +106,9 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a code is not the one wanted: for `value` in a block whose largest magnitude is `amax`.
+    """A wrong code: that of `value` in a block whose largest magnitude is `amax`.
 
-    got: None where it is not shown to be that code, nor another
+    got: None if the code could be neither proven nor refuted
     """
 
     amax: float
@@ -116,7 +117,7 @@ class Difference:
     want: int
 
     def of_scale(self, form: BlockFormat, kind: DType) -> str:
-        """The words for a scale."""
+        """The difference of a scale, for the message."""
         ue4m3 = kind.name == "float8_e4m3fn"
         least = 2.0**-10 if ue4m3 else 2.0**-127
         if not isfinite(self.amax):
@@ -136,7 +137,7 @@ class Difference:
         return f"expected the scale of {form.name}: {why}; got {self._codes(kind)} {where}"
 
     def of_element(self, form: BlockFormat, kind: DType) -> str:
-        """The words for an element."""
+        """The difference of an element, for the message."""
         if not isfinite(self.amax):
             why = "codes are 0 where the scale is NaN"
         elif self.value == 0:
@@ -164,8 +165,8 @@ def _code(bits: int, kind: DType) -> str:
 def proven(
     codes: tuple[ir.Value, Number], scales: tuple[ir.Value, Number], form: BlockFormat
 ) -> BlockFormat:
-    """The format that elements and scales, tensors and how a number of each is made, have bit for
-    bit; raises `NotRaised` with the first difference."""
+    """The format that `elements` and `scales` (tensors, and the computation of a number of each)
+    have bit for bit; raises `NotRaised` with the first difference."""
     kinds = dtype_of(codes[0].type), dtype_of(scales[0].type)
     roundings = ROUNDINGS if kinds[1].name == "float8_e8m0fnu" else ROUNDINGS[:1]
     forms = [replace(form, rounding=rounding) for rounding in roundings]
@@ -182,7 +183,7 @@ def proven(
 
 
 def scale_difference(number: Number, form: BlockFormat, kind: DType) -> Difference | None:
-    """Where a scale is not that of ``tc.quantise_blocks``; None: nowhere."""
+    """First difference of a scale from that of ``tc.quantise_blocks``; None if there is none."""
 
     def want(points: Pieces) -> Array:
         return bits_of(scales_of(points.amax[0], form, kind))
@@ -199,7 +200,7 @@ def scale_difference(number: Number, form: BlockFormat, kind: DType) -> Differen
 def element_difference(
     number: Number, form: BlockFormat, kinds: tuple[DType, DType]
 ) -> Difference | None:
-    """Where an element is not that of ``tc.quantise_blocks``; None: nowhere."""
+    """First difference of an element from that of ``tc.quantise_blocks``; None if there is none."""
 
     def want(points: Pieces) -> Array:
         with np.errstate(all="ignore"):

@@ -46,11 +46,11 @@ class Uninitialized:
 
 
 class Buffers:
-    """Binds the caller's arrays; overlapping ones through the array they are views of.
+    """Binds the caller's arrays; arrays that overlap are bound through their common base.
 
-    addressed: arrays that are where the CPU has them. written: arrays of which some bytes hold
-    values, and masks of these. promises: by `id` of an array, what its address is promised to be a
-    multiple of: where `placement` is "adverse", it is of no more.
+    addressed: arrays that keep their CPU addresses. written: partly initialised arrays, with masks
+    of the initialised bytes. promises: the alignment promised for each array, by its `id`; with
+    `placement` "adverse" an address has exactly that.
     """
 
     def __init__(
@@ -138,12 +138,12 @@ class Buffers:
         return None
 
     def keep_written(self) -> None:
-        """Enters into the caller's masks what the kernel wrote."""
+        """Adds the bytes that the kernel wrote to the caller's masks."""
         for part, after in self.partial:
             part[...] = after
 
     def written(self) -> Iterator[tuple[str, int]]:
-        """Read-only arguments that the kernel wrote to: the name, and the first byte."""
+        """Read-only arguments that the kernel wrote: name and first byte."""
         for before, after, name in self.read_only:
             kept = before.reshape(-1).view(np.uint8) == after.reshape(-1).view(np.uint8)
             if not kept.all():
@@ -167,10 +167,10 @@ def _offset(array: np.ndarray) -> int:
 
 
 def promised(function: Function, args: Sequence[object]) -> dict[int, int]:
-    """By `id` of each array in the arguments, what its address has to be a multiple of: as the
-    parameter says, or a tensor map needs; the largest of several.
+    """Alignment that each array in the arguments needs, by its `id`: that of the parameter or of a
+    tensor map, the largest of several.
 
-    Raises LaunchError for arguments that are no list.
+    Raises LaunchError if the arguments are not a list.
     """
     if not isinstance(args, Sequence) or isinstance(args, str | bytes):
         raise LaunchError(
@@ -290,10 +290,10 @@ def _number(what: str, variable: Variable, value: float) -> np.generic:
 def bind_variables(
     module: Module, machine: Any, kept: dict[str, np.ndarray] | None = None
 ) -> dict[str, int]:
-    """Global and constant variables of the module, initialised; zero where nothing is said.
+    """Binds the module's global and constant variables, initialised, by default to zero.
 
-    kept: the bytes of those that earlier launches bound, which stay as they are, but for those that
-    hold addresses; gets the others.
+    kept: bytes of variables that earlier launches bound. They stay as they are, unless they hold
+    addresses; newly bound variables are added.
     """
     bound: dict[str, int] = {}
     images: dict[str, np.ndarray] = {}

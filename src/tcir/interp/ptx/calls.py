@@ -1,9 +1,9 @@
 """Calls of device functions, by copying the callee's body to each call (PTX ISA 9.7.12 "call").
 
 A copy has registers, labels and variables of its own; its parameters are the caller's variables. An
-indirect call is a chain of comparisons of the address with those of the functions that fit. A
-recursive call saves what the copy of its function holds and starts it again, see `isa/frames.py`. A
-call that cannot be replaced stays `call`, with the reason as its operand.
+indirect call becomes a chain of comparisons of the address with those of the functions that it may
+reach. A recursive call saves the state of its function's copy and starts it again
+(`isa/frames.py`). A call that cannot be replaced stays `call`, with the reason as its operand.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Stays(Exception):
 
 
 def inline_calls(module: Module, function: Function) -> Function:
-    """`function`, or a copy of it in which the calls that can be are replaced."""
+    """Returns `function`, or a copy of it in which every replaceable call is replaced."""
     if not any(_mnemonic(i) == "call" for i in function.body or ()):
         return function
     out = replace(

@@ -2,11 +2,11 @@
 
 Under a seed warps and CTAs yield before these instructions. Between two of them, nothing that a
 program may rely on depends on other threads' progress (data races are findings in any order), so
-these are the only scheduling points needed. A `red` gives the same result in any order with other
-`red`, so it is one only where CTAs may see its target by other accesses.
+these are the only scheduling points needed. The results of `red` do not depend on their order, so a
+`red` is a scheduling point only if other CTAs may access its target in another way.
 
-A load and a store may together update a word. If other threads also write it, that must be one
-atomic, or they must be excluded meanwhile (`tcir.machine.memory.updates`).
+A load and a store may together update a word. If other threads also write it, the update must be
+one atomic, or those threads must be excluded meanwhile (`tcir.machine.memory.updates`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ def meets(mnemonic: str) -> bool:
 
 
 def among_ctas(mnemonic: str) -> bool:
-    """Whether threads of other clusters may: `.shared::cluster` too is inside of one, but for the
-    answers of launch control."""
+    """Whether threads of other clusters may: not by `.shared::cluster`, but by launch control."""
     asks = mnemonic.startswith("clusterlaunchcontrol")
     return meets(mnemonic) and (asks or _INSIDE.search(mnemonic) is None)
 
@@ -55,7 +54,7 @@ def parted(straight: list[int], code: list[Op]) -> list[int]:
 
 
 def mark_updates(code: Sequence[Op]) -> None:
-    """Gives strong loads and stores that may belong together their `Update`."""
+    """Gives each pair of a strong load and store that may form an update its `Update`."""
     stores = {at: op for at, op in enumerate(code) if _strong(op, Store)}
     loads = [at for at, op in enumerate(code) if _strong(op, Load)] if stores else []
     for at in loads:

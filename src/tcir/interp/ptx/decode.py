@@ -150,7 +150,8 @@ class Decode:
         return self.slots.constant(size, bits & ((1 << (8 * size)) - 1))
 
     def src(self, operand: Operand, kind: Type, wider: bool = False) -> int:
-        """Slot of a source of type `kind`; `wider` also takes wider registers (ld, st, cvt)."""
+        """Slot of a source of type `kind`; with `wider`, wider registers are accepted (ld, st,
+        cvt)."""
         self._read.append(slot := self._src(operand, kind, wider))
         return slot
 
@@ -243,7 +244,7 @@ class Decode:
         return self.base(operand)
 
     def base(self, operand: Address) -> tuple[int, int, int, str | None]:
-        """As `address`, for the base of a tensor address too."""
+        """Like `address`, also for the base of a tensor address."""
         slot, size, offset, space = self._base(operand)
         self._read.append(slot)
         return slot, size, offset, space
@@ -312,5 +313,5 @@ class Decode:
         return self.op(BLOCKING, run, aligned=aligned)
 
     def among(self, members: int, run: Run) -> Op:
-        """What the lanes of a member mask execute together; members: its slot."""
+        """An op that the lanes of a member mask execute together; members: slot of the mask."""
         return self.op(MEMBERS, run, members=members)

@@ -29,7 +29,7 @@ PredicateFlow = Callable[[Function, Sequence[np.ndarray], Sequence[Bits]], NDArr
 
 @dataclass(frozen=True)
 class Unknown:
-    """The undefined bits of a register, and where some of them come from."""
+    """Undefined bits of a register, with the origin of some of them."""
 
     bits: Bits
     origin: Origin
@@ -61,12 +61,12 @@ def as_bits(lanes: NDArray[np.bool_]) -> Bits:
 
 
 def whole(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out: np.dtype) -> Bits:
-    """One undefined bit makes all of the result undefined."""
+    """Flow in which one undefined bit makes the whole result undefined."""
     return as_bits(any_bit(fn, values, bits)).repeat(out.itemsize, axis=1)
 
 
 def elements(size: int) -> Flow:
-    """One undefined bit makes its element, of `size` bytes, undefined in the result."""
+    """Flow in which one undefined bit makes its element of `size` bytes undefined."""
 
     def flow(
         fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out: np.dtype
@@ -114,8 +114,8 @@ def upward(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out
 def bitwise(data: int) -> Flow:
     """Each bit of the result depends on one bit of each of the first `data` operands.
 
-    The others say which: a lane where one of them has an undefined bit is undefined. Exact: the
-    bits that change as undefined ones are taken for 0 or 1.
+    The other operands select the operation: a lane with an undefined bit in one of them is
+    undefined. Exact: finds the bits that change when undefined bits are taken as 0 or as 1.
     """
 
     def flow(
@@ -144,7 +144,7 @@ def _assumed(value: np.ndarray, bits: Bits, choice: int) -> np.ndarray:
 
 
 def equal(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits]) -> NDArray[np.bool_]:
-    """Lanes in which ==, or !=, is undefined: the defined bits do not tell."""
+    """Lanes in which == or != is undefined, because the defined bits do not decide it."""
     unknown = words(bits[0]) | words(bits[1])
     dtype = unknown.dtype
     differ = (values[0].view(dtype) ^ values[1].view(dtype)) & ~unknown
@@ -170,7 +170,7 @@ def any_bit(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits]) ->
 
 
 def varying(fn: Callable[..., int], *operands: tuple[int, int]) -> int:
-    """The lanes in which fn of predicates (value, undefined lanes) depends on undefined ones."""
+    """Lanes in which fn of predicates (value, undefined lanes) depends on undefined bits."""
     choices = [
         {value & ~unknown, value | unknown} if unknown else {value} for value, unknown in operands
     ]

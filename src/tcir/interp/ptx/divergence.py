@@ -18,7 +18,7 @@ _NOWHERE = 1 << 62
 
 
 class Group:
-    """Lanes that stand at the same instruction."""
+    """Lanes with the same program counter."""
 
     __slots__ = ("mask", "pc", "state")
 
@@ -29,8 +29,8 @@ class Group:
 class Divergence:
     """The running group of a warp, `mask` at `pc`, and the others. mask is 0 while none runs.
 
-    spins: backward branches that the running group has taken since it was chosen. stops: where the
-    others stand, in ascending order; lowest: where the first of them that is ready does.
+    spins: backward branches that the running group has taken since it was chosen. stops: program
+    counters of the other groups, ascending; lowest: that of the first ready one.
     """
 
     __slots__ = ("lowest", "mask", "others", "pc", "spins", "stops")

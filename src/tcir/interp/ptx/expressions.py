@@ -1,10 +1,10 @@
 """Constant expressions (PTX ISA 4.5), evaluated as they are read.
 
 Integers have 64 bits and are signed, unless a literal has the suffix U or does not fit. An operator
-of one signed and one unsigned operand is unsigned. Where the ISA leaves a choice, this is what
-ptxas does: `%` and `~` are unsigned, `&`, `|` and `^` are as their operands are, shifts take the
-lowest 6 bits of their count, and of `a ? b : c` the chosen one keeps its type. Decimal floats have
-64 bits, and no operator mixes them with integers.
+of one signed and one unsigned operand is unsigned. Where the ISA leaves a choice, this follows
+ptxas: `%` and `~` are unsigned, `&`, `|` and `^` have the signedness of their operands, shifts take
+the lowest 6 bits of their count, and `a ? b : c` has the type of the chosen operand. Decimal floats
+have 64 bits, and no operator mixes them with integers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEVELS = (
 _BINDS = {sign: level for level, signs in enumerate(_LEVELS) for sign in signs}
 _TERM = _BINDS["*"]
 OPERATORS = frozenset("?" + "".join(_BINDS))
-"""The tokens that a binary operator begins with."""
+"""First tokens of binary operators."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Expressions(Tokens):
     """Reads constant expressions."""
 
     def constant(self, what: str = "a number") -> Imm:
-        """The value of an expression, of any size if it is a literal alone."""
+        """Value of an expression; a single literal may have any size."""
         if self._literal_alone():
             return self.number(what)
         if self.peek.text == "-" and self.tokens[self.at + 1].text[:2].lower() == "0f":

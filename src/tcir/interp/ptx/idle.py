@@ -10,10 +10,11 @@ from tcir.interp.ptx.watch.polling import Polling
 
 
 def idle_waits(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]:
-    """Places of waits whose loop ends only when they hold, and is the same every time round.
+    """Places of waits whose loop ends only when the wait succeeds, and whose iterations are all
+    alike.
 
-    Such a loop is the wait, moves of what the loop does not change, `not.pred` and branches. A loop
-    that counts, reads a clock or does anything else is not one: it may give up.
+    Such a loop consists of the wait, moves of values that the loop does not change, `not.pred` and
+    branches. Any other loop, for instance one that counts or reads a clock, may give up.
     """
     for end, op in enumerate(code):
         if op.kind == BRANCH and op.target <= end:
@@ -24,7 +25,8 @@ def idle_waits(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]
 
 
 def waits_that_give_up(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]:
-    """Places of waits whose loop has another end than that they hold: one that counts, say."""
+    """Places of waits whose loop may end although the wait has not succeeded, for instance by
+    counting."""
     loops = [range(op.target, end + 1) for end, op in enumerate(code)
              if op.kind == BRANCH and 0 <= op.target <= end]  # fmt: skip
     for at, op in enumerate(code):

@@ -30,7 +30,8 @@ _POLLS = 100_000
 class WarpInterpreter:
     """Runs a program on one warp.
 
-    divergence: where the lanes are, true whenever `run` is suspended, has ended or has raised.
+    divergence: the groups of lanes, up to date whenever `run` is suspended, has ended or has
+    raised.
     """
 
     __slots__ = (
@@ -76,8 +77,8 @@ class WarpInterpreter:
         return program.parted if parted else program.straight
 
     def trace(self, fetched: Callable[[], None], watcher: Watcher | None = None) -> None:
-        """Calls `fetched` before every instruction from now on; watcher: but for those of loops
-        that it lets compiled code execute."""
+        """Calls `fetched` before every instruction from now on, except in loops that `watcher`
+        leaves to compiled code."""
         self._watcher = watcher
         if watcher is None:
             self._heads = frozenset()
@@ -85,7 +86,7 @@ class WarpInterpreter:
         self._straight = range(len(self.program.code))  # no instruction is passed over
 
     def untrace(self) -> None:
-        """Calls nothing any more."""
+        """Ends the calls that `trace` began."""
         self._fetched = None
         self._straight = self._ends()
         if self._loops is not None:

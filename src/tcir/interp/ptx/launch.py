@@ -17,7 +17,7 @@ from tcir.target import DEFAULT_TARGET
 Triple = tuple[int, int, int]
 
 PRINTED = 1 << 20
-"""Characters of output that are kept: cudaLimitPrintfFifoSize is 1 MB by default."""
+"""Largest output in characters: cudaLimitPrintfFifoSize is 1 MB by default."""
 
 Values = int | np.ndarray
 """One value for the warp, or one per lane."""
@@ -50,8 +50,8 @@ class LaunchSizes:
 
 
 class LaunchState:
-    """Shared by all warps of a launch. params: the bytes of the kernel parameters; cooperative:
-    whether there is a workspace for the barrier of the grid."""
+    """State shared by all warps of a launch. params: bytes of the kernel parameters; cooperative:
+    whether there is a workspace for the grid's barrier."""
 
     def __init__(
         self, machine: Machine, sizes: LaunchSizes, params: bytes, cooperative: bool = True
@@ -71,7 +71,7 @@ class LaunchState:
     def retire(self, agent: Agent, count: int, at: Site | None) -> None:
         """Counts warp instructions; ends the run when the budget is spent.
 
-        at: what the warp executes next; at a backward branch, the head of the loop
+        at: the warp's next instruction; at a backward branch, the head of the loop
         """
         self.instructions += count
         if self.instructions > self.max_instructions:
@@ -83,7 +83,7 @@ class LaunchState:
             )
 
     def print(self, text: str) -> None:
-        """Keeps what a thread prints, up to the size of the driver's buffer."""
+        """Keeps a thread's output, up to the size of the driver's buffer."""
         if self._room:
             self.output.append(text[: self._room])
             self._room -= len(self.output[-1])

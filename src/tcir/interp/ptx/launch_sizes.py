@@ -34,7 +34,7 @@ Size = Sequence[int] | int
 def launch_sizes(
     function: Function, layout: Layout, grid: Size, block: Size, cluster: Size, dynamic_smem: int
 ) -> LaunchSizes:
-    """Sizes as triples. Raises LaunchError for those that the kernel or an SM does not allow."""
+    """Sizes as triples. Raises LaunchError for sizes that the kernel or an SM does not allow."""
     sizes = LaunchSizes(
         checked_grid(grid),
         _triple(block, "block", MAX_BLOCK),
@@ -48,14 +48,15 @@ def launch_sizes(
 
 
 def checked_bytes(dynamic_smem: object) -> int:
-    """Bytes of dynamic shared memory. Raises LaunchError for what is no number of them."""
+    """Bytes of dynamic shared memory. Raises LaunchError unless it is a valid number of bytes."""
     if not isinstance(dynamic_smem, int | np.integer):
         raise LaunchError(f"dynamic_smem: expected a number of bytes, got {dynamic_smem!r}")
     return int(dynamic_smem)
 
 
 def check_static(target: str, layout: Layout) -> None:
-    """LaunchError for static shared memory that ptxas 13.5 refuses for the target of the text."""
+    """Raises LaunchError for static shared memory that ptxas 13.5 rejects for the target of the
+    text."""
     number = re.match(r"sm_(\d+)", target)
     most = DEFAULT_TARGET.smem_per_cta if number and int(number[1]) >= 90 else MAX_STATIC
     if layout.static_bytes > most:
@@ -66,7 +67,7 @@ def check_static(target: str, layout: Layout) -> None:
 
 
 def checked_grid(grid: Size) -> tuple[int, int, int]:
-    """A grid as a triple. Raises LaunchError for one that no launch has, or that is too large."""
+    """A grid as a triple. Raises LaunchError for an invalid or too large grid."""
     x, y, z = _triple(grid, "grid", MAX_GRID)
     if x * y * z > MAX_CTAS:
         raise LaunchError(
@@ -125,7 +126,8 @@ def _check_memory(layout: Layout, sizes: LaunchSizes) -> None:
 
 
 def check_residency(ctas: int, sizes: LaunchSizes) -> None:
-    """LaunchError unless an SM holds so many CTAs (CUDA C++ Programming Guide, 10.0)."""
+    """Raises LaunchError unless an SM can hold that many CTAs (CUDA C++ Programming Guide,
+    10.0)."""
     if not isinstance(ctas, int | np.integer):
         raise LaunchError(f"ctas_per_sm: expected a number of CTAs, got {ctas!r}")
     sm = DEFAULT_TARGET

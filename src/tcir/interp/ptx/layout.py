@@ -27,9 +27,9 @@ def align_up(value: int, alignment: int) -> int:
 
 @dataclass
 class Layout:
-    """Addresses by name or key, those in shared memory from the start of the CTA's window.
+    """Addresses by name or key; those in shared memory count from the start of the CTA's window.
 
-    shared_start: of what the kernel has of it. dynamic_base: where its dynamic part begins.
+    shared_start: first byte that the kernel may use. dynamic_base: start of the dynamic part.
     shared_names: shared variables as the program spells them.
     """
 
@@ -79,7 +79,7 @@ def lay_out(
 ) -> Layout:
     """Places parameters in order, static shared variables that are used, then the dynamic ones.
 
-    placement: None: that of the order of issue. dynamic: bytes of dynamic shared memory.
+    placement: None stands for the default of issue order. dynamic: bytes of dynamic shared memory.
     """
     params, param_bytes = _in_order({v.name: v for v in function.params})
     used = _used(module, function)

@@ -53,11 +53,11 @@ class Incomplete(Exception):
 class Compute:
     """results = fn(*sources), lane by lane: `fn` takes arrays of any number of lanes.
 
-    sources, results: (slot, view) each, `PREDICATE` for the view of a predicate, whose values are
-    bool. flips: the sources that are predicates to negate. products: multiplications of a lane that
-    the counters know. With several results `fn` gives a tuple of them. across: lanes of a warp
-    exchange values, so `fn` takes whole warps, 32 lanes each. divisor: the position of the source
-    that makes the result undefined where it is 0; -1: none does.
+    sources, results: (slot, view) each, with `PREDICATE` as the view of a predicate, whose values
+    are bool. flips: predicate sources to negate. products: multiplications per lane, for the
+    counters. With several results `fn` returns a tuple. across: lanes of a warp exchange values, so
+    `fn` takes whole warps, 32 lanes each. divisor: the position of the source that makes the result
+    undefined where it is 0; -1: none does.
     """
 
     fn: Callable[..., np.ndarray | tuple[np.ndarray, ...]]
@@ -70,7 +70,7 @@ class Compute:
 
     @cached_property
     def dtypes(self) -> tuple[tuple[np.dtype, ...], tuple[np.dtype, ...]]:
-        """Of the sources and of the results."""
+        """Dtypes of the sources and of the results."""
         sources, results = (
             tuple(dtype_of(view) for _, view in operands)
             for operands in (self.sources, self.results)
@@ -85,7 +85,7 @@ class Compute:
 
 @dataclass(frozen=True)
 class PendingGroups:
-    """A wait for all but the last groups of copies, or of wgmma; None: for all copies."""
+    """A wait for all but the last `pending` groups of copies or wgmma; None: for all copies."""
 
     pending: int | None
 
@@ -95,13 +95,13 @@ class Op:
     """One decoded instruction.
 
     kind: how the interpreter treats it. run: called once per executed warp instruction. guard: slot
-    of the guard predicate, -1 for none; negate: `@!%p`. target: of a BRANCH; targets: all that a
-    jump may reach. aligned: all live lanes of the warp have to execute it together. members: the
-    slot of the member mask of a MEMBERS. idle: a wait whose loop only waits, or a load that is
-    polled; awaited: what that waits for (`tcir.interp.ptx.watch.polling`); gives_up: a wait whose
-    loop may end though it never holds (`tcir.interp.ptx.idle`). heeded: whether an instruction
-    reads what a wait answers. update: of a strong load or store that may be part of one; follows:
-    the store that comes after such a load, by lane and value (`tcir.interp.ptx.watch.following`);
+    of the guard predicate, -1 for none; negate: `@!%p`. target: that of a BRANCH; targets: all
+    targets of a jump. aligned: all live lanes of the warp must execute it together. members: slot
+    of the member mask of a MEMBERS. idle: a wait whose loop only waits, or a polled load; awaited:
+    its condition (`tcir.interp.ptx.watch.polling`); gives_up: a wait whose loop may end although it
+    never succeeds (`tcir.interp.ptx.idle`). heeded: whether an instruction reads a wait's answer.
+    update: the update that a strong load or store may belong to; follows: the store after such a
+    load, by lane and value (`tcir.interp.ptx.watch.following`);
     meets: its effect depends on the timing of other threads
     (`tcir.interp.ptx.communication`). results: the slots it writes, if it only computes: an
     undefined guard makes them undefined and is no error.

@@ -37,10 +37,10 @@ _OPAQUE = {".texref", ".samplerref", ".surfref"}
 
 
 def parse(text: str) -> Module:
-    """The module that `text` spells. Raises PtxSyntaxError.
+    """Parses a module. Raises PtxSyntaxError.
 
-    Python's collector of cycles rests meanwhile: what is made stays, and looking at it again and
-    again takes a third of the time.
+    Python's cycle collector is off meanwhile: nothing that is made becomes garbage, and visiting it
+    again and again would take a third of the time.
     """
     collects = gc.isenabled()
     gc.disable()

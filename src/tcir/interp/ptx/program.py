@@ -32,7 +32,7 @@ class Program:
     """The entry function decoded.
 
     straight[pc]: the first instruction from pc on that may change program counter or mask.
-    incomplete: what nothing executes and control flow can reach.
+    incomplete: reachable instructions that have no rule.
     """
 
     function: Function
@@ -43,7 +43,8 @@ class Program:
 
     @cached_property
     def parted(self) -> list[int]:
-        """As `straight`, up to the next instruction that depends on when others act."""
+        """Like `straight`, up to the next instruction that depends on the timing of other
+        threads."""
         return communication.parted(self.straight, self.code)
 
     @cached_property
@@ -60,7 +61,7 @@ class Program:
 
     @cached_property
     def meets(self) -> bool:
-        """Whether there is one by which threads of different clusters may act on each other."""
+        """Whether an instruction lets threads of different clusters affect each other."""
         return any(communication.among_ctas(each.mnemonic) for each in self.function.body or ())
 
     @cached_property

@@ -76,7 +76,7 @@ class Reader(Expressions):
         return None
 
     def operand(self, scope: Scope, listed: bool = False) -> Operand:
-        """listed: operands in parentheses are a list, as call has them, and no expression."""
+        """Reads an operand; listed: parentheses enclose a list, as in call, not an expression."""
         if self.tokens[self.at].kind == "punct":
             if self.accept("{"):
                 return self.vector("}", scope)

@@ -39,7 +39,7 @@ _MMA = re.compile(r"mma\.\S*?\.m(\d+)n(\d+)k(\d+)\S*?\.(\w+)\.\w+\.\w+(?=\s)")
 _WGMMA = re.compile(r"wgmma\.mma_async(\.sp)?\.\S*?m(\d+)n(\d+)k(\d+)\.\w+\.(\w+)")
 
 After = Callable[[WarpEvents], None]
-"""What an instruction tells once its event has begun."""
+"""Reports an instruction's details once its event has begun."""
 
 
 def recorded(program: Program) -> Program:

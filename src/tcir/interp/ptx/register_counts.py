@@ -6,14 +6,14 @@ from tcir.interp.ptx.syntax import Function, Imm
 
 SM_REGISTERS = 65536
 MOST = 255
-"""Registers that a thread may have (CUDA C++ Programming Guide, compute capabilities)."""
+"""Most registers of a thread (CUDA C++ Programming Guide, compute capabilities)."""
 _GRANULE = 8
 
 
 def at_entry(function: Function) -> int | None:
-    """None: ptxas cannot tell, and ignores setmaxnreg (C7508).
+    """Registers at entry; None: ptxas cannot determine them, and ignores setmaxnreg (C7508).
 
-    The cap is .maxnreg, or what .minnctapersm leaves beside .maxntid or .reqntid. The kernel gets
+    The limit is .maxnreg, or follows from .minnctapersm with .maxntid or .reqntid. The kernel gets
     all of it, but no more than its largest setmaxnreg.inc: seen in cubins of ptxas 13.5.
     """
     caps = [cap for cap in (function.maxnreg, _of_residents(function)) if cap is not None]
@@ -28,7 +28,7 @@ def at_entry(function: Function) -> int | None:
 
 
 def allocated(function: Function) -> int:
-    """Registers per thread that a kernel with setmaxnreg is launched with; 0 for another one."""
+    """Registers per thread that a kernel with setmaxnreg is launched with; 0 for other kernels."""
     shares = any(each.mnemonic.startswith("setmaxnreg") for each in function.body or ())
     return -(-(at_entry(function) or 0) // _GRANULE) * _GRANULE if shares else 0
 

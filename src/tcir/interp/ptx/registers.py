@@ -182,7 +182,7 @@ class LocalMemory(Tracked):
 
 
 class Rows(dict[int, np.ndarray]):
-    """The slots of one size as values of one type; a row is made when it is first asked for."""
+    """The slots of one size as values of one type; a row is made on first use."""
 
     def __init__(self, block: np.ndarray, rows: dict[int, int]) -> None:
         self.block, self.rows = block, rows

@@ -39,7 +39,7 @@ def instruction(*names: str) -> Callable[[Decoder], Decoder]:
     one of a function (warp, mask), `d.blocking(run)` of a generator that waits. An asynchronous
     instruction calls a unit of `tcir.machine` through `warp.agent`. The generator of
     `docs/reference/ptx-coverage.md` lists the instruction with the modifiers and types that the
-    function looks at. A name that was rejected so far no longer is.
+    function reads. A name that was rejected before is then accepted.
 
     Raises ValueError for a name that is registered already.
     """
@@ -67,7 +67,7 @@ def nearest(mnemonic: str) -> str:
 
 
 def find(mnemonic: str) -> str | None:
-    """The longest prefix of a mnemonic that is registered or refused."""
+    """The longest prefix of a mnemonic that is registered or rejected."""
     name = mnemonic
     while name:
         if name in DECODERS or name in REFUSED:

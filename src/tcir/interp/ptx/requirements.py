@@ -1,7 +1,7 @@
 """The .version and .target that an instruction needs, as ptxas demands them.
 
 PTX ISA, "PTX ISA Notes" and "Target ISA Notes" of each instruction; every row was confirmed with
-ptxas 13.0 (accepted from this version and on these targets on, refused below).
+ptxas 13.0 (accepted from this version and on these targets, rejected below).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Version = tuple[int, int]
 class Target:
     """sm_`least` or later; conditional: only the variants with these suffixes (sm_100a, sm_100f).
 
-    below: of those the architectures before this one.
+    below: only architectures before this one.
     """
 
     least: int
@@ -117,7 +117,8 @@ for _row in REQUIREMENTS:
 
 
 def check(instruction: Instruction, module: Module) -> None:
-    """PtxSyntaxError if ptxas refuses the instruction under the module's .version or .target."""
+    """Raises PtxSyntaxError if ptxas rejects the instruction under the module's .version or
+    .target."""
     mnemonic = instruction.mnemonic
     for name, words, version, target, section in _BY_WORD.get(mnemonic.partition(".")[0], ()):
         if f"{mnemonic}.".startswith(f"{name}.") and (not words or f".{words}." in f"{mnemonic}."):

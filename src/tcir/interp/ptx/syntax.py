@@ -65,8 +65,8 @@ class Imm:
 
 @dataclass(frozen=True)
 class Table:
-    """Decimal integers of an initial value: `1, 2, 3`, as a program with a hundred thousand of them
-    begins with."""
+    """Decimal integers of an initial value, `1, 2, 3`: one token even for a hundred thousand of
+    them."""
 
     text: str
 
@@ -75,7 +75,7 @@ class Table:
 
     @property
     def values(self) -> NDArray[np.int64]:
-        """What they are."""
+        """Their values."""
         return np.fromstring(self.text, np.int64, sep=",")
 
 
@@ -134,7 +134,8 @@ class Address:
 
 @dataclass(frozen=True)
 class Because:
-    """Instead of operands: why a call cannot be executed, or which functions it may reach."""
+    """Stands in place of operands: why a call cannot be executed, or the functions that it may
+    reach."""
 
     text: str
 
@@ -244,8 +245,8 @@ class Scope:
 class Variable:
     """A variable in space param, shared, global, const or local, or a parameter in space reg.
 
-    size in bytes, 0 = extern []. pointee: the alignment that `.ptr .align` promises of what a
-    parameter points to, 4 where `.ptr` says none (PTX ISA 7.1.5), 1 without `.ptr`.
+    size in bytes, 0 = extern []. pointee: alignment that `.ptr .align` promises for a parameter's
+    target; 4 for `.ptr` alone (PTX ISA 7.1.5), 1 without `.ptr`.
     """
 
     name: str

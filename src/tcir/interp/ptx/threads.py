@@ -1,7 +1,8 @@
-"""Instructions that touch memory or its order: which lanes execute them, and what those know.
+"""Instructions that access memory or order accesses: which lanes execute them together.
 
 Lanes of a warp that have observed different things (see `tcir.machine.order.lanes`) execute such an
-instruction one set after the other, a legal schedule. An `.aligned` one is of all lanes together.
+instruction one set after the other, which is a legal schedule. All lanes execute an `.aligned` one
+together.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FAMILIES = frozenset(
 
 
 def in_threads(op: Op) -> Op:
-    """The op, executed by lanes that know the same."""
+    """The op, executed by sets of lanes that have observed the same."""
     run = op.run
     if op.aligned:
         op.run = _together(run)
@@ -71,7 +72,7 @@ def _blocking(run: Run) -> Run:
 
 
 def one_by_one(w: Warp, m: int, rows: Iterable[Row]) -> Iterator[Row]:
-    """What each lane of a mask executes alone: its row of operands."""
+    """Calls a function for each lane of a mask, with its row of operands."""
     lanes = w.agent.lanes
     for lane, row in zip(LANE_INDICES[m].tolist(), rows, strict=True):
         lanes.active = 1 << lane
@@ -80,7 +81,7 @@ def one_by_one(w: Warp, m: int, rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def alike(w: Warp, m: int, rows: Iterable[Row]) -> Iterator[Row]:
-    """The same, but once for all lanes with the same operands."""
+    """Like `one_by_one`, but once for all lanes with the same operands."""
     same: dict[Row, int] = {}
     for lane, row in zip(LANE_INDICES[m].tolist(), rows, strict=True):
         same[row] = same.get(row, 0) | 1 << lane

@@ -25,10 +25,10 @@ class Warp:
     """Registers and local memory of 32 lanes.
 
     v[view][slot]: the 32 values of a slot, as the type `view` (see `registers.VIEWS`). p[slot]: a
-    predicate as lane mask. undef[slot]: the lanes that have undefined bits, or that a tcgen05.ld
-    fills which nothing has waited for: `pending` has those slots, with the place of the load.
-    unknown[slot]: which bits of those lanes are undefined, if not all since nothing wrote them.
-    private: what the addresses of local variables grow by in each lane.
+    predicate as lane mask. undef[slot]: the lanes that have undefined bits, or that await a
+    tcgen05.ld, whose slots are in `pending` with the place of the load. unknown[slot]: the
+    undefined bits of those lanes, unless all are undefined. private: offset of each lane's local
+    variables.
     live: the lanes that have not exited. Instructions write these directly.
     """
 
@@ -98,8 +98,8 @@ class Warp:
                 self.v[unsigned_view(slots.sizes[slot])][slot][:] = value
 
     def own_local(self, at: np.ndarray, lanes: np.ndarray, site: Site) -> np.ndarray:
-        """Offsets in the lanes' own local memory of addresses in it. An address without a number of
-        a thread is one of no variable."""
+        """Offsets in the lanes' own local memory of addresses in it. An address without a thread
+        number belongs to no variable."""
         owners, own = at >> PRIVATE, self.private[lanes] >> PRIVATE
         strange = (owners != own) & (owners != 0)
         if strange.any():
@@ -148,7 +148,7 @@ class Warp:
         return Unknown(bits, Origin("undefined-register", site, place, missing, index, what))
 
     def define(self, slot: int, mask: int, unknown: Unknown | None) -> None:
-        """Lanes of a register get a value of which these bits are undefined."""
+        """Records the undefined bits of a value that lanes of a register receive."""
         self.pending.pop(slot, None)
         if unknown is None:
             self.undef[slot] &= ~mask
@@ -163,7 +163,7 @@ class Warp:
     def result(
         self, sources: tuple[int, ...], mask: int, site: Site, flow: Callable[[list[Bits]], Bits]
     ) -> Unknown | None:
-        """Undefined bits of a result, by `flow` from those of the sources."""
+        """Records the undefined bits of a result, computed by `flow` from those of the sources."""
         operands = [self.undefined(slot, mask, site) for slot in sources]
         found = [operand for operand in operands if operand is not None]
         if not found:
@@ -195,7 +195,7 @@ class Warp:
         return self.undef[guard] & mask
 
     def depend(self, guard: int, results: Results, lanes: int, site: Site) -> None:
-        """What the instruction computes depends in these lanes on an undefined guard."""
+        """Records lanes whose results depend on an undefined guard."""
         unknown = self.undefined(guard, lanes, site) if lanes else None
         if unknown is not None and results is not None:
             for slot in results:
@@ -203,7 +203,7 @@ class Warp:
                 self.define(slot, lanes, Unknown(bits, unknown.origin))
 
     def loaded(self, slots: dict[int, Site], mask: int, undefined: Undefined | None) -> None:
-        """A tcgen05.ld fills registers; undefined: bytes [registers, 32, 4]."""
+        """Records that a tcgen05.ld fills registers; undefined: bytes [registers, 32, 4]."""
         for n, slot in enumerate(slots if undefined or self.unknown else ()):
             if undefined is None or not undefined.where[n].any():
                 self.unknown.pop(slot, None)
@@ -217,7 +217,8 @@ class Warp:
             self.awaited()
 
     def awaited(self, load: Site | None = None) -> None:
-        """The registers of one tcgen05.ld, or of all, have their values: of all lanes that run."""
+        """Records that the registers of one tcgen05.ld, or of all, are ready in all running
+        lanes."""
         for slot in [s for s, at in self.pending.items() if load is None or at is load]:
             known = self.unknown.get(slot)
             self.undef[slot] &= 0 if known is None else known.lanes

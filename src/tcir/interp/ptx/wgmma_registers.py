@@ -59,7 +59,7 @@ class WgmmaRegisters:
     def take(
         self, w: RegisterFile, d: tuple[int, ...], a: tuple[int, ...], site: Site
     ) -> Flight | None:
-        """Checks the registers of a wgmma; the one in flight that leaves its D."""
+        """Checks the registers of a wgmma; returns the wgmma in flight that writes its D."""
         for slot in (*d, *a):
             other = self.shapes.get(slot)
             if not self.fenced or slot in self.touched or other is not None and other != d:
@@ -92,7 +92,7 @@ class WgmmaRegisters:
             w.undef[slot] = 0
 
     def land(self, complete: int) -> None:
-        """A wait covers the operations up to that number."""
+        """Records that a wait covers the operations up to that number."""
         for d, (flight, put) in list(self.accumulators.items()):
             if flight.number <= complete and flight.result is not None:
                 put(flight.result)

@@ -21,8 +21,8 @@ _U32_TYPE = TYPES["u32"]
 
 @dataclass(frozen=True)
 class AsyncCopy:
-    """A cp.async of `nbytes`; the slots of the source size and of the predicate that ignores the
-    source, -1: none; flip: `!%p`."""
+    """A cp.async of `nbytes`; slots of the source size and of the ignore-src predicate (-1: none);
+    flip: `!%p`."""
 
     shared: Place
     source: Place
@@ -107,7 +107,8 @@ def wait_group(d: Decode) -> Op:
 
 @instruction("cp.async.mbarrier.arrive")
 def arrive(d: Decode) -> Op:
-    """An arrival once the thread's copies are done; without .noinc it is not one of the count."""
+    """Arrives once the thread's copies are done; without .noinc the arrival is not part of the
+    count."""
     increment = d.take("noinc") is None
     spaced = d.take("shared", "shared::cta") is not None
     d.require("b64")

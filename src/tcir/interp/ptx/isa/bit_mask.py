@@ -17,7 +17,7 @@ _ONES = 0xFFFFFFFF
 
 @instruction("bmsk")
 def bmsk(d: Decode) -> Op:
-    """`b` ones from bit `a` on; .wrap takes both modulo 32."""
+    """`b` ones from bit `a` on; with .wrap both are modulo 32."""
     clamp = d.require("clamp", "wrap") == "clamp"
 
     def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -33,7 +33,7 @@ def bmsk(d: Decode) -> Op:
 
 @instruction("szext")
 def szext(d: Decode) -> Op:
-    """The low `b` bits, sign- or zero-extended; .wrap takes `b` modulo 32."""
+    """The low `b` bits, sign- or zero-extended; with .wrap `b` is modulo 32."""
     clamp = d.require("clamp", "wrap") == "clamp"
     kind = d.type("u32", "s32")
     d.done(3)

@@ -115,7 +115,7 @@ def load(d: Decode) -> Op:
     "cp.reduce.async.bulk.relaxed",
 )
 def ordered(d: Decode) -> Op:
-    """The same with the order named before the state spaces, as PTX ISA 9.3 has it."""
+    """Like `load`, with the ordering before the state spaces (PTX ISA 9.3)."""
     base, _, order = d.name.rpartition(".")
     scope = [d.modifiers.pop(0)] if d.modifiers and d.modifiers[0] in _SCOPES else []
     d.name = ".".join([base, *d.modifiers[:2]])

@@ -49,7 +49,7 @@ def brx(d: Decode) -> Op:
 
 @instruction("call")
 def call(d: Decode) -> Op:
-    """What `calls.inline_calls` left, and why."""
+    """A call that `calls.inline_calls` could not replace, with the reason."""
     (why,) = d.operands
     assert isinstance(why, Because)
     raise d.incomplete(why.text)

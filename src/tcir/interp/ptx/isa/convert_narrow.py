@@ -62,7 +62,7 @@ def encode_scale(exact: np.ndarray, mode: str, saturate: bool) -> np.ndarray:
 
 
 def decode_narrow(codes: np.ndarray, name: str) -> np.ndarray:
-    """float64 values of uint8 codes; the bits above the format's width are not looked at."""
+    """float64 values of uint8 codes; bits above the format's width are ignored."""
     if name == "ue8m0":
         return np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes.astype(np.int32) - 127))
     return decode(codes & np.uint8((1 << FLOATS[name].bits) - 1), name)[0]
@@ -128,7 +128,7 @@ def _widen(d: Decode, element: str, bits: int, _nan: int) -> Op:
 
 @instruction("cvt.pack")
 def pack(d: Decode) -> Op:
-    """Two s32 saturated and packed; for types below 16 bits above them the low bits of c."""
+    """Two s32, saturated and packed; types below 16 bits have the low bits of c above them."""
     d.require("sat")
     d.take("b32")
     d.require("s32")

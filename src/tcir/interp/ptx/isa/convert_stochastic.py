@@ -1,8 +1,8 @@
 """cvt.rs: f32 to narrower floats, rounded by random bits of the caller (PTX ISA 9.7.9.21).
 
 The random bits are added to the discarded fraction, highest bit to highest bit; a carry rounds away
-from zero. Two halves (`cvt.rs.f16x2.f32 d, a, b, rbits`) have 13 or 16 bits each of their own, in
-the half of `rbits` that their result has of `d`. Of four narrow floats (`{a, b, e, f}`, `a` in the
+from zero. Two halves (`cvt.rs.f16x2.f32 d, a, b, rbits`) have 13 or 16 bits of their own each, in
+the same half of `rbits` as their result in `d`. Of four narrow floats (`{a, b, e, f}`, `a` in the
 highest bits of `d`) a and b share bits, and so do e and f: see the assumptions `rs_pair_bits` and
 `rs_fp4_bits`.
 """
@@ -46,7 +46,7 @@ def _reversed16(x: np.ndarray) -> np.ndarray:
 
 
 def random_bits(name: str, rbits: np.ndarray, assumed: Assumptions) -> tuple[int, list[np.ndarray]]:
-    """How many random bits each operand has, and which: from `rbits`, uint32."""
+    """Number of random bits for each operand, and the bits themselves (from `rbits`, uint32)."""
     high, low = rbits >> np.uint32(16), rbits & np.uint32(0xFFFF)
     if name in _HALVES:
         width = 13 if name == "f16x2" else 16

@@ -186,7 +186,8 @@ def float_mul(d: Decode) -> Op:
 
 
 def require_rounding(d: Decode, *others: str) -> None:
-    """PtxSyntaxError without a rounding modifier, or one of `others`: ptxas has no default."""
+    """Raises PtxSyntaxError unless there is a rounding modifier or one of `others`: ptxas has no
+    default."""
     if not {"rn", "rz", "rm", "rp", *others} & set(d.modifiers):
         words = ", ".join(f".{word}" for word in (*others, "rn", "rz", "rm"))
         raise d.malformed(f"expected a rounding modifier ({words} or .rp), got none")
@@ -194,7 +195,7 @@ def require_rounding(d: Decode, *others: str) -> None:
 
 @instruction("fma")
 def float_fma(d: Decode) -> Op:
-    """One rounding happens."""
+    """Fused multiply-add, rounded once."""
     require_rounding(d)
     products = 2 if {"f16x2", "bf16x2", "f32x2"} & set(d.modifiers) else 1
     if "f64" in d.modifiers:
@@ -207,7 +208,7 @@ def float_fma(d: Decode) -> Op:
 
 
 def float_div(d: Decode) -> Op:
-    """Every rounding. .approx and .full: to nearest, as good as any."""
+    """Division in every rounding; .approx and .full round to nearest."""
     require_rounding(d, "approx", "full")
     d.skip("approx", "full")
     return _direct(d, np.divide, "f32") or _wrap(
@@ -216,7 +217,8 @@ def float_div(d: Decode) -> Op:
 
 
 def float_minmax(d: Decode, largest: bool) -> Op:
-    """Two or three inputs; .xorsign.abs: magnitudes, under the product of the signs."""
+    """Minimum or maximum of two or three inputs; .xorsign.abs: of magnitudes, with the product of
+    the signs."""
     ftz = d.take("ftz") is not None
     propagate = d.take("NaN") is not None
     product = d.take("xorsign") is not None

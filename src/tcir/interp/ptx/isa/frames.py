@@ -1,7 +1,7 @@
-"""Recursive calls: what an activation holds is saved, and restored when it returns.
+"""Recursive calls: the state of an activation is saved, and restored when the call returns.
 
-Not instructions of PTX: `calls.inline_calls` puts them where a function calls itself, directly or
-through others, and after the body of such a function.
+These are no PTX instructions: `calls.inline_calls` inserts them where a function calls itself,
+directly or indirectly, and after the body of such a function.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def leave(d: Decode) -> Op:
 
 @instruction("call-nowhere")
 def nowhere(d: Decode) -> Op:
-    """An address that is of none of the functions that an indirect call may reach."""
+    """Reports an address that belongs to no function that the indirect call may reach."""
     register, names = d.operands
     assert isinstance(names, Because)
     slot, site = d.src(register, TYPES["u64"]), d.site

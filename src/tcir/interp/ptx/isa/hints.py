@@ -28,7 +28,7 @@ _EVICTIONS = ("L2::evict_last", "L2::evict_normal")
 
 @instruction("prefetch", "prefetchu")
 def prefetch(d: Decode) -> Op:
-    """Caches are not modelled, and an address that holds nothing is prefetched without a fault."""
+    """Caches are not modelled; prefetching an unmapped address is no fault."""
     if d.name == "prefetchu":
         d.require("L1")
     else:
@@ -66,7 +66,7 @@ def line(d: Decode) -> Op:
 
 @instruction("cp.async.bulk.prefetch")
 def bulk_prefetch(d: Decode) -> Op:
-    """`.L2.global [src], size {, policy}`; what it names need not be there."""
+    """`.L2.global [src], size {, policy}`; the memory need not exist."""
     d.require("L2")
     d.require("global")
     policy = d.take("L2::cache_hint") is not None

@@ -47,7 +47,7 @@ def _answers(w: Warp, slot: int, m: int, site: Site) -> list[tuple[int, int, int
 
 @instruction("clusterlaunchcontrol.query_cancel.is_canceled")
 def is_canceled(d: Decode) -> Op:
-    """Whether the request was granted. After one that fails no further request may be made."""
+    """Whether the request was granted. After a refusal no further request may be made."""
     d.require("pred")
     d.require("b128")
     d.done(2)

@@ -171,7 +171,8 @@ def pending_count(d: Decode) -> Op:
 
 @instruction("mbarrier.complete_tx", "mbarrier.expect_tx")
 def count_bytes(d: Decode) -> Op:
-    """The tx-count alone: as if an operation had brought the bytes, or announces more of them."""
+    """Changes only the tx-count, as if an operation had delivered bytes, or to announce more of
+    them."""
     complete = d.name.endswith("complete_tx")
     spaced = _space(d)
     _order(d)
@@ -190,7 +191,7 @@ def count_bytes(d: Decode) -> Op:
 
 @instruction("mbarrier.test_wait", "mbarrier.try_wait")
 def wait(d: Decode) -> Op:
-    """True where the phase asked for is complete. `try_wait` may suspend; both may be polled."""
+    """True where the awaited phase is complete. `try_wait` may suspend; both may be polled."""
     parity_form = d.take("parity") is not None
     spaced = _space(d)
     order = _order(d)

@@ -1,8 +1,8 @@
 """ld, st, prefetch and friends (PTX ISA 9.7.9 "ld", "st", …).
 
 Ordering qualifiers (.volatile, .relaxed, .acquire, .release and scopes) never change a value here:
-every access of a warp is performed when it executes. They decide what happens before what, see
-`tcir.machine.order.strong`; .volatile and .mmio are relaxed accesses of scope sys (PTX ISA 8.4).
+every access of a warp is performed when it executes. They determine happens-before
+(`tcir.machine.order.strong`); .volatile and .mmio are relaxed accesses of scope sys (PTX ISA 8.4).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Place:
     def effective(self, value: np.ndarray) -> np.ndarray:
         """int64 addresses of values of the slot.
 
-        Those of 32 bits wrap around (CuTe DSL relies on it), and wider ones are truncated to the
+        32-bit addresses wrap around (CuTe DSL relies on it), and wider ones are truncated to the
         width of their state space (PTX ISA 6.4.1, "Addresses as Operands").
         """
         at = value.astype(np.int64) + self.offset
@@ -104,9 +104,9 @@ def check_aligned(w: Warp, at: np.ndarray, nbytes: int, site: Site) -> None:
 
 @dataclass(frozen=True)
 class Load:
-    """An ld: of `nbytes` a lane, elements of `dtype`; (element, slot, view) of each result.
+    """An ld of `nbytes` per lane in elements of `dtype`; results as (element, slot, view).
 
-    plain: not a strong one. constant: the launch does not write the bytes.
+    plain: not a strong access. constant: the launch does not write the bytes.
     """
 
     place: Place
@@ -119,7 +119,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Store:
-    """An st: of `nbytes` a lane, elements of `dtype`; (slot, view) of each."""
+    """An st of `nbytes` per lane in elements of `dtype`; sources as (slot, view)."""
 
     place: Place
     nbytes: int
@@ -172,7 +172,7 @@ def load(
     site: Site,
     strong: Strong | None = None,
 ) -> np.ndarray:
-    """As `read`, of bytes that have to be defined."""
+    """Like `read`, but the bytes must be defined."""
     data, undefined = read(w, space, at, nbytes, lanes, site, strong)
     if undefined is not None:
         w.agent.cta.report_undefined(undefined.origin, site)

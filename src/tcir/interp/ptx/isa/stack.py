@@ -1,6 +1,8 @@
-"""alloca, stacksave and stackrestore: memory that a thread takes while it runs (PTX ISA 9.7.18).
+"""alloca, stacksave and stackrestore: memory that a thread allocates while it runs (PTX ISA
+9.7.18).
 
-Each thread has some local memory for them. What a function takes is free again when it returns.
+Each thread has some local memory for it. The memory that a function allocates is freed when it
+returns.
 """
 
 from __future__ import annotations
@@ -66,7 +68,8 @@ def stacksave(d: Decode) -> Op:
 
 @instruction("stackrestore")
 def stackrestore(d: Decode) -> Op:
-    """The value has to be one of stacksave: below what is in use, inside the thread's memory."""
+    """The value must come from stacksave: inside the thread's memory, and not above the part in
+    use."""
     kind = d.type("u32", "u64")
     d.done(1)
     source, pointer, n = d.src(d.operands[0], kind), d.slots.stack_pointer(), view(kind)

@@ -158,10 +158,10 @@ def fence_proxy_async(d: Decode) -> Op:
 @instruction("fence.proxy.async::generic", "fence.acquire.sync_restrict::shared::cluster",
       "fence.release.sync_restrict::shared::cta")  # fmt: skip
 def fence_restricted(d: Decode) -> Op:
-    """One-way fences of what one side does in shared memory; each form has one spelling.
+    """One-way fences of one side's accesses to shared memory; each form has one spelling.
 
-    The release is between this CTA's shared accesses and what comes after it, the acquire between
-    accesses of the cluster and what comes after: taken as the fences they are parts of.
+    The release orders this CTA's shared accesses before later ones, the acquire accesses of the
+    cluster; both are treated as the full fences of which they are parts.
     """
     proxy = d.name.startswith("fence.proxy")
     if proxy:

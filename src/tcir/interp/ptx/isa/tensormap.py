@@ -65,7 +65,7 @@ def replace(d: Decode) -> Op:
 
 @instruction("tensormap.cp_fenceproxy")
 def copy_release(d: Decode) -> Op:
-    """`[global], [shared], 128`, by a whole warp: the copy, and a release to that proxy."""
+    """`[global], [shared], 128`, by a whole warp: a copy, and a release to the tensormap proxy."""
     for word in ("global", "shared::cta", "tensormap::generic", "release", "sync", "aligned"):
         d.require(word)
     d.require(*_SCOPES)

@@ -181,7 +181,7 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
 
 @instruction("cp.reduce.async.bulk.tensor")
 def tensor_reduce(d: Decode) -> Op:
-    """As the store, but each element is combined with what is there."""
+    """Like the store, but each element is combined with the one in memory."""
     rank = int(d.require(*_DIMS)[0])
     d.skip("L2::cache_hint")
     d.require("bulk_group")

@@ -165,7 +165,7 @@ def activemask(d: Decode) -> Op:
 
 @instruction("elect.sync")
 def elect(d: Decode) -> Op:
-    """One lane of the member mask is elected, always the same of the same mask."""
+    """Elects one lane of the member mask, for a given mask always the same."""
     d.done(2)
     target = d.operands[0]
     if not isinstance(target, Pair):

@@ -29,7 +29,7 @@ class Footprint:
     """Accesses of one block to one buffer.
 
     granule: the granularity of accesses, in bytes; written, read: a bit for each granule. data,
-    defined: an element for each written one; which: its writer, an index into `accesses`.
+    defined: one element for each written granule; which: its writer, an index into `accesses`.
     """
 
     granule: int
@@ -41,7 +41,8 @@ class Footprint:
     accesses: list[Access | Twin]
 
     def by(self, granule: int, size: int) -> Footprint:
-        """With granules of so many bytes, which divide its own; size: bytes of the buffer."""
+        """The same footprint in smaller granules, whose size divides its own; size: bytes of the
+        buffer."""
         if granule == self.granule:
             return self
         times, room = self.granule // granule, _room(size, granule)
@@ -66,9 +67,9 @@ def _finer(bits: Bits, times: int) -> Bits:
 
 
 def footprints(memory: GlobalMemory, ledger: Ledger | None) -> dict[int, Footprint]:
-    """By the number of the buffer, of those that were touched.
+    """Footprints of the touched buffers, by the number of the buffer.
 
-    ledger: of CTAs that were executed together, whose loads no shadow has
+    ledger: that of CTAs executed in lockstep, whose loads the machine does not record
     """
     found = {}
     for number, buffer in enumerate(memory.buffers):
@@ -137,7 +138,7 @@ def _granules(array: NDArray[np.generic], granule: int) -> Bytes:
 
 
 def apart(memory: GlobalMemory, blocks: Sequence[dict[int, Footprint]]) -> bool:
-    """Whether no block touches what another one wrote."""
+    """Whether no block touches bytes that another one wrote."""
     for number, buffer in enumerate(memory.buffers):
         mine = _alike(number, buffer, blocks)
         if len(mine) < 2 or not any(one.data.size for one in mine):
@@ -160,7 +161,7 @@ def _alike(number: int, buffer: Buffer, blocks: Sequence[dict[int, Footprint]]) 
 
 
 def perform(memory: GlobalMemory, blocks: Sequence[dict[int, Footprint]]) -> None:
-    """Writes what blocks wrote that are `apart`, and notes who did."""
+    """Performs the writes of blocks that are `apart`, and records the writers."""
     for number, buffer in enumerate(memory.buffers):
         mine = [one for one in _alike(number, buffer, blocks) if one.data.size]
         if not mine:

@@ -1,4 +1,4 @@
-"""What is noted of each granule of a buffer, as a bit for each, in one pass over them."""
+"""Records of a buffer's granules as bit masks, made in one pass."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def mark(
     written: Bits,
     read: Bits,
 ) -> int:
-    """How many granules the record says were written; -1: the ledger knows another one.
+    """Number of written granules in the record; -1: the ledger has another one.
 
-    writer, readers, constant: of the record; stored, loaded: of the ledger, whose granules are
-    ``1 << shift`` of these. Those that are empty say nothing.
+    writer, readers, constant: arrays of the record; stored, loaded: those of the ledger, whose
+    granules are ``1 << shift`` of these. Empty arrays are ignored.
     """
     found = 0
     for byte in range(len(written)):
@@ -73,8 +73,8 @@ def scatter(bits: Bits, packed: Words, whole: Words) -> None:
 
 @jit
 def renumber(numbers: NDArray[np.int32], new: NDArray[np.int32]) -> int:
-    """Numbers from 0 on in the order in which they come, and how many there are; new: what each
-    has become, and 1."""
+    """Renumbers values from 0 on in order of appearance, and returns how many there are; new: the
+    new number of each, plus 1."""
     count = 0
     for n in range(len(numbers)):
         if new[numbers[n]] == 0:

@@ -1,4 +1,4 @@
-"""A launch in several processes, or why it has to be one."""
+"""Runs a launch in several processes, or gives the reason why one process must run it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tcir.machine import Machine
 from tcir.storage import outermost
 
 FEWEST = 4
-"""Clusters of a grid that is worth it."""
+"""Fewest clusters of a grid that is divided."""
 PAUSE = 0.05
-"""Seconds between two words of a worker about how far it has come."""
+"""Seconds between two progress reports of a worker."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Done:
 
 
 def why_together(program: Program, launch: LaunchState, mine: Sequence[int]) -> str:
-    """Why this launch cannot be cut into blocks, or nothing."""
+    """Reason why this launch cannot be divided into blocks; empty if it can."""
     machine = launch.machine
     options = machine.options
     control = (op for op in program.code if op.name.startswith("clusterlaunchcontrol"))
@@ -62,7 +62,7 @@ def why_together(program: Program, launch: LaunchState, mine: Sequence[int]) -> 
 def run_in_blocks(
     launch: LaunchState, mine: Sequence[int], execute: Callable[[Block], Lockstep | None]
 ) -> list[Done]:
-    """Runs clusters of the grid by ``execute(block)`` in workers and performs what they did.
+    """Runs clusters of the grid by ``execute(block)`` in workers and performs their writes.
 
     Raises `TogetherError`, before anything is performed, if one process has to run the launch.
     """

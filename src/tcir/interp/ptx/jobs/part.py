@@ -23,7 +23,7 @@ def clusters(machine: Machine) -> int:
 
 
 def blocks(clusters: Sequence[int], jobs: int) -> list[Sequence[int]]:
-    """These clusters in at most so many blocks, which should take the same time.
+    """Divides clusters into at most `jobs` blocks that should take the same time.
 
     Each has a part of the first half, a part of half of the rest, and so on: tails, at the end of a
     grid, take longer than others in lockstep, and neighbours share pages of memory.
@@ -41,7 +41,7 @@ def blocks(clusters: Sequence[int], jobs: int) -> list[Sequence[int]]:
 
 
 class Together(Protocol):
-    """Executes CTAs beside those that the machine runs, in lockstep."""
+    """Executes CTAs in lockstep with those that the machine runs."""
 
     def ended(self, cta: Cta) -> int: ...
 
@@ -54,7 +54,7 @@ class Part:
     """See `tcir.machine.engine.machine.Followers`: leaves other clusters out.
 
     mine: the numbers of the clusters that are executed
-    lockstep: what executes CTAs of them together, if anything does (`join`)
+    lockstep: executes CTAs of these clusters together, if set (`join`)
     """
 
     def __init__(self, machine: Machine, mine: Sequence[int]) -> None:
@@ -64,12 +64,12 @@ class Part:
         self._extents = [g // c for g, c in zip(machine.grid, machine.cluster, strict=True)]
 
     def join(self, lockstep: Together) -> None:
-        """Has CTAs executed together; a launch in lockstep has clusters of one."""
+        """Lets `Together` execute CTAs; in such a launch each CTA is a cluster."""
         self.lockstep = lockstep
         lockstep.only(self.mine)
 
     def executed(self, index: tuple[int, ...]) -> bool:
-        """Whether a cluster is none of these, or was executed in lockstep."""
+        """Whether a cluster is not in this part, or was executed in lockstep."""
         if self._number(index) not in self._mine:
             return True
         return self.lockstep is not None and self.lockstep.executed(index)
@@ -85,9 +85,9 @@ class Part:
 
 
 class Block(Part):
-    """What a worker executes; `TogetherError` as soon as it is in vain.
+    """The block that a worker executes; raises `TogetherError` as soon as the attempt is in vain.
 
-    printed: by the number of a cluster, what its CTAs printed
+    printed: output of the CTAs, by the number of their cluster
     """
 
     def __init__(self, launch: LaunchState, mine: Sequence[int]) -> None:
@@ -105,7 +105,7 @@ class Block(Part):
         return others
 
     def check(self) -> None:
-        """`TogetherError` for what one process has to find, or to order."""
+        """Raises `TogetherError` for anything that one process must find or order."""
         if self.machine.findings:
             raise TogetherError("findings")
         if any(owner is None for owner, *_ in self.machine.strong):

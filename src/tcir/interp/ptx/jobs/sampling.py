@@ -1,4 +1,4 @@
-"""Launches of which single CTAs can be executed without the others."""
+"""Decides whether single CTAs of a launch can be executed without the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMMUNICATES = re.compile(
 
 
 def why_whole(program: Program, machine: Machine) -> str:
-    """What lets a CTA wait for another one, or add to its results, or nothing."""
+    """Reason why a CTA may wait for another one or add to its results; empty if there is none."""
     if machine.programmatic:
         return "a programmatic launch"
     if machine.side_by_side != 1:

@@ -1,4 +1,4 @@
-"""Forks of this process that compute something, each on one core, and send it."""
+"""Forks of this process that each compute a result on one core and send it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tcir.interp.ptx.jobs.part import TogetherError
 
 _PR_SET_PDEATHSIG = 1
 ALL_PAGES: int = getattr(mmap, "MAP_POPULATE", 0)
-"""At once, as all are read."""
+"""Flag that maps all pages at once, since all are read."""
 
 Result = TypeVar("Result")
 Tell = Callable[[int], None]
-"""Says how far a worker has come."""
+"""Reports the progress of a worker."""
 
 
 def in_workers(works: Sequence[Callable[[Tell], Result]], tell: Tell) -> list[Result]:
-    """What each of `works` returns, a worker each; tell: gets the sum of what they tell.
+    """Results of `works`, each computed in a worker; tell: receives the sum of their progress.
 
     Raises `TogetherError` if one of them raises, or dies; the others are ended.
     """

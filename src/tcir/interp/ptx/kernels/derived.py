@@ -31,7 +31,7 @@ class Kernel:
 
     @cached_property
     def address(self) -> int:
-        """Address of the machine code, which is made when it is first asked for."""
+        """Address of the machine code, which is compiled on first use."""
         link([self])
         return native.address(PREFIX + self.name)
 
@@ -126,4 +126,5 @@ SELECT = {
     )
     for size in (1, 2, 4, 8)
 }
-"""By the bytes of a lane: the first source where a predicate is true, else the second one."""
+"""Kernels by bytes per lane that select the first source where a predicate is true, else the
+second."""

@@ -1,4 +1,4 @@
-"""The form of a kernel, as LLVM IR: one thing for the 32 lanes of a warp, in `n` CTAs.
+"""Form of a kernel as LLVM IR: one computation for the 32 lanes of a warp, in `n` CTAs.
 
 All have one signature, so that one loop calls them by their addresses: a destination `d`, sources
 `a`, `b`, `c`, each with the bytes from one CTA to the next, and a number `imm`. Integers and floats
@@ -79,4 +79,4 @@ define void @call_kernel(i64 %f, i64 %d, i64 %a, i64 %b, i64 %c) alwaysinline {
   ret void
 }
 """)  # fmt: skip
-"""Calls the kernel at an address for one CTA: destination and sources are addresses, too."""
+"""Calls the kernel at an address for one CTA: destination and sources are also addresses."""

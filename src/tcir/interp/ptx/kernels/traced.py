@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 LANES = 32
 _BOOL = np.dtype(bool)
 Function = Callable[..., Any]
-"""Of arrays, or of `Lanes`; gives one, or a tuple of them."""
+"""Function of arrays or of `Lanes` that returns one or a tuple of them."""
 
 
 class Untraceable(Exception):
@@ -38,7 +38,7 @@ def llvm_type(dtype: np.dtype) -> str:
 
 
 class Code:
-    """The lines of a function; an expression that is written twice is one value.
+    """Lines of a function; equal expressions share one value.
 
     declared: the intrinsics that it calls.
     """
@@ -75,7 +75,7 @@ class Lanes(NDArrayOperatorsMixin):
         return f"<{self.count} x {llvm_type(self.dtype)}>"
 
     def let(self, expression: str, dtype: np.dtype) -> Lanes:
-        """The value of an expression with as many lanes."""
+        """Value of an expression with the same number of lanes."""
         return Lanes(self.code, self.code.value(expression), dtype, self.count)
 
     def __bool__(self) -> bool:
@@ -141,7 +141,7 @@ class Lanes(NDArrayOperatorsMixin):
         return found
 
     def operand(self, value: object, dtype: np.dtype) -> Lanes:
-        """A value as a vector of this dtype and as many lanes."""
+        """A value as a vector of this dtype, with the same number of lanes."""
         if not isinstance(value, Lanes):
             return self.splat(value, dtype)
         if value.count != self.count:
@@ -275,7 +275,7 @@ RULES |= {
 
 
 def call(intrinsic: str, *operands: Lanes) -> Lanes:
-    """An intrinsic of LLVM on vectors of one type, which it also gives."""
+    """Calls an LLVM intrinsic whose operands and result have one type."""
     x = operands[0]
     element = llvm_type(x.dtype).replace("float", "f32").replace("double", "f64")
     name = f"@llvm.{intrinsic}.v{x.count}{element}"
@@ -310,14 +310,14 @@ def negative(x: Lanes) -> Lanes:
 
 @_rule(np.invert, np.logical_not)
 def invert(x: Lanes) -> Lanes:
-    """Every bit is the other one."""
+    """Inverts every bit."""
     ones = x.splat(1 if x.dtype.kind == "b" else ~x.dtype.type(0), x.dtype)
     return RULES[np.bitwise_xor](x, ones)
 
 
 @_rule(np.absolute)
 def absolute(x: Lanes) -> Lanes:
-    """The magnitude; of the least integer itself."""
+    """Magnitude; the least integer stays itself."""
     if x.dtype.kind == "f":
         return call("fabs", x)
     return x if x.dtype.kind == "u" else choose(less(x, x.splat(0, x.dtype)), negative(x), x)
@@ -358,7 +358,7 @@ def _extreme(test: Callable[[Lanes, Lanes], Lanes]) -> Callable[[Lanes, Lanes], 
 
 @_rule(np.minimum)
 def minimum(x: Lanes, y: Lanes) -> Lanes:
-    """The smaller one, and the bound of unsigned numbers."""
+    """The smaller operand, with the bound of unsigned numbers."""
     found = _extreme(_comparison("le"))(x, y)
     if x.dtype.kind == "u":
         found.most = min((n for n in (x.most, y.most) if n is not None), default=None)
@@ -392,7 +392,7 @@ RULES |= {np.left_shift: _shift(True), np.right_shift: _shift(False)}
 
 @_rule(np.bitwise_count)
 def bitwise_count(x: Lanes) -> Lanes:
-    """The number of ones, of the magnitude."""
+    """Number of ones in the magnitude."""
     return call("ctpop", absolute(x)).astype(np.uint8)
 
 
@@ -413,8 +413,8 @@ RULES |= {np.floor_divide: _division("udiv"), np.remainder: _division("urem")}
 
 
 def are_lanes(*values: object) -> bool:
-    """Whether a function is being traced: for what LLVM has and numpy has not, and for shortcuts
-    that look at values."""
+    """Whether a function is being traced; used where LLVM has an operation that numpy lacks, and to
+    skip shortcuts that depend on values."""
     return Lanes in map(type, values)
 
 

@@ -6,7 +6,7 @@ import warnings
 
 
 class Abandoned(Exception):
-    """The launch has to run again in another way; alone: every CTA on its own."""
+    """Raised when the launch must run again in another way; alone: with every CTA on its own."""
 
     def __init__(self, why: str, alone: bool = False) -> None:
         super().__init__(why)
@@ -14,12 +14,13 @@ class Abandoned(Exception):
 
 
 class Divergence(RuntimeWarning):
-    """The leader's row of a group is not what the leader did, or a rule raised: a mistake, which
-    costs time and changes no result. Users are warned, tests fail (test/conftest.py)."""
+    """Raised when a group's row of the leader differs from what the leader did, or a rule raised: a
+    mistake that costs time and changes no result. Users are warned, tests fail
+    (test/conftest.py)."""
 
 
 def warn(mistake: Exception) -> str:
-    """Says so; returns why there is no more lockstep."""
+    """Warns about a divergence; returns the reason why lockstep ended."""
     raised = "" if isinstance(mistake, Divergence) else f"{type(mistake).__name__}: "
     what = f"{raised}{mistake}"
     warnings.warn(

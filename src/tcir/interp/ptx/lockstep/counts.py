@@ -16,7 +16,7 @@ _TENSORS = "global_to_shared_by_tensor"
 
 @dataclass(frozen=True)
 class Counts:
-    """By the name of a counter (`tcir.machine.counters`); the bytes of loads by tensor; warp
+    """Counters by name (`tcir.machine.counters`), bytes of loads by tensor, and warp
     instructions."""
 
     by_name: dict[str, int]
@@ -25,7 +25,7 @@ class Counts:
 
     @classmethod
     def of(cls, launch: LaunchState) -> Counts:
-        """All that a launch has counted."""
+        """Everything that a launch has counted."""
         counters = launch.machine.counters
         plain = {name: count for name, count in vars(counters).items() if name != _TENSORS}
         return cls(plain, Counter(counters.global_to_shared_by_tensor), launch.instructions)
@@ -51,7 +51,7 @@ class Counts:
         return Counts(plain, tensors, times * self.instructions)
 
     def add_to(self, launch: LaunchState) -> None:
-        """Counts it once more."""
+        """Adds these counts to those of a launch."""
         counters = launch.machine.counters
         for name, count in self.by_name.items():
             setattr(counters, name, getattr(counters, name) + count)

@@ -1,4 +1,4 @@
-"""The CTAs that replay a trace: registers, memories, who is left."""
+"""The CTAs that replay a trace: their registers, their memories, and which of them remain."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Operand = int | np.ndarray
 
 
 class Group:
-    """Row 0 is the leader again, for comparison with what it did on the machine.
+    """State of a group; row 0 replays the leader, for comparison with its run on the machine.
 
-    ctas: the index of each. alive: those that have done as the leader did so far. step: of the
-    trace, now; gone: those that have left, and at which step. registers: by warp, the varying ones
-    by slot. accesses: to global memory, in order of time. extra: what each CTA counts beyond the
-    leader, by counter.
+    ctas: index of each CTA. alive: those that have behaved like the leader so far. step: current
+    step of the trace; gone: CTAs that have left, with the step. registers: the varying ones, by
+    warp and slot. accesses: to global memory, in order of time. extra: what each CTA counts beyond
+    the leader, by counter.
     """
 
     def __init__(self, machine: Machine, ctas: Sequence[Triple], warps: int, smem: int) -> None:
@@ -50,7 +50,7 @@ class Group:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes: many accesses share the arrays of `everyone`."""
+        """Bytes of memory used; many accesses share the arrays of `everyone`."""
         arrays: list[np.ndarray] = [self.smem]
         if self._tmem is not None:
             arrays.append(self._tmem)
@@ -70,7 +70,7 @@ class Group:
         return self._everyone[warp]
 
     def leave(self, rows: NDArray[np.bool_] | np.bool_) -> None:
-        """These CTAs do something else, or something that the machine has to look at."""
+        """Removes CTAs that differ from the leader, or that the machine must check."""
         if np.any(rows):
             leaving = np.flatnonzero(self.alive & rows)
             self.gone += [(self.step, self.ctas[n]) for n in leaving]
@@ -78,7 +78,7 @@ class Group:
             self.left = True
 
     def compress(self) -> None:
-        """Lets go of those that have left, once they are many."""
+        """Drops the rows of CTAs that have left, once they are many."""
         self.left = False
         kept = np.flatnonzero(self.alive)
         if len(kept) > 0.75 * self.count:
@@ -132,7 +132,7 @@ class Group:
         return np.tile(operand, self.count)
 
     def by_cta(self, warp: int, operand: Operand, view: int) -> Row:
-        """As `value`, [CTAs, 32]."""
+        """Like `value`, as [CTAs, 32]."""
         return self.value(warp, operand, view).reshape(self.count, -1)
 
     def lanes(self, mask: int) -> NDArray[np.bool_]:
@@ -148,7 +148,8 @@ class Group:
         where: Row | None,
         old: Operand | None,
     ) -> None:
-        """Writes a register; where: the lanes, None: all; old: what the others hold."""
+        """Writes a register; where: the lanes that write (None: all); old: values of the other
+        lanes."""
         new = np.ascontiguousarray(result, dtype_of(view))
         if new.shape != (32 * self.count,):
             raise ValueError(f"expected {32 * self.count} lanes, got an array {new.shape}")

@@ -14,11 +14,11 @@ from tcir.interp.ptx.registers import PREDICATE
 
 @dataclass(frozen=True)
 class Active:
-    """mask: the running group's lanes; leader: those that execute it there. whole: whether those
-    are all that live.
+    """mask: lanes of the running group; leader: those of the leader that execute the instruction.
+    whole: whether these are all live lanes.
 
     guard: the slot of a varying guard, -1 for none; negate: `@!%p`. unread, unwritten: lanes in
-    which an operand, or a register that it writes, is undefined in the leader.
+    which an operand, or a written register, is undefined in the leader.
     """
 
     warp: int
@@ -31,7 +31,8 @@ class Active:
     unwritten: int = 0
 
     def of(self, group: Group) -> NDArray[np.bool_]:
-        """bool [CTAs, 32]. A CTA leaves if a lane would read what is undefined, or leave it so."""
+        """bool [CTAs, 32]. A CTA leaves if a lane would read an undefined value, or leave one in a
+        result."""
         if self.guard < 0:
             return np.broadcast_to(LANE_MASK[self.leader], (group.count, 32))
         own = group.by_cta(self.warp, self.guard, PREDICATE)
@@ -45,9 +46,9 @@ class Active:
 
     @property
     def everywhere(self) -> bool:
-        """Whether all lanes execute it in every CTA, as far as they live."""
+        """Whether all live lanes execute it in every CTA."""
         return self.guard < 0 and self.whole
 
     def where(self, group: Group) -> NDArray[np.bool_] | None:
-        """As `of`, [CTAs * 32]; None: `everywhere`."""
+        """Like `of`, as [CTAs * 32]; None: `everywhere`."""
         return None if self.everywhere else self.of(group).reshape(-1)

@@ -27,13 +27,13 @@ from tcir.interp.ptx.registers import unsigned_view
 from tcir.machine import Cta
 
 COMPILED = True
-"""Whether traces are replayed by compiled kernels where these have all that is needed."""
+"""Whether traces are replayed by compiled kernels where these suffice."""
 LEAST, MOST = 4, 1 << 20
 """CTAs of a launch that is worth it, and that has room for a byte of each."""
 TOGETHER = 32
 """Followers of a leader's first group."""
 WIDEST = 1024
-"""Followers of a later one at most."""
+"""Most followers of a later group."""
 MEMORY = 1 << 26
 """Bytes that a group may take to have more followers than the first one."""
 KEPT = 1 << 26
@@ -41,10 +41,10 @@ KEPT = 1 << 26
 
 
 def eligible(launch: LaunchState) -> bool:
-    """Whether the machine's schedule of a CTA depends on the CTA alone, and there are enough.
+    """Whether there are enough CTAs, and the machine's schedule of each depends on that CTA alone.
 
-    Under a seed operations complete later than they are issued, and only hazards tell whether that
-    may change a result.
+    Under a seed operations complete later than they are issued, and only the detection of hazards
+    shows whether that may change a result.
     """
     machine = launch.machine
     return (
@@ -105,7 +105,7 @@ class Lockstep:
             self.machine.effects = self._recorder.effect
 
     def finish(self) -> None:
-        """Called when all has ended."""
+        """Called at the end of the launch."""
         if self._recorder is not None:
             self._stop("a CTA that waits for another one")
 
@@ -120,7 +120,8 @@ class Lockstep:
         return bool(self._done[self._number(index)])
 
     def ended(self, cta: Cta) -> int:
-        """Called when a CTA has ended: executes those that do the same, and says how many."""
+        """Called when a CTA has ended: executes those that do the same, and returns their
+        number."""
         recorder, self._recorder, self.machine.effects = self._recorder, None, None
         if recorder is None or recorder.cta is not cta:
             return 0
@@ -316,5 +317,5 @@ def _compare(group: Group, recorder: Recorder) -> None:
 
 
 def warp_lane(traced: Traced, lane: int) -> bool:
-    """Whether the warp has such a lane: the last one of a CTA may have fewer."""
+    """Whether the warp has this lane: the last warp of a CTA may have fewer."""
     return 32 * traced.warp.index + lane < traced.warp.launch.sizes.threads

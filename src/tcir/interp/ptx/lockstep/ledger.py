@@ -16,9 +16,9 @@ from tcir.machine.order.clocks import Access
 Index = NDArray[np.int64]
 
 THREADS = 2048
-"""More than a CTA has."""
+"""Number above every thread number of a CTA."""
 ENGINE = THREADS - 1
-"""In place of a thread: the TMA engine."""
+"""Number that stands for the TMA engine."""
 _MANY = -1
 
 
@@ -37,7 +37,7 @@ class Reads:
 class Writes:
     """One store: data uint8 [n, nbytes] to byte `at` [n] of a buffer; row, thread: as in `Reads`.
 
-    access: what the machine's record says of the leader's.
+    access: the leader's access in the machine's record.
     """
 
     buffer: int
@@ -54,7 +54,7 @@ class Writes:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes itself."""
+        """Bytes of memory used by the record itself."""
         return self.data.nbytes + self.at.nbytes + self.row.nbytes + self.thread.nbytes
 
 
@@ -105,9 +105,10 @@ class Ledger:
         self._read: set[int] = set()
 
     def note(self, accesses: Sequence[Reads | Writes], anywhere: set[int], numbers: Index) -> bool:
-        """Whether these accesses, in order of time, leave no conflict.
+        """Records accesses in order of time; returns whether there is no conflict.
 
-        anywhere: buffers that are read besides. numbers: of the CTA of each row; 0: ignored.
+        anywhere: buffers that are also read at unknown places. numbers: number of each row's CTA;
+        0: ignored.
         """
         self._read |= anywhere
         for one in accesses:
@@ -137,7 +138,7 @@ class Ledger:
 
 
 def perform(buffer: Buffer, one: Writes, chosen: NDArray[np.bool_], ctas: Sequence[Triple]) -> None:
-    """Writes what the chosen ones of these CTAs do, and notes who did."""
+    """Performs the writes of the chosen CTAs, and records the writers."""
     defined = np.zeros(0, bool) if buffer.defined is None else buffer.defined
     _store(one.at, one.data, one.row, chosen, buffer.data, defined)
     if buffer.shadow is not None:
@@ -168,6 +169,6 @@ def _store(
 
 
 def performed(buffer: Buffer, one: Writes, chosen: NDArray[np.bool_]) -> bool:
-    """Whether the chosen rows are what is there."""
+    """Whether memory already holds the stores of the chosen rows."""
     where = one.at[chosen][:, None] + np.arange(one.data.shape[1])
     return bool((buffer.data[where] == one.data[chosen]).all())

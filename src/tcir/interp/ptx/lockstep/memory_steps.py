@@ -44,8 +44,8 @@ class SharedFill:
 
 @dataclass(frozen=True)
 class SharedLoad:
-    """at: the addresses of the active lanes, the same in every CTA. again: whether it may be the
-    load of before once more, which is polling if it finds the same."""
+    """at: addresses of the active lanes, the same in every CTA. again: whether it may repeat the
+    previous load, which is polling if it finds the same value."""
 
     active: Active
     load: Load
@@ -88,8 +88,9 @@ class SharedMatrices:
 class CopyToShared:
     """cp.async, which in the order of issue takes effect at once.
 
-    at: the shared addresses of the active lanes. count, ignore: operands, None: all is read. found:
-    what the leader's lanes read. buffer: None if they read nothing at all, which leaves zeros.
+    at: the shared addresses of the active lanes. count, ignore: operands; None: all bytes are read.
+    found: bytes that the leader's lanes read. buffer: None if they read nothing, which leaves
+    zeros.
     """
 
     active: Active
@@ -139,7 +140,7 @@ class CopyToShared:
 
 @dataclass(frozen=True)
 class GlobalLoad:
-    """From one buffer, by addresses that vary; base: of the buffer."""
+    """A load from one buffer at varying addresses; base: address of the buffer."""
 
     active: Active
     load: Load
@@ -148,7 +149,7 @@ class GlobalLoad:
     old: tuple[Operand | None, ...]
     again: bool
     found: Bytes
-    """What the leader's lanes read, [32, nbytes]: by now it may have written there."""
+    """Bytes that the leader's lanes read, [32, nbytes]; it may have overwritten them since."""
 
     def run(self, group: Group) -> None:
         buffer, nbytes = group.machine.memory.buffers[self.buffer], self.load.nbytes
@@ -242,7 +243,7 @@ class SharedStore:
 
 @dataclass(frozen=True)
 class GlobalStore:
-    """To one buffer, by addresses that vary."""
+    """A store to one buffer at varying addresses."""
 
     active: Active
     store: Store

@@ -1,4 +1,4 @@
-"""What the leader of a group executes, and what of it may come out otherwise in another CTA."""
+"""Records what the leader of a group executes, and which values may differ in another CTA."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ VARYING = ("%ctaid", "%clusterid")
 
 
 LONGEST = 1 << 17
-"""Steps of a trace: each takes up to a kilobyte."""
+"""Most steps of a trace; each takes up to a kilobyte."""
 
 
 class NoReplay(Exception):
-    """Something without a rule, or that a rule does not cover."""
+    """Raised for an instruction that has no rule, or whose rule does not cover the case."""
 
 
 @dataclass
 class Traced:
     """A warp of the leader; varying: the slots whose values may differ between the CTAs.
 
-    last_load: where it was, and whether it is a step.
+    last_load: place of the last load, and whether it is a step.
     """
 
     warp: Warp
     varying: set[int] = field(default_factory=set)
     last_load: tuple[Site | None, bool] = (None, False)
     split: bool = False
-    """Whether some of its lanes ended before others."""
+    """Whether some lanes of the warp ended before others."""
 
 
 Rule = Callable[["Recorder", Traced, Op, Active], None]
 
 
 def no_note() -> None:
-    """Nobody wants to know what a warp executes."""
+    """Ignores what a warp executes."""
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Follows loops that read and write nothing that varies; only their loads matter."""
+    """Follows loops whose registers and memory do not vary; only their loads matter."""
 
     recorder: Recorder
     traced: Traced
@@ -69,14 +69,14 @@ class Uniform:
         return self.traced.varying
 
     def loaded(self, buffer: Buffer, site: Site) -> None:
-        """It has loaded from there, last at this instruction."""
+        """Records loads from a buffer, the last one at this instruction."""
         buffers = self.recorder.cta.machine.memory.buffers
         self.recorder.reads.add(next(n for n, one in enumerate(buffers) if one is buffer))
         self.traced.last_load = site, False
 
 
 class Recorder:
-    """Follows the warps of a CTA; `steps` is the trace, `why` says why there is none.
+    """Follows the warps of a CTA; `steps` is the trace, `why` the reason if there is none.
 
     shared: words of shared memory that may differ between the CTAs.
     """
@@ -110,7 +110,7 @@ class Recorder:
         interpreter.trace(fetched, Uniform(self, traced) if stream is None else None)
 
     def effect(self, effect: Effect | None) -> None:
-        """Takes what an operation of the tensor core does."""
+        """Records the effects of a tensor-core operation."""
         if effect is None:
             self.why = self.why or "an operation of the tensor core without an effect on arrays"
         else:
@@ -199,7 +199,7 @@ class Recorder:
     def masked(
         self, traced: Traced, active: Active, sources: list[int], results: list[int]
     ) -> Active:
-        """With the undefined lanes of these registers, which matter if the guard varies."""
+        """Adds the undefined lanes of these registers, which matter if the guard varies."""
         if active.guard < 0:
             return active
         undef = traced.warp.undef
@@ -214,7 +214,7 @@ class Recorder:
         )  # fmt: skip
 
     def operand(self, traced: Traced, slot: int, view: int) -> Operand:
-        """A register as it is now."""
+        """Operand that stands for a register's current value."""
         if slot in traced.varying:
             return slot
         if view == PREDICATE:
@@ -222,7 +222,7 @@ class Recorder:
         return traced.warp.v[view][slot].copy()
 
     def old(self, traced: Traced, slot: int, view: int, active: Active) -> Operand | None:
-        """What a register holds in lanes that do not write it; None: all do."""
+        """Old value of a register, for lanes that do not write it; None: all write it."""
         return None if active.everywhere else self.operand(traced, slot, view)
 
     def same(self, traced: Traced, op: Op, slots: tuple[int, ...], lanes: int) -> None:
@@ -244,8 +244,8 @@ class Recorder:
             raise NoReplay("an address outside the shared memory of the CTA")
 
     def readable(self, where: np.ndarray, always: bool = False) -> bool:
-        """Whether bytes of shared memory, which have to be defined, vary; those that do not are
-        filled in: not every one of them was written by a step.
+        """Whether bytes of shared memory vary; they must be defined. Bytes that do not vary are
+        added to the trace, because not every one was written by a step.
 
         always: even if none varies
         """
@@ -260,7 +260,7 @@ class Recorder:
         return bool(varying.any())
 
     def uniform(self, traced: Traced, slots: tuple[int, ...], active: Active) -> None:
-        """These registers get values that are the same in every CTA."""
+        """Records that these registers now hold values that are the same in every CTA."""
         if active.whole:
             traced.varying.difference_update(slots)
         elif not traced.varying.isdisjoint(slots):

@@ -27,12 +27,12 @@ from tcir.interp.ptx.program import Program
 from tcir.machine import Cta
 
 SAMPLE = 16
-"""One CTA of a class runs for every so many."""
+"""Number of CTAs of a class for each one that runs."""
 
 
 @dataclass
 class Part:
-    """CTAs and what they store; rows: those that count. extra: as in `Group`."""
+    """CTAs and their stores; rows: those that count. extra: as in `Group`."""
 
     ctas: Sequence[Triple]
     rows: NDArray[np.bool_]
@@ -42,7 +42,7 @@ class Part:
 
 @dataclass
 class Alike:
-    """A class of CTAs. counts: of its leader. stream: see `Stream`."""
+    """A class of CTAs that behaved alike. counts: those of its leader. stream: see `Stream`."""
 
     stream: tuple[tuple[int, ...], ...]
     counts: Counts
@@ -57,7 +57,7 @@ Classes = list[Alike]
 
 
 def launch_key(launch: LaunchState, text: str) -> bytes:
-    """Key of everything except the order that a launch depends on; text: the program's, and its
+    """Key of everything that a launch depends on, except the order; text: program text and
     entry."""
     machine = launch.machine
     options = replace(machine.options, order_seed=None, products=None, repeats=None, events=None)
@@ -98,7 +98,7 @@ class Repetition:
         self._before = Counts.of(launch)
 
     def executed(self, index: tuple[int, ...]) -> bool:
-        """Whether a CTA does not run on the machine."""
+        """Whether a CTA need not run on the machine."""
         return index not in self._running
 
     def begin(self, cta: Cta) -> None:

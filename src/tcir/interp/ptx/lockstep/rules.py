@@ -1,4 +1,4 @@
-"""How the instructions that move data get into a trace."""
+"""Adds the instructions that move data to a trace."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 PART = 1 << 20
-"""Bytes that are saved together, or as one word if they repeat it."""
+"""Bytes of a part, which is saved as one word if it repeats that word."""
 
 
 class Saved:
-    """The bytes of a buffer; outputs mostly hold one number everywhere, which takes no room."""
+    """Saved bytes of a buffer; outputs that hold one value everywhere take no room."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self._parts = [_saved(data[at : at + PART]) for at in range(0, data.size, PART)]

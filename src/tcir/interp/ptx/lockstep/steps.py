@@ -1,4 +1,4 @@
-"""The instructions of a trace that need no memory: computing, and what has to be the leader's."""
+"""Steps of a trace that need no memory: computation, and comparison with the leader."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class Computing:
-    """An instruction that only computes; old: what its results held, for lanes that do not.
-    spelling: as PTX has it, without operands."""
+    """An instruction that only computes; old: previous values of its results, for lanes that do not
+    execute it. spelling: its PTX text without operands."""
 
     active: Active
     compute: Compute
@@ -51,7 +51,7 @@ class Computing:
 
 @dataclass(frozen=True)
 class SameLanes:
-    """The lanes that a varying guard picks have to be the leader's."""
+    """Requires a varying guard to select the same lanes as in the leader."""
 
     active: Active
 

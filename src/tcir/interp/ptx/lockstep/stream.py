@@ -11,10 +11,10 @@ from tcir.interp.ptx.program import Program
 
 
 def polling(program: Program) -> frozenset[int] | None:
-    """The instructions that a warp executes until a wait succeeds: waits, branches, and what is
-    computed from answers of waits.
+    """Instructions that a warp executes until a wait succeeds: waits, branches, and computations on
+    the answers of waits.
 
-    None: an answer also decides something else, so that a result may depend on it.
+    Returns None if an answer also decides something else, so a result may depend on it.
     """
     answers = {s for op in program.code if op.kind == TRY_WAIT for s in op.writes}
     while more := {
@@ -37,7 +37,7 @@ _BASE, _MODULUS = 0x9E3779B97F4A7C15F39CC0605CEDC835, (1 << 127) - 1
 
 
 class LaneStreams:
-    """What each lane of a warp executes, as the value of a polynomial."""
+    """Digest of the instructions of each lane of a warp, as the value of a polynomial."""
 
     def __init__(self, interpreter: WarpInterpreter, polling: frozenset[int]) -> None:
         self._state, self._polling = interpreter.divergence, polling
@@ -68,14 +68,14 @@ class LaneStreams:
 
 
 class Stream:
-    """The instructions of each lane of a CTA, but for those that it executes while it polls."""
+    """Instructions of each lane of a CTA, except those executed while polling."""
 
     def __init__(self, polling: frozenset[int]) -> None:
         self._polling = polling
         self._warps: dict[int, LaneStreams] = {}
 
     def of(self, interpreter: WarpInterpreter) -> Callable[[], None]:
-        """To be called before every instruction of a warp."""
+        """Returns a function to call before every instruction of a warp."""
         lanes = LaneStreams(interpreter, self._polling)
         self._warps[interpreter.warp.index] = lanes
         return lanes.note

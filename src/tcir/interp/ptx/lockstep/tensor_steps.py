@@ -24,7 +24,8 @@ Index = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TensorMove:
-    """A tensor copy that one lane issues; coordinates may vary, the box in shared memory not.
+    """A tensor copy that one lane issues; its coordinates may vary, its box in shared memory may
+    not.
 
     shared: its address there. im2col_offsets: their values.
     """
@@ -68,7 +69,7 @@ class TensorMove:
         group.count_beyond(counter, moved_bytes)
 
     def box(self, assumptions: Assumptions, coords: tuple[int, ...]) -> Box | None:
-        """The words that are moved at these coordinates; None: the machine refuses them."""
+        """Words that are moved at these coordinates; None: the machine rejects them."""
         tensor = TensorOperand(self.tensor_map, coords, self.copy.mode, self.im2col_offsets)
         make = load_box if self.copy.load else store_box
         try:

@@ -1,4 +1,4 @@
-"""The instructions of a program as compiled code reads them: a row of numbers each."""
+"""Instructions of a program in the form that compiled code reads: one row of numbers each."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ PARTS = 8
 
 @dataclass(frozen=True)
 class LoopCode:
-    """rows: int64 [instructions, `WIDTH`]; the operation of one that is not executed here is
-    `NONE`; of one in `kernels` it is `COMPUTE`, in whose place `code` has the kernel's address.
+    """rows: int64 [instructions, `WIDTH`]; the operation is `NONE` for instructions that are not
+    executed here, and `COMPUTE` for those in `kernels`, for which `code` has the kernel's address.
 
-    heads: the first instructions of loops all of which are. predicates: their slots, in the order
-    in which `rows` numbers them. sites: of the instructions; places: the first instruction at each.
+    heads: first instructions of loops that are executed here entirely. predicates: their slots, in
+    the order in which `rows` numbers them. sites: locations of the instructions; places: first
+    instruction at each.
     """
 
     rows: NDArray[np.int64]
@@ -48,7 +49,7 @@ class LoopCode:
         return found
 
     def without(self, slots: Set[int]) -> NDArray[np.int64]:
-        """`code` without the instructions that read or write these."""
+        """`code` without the instructions that read or write these slots."""
         key = frozenset(slots)
         found = self._parts.get(key)
         if found is None:
@@ -64,7 +65,7 @@ class LoopCode:
 
 
 def loop_code(ops: list[Op], storage: WarpStorage) -> LoopCode | None:
-    """None: there is no such loop."""
+    """Code of the program's loops; None if it has none that qualifies."""
     encoder = _Encoder(storage)
     loops = [range(op.target, end + 1) for end, op in enumerate(ops)
              if op.kind == BRANCH and 0 <= op.target <= end]  # fmt: skip

@@ -301,7 +301,7 @@ def execute(
     journal: Longs,
     last: Longs,
 ) -> int:
-    """Runs instructions until one is for the machine; says why it ends."""
+    """Runs instructions until the machine must execute one; returns why it ended."""
     at, found = np.empty(32, np.int64), np.empty(32, np.int64)
     scratch = np.empty((6, 256), np.uint8)
     while True:

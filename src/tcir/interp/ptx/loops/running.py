@@ -26,9 +26,9 @@ COMPILED = True
 WORTH, TRIES = 32, 8
 """Instructions that a call should execute, and how many may execute fewer before there is none."""
 ROOM = 1024
-"""Loads of one call."""
+"""Most loads of one call."""
 MOVES = 4
-"""Changes of the memory that loads go to, in a call."""
+"""Most changes of the buffer that loads access, in one call."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,17 @@ _NOTHING = _Memory(np.empty(0, np.uint32), np.empty(0, bool), _NONE, _NONE,
 
 
 class Watcher(Protocol):
-    """Wants to know of the loads; loops that touch some registers are not for compiled code."""
+    """Observes loads, and excludes loops that touch certain registers from compiled code."""
 
     def avoided(self) -> Set[int]:
-        """The slots of these registers."""
+        """Slots of the registers that a loop must not touch."""
 
     def loaded(self, buffer: Buffer, site: Site) -> None:
         """Called after loads from a buffer, the last one at this instruction."""
 
 
 class Loops:
-    """heads: where a loop may begin; empty once calls have not been worth it."""
+    """heads: starts of loops; empty once calls have proved not worthwhile."""
 
     def __init__(self, program: LoopCode, warp: Warp, watched: Watcher | None) -> None:
         self.program, self.warp, self.watched = program, warp, watched
@@ -84,7 +84,8 @@ class Loops:
         self._tries = TRIES
 
     def run(self, divergence: Divergence, room: int) -> tuple[int, bool, bool]:
-        """Executes what it can from here on. room: instructions before other warps have a turn.
+        """Executes as many instructions as it can. room: instructions until other warps have their
+        turn.
 
         Returns how many it has executed, whether it has gone back in a loop, and whether other
         warps have their turn now.

@@ -1,4 +1,4 @@
-"""What instructions do to registers that an operation in flight still reads or writes.
+"""Accesses of instructions to registers that an operation in flight still reads or writes.
 
-Each file lets the ops of a program tell, or look, when they touch such registers.
+Each file wraps the ops of a program that touch such registers.
 """

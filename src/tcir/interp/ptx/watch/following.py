@@ -1,8 +1,8 @@
 """Replays a thread after a load that finds another value, as far as the thread only computes.
 
-A load of a word decides whether the thread stores to it. In the order in which threads happen to
-run it may find that there is nothing to store, or what others have stored before; in another order
-it finds the value before that.
+The value of a loaded word may decide whether the thread stores to it. In the order of this run the
+load may find nothing to do, or the stores of other threads; in another order it finds the value
+before them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Following:
     load: int
 
     def store(self, w: Warp, lane: int, found: bytes) -> Put | None:
-        """The strong store that a lane would come to if the load, which it is about to execute,
-        found these bytes; None: another instruction, or none."""
+        """The strong store that a lane would reach if its next instruction, the load, found these
+        bytes; None: another instruction, or none."""
         form = self.code[self.load].form
         assert isinstance(form, Load)
         own = _Lane(w, lane)

@@ -1,6 +1,7 @@
-"""Tells the machine which loads are in flight while their thread lets others go on.
+"""Reports to the machine which loads are in flight when their thread releases others.
 
-Only kernels with bulk copies ask: such a copy may overwrite what a load has not read yet.
+This matters only in kernels with bulk copies, which may overwrite bytes before the load has read
+them.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _FENCE = "fence.proxy.async"
 
 
 def watch_loads(code: list[Op]) -> None:
-    """Loads that may not be complete at a signal to other threads, and what uses them first, tell
-    the machine from now on."""
+    """Wraps loads that may be incomplete at a signal to other threads, and their first uses, to
+    report to the machine."""
     if not any(op.name.startswith(_COPIES) for op in code):
         return
     uses = _uses_behind_a_signal(code)

@@ -1,7 +1,7 @@
-"""What a loop that polls a word waits for: asked about any value, not only the one it reads.
+"""The condition of a loop that polls a word, evaluated for any value, not only the loaded one.
 
-Who overwrites a word that others poll takes something away only where they wait for what is there
-and not for what comes: a counter that grows past what they wait for does not.
+Overwriting a polled word is harmful only if the threads that poll wait for the old value and not
+for the new one: a counter that grows past the awaited value is harmless.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Polling:
     """A loop of one load and tests of its result.
 
     tests: the instructions after the load, up to the loop's end; form: of the load; begin: where
-    the loop begins; needs: registers that the tests read but do not write.
+    the loop begins; needs: registers that the tests only read.
     """
 
     tests: tuple[Op, ...]

@@ -1,5 +1,4 @@
-"""Registers of tcgen05.ld that any instruction, another tcgen05.ld included, writes before
-tcgen05.wait::ld (PTX ISA 9.7.16.8)."""
+"""Registers of tcgen05.ld that are written before tcgen05.wait::ld (PTX ISA 9.7.16.8)."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from tcir.interp.ptx.warp import Warp
 
 
 def watch_tmem_loads(code: list[Op]) -> None:
-    """Lets the ops that write such registers look whether a load may still do so."""
+    """Wraps the ops that write such registers to check whether a load is still in flight."""
     forms = [op.form for op in code if isinstance(op.form, TmemAccess) and op.form.load]
     loaded = {slot for form in forms for slot in form.slots}
     for op in code if loaded else ():

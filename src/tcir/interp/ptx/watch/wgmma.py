@@ -1,4 +1,5 @@
-"""Tells `WgmmaRegisters` what the other instructions of a kernel with wgmma touch."""
+"""Reports to `WgmmaRegisters` the registers that other instructions of a kernel with wgmma
+touch."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from tcir.interp.ptx.warp import Warp
 
 
 def watch_wgmma(code: list[Op]) -> None:
-    """Lets every op tell which registers of wgmma it touches."""
+    """Wraps every op that touches registers of wgmma, to report them."""
     forms = [op.form for op in code if isinstance(op.form, WgmmaOperands)]
     watched = {slot for form in forms for slot in (*form.d, *form.a)}
     if not watched:

@@ -125,7 +125,7 @@ def registers_of(count: int, bits: int) -> int:
 def fragments_of(
     d: Decode, counts: list[int], wide: bool
 ) -> tuple[list[int], list[tuple[int, ...]]]:
-    """The slots of d, and of a, b and c: so many registers of 32 bits, or of 64."""
+    """Slots of d, and of a, b and c, with the given numbers of 32- or 64-bit registers."""
     kind = TYPES["b64" if wide else "b32"]
     targets = [d.dst(o, kind) for o in d.vector(d.operands[0], counts[0])]
     sources = [
@@ -137,7 +137,7 @@ def fragments_of(
 
 Matrices = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 Spread = Callable[..., np.ndarray]
-"""From the undefined bits of the words of a, b, c to those of d, all [registers, 32]."""
+"""Maps the undefined bits of the words of a, b, c to those of d, all [registers, 32]."""
 
 
 def collective(
@@ -150,10 +150,12 @@ def collective(
     spread: Spread | None = None,
     together: bool = False,
 ) -> Op:
-    """`fn` from the words of a, b, c (and what follows) to those of d, all [registers, 32].
+    """An op whose `fn` maps the words of a, b, c (and further operands) to those of d, all
+    [registers, 32].
 
-    products: multiplications of one; spread: None: one undefined bit makes all of D undefined.
-    together: `fn` takes operands of several warps, [warps, registers, 32].
+    products: multiplications per instruction. spread: flow of undefined bits; None: one undefined
+    bit makes all of D undefined. together: `fn` takes operands of several warps, [warps, registers,
+    32].
     """
     n, site = view("u64" if wide else "u32"), d.site
     every = tuple(s for operand in sources for s in operand)
@@ -239,7 +241,8 @@ def dense(form: Form, multiply: Matrices) -> Matrices:
 
 
 def dense_spread(form: Form) -> Spread:
-    """A row of A makes a row of D undefined, a column of B a column, an element of C its own."""
+    """An undefined bit in a row of A makes that row of D undefined, in a column of B that column,
+    in an element of C that element."""
     m, n, k, bits, half = form.m, form.n, form.k, form.bits, form.d == "f16"
     a_at, b_at, c_at = fragment_a(bits, m, k), fragment_b(bits, k, n), fragment_c(m, n)
 
@@ -349,9 +352,10 @@ def mma(d: Decode) -> Op:
 
 @instruction("mma.sp.sync", "mma.sp::ordered_metadata.sync")
 def sparse(d: Decode) -> Op:
-    """A holds the non-zeros of a pattern, `d, a, b, c, e, selector`.
+    """mma.sp: A holds the non-zeros of a pattern, `d, a, b, c, e, selector`.
 
-    2:4; of tf32 1:2; of 4-bit types pairs of 4:8. e has their places, see `values.sparse`.
+    The pattern is 2:4, for tf32 1:2, for 4-bit types 4:8 in pairs. e holds the positions
+    (`values.sparse`).
     """
     ordered = "ordered" in d.name
     form = _form(d, True)

@@ -1,7 +1,8 @@
 """wmma.load, wmma.mma, wmma.store (PTX ISA 9.7.14.4): matrices of a warp in opaque fragments.
 
-Which element lies in which register is left open by the ISA. Here a fragment is those of mma.sync
-side by side, blocks of 8 columns; a program that looks inside depends on what no document says.
+The ISA leaves open which element lies in which register. Here a fragment consists of mma.sync
+fragments side by side, in blocks of 8 columns; a program that depends on this relies on
+undocumented behaviour.
 """
 
 from __future__ import annotations

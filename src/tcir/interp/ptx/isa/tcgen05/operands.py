@@ -103,7 +103,7 @@ class MmaOperands:
         self.rest = list(d.operands[4 + sparse :])
 
     def read(self, w: Warp, lane: int) -> tuple[int, SharedDesc | TmemAddr, SharedDesc, int]:
-        """(d, a, b, idesc), as the machine takes them."""
+        """Returns (d, a, b, idesc) for the machine."""
         a = self.a(w, lane)
         operand = TmemAddr(a) if self.in_tmem else SharedDesc(a)
         return self.target(w, lane), operand, SharedDesc(self.b(w, lane)), self.idesc(w, lane)

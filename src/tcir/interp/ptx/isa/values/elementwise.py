@@ -28,7 +28,7 @@ def elementwise(
 ) -> Op:
     """dst = fn(sources…): `out` and `views` are the register views of result and sources.
 
-    flow: which bits of the result are undefined, by those of the sources.
+    flow: computes the undefined bits of the result from those of the sources.
     """
     site = d.site
     compute = Compute(fn, tuple(zip(sources, views, strict=True)), ((dst, out),))
@@ -105,7 +105,8 @@ def predicate(
     dst: int,
     flow: PredicateFlow = any_bit,
 ) -> Op:
-    """dst predicate = fn(sources…) lane by lane; flow: in which lanes it is undefined."""
+    """dst predicate = fn(sources…) lane by lane; flow: computes the lanes in which it is
+    undefined."""
     site = d.site
 
     def unknown(w: Warp, m: int) -> Unknown | None:
@@ -130,7 +131,7 @@ def predicate(
 
 
 def counted(op: Op, products: int) -> Op:
-    """An op whose lanes multiply so often."""
+    """Returns the op with its number of multiplications per lane."""
     compute = op.run
 
     def run(w: Warp, m: int) -> None:

@@ -2,8 +2,8 @@
 
 Sums and products are computed in float64 with the inexact part folded into the lowest bit ("round
 to odd"), then rounded once to the type: one correct rounding in every mode. The NaN of f32 and of
-the narrower types is one canonical pattern; f64 passes the operand's NaN on, made quiet (so an H200
-does, docs/explanation/hopper.md).
+the narrower types is one canonical pattern; f64 passes the operand's NaN on, made quiet, as an H200
+does (docs/explanation/hopper.md).
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ def encode_float(exact: np.ndarray, name: str, mode: str = "rn") -> np.ndarray:
 
 
 def pass_on_nan(bits: np.ndarray, *operands: np.ndarray) -> np.ndarray:
-    """f64 results as uint64, with the NaN of the last operand that is one, made quiet."""
+    """f64 results as uint64, with the NaN of the last operand that is a NaN, made quiet."""
     for operand in operands:
         bits = np.where(np.isnan(operand.view(np.float64)), operand | _QUIET, bits)
     return bits
 
 
 def settled(values: np.ndarray, name: str, *operands: np.ndarray) -> np.ndarray:
-    """float32 or float64 results of these operands with the NaN of the type."""
+    """Results in float32 or float64 with every NaN replaced by that of the type."""
     unsigned = UNSIGNED[name]
     bits = np.where(np.isnan(values), unsigned(CANONICAL[name]), values.view(unsigned))
     if name == "f64":
@@ -119,8 +119,8 @@ def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def add_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a + b in float64, rounded to odd: a sum that is not exact is moved to the neighbour that is
-    odd (2Sum gives the exact rest)."""
+    """a + b in float64, rounded to odd: an inexact sum is moved to its odd neighbour (2Sum gives
+    the exact rest)."""
     if are_lanes(a, b):
         total = a + b
         part = total - a

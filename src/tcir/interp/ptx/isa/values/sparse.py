@@ -12,15 +12,16 @@ _SINGLES = (0b0100, 0b1110)
 
 
 def contributors(chunks: int) -> int:
-    """How many of the four lanes of a group have the metadata; the selector says which."""
+    """Number of lanes of a group of four that hold the metadata; the selector chooses them."""
     return {4: 1, 8: 2, 16: 4}[chunks]
 
 
 def metadata(words: np.ndarray, bits: int, chunks: int, selector: int) -> np.ndarray:
     """The 4-bit code of every chunk, int [16, chunks], from the register e of all lanes.
 
-    `selector` names the lane, or the pair, of the four of a group that has them. Elements of 16 and
-    32 bits: four chunks of row g in a word's lower half, of row g + 8 in the upper one. Elements of
+    `selector` names the lane, or pair of lanes, of a group of four that holds them. Elements of 16
+    and 32 bits: four chunks of row g in a word's lower half, of row g + 8 in the upper one.
+    Elements of
     8 and 4 bits: even lanes have row g, odd ones row g + 8. Seen on an H200.
     """
     lanes = contributors(chunks)

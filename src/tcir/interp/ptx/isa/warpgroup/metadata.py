@@ -1,4 +1,4 @@
-"""Metadata and selector of a sparse A of wgmma (PTX ISA 9.7.15.6.1): which k its elements have."""
+"""Metadata and selector of a sparse A of wgmma (PTX ISA 9.7.15.6.1): the k of each element."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tcir.machine.wgmma.unit import WgmmaForm
 
 @dataclass(frozen=True)
 class Metadata:
-    """slot: of the register; chunks: codes of 4 bits of a row; lanes: those whose bits count."""
+    """slot: register of the metadata; chunks: 4-bit codes per row; lanes: those whose bits
+    count."""
 
     slot: int
     bits: int

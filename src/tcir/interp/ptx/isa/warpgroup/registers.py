@@ -12,7 +12,8 @@ from tcir.machine.order.register_pool import Request
 
 @instruction("setmaxnreg.inc.sync.aligned", "setmaxnreg.dec.sync.aligned")
 def setmaxnreg(d: Decode) -> Op:
-    """`imm-reg-count`; PTX has as many registers as a program names: only the budget counts."""
+    """`imm-reg-count`: changes the budget only; PTX itself has as many registers as a program
+    names."""
     d.skip("u32")
     d.done(1)
     count = d.immediate(d.operands[0])

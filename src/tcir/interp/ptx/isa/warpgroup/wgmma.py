@@ -1,4 +1,4 @@
-"""wgmma.mma_async, fence, commit_group and wait_group (PTX ISA 9.7.15), as each warp has them."""
+"""wgmma.mma_async, fence, commit_group and wait_group (PTX ISA 9.7.15), for one warp."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tcir.interp.ptx.warp import Warp
 
 @dataclass(frozen=True)
 class WgmmaOperands:
-    """The registers that a wgmma holds until a wait. a: of A and of its metadata."""
+    """Registers that a wgmma holds until a wait. a: those of A and of its metadata."""
 
     d: tuple[int, ...]
     a: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What the text of a wgmma.mma_async says: modifiers, immediates (PTX ISA 9.7.15.5, 9.7.15.6)."""
+"""Form of a wgmma.mma_async, from its modifiers and immediates (PTX ISA 9.7.15.5, 9.7.15.6)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _SPARSE = (
 
 
 def example(d: Decode) -> str:
-    """A correct one, with a dense or with a sparse A."""
+    """Text of a correct instruction, with a dense or a sparse A."""
     return _SPARSE if is_sparse(d) else _DENSE
 
 
 def is_sparse(d: Decode) -> bool:
-    """Whether A is."""
+    """Whether A is sparse."""
     return d.name.endswith(".sp")
 
 
 def form_of(d: Decode) -> WgmmaForm:
-    """Takes the modifiers; signs and majors are those of `with_immediates`."""
+    """Returns the form that the modifiers give; `with_immediates` adds signs and majors."""
     sparse = is_sparse(d)
     for word in ("sync", "aligned"):
         if d.take(word) is None:

@@ -2,8 +2,8 @@
 some CTAs. One loop runs through the steps for a few CTAs at a time, whose registers stay close to
 the processor.
 
-What a kernel computes is what the rule of the instruction computes, bit for bit; an instruction
-without a kernel is executed by that rule, between two runs of the loop. A step of another kind
-(tensor memory, matrices), or a load that polls, leaves the whole trace to numpy. The leader is
-replayed by the same kernels and compared with what it did on the machine.
+A kernel computes the same bits as the rule of its instruction; an instruction without a kernel is
+executed by that rule, between two runs of the loop. A step of another kind (tensor memory,
+matrices), or a load that polls, leaves the whole trace to numpy. The leader is replayed by the same
+kernels and compared with what it did on the machine.
 """

@@ -1,4 +1,4 @@
-"""A trace as steps of kernels, whose places are not known yet."""
+"""A trace as steps of kernels, before memory is assigned to their operands."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ address."""
 
 
 class Operand(NamedTuple):
-    """kind: where it is. at: the number of a row, or a place. stride: bytes of a CTA; 0: all have
-    one."""
+    """kind: memory it is in. at: number of a row, or a place. stride: bytes from one CTA to the
+    next; 0: shared by all."""
 
     kind: int
     at: int
@@ -32,7 +32,7 @@ NOTHING = Operand(GIVEN, 0, 0)
 
 
 class Called(NamedTuple):
-    """A kernel with operands d, a, b, c; lead: the one that the leader executes instead."""
+    """A kernel with operands d, a, b, c; lead: the kernel that the leader executes instead."""
 
     kernel: str | Kernel
     d: Operand
@@ -45,8 +45,8 @@ class Called(NamedTuple):
 
 @dataclass(frozen=True)
 class Aside:
-    """Between the steps before `step` and those from there on numpy executes this: sources, results
-    and what lanes each holds."""
+    """A function that numpy executes before step `step`: sources, results and the lanes that each
+    holds."""
 
     step: int
     fn: Callable[..., Array | tuple[Array, ...]]
@@ -56,7 +56,7 @@ class Aside:
 
 @dataclass
 class Emitted:
-    """rows: the bytes of a lane of each. pool: the constants."""
+    """rows: bytes per lane of each row. pool: the constants."""
 
     called: list[Called] = field(default_factory=list)
     asides: list[Aside] = field(default_factory=list)
@@ -67,12 +67,12 @@ class Emitted:
     """Rows, by step."""
 
     def row(self, size: int) -> Operand:
-        """A new one, of lanes of `size` bytes."""
+        """Adds a row with lanes of `size` bytes."""
         self.rows.append(size)
         return Operand(ROW, len(self.rows) - 1, 32 * size)
 
     def constant(self, values: Array) -> Operand:
-        """The same for all CTAs, which nothing writes."""
+        """Adds a constant, shared by all CTAs."""
         content = np.ascontiguousarray(values).tobytes()
         if content not in self._constants:
             self._constants[content] = self.kept(len(content)).at
@@ -81,7 +81,7 @@ class Emitted:
         return Operand(POOL, self._constants[content], 0)
 
     def kept(self, nbytes: int) -> Operand:
-        """Bytes that the leader writes and the others read."""
+        """Reserves bytes that the leader writes and the others read."""
         at = len(self.pool)
         self.pool += bytes(-(-nbytes // 64) * 64)
         return Operand(POOL, at, 0)
@@ -96,7 +96,7 @@ class Emitted:
         imm: int = 0,
         lead: str = "",
     ) -> None:
-        """One more step."""
+        """Adds a step."""
         self.called.append(Called(kernel, d, a, b, c, imm, lead or kernel))
         self._used.append([one.at for one in (d, a, b, c) if one.kind == ROW])
 
@@ -106,13 +106,13 @@ class Emitted:
         sources: Sequence[tuple[Operand, np.dtype]],
         results: Sequence[tuple[Operand, np.dtype]],
     ) -> None:
-        """A function of arrays of whole warps."""
+        """Adds a function of arrays of whole warps."""
         self.asides.append(Aside(len(self.called), fn, tuple(sources), tuple(results)))
         self._used.append([one.at for one, _ in (*sources, *results) if one.kind == ROW])
 
     def offsets(self, reuse: bool) -> tuple[NDArray[np.int64], int]:
-        """Where each row begins, then one more, and the bytes of all. reuse: a row takes the place
-        of one that nothing reads any more."""
+        """Offset of each row and of the end, and the bytes of all rows. reuse: a row may take the
+        place of one that is no longer read."""
         found = np.zeros(len(self.rows) + 1, np.int64)
         if not reuse:
             np.cumsum([32 * size for size in self.rows], out=found[1:])

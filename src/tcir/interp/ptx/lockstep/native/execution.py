@@ -36,14 +36,15 @@ from tcir.machine.memory.memories import Buffer
 Index = NDArray[np.int64]
 
 PLACING = {"places_i32", "places_i64"}
-"""Kernels whose number is a place in the constants."""
+"""Kernels whose immediate is a place in the constants."""
 CLOSE = 1 << 17
-"""Bytes of registers that are near the processor: so many CTAs are executed at a time."""
+"""Bytes of registers that stay in the cache; limits the CTAs executed at a time."""
 MOST = 64
 
 
 class Table:
-    """The steps of a leader or of followers, as `run` reads them, but for where memories begin."""
+    """Steps of a leader or of followers in the form that `run` reads, without the addresses of
+    memories."""
 
     def __init__(self, lowered: Lowering, lead: bool) -> None:
         out = lowered.out
@@ -65,8 +66,8 @@ class Table:
         self.pooled = np.array([name in PLACING for name in names], bool)
 
     def at_places(self, bases: Index, each: Index, moves: NDArray[np.bool_]) -> Index:
-        """With the addresses of memories. each: by kind, whether a place counts once for every CTA.
-        moves: whether it moves with the CTAs."""
+        """The table with the addresses of memories. each: by kind, whether a place exists once per
+        CTA. moves: whether its address advances with the CTAs."""
         code = self.code.copy()
         code[:, 1:13:3] = bases[self.kind] + self.at * each[self.kind]
         code[:, 2:13:3] = self.stride
@@ -101,8 +102,8 @@ class Native:
         self.leader, self.followers = Table(lowered, lead=True), Table(lowered, lead=False)
 
     def run(self, group: Group, special: NDArray[np.uint32]) -> bool:
-        """What the steps do, in a fresh group; False: numpy has to do it. special: by number and
-        CTA."""
+        """Executes the steps in a fresh group; returns False if numpy must do it. special: special
+        registers by number and CTA."""
         lowered, count = self.lowered, group.count
         memories = Memories(
             count, group.smem, np.zeros(count, np.uint8),

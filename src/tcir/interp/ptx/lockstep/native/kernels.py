@@ -6,8 +6,8 @@ from tcir.interp.ptx.kernels.template import PREFIX
 from tcir.interp.ptx.lockstep.native import movement
 
 WIDTH = 15
-"""Numbers of a step: the kernel; of d, a, b and c the address, the bytes from one CTA to the next,
-and those by which the address itself moves with the CTAs; the immediate; nothing."""
+"""Numbers per step: the kernel; for each of d, a, b and c the address, the bytes from one CTA to
+the next, and the bytes by which the address advances with the CTAs; the immediate; padding."""
 
 _RUN = f"""
 define void @{PREFIX}run(ptr %code, i64 %steps, i64 %first, i64 %last, i64 %together) {{

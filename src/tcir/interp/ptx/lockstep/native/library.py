@@ -24,5 +24,6 @@ def address(kernel: str) -> int:
 
 @cache
 def runner() -> Callable[[int, int, int, int, int], None]:
-    """Runs steps: their address and number, the half-open range of CTAs, and CTAs at once."""
+    """Function that runs steps: takes their address and number, the half-open range of CTAs, and
+    the CTAs per pass."""
     return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)(address("run"))

@@ -44,7 +44,7 @@ class NotNative(Exception):
 
 @dataclass(frozen=True)
 class Touch:
-    """An access to global memory: by which step, and whether all 32 lanes of a warp do it."""
+    """An access to global memory: its step, and whether all 32 lanes of a warp execute it."""
 
     step: GlobalLoad | GlobalStore
     whole: bool
@@ -53,7 +53,7 @@ class Touch:
 
 
 class Lowering:
-    """registers: the row of each register as it is now, by warp and slot."""
+    """registers: current row of each register, by warp and slot."""
 
     def __init__(self, specials: dict[int, int], shared: int, buffers: Sequence[Buffer]) -> None:
         """specials: the number of each special register that tells the CTAs apart, by slot.
@@ -75,7 +75,7 @@ class Lowering:
         }  # fmt: skip
 
     def lower(self, steps: Sequence[Step]) -> None:
-        """All of them, or `NotNative`."""
+        """Lowers all steps; raises `NotNative` if one has no kernel."""
         for step in steps:
             rule = self._rules.get(type(step))
             if rule is None:

@@ -1,4 +1,5 @@
-"""Kernels of loads and stores, and of what makes a CTA leave: a flag of its own, at `c`."""
+"""Kernels of loads and stores, and of comparisons that make a CTA leave by setting its flag at
+`c`."""
 
 from __future__ import annotations
 
