@@ -34,7 +34,7 @@ class Box:
     sizes:   elements per dimension, innermost first; with im2col modes channels and pixels
     steps:   element strides per dimension; empty for 1
     mode:    ``tiled``, ``im2col`` or ``im2col_w128``
-    corners: of the bounding box, for the im2col modes
+    corners: corners of the bounding box, for the im2col modes
     """
 
     sizes: Sequence[int]
@@ -91,7 +91,7 @@ def tma_load(
     signal: ir.Value | None = None,
     halo: int = 0,
 ) -> tc.TmaLoadOp:
-    """``tc.tma_load``; halo: of a map of mode im2col_w128."""
+    """``tc.tma_load``; halo: for a map of mode im2col_w128."""
     op = tc.TmaLoadOp(
         tensor_map, list(coords), list(offsets), tile, i64(row), i64(nbytes), signal=signal
     )
@@ -110,7 +110,8 @@ def mma(
     a_row: int | None = None,
     unsigned: Sequence[int] = (0, 0),
 ) -> tc.MmaOp:
-    """``tc.mma`` of the same K slice of A and B; unsigned: whether i8 of A, of B have no sign."""
+    """``tc.mma`` of the same K slice of A and B; unsigned: whether i8 elements of A and of B are
+    unsigned."""
     op = tc.MmaOp(d, a, b, accumulate, i64(k_slice), i64(k_slice), flag(ashift))
     if a_row is not None:
         op.attributes["a_row"] = i64(a_row)
@@ -120,7 +121,7 @@ def mma(
 
 
 def of_pair(op: ir.OpView) -> None:
-    """Makes a tcgen05 op, a TMA load, an arrival or a wait one for a pair of CTAs."""
+    """Makes a tcgen05 op, a TMA load, an arrival or a wait act on a pair of CTAs."""
     op.attributes[CTA_GROUP] = i64(PAIR)
 
 

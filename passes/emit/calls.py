@@ -11,7 +11,7 @@ CHOOSE = (
     "choose the program by --entry={0} (tc-opt) or entry='{0}' (Python), or make the others, which "
     "it calls, private (func.func private @g)"
 )
-"""The way out where a module has several public functions, with the name of one."""
+"""Way out of the error for a module with several public functions, with the name of one."""
 
 
 def inline_calls(module: ir.Module) -> None:
@@ -60,7 +60,7 @@ def _inline(call: ir.OpView, callee: func.FuncOp) -> None:
 
 
 def inlined(module: ir.Module) -> ir.Module:
-    """The module, or where it has calls a copy without."""
+    """The module, or a copy without calls if it has any."""
     if not _calls(module):
         return module
     copy = ir.Module.parse(

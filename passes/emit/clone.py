@@ -32,7 +32,8 @@ def clone_epilogue(
     out: ir.RankedTensorType,
     element: Callable[[tc.ElementOp], tc.ElementOp],
 ) -> ir.Value:
-    """`after` on `sums` in other dimensions; element: what reads another tensor there."""
+    """Clones `after` onto `sums` in other dimensions; element: builds the reads of other
+    tensors."""
     made = tc.EpilogueOp(sums, out)
     source = after.body.blocks[0]
     kinds = [each.type for each in source.arguments]

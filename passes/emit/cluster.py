@@ -16,15 +16,15 @@ from tcir.passes.emit.builders import i64, i64s
 from tcir.passes.emit.index import Index
 
 EXTENTS = (1, 2, 4, 8)
-"""Extents of a cluster: a tile of 128 rows is cut into as many equal parts."""
+"""Extents of a cluster: a tile of 128 rows is divided into as many equal parts."""
 
 
 @dataclass(frozen=True)
 class Share:
     """The part of an operand's tile that this CTA loads for all CTAs that have the same tile.
 
-    parts: CTAs that have it; number: this one's among them; masks: for each rank of the cluster
-    those it loads for
+    parts: CTAs that share the tile; number: this CTA's among them; masks: CTAs that each rank of
+    the cluster loads for
     """
 
     parts: int
@@ -32,7 +32,7 @@ class Share:
     masks: Sequence[int]
 
     def first(self, origin: Index, extent: int) -> Index:
-        """Where the part begins of a tile that begins at `origin`; `extent`: of a part."""
+        """First row of the part of a tile that begins at `origin`; `extent`: extent of a part."""
         return index.add(origin, index.mul(self.number, extent))
 
     def part(self, tile: ir.Value) -> ir.Value:
@@ -78,8 +78,8 @@ class Cluster:
         return Cluster(self.n, self.m)
 
     def multiple(self, step: int) -> int:
-        """What the columns of a tile of B are a multiple of that the CTAs along M load equal parts
-        of, multiples of `step`."""
+        """Divisor of the columns of a tile of B of which the CTAs along M load equal parts,
+        multiples of `step`."""
         return self.m * step if self.m > 1 else 1
 
     def along_m(self) -> Index:
@@ -91,7 +91,7 @@ class Cluster:
         return index.div(tc.CtaRankOp().rank, self.m) if self.n > 1 else 0
 
     def share_of_a(self) -> Share | None:
-        """What this CTA loads of its tile of A, which the CTAs along N have as well."""
+        """The part of its tile of A that this CTA loads; the CTAs along N have the same tile."""
         if self.n == 1:
             return None
         along = sum(1 << self.m * y for y in range(self.n))
@@ -99,7 +99,7 @@ class Cluster:
         return Share(self.n, index.value(self.along_n()), masks)
 
     def share_of_b(self) -> Share | None:
-        """What this CTA loads of its tile of B, which the CTAs along M have as well."""
+        """The part of its tile of B that this CTA loads; the CTAs along M have the same tile."""
         if self.m == 1:
             return None
         along = (1 << self.m) - 1

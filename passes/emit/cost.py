@@ -1,4 +1,4 @@
-"""What a launch costs: counted work, and cycles modelled from it.
+"""Cost of a launch: counted work, and cycles modelled from it.
 
 `Work` is exact: instructions and bytes of one launch, from the shapes alone; tests compare it with
 the counts of the simulated machine. `Cost` is a model; nothing here was measured on a B200. Its
@@ -10,7 +10,7 @@ numbers are those of `tcir.time.constants`, which names a source for each; its r
 - shared memory serves operands, ``tcgen05.cp`` and TMA writes from one port;
 - an SM receives its bytes from L2 in sectors of 32 bytes, so boxes whose rows are 16 bytes cost
   twice their size;
-- an SM stores results as slowly as TMA does, the only public figure of a store;
+- an SM stores results at the rate of TMA stores, the only public figure for stores;
 - every CTA pays its latency and its epilogue, and SMs run their CTAs one after the other;
 - the whole launch takes at least its unique bytes divided by the bandwidth of HBM.
 """
@@ -40,7 +40,7 @@ PRICED = (
     "ld-column", "sector", "shared-port", "shift", "st-column", "tma-store-cycles-per-kb",
     "tma-store-latency",
 )  # fmt: skip
-"""What `Work` and `Cost` read of the table."""
+"""Constants that `Work` and `Cost` read from the table."""
 SECTOR_BYTES = int(DEFAULT["sector"])
 
 
@@ -55,8 +55,8 @@ class Work:
     """Instructions and bytes of one launch, all CTAs together.
 
     lanes: lanes of D computed; outputs: those of them that are stored (for one output channel)
-    activations, filters: bytes TMA writes to shared memory; to_tmem: bytes of tcgen05.cp
-    stored: bytes of the output; epilogue_reads: of what the epilogue reads beside the sums
+    activations, filters: bytes that TMA writes to shared memory; to_tmem: bytes of tcgen05.cp
+    stored: bytes of the output; epilogue_reads: bytes of the epilogue's other operands
     zeroed: columns of D cleared by tcgen05.st
     stage_bytes: the least shared memory of a CTA: the operands of one stage
     sectors: bytes that L2 sends per byte of activations
@@ -85,7 +85,7 @@ class Work:
 
     @property
     def shifts(self) -> int:
-        """mma with ``.ashift``: all that use a copied A tile, but the last."""
+        """mma with ``.ashift``: all that use a copied A tile, except the last."""
         return self.mma - self.to_tmem // (TMEM_LANES * MMA_K_BYTES) if self.a_in_tmem else 0
 
     @property
@@ -103,8 +103,8 @@ class Work:
 class Cost:
     """Modelled cycles of the parts of one CTA, waves, and the launch time in microseconds.
 
-    tensor: of the tensor pipe: mma, shifts, and the copies to tensor memory that hold it up
-    copies: of all these copies
+    tensor: cycles of the tensor pipe: mma, shifts, and the copies to tensor memory that delay it
+    copies: cycles of all these copies
     """
 
     tensor: int
@@ -181,13 +181,13 @@ def epilogue_bytes(sums: ir.Value) -> tuple[int, int]:
 
 
 def launch_behind(nbytes: int, constants: Constants = DEFAULT) -> float:
-    """Modelled microseconds of a launch after another that only moves bytes."""
+    """Modelled microseconds of a launch that only moves bytes, after another launch."""
     start = constants["kernel-start"] / constants["clock"] / 1000
     return constants["launch"] + start + nbytes / constants["hbm"] / 1000
 
 
 def under_other_answers(choose: Callable[[Constants], T]) -> dict[str, T]:
-    """What `choose` gives under each other answer to a constant on which sources disagree."""
+    """Choices of `choose` under each alternative value of the disputed constants."""
     return {
         f"{name}={answer} ({each[name]:g} {CONSTANTS[name].unit})": choose(each)
         for each in alternatives(DEFAULT.target)

@@ -1,4 +1,4 @@
-"""What a tiling for CTA pairs shares: its option, and the half of B that a CTA loads."""
+"""Shared by tilings for CTA pairs: the option, and the half of B that a CTA loads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tcir.passes.emit.index import Index
 
 
 def check_cta_group(cta_group: int) -> None:
-    """Raises InputError for a value of the option that no mma has."""
+    """Raises InputError for an illegal value of the option."""
     if cta_group not in (1, PAIR):
         raise InputError(
             "expected cta-group to be 1 or 2, the CTAs that an mma acts on (PTX ISA 9.7.16.5), "
@@ -19,8 +19,8 @@ def check_cta_group(cta_group: int) -> None:
 
 
 def first_column(tile: Index, columns: int, cta_group: int) -> Index:
-    """The first of the `columns` columns of B that this CTA loads, of a tile from column `tile` on:
-    the second CTA of a pair loads the second half."""
+    """The first of the `columns` columns of B that this CTA loads, in the tile that begins at
+    column `tile`: the second CTA of a pair loads the second half."""
     if cta_group != PAIR:
         return tile
     return index.add(tile, index.mul(tc.CtaRankOp().rank, columns))

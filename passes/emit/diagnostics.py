@@ -63,7 +63,8 @@ def match_failure(op: ir.OpView, message: str, smallest: str = "") -> PassError:
 
 
 def check_whole_rows(op: ir.OpView, pass_name: str) -> None:
-    """Rejects a product whose result is stored by columns or in parts: tile-gemm's kernels do."""
+    """Rejects a product whose result is stored by columns or in parts, which only tile-gemm
+    supports."""
     if k_part(op) is not None:
         raise match_failure(
             op,

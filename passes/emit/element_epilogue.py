@@ -13,17 +13,17 @@ from tcir.passes.emit.tile_kernel import Source
 
 INSTEAD = "take pipeline gemm"
 LEAST_BITS = 16
-"""Narrower numbers have no registers of their own."""
+"""Least bits of a number that has a register of its own."""
 BYTES = {
     **dict.fromkeys(FP8, ("tc.element", "arith.extf", "arith.truncf")),
     "i8": ("arith.trunci", "arith.fptosi", "arith.fptoui"),
 }
-"""What may be of a type of a byte: what reads it, and conversions."""
+"""Ops that may have values of a byte: reads and conversions."""
 
 
 def check_by_element(source: Source, pass_name: str, quantised: bool = False) -> None:
-    """Rejects what follows a product where a kernel makes every result of one sum; quantised:
-    whether it quantises them in blocks."""
+    """Rejects an epilogue that a kernel cannot compute element by element; quantised: whether the
+    kernel quantises results in blocks."""
     if not quantised:
         check_not_quantised(source.quantise, pass_name)
     if source.after is not None:
@@ -42,7 +42,7 @@ def check_not_quantised(op: tc.QuantiseBlocksOp | None, pass_name: str) -> None:
 
 
 def check_elements(after: tc.EpilogueOp, where: str, instead: str) -> None:
-    """Rejects an epilogue that makes an element of two columns, or computes with bytes."""
+    """Rejects an epilogue that combines two columns, or computes with bytes."""
     if after.gated:
         raise match_failure(
             after,
@@ -76,7 +76,7 @@ def number_at(
 ) -> ir.Value:
     """The element of the result at the indices `at`, i32 values, whose sum is `total`.
 
-    pointer_of: the address of a tensor that the function of `after` is given
+    pointer_of: returns the address of an argument of the function of `after`
     """
     block = after.body.blocks[0]
     (argument,) = block.arguments

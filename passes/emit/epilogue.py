@@ -1,4 +1,4 @@
-"""Epilogues: what a kernel does to its sums between tensor memory and the store."""
+"""Epilogues: the computation between loading sums from tensor memory and storing results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rounded(element: ir.Type) -> Epilogue:
 
 
 def scaled(factors: Sequence[ir.Value], epilogue: Epilogue) -> Epilogue:
-    """`epilogue` of the sums times the product of `factors`, memrefs of a number each."""
+    """`epilogue` applied to the sums times the product of `factors`, memrefs of one number each."""
     loaded = [memref.load(factor, []) for factor in factors]
     if not loaded:
         return epilogue
@@ -41,11 +41,12 @@ def scaled(factors: Sequence[ir.Value], epilogue: Epilogue) -> Epilogue:
 
 
 Staged: TypeAlias = "Mapping[ir.OpView, Callable[[int], ir.Value]]"
-"""What loads a register tile of so many columns of an element's matrix out of shared memory."""
+"""Loads a register tile of the given number of columns of an element's matrix from shared
+memory."""
 
 
 NO_COLUMNS = -1
-"""No dimension of the output."""
+"""Stands for no dimension of the output."""
 
 
 def fused(
@@ -58,11 +59,11 @@ def fused(
 ) -> Epilogue:
     """The body of a ``tc.epilogue``, on register tiles.
 
-    tensors: the kernel's memrefs of what its elements are read from; row_dim, column_dim: the
-    output's dimensions that lanes and columns go along; row_dim None: lanes have places of their
-    own; column_dim None: the last, `NO_COLUMNS`: there is one column, whose copies a tile may have;
-    staged: what loads the elements that TMA has brought to shared memory; group: that all rows of
-    the tile are of
+    tensors: the kernel's memrefs of the tensors that it reads; row_dim, column_dim: the output's
+    dimensions along which lanes and columns go; row_dim None: each lane has its own indices;
+    column_dim None: the last one, `NO_COLUMNS`: there is one column, of which a tile may have
+    copies; staged: loads elements that TMA has brought to shared memory; group: the group of all
+    rows of the tile
     """
     if column_dim is None:
         column_dim = op.out.type.rank - 1

@@ -1,8 +1,8 @@
 """f8E4M3FN and f8E5M2 on CUDA cores: conversions of pairs (PTX ISA 9.7.9.21, from sm_89).
 
-``cvt.rn.satfinite`` turns what is too large into the largest number. `arith.truncf` gives NaN
-(e4m3 has no infinity) or infinity there, whose codes are one higher, so `rounded_pair` adds one to
-the code of a number that is rounded beyond the largest.
+``cvt.rn.satfinite`` saturates to the largest number. `arith.truncf` instead gives NaN (e4m3 has no
+infinity) or infinity, whose codes are one higher, so `rounded_pair` adds one to the code of a
+number that is rounded beyond the largest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tcir.passes.emit import simt
 
 @dataclass(frozen=True)
 class Fp8:
-    """A format as PTX names it, and what rounds to more than its largest number.
+    """A format as PTX names it, and its overflow threshold.
 
     beyond: the largest f32 that is rounded to the largest number; larger ones overflow
     """
@@ -52,7 +52,7 @@ def rounded_pair(low: ir.Value, high: ir.Value, element: str, bounded: bool) -> 
 
 
 def saturated_word(numbers: Sequence[ir.Value], element: str) -> ir.Value:
-    """Four f32 as fp8 in an i32, what is too large as the largest number."""
+    """Four f32 as fp8 in an i32, saturated to the largest number."""
     cvt = f"cvt.rn.satfinite.{FP8[element].ptx}x2.f32"
     text = f"{{ .reg .b16 a, b; {cvt} a, $2, $1; {cvt} b, $4, $3; mov.b32 $0, {{a, b}}; }}"
     return simt.asm(integer_type(32), text, "=r" + ",f" * 4, numbers)

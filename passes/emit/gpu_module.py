@@ -1,8 +1,8 @@
-"""The `gpu.module` that all kernels of a program share, and what its launches read off attributes.
+"""The `gpu.module` that all kernels of a program share, and the attributes that launches read.
 
-``tc.args``:   which buffers of the program the arguments of a function or kernel are
+``tc.args``:   buffers of the program that are the arguments of a function or kernel
 ``tc.order``:  place of a kernel in the sequence of launches
-``tc.target``: what the module is compiled for
+``tc.target``: target of the module
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def kernels_block(module: ir.Module) -> ir.Block:
 
 
 def is_converted(module: ir.Module) -> bool:
-    """Whether a module has kernels, and no function is left: all run on CUDA cores."""
+    """Whether a module has kernels and no functions: all launches run on CUDA cores."""
     return [op.operation.name for op in module.body] == ["gpu.module"]
 
 
@@ -49,7 +49,7 @@ def launch_order(function: func.FuncOp) -> int | None:
 
 
 def next_buffer(module: ir.Module, alone: int) -> int:
-    """The number of another workspace; `alone`: where the only launch has no numbers."""
+    """The number of a new workspace; `alone`: the number if the only launch has no numbers."""
     numbers = [n for each in _launches(module) for n in _buffers(each)]
     return max([alone, *(n + 1 for n in numbers)])
 
@@ -57,7 +57,8 @@ def next_buffer(module: ir.Module, alone: int) -> int:
 def insert_launch(module: ir.Module, order: int) -> None:
     """Makes room for a launch at `order`: the launches from there on come one later.
 
-    PassError where kernels are launched several times, as the new one would have to be.
+    Raises PassError if kernels are launched several times, since the new one would have to be as
+    well.
     """
     if REPEATS in module.operation.attributes:
         raise PassError(

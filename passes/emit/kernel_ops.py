@@ -84,12 +84,13 @@ ACCESSES = tc.TmemLdOp | tc.TmemStOp | tc.TmemLdWordsOp | tc.TmemStWordsOp
 
 
 BY_WARP = "tc.by_warp"
-"""Unit attribute of a loop of as many iterations as a role has warps: each has one of them."""
+"""Unit attribute of a loop of as many iterations as a role has warps: each warp executes one of
+them."""
 
 
 def is_quarter_loop(op: scf.ForOp) -> bool:
     """Whether the induction variable is the `quarter` of its ``tc.tmem_ld`` and ``tc.tmem_st``, or
-    the loop says that it is of warps."""
+    the loop has the attribute `BY_WARP`."""
     if BY_WARP in op.attributes:
         return True
     reads = [inner for inner in walk(op) if isinstance(inner, ACCESSES)]

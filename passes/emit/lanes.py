@@ -57,7 +57,7 @@ def lane_index() -> Lanes:
 
 
 def spread(number: Index) -> Lanes:
-    """The same number in every lane; what is one for each lane already as it is."""
+    """The same number in every lane; a value per lane is returned as it is."""
     if isinstance(number, ir.Value) and isinstance(number.type, ir.VectorType):
         return Lanes(number)
     return Lanes(vector.broadcast(lane_vector(ir.IndexType.get()), index.value(number)))

@@ -19,7 +19,7 @@ BARRIER_BYTES = 1024
 """Shared memory that tilings reserve for mbarriers and the tensor-memory address."""
 
 OVERLAPPED_SLOTS = 4
-"""Slots of a ring, at least, with which one warpgroup has its next group of wgmma under way."""
+"""Least slots of a ring with which one warpgroup can keep its next group of wgmma in flight."""
 
 HEADS = range(16, 257, 16)
 """Elements of a head: whole steps of K, no more than N of an instruction."""
@@ -36,7 +36,8 @@ def round_up(a: int, step: int) -> int:
 
 
 def equal_widths(extent: int, step: int = MMA_N_STEP) -> list[int]:
-    """Multiples of `step`, widths of an mma, that cut `extent` into equal tiles: widest first."""
+    """Multiples of `step`, widths of an mma, that divide `extent` into equal tiles, widest
+    first."""
     widths = {
         round_up(ceil_div(extent, tiles), step) for tiles in range(1, ceil_div(extent, step) + 1)
     }

@@ -1,8 +1,8 @@
-"""Numbers of a byte or less on CUDA cores: in memory as they are, in a register as an i32.
+"""Numbers of a byte or less on CUDA cores: dense in memory, an i32 in a register.
 
-A byte has no register (PTX ISA 5.2.2): an i8 is its sign-extended number there, an f8 its code. An
-i1 in memory is a byte, 0 or 1, and in a register a predicate. Numbers of 2, 4 and 6 bits are dense
-in memory, the first in the lowest bits (`tcir.formats.pack`).
+A byte has no register (PTX ISA 5.2.2): there an i8 is sign-extended and an f8 is its code. An i1 is
+a byte, 0 or 1, in memory and a predicate in a register. Numbers of 2, 4 and 6 bits are dense in
+memory, the first in the lowest bits (`tcir.formats.pack`).
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from tcir.passes.emit.small import (
 WORD = 32
 INTEGERS = ("i8", "i4", "i2")
 WRAPPING = ("arith.addi", "arith.muli", "arith.shli", "arith.subi", "arith.xori")
-"""Ops on i8 and narrower whose result may leave its range in a word."""
+"""Ops on i8 and narrower types whose result may exceed its range in a word."""
 CLOSED = (
     "arith.andi", "arith.cmpi", "arith.maxsi", "arith.maxui", "arith.minsi", "arith.minui",
     "arith.ori", "arith.select", "arith.shrsi",
 )  # fmt: skip
-"""Ops that give the same on sign-extended words: these preserve the order, also the unsigned
+"""Ops with the same result on sign-extended words, which preserve the order, also the unsigned
 one."""
 
 
 def is_code(kind: ir.Type) -> bool:
-    """Whether a number is a float of a byte or less, which a register has as its code."""
+    """Whether a type is a float of a byte or less, held in a register as its code."""
     return str(kind) in (*FP8, *SMALL, EXPONENT)
 
 
 def is_byte(kind: ir.Type) -> bool:
-    """Whether a number has a byte or less, and is no i1."""
+    """Whether a type has a byte or less, and is not i1."""
     return is_code(kind) or str(kind) in INTEGERS
 
 
 def register(kind: ir.Type) -> ir.Type:
-    """The type in a register: of a byte i32, of an index i64."""
+    """The type in a register: i32 for a byte, i64 for an index."""
     kind = getattr(kind, "element_type", kind)
     if isinstance(kind, ir.IndexType):
         return integer_type(64)
@@ -95,7 +95,7 @@ def _in_its_byte(pointer: ir.Value, place: ir.Value, bits: int) -> ir.Value:
 
 
 def byte(place: ir.Value, kind: ir.Type) -> ir.Value:
-    """The offset in bytes of element `place`, an i64, of those that begin at one; an i1 has one."""
+    """Byte offset of element `place`, an i64, which must begin at a byte; an i1 takes one."""
     return simt.mul(place, max(1, kind.width // 8))
 
 
@@ -123,13 +123,13 @@ def store(pointer: ir.Value, place: ir.Value, values: Sequence[ir.Value], kind: 
 
 
 def has_runs(kind: ir.Type) -> bool:
-    """Whether consecutive elements are loaded and stored at once: those of 1, 2 or 4 bytes."""
+    """Whether consecutive elements can be loaded and stored at once: those of 1, 2 or 4 bytes."""
     return kind.width == 1 or kind.width in (8, 16, 32)
 
 
 def load_run(pointer: ir.Value, place: ir.Value, count: int, kind: ir.Type) -> list[ir.Value]:
     """`count` elements (2, 4 or 8) from element `place` on, an i64, up to 16 bytes at once; the
-    address is a multiple of as many bytes."""
+    address must be a multiple of that size."""
     size = max(1, kind.width // 8)
     address = simt.at(pointer, byte(place, kind))
     if count * size < 4:

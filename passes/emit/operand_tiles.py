@@ -52,8 +52,9 @@ def k_major(mn: int, k: int, element: ir.Type) -> tc.SmemType:
 
 
 def mn_major(mn: int, k: int, element: ir.Type, parts: int = 1) -> tc.SmemType:
-    """Type of an MN-major tile, split into columns of one swizzle span of `mn`; of each of `parts`
-    equal parts whole ones. 32-bit elements have one swizzle only (PTX ISA 9.7.16.10.5, table 54).
+    """Type of an MN-major tile, split into columns of one swizzle span of `mn`; each of `parts`
+    equal parts has whole columns. 32-bit elements have one swizzle only (PTX ISA 9.7.16.10.5, table
+    54).
     """
     bytes_ = tc.element_bytes(element)
     swizzle = ATOM_32B if bytes_ == 4 else swizzle_for(mn, bytes_)
@@ -64,7 +65,7 @@ def mn_major(mn: int, k: int, element: ir.Type, parts: int = 1) -> tc.SmemType:
 
 
 def part_step(order: str, element: ir.Type) -> int:
-    """What the extent along M or N of a part of a tile is a multiple of: rows of a swizzle pattern,
+    """Divisor of the extent along M or N of a part of a tile: rows of a swizzle pattern, or
     elements of the narrowest swizzle's span. `order`: the innermost dimension, ``k`` or ``mn``."""
     if order == "k":
         return SWIZZLE_ATOM_ROWS
@@ -94,7 +95,7 @@ class TiledOperand:
         k: int,
         parts: int = 1,
     ) -> TiledOperand:
-        """The operand ``[mn, k]`` of `tensor`, of which CTAs load a part each; builds its tensor
+        """The operand ``[mn, k]`` of `tensor`, of which each CTA loads a part; builds its tensor
         map."""
         element = tensor.type.element_type
         kind = k_major(mn, k, element) if order[0] == "k" else mn_major(mn, k, element, parts)
@@ -110,7 +111,7 @@ class TiledOperand:
 
     def load(self, tile: ir.Value, origin: dict[str, Index], share: Share | None = None) -> None:
         """Fills `tile` with the elements from `origin` on: one box, or one per swizzle span; of a
-        shared tile its part, in all CTAs that have it."""
+        shared tile its part, for all CTAs that have the tile."""
         if share is not None:
             tile = share.part(tile)
             origin = origin | {"mn": share.first(origin["mn"], tile.type.shape[0])}

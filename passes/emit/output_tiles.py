@@ -23,10 +23,10 @@ fewer rows of A and columns of B from memory, the rest from L2 (DeepGEMM takes 8
 class OutputTiles:
     """The tiles of an output: `m` by `n`, times `batch` if there is one.
 
-    ctas: CTAs that share the tiles out, one tile of them after another; None: one CTA per tile.
-          The CTAs of a cluster go through neighbouring tiles together
-    taken_over: one CTA per tile, in a loop of one turn that `cluster-launch-control` makes one over
-                the CTAs, or pairs of them, taken over
+    ctas: CTAs that divide the tiles among them; None: one CTA per tile. The CTAs of a cluster
+    compute neighbouring tiles at the same time
+    taken_over: one CTA per tile, in a loop of one iteration that `cluster-launch-control` turns
+    into a loop over the CTAs, or pairs of CTAs, taken over
     cluster: CTAs that have neighbouring tiles, those of a pair two of the same columns
     group: rows of tiles in a group
     """
@@ -41,7 +41,7 @@ class OutputTiles:
 
     @property
     def count(self) -> int:
-        """All of them, with those that fill up clusters."""
+        """Number of tiles, including those that fill up clusters."""
         m, n = round_up(self.m, self.cluster.m), round_up(self.n, self.cluster.n)
         return m * n * (self.batch or 1)
 
@@ -63,16 +63,16 @@ class OutputTiles:
         return [self.cluster.m, self.cluster.n, 1]
 
     def shared_by(self, ctas: int) -> Self:
-        """These tiles among at most `ctas` CTAs, in whole clusters: several one after another."""
+        """Divides these tiles among at most `ctas` CTAs, in whole clusters."""
         together = self.cluster.ctas
         return replace(self, ctas=min(self.count, ctas // together * together))
 
     def fewest_ctas(self, most: int) -> int:
-        """CTAs, at most `most`, that have all tiles in as many rounds as `most` CTAs would.
+        """Fewest CTAs that compute all tiles in as many rounds as `most` CTAs would.
 
-        A round takes as long with an SM more or less. Without it, the others have its power: on an
-        H200 products of 4096³ to 8192³ are 1 % faster by 128 CTAs than by 132, both in as many
-        rounds.
+        A round takes as long with one SM more or less, and an idle SM leaves its power to the
+        others: on an H200 products of 4096³ to 8192³ are 1 % faster with 128 CTAs than with 132, in
+        as many rounds.
         """
         together = self.cluster.ctas
         tiles = self.count // together
@@ -80,10 +80,10 @@ class OutputTiles:
 
     @contextmanager
     def each(self) -> Iterator[tuple[Index, Index, Index | None]]:
-        """Where the CTA's next tile is: its number along m, along n, and in the batch.
+        """Position of the CTA's next tile along m, along n, and in the batch.
 
-        A persistent CTA c has the tiles c, c + ctas, … in the order of `place`; clusters of CTAs
-        have clusters of tiles so.
+        A persistent CTA c computes the tiles c, c + ctas, … in the order of `place`; likewise
+        clusters of CTAs clusters of tiles.
         """
         if self.ctas is None:
             yield block_id("x"), block_id("y"), None if self.batch is None else block_id("z")
@@ -106,7 +106,7 @@ class OutputTiles:
     def place(self, number: Index) -> tuple[Index, Index, Index | None]:
         """Tile `number` of the grouped order: down the rows of a group, then the next column.
 
-        Of a cluster of tiles the one that is this CTA's.
+        In a cluster of tiles, the one of this CTA.
         """
         batch, m, n = None, ceil_div(self.m, self.cluster.m), ceil_div(self.n, self.cluster.n)
         if self.batch is not None:

@@ -23,7 +23,7 @@ QUANTISED_COLUMNS = 64
 class Quantiser:
     """``tc.quantise_blocks`` on register tiles.
 
-    codes, scales: the kernel's memrefs; rows: of the tensor; norm: the loaded number, if any
+    codes, scales: the kernel's memrefs; rows: rows of the tensor; norm: the loaded number, if any
     """
 
     op: tc.QuantiseBlocksOp
@@ -35,7 +35,7 @@ class Quantiser:
     def create(
         op: tc.QuantiseBlocksOp, results: Sequence[ir.Value], norm: ir.Value | None
     ) -> Quantiser:
-        """In a kernel with these results; `norm`: the memref of the norm constant."""
+        """Quantiser of a kernel with these results; `norm`: the memref of the norm."""
         codes, scales = results
         return Quantiser(op, codes, scales, memref.load(norm, []) if norm else None)
 
@@ -66,7 +66,7 @@ class Quantiser:
 
 
 def padded_columns(op: tc.QuantiseBlocksOp) -> int:
-    """Columns of the values with those whose scales are padding of the last block."""
+    """Columns of the values, plus those whose scales pad the last block."""
     if op.row_major:
         return int(op.values.type.shape[-1])
     return round_up(op.values.type.shape[-1], op.format.block * BLOCK_SCALES)

@@ -1,4 +1,4 @@
-"""The arithmetic of block quantisation: numbers of a thread that share a scale, to their codes."""
+"""Arithmetic of block quantisation: from a thread's numbers that share a scale to their codes."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def quantised_block(
 
 @dataclass(frozen=True)
 class QuantisedPart:
-    """Some numbers of a block of fp8, divided by its scale; the code of that, an i32; and whether
-    all of the block are finite: else its codes are to be 0."""
+    """Numbers of a block of fp8 divided by its scale, the scale's code as an i32, and whether all
+    numbers of the block are finite (otherwise its codes are 0)."""
 
     divided: Sequence[ir.Value]
     scale: ir.Value
@@ -48,8 +48,8 @@ class QuantisedPart:
 def quantised_part(
     numbers: Sequence[ir.Value], form: BlockFormat, among: Callable[[ir.Value], ir.Value]
 ) -> QuantisedPart:
-    """Quantises some numbers of a block; among: the largest magnitude of all that have a part of
-    it, from a thread's own."""
+    """Quantises a thread's numbers of a block; among: computes the largest magnitude of the whole
+    block from the thread's own."""
     block = _Block.of(numbers, form, among(_largest(numbers)))
     scale, divided = _by_ue8m0(block)
     return QuantisedPart(divided, scale, block.finite)

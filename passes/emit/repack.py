@@ -1,4 +1,4 @@
-"""Other layouts of operands: by a reshape where no element moves, else by ``tc.repack``."""
+"""Other layouts of operands: a reshape if no element moves, else ``tc.repack``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def padded(
     source: ir.Value, order: Sequence[int], low: Sequence[int], shape: Sequence[int]
 ) -> ir.Value:
     """`source` with dimension ``order[d]`` as dimension d, after ``low[d]`` zeros, of `shape`;
-    unchanged where it has that already."""
+    `source` itself if that is its shape already."""
     if list(order) == sorted(order) and list(shape) == source.type.shape:
         return source
     made = tc.RepackOp(

@@ -12,7 +12,7 @@ RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
 
 
 def reshape(value: ir.Value, shape: Sequence[int]) -> ir.Value:
-    """`value` in the dimensions `shape`: a collapse and an expansion, where it needs them."""
+    """`value` with the dimensions `shape`, by a collapse and an expansion as needed."""
     old, new = list(value.type.shape), list(shape)
     if old == new:
         return value

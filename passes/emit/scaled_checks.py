@@ -1,4 +1,4 @@
-"""What every tiling of a block-scaled product asks of its operands."""
+"""Requirements of every tiling of a block-scaled product on its operands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALLEST_SCALED = (
 )
 
 PITCH = 16
-"""Divisor of the strides of a tensor map, bytes; the padded types' follows from their K."""
+"""Divisor of a tensor map's strides in bytes; that of padded types follows from their K."""
 PADDED_UNIT = 128
 """Elements that TMA pads to bytes at a time (CUDA driver API, 16U4_ALIGN16B, 16U6_ALIGN16B)."""
 
@@ -38,7 +38,7 @@ def loadable_k(shape: ScaledShape) -> int:
 
 
 def check_scaled(op: ir.OpView, shape: ScaledShape) -> None:
-    """Rejects operands that TMA or the tensor core does not read."""
+    """Rejects operands that TMA or the tensor core cannot read."""
     if shape.a.layout != "blocked_128x4":
         raise match_failure(
             op,

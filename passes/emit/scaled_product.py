@@ -20,9 +20,9 @@ from tcir.passes.emit.tile_kernel import Accumulate, argument
 class ScaledPlace:
     """Where a tile begins: its first row and column, and the blocks of 128 that hold these.
 
-    column: the first that this CTA loads, of a pair's tile maybe one in the middle
-    column_block, column_inside: of the tile's first column, the number of its block and in it
-    share_of_a, share_of_b: what this CTA of a cluster loads of tiles that others have as well
+    column: first column that this CTA loads, which may lie in the middle of a pair's tile
+    column_block, column_inside: block of the tile's first column, and its place in the block
+    share_of_a, share_of_b: parts that this CTA of a cluster loads of tiles that it shares
     """
 
     row: Index

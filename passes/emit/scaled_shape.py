@@ -1,4 +1,4 @@
-"""A block-scaled product as the tiling passes see it: sizes, formats, what one stage holds."""
+"""A block-scaled product as seen by the tiling passes: sizes, formats, contents of one stage."""
 
 from __future__ import annotations
 

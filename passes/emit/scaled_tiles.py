@@ -77,7 +77,7 @@ class ScaledOperand:
         share: Share | None = None,
     ) -> None:
         """Fills `tile` with stage `unit` of the rows from `row` on, zero outside the tensor; of a
-        shared tile its part, in all CTAs that have it."""
+        shared tile its part, for all CTAs that have the tile."""
         if share is not None:
             tile = share.part(tile)
             row = share.first(row, tile.type.shape[0])
@@ -91,7 +91,7 @@ class ScaledOperand:
 @dataclass(frozen=True)
 class BlockedScales:
     """Scales in the 128x4 layout: a stage loads adjacent blocks, either all their rows (`whole`) or
-    the first 32 of 16 bytes, of which those past `rows` are zero.
+    the first 32 rows of 16 bytes, with zeros past `rows`.
 
     row_blocks: blocks of 128 rows that a tile touches
     shifted:    whether tiles begin inside a block, at a multiple of 32 rows. The copies of such a

@@ -175,7 +175,8 @@ def wide(a: ir.Value) -> ir.Value:
 
 
 def linear(indices: Sequence[ir.Value], extents: Sequence[int]) -> ir.Value:
-    """The i64 number of an element, or of what follows the `indices` of the first dimensions."""
+    """The i64 number of an element, or of the first element after the `indices` of the leading
+    dimensions."""
     number = constant(0, 64)
     for index, extent in zip(indices, extents, strict=False):
         number = add(mul(number, extent), wide(index))
@@ -198,8 +199,8 @@ def block_index(axis: int) -> ir.Value:
 
 
 def check(holds: ir.Value, expected: str) -> None:
-    """A trap of the thread, which ends the kernel with an error, unless `holds`; expected: what
-    does, a comment of the instruction."""
+    """Traps, which ends the kernel with an error, unless `holds`; expected: comment of the
+    instruction that names the condition."""
     broken = scf.IfOp(differing_bits(holds, 1))
     words = re.sub(r"[^\w .,:;=<>+*()-]", " ", expected, flags=re.ASCII)
     with ir.InsertionPoint(broken.then_block):
@@ -208,7 +209,7 @@ def check(holds: ir.Value, expected: str) -> None:
 
 
 def at(pointer: ir.Value, offset: ir.Value) -> ir.Value:
-    """`pointer` plus a number of bytes: an i64, of shared memory an i32."""
+    """`pointer` plus a number of bytes, an i64, or an i32 for shared memory."""
     return llvm.getelementptr(pointer, offset)
 
 
@@ -218,7 +219,8 @@ def behind(pointer: ir.Value, offset: int) -> ir.Value:
 
 
 def load_words(pointer: ir.Value, count: int) -> list[ir.Value]:
-    """`count` i32 from an address that is a multiple of 16, or of 8 where `count` is not of 4."""
+    """Loads `count` i32 from an address that is a multiple of 16, or of 8 if `count` is not a
+    multiple of 4."""
     step = 4 if count % 4 == 0 else 2
     kind = ir.VectorType.get([step], integer_type(32))
     words = []
@@ -251,9 +253,9 @@ def store(pointer: ir.Value, value: ir.Value) -> None:
 
 
 def store_run(pointer: ir.Value, elements: Sequence[ir.Value], size: int | None = None) -> None:
-    """Stores two to sixteen bytes of consecutive elements at once, aligned to as many.
+    """Stores two to sixteen bytes of consecutive elements at once, aligned to their size.
 
-    size: bytes of an element; where it is one, registers are wider
+    size: bytes of an element; registers of single bytes are wider
     """
     kind = elements[0].type
     size = size or kind.width // 8

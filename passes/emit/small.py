@@ -1,8 +1,8 @@
 """Floats of 4 and 6 bits and f8E8M0FNU on CUDA cores: a number is its code, in an i32.
 
-Widened by integer instructions, which every target has and which are exact; rounded by ``cvt``
-(PTX ISA 9.7.9.21, from sm_100a). f8E8M0FNU is an exponent alone, 2^(code - 127), or NaN (OCP
-Microscaling Formats 1.0, 5.4.1).
+Widening uses integer instructions, which every target has and which are exact; rounding uses
+``cvt`` (PTX ISA 9.7.9.21, from sm_100a). f8E8M0FNU is an exponent alone, 2^(code - 127), or NaN
+(OCP Microscaling Formats 1.0, 5.4.1).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ EXPONENT = "f8E8M0FNU"
 def widened_small(code: ir.Value, element: str) -> ir.Value:
     """The f32 of a code in the low bits of an i32, exact; bits above it are ignored.
 
-    The exponent field as that of an f16, times a power of two: a code with exponent 0 becomes a
-    subnormal f16, exact in f32, so the product is exact.
+    Places the exponent field in that of an f16 and multiplies by a power of two: a code with
+    exponent 0 becomes a subnormal f16, exact in f32, so the product is exact.
     """
     form = SMALL[element]
     sign = simt.left(simt.both_bits(code, 1 << (form.bits - 1)), 16 - form.bits)
@@ -52,7 +52,7 @@ def widened_small(code: ir.Value, element: str) -> ir.Value:
 
 
 def rounded_small(number: ir.Value, element: str) -> ir.Value:
-    """The code of an f32: to nearest even, saturated; of NaN the largest number."""
+    """The code of an f32, to nearest even, saturated; NaN gives the largest number."""
     form = SMALL[element]
     zero = simt.number(0.0)
     cvt = f"cvt.rn.satfinite.{form.ptx}x2.f32"
@@ -72,8 +72,8 @@ def widened_exponent(code: ir.Value) -> ir.Value:
 
 
 def rounded_exponent(number: ir.Value) -> ir.Value:
-    """The f8E8M0FNU next to an f32, the middle of two upwards; 0, numbers below it, infinities and
-    what is rounded beyond 2^127 are NaN, as in ml_dtypes."""
+    """The f8E8M0FNU nearest to an f32, ties upwards; 0, negative numbers, infinities and numbers
+    that round beyond 2^127 give NaN, as in ml_dtypes."""
     bits = arith.BitcastOp(integer_type(32), number).result
     half = simt.constant(0x00400000)
     # Of subnormal numbers the middle is 1.5 · 2^-127, a quarter of their range further.

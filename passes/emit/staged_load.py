@@ -1,4 +1,4 @@
-"""Matrices that an epilogue reads, brought by TMA: boxes of a tile's rows in shared memory."""
+"""Matrices that an epilogue reads through TMA: boxes of a tile's rows in shared memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STAGES = 2
 MATRIX_RANK = 3
 """Most dimensions of a product's output: a batch, rows and columns."""
 ELEMENTS = ("f16", "bf16", "f32", "i32")
-"""What an epilogue computes with, and tensor maps have a type for."""
+"""Element types of epilogues that tensor maps support."""
 
 
 def widest_swizzle(nbytes: int) -> str:
@@ -29,9 +29,9 @@ def widest_swizzle(nbytes: int) -> str:
 
 
 def staged_elements(op: tc.EpilogueOp | None) -> list[tc.ElementOp]:
-    """The reads of `op` that TMA can do: of matrices whose rows and columns are the output's.
+    """The reads of `op` that TMA can serve: those of matrices with the output's rows and columns.
 
-    A remark says why a matrix cannot be read so.
+    A remark gives the reason for every other matrix.
     """
     found = []
     for element in [] if op is None else op.elements:
@@ -55,11 +55,11 @@ def staged_elements(op: tc.EpilogueOp | None) -> list[tc.ElementOp]:
 
 @dataclass(frozen=True)
 class StagedMatrix:
-    """The way of one matrix.
+    """TMA loads of one matrix.
 
-    map: of the matrix, in boxes of 128 rows and one swizzle span of columns
-    ring: tiles of 128 rows and as many columns as are stored at a time
-    dims: for each dimension of the matrix that of the output that indexes it; None: index 0
+    map: tensor map of the matrix, in boxes of 128 rows and one swizzle span of columns
+    ring: tiles of 128 rows and of the columns that are stored at a time
+    dims: output dimension that indexes each dimension of the matrix; None: index 0
     """
 
     map: ir.Value
@@ -93,8 +93,8 @@ class StagedMatrix:
 
 @dataclass
 class StagedLoads:
-    """The matrices of an epilogue that TMA loads, and where the program that is being built reads
-    them: `tiles` are the slots loaded last, `row` and `column` the place of the register tile."""
+    """The matrices of an epilogue that TMA loads, and the current place of reading: `tiles` are the
+    slots loaded last, `row` and `column` the place of the register tile."""
 
     matrices: dict[tc.ElementOp, StagedMatrix]
     tiles: dict[tc.ElementOp, ir.Value] = field(default_factory=dict)
@@ -108,12 +108,12 @@ class StagedLoads:
             self.tiles = {each: m.load(slot, at) for each, m in self.matrices.items()}
 
     def move(self, row: Index, column: Index) -> None:
-        """What is built from now on reads register tiles at this place of the tiles."""
+        """Moves the place at which the ops built next read register tiles."""
         self.row, self.column = row, column
 
     @property
     def readers(self) -> Staged:
-        """For each matrix what loads a register tile."""
+        """Functions that load a register tile, by matrix."""
         return {element: partial(self._read, element) for element in self.matrices}
 
     def _read(self, element: tc.ElementOp, columns: int) -> ir.Value:

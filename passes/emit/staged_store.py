@@ -23,9 +23,9 @@ from tcir.passes.emit.tile_kernel import STORE_COLUMNS, Places, load_registers, 
 class EpilogueTile:
     """`rows` by `columns` of sums that an epilogue loads, stages and stores at a time.
 
-    The warps that the rows belong to go through tiles of so many columns. What threads store they
-    load from tensor memory a whole tile of columns at a time; what TMA stores is staged in shared
-    memory, 16 columns at a time, and stored in boxes of all rows.
+    The warps that hold the rows process one tile after another. For stores by threads they load a
+    whole tile of columns from tensor memory at a time; for stores by TMA they stage 16 columns at a
+    time in shared memory, which is stored in boxes of all rows.
     """
 
     rows: int
@@ -42,12 +42,12 @@ class EpilogueTile:
 
 @dataclass(frozen=True)
 class StagedStore:
-    """The way of a tile's results to a row-major output.
+    """TMA stores of a tile's results to a row-major output.
 
-    map: of the output, in boxes of a tile's rows and one swizzle span of columns
-    ring: tiles of the epilogue, as many in a row for the warps of each tile, 1, 2 or all 4 of a
-          warpgroup, which write one while TMA reads the others
-    loads: of the matrices that the epilogue reads
+    map: tensor map of the output, in boxes of a tile's rows and one swizzle span of columns
+    ring: tiles of the epilogue, several for the 1, 2 or 4 warps that share a tile, which write one
+    while TMA reads the others
+    loads: TMA loads of the matrices that the epilogue reads
     """
 
     map: ir.Value
@@ -64,8 +64,8 @@ class StagedStore:
     ) -> StagedStore:
         """Builds the tensor maps and the tiles, for the result `out` of a product `op`.
 
-        tile: stored at a time; stages: that its warps use in turn; read: matrices that the epilogue
-        reads by TMA
+        tile: tile that is stored at a time; stages: tiles that its warps use in turn; read:
+        matrices that the epilogue reads by TMA
         """
         shape, element = list(out.type.shape), out.type.element_type
         bytes_ = tc.element_bytes(element)
@@ -95,7 +95,7 @@ class StagedStore:
     ) -> None:
         """Stores `epilogue` of D, a tile of columns at a time; the others as in `store_tile`.
 
-        TMA leaves out what is outside the output.
+        TMA does not store outside the output.
         """
         kind = self.ring.type.of
         columns = kind.shape[1]
@@ -135,7 +135,7 @@ class StagedStore:
 
 
 def staged_tile(n_tile: int, element: ir.Type) -> EpilogueTile:
-    """What a warp stores alone, of results of type `element` in tiles of `n_tile` columns: the
+    """Default tile of one warp for results of type `element` in tiles of `n_tile` columns: the
     widest swizzle span that divides its rows."""
     bytes_ = tc.element_bytes(element)
     return EpilogueTile(QUARTER_LANES, tc.SWIZZLE_BYTES[widest_swizzle(n_tile * bytes_)] // bytes_)
@@ -147,7 +147,7 @@ def warps_of(kind: tc.SmemType) -> int:
 
 
 def stages_of(ring: tc.RingType) -> int:
-    """How many tiles these warps store from in turn: those of a warpgroup share the ring out."""
+    """Number of tiles that these warps use in turn; the warps of a warpgroup divide the ring."""
     return max(1, int(ring.count) * warps_of(ring.of) // QUARTERS)
 
 

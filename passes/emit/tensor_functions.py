@@ -1,4 +1,4 @@
-"""The functions of a module that is not tiled yet: their ops are on tensors."""
+"""Functions of a module that is not tiled yet, whose ops are on tensors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ SIMT = "tc.simt"
 
 
 def functions_with_body(module: ir.Module) -> list[func.FuncOp]:
-    """The functions of `module` that are not only declared; a list, so that they may be replaced
-    meanwhile."""
+    """The functions of `module` with a body, as a list, so they may be replaced meanwhile."""
     return [
         op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external
     ]
@@ -34,8 +33,8 @@ def is_simt(function: func.FuncOp) -> bool:
 
 
 def check_numbers(function: func.FuncOp) -> None:
-    """Rejects numbers between the ops on tensors of a function: arguments, results, and what its
-    ops compute."""
+    """Rejects scalars between the ops on tensors of a function: arguments, results, and results of
+    its ops."""
     signature = function.type
     for words, number in (
         *((f"argument {n}", each) for n, each in enumerate(signature.inputs)),
@@ -66,8 +65,7 @@ def _is_number(kind: ir.Type) -> bool:
 
 
 def tensor_ops(module: ir.Module) -> list[ir.OpView]:
-    """The ops of all functions, in program order; a list, so that they may be replaced
-    meanwhile."""
+    """The ops of all functions in program order, as a list, so they may be replaced meanwhile."""
     return [op for function in functions_with_body(module) for op in function.entry_block]
 
 

@@ -33,7 +33,7 @@ STORE_COLUMNS = 16
 @dataclass(frozen=True)
 class Source:
     """The high-level op to tile and its function; `after`: the epilogue of its result, if any;
-    `quantise`: what quantises it at last, if anything."""
+    `quantise`: its final ``tc.quantise_blocks``, if any."""
 
     function: func.FuncOp
     op: ir.OpView
@@ -48,9 +48,9 @@ class Source:
         staged: Staged | None = None,
         group: Index | None = None,
     ) -> Epilogue:
-        """What the kernel of `arguments` does to its sums; lanes go along `row_dim` of its output
-        (None: have places of their own), columns along `column_dim` (None: the last); `staged` and
-        `group` as in `fused`."""
+        """Epilogue of the kernel of `arguments`; lanes go along `row_dim` of its output (None: each
+        has its own indices), columns along `column_dim` (None: the last); `staged` and `group` as
+        in `fused`."""
         if self.after is None:
             wide = self.op.result.type.element_type
             return rounded(wide if self.quantise else arguments[-1].type.element_type)
@@ -58,19 +58,20 @@ class Source:
         return fused(self.after, inputs, row_dim, column_dim, staged, group)
 
     def column(self, sums: Index) -> Index:
-        """The column of the output, from that of the sums."""
+        """Column of the output for a column of the sums."""
         return index.div(sums, 2) if self.after is not None and self.after.gated else sums
 
     @property
     def quantised_columns(self) -> int:
-        """Columns of the sums that are quantised, also those whose scales are padding; else 0."""
+        """Columns of the sums that are quantised, including those whose scales are padding; 0
+        without quantisation."""
         if self.quantise is None:
             return 0
         sums = 2 if self.after is not None and self.after.gated else 1
         return sums * padded_columns(self.quantise)
 
     def indices(self, places: Places) -> Places:
-        """The indices in the output, from those of the sums."""
+        """Indices in the output for those of the sums."""
 
         def of_output(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
             at = places(quarter)
@@ -84,7 +85,7 @@ class Source:
         return of_output
 
     def quantiser(self, arguments: Sequence[ir.Value]) -> Quantiser:
-        """What quantises the results in the kernel of `arguments`."""
+        """Quantiser of the results in the kernel of `arguments`."""
         assert self.quantise is not None
         norm = self.quantise.norm
         number = None if norm is None else argument(arguments, norm)
@@ -206,9 +207,9 @@ def kernel(
 ) -> Iterator[list[ir.Value]]:
     """Replaces the source function by a kernel; yields its arguments (inputs, then the output).
 
-    warps:  of a kernel without roles; left out, those of its warp map, which ``tc.warp_map`` of the
-            source function names
-    output: the memref that it writes, of a kernel that leaves the function's result to another
+    warps:  warps of a kernel without roles; by default those of the warp map that ``tc.warp_map``
+            of the source function names
+    output: memref that the kernel writes, if another kernel writes the function's result
     cluster: CTAs of a cluster
 
     Inside, the insertion point is in the kernel and the location is that of the source op.
@@ -257,7 +258,7 @@ def argument(arguments: Sequence[ir.Value], value: ir.Value) -> ir.Value:
 
 
 def accumulator(n_tile: int, element: ir.Type | None = None) -> ir.Value:
-    """A tensor-memory tile for D, of f32 or `element`."""
+    """A tensor-memory tile for D, in f32 or `element`."""
     kind = tc.TmemType.build([TMEM_LANES, n_tile], element or ir.F32Type.get())
     return tc.TmemTileOp(kind).tile
 
@@ -338,8 +339,8 @@ def store_tile(
     """Stores `epilogue` of D to `out`, by sub-partition, `columns` at a time.
 
     ``indices(quarter)(column)`` are the indices of lane 0 of the sub-partition `quarter`; lanes and
-    columns go `along` these dimensions of `out`, columns with None along the last; `reads`: places
-    that the epilogue has instead.
+    columns go `along` these dimensions of `out`, columns with None along the last; `reads`: indices
+    for the epilogue instead of these.
     """
     row_dim, column_dim = along
 
@@ -371,10 +372,11 @@ def store_tile_lanes(
     epilogue: Epilogue,
     first: Callable[[ir.Value], list[Index]] | None = None,
 ) -> None:
-    """The same with indices per lane; a lane whose indices are outside `out` stores nothing.
+    """Like `store_tile`, with indices per lane; a lane whose indices are outside `out` stores
+    nothing.
 
     ``places(quarter)`` are the indices of the sub-partition's lanes, without the column;
-    ``first(quarter)``, where lanes follow each other, those of lane 0, for the epilogue.
+    ``first(quarter)`` are those of lane 0 if lanes are consecutive, for the epilogue.
     """
     with loop(QUARTERS) as quarter:
         lanes = [place.value for place in places(quarter)]

@@ -20,7 +20,7 @@ M_TILES = (TMEM_LANES, PAIR * TMEM_LANES)
 
 
 def check_pair(op: ir.OpView, pad_n: int) -> None:
-    """Rejects what CTA pairs do not have."""
+    """Rejects options that CTA pairs do not support."""
     if pad_n not in MMA_N_PAIR or pad_n > MOST_PAD_N:
         raise match_failure(
             op,

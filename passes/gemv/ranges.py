@@ -21,10 +21,10 @@ class Ranges:
     """`tiles` of `units` stages each, split into `ctas` ranges of nearly equal length.
 
     A range covers parts of one or more tiles, its *segments*. Range c starts in tile ``c * tiles /
-    ctas``, as far into it as the fraction says, but at its beginning only where the fraction is 0.
-    So the segments of all ranges, in order, have a number that is a formula: that of segment (c,
-    tile) is ``c + tile`` less the ranges up to c that start with a tile. With one range a tile it
-    is the tile; with a whole number p of ranges a tile (split-k) it is c; else this is stream-k.
+    ctas``, at the place given by the fraction, and at its beginning only if the fraction is 0. So
+    segments are numbered by a formula: segment (c, tile) has the number ``c + tile`` less the
+    ranges up to c that start with a tile. With one range per tile that is the tile, with p ranges
+    per tile (split-k) it is c; otherwise this is stream-k.
     """
 
     tiles: int
@@ -65,7 +65,7 @@ class Ranges:
         return index.div(index.mul(cta, self.tiles), self.ctas)
 
     def start(self, cta: Index) -> Index:
-        """The first stage of a range, counted over all tiles."""
+        """First stage of a range, counted over all tiles."""
         place = index.mul(cta, self.tiles)
         rest = index.rem(place, self.ctas)
         inside = index.div(index.mul(rest, self.units), self.ctas)
@@ -75,7 +75,7 @@ class Ranges:
 
     @cached_property
     def starts(self) -> list[int]:
-        """`start` of each range, and where the last one ends."""
+        """`start` of each range, and the end of the last one."""
         once = [cast(int, self.start(c)) for c in range(self.period)]
         stages = self.total * self.period // self.ctas
         return [

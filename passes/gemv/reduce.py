@@ -37,8 +37,8 @@ class Partials:
         return ir.MemRefType.get(shape, ir.F32Type.get())
 
     def add_up(self, module: ir.Module) -> None:
-        """Makes the output of the first kernel, the source function's, a workspace, and appends
-        the second kernel."""
+        """Makes the output of the first kernel, that of the source function, a workspace, and
+        appends the second kernel."""
         op, function = module.operation, self.source.function
         *inputs, result = buffer_numbers(function, len(function.type.inputs) + 1)
         order = launch_order(function) or 0

@@ -24,10 +24,11 @@ from tcir.passes.emit.tile_kernel import (
 
 @dataclass(frozen=True)
 class Result:
-    """Destination of the result: `out` as ``[batch, M, N]``; the kernel's global scales, `factors`,
-    and the epilogue of sums times these.
+    """Destination of the result: `out` as ``[batch, M, N]``, the kernel's global scales `factors`,
+    and the epilogue of the scaled sums.
 
-    least: columns of a register tile: NVVM loads vectors of two, and four bytes are a register
+    least: least columns of a register tile: NVVM loads vectors of two, and four bytes fill a
+    register
     """
 
     out: ir.Value
@@ -52,7 +53,7 @@ class Result:
 
     @staticmethod
     def of_sums(out: ir.Value) -> Result:
-        """Result of a kernel that leaves adding up its partial sums to another."""
+        """Result of a kernel whose partial sums another kernel adds."""
         return Result(out, (), rounded(out.type.element_type))
 
     def store(self, d: ir.Value, indices: Callable[[ir.Value], list[Index]]) -> None:

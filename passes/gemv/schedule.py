@@ -39,8 +39,8 @@ class Schedule:
 
     @property
     def traffic(self) -> float:
-        """Bytes of the SM that has the most, times their number, and of partial results, written
-        and read."""
+        """Bytes of the busiest SM times the number of SMs, plus partial results written and
+        read."""
         stage = TMEM_LANES * self.stage.row_bytes + BLOCK_BYTES * self.stage.scale_blocks
         parts = 0 if self.ranges.whole else self.ranges.segments
         partial = TMEM_LANES * SUM_BYTES * self.stage.shape.n
@@ -60,14 +60,14 @@ def k_tiles(shape: ScaledShape) -> dict[int, int]:
 
 
 def single(shape: ScaledShape, width: int = WIDEST) -> Schedule:
-    """One CTA a tile, in stages of rows of `width` bytes."""
+    """One CTA per tile, in stages with rows of `width` bytes."""
     stage = Stage(shape, width)
     tiles = ceil_div(shape.m, TMEM_LANES) * shape.batch
     return Schedule("single", stage, Ranges(tiles, stage.per_tile, tiles))
 
 
 def split(shape: ScaledShape, parts: int, width: int = WIDEST) -> Schedule:
-    """`parts` CTAs a tile."""
+    """`parts` CTAs per tile."""
     one = single(shape, width)
     ranges = one.ranges
     return Schedule("split-k", one.stage, Ranges(ranges.tiles, ranges.units, ranges.tiles * parts))

@@ -54,8 +54,8 @@ class TileGemvPaddedN(Pass):
             2, 1, 1>``; schedule=single, pad_n a multiple of 32)
     k_tile: elements of K of a stage: a swizzle span of 32, 64 or 128 bytes; 0 chooses, 128 bytes,
             with ``stream-k`` the widest that is even
-    kind: of the instruction, where several multiply the types; left out, the one with the least
-          bytes in shared memory
+    kind: kind of the instruction, if several multiply the types; by default the one with the fewest
+    bytes in shared memory
 
     Before::
 

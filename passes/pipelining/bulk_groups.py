@@ -22,9 +22,9 @@ def guard_stores(kernel: func.FuncOp) -> None:
     """Makes each run of consecutive ``tc.tma_store`` a bulk group, waited for before its tiles are
     written again, and at the kernel's end.
 
-    In front of it every thread that wrote the tile makes its writes visible to the async proxy and
-    meets the others, one of which stores: those of a warp, or of the warps that share a tile. Who
-    has n tiles writes to one while the stores of the others, n - 1 groups, may be under way.
+    Before it, every thread that wrote the tile fences its writes for the async proxy and meets the
+    other threads of its warp, or of the warps that share the tile; one of them stores. With n
+    tiles, one is written while the stores of the others, n - 1 groups, may be in flight.
     """
     runs = list(_runs(kernel))
     for first, last in runs:

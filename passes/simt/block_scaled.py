@@ -39,10 +39,10 @@ MOST_COLUMNS_OF_PARTS = 2
 """Columns up to which A in two parts (`parts_e2m1`), cheaper to decode, is worth twice the dp4a."""
 
 NAME = "convert-to-simt"
-"""The pass, for errors."""
+"""Name of the pass, for errors."""
 
 WHOLE = 0x4B400000
-"""The bits of 1.5 * 2^23 in f32: a small integer added to them is added to that number."""
+"""The bits of 1.5 * 2^23 in f32: adding a small integer to the bits adds it to the number."""
 
 
 def convert(module: ir.Module, function: func.FuncOp, rows: int, warps: int) -> None:

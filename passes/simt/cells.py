@@ -1,4 +1,4 @@
-"""Reductions by groups of threads: a row, or columns side by side, for each group."""
+"""Reductions by groups of threads, each for a row or for columns side by side."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tcir.passmanager.remarks import remark
 
 @dataclass(frozen=True)
 class Piece:
-    """What a thread has of a row at once: the indices of its columns, of which the ones in a run
-    are together, and whether they are the row's (None: all are)."""
+    """The part of a row that a thread holds at once: indices of its columns, in runs of adjacent
+    ones, and masks of those that lie in the row (None: all do)."""
 
     columns: list[Index]
     inside: ir.Value | None
@@ -32,14 +32,15 @@ class Piece:
 def convert(
     module: ir.Module, function: func.FuncOp, result: ir.Value, chain: RowChain, group: Group
 ) -> None:
-    """Turns a function with the attribute ``tc.simt`` into a kernel, a group of threads a row.
+    """Turns a function with the attribute ``tc.simt`` into a kernel with a group of threads per
+    row.
 
     Before::
 
         func.func @f(%x: tensor<64x4096xf32>) -> tensor<64xf32> attributes {tc.simt} {
           %t = linalg.reduce ins(%x) outs(%zeros) dimensions = [1] … arith.addf …
 
-    After (a row of 4096 by 128 threads, 4 columns of which a thread has at once)::
+    After (128 threads for a row of 4096, a thread takes 4 columns at a time)::
 
         %v:4 = llvm.load %x[%row, 4 * %tid], … of 8 pieces of the row
         %t = (%v0 + %v1) + (%v2 + %v3) …; shuffles from distance 1 up to 16
@@ -313,12 +314,12 @@ def _once(kernel: _Kernel) -> Iterator[_Round]:
 
 
 def how_of(how: Combined, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Two partial results as one."""
+    """Combines two partial results."""
     return narrow.computed(how.combine, [a, b])
 
 
 def tree(how: Combined, values: Sequence[ir.Value]) -> ir.Value:
-    """All partial results as one: neighbours first."""
+    """Combines all partial results, neighbours first."""
     found = list(values)
     while len(found) > 1:
         pairs = [how_of(how, *found[n : n + 2]) for n in range(0, len(found) - 1, 2)]
@@ -327,7 +328,7 @@ def tree(how: Combined, values: Sequence[ir.Value]) -> ir.Value:
 
 
 def neutral(how: Combined, kind: ir.Type) -> ir.Value:
-    """The number that changes no partial result."""
+    """The neutral element of a combination."""
     name = COMBINING[how.combine.operation.name]
     if isinstance(kind, ir.FloatType):
         number = {"zero": 0.0, "one": 1.0, "least": -float("inf"), "most": float("inf")}[name]

@@ -40,7 +40,7 @@ class Tables:
 
 
 def doubled_tables() -> Tables:
-    """Both tables, to be made once."""
+    """Both tables; emitted once per kernel."""
     plus, minus = (
         (_varying(_table(values[:4])), _table(values[4:]))
         for values in (DOUBLED, tuple(-value for value in DOUBLED))
@@ -80,8 +80,9 @@ def doubled_e2m1(word: ir.Value, tables: Tables) -> list[ir.Value]:
 def parts_e2m1(word: ir.Value, tables: Tables) -> list[tuple[ir.Value, ir.Value]]:
     """Eight e2m1 codes as two pairs of four int8: twice the positive values, minus twice the rest.
 
-    In order of k, each 0 where the other is not. A sign bit in prmt's selector replicates that of
-    the byte it selects, 0 for all magnitudes: no masks, half of the work of `doubled_e2m1`.
+    In order of k; one of the two is 0 in each place. A sign bit in prmt's selector replicates the
+    sign of the selected byte, which is 0 for all magnitudes, so no masks are needed: half the work
+    of `doubled_e2m1`.
     """
     flipped = simt.differing_bits(word, 0x88888888)
     first, second = (

@@ -1,10 +1,9 @@
-"""Elements of tensors on CUDA cores: a thread computes one from those that it is made of.
+"""Elements of tensors on CUDA cores: a thread computes one from elements in memory.
 
-Ops on tensors are followed back to what is in memory, element by element, so what stands between is
-not stored: elementwise ops, broadcasts, transposes, padding, slices and what is written into one,
-reshapes. A reduction is a loop over its points in lexicographic order, which is the order of the
-reference. An element may say where another one is (`tensor.extract`): a thread traps if that is
-outside.
+Ops on tensors are traced back to memory, element by element, so nothing between is stored:
+elementwise ops, broadcasts, transposes, padding, slices and insertions into them, reshapes. A
+reduction is a loop over its points in lexicographic order, which is the order of the reference. An
+element may be an index (`tensor.extract`): a thread traps if it is out of bounds.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from tcir.passes.simt.slices import Index, covers, in_inserted, in_slice
 Loops: TypeAlias = "Mapping[int, ir.Value]"
 """The point of a structured op's loops."""
 Totals: TypeAlias = "Mapping[int, ir.Value | None]"
-"""Elements so far, by the number of a result."""
+"""Partial results by the number of the result."""
 
 STORED = (
     "f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "i4", "i2", "i1", *FP8, *SMALL, EXPONENT
 )  # fmt: skip
 """Types of elements in memory."""
 UNROLLED = 16
-"""The most points of a reduction that a thread takes without a loop."""
+"""Most points of a reduction that a thread unrolls."""
 INDEX_OPS = (
     "arith.index_cast", "arith.index_castui", "cf.assert", "linalg.index", "tensor.extract",
 )  # fmt: skip
-"""What bodies may have besides arithmetic: an index is an i64."""
+"""Ops that bodies may have besides arithmetic: an index is an i64."""
 DIVISIONS = tuple(
     f"arith.{name}" for name in ("ceildivsi", "divsi", "divui", "floordivsi", "remsi", "remui")
 )
@@ -48,7 +47,7 @@ TAKEN = (
     f"pooling), arith ops, {', '.join(NAMES)}, tensor.pad, tensor.extract_slice, "
     "tensor.insert_slice, tensor.concat, reshapes"
 )
-"""What the kernels of this room compute."""
+"""Ops that the kernels here can compute."""
 LEFT = (
     "no other pipeline takes it: gemm, matmul-warp and the convolutions have contractions, gemm "
     "with elementwise ops behind them"
@@ -80,13 +79,13 @@ def joined(indices: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value:
 
 @dataclass(frozen=True)
 class Elements:
-    """What one thread knows.
+    """Elements that one thread has computed.
 
-    pointers: of the function's arguments
-    known:    elements, by tensor and indices
-    runs:     consecutive indices, by each of them: the first is a multiple of their number, and the
-              elements there are computed, loaded and summed together
-    shifted:  indices by those that they come from (`shift`)
+    pointers: those of the function's arguments
+    known:    computed elements, by tensor and indices
+    runs:     runs of consecutive indices, by each index: the first is a multiple of their number,
+              and their elements are computed, loaded and summed together
+    shifted:  results of `shift`, by the original index
     """
 
     pointers: Mapping[ir.Value, ir.Value]
@@ -113,12 +112,12 @@ class Elements:
         return members
 
     def within(self) -> Elements:
-        """The same for a region: what is learnt there is not known outside."""
+        """A copy for a region, whose elements are not available outside it."""
         return Elements(self.pointers, dict(self.known), dict(self.runs), dict(self.shifted))
 
     def shift(self, index: ir.Value, by: int, extent: int) -> ir.Value:
-        """`index` plus `by`, or the last of `extent` where that is outside; runs stay runs if each
-        is all inside or all outside."""
+        """`index` plus `by`, clamped to the last index of `extent`; runs stay runs if each lies
+        entirely inside or outside."""
         run = self.runs.get(index, (index,))
         if by % len(run) or extent % len(run):
             run = (index,)

@@ -1,4 +1,4 @@
-"""Elementwise ops, reductions and pooling: which kernel a function becomes."""
+"""Elementwise ops, reductions and pooling: chooses the kernel of a function."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tcir.target import TARGETS, targets_with
 
 THREADS = 256
 MANY = 1 << 12
-"""Elements from which a thread computes several: with fewer, each has a thread of its own."""
+"""Number of elements from which on a thread computes several; below it each has a thread."""
 MOST = 1 << 31
 """Elements of a tensor: their numbers are i32."""
 
@@ -32,8 +32,8 @@ MOST = 1 << 31
 def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
     """Turns a function with the attribute ``tc.simt`` into a kernel.
 
-    Reductions over one row are those of `tcir.passes.simt.cells`, transposes those of
-    `tcir.passes.simt.tiles`; of others a thread has an element, or a run of them.
+    Reductions over one row use `tcir.passes.simt.cells`, transposes `tcir.passes.simt.tiles`; in
+    other kernels a thread computes an element, or a run of them.
 
     Before (split-layers sets the attribute)::
 
@@ -46,10 +46,10 @@ def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
         %i = 256 * %ctaid + %tid; if %i < 64:
           %t = scf.for %k = 0 to 9 iter_args(%t = -inf) { maximumf(%x[%i, %k], %t) }; %out[%i] = %t
 
-    A thread computes as many elements of 2, 4 or 6 bits as fill whole bytes.
-    What stands between memory and the result is computed for each element, not stored. Reductions
-    take their points in lexicographic order, as the reference does. Preserves every value, bit for
-    bit, but for ``math`` functions (docs/explanation/gemm.md).
+    A thread computes as many elements of 2, 4 or 6 bits as fill whole bytes. Values between memory
+    and the result are computed for each element, not stored. Reductions take their points in
+    lexicographic order, as the reference does. Preserves every value, bit for bit, except for
+    ``math`` functions (docs/explanation/gemm.md).
     """
     if not is_simt(function):
         return False
@@ -124,7 +124,7 @@ def _runs_pay(function: func.FuncOp) -> bool:
 
 
 def in_memory(tensor: ir.Value) -> ir.Value:
-    """The tensor before reshapes: it has the same bytes in memory."""
+    """The tensor before reshapes, which has the same bytes in memory."""
     while not isinstance(tensor, ir.BlockArgument) and isinstance(tensor.owner.opview, RESHAPES):
         tensor = tensor.owner.operands[0]
     return tensor

@@ -1,4 +1,5 @@
-"""How many threads share a row, how much of it each has at once, and where they exchange sums."""
+"""Chooses the number of threads that share a row, the part each holds at once, and where they
+exchange sums."""
 
 from __future__ import annotations
 
@@ -23,22 +24,22 @@ ENOUGH = 1 << 17
 MOST = 512
 """Threads of a group: with more each had fewer than 128 registers."""
 FEW = 16
-"""Elements that one thread sums in less time than several exchange: windows of pooling."""
+"""Elements that one thread sums faster than several threads can exchange: windows of pooling."""
 WARPS_ACROSS = 8
-"""Warps whose sums a thread adds up where each has several."""
+"""Warps per cell if each warp holds the sums of several cells."""
 
 
 @dataclass(frozen=True)
 class Group:
     """The threads of a row, or of a run of rows side by side (a cell).
 
-    cells:  how many there are
+    cells:  number of cells
     across: whether neighbours in a warp have different cells
     run:    consecutive elements that a thread loads at once
     size:   threads of a cell, a power of two
     side:   cells of a CTA
-    pieces: runs (across: columns) that a thread has at once
-    rounds: how often
+    pieces: runs (across: columns) that a thread holds at once
+    rounds: number of such steps
     """
 
     cells: int
@@ -61,7 +62,7 @@ class Group:
 
     @property
     def distances(self) -> list[int]:
-        """Between the lanes that exchange sums, in order."""
+        """Distances between the lanes that exchange sums, in order."""
         first = self.side if self.across else 1
         last = min(WARP, self.threads if self.across else self.size)
         return [1 << n for n in range(5) if first <= 1 << n < last]
@@ -73,7 +74,7 @@ class Group:
 
     @property
     def writers(self) -> int:
-        """Lanes of a warp that have the sums of different cells."""
+        """Lanes of a warp that hold the sums of different cells."""
         return min(self.side, WARP) if self.across else 1
 
     def _values(self) -> int:
@@ -87,8 +88,8 @@ class Group:
         return sums * (self.threads // WARP) * self.writers * self._values() * 4
 
     def slot(self, inside: ir.Value, warp: ir.Value, number: int) -> ir.Value:
-        """Where a warp leaves its part of reduction `number`, in bytes; inside: the thread's cell
-        of those of the CTA."""
+        """Byte offset at which a warp stores its part of reduction `number`; inside: number of the
+        thread's cell in the CTA."""
         unit = self._values() * 4
         place = simt.mul(warp, self.writers * unit)
         if self.across:
@@ -96,7 +97,7 @@ class Group:
         return simt.add(place, number * self.bytes_of(1))
 
     def slot_of(self, inside: ir.Value, warp: int, number: int) -> ir.Value:
-        """Where warp `warp` of those that share the thread's cell left its part."""
+        """Byte offset at which warp `warp` of the thread's cell stored its part."""
         unit = self._values() * 4
         if self.across:
             place = simt.mul(inside, unit)
@@ -105,7 +106,7 @@ class Group:
         return simt.add(place, warp * unit + number * self.bytes_of(1))
 
     def words(self, chain: RowChain) -> str:
-        """For a remark: the schedule, and why."""
+        """Describes the schedule and its reason, for a remark."""
         count = len(chain.sums)
         sums = f"{count} reduction{'s' if count > 1 else ''} over {prod(chain.columns)} elements"
         if self.across:
@@ -126,7 +127,7 @@ class Group:
 
 
 def group_of(result: ir.Value, chain: RowChain, read: Sequence[ir.Type]) -> Group | None:
-    """The group for a chain; None where a thread alone computes an element of it as well as any.
+    """The group for a chain; None if a single thread computes an element as fast.
 
     read: types in memory
     """
@@ -171,7 +172,7 @@ def _across(rows: int, columns: int, run: int, own: bool) -> Group | None:
 
 
 def run_of(extent: int, elements: Sequence[ir.Type]) -> int:
-    """Consecutive elements of a thread where a dimension has `extent`: up to 16 bytes of the
+    """Consecutive elements of a thread along a dimension of `extent`: up to 16 bytes of the
     narrowest type."""
     if not all(map(narrow.has_runs, elements)):
         return 1

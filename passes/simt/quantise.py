@@ -40,8 +40,8 @@ def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
           32 f32 at %y[32 * %i]: the largest magnitude, the scale, quotients
           8 words of codes to %codes[32 * %i], the scale's byte to %scales[%i]
 
-    Scales in blocks of 128 rows x 4 are stored where these have them; for their padding there are
-    threads that store zeros. Preserves every value, bit for bit.
+    Scales in blocks of 128 rows x 4 are stored in that order; further threads store zeros to the
+    padding. Preserves every value, bit for bit.
     """
     found = (op for op in function.entry_block if isinstance(op, tc.QuantiseBlocksOp))
     op = next(found, None)

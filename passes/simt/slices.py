@@ -1,4 +1,4 @@
-"""Places of elements in slices, by constants: which element of a tensor one of a slice is."""
+"""Maps elements of slices with constant offsets to elements of their tensors."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def in_inserted(op: ir.Operation, at: Index, shift: Shift) -> tuple[ir.Value, In
 
 
 def covers(op: ir.Operation) -> bool:
-    """Whether this and the `tensor.insert_slice` ops that go on with its result alone write as many
-    elements as there are: slices into a `tensor.empty`, apart."""
+    """Whether a chain of `tensor.insert_slice` ops, each the only user of the previous one, writes
+    every element: disjoint slices into a `tensor.empty`."""
     written = 0
     while True:
         _, sizes, _ = _constants(op, 2)

@@ -1,4 +1,5 @@
-"""Transposes: operands that lie across the result go through shared memory, a tile at a time."""
+"""Transposes: operands contiguous along another dimension than the result go through shared memory
+in tiles."""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ PITCH = SIDE + 1
 
 @dataclass(frozen=True)
 class Tiling:
-    """How a result is cut into tiles.
+    """Division of a result into tiles.
 
     down, right: the result's dimension along which most operands are contiguous, and its last
-    staged:      the tensors that are contiguous along `down`, and how the result indexes them
+    staged:      the tensors that are contiguous along `down`, with their indices from the result
     run:         consecutive elements of a load and of a store
     """
 
@@ -41,7 +42,7 @@ class Tiling:
 
 
 def tiling_of(result: ir.Value) -> Tiling | None:
-    """The tiles of an elementwise result; None where rows of most operands are rows of it."""
+    """The tiles of an elementwise result; None if most operands are contiguous along its rows."""
     shape = result.type.shape
     sized = [dim for dim, size in enumerate(shape) if size != 1]
     weights: dict[int, int] = {}
@@ -73,7 +74,7 @@ def _dims(at: At) -> tuple[int | None, ...] | None:
 
 
 def convert(module: ir.Module, function: func.FuncOp, result: ir.Value, tiling: Tiling) -> None:
-    """Turns an elementwise function whose operands lie across into a kernel, a CTA a tile.
+    """Turns an elementwise function with transposed operands into a kernel with a CTA per tile.
 
     Before::
 
@@ -86,8 +87,8 @@ def convert(module: ir.Module, function: func.FuncOp, result: ir.Value, tiling: 
         nvvm.barrier
         %w = llvm.load %partials[%down, %right …]; llvm.store the run, %y[%down, %right …]
 
-    So loads and stores both are of whole runs. An element is a word in shared memory, and rows of a
-    tile are a word more than 64 apart. Preserves every value, bit for bit.
+    So both loads and stores are whole runs. An element is a word in shared memory, and rows of a
+    tile are 65 words apart. Preserves every value, bit for bit.
     """
     _Kernel(module, function, result, tiling).build()
 

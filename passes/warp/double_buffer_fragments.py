@@ -23,7 +23,7 @@ from tcir.passes.warp.loops import (
 from tcir.passmanager.pipeline import Pass, register_pass
 
 COPIES = (tc.CpAsyncOp, tc.OneThreadOp, scf.IfOp)
-"""Ops that fill a slot; scf.if: with a step of the next tile, if there is one."""
+"""Ops that fill a slot; scf.if fills it with a step of the next tile, if there is one."""
 HEAD = (
     tc.CpAsyncWaitOp, tc.MbarrierWaitOp, tc.FenceOp, tc.CtaBarrierOp, tc.FirstWarpBarrierOp,
 )  # fmt: skip

@@ -20,7 +20,7 @@ EVERY_LANE = -1
 @register_pass
 @dataclass(frozen=True)
 class InterleaveStores(Pass):
-    """Orders the end of a warp's tile by rows of atoms, in what `convert-tc-to-nvvm` made.
+    """Orders the end of a warp's tile by rows of atoms, after `convert-tc-to-nvvm`.
 
     Before, after the last barrier or branch of the block that ends a tile::
 
@@ -38,9 +38,9 @@ class InterleaveStores(Pass):
 
     Results leave an SM more slowly than they are computed; so the tensor core has products to do
     meanwhile. Otherwise ptxas moves stores after all products, but none across a ``bar.warp.sync``.
-    All stays as it is where branches keep stores inside the tensor, where a warp has one row of
-    atoms, and where an epilogue reads tensors: its loads would be waited for row by row. Preserves
-    the order of the sums of every element, and that of the stores.
+    Nothing changes if branches keep stores inside the tensor, if a warp has one row of atoms, or if
+    an epilogue reads tensors, whose loads would be waited for row by row. Preserves the order of
+    the sums of every element, and that of the stores.
     """
 
     name: ClassVar[str] = "interleave-stores"

@@ -25,7 +25,7 @@ class KStep:
 
 
 def loops_with(kernel: func.FuncOp, kind: type[Op] | tuple[type[Op], ...]) -> list[scf.ForOp]:
-    """The loops of the kernel whose body contains an op of class `kind`, not in another op."""
+    """The loops of the kernel whose body directly contains an op of class `kind`."""
     loops = [op for op in walk_body(kernel) if isinstance(op, scf.ForOp)]
     return [loop for loop in loops if any(isinstance(op, kind) for op in loop.body)]
 

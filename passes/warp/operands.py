@@ -101,7 +101,7 @@ class Operand:
 
     @staticmethod
     def by_tma(matrix: Matrix, tensor: ir.Value, batch: int) -> Operand:
-        """Filled by boxes of a tensor map, built here; `batch`: its extent, or 0."""
+        """Operand that boxes of a tensor map fill; builds the map. `batch`: its extent, or 0."""
         mn, k = matrix.sizes
         order = ("k", "mn") if matrix.major == "K" else ("mn", "k")
         extents = {"mn": mn, "k": k, "batch": batch}
@@ -115,7 +115,8 @@ class Operand:
 
     @staticmethod
     def by_cp_async(matrix: Matrix, tensor: ir.Value) -> Operand:
-        """Filled by the threads, 4 to 16 bytes at a time, with the best swizzle for the loads."""
+        """Operand that threads fill, 4 to 16 bytes at a time, with the best swizzle for the
+        loads."""
         (outer, inner), (tile_outer, tile_inner) = map(matrix.ordered, (matrix.sizes, matrix.tile))
         width = _copy_width(matrix, inner * matrix.bytes, tile_inner * matrix.bytes)
         swizzle, left = choose_swizzle(

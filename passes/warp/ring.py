@@ -57,7 +57,8 @@ def pipeline_kernels(
 
 @dataclass(frozen=True)
 class Fill:
-    """Copies of a tile's `step` into `slot`; place: values of the tile, if it is not the loop's."""
+    """Copies of a tile's `step` into `slot`; place: values of the tile, if it differs from the
+    loop's."""
 
     step: Index
     slot: ir.Value
@@ -67,8 +68,8 @@ class Fill:
 class RingLoop(ABC):
     """One main loop; subclasses define how completion of copies is signalled.
 
-    In a loop over the tiles of a CTA the ring runs on: the last iterations of a tile fill slots for
-    the first steps of the next one.
+    In a loop over the tiles of a CTA the ring continues: the last iterations of a tile fill slots
+    for the first steps of the next one.
     """
 
     def __init__(self, kernel: func.FuncOp, loop: scf.ForOp, kind: type[Op], stages: int) -> None:
@@ -170,7 +171,7 @@ class RingLoop(ABC):
         return index.value(index.rem(index.add(self.before, step), self.stages))
 
     def phase_of(self, step: Index) -> ir.Value:
-        """How often the slot of `step` was filled before, modulo 2."""
+        """Number of earlier fills of the slot of `step`, modulo 2."""
         return index.value(index.rem(index.div(index.add(self.before, step), self.stages), 2))
 
     def at(self, step: Index, slot: ir.Value) -> Mapping:

@@ -21,7 +21,7 @@ CANDIDATES = (
 def choose_swizzle(
     shape: list[int], element: ir.Type, major: str, width: int, atom: str, operand: str, via: str
 ) -> tuple[tuple[int, int, int], int]:
-    """The first candidate with the fewest conflicts, and how many it leaves.
+    """The first candidate with the fewest conflicts, and their number.
 
     Counted over one warp's copies into the tile and all its loads of one atom's rows; other atoms
     and warps differ by powers of two that no candidate uses, or hit the same banks.

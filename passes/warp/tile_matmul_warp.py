@@ -42,9 +42,9 @@ class TileMatmulWarp(Pass):
     ldmatrix:                  false: plain loads from shared memory everywhere
     copy:                      "tma" or "cp.async" fills shared memory; "": TMA if the target has
                                it and both operands allow it, else cp.async with a remark
-    ctas:                      CTAs that share the tiles out, if there are more tiles; 0: where TMA
-                               loads and the sums of a tile take half an SM's registers, the fewest
-                               that need no more rounds than one per SM
+    ctas:                      CTAs that divide the tiles, if there are more tiles; 0: if TMA loads
+                               and the sums of a tile take half an SM's registers, the fewest that
+                               need no more rounds than one per SM
     target:                    "": the module's ``tc.target``, or the default
 
     Before::
@@ -61,7 +61,7 @@ class TileMatmulWarp(Pass):
         }
         "tc.store_fragment"(%d, %c, %m0, %n0)
 
-    Of a CTA with several tiles, a loop over them is around all that follows the tensor maps.
+    In a CTA with several tiles a loop over them encloses everything after the tensor maps.
 
     A ``tc.epilogue`` of the product becomes a ``tc.fragment_epilogue`` before the store::
 

@@ -21,7 +21,7 @@ GROUP = 16
 
 @dataclass(frozen=True)
 class WarpTiles(OutputTiles):
-    """Tiles in the grouped order, by the CTA's number along x also where each CTA has one."""
+    """Tiles in the grouped order, by the CTA's number along x even if each CTA has one tile."""
 
     @property
     def grid(self) -> list[int]:
@@ -32,7 +32,7 @@ class WarpTiles(OutputTiles):
 
     @contextmanager
     def each(self) -> Iterator[tuple[Index, Index, Index | None]]:
-        """Where the CTA's next tile is: its number along m, along n, and in the batch."""
+        """Position of the CTA's next tile along m, along n, and in the batch."""
         if self.ctas is not None:
             with super().each() as place:
                 yield place
@@ -43,8 +43,9 @@ class WarpTiles(OutputTiles):
     def shared_out(
         self, op: ir.OpView, tiling: Tiling, asked: int, by_tma: bool, target: str
     ) -> WarpTiles:
-        """These tiles among `asked` CTAs, or 0: if TMA loads and a tile's sums take half an SM's
-        registers, so that a second CTA had no room, `fewest_ctas`; else one CTA for each."""
+        """Divides these tiles among `asked` CTAs; with 0, among `fewest_ctas` if TMA loads and a
+        tile's sums take half an SM's registers, which leaves no room for a second CTA, else one per
+        tile."""
         if asked < 0:
             raise match_failure(
                 op,

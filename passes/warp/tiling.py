@@ -53,7 +53,7 @@ class Tiling:
 
 @dataclass(frozen=True)
 class TilingOptions:
-    """0 or "" chooses."""
+    """Options of a tiling; 0 or "" chooses."""
 
     block_m: int = 0
     block_n: int = 0

@@ -2,7 +2,7 @@
 
 ``ex2.approx.f32`` errs by 2^-22 of its result, ``rcp.approx.f32`` by 2^-23, ``rsqrt.approx.f32`` by
 2^-22.9, ``lg2.approx.f32`` by 2^-22, of its result or, between 1/2 and 2, of 1 (PTX ISA 9.7.3);
-`tcir.validation.functions` is what that allows. ``sqrt.rn`` and ``cvt`` to integers are exact.
+`tcir.validation.functions` has the resulting bounds. ``sqrt.rn`` and ``cvt`` to integers are exact.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from tcir.passes.emit.functions.trigonometry import acos, asin, atan, cos, sin, 
 
 LN_2 = 0.6931471805599453
 ERFC = (-1.62788904, -0.918509364, -0.148665473, 0.0295900386, -0.00294420682)
-"""Coefficients of x, x^2 … in log2(erfc(x)), fitted for the least error of 2^(…) in f32:
-2^-20.58, which with the error of ex2 is below 2^-20, from 0 on. Three more terms would reach
-2^-24, and cost a gelu of half-precision results, which do not show it, a fifth of its
-instructions."""
+"""Coefficients of x, x^2 … in log2(erfc(x)), fitted for the least error of 2^(…) in f32: 2^-20.58,
+which with the error of ex2 is below 2^-20, from 0 on. Three more terms would reach 2^-24, but a
+gelu of half-precision results, which does not need it, would have a quarter more instructions."""
 
 
 WIDE = 32
 """Bits of f32."""
 SMALL = 0.25
-"""Below it tanh is its series, which keeps zeros, signs and small numbers."""
+"""Limit below which tanh is computed by its series, which keeps zeros, signs and small numbers."""
 TANH = (-1 / 3, 2 / 15, -17 / 315)
 
 
@@ -42,8 +41,8 @@ def function(name: str, given: ir.Value, exponent: float | None = None) -> ir.Va
 
 
 def divided(a: ir.Value, b: ir.Value) -> ir.Value:
-    """a / b; of f16 or bf16, for which there is no instruction, the quotient in f32 has more than
-    twice their digits, so rounding it again is rounding once."""
+    """a / b; for f16 and bf16, which have no instruction, the quotient in f32 has more than twice
+    their digits, so rounding it again equals rounding once."""
     element = a.type.element_type if isinstance(a.type, ir.VectorType) else a.type
     if element.width >= WIDE:
         return arith.divf(a, b)
@@ -72,8 +71,8 @@ def tanh(x: ir.Value) -> ir.Value:
 def erf(x: ir.Value) -> ir.Value:
     """``1 - 2^(a1 |x| + a2 x^2 + …)``, and the sign of x.
 
-    In fused multiply-adds, and without subnormal numbers, which are nothing beside 1. One function
-    of the special unit, which takes a warp 8 cycles, as many as 8 multiply-adds.
+    Uses fused multiply-adds, without subnormals, which are negligible next to 1, and one function
+    of the special unit, which takes a warp as long as 8 multiply-adds (8 cycles).
     """
     size = each("abs.f32", x)
     total = constant(x.type, ERFC[-1])
@@ -145,7 +144,7 @@ FUNCTIONS: dict[str, Callable[[ir.Value], ir.Value]] = {
 POWERS = ("math.powf", "math.fpowi")
 """Powers with a constant exponent."""
 NAMES = (*FUNCTIONS, *POWERS, "math.fma")
-"""All that there are."""
+"""All functions."""
 NO_EXPONENT = (
     "expected a constant, finite exponent of {}, got another (a power of any two numbers is a "
     "logarithm and an exponential: math.log, arith.mulf, math.exp); make it a constant"
@@ -153,7 +152,7 @@ NO_EXPONENT = (
 
 
 def constant_number(number: ir.Value) -> float | None:
-    """The finite number in all elements of a constant; None of anything else."""
+    """The finite number in all elements of a constant; None for anything else."""
     if isinstance(number.owner, ir.Block) or number.owner.name != "arith.constant":
         return None
     value = number.owner.attributes["value"]

@@ -1,4 +1,4 @@
-"""What functions of f32 numbers, and of vectors of them, are made of."""
+"""Building blocks of functions of f32 numbers and vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LOG2_E = 1.4426950408889634
 
 
 def with_element(kind: ir.Type, element: ir.Type) -> ir.Type:
-    """The type, or that of a vector, with other elements."""
+    """A type, or that of a vector, with another element type."""
     return ir.VectorType.get(kind.shape, element) if isinstance(kind, ir.VectorType) else element
 
 

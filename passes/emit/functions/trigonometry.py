@@ -1,7 +1,7 @@
 """Circular functions of f32 numbers, and of vectors of them.
 
-An angle is reduced by multiples of π/2 in f64, whose two constants hold 107 bits of it; polynomials
-of what is left err by 2^-24 (those of the library Cephes, `sinf`, `cosf`, `atanf`).
+An angle is reduced by multiples of π/2 in f64, with two constants that hold 107 bits of it; the
+polynomials of the remainder err by 2^-24 (those of the library Cephes, `sinf`, `cosf`, `atanf`).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from tcir._mlir import arith, ir, llvm
 from tcir.passes.emit.functions.f32 import about_one, constant, each, with_element
 
 WHOLE = 1.5 * 2.0**52
-"""A sum of an f64 with it is a whole number, whose low bits are those of the sum."""
+"""Adding this to an f64 rounds it to a whole number, in the low bits of the sum."""
 LARGEST = 2.0**50
-"""Angles from here on have no whole number of π/2 in f64: their functions are NaN."""
+"""From this angle on the number of π/2 does not fit f64: the functions give NaN."""
 HALF_PI = (math.pi / 2, 6.123233995736766e-17)
 SINE = (-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4)
 COSINE = (4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5)
