@@ -18,6 +18,7 @@ from tcir.interp.ptx.registers import Slots, WarpStorage
 from tcir.interp.ptx.registry import DECODERS, REFUSED, find, nearest
 from tcir.interp.ptx.syntax import Function, Instruction, Module, Site
 from tcir.interp.ptx.threads import FAMILIES, in_threads
+from tcir.interp.ptx.watch.idle_lanes import watch_idle_lanes
 from tcir.interp.ptx.watch.loads import watch_loads
 from tcir.interp.ptx.watch.tmem import watch_tmem_loads
 from tcir.interp.ptx.watch.wgmma import watch_wgmma
@@ -127,6 +128,7 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
     watch_wgmma(code)
     watch_loads(code)
     watch_tmem_loads(code)
+    watch_idle_lanes(code)
     reached = _reachable(code)
     return Program(
         function,

@@ -13,7 +13,7 @@ from tcir.machine.memory.memories import POISON, RANK_SHIFT, Buffer, SharedMemor
 from tcir.machine.memory.polls import Polls
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.undefined import Origin, Undefined
-from tcir.machine.order.clocks import EARLIER, EARLIER_LAUNCH, Access
+from tcir.machine.order.clocks import EARLIER, EARLIER_LAUNCH, UNUSED, Access
 from tcir.machine.order.distinct import distinct
 from tcir.machine.order.involved import LANES, Involved, meeting
 from tcir.machine.order.lanes import EACH
@@ -30,6 +30,8 @@ class Memory:
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
         self.polls = Polls(agent)
+        self.idle = False
+        """Whether loads are those of lanes in which nothing uses the value."""
         self._last_load: tuple[object, bytes, bytes] | None = None
 
     def load(
@@ -91,7 +93,8 @@ class Memory:
             counters.shared_load += where.size
             self.spare_mbarriers(where, site, "read", self.shared_owner(space, addresses, site))
         if self.machine.checking:
-            access = self.agent.own_access("generic", site, strong, by_lane=lanes is not None)
+            kind = UNUSED if self.idle else "generic"
+            access = self.agent.own_access(kind, site, strong, by_lane=lanes is not None)
             granules = memory.granules(where, aligned=lanes is not None)
             if constant:
                 self.agent.checks.note_constant(memory.shadow, granules, access)

@@ -37,6 +37,9 @@ BEYOND = "beyond the scope"
 BY_EXIT, BY_TICKET = "by the end of a thread", "by a ticket"
 BY_WARP = "by a lane of the warp"
 
+UNUSED = "generic, unused"
+"""Kind of a read by a lane in which nothing uses the value."""
+
 _KEPT = (BEYOND, PROXY, LATE, INIT, BEFORE)
 """Marks that order nothing by themselves, and those of what is known like this already."""
 

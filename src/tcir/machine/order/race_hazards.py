@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tcir.machine.order.clocks import BY_EXIT, BY_TICKET, BY_WARP
+from tcir.machine.order.clocks import BY_EXIT, BY_TICKET, BY_WARP, UNUSED
 from tcir.machine.order.fence_marks import BY_FENCES
 from tcir.machine.order.hazard import (
     SCOPE_OF_CLUSTER,
@@ -156,6 +156,10 @@ def _same_bytes(conflict: Conflict) -> bool:
     return alike and conflict.same_bytes
 
 
+def _unused(conflict: Conflict) -> bool:
+    return UNUSED in (conflict.first.kind, conflict.second.kind)
+
+
 def _not_ordered(conflict: Conflict) -> str:
     return f"not ordered: {conflict.edges}"
 
@@ -273,6 +277,18 @@ RACES = (
         kind="same-value-race",
         missing=_not_ordered,
         severity="warning",
+    ),
+    Hazard(
+        name="a read by a lane in which nothing uses the value, a write",
+        isa="8.7.1",
+        evidence="Liger-Kernel (rope): Triton, in place, with fewer elements than threads",
+        wrong="wrong/barriers_in_place_by_two_warps",
+        right="twin/barriers_in_place_by_two_warps",
+        applies=_unused,
+        kind="unused-read",
+        missing=_not_ordered,
+        severity="unpromised",
+        promise="that nothing depends on such a race",
     ),
     Hazard(
         name="no edge",
