@@ -46,7 +46,7 @@ class Move:
 
 def move_of(value: ir.Value) -> Move | None:
     """The move that makes `value`; None if none does."""
-    found = _parallel(value)
+    found = parallel(value)
     if found is None:
         return None
     op, maps = found
@@ -70,7 +70,7 @@ def is_widening(value: ir.Value) -> bool:
     """Whether `value` has the elements of one tensor in their order, in a wider type."""
     if not isinstance(value, ir.BlockArgument) and value.owner.name in WIDENING:
         return True
-    found = _parallel(value)
+    found = parallel(value)
     if found is None:
         return False
     op, maps = found
@@ -87,7 +87,7 @@ def is_widening(value: ir.Value) -> bool:
 
 def filling(value: ir.Value) -> ir.Value | None:
     """The number that a ``linalg.fill``, or its generic form, repeats; None for anything else."""
-    found = _parallel(value)
+    found = parallel(value)
     if found is None:
         return None
     op, maps = found
@@ -102,7 +102,7 @@ def filling(value: ir.Value) -> ir.Value | None:
     return filled if len(maps) == 2 and number == block.arguments[0] and scalar else None
 
 
-def _parallel(value: ir.Value) -> tuple[ir.Operation, list[ir.AffineMap]] | None:
+def parallel(value: ir.Value) -> tuple[ir.Operation, list[ir.AffineMap]] | None:
     """The op of one result without reduction that defines `value`, and its indexing maps."""
     if isinstance(value, ir.BlockArgument) or not value.owner.name.startswith("linalg."):
         return None

@@ -7,7 +7,7 @@ from enum import Enum, auto
 
 from tcir._mlir import func, ir
 from tcir.passes.analysis.contraction import is_contraction
-from tcir.passes.analysis.moves import WIDENING, is_widening, move_of
+from tcir.passes.analysis.moves import WIDENING, is_widening, move_of, parallel
 from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.reshape import RESHAPES
 
@@ -43,6 +43,32 @@ def mark(function: func.FuncOp, products: Sequence[ir.OpView], stay: Mapping[int
             each = _in_memory(factor, staying, widened)
             if not isinstance(each, ir.BlockArgument) and not is_mark(each.owner):
                 _mark(each)
+
+
+def mark_joined(function: func.FuncOp, products: Sequence[ir.OpView]) -> None:
+    """Marks the operands of elementwise ops that join several products, such as both branches of a
+    residual block: fused with them, the op would read the sums of all, which are wider."""
+    made: dict[ir.Value, set[ir.Operation]] = {op.results[0]: {op.operation} for op in products}
+    for op in list(function.entry_block):
+        if len(op.results) != 1 or op.results[0] in made or not _is_elementwise(op):
+            continue
+        read = [each for each in dict.fromkeys(op.operands) if made.get(each)]
+        made[op.results[0]] = set[ir.Operation]().union(*(made[each] for each in read))
+        if len(read) > 1 and any(made[each] != made[read[0]] for each in read):
+            for each in read:
+                if not _is_marked(each):
+                    _mark(each)
+
+
+def _is_elementwise(op: ir.OpView) -> bool:
+    """Whether an element of an op's result is made of one of each operand; a reshape's is one."""
+    if op.operation.name.startswith(("arith.", "math.")) or isinstance(op, RESHAPES):
+        return True
+    return parallel(op.results[0]) is not None
+
+
+def _is_marked(tensor: ir.Value) -> bool:
+    return any(is_mark(use.owner.operation) for use in tensor.uses)
 
 
 def unmark(function: func.FuncOp) -> None:

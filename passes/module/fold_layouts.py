@@ -9,6 +9,7 @@ from typing import ClassVar
 from tcir._mlir import arith, func, ir, linalg, passmanager, tensor
 from tcir.dialect import tc
 from tcir.dialect.operation import Op
+from tcir.passes.analysis.affine import linear_forms
 from tcir.passes.analysis.contraction import (
     Conv,
     is_contraction,
@@ -17,13 +18,14 @@ from tcir.passes.analysis.contraction import (
     value,
 )
 from tcir.passes.analysis.cuda_cores import no_tensor_core
-from tcir.passes.analysis.moves import inverse, is_widening, move_of, transpose
+from tcir.passes.analysis.moves import filling, inverse, is_widening, move_of, transpose
 from tcir.passes.analysis.reductions import is_product
 from tcir.passes.analysis.scaled_contraction import is_scaled_contraction
 from tcir.passes.analysis.stored_tensors import (
     Stay,
     is_mark,
     mark,
+    mark_joined,
     mark_of,
     multiplied,
     repeat,
@@ -124,12 +126,14 @@ def _fold_around(function: func.FuncOp, stay: Mapping[int, Stay]) -> None:
     _pad_first(function)
     repeat(function)
     mark(function, _products(function), stay)
+    mark_joined(function, _products(function))
     _fuse(function)
     if _order_results(function):
         _pad_first(function)
         _fuse(function)
     unmark(function)
     _drop_unit_moves(function)
+    _name_constants(function)
 
 
 def _products(function: func.FuncOp) -> list[ir.OpView]:
@@ -288,7 +292,7 @@ def _order_result(function: func.FuncOp, op: ir.OpView) -> bool:
         wanted = wanted if changed else sorted(wanted)
     if changed:
         _reorder(op, wanted)
-    return _store_in(user, [order[d] for d in wanted]) or changed
+    return _store_in(function, user, [order[d] for d in wanted]) or changed
 
 
 def _end(function: func.FuncOp, sums: ir.Value) -> tuple[ir.Operation, list[int]] | None:
@@ -309,8 +313,9 @@ def _end(function: func.FuncOp, sums: ir.Value) -> tuple[ir.Operation, list[int]
     return None
 
 
-def _store_in(user: ir.Operation, turned: list[int]) -> bool:
-    """Stores the result by way of its dimensions in the order `turned`."""
+def _store_in(function: func.FuncOp, user: ir.Operation, turned: list[int]) -> bool:
+    """Stores the result by way of its dimensions in the order `turned`, and what is made of it
+    element by element as well."""
     if turned == sorted(turned):
         return False
     result = user.operands[0]
@@ -319,7 +324,7 @@ def _store_in(user: ir.Operation, turned: list[int]) -> bool:
         if moves_only_units(made.type.shape, inverse(turned)):
             user.operands[0] = reshape(made, result.type.shape)
         elif is_mark(user):
-            _turn_mark(user, made, inverse(turned))
+            _follow(function, _turn_mark(user, made, inverse(turned)))
         else:
             user.operands[0] = tc.RepackOp(made, i64s(inverse(turned)), result.type).out
             remark(
@@ -331,12 +336,46 @@ def _store_in(user: ir.Operation, turned: list[int]) -> bool:
     return True
 
 
-def _turn_mark(old: ir.Operation, made: ir.Value, back: list[int]) -> None:
-    """Stores `made` in place of what is marked, which is its dimensions in the order `back`."""
+def _follow(function: func.FuncOp, stored: ir.Value) -> None:
+    """Gives what is made of a stored tensor the order of its dimensions: element by element, or of
+    windows."""
+    if end := _end(function, stored):
+        _store_in(function, *end)
+    for op in list(function.entry_block):
+        order = _order_of_windows(op, stored)
+        end = _end(function, op.results[0]) if order else None
+        if order and end and is_mark(end[0]):
+            pooled = _reorder(op, order)
+            user, turned = _end(function, pooled) or end
+            _store_in(function, user, turned)
+
+
+def _order_of_windows(op: ir.OpView, stored: ir.Value) -> list[int] | None:
+    """For each dimension of `stored` that of the result which goes on with it, where an op pools
+    it, perhaps padded; None for any other op."""
+    if not is_contraction(op) or is_product(op.operation) or len(op.results) != 1:
+        return None
+    order = _order(_unpadded(op.operands[0]), stored, {})
+    if order is None:
+        return None
+    read, *_, out = (value(each) for each in linalg.get_indexing_maps(op.operation))
+    places = {e.position: n for n, e in enumerate(out.results) if isinstance(e, ir.AffineDimExpr)}
+    forms = linear_forms(read)
+    if forms is None or len(forms) != len(order) or len(places) != len(out.results):
+        return None
+    along = [[places[loop] for loop in forms[d] if loop in places] for d in order]
+    found = [each[0] for each in along if len(each) == 1]
+    return found if sorted(found) == list(range(len(order))) == sorted(places.values()) else None
+
+
+def _turn_mark(old: ir.Operation, made: ir.Value, back: list[int]) -> ir.Value:
+    """Stores `made` in place of what is marked, which is its dimensions in the order `back`; what
+    is stored."""
     stored = mark_of(made)
     for use in list(old.results[0].uses):
         use.owner.operands[use.operand_number] = transpose(stored, back)
     old.erase()
+    return stored
 
 
 def _order(
@@ -372,8 +411,9 @@ def _order_through(
     return None
 
 
-def _reorder(op: ir.OpView, order: Sequence[int]) -> None:
-    """Makes the contraction's result in other dimensions: d is dimension ``order[d]`` now."""
+def _reorder(op: ir.OpView, order: Sequence[int]) -> ir.Value:
+    """Makes the contraction's result in other dimensions: d is dimension ``order[d]`` now; that
+    result."""
     old = op.results[0]
     maps = [value(each) for each in linalg.get_indexing_maps(op.operation)]
     out = maps[-1]
@@ -393,6 +433,7 @@ def _reorder(op: ir.OpView, order: Sequence[int]) -> None:
         _clone_body(op.regions[0].blocks[0], new.regions[0])
         old.replace_all_uses_with(transpose(new.result, inverse(order)))
     op.operation.erase()
+    return new.result
 
 
 def _reordered(start: ir.Value, order: Sequence[int]) -> ir.Value:
@@ -404,6 +445,32 @@ def _reordered(start: ir.Value, order: Sequence[int]) -> ir.Value:
         zero = (ir.FloatAttr if floating else ir.IntegerAttr).get(kind.element_type, 0)
         return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, zero)).result
     return transpose(start, order)
+
+
+def _name_constants(function: func.FuncOp) -> None:
+    """Makes constants of the ops that repeat a number, as the zeros from which sums start: each
+    launch has its own, where it would read the result of another op."""
+    for op in list(function.entry_block):
+        number = _repeated(op) if len(op.results) == 1 else None
+        if number is None:
+            continue
+        kind = op.results[0].type
+        with ir.InsertionPoint(op), op.location:
+            same = arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, number)).result
+        op.results[0].replace_all_uses_with(same)
+        op.operation.erase()
+
+
+def _repeated(op: ir.OpView) -> ir.Attribute | None:
+    """The number that each element of an op's result is: of a filled tensor, or of a reshape of
+    such a constant."""
+    if isinstance(op, RESHAPES) and is_op(op.operands[0], "arith.constant"):
+        elements = op.operands[0].owner.attributes["value"]
+        splat = isinstance(elements, ir.DenseElementsAttr) and elements.is_splat
+        return elements.get_splat_value() if splat else None
+    number = filling(op.results[0])
+    constant = number is not None and is_op(number, "arith.constant")
+    return number.owner.attributes["value"] if number is not None and constant else None
 
 
 def _drop_unit_moves(function: func.FuncOp) -> None:

@@ -303,3 +303,29 @@ func.func @shared(%w: tensor<128x8xf16>, %x: tensor<2x16x8xf16>, %v: tensor<16x3
   %r = tensor.expand_shape %y [[0, 1], [2]] output_shape [2, 128, 32] : tensor<256x32xf32> into tensor<2x128x32xf32>
   return %r : tensor<2x128x32xf32>
 }
+
+// -----
+
+// Zeros that two products share: a constant for each, which no launch stores.
+// CHECK-LABEL: func.func @zeros(
+// CHECK-NOT: linalg.fill
+// CHECK: %[[A:.*]] = arith.constant dense<0.000000e+00> : tensor<2x16x24xf32>
+// CHECK: linalg.generic {{.*}} outs(%[[A]] : tensor<2x16x24xf32>)
+// CHECK: %[[B:.*]] = arith.constant dense<0.000000e+00> : tensor<2x16x24xf32>
+// CHECK: linalg.generic {{.*}} outs(%[[B]] : tensor<2x16x24xf32>)
+func.func @zeros(%x: tensor<2x16x32xf16>, %v: tensor<24x32xf16>, %w: tensor<24x32xf16>) -> (tensor<2x16x24xf16>, tensor<2x16x24xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<32x24xf32>
+  %0 = linalg.fill ins(%zero : f32) outs(%e : tensor<32x24xf32>) -> tensor<32x24xf32>
+  %i = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x16x32xf16> into tensor<32x32xf16>
+  %h = tensor.empty() : tensor<32x24xf16>
+  %vt = linalg.transpose ins(%v : tensor<24x32xf16>) outs(%h : tensor<32x24xf16>) permutation = [1, 0]
+  %wt = linalg.transpose ins(%w : tensor<24x32xf16>) outs(%h : tensor<32x24xf16>) permutation = [1, 0]
+  %a = linalg.matmul ins(%i, %vt : tensor<32x32xf16>, tensor<32x24xf16>) outs(%0 : tensor<32x24xf32>) -> tensor<32x24xf32>
+  %b = linalg.matmul ins(%i, %wt : tensor<32x32xf16>, tensor<32x24xf16>) outs(%0 : tensor<32x24xf32>) -> tensor<32x24xf32>
+  %c = arith.truncf %a : tensor<32x24xf32> to tensor<32x24xf16>
+  %d = arith.truncf %b : tensor<32x24xf32> to tensor<32x24xf16>
+  %y = tensor.expand_shape %c [[0, 1], [2]] output_shape [2, 16, 24] : tensor<32x24xf16> into tensor<2x16x24xf16>
+  %z = tensor.expand_shape %d [[0, 1], [2]] output_shape [2, 16, 24] : tensor<32x24xf16> into tensor<2x16x24xf16>
+  return %y, %z : tensor<2x16x24xf16>, tensor<2x16x24xf16>
+}

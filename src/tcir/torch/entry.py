@@ -17,6 +17,7 @@ from tcir.torch.aliases import keep_aliases
 from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled, GpuOptions, KernelModule, Part
 from tcir.torch.exported import exported, is_getitem, name_of, units, weights_of
+from tcir.torch.layouts import keep_layouts
 from tcir.torch.lowering import OWN, Lowered, Lowering, lower
 from tcir.torch.tensors import EMULATED, emulation, target_of
 
@@ -108,11 +109,12 @@ def compiled(
 ) -> Compiled:  # fmt: skip
     """Compiles `module` from its graph of ATen ops, whose inputs are the tensors of `call`, then
     the weights."""
-    keep_aliases(graph)
-    tell = _say if progress.wanted(verbose) else _quiet
-    lowering = lower(graph, units(graph.graph), pipeline, target, tell)
     places = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
     weights = places[len(call.tensors) :] if options.freeze else []
+    keep_aliases(graph)
+    keep_layouts(graph, weights)
+    tell = _say if progress.wanted(verbose) else _quiet
+    lowering = lower(graph, units(graph.graph), pipeline, target, tell)
     return Compiled(graph, table(graph, lowering, weights), call, module, target, options)
 
 

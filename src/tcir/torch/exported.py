@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from torch.utils._pytree import tree_leaves
 
 from tcir._mlir import import_bindings
 from tcir.errors import InputError
@@ -20,6 +21,7 @@ from tcir.torch.aliases import KEPT
 from tcir.torch.calls import Call
 from tcir.torch.decompositions import decompositions, either
 from tcir.torch.subclasses import made_of, parts_of
+from tcir.torch.sums import partial_sums
 
 DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]] = {}
 """Decompositions of tcir's own ops into ATen ops; each file that defines an op adds its entry."""
@@ -212,6 +214,14 @@ def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
     ]
 
 
+def _is_narrow(part: torch.fx.GraphModule) -> bool:
+    """Whether the floating-point arguments and results of a part are all narrower than f32."""
+    nodes = [*part.graph.find_nodes(op="placeholder"), *part.graph.output_node().all_input_nodes]
+    values = tree_leaves([node.meta.get("val") for node in nodes])
+    kinds = {value.dtype for value in values if isinstance(value, torch.Tensor)}
+    return all(kind.itemsize < 4 for kind in kinds if kind.is_floating_point)
+
+
 PLACES = "aten"
 """File name in the locations of a part's text; its line n is the nth op of the part."""
 PLACE = re.compile(rf'"?{PLACES}"?(?:", line |:)(\d+)(?::\d+: (?:error: )?)?')
@@ -232,10 +242,12 @@ def torch_text(part: torch.fx.GraphModule) -> str:
     table = dict(import_bindings("extras.fx_decomp_util").get_decomposition_table())
     for op, ours in decompositions().items():
         table[op] = either(ours, table[op]) if op in table else ours
+    partial = torch.float32 if _is_narrow(part) else torch.float64
     try:
-        module = import_bindings("fx").export_and_import(
-            part, *given, output_type="raw", decomposition_table=table
-        )
+        with partial_sums(partial):
+            module = import_bindings("fx").export_and_import(
+                part, *given, output_type="raw", decomposition_table=table
+            )
     except Exception as error:
         where = PLACE.search(str(error))
         place = f"{PLACES}:{where[1]}:0: " if where else ""

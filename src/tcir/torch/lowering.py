@@ -22,7 +22,7 @@ from tcir.kernel import Kernel
 from tcir.progress import left
 from tcir.session.apart import Compilers, compilers
 from tcir.torch.exported import PLACE, Unit, is_getitem, name_of, torch_text
-from tcir.torch.tensors import is_injective
+from tcir.torch.layouts import order_of
 from tcir.validation.estimate import duration
 
 VIEWS = (
@@ -335,15 +335,9 @@ def _transposes(unit: Unit) -> bool:
     """Whether an op copies a tensor to memory in another order, as ``x.t().contiguous()`` does."""
     if name_of(unit) not in COPIES:
         return False
-    copied, source = unit[0].meta.get("val"), unit[0].all_input_nodes[0].meta.get("val")
-    return (
-        isinstance(copied, torch.Tensor)
-        and isinstance(source, torch.Tensor)
-        and copied.numel() == source.numel() > 1
-        and copied.is_contiguous()
-        and not source.is_contiguous()
-        and is_injective(source.shape, source.stride())
-    )
+    copied = unit[0].meta.get("val")
+    moved = order_of(unit[0].all_input_nodes[0]) is not None
+    return moved and isinstance(copied, torch.Tensor) and copied.is_contiguous()
 
 
 def without_place(text: str) -> str:

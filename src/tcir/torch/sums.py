@@ -1,13 +1,16 @@
-"""Decompositions of long sums of f32, whose partial sums are f64.
+"""Decompositions of long sums of f32, whose partial sums are f64 where results are f32.
 
 Eager PyTorch sums f32 in blocks, and its error grows with the logarithm of the number of elements.
-A thread of a kernel adds one element after the other, and its error grows with the number itself.
+The imported program adds one element after the other, and its error grows with the number itself.
+Where results are f16 or bf16, as PyTorch's sums of these are rounded, f32 has the digits.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 
@@ -15,6 +18,22 @@ from tcir.torch.aten import Decompositions, Dims, aten, dims_of
 
 LONG = 16
 """Minimum number of elements of a sum whose partial sums are f64."""
+_PARTIAL: ContextVar[torch.dtype] = ContextVar("partial", default=torch.float64)
+
+
+@contextmanager
+def partial_sums(kind: torch.dtype) -> Iterator[None]:
+    """Context in which long sums of f32 have partial sums of this type."""
+    token = _PARTIAL.set(kind)
+    try:
+        yield
+    finally:
+        _PARTIAL.reset(token)
+
+
+def _partial(x: torch.Tensor) -> torch.Tensor:
+    """A tensor in the type of partial sums."""
+    return x.to(_PARTIAL.get())
 
 
 def _count(x: torch.Tensor, dim: Dims) -> int:
@@ -36,11 +55,11 @@ def total(
     *,
     dtype: torch.dtype | None = None,
 ) -> object:
-    """The sum of f32 elements, with f64 partial sums from `LONG` elements on."""
-    if not _is_long(x, dim, dtype):
+    """The sum of f32 elements, with wider partial sums from `LONG` elements on."""
+    if not _is_long(x, dim, dtype) or _PARTIAL.get() == x.dtype:
         return NotImplemented
     dims = dims_of(x, dim)
-    return x.double().sum(dims, keepdim).to(x.dtype)
+    return _partial(x).sum(dims, keepdim).to(x.dtype)
 
 
 def mean(
@@ -50,11 +69,11 @@ def mean(
     *,
     dtype: torch.dtype | None = None,
 ) -> object:
-    """The mean of f32 elements, with f64 partial sums from `LONG` elements on."""
+    """The mean of f32 elements, with wider partial sums from `LONG` elements on."""
     if not _is_long(x, dim, dtype):
         return NotImplemented
     dims = dims_of(x, dim)
-    return (x.double().sum(dims, keepdim) / _count(x, dim)).to(x.dtype)
+    return (_partial(x).sum(dims, keepdim) / _count(x, dim)).to(x.dtype)
 
 
 def vector_norm(
@@ -65,19 +84,19 @@ def vector_norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> object:
-    """The 2-norm with f64 partial sums; other norms are left as they are."""
+    """The 2-norm with wider partial sums; other norms are left as they are."""
     if ord != 2 or not _is_long(x, dim, dtype):
         return NotImplemented
-    wide = x.double()
+    wide = _partial(x)
     dims = dims_of(x, dim)
     return (wide * wide).sum(dims, keepdim).to(x.dtype).sqrt()
 
 
 def _moments(x: torch.Tensor, dim: Dims) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Mean, differences from it, and the sum of their squares, in f64; reduced dimensions are
-    kept."""
+    """Mean, differences from it, and the sum of their squares, in the type of partial sums; reduced
+    dimensions are kept."""
     dims = dims_of(x, dim)
-    wide = x.double()
+    wide = _partial(x)
     average = wide.sum(dims, True) / _count(x, dim)
     centered = wide - average
     return average, centered, (centered * centered).sum(dims, True)
@@ -130,7 +149,7 @@ def _layer_norm(
     eps: float = 1e-5,
     *_: bool,
 ) -> object:
-    """Layer norm whose mean and variance are computed in f64."""
+    """Layer norm whose mean and variance are computed in the type of partial sums."""
     dims = list(range(x.dim() - len(shape), x.dim()))
     if not _is_long(x, dims, None):
         return NotImplemented

@@ -1,0 +1,71 @@
+"""Arguments and results whose memory has another order of dimensions, such as channels last."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import torch
+
+from tcir.torch.aliases import KEPT
+
+permute = torch.ops.aten.permute.default
+
+
+def keep_layouts(graph: torch.fx.GraphModule, frozen: Collection[str] = ()) -> None:
+    """Gives kernels the memory of arguments, and that of results, as it is.
+
+    A kernel's buffers are contiguous. An argument that is not, but has every element once, is
+    permuted by PyTorch, which costs nothing, and by an op of the graph back, which becomes part of
+    a kernel; a result the other way round. Otherwise each call would copy it.
+
+    frozen: names of arguments that are left as they are, since they are copied once
+    """
+    nodes = graph.graph
+    for node in nodes.find_nodes(op="placeholder"):
+        order = order_of(node)
+        if order is None or node.name in frozen:
+            continue
+        with nodes.inserting_after(node):
+            memory = _permuted(nodes, node, order, kept=True)
+        with nodes.inserting_after(memory):
+            again = _permuted(nodes, memory, _inverse(order))
+        node.replace_all_uses_with(again, delete_user_cb=_is_computed)
+    output = nodes.output_node()
+    for node in output.all_input_nodes:
+        order = order_of(node)
+        if order is None or node.op != "call_function" or not _is_computed(node):
+            continue
+        with nodes.inserting_before(output):
+            memory = _permuted(nodes, node, order)
+            output.replace_input_with(node, _permuted(nodes, memory, _inverse(order), kept=True))
+    graph.recompile()
+
+
+def order_of(node: torch.fx.Node) -> list[int] | None:
+    """The dimensions of a node's tensor as they follow each other in memory; None if it is
+    contiguous, or memory has gaps or elements of several indices."""
+    tensor = node.meta.get("val")
+    if not isinstance(tensor, torch.Tensor) or tensor.is_contiguous():
+        return None
+    if not all(isinstance(each, int) for each in (*tensor.shape, *tensor.stride())):
+        return None
+    order = sorted(range(tensor.dim()), key=tensor.stride, reverse=True)
+    return order if tensor.permute(order).is_contiguous() else None
+
+
+def _is_computed(user: torch.fx.Node) -> bool:
+    """Whether a node may be in a kernel: not the results, and not what PyTorch runs."""
+    return user.op != "output" and KEPT not in user.meta
+
+
+def _inverse(order: Sequence[int]) -> list[int]:
+    return sorted(range(len(order)), key=order.__getitem__)
+
+
+def _permuted(
+    graph: torch.fx.Graph, node: torch.fx.Node, order: Sequence[int], kept: bool = False
+) -> torch.fx.Node:
+    """A permutation of a node's tensor; kept: PyTorch runs it."""
+    made = graph.call_function(permute, (node, list(order)))
+    made.meta = {"val": node.meta["val"].permute(order), **({KEPT: True} if kept else {})}
+    return made
