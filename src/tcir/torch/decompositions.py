@@ -29,7 +29,7 @@ from tcir.torch.remainders import REMAINDERS
 from tcir.torch.scaled import SCALED
 from tcir.torch.scans import SCANS
 from tcir.torch.scatters import SCATTERS
-from tcir.torch.sums import SUMS
+from tcir.torch.sums import GROUPS, SUMS
 
 NARROW = (torch.float16, torch.bfloat16)
 """Element types whose sums eager PyTorch accumulates in f32."""
@@ -243,7 +243,7 @@ def decompositions() -> Decompositions:
     table[aten.std_mean.correction] = _std_mean
     for op, other in SUMS.items():
         table[op] = either(table[op], other)
-    for op, other in {**LOSSES, **POOLS}.items():
+    for op, other in {**LOSSES, **POOLS, **GROUPS}.items():
         table[op] = either(other, table.get(op, other))
     for each in (
         CHOICES, PLACES, SCATTERS, CONVOLUTIONS, FUNCTIONS, POWERS, REMAINDERS, SCANS, RECURRENT,

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 
 import torch
 
-from tcir.torch.aten import Decompositions, Dims, aten, dims_of
+from tcir.torch.aten import Decompositions, Dims, aten, dims_of, wide
 
 LONG = 16
 """Minimum number of elements of a sum whose partial sums are f64."""
@@ -87,18 +87,18 @@ def vector_norm(
     """The 2-norm with wider partial sums; other norms are left as they are."""
     if ord != 2 or not _is_long(x, dim, dtype):
         return NotImplemented
-    wide = _partial(x)
+    given = _partial(x)
     dims = dims_of(x, dim)
-    return (wide * wide).sum(dims, keepdim).to(x.dtype).sqrt()
+    return (given * given).sum(dims, keepdim).to(x.dtype).sqrt()
 
 
 def _moments(x: torch.Tensor, dim: Dims) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Mean, differences from it, and the sum of their squares, in the type of partial sums; reduced
     dimensions are kept."""
     dims = dims_of(x, dim)
-    wide = _partial(x)
-    average = wide.sum(dims, True) / _count(x, dim)
-    centered = wide - average
+    given = _partial(x)
+    average = given.sum(dims, True) / _count(x, dim)
+    centered = given - average
     return average, centered, (centered * centered).sum(dims, True)
 
 
@@ -153,11 +153,37 @@ def _layer_norm(
     dims = list(range(x.dim() - len(shape), x.dim()))
     if not _is_long(x, dims, None):
         return NotImplemented
-    _, centered, squares = _moments(x, dims)
-    variance = squares / _count(x, dims)
-    result = centered.to(x.dtype) * torch.rsqrt((variance + eps).to(x.dtype))
+    result = _normalised(x, dims, eps)
     result = result if weight is None else result * weight
     return result if bias is None else result + bias
+
+
+def _normalised(x: torch.Tensor, dims: Sequence[int], eps: float) -> torch.Tensor:
+    """Differences from the mean along `dims`, divided by the standard deviation."""
+    _, centered, squares = _moments(x, dims)
+    variance = squares / _count(x, dims)
+    return centered.to(x.dtype) * torch.rsqrt((variance + eps).to(x.dtype))
+
+
+def _group_norm(
+    x: torch.Tensor,
+    groups: int,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    eps: float = 1e-5,
+    *_: bool,
+) -> object:
+    """Group norm as a norm of rows, rounded before the reshape, so that it is one kernel; PyTorch's
+    decomposition gathers the factors of channels."""
+    batch, channels = x.shape[:2]
+    grouped = wide(x.reshape(batch, groups, channels // groups, -1))
+    if not _is_long(grouped, [2, 3], None):
+        return NotImplemented
+    result = _normalised(grouped, [2, 3], eps)
+    for factor, combine in ((weight, torch.mul), (bias, torch.add)):
+        if factor is not None:
+            result = combine(result, factor.reshape(1, groups, channels // groups, 1))
+    return result.to(x.dtype).reshape(x.shape)
 
 
 SUMS: Decompositions = {
@@ -173,3 +199,5 @@ SUMS: Decompositions = {
     aten.cosine_similarity.default: _cosine_similarity,
 }
 """The decompositions of this file, by overload; they apply to f32."""
+GROUPS: Decompositions = {aten.group_norm.default: _group_norm}
+"""Those that also apply to f16 and bf16."""
