@@ -45,6 +45,7 @@ from tcir.passes.emit.tensor_functions import (
 from tcir.passes.module.rewrites.half_sums import widen_half_sums
 from tcir.passes.module.rewrites.numbers import read_in_bodies
 from tcir.passes.module.rewrites.packs import lower_packs
+from tcir.passes.module.rewrites.places import spread_places
 from tcir.passes.module.rewrites.softmax import decompose_softmax
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -118,6 +119,7 @@ class SplitLayers(Pass):
         ):
             decompose_softmax(module)
             widen_half_sums(module)
+            spread_places(module)
             _Layers.of(function, self.simt, self.tf32).split(module)
 
 
