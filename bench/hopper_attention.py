@@ -45,7 +45,7 @@ def program(shape: tuple[Any, ...], element: str) -> str:
     q, k = f"tensor<{b}x{h}x{m}x{d}x{element}>", f"tensor<{b}x{g}x{n}x{d}x{element}>"
     mask = ", causal_offset = 0 : i64" if causal else ""
     return f"""func.func @attention(%q: {q}, %k: {k}, %v: {k}) -> {q} {{
-      %o, %lse = "tc.attention"(%q, %k, %v) {{scale = {1 / math.sqrt(d)!r} : f32,
+      %o, %lse = "tc.attention"(%q, %k, %v) ({{}}) {{scale = {1 / math.sqrt(d)!r} : f32,
           q_layout = "bhmd", kv_layout = "bhnd", out_layout = "bhmd"{mask}}}
           : ({q}, {k}, {k}) -> ({q}, tensor<{b}x{h}x{m}xf32>)
       return %o : {q}

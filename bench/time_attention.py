@@ -40,7 +40,7 @@ class Shape:
         """A program of one ``tc.attention`` in f16."""
         q, k = (f"tensor<{self.b}x{self.h}x{rows}x{self.d}xf16>" for rows in (self.m, self.n))
         return f"""func.func @attention(%q: {q}, %k: {k}, %v: {k}) -> {q} {{
-          %o, %lse = "tc.attention"(%q, %k, %v) {{scale = {1 / math.sqrt(self.d)!r} : f32,
+          %o, %lse = "tc.attention"(%q, %k, %v) ({{}}) {{scale = {1 / math.sqrt(self.d)!r} : f32,
               q_layout = "bhmd", kv_layout = "bhnd", out_layout = "bhmd"}}
               : ({q}, {k}, {k}) -> ({q}, tensor<{self.b}x{self.h}x{self.m}xf32>)
           return %o : {q}

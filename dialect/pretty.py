@@ -29,7 +29,7 @@ BARE = re.compile(r"(?!(?:-?\d+|true|false|unit)$)[\w.+\-]+")
 """Strings without quotes."""
 _ELIDED = 16
 """Element count above which reports elide dense constants."""
-HEADED = ("tc.role", "tc.epilogue", "tc.fragment_epilogue", "tc.one_thread")
+HEADED = ("tc.attention", "tc.role", "tc.epilogue", "tc.fragment_epilogue", "tc.one_thread")
 """Ops with a body, whose arguments follow their own."""
 
 

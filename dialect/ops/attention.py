@@ -1,6 +1,8 @@
 """Scaled dot-product attention on tensors."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import optional_integer, string
@@ -19,8 +21,46 @@ ATTENTION_TYPES = ("f16", "bf16")
 """Types of queries, keys and values."""
 
 
-class AttentionOp(Op, name="attention", lowered_by=("tile-attention",)):
-    """Scaled dot-product attention: ``out = softmax(scale * q * k^T + mask) * v`` for each head.
+@dataclass(frozen=True)
+class Band:
+    """Keys of rows by their numbers: row i has the keys ``i + first <= j <= i + last``.
+
+    first: attribute ``window_offset``; last: ``causal_offset``; None: no limit
+    """
+
+    first: int | None = None
+    last: int | None = None
+
+    @staticmethod
+    def of(op: ir.OpView) -> "Band":
+        """Returns the band of an op with these attributes."""
+        return Band(optional_integer(op, "window_offset"), optional_integer(op, "causal_offset"))
+
+    def give(self, op: ir.OpView) -> None:
+        """Sets the attributes of an op."""
+        integer = ir.IntegerType.get_signless(64)
+        for name, offset in (("window_offset", self.first), ("causal_offset", self.last)):
+            if offset is not None:
+                op.attributes[name] = ir.IntegerAttr.get(integer, offset)
+
+    @property
+    def limits(self) -> bool:
+        """Whether rows have different keys."""
+        return self != Band()
+
+    def __str__(self) -> str:
+        ends = [
+            f"{word} row {offset:+d}"
+            for word, offset in (("from", self.first), ("up to", self.last))
+            if offset is not None
+        ]
+        return f"keys {' '.join(ends)}" if ends else "no mask"
+
+
+class AttentionOp(
+    Op, name="attention", lowered_by=("tile-attention",), traits=[ir.NoTerminatorTrait]
+):
+    """Scaled dot-product attention: ``out = softmax(scale * f(q * k^T)) * v`` for each head.
 
     ``q`` is ``[b, h, m, d]`` (``q_layout = "bhmd"``) or ``[b, m, h, d]`` (``"bmhd"``), ``k`` and
     ``v`` are ``[b, g, n, d]`` and ``[b, g, n, e]`` (``kv_layout = "bhnd"``) or with n before g
@@ -28,7 +68,12 @@ class AttentionOp(Op, name="attention", lowered_by=("tile-attention",)):
     head i reads the keys and values of head ``i div (h / g)``. ``scale`` is positive.
 
     With ``causal_offset`` row i has the keys j <= i + causal_offset only: 0 aligns the first row
-    with the first key, n - m the last with the last. A row without keys is 0.
+    with the first key, n - m the last with the last. With ``window_offset`` it has the keys
+    j >= i + window_offset only. A row without keys is 0.
+
+    f is the body: it takes a sum of products, reads elements of other tensors with ``tc.element``,
+    whose map is from ``[b, h, m, n]``, and ends in ``tc.yield`` of an f32. A key that it gives -inf
+    is one that the row does not have. An empty body leaves the sums as they are.
 
     Scores and sums are of f32, the exponentials are rounded to the type of ``v``, results to that
     of ``out``. The result ``lse`` is the natural logarithm of each row's sum of exponentials,
@@ -36,10 +81,17 @@ class AttentionOp(Op, name="attention", lowered_by=("tile-attention",)):
     """
 
     example = """
+    #keys = affine_map<(b, h, m, n) -> (b, 0, 0, n)>
     func.func @example(%q: tensor<2x8x256x64xf16>, %k: tensor<2x4x512x64xf16>,
-                       %v: tensor<2x4x512x128xf16>) {
-      %o, %lse = "tc.attention"(%q, %k, %v) {scale = 0.125 : f32, q_layout = "bhmd",
-          kv_layout = "bhnd", out_layout = "bhmd", causal_offset = 256 : i64}
+                       %v: tensor<2x4x512x128xf16>, %mask: tensor<2x1x1x512xi1>) {
+      %o, %lse = "tc.attention"(%q, %k, %v) ({
+      ^bb0(%sum: f32):
+        %none = arith.constant 0xFF800000 : f32
+        %kept = "tc.element"(%mask) {map = #keys} : (tensor<2x1x1x512xi1>) -> i1
+        %masked = arith.select %kept, %sum, %none : f32
+        "tc.yield"(%masked) : (f32) -> ()
+      }) {scale = 0.125 : f32, q_layout = "bhmd", kv_layout = "bhnd", out_layout = "bhmd",
+          causal_offset = 256 : i64, window_offset = -300 : i64}
           : (tensor<2x8x256x64xf16>, tensor<2x4x512x64xf16>, tensor<2x4x512x128xf16>)
           -> (tensor<2x8x256x128xf16>, tensor<2x8x256xf32>)
       return
@@ -53,6 +105,7 @@ class AttentionOp(Op, name="attention", lowered_by=("tile-attention",)):
     q_layout: ir.StringAttr
     kv_layout: ir.StringAttr
     out_layout: ir.StringAttr
+    body: ext.Region
     out: ext.Result[ir.RankedTensorType]
     lse: ext.Result[ir.RankedTensorType]
 
@@ -62,9 +115,30 @@ class AttentionOp(Op, name="attention", lowered_by=("tile-attention",)):
         return float(ir.FloatAttr(self.attributes["scale"]).value)
 
     @property
-    def causal(self) -> int | None:
-        """The offset of a causal mask; None without one."""
-        return optional_integer(self, "causal_offset")
+    def band(self) -> Band:
+        """The keys that rows have by their numbers."""
+        return Band.of(self)
+
+    @property
+    def modified(self) -> bool:
+        """Whether there is a body."""
+        return len(self.body.blocks) > 0
+
+    @property
+    def elements(self) -> Sequence[ir.OpView]:
+        """The body's reads of other tensors, ``tc.element``."""
+        block = self.body.blocks[0] if self.modified else ()
+        return [op for op in block if op.operation.name == "tc.element"]
+
+    @property
+    def rank(self) -> int:
+        """Dimensions of the scores, which maps of ``tc.element`` are from."""
+        return 4
+
+    @property
+    def shape(self) -> list[int]:
+        """Extents of the scores."""
+        return [self.extents()[letter] for letter in "bhmn"]
 
     def extents(self) -> dict[str, int]:
         """The sizes b, h, m, d of queries, g, n of keys and e of values."""
@@ -75,11 +149,16 @@ class AttentionOp(Op, name="attention", lowered_by=("tile-attention",)):
 
     def scores(self) -> int:
         """Number of scores of a head: of all keys of all rows, but for those that are masked."""
-        extents = self.extents()
+        extents, band = self.extents(), self.band
         rows, keys = extents["m"], extents["n"]
-        if self.causal is None:
+        if not band.limits:
             return rows * keys
-        return sum(min(max(row + self.causal + 1, 0), keys) for row in range(rows))
+        ends = (
+            (0 if band.first is None else row + band.first,
+             keys if band.last is None else row + band.last + 1)
+            for row in range(rows)
+        )  # fmt: skip
+        return sum(max(min(end, keys) - max(first, 0), 0) for first, end in ends)
 
 
 @verify(
@@ -165,14 +244,16 @@ def _(op: AttentionOp) -> Broken:
 
 @verify(
     AttentionOp,
-    "causal",
+    "band",
     "tc",
-    "causal_offset must be an i64, got {got}",
-    bad={"256 : i64": "256.0 : f32"},
-    good={"256 : i64": "0 : i64"},
+    "causal_offset and window_offset must be i64, the second no larger than the first, got {got}",
+    bad=({"256 : i64": "256.0 : f32"}, {"-300 : i64": "257 : i64"}),
+    good={"256 : i64": "0 : i64", ", window_offset = -300 : i64": ""},
 )
 def _(op: AttentionOp) -> Broken:
-    if "causal_offset" not in op.attributes:
-        return None
-    attribute = op.attributes["causal_offset"]
-    return None if isinstance(attribute, ir.IntegerAttr) else {"got": attribute}
+    given = [op.attributes.get(name, None) for name in ("causal_offset", "window_offset")]
+    if all(isinstance(each, ir.IntegerAttr | None) for each in given):
+        first, last = op.band.first, op.band.last
+        if first is None or last is None or first <= last:
+            return None
+    return {"got": ", ".join(map(str, given))}

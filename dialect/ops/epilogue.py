@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import defining, integer, integers, not_arrays
 from tcir.dialect.operation import Op
+from tcir.dialect.ops.attention import AttentionOp
 from tcir.dialect.ops.grouped import GroupedMatmulOp
 from tcir.dialect.rules import Broken, one_of, same_rules, verify
 from tcir.dialect.warp_types import TAILS, WALK, FragmentType
@@ -74,6 +75,11 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
     def rank(self) -> int:
         """Dimensions of the result."""
         return int(self.out.type.rank)
+
+    @property
+    def shape(self) -> list[int]:
+        """Extents of the result."""
+        return list(self.out.type.shape)
 
     @property
     def elements(self) -> list["ElementOp"]:
@@ -197,7 +203,8 @@ class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"
 
 
 class ElementOp(Op, name="element", arithmetic="rounded", loads="tensor"):
-    """An element of another tensor in the body of ``tc.epilogue`` or ``tc.fragment_epilogue``.
+    """An element of another tensor in the body of ``tc.epilogue``, ``tc.fragment_epilogue`` or
+    ``tc.attention``.
 
     ``map`` goes from the dimensions of the result to those of ``tensor``: all of them for a
     residual, one for a bias, none for a scalar; 0 stands for the only index of a dimension of
@@ -242,7 +249,8 @@ class ElementOp(Op, name="element", arithmetic="rounded", loads="tensor"):
 
 
 class YieldOp(Op, name="yield", arithmetic="rounded"):
-    """The end of the body of ``tc.epilogue`` or ``tc.fragment_epilogue``: the element to store."""
+    """The end of the body of ``tc.epilogue``, ``tc.fragment_epilogue`` or ``tc.attention``: its
+    element."""
 
     example = """
     func.func @example(%sums: tensor<8x8xf32>) {
@@ -258,7 +266,7 @@ class YieldOp(Op, name="yield", arithmetic="rounded"):
     value: ext.Operand[Any]
 
 
-Around: TypeAlias = EpilogueOp | FragmentEpilogueOp
+Around: TypeAlias = EpilogueOp | FragmentEpilogueOp | AttentionOp
 """Ops with an epilogue's body."""
 
 
@@ -289,7 +297,7 @@ def _(op: EpilogueOp) -> Broken:
         {"256x192xf16": "256x96xf16"},
     ),
 )
-def _(op: Around) -> Broken:
+def _(op: EpilogueOp | FragmentEpilogueOp) -> Broken:
     want, out = (
         each.element_type if isinstance(each, ir.ShapedType) else each.element
         for each in (op.sums.type, op.out.type)
@@ -323,7 +331,7 @@ same_rules(
     bad={"arith.addf": "arith.remf"},
 )
 def _(op: Around) -> Broken:
-    for inner in list(op.body.blocks[0])[:-1]:
+    for inner in [each for block in op.body for each in list(block)[:-1]]:
         name = inner.operation.name
         scalar = name in SCALAR_OPS or name.startswith("math.") or isinstance(inner, ElementOp)
         if not scalar or isinstance(inner.operation.results[0].type, ir.ShapedType | ir.IndexType):
@@ -334,11 +342,37 @@ def _(op: Around) -> Broken:
 same_rules(FragmentEpilogueOp, EpilogueOp, {"scalar-ops": {"arith.addf": "arith.remf"}})
 
 
+@verify(
+    AttentionOp,
+    "body",
+    "tc",
+    "the body must be empty, or one block of an f32 that ends in tc.yield of an f32, got {got}",
+    bad=({"^bb0(%sum: f32)": "^bb0(%sum: f32, %x: f32)"}, {"(%masked) : (f32)": "(%kept) : (i1)"}),
+)
+def _(op: AttentionOp) -> Broken:
+    got = [
+        ([str(each.type) for each in block.arguments], _yielded(block)) for block in op.body.blocks
+    ]
+    return None if got in ([], [(["f32"], "f32")]) else {"got": got}
+
+
+def _yielded(block: ir.Block) -> str:
+    last = list(block)[-1:]
+    return str(last[0].value.type) if last and isinstance(last[0], YieldOp) else "nothing"
+
+
+same_rules(
+    AttentionOp,
+    EpilogueOp,
+    {"scalar-ops": {"arith.select %kept, %sum, %none": "arith.remf %sum, %none"}},
+)
+
+
 def _around(op: ir.OpView) -> Around | None:
     """The epilogue whose body `op` is in."""
     parent = op.operation.parent
     found = None if parent is None else parent.opview
-    return found if isinstance(found, EpilogueOp | FragmentEpilogueOp) else None
+    return found if isinstance(found, Around) else None
 
 
 @verify(
@@ -401,9 +435,9 @@ def _(op: ElementOp) -> Broken:
     got, value = op.tensor.type, op.value.type
     if isinstance(around, FragmentEpilogueOp):
         return None
-    shape = around.out.type.shape if around else []
+    shape = around.shape if around else []
     want = [1 if d is None else shape[d] for d in op.dims]
-    if op.of_group and around and around.grouped:
+    if op.of_group and isinstance(around, EpilogueOp) and around.grouped:
         want = [around.grouped.b.type.shape[0], *want]
     tensor = isinstance(got, ir.RankedTensorType)
     legal = tensor and want == list(got.shape) and got.element_type == value
@@ -463,13 +497,13 @@ def _(op: FragmentEpilogueOp) -> Broken:
     FragmentEpilogueOp,
     "rank",
     "tc",
-    "expected the row and the column of the tile's first element, or a batch before them, got "
-    "{count} indices",
+    "expected the row and the column of the tile's first element, with up to two dimensions of a "
+    "batch before them, got {count} indices",
     bad={"%c, %m, %n)": "%c, %m)", "i32: 1, 2": "i32: 1, 1", "(!c, index, index)": "(!c, index)"},
 )
 def _(op: FragmentEpilogueOp) -> Broken:
     count = len(op.indices)
-    return None if count in (2, 3) else {"count": count}
+    return None if count in (2, 3, 4) else {"count": count}
 
 
 @verify(

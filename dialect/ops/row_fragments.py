@@ -8,9 +8,9 @@ row. What is computed: `tcir.interp.online_softmax`.
 from collections.abc import Sequence
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import optional_integer
 from tcir.dialect.fragments import ROW
 from tcir.dialect.operation import Op
+from tcir.dialect.ops.attention import Band
 from tcir.dialect.rules import Broken, same_rules, verify
 from tcir.dialect.warp_types import FragmentType
 
@@ -43,8 +43,9 @@ class MaskFragmentOp(Op, name="mask_fragment", role="consumer"):
     """Scores with -inf for keys that a row does not have.
 
     Element [i, j] is that of row ``row + i`` and key ``column + j``. It stays where the key is
-    below ``keys`` and, with ``causal_offset``, at most the row plus it. A warp whose elements all
-    stay compares none (``setp``, ``selp``, PTX ISA 9.7.6).
+    below ``keys``, with ``causal_offset`` at most the row plus it, and with ``window_offset`` at
+    least the row plus it. A warp whose elements all stay compares none (``setp``, ``selp``, PTX ISA
+    9.7.6).
     """
 
     example = (
@@ -65,9 +66,9 @@ class MaskFragmentOp(Op, name="mask_fragment", role="consumer"):
     masked: ext.Result[FragmentType]
 
     @property
-    def causal(self) -> int | None:
-        """The offset of a causal mask; None without one."""
-        return optional_integer(self, "causal_offset")
+    def band(self) -> Band:
+        """The keys that rows have by their numbers."""
+        return Band.of(self)
 
 
 class OnlineMaxOp(Op, name="online_max", role="consumer"):

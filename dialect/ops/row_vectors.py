@@ -145,8 +145,8 @@ class MaskRowsOp(Op, name="mask_rows", pure=True):
     """``scores`` with -inf where a row has no key.
 
     ``scores`` are of the rows from ``row`` on and the keys from ``column`` on, of ``keys``; with
-    ``causal_offset`` row i has the keys j <= i + causal_offset only (``setp``, ``selp``,
-    PTX ISA 9.7.6).
+    ``causal_offset`` row i has the keys j <= i + causal_offset only, with ``window_offset`` the
+    keys j >= i + window_offset (``setp``, ``selp``, PTX ISA 9.7.6).
     """
 
     example = """
@@ -406,8 +406,7 @@ def _(op: RowExponentialsOp) -> Broken:
     MaskRowsOp,
     "types",
     "tc",
-    "scores and the result must be of one vector<32xNxf32>, keys and causal_offset integers, got "
-    "{got}",
+    "scores and the result must be of one vector<32xNxf32>, keys and offsets integers, got {got}",
     bad=(
         {"-> vector<32x64xf32>": "-> vector<32x32xf32>"},
         {"causal_offset = 0 : i64": "causal_offset = 0.0 : f32"},
@@ -416,10 +415,11 @@ def _(op: RowExponentialsOp) -> Broken:
 )
 def _(op: MaskRowsOp) -> Broken:
     scores, masked = op.scores.type, op.masked.type
-    offset = op.attributes.get("causal_offset", None)
-    if _has_rows(scores) and masked == scores and isinstance(offset, ir.IntegerAttr | None):
+    offsets = [op.attributes.get(name, None) for name in ("causal_offset", "window_offset")]
+    whole = all(isinstance(each, ir.IntegerAttr | None) for each in offsets)
+    if _has_rows(scores) and masked == scores and whole:
         return None
-    return {"got": f"{scores}, {masked}, {op.keys} and {offset}"}
+    return {"got": f"{scores}, {masked}, {op.keys} and {', '.join(map(str, offsets))}"}
 
 
 @verify(

@@ -26,9 +26,10 @@ from tcir.dialect.warp_map import (
     WARP_MAP,
     role_of,
 )
-from tcir.passes.attention.tiles import Blocks, HeadShape, HeadTiles, Softmax
+from tcir.passes.attention.tiles import KEY, ROW, Blocks, HeadShape, HeadTiles, Softmax
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import flag, i64, mma
+from tcir.passes.emit.epilogue import Epilogue, fused
 from tcir.passes.emit.index import Index, constant
 from tcir.passes.emit.kernel_ops import CTAS_PER_SM
 from tcir.passes.emit.limits import ceil_div
@@ -36,6 +37,7 @@ from tcir.passes.emit.tile_kernel import (
     Accumulate,
     Source,
     accumulator,
+    argument,
     block_id,
     kernel,
     load_registers,
@@ -85,15 +87,19 @@ def tile_in_tensor_memory(
         roles = SOFTMAX
         source.function.attributes[WARP_MAP] = ir.StringAttr.get(TCGEN05_TWO_SOFTMAX)
         source.function.attributes[CTAS_PER_SM] = i64(1)
-    with kernel(source, grid, target=target) as (q, k, v, *results):
+    with kernel(source, grid, target=target) as arguments:
+        q, k, v = (argument(arguments, each) for each in (op.q, op.k, op.v))
         queries = HeadTiles.create(of.view(q), of.q, ROWS, "K")
         operands = HeadTiles.create(k, of.kv, keys, "K"), HeadTiles.create(v, of.kv, keys, "MN")
-        out, *lse = map(of.view, results)
+        out, *lse = map(of.view, arguments[len(source.function.arguments) :])
         number, head, batch = block_id("x"), block_id("y"), block_id("z")
-        if blocks.offset is not None:  # the longest first
+        if blocks.band.last is not None:  # the longest first
             number = index.value(index.sub(grid[0] - 1, number))
         first = index.mul(number, blocks.rows)
-        rows = _Rows(blocks, of["e"], op.v.type.element_type, *softmax.attributes)
+        modify = None
+        if op.modified:
+            modify = fused(op, [argument(arguments, x.tensor) for x in op.elements], ROW, KEY)
+        rows = _Rows(blocks, of["e"], op.v.type.element_type, *softmax.attributes, modify)
         tiles = [
             rows.tile(queries, (batch, head, index.add(first, tile * ROWS)), role)
             for tile, role in enumerate(roles)
@@ -150,13 +156,17 @@ class _Tile:
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of tiles. width: elements of a result; element: type of factors."""
+    """The rows of tiles.
+
+    width: elements of a result; element: type of factors; modify: scores of sums, if other
+    """
 
     blocks: Blocks
     width: int
     element: ir.Type
     scale: ir.FloatAttr
     tau: ir.FloatAttr
+    modify: Epilogue | None
 
     def tile(self, queries: HeadTiles, place: tuple[Index, Index, Index], role: str) -> _Tile:
         """The tile of the rows from `place` on, its queries loaded."""
@@ -175,12 +185,11 @@ class _Rows:
     ) -> list[tuple[ir.Value, ir.Value]]:
         """The maxima of scores and the sums of exponentials of each tile's rows over all blocks of
         keys that the rows from `row` on have."""
-        keys = self.blocks.keys
         start = [tile.numbers(value) for tile in tiles for value in (float("-inf"), 0.0)]
-        over = self.blocks.loop(row, start, least=1)  # the first is what makes the sums zeros
+        # the first block is what makes the sums zeros
+        over, first = self.blocks.loop(row, start, least=1)
         with ir.InsertionPoint(over.body):
             step = over.induction_variable
-            first = index.mul(step, keys)
             k, v = (
                 each.load(*place, first, apart=bool(number)) for number, each in enumerate(operands)
             )
@@ -198,12 +207,15 @@ class _Rows:
         self, tile: _Tile, first: Index, step: ir.Value, state: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """Makes factors of a block's scores, and rescales the sums of the blocks before."""
-        *_, row = tile.place
+        *outer, row = tile.place
 
         def weigh(quarter: ir.Value, largest: ir.Value, total: ir.Value) -> list[ir.Value]:
             rows = load_registers(tile.scores, quarter, index.value(0), self.blocks.keys)
+            mine = index.add(row, _lanes(quarter))
+            if self.modify is not None:
+                rows = self.modify(rows, [*outer, mine, first])
             if self.blocks.masked:
-                rows = self._masked(rows, index.add(row, _lanes(quarter)), first)
+                rows = self._masked(rows, mine, first)
             before = tc.RowNumbersOp(largest, quarter).mine
             now = tc.RowOnlineMaxOp(before, tc.RowMaxOp(rows).largest, self.scale, self.tau)
             if tile.late_sums:
@@ -237,7 +249,7 @@ class _Rows:
         masked = tc.MaskRowsOp(
             rows, index.value(row), index.value(first), i64(self.blocks.count), rows.type
         )
-        self.blocks.limit(masked)
+        self.blocks.band.give(masked)
         return masked.masked
 
     def _store_powers(self, p: ir.Value, powers: ir.Value, quarter: ir.Value) -> None:

@@ -45,7 +45,7 @@ class TileAttention(Pass):
 
     Before::
 
-        %o, %lse = "tc.attention"(%q, %k, %v) {scale = 0.125 : f32, …}
+        %o, %lse = "tc.attention"(%q, %k, %v) ({}) {scale = 0.125 : f32, …}
 
     After, with wgmma (`func.func @f(%q: memref, …) attributes {tc.kernel, tc.grid, …}`)::
 
@@ -83,9 +83,11 @@ class TileAttention(Pass):
         }
         scf.for %quarter { … "tc.store_rows"("tc.tmem_ld"(%o, …) * "tc.row_inverse_sum"(%l), …) }
 
-    With a causal mask, or a last block that is not whole, scores go through
+    With a causal mask, a window, or a last block that is not whole, scores go through
     ``tc.mask_fragment`` or ``tc.mask_rows``; blocks without a key of any row are not visited, and
-    CTAs begin with the rows that have the most keys. The grid is row tiles, heads, batch.
+    CTAs begin with the rows that have the most keys. The op's body is computed before, in
+    ``tc.fragment_epilogue``, or on register tiles with a ``tc.load_rows`` for each of its tensors.
+    The grid is row tiles, heads, batch.
 
     Changes the order of sums and rounds exponentials to the type of the values, as the op says;
     preserves the location of the op on every op.
@@ -131,21 +133,21 @@ class TileAttention(Pass):
                 self._in_tensor_memory(source, target)
 
     def _by_warpgroups(self, source: Source, target: str) -> None:
-        heads = HeadShape.of(source.op).together
+        heads = HeadShape.of(source.op).together(source.op.elements)
         keys = self.keys or (128 if max(heads["d"], heads["e"]) <= 128 else 64)
         _check_keys(source, keys, WGMMA_N)
         rows = self.rows or choose_rows(heads, TARGETS[target].sms)
-        if self.ctas and source.op.causal is not None:
+        if self.ctas and source.op.band.limits:
             raise match_failure(
                 source.op,
-                f"expected no ctas with a causal mask, got {self.ctas}: tiles have different "
-                "numbers of blocks, and the ring of a CTA goes on by one number; leave it out",
+                f"expected no ctas with a causal mask or a window, got {self.ctas}: tiles have "
+                "different numbers of blocks, and the ring of a CTA goes on by one; leave it out",
             )
         blocks, softmax = heads.blocks(rows, keys), self._softmax(source)
         tile_by_warpgroups(source, heads, blocks, softmax, self.ctas, target)
 
     def _in_tensor_memory(self, source: Source, target: str) -> None:
-        heads = HeadShape.of(source.op).together
+        heads = HeadShape.of(source.op).together(source.op.elements)
         keys = self.keys or choose_keys(heads)
         _check_keys(source, keys, KEYS)
         rows = self.rows or choose_tensor_rows(heads, keys)

@@ -10,11 +10,15 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import SWIZZLE_OF_SPAN
 from tcir.dialect.loops import MOST_TRIPS
+from tcir.dialect.ops.attention import Band
 from tcir.dialect.ops.tma import APART
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import Box, i64, make_tensor_map, tma_load
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
+
+HEAD, ROW, KEY = 1, 2, 3
+"""Dimensions of scores, which are ``[b, h, m, n]``."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class HeadShape:
 
     extents: b, h, m, d of queries, g, n of keys, e of values
     q, kv, out: layouts
-    keys: that the last row has; offset: of a causal mask; packed: whether groups are heads
+    keys: that the last row has; band: those of each row; packed: whether groups are heads
     """
 
     extents: dict[str, int]
@@ -82,7 +86,7 @@ class HeadShape:
     kv: str
     out: str
     keys: int
-    offset: int | None
+    band: Band
     packed: bool = False
 
     @staticmethod
@@ -90,17 +94,21 @@ class HeadShape:
         """The heads of an op as they are."""
         q, kv, out = (string(op, f"{name}_layout") for name in ("q", "kv", "out"))
         extents = op.extents()
-        return HeadShape(extents, q, kv, out, extents["n"], op.causal)
+        return HeadShape(extents, q, kv, out, extents["n"], op.band)
 
-    @property
-    def together(self) -> HeadShape:
+    def together(self, elements: Sequence[ir.OpView]) -> HeadShape:
         """Where heads have one row each, those of a group, which read the same keys, as rows of one
-        head: a decoding step reads its keys once. Else these."""
-        keys = self.keys if self.offset is None else min(self.keys, self.offset + 1)
-        if self["m"] > 1 or self.group == 1 or keys < 1:
+        head: a decoding step reads its keys once. Else these.
+
+        elements: of other tensors that scores are made of; rows together have the same
+        """
+        last, first = self.band.last, self.band.first or 0
+        keys = self.keys if last is None else min(self.keys, last + 1)
+        alike = all(HEAD not in each.dims and ROW not in each.dims for each in elements)
+        if self["m"] > 1 or self.group == 1 or keys < 1 or not alike or first > 0:
             return self
         rows = {**self.extents, "h": self["g"], "m": self.group}
-        return HeadShape(rows, "bhmd", self.kv, "bhmd", keys, None, packed=True)
+        return HeadShape(rows, "bhmd", self.kv, "bhmd", keys, Band(), packed=True)
 
     @property
     def group(self) -> int:
@@ -113,7 +121,7 @@ class HeadShape:
 
     def blocks(self, rows: int, keys: int) -> Blocks:
         """The keys in blocks of `keys`, for tiles of `rows` rows."""
-        return Blocks(rows, keys, self.keys, self.offset)
+        return Blocks(rows, keys, self.keys, self.band)
 
     def __getitem__(self, letter: str) -> int:
         return self.extents[letter]
@@ -136,47 +144,56 @@ class HeadShape:
 class Blocks:
     """Blocks of keys of a row tile.
 
-    rows, keys: of a tile, of a block; count: of keys in all; offset: of a causal mask
+    rows, keys: of a tile, of a block; count: of keys in all; band: the keys of each row
     """
 
     rows: int
     keys: int
     count: int
-    offset: int | None
+    band: Band
 
     @property
     def most(self) -> int:
-        """Blocks of all keys."""
-        return ceil_div(self.count, self.keys)
+        """Blocks that a tile has at most."""
+        every, (first, last) = ceil_div(self.count, self.keys), (self.band.first, self.band.last)
+        if first is None or last is None:
+            return every
+        return min(every, ceil_div(self.rows + last - first, self.keys) + 1)
 
     @property
     def masked(self) -> bool:
         """Whether a block may have elements without a key."""
-        return self.offset is not None or self.count % self.keys != 0
+        return self.band.limits or self.count % self.keys != 0
 
-    def loop(self, row: Index, start: Sequence[ir.Value], least: int = 0) -> scf.ForOp:
+    def loop(
+        self, row: Index, start: Sequence[ir.Value], least: int = 0
+    ) -> tuple[scf.ForOp, Index]:
         """A loop over the blocks that have a key of the rows from `row` on, `least` of them at
-        least, which carries `start`."""
-        visited = self.visited(row)
+        least, which carries `start`, and the first key of the block that it is at."""
+        before, visited = self._visited(row)
         if least and not isinstance(visited, int):
             visited = arith.maxui(visited, index.value(least))
         loop = scf.ForOp(index.value(0), index.value(visited), index.value(1), start)
         if not isinstance(visited, int):
             loop.attributes[MOST_TRIPS] = i64(self.most)
-        return loop
+        with ir.InsertionPoint(loop.body):
+            first = index.mul(index.add(loop.induction_variable, before), self.keys)
+        return loop, first
 
-    def limit(self, masking: ir.OpView) -> None:
-        """Gives an op that masks scores the offset of a causal mask, if there is one."""
-        if self.offset is not None:
-            masking.attributes["causal_offset"] = i64(self.offset)
-
-    def visited(self, row: Index) -> Index:
-        """Blocks that have a key of one of the rows from `row` on."""
-        if self.offset is None:
-            return self.most
-        end = index.value(index.add(row, self.rows + self.offset + self.keys - 1))
-        blocks = arith.divui(arith.maxsi(end, index.value(0)), index.value(self.keys))
-        return arith.minui(blocks, index.value(self.most))
+    def _visited(self, row: Index) -> tuple[Index, Index]:
+        """Blocks before, and those that have a key of one of the rows from `row` on."""
+        first, last = self.band.first, self.band.last
+        end: Index = ceil_div(self.count, self.keys)
+        if last is not None:
+            key = index.value(index.add(row, self.rows + last + self.keys - 1))
+            blocks = arith.divui(arith.maxsi(key, index.value(0)), index.value(self.keys))
+            end = arith.minui(blocks, index.value(end))
+        if first is None:
+            return 0, end
+        key = arith.maxsi(index.value(index.add(row, first)), index.value(0))
+        before = arith.divui(key, index.value(self.keys))
+        visited = arith.subi(index.value(end), before)
+        return before, arith.maxsi(visited, index.value(0))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ product."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tcir._mlir import ir, memref, scf
 from tcir.dialect import tc
@@ -20,11 +20,12 @@ from tcir.dialect.warp_map import (
 from tcir.passes.attention.tiles import Blocks, HeadShape, HeadTiles, Softmax
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64, i64s, tails
+from tcir.passes.emit.epilogue import fragment_epilogue
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.kernel_ops import CTAS_PER_SM
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.output_tiles import OutputTiles
-from tcir.passes.emit.tile_kernel import Source, kernel
+from tcir.passes.emit.tile_kernel import Source, argument, kernel
 from tcir.target import TARGETS
 
 MAPS = {WGMMA_M: WGMMA_ONE, 2 * WGMMA_M: WGMMA_PROMOTED, 3 * WGMMA_M: WGMMA_ATTENTION}
@@ -60,30 +61,33 @@ def tile_by_warpgroups(
     source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
     source.function.attributes[CTAS_PER_SM] = i64(1)
     tiles = _tiles(of, blocks, ctas, TARGETS[target].sms)
-    with kernel(source, tiles.grid, target=target) as (q, k, v, *results):
+    op = source.op
+    with kernel(source, tiles.grid, target=target) as arguments:
+        q, k, v = (argument(arguments, each) for each in (op.q, op.k, op.v))
         function = ir.InsertionPoint.current.block.owner
         warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
         function.attributes["tc.warps"] = i64s([warps, 1])
         queries = HeadTiles.create(of.view(q), of.q, rows, "K")
         operands = HeadTiles.create(k, of.kv, keys, "K"), HeadTiles.create(v, of.kv, keys, "MN")
-        out, *lse = map(of.view, results)
-        of_tile = _Rows(source.op, blocks, softmax)
+        out, *lse = map(of.view, arguments[len(source.function.arguments) :])
+        read = {each.tensor: argument(arguments, each.tensor) for each in op.elements}
+        of_tile = _Rows(op, blocks, softmax, read)
         past = ir.StringAttr.get(tails(of["m"] % rows != 0, False))
         with tiles.each() as (number, head, batch):
             assert batch is not None
-            if blocks.offset is not None:  # the longest first
+            if blocks.band.last is not None:  # the longest first
                 number = index.sub(tiles.m - 1, number)
             row = index.value(index.mul(number, rows))
             tile = queries.load(batch, head, row)
-            place = batch, of.keys_of(head)
-            sums, most, total = of_tile.over(row, tile, operands, place)
+            place = batch, head, row
+            sums, most, total = of_tile.over(place, tile, operands, of.keys_of(head))
             inverse = tc.InvertRowsOp(total, total.type).inverse
             result = tc.ScaleFragmentOp(sums, inverse, sums.type).scaled
-            matrix, at = _matrix(out, of, (batch, head, row))
+            matrix, at = _matrix(out, of, place)
             tc.StoreFragmentOp(result, matrix, at, past)
             if lse:
                 logarithm = tc.LogSumRowsOp(most, total, of_tile.scale, total.type).logarithm
-                tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([batch, head, row]))
+                tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([*place]))
 
 
 def _tiles(of: HeadShape, blocks: Blocks, ctas: int, sms: int) -> OutputTiles:
@@ -93,7 +97,7 @@ def _tiles(of: HeadShape, blocks: Blocks, ctas: int, sms: int) -> OutputTiles:
     tiles = OutputTiles(rows, of["h"], of["b"], group=rows)
     if ctas:
         return tiles.shared_by(ctas)
-    if blocks.offset is not None or tiles.count <= sms or max(of["d"], of["e"]) > SHARED_HEAD:
+    if blocks.band.limits or tiles.count <= sms or max(of["d"], of["e"]) > SHARED_HEAD:
         return tiles
     return tiles.shared_by(tiles.fewest_ctas(sms))
 
@@ -101,8 +105,18 @@ def _tiles(of: HeadShape, blocks: Blocks, ctas: int, sms: int) -> OutputTiles:
 class _Rows:
     """The rows of a tile: the types of their fragments, and the loop over blocks of keys."""
 
-    def __init__(self, op: tc.AttentionOp, blocks: Blocks, softmax: Softmax) -> None:
+    def __init__(
+        self,
+        op: tc.AttentionOp,
+        blocks: Blocks,
+        softmax: Softmax,
+        tensors: Mapping[ir.Value, ir.Value],
+    ) -> None:
+        """tensors: what the kernel has for those that the op's body reads"""
         rows, keys, self.blocks = blocks.rows, blocks.keys, blocks
+        self.op, self.tensors = op, tensors
+        outside = op.extents()["m"] % rows != 0, blocks.count % keys != 0
+        self.past = ir.StringAttr.get(tails(*outside))
         f32 = ir.F32Type.get()
         self.element = op.v.type.element_type
         atom = DEFAULT_ATOM[str(self.element)]
@@ -115,30 +129,36 @@ class _Rows:
 
     def over(
         self,
-        row: Index,
+        place: tuple[Index, Index, Index],
         queries: ir.Value,
         tiles: Sequence[HeadTiles],
-        place: tuple[Index, Index],
+        shared: Index,
     ) -> list[ir.Value]:
-        """The sums of values, the maxima and the sums of exponentials of all blocks."""
-        f32, blocks = ir.F32Type.get(), self.blocks
+        """The sums of values, the maxima and the sums of exponentials of all blocks.
+
+        place: batch, head and first row; shared: head of the keys
+        """
+        f32, blocks, (batch, _, row) = ir.F32Type.get(), self.blocks, place
         start = [
             tc.ZeroFragmentOp(self.sums).fragment,
             tc.FillRowsOp(ir.FloatAttr.get(f32, float("-inf")), self.row).rows,
             tc.FillRowsOp(ir.FloatAttr.get(f32, 0.0), self.row).rows,
         ]
-        loop = blocks.loop(row, start)
+        loop, first = blocks.loop(row, start)
         with ir.InsertionPoint(loop.body):
-            first = index.mul(loop.induction_variable, blocks.keys)
             k, v = (
-                each.load(*place, first, apart=bool(number)) for number, each in enumerate(tiles)
+                each.load(batch, shared, first, apart=bool(number))
+                for number, each in enumerate(tiles)
             )
             scores = tc.WgmmaProductOp(queries, k, self.scores).d
+            if self.op.modified:
+                at = index.values([*place, first])
+                scores = fragment_epilogue(self.op, self.tensors, scores, at, self.past)
             if blocks.masked:
                 masked = tc.MaskFragmentOp(
                     scores, index.value(row), index.value(first), i64(blocks.count), self.scores
                 )
-                blocks.limit(masked)
+                blocks.band.give(masked)
                 scores = masked.masked
             scf.YieldOp(self._block(scores, v, *loop.inner_iter_args))
         return list(loop.results)

@@ -26,6 +26,22 @@ def clone(op: ir.OpView, mapping: Mapping) -> ir.OpView:
     return new.opview
 
 
+def hold_constants(op: ir.OpView) -> None:
+    """Copies the constants that a body reads from around its op into it, where upstream's passes
+    left them."""
+    for block in op.regions[0].blocks:
+        known: Mapping = {}
+        for inner in list(block):
+            for number, operand in enumerate(inner.operation.operands):
+                made = operand.owner if isinstance(operand, ir.OpResult) else None
+                if made is None or made.name != "arith.constant" or made.parent == op.operation:
+                    continue
+                if operand not in known:
+                    with ir.InsertionPoint.at_block_begin(block):
+                        clone(made.opview, known)
+                inner.operation.operands[number] = known[operand]
+
+
 def clone_epilogue(
     after: tc.EpilogueOp,
     sums: ir.Value,

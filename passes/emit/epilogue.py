@@ -10,6 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
+from tcir.passes.emit.clone import clone
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import spread
 
@@ -50,14 +51,14 @@ NO_COLUMNS = -1
 
 
 def fused(
-    op: tc.EpilogueOp,
+    op: tc.EpilogueOp | tc.AttentionOp,
     tensors: Sequence[ir.Value],
     row_dim: int | None,
     column_dim: int | None = None,
     staged: Staged | None = None,
     group: Index | None = None,
 ) -> Epilogue:
-    """The body of a ``tc.epilogue``, on register tiles.
+    """The body of a ``tc.epilogue`` or ``tc.attention``, on register tiles.
 
     tensors: the kernel's memrefs of the tensors that it reads; row_dim, column_dim: the output's
     dimensions along which lanes and columns go; row_dim None: each lane has its own indices;
@@ -66,9 +67,10 @@ def fused(
     rows of the tile
     """
     if column_dim is None:
-        column_dim = op.out.type.rank - 1
+        column_dim = op.rank - 1
+    block = op.body.blocks[0]
     sources = dict(zip(op.elements, tensors, strict=True))
-    narrowed = rounded(op.sums.type.element_type)
+    narrowed = rounded(block.arguments[0].type)
 
     def load(element: tc.ElementOp, at: Sequence[Index], columns: int) -> ir.Value:
         if staged is not None and element in staged:
@@ -86,9 +88,8 @@ def fused(
         return loaded.value
 
     def epilogue(sums: ir.Value, at: Sequence[Index]) -> ir.Value:
-        block = op.body.blocks[0]
         sums = narrowed(sums, at)
-        given = every_other(sums) if op.gated else [sums]
+        given = every_other(sums) if len(block.arguments) == 2 else [sums]
         known = dict(zip(block.arguments, given, strict=True))
         shape = given[0].type.shape
         *ops, end = block.operations
@@ -125,3 +126,26 @@ def _on_tile(op: ir.Operation, known: dict[ir.Value, ir.Value], shape: Sequence[
         attributes["value"] = ir.DenseElementsAttr.get_splat(kind, attributes["value"])
     operands = [known[operand] for operand in op.operands]
     return ir.Operation.create(op.name, [kind], operands, attributes, loc=op.location).result
+
+
+def fragment_epilogue(
+    after: tc.EpilogueOp | tc.AttentionOp, tensors: Mapping[ir.Value, ir.Value], sums: ir.Value,
+    place: list[ir.Value], past: ir.StringAttr,
+) -> ir.Value:  # fmt: skip
+    """`sums` with the body of `after` around every element; the tile begins at `place`.
+
+    tensors: what the kernel has for those that `after` reads
+    """
+    kind, (*_, end) = sums.type, after.body.blocks[0]
+    out = tc.FragmentType.build(kind.shape, end.value.type, "C", kind.atom)
+    with after.location:
+        made = tc.FragmentEpilogueOp(sums, place, past, out)
+        block = made.body.blocks.append(kind.element, arg_locs=[after.location])
+        (total,), (argument_,) = block.arguments, after.body.blocks[0].arguments
+        mapping = dict(tensors)
+        with ir.InsertionPoint(block):
+            narrow = kind.element != argument_.type
+            mapping[argument_] = arith.truncf(argument_.type, total) if narrow else total
+            for op in after.body.blocks[0]:
+                clone(op, mapping)
+    return made.out

@@ -29,7 +29,7 @@ from tcir.passes.analysis.stored_scale import check_stored_scales
 from tcir.passes.analysis.wrappers import is_zero_padding
 from tcir.passes.emit.builders import i64, i64s
 from tcir.passes.emit.calls import CHOOSE, inline_calls
-from tcir.passes.emit.clone import clone
+from tcir.passes.emit.clone import clone, hold_constants
 from tcir.passes.emit.diagnostics import SMALLEST_SIMT, is_op, match_failure
 from tcir.passes.emit.functions import NAMES
 from tcir.passes.emit.gpu_module import kernels_block
@@ -105,6 +105,9 @@ class SplitLayers(Pass):
         inline_calls(module)
         lower_packs(module)
         read_in_bodies(module)
+        for op in walk(module.operation):
+            if isinstance(op, tc.AttentionOp):
+                hold_constants(op)
         functions = functions_with_body(module)
         for function in functions:
             check_numbers(function)
@@ -359,7 +362,7 @@ class _Layers:
         """The tensors that a product multiplies, as they are in memory."""
         found = []
         if is_attention(product):
-            return list(map(_base, product.operands))
+            return list(map(_base, _operands(product)))
         for factor in list(product.operands)[:-1]:
             while is_folded(factor, product):
                 factor = factor.owner.operands[0]

@@ -22,6 +22,8 @@ from .online_softmax import Shift, inverse_sum, log_sum, online_max, power
 from .structure import is_equal, only_if
 from .warp_store import PAIR, QUAD, ROW_STEP, first_of_thread, less, of_quad, places_of
 
+SLT = arith.CmpIPredicate.slt
+
 
 def _number(op: ir.OpView, name: str) -> float:
     return float(ir.FloatAttr(op.attributes[name]).value)
@@ -198,28 +200,42 @@ def convert_mask_fragment(converter: Converter, op: tc.MaskFragmentOp) -> None:
         return warp_origin(kind.operand, part, converter.warps, thread // WARP)[0]
 
     right = first_of_thread(converter, kind, 1)
+    first = Linear.of(first_of_warp, converter.threads).emit(converter)
+    mine = first_of_thread(converter, kind, 0)
     keys = simt.sub(converter.constant(integer(op, "keys")), column)
-    own = simt.sub(keys, right)
-    limits, least = [own] * len(downs), keys
-    if op.causal is not None:
-        end = simt.add(simt.sub(row, column), op.causal + 1)
-        mine = simt.sub(simt.add(end, first_of_thread(converter, kind, 0)), right)
-        limits = [arith.minsi(own, simt.add(mine, down) if down else mine) for down in downs]
-        first = Linear.of(first_of_warp, converter.threads).emit(converter)
-        least = arith.minsi(keys, simt.add(end, first))
-    some = arith.cmpi(arith.CmpIPredicate.slt, least, converter.constant(part.columns))
+    diagonal = simt.sub(row, column)
+    end, least = [simt.sub(keys, right)] * len(downs), keys
+    if (last := op.band.last) is not None:
+        after = simt.add(diagonal, last + 1)
+        own = simt.sub(simt.add(after, mine), right)
+        end = [arith.minsi(each, _further(own, down)) for each, down in zip(end, downs)]
+        least = arith.minsi(keys, simt.add(after, first))
+    some = arith.cmpi(SLT, least, converter.constant(part.columns))
+    start: list[ir.Value] | None = None
+    if op.band.first is not None:
+        before = simt.add(diagonal, op.band.first)
+        own = simt.sub(simt.add(before, mine), right)
+        start = [_further(own, down) for down in downs]
+        most = simt.add(simt.add(before, first), downs[-1] + ROW_STEP - 1)
+        some = simt.either_bits(some, arith.cmpi(SLT, converter.constant(0), most))
 
     def masked() -> list[ir.Value]:
         order = {down: number for number, down in enumerate(downs)}
         none, kept = simt.number(-math.inf), []
         for (down, right), score in zip(places, scores.registers, strict=True):
-            has = arith.cmpi(
-                arith.CmpIPredicate.slt, converter.constant(right), limits[order[down]]
-            )
+            place = converter.constant(right)
+            has = arith.cmpi(SLT, place, end[order[down]])
+            if start is not None:
+                no_less = arith.cmpi(arith.CmpIPredicate.sge, place, start[order[down]])
+                has = simt.both_bits(has, no_less)
             kept.append(arith.select(has, score, none))
         return kept
 
     converter.values[op.masked] = _branch(some, scores, masked)
+
+
+def _further(value: ir.Value, rows: int) -> ir.Value:
+    return simt.add(value, rows) if rows else value
 
 
 @lower(tc.StoreFragmentRowsOp)

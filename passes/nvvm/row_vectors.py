@@ -11,7 +11,8 @@ from functools import reduce
 
 from tcir._mlir import arith, ir, llvm, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, optional_integer
+from tcir.dialect.attributes import integer
+from tcir.dialect.ops.attention import Band
 from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
 from tcir.passes.emit import simt
 from tcir.passes.emit.functions.f32 import constant
@@ -91,17 +92,23 @@ def _scale(op: tc.RowOnlineMaxOp | tc.RowExponentialsOp | tc.RowLogSumOp) -> flo
 
 @lower(tc.MaskRowsOp)
 def convert_mask_rows(converter: Converter, op: tc.MaskRowsOp) -> None:
-    """Compares each column with the number of keys of the row."""
-    end = converter.constant(integer(op, "keys"))
-    if (offset := optional_integer(op, "causal_offset")) is not None:
-        row = arith.addi(converter.ssa(op.row), converter.lane)
-        end = arith.minsi(converter.add(row, offset + 1), end)
+    """Compares each column with the first and the last key of the row."""
+    end, band = converter.constant(integer(op, "keys")), Band.of(op)
+    row, start = arith.addi(converter.ssa(op.row), converter.lane), None
+    if band.last is not None:
+        end = arith.minsi(converter.add(row, band.last + 1), end)
     end = arith.subi(end, converter.ssa(op.column))
+    if band.first is not None:
+        start = arith.subi(converter.add(row, band.first), converter.ssa(op.column))
     scores = _elements(converter, converter.ssa(op.scores))
     (none,) = _elements(converter, _number(-math.inf))
     masked = []
     for column, score in enumerate(scores):
-        has = arith.cmpi(arith.CmpIPredicate.slt, converter.constant(column), end)
+        place = converter.constant(column)
+        has = arith.cmpi(arith.CmpIPredicate.slt, place, end)
+        if start is not None:
+            no_less = arith.cmpi(arith.CmpIPredicate.sge, place, start)
+            has = arith.andi(has, no_less)
         masked.append(arith.select(has, score, none))
     converter.values[op.masked] = vector_of(masked)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,12 +9,10 @@ from tcir._mlir import func, ir
 from tcir.dialect import rules, tc
 from tcir.passes.analysis.contraction import is_contraction
 from tcir.passes.analysis.element_graph import NotRaised
-from tcir.passes.emit.builders import i64
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.limits import no_kernel
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import erase_unread, functions_with_body
-from tcir.passes.raising.attention.digits import size_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -43,7 +40,7 @@ class RaiseAttention(Pass):
 
     After::
 
-        %o, %lse = "tc.attention"(%q, %k, %v) {scale = 0.125 : f32, causal_offset = 0 : i64, …}
+        %o, %lse = "tc.attention"(%q, %k, %v) ({}) {scale = 0.125 : f32, causal_offset = 0 : i64, …}
 
     The pass evaluates elements as expressions, so reshapes, transposes of heads, widening to f32,
     factors on either side, repeated heads and zeros for rows without keys may be written in any
@@ -103,15 +100,19 @@ def _raise(op: ir.Operation, target: str) -> bool:
 
 
 def _build(found: Pattern, target: str) -> tc.AttentionOp:
-    from tcir.passes.raising.attention.masks import offset_of
+    from tcir.passes.raising.attention.body import Body
     from tcir.passes.raising.attention.roles import roles_of
 
     last, roles = found.result.owner.operation, roles_of(found)
-    offset = offset_of(
-        found.masks, roles.rows, found.keys, narrow=str(found.q.element.type) == "f16"
-    )
-    if offset is not None and offset < 0 and not found.guarded:
-        words = f"got {-offset} rows without a key that are NaN in the program"
+    body = Body.of(found, roles)
+    if body.without and body.kept.sentinel:
+        raise NotRaised(
+            last,
+            "expected -inf where rows have no keys, got a finite number: it makes their weights "
+            "equal, not zero",
+        )
+    if body.without and not found.guarded:
+        words = f"got {body.without} rows without a key that are NaN in the program"
         raise NotRaised(
             last, f"expected a key for every row, or zeros for rows without one, {words}"
         )
@@ -122,13 +123,12 @@ def _build(found: Pattern, target: str) -> tc.AttentionOp:
         of = dict(zip(roles.q.layout, roles.q.shape, strict=True))
         rows = ir.RankedTensorType.get([of["b"], of["h"], of["m"]], f32)
         made = tc.AttentionOp(
-            q, k, v, scale=ir.FloatAttr.get(f32, _scale(found)),
+            q, k, v, scale=ir.FloatAttr.get(f32, body.scale),
             q_layout=ir.StringAttr.get(roles.q.layout),
             kv_layout=ir.StringAttr.get(roles.k.layout),
             out_layout=ir.StringAttr.get(roles.out.layout), out=kind, lse=rows,
         )  # fmt: skip
-        if offset is not None:
-            made.attributes["causal_offset"] = i64(offset)
+        body.write(made)
         if problem := rules.broken_rule(made) or no_kernel(made, target):
             made.operation.erase()
             raise NotRaised(last, problem)
@@ -137,21 +137,13 @@ def _build(found: Pattern, target: str) -> tc.AttentionOp:
     return made
 
 
-def _scale(found: Pattern) -> float:
-    """Returns the program's scale; a product of two rounded roots of 1 / sqrt(d) as that number."""
-    usual = 1 / math.sqrt(size_of(found.depth))
-    near = abs(found.scale - usual) <= 2.0**-22 * usual
-    return usual if near else found.scale
-
-
 def _summary(op: tc.AttentionOp, found: Pattern) -> str:
-    of, offset = op.extents(), op.causal
-    mask = "no mask" if offset is None else f"keys up to row {offset:+d}"
+    of, scores = op.extents(), f"{op.band}{_body(op)}"
     shared = "" if of["h"] == of["g"] else f" in groups of {of['h'] // of['g']}"
     kind = str(op.v.type.element_type)
     words = (
         f"raised to tc.attention: {of['b']} x {of['h']} heads{shared}, {of['m']} rows, {of['n']} "
-        f"keys, {of['d']} elements, scale {op.factor:g}, {mask}; exponentials are rounded to "
+        f"keys, {of['d']} elements, scale {op.factor:g}, {scores}; exponentials are rounded to "
         f"{kind}, which moves a result by up to 2^{HALF_UNITS[kind]} of the mean magnitude of its "
         "values, weighted"
     )
@@ -162,3 +154,12 @@ def _summary(op: tc.AttentionOp, found: Pattern) -> str:
     if not found.guarded:
         words += "; a row whose scores are all -inf is 0, not NaN"
     return words
+
+
+def _body(op: tc.AttentionOp) -> str:
+    """What the body computes, and of which tensors."""
+    names = [each.operation.name for block in op.body for each in list(block)[:-1]]
+    computed = [n for n in dict.fromkeys(names) if n not in ("arith.constant", "tc.element")]
+    read = [str(each.tensor.type) for each in op.elements]
+    words = f", scores by {', '.join(computed)}" if computed else ""
+    return f"{words} of {', '.join(read)}" if read else words

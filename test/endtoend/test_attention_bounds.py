@@ -52,7 +52,7 @@ class Case:
             )
         )  # fmt: skip
         return f"""func.func @f(%q: {q}, %k: {k}, %v: {v}) -> ({out}, {lse}) {{
-          %o, %lse = "tc.attention"(%q, %k, %v) {{scale = {self.scale!r} : f32,
+          %o, %lse = "tc.attention"(%q, %k, %v) ({{}}) {{scale = {self.scale!r} : f32,
               q_layout = "bhmd", kv_layout = "bhnd", out_layout = "bhmd"{causal}}}
               : ({q}, {k}, {v}) -> ({out}, {lse})
           return %o, %lse : {out}, {lse}
@@ -300,7 +300,7 @@ def test_errors_of_operands_are_carried() -> None:
     text = """func.func @f(%a: tensor<1x1x8x16xf16>, %k: tensor<1x1x32x16xf16>,
                            %v: tensor<1x1x32x16xf16>) -> tensor<1x1x8x16xf32> {
       %q = math.exp %a : tensor<1x1x8x16xf16>
-      %o, %lse = "tc.attention"(%q, %k, %v) {scale = 1.0 : f32, q_layout = "bhmd",
+      %o, %lse = "tc.attention"(%q, %k, %v) ({}) {scale = 1.0 : f32, q_layout = "bhmd",
           kv_layout = "bhnd", out_layout = "bhmd"}
           : (tensor<1x1x8x16xf16>, tensor<1x1x32x16xf16>, tensor<1x1x32x16xf16>)
           -> (tensor<1x1x8x16xf32>, tensor<1x1x8xf32>)

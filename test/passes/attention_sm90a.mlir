@@ -26,6 +26,6 @@
 // TURNS-NEXT: "tc.turn"() {kind = "pass", warpgroups = 2 : i64}
 // TURNS: "tc.turn"() {kind = "end", warpgroups = 2 : i64}
 func.func @attention(%q: tensor<1x2x128x64xf16>, %k: tensor<1x1x512x64xf16>, %v: tensor<1x1x512x64xf16>) -> tensor<1x2x128x64xf16> {
-  %o, %lse = "tc.attention"(%q, %k, %v) {scale = 0.125 : f32, q_layout = "bhmd", kv_layout = "bhnd", out_layout = "bhmd"} : (tensor<1x2x128x64xf16>, tensor<1x1x512x64xf16>, tensor<1x1x512x64xf16>) -> (tensor<1x2x128x64xf16>, tensor<1x2x128xf32>)
+  %o, %lse = "tc.attention"(%q, %k, %v) ({}) {scale = 0.125 : f32, q_layout = "bhmd", kv_layout = "bhnd", out_layout = "bhmd"} : (tensor<1x2x128x64xf16>, tensor<1x1x512x64xf16>, tensor<1x1x512x64xf16>) -> (tensor<1x2x128x64xf16>, tensor<1x2x128xf32>)
   return %o : tensor<1x2x128x64xf16>
 }

@@ -46,7 +46,7 @@
 
 func.func @attention(%q: tensor<1x2x256x64xf16>, %k: tensor<1x2x512x64xf16>, %v: tensor<1x2x512x64xf16>)
     -> tensor<1x2x256x64xf16> {
-  %o, %lse = "tc.attention"(%q, %k, %v) {scale = 0.125 : f32, q_layout = "bhmd",
+  %o, %lse = "tc.attention"(%q, %k, %v) ({}) {scale = 0.125 : f32, q_layout = "bhmd",
       kv_layout = "bhnd", out_layout = "bhmd"}
       : (tensor<1x2x256x64xf16>, tensor<1x2x512x64xf16>, tensor<1x2x512x64xf16>)
       -> (tensor<1x2x256x64xf16>, tensor<1x2x256xf32>)

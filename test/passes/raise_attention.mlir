@@ -3,7 +3,8 @@
 // RUN: %tc-opt %s --split-input-file --raise-attention --verify-diagnostics
 // CHECK-LABEL: func.func @f(
 // CHECK-SAME: %arg0: tensor<1x2x8x16xf16>, %arg1: tensor<1x2x16x16xf16>, %arg2: tensor<1x2x16x16xf16>)
-// CHECK-NEXT: %0:2 = "tc.attention"(%arg0, %arg1, %arg2) {causal_offset = 8 : i64, kv_layout = "bhnd", out_layout = "bhmd", q_layout = "bhmd", scale = 2.500000e-01 : f32}
+// CHECK-NEXT: %0:2 = "tc.attention"(%arg0, %arg1, %arg2) ({
+// CHECK-NEXT: }) {causal_offset = 8 : i64, kv_layout = "bhnd", out_layout = "bhmd", q_layout = "bhmd", scale = 2.500000e-01 : f32}
 // CHECK-NEXT: return %0#0
 module attributes {tc.target = "sm_90a"} {
 func.func @f(%q: tensor<1x2x8x16xf16>, %k: tensor<1x2x16x16xf16>, %v: tensor<1x2x16x16xf16>) -> tensor<1x2x8x16xf16> {
@@ -89,7 +90,7 @@ func.func @f(%q: tensor<1x2x8x16xf16>, %k: tensor<1x2x16x16xf16>, %v: tensor<1x2
 // CHECK-NOT: tc.attention
 // CHECK: math.exp
 module attributes {tc.target = "sm_90a"} {
-func.func @biased(%q: tensor<1x2x8x16xf16>, %k: tensor<1x2x16x16xf16>, %v: tensor<1x2x16x16xf16>, %bias: tensor<8x16xf32>) -> tensor<1x2x8x16xf16> {
+func.func @biased(%q: tensor<1x2x8x16xf16>, %k: tensor<1x2x16x16xf16>, %v: tensor<1x2x16x16xf16>, %bias: tensor<8x16xf64>) -> tensor<1x2x8x16xf16> {
   %zero = arith.constant 0.0 : f32
   %nothing = arith.constant 0.0 : f32
   %one = arith.constant 1.0 : f32
@@ -111,11 +112,12 @@ func.func @biased(%q: tensor<1x2x8x16xf16>, %k: tensor<1x2x16x16xf16>, %v: tenso
     linalg.yield %sum : f32
   } -> tensor<1x2x8x16xf32>
   %t = linalg.generic {indexing_maps = [affine_map<(b, h, i, j) -> (b, h, i, j)>, affine_map<(b, h, i, j) -> (i, j)>, affine_map<(b, h, i, j) -> (b, h, i, j)>],
-      iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%s, %bias : tensor<1x2x8x16xf32>,  tensor<8x16xf32>) outs(%es : tensor<1x2x8x16xf32>) {
-  ^bb0(%in: f32, %m: f32, %o: f32):
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%s, %bias : tensor<1x2x8x16xf32>,  tensor<8x16xf64>) outs(%es : tensor<1x2x8x16xf32>) {
+  ^bb0(%in: f32, %m: f64, %o: f32):
     %scaled = arith.mulf %in, %scale : f32
-    // expected-remark@+1 {{not raised to tc.attention: expected a mask made of the numbers of row and key alone, got arith.addf by a tensor of numbers (a bias): tc.attention has causal masks only}}
-    %masked = arith.addf %scaled, %m : f32
+    %b = arith.truncf %m : f64 to f32
+    // expected-remark@+1 {{not raised to tc.attention: expected scores of numbers of tensors with an index for each batch, head, row and key, or for some of these, of f32, f16, bf16, i1, i32, got one of f64}}
+    %masked = arith.addf %scaled, %b : f32
     linalg.yield %masked : f32
   } -> tensor<1x2x8x16xf32>
 

@@ -45,7 +45,15 @@ def raised(text: str) -> Found:
             {
                 **op.extents(),
                 "scale": op.factor,
-                "causal": op.causal,
+                "causal": op.band.last,
+                "window": op.band.first,
+                "body": [
+                    each.operation.name
+                    for block in op.body
+                    for each in list(block)[:-1]
+                    if each.operation.name != "arith.constant"
+                ],
+                "read": [str(each.tensor.type) for each in op.elements],
                 "layouts": tuple(string(op, f"{n}_layout") for n in ("q", "kv", "out")),
                 "out": str(op.out.type.element_type),
             }
@@ -62,13 +70,25 @@ def exported(name: str, target: str = "sm_90a") -> str:
 
 
 BHMD = ("bhmd", "bhnd", "bhmd")
-SIZES = {"b": 1, "h": 2, "g": 2, "m": 32, "n": 48, "d": 16, "e": 16, "scale": 0.25, "out": "f16"}
+SIZES = {
+    "b": 1, "h": 2, "g": 2, "m": 32, "n": 48, "d": 16, "e": 16, "scale": 0.25, "out": "f16",
+    "causal": None, "window": None, "body": [], "read": [],
+}  # fmt: skip
+
+
+MASKED = ["tc.element", "arith.select"]
+BIASED = ["arith.mulf", "tc.element", "arith.extf", "arith.addf"]
 
 
 @pytest.mark.parametrize(
     ("name", "facts"),
     [
-        ("full", {"causal": None, "layouts": BHMD}),
+        ("full", {"layouts": BHMD}),
+        ("mask_bool", {"layouts": BHMD, "body": MASKED, "read": ["tensor<1x1x32x48xi1>"]}),
+        (
+            "mask_float",
+            {"layouts": BHMD, "body": BIASED, "read": ["tensor<1x1x32x48xf16>"], "scale": 1.0},
+        ),
         ("causal", {"causal": 0, "layouts": BHMD, "n": 32}),
         ("gqa", {"causal": 0, "layouts": BHMD, "n": 32, "h": 4}),
         ("hand", {"causal": 0, "layouts": ("bhmd", "bhnd", "bmhd"), "n": 32}),
@@ -83,28 +103,23 @@ def test_what_torch_exports(name: str, facts: dict[str, Any]) -> None:
     assert ("rounds its scores and its weights" in words) == (name == "hand")
 
 
-@pytest.mark.parametrize("name", ["full", "causal", "gqa"])
+@pytest.mark.parametrize("name", ["full", "causal", "gqa", "mask_bool", "mask_float"])
 def test_exported_programs_are_an_attention_alone(name: str) -> None:
     found = raised(exported(name))
-    assert found.names == ["builtin.module", "func.func", "tc.attention", "func.return"]
+    body = ("arith.", "tc.element", "tc.yield")
+    names = [each for each in found.names if not each.startswith(body)]
+    assert names == ["builtin.module", "func.func", "tc.attention", "func.return"]
 
 
-@pytest.mark.parametrize("name", ["mask_bool", "mask_float"])
-def test_masks_that_are_tensors_stay(name: str) -> None:
-    before = exported(name)
-    found = raised(before)
-    assert not found.facts and "math.exp" in found.names
-    (words,) = found.remarks
-    assert "arith.addf by a tensor of numbers (a bias)" in words
-
-
-def reference(w: Written, arrays: list[Array], offset: int | None) -> Array:
+def reference(w: Written, arrays: list[Array], offset: int | None, name: str = "") -> Array:
     """In float64, as the mathematics has it."""
-    q, k, v = (each.astype(np.float64) for each in arrays)
+    q, k, v = (each.astype(np.float64) for each in arrays[:3])
     if w.rows_first:
         q, k, v = (each.swapaxes(1, 2) for each in (q, k, v))
     k, v = (np.repeat(each, w.h // w.g, axis=1) for each in (k, v))
     scores = q @ k.swapaxes(-1, -2) * w.number
+    if name in CHANGED:
+        scores = CHANGED[name][2](scores, *arrays[3:])
     if offset is not None:
         scores[..., np.arange(w.n) > np.arange(w.m)[:, None] + offset] = -np.inf
     most = scores.max(-1, keepdims=True)
@@ -153,6 +168,7 @@ def test_spellings(name: str) -> None:
     sizes = {letter: getattr(w, letter) for letter in "bhgmnde"}
     assert {**found.facts, "layouts": None} == {
         **sizes, "scale": w.number, "causal": offset, "out": w.kind, "layouts": None,
+        "window": None, "body": [], "read": [],
     }  # fmt: skip
     assert found.facts["layouts"][:2] == (rows, keys) or w.m == 1
     draw = np.random.default_rng(0)
@@ -205,25 +221,120 @@ BY_HEAD = """%head = linalg.index 1 : index
     %key = linalg.index 3 : index
     %kept = arith.cmpi sle, %key, %head : index
     %masked = arith.select %kept, %scaled, %minus : f32"""
-NOT_ATTENTION = {
+CAUSAL_SOFTCAP = (
+    PLAIN.causal(0).mask.replace("%masked", "%inner")
+    + """
+    %masked = math.tanh %inner : f32"""
+)
+TWO_WINDOWS = """%row = linalg.index 2 : index
+    %key = linalg.index 3 : index
+    %three = arith.constant 3 : index
+    %kept = arith.cmpi ne, %key, %three : index
+    %masked = arith.select %kept, %scaled, %minus : f32"""
+SOFTCAP = """%two = arith.constant 2.0 : f32
+    %small = arith.divf %scaled, %two : f32
+    %bent = math.tanh %small : f32
+    %masked = arith.mulf %bent, %two : f32"""
+BOTH = """%row = linalg.index 2 : index
+    %key = linalg.index 3 : index
+    %up = arith.cmpi sle, %key, %row : index
+    %kept = arith.andi %m, %up : i1
+    %masked = arith.select %kept, %scaled, %minus : f32"""
+FAR_AWAY = """%far = arith.constant -9.0 : f32
+    %masked = arith.select %m, %scaled, %far : f32"""
+SINCE = """%row = linalg.index 2 : index
+    %key = linalg.index 3 : index
+    %up = arith.cmpi sle, %key, %row : index
+    %first = arith.select %up, %nothing, %minus : f32
+    %some = arith.addf %scaled, %first : f32
+    %masked = arith.addf %some, %m : f32"""
+ADDED = "%masked = arith.addf %scaled, %m : f32"
+CHANGED: dict[str, tuple[Written, dict[str, Any], Any]] = {
     "a bias": (
-        PLAIN.but(extra="%bias: tensor<8x16xf32>", mask="%masked = arith.addf %scaled, %m : f32"),
-        "arith.addf by a tensor of numbers (a bias)",
+        PLAIN.but(extra="%bias: tensor<8x16xf32>", mask=ADDED),
+        {"scale": 1.0, "body": ["arith.mulf", "tc.element", "arith.addf"]},
+        lambda s, bias: s + bias,
+    ),
+    "a bias of keys": (
+        PLAIN.but(extra="%bias: tensor<16xf32>", mask=ADDED),
+        {"scale": 1.0, "body": ["arith.mulf", "tc.element", "arith.addf"]},
+        lambda s, bias: s + bias,
     ),
     "conditions": (
         PLAIN.but(
             extra="%mask: tensor<2x4x8x16xi1>",
             mask="%masked = arith.select %m, %scaled, %minus : f32",
         ),
-        "arith.select by a tensor of conditions",
+        {"body": MASKED},
+        lambda s, mask: np.where(mask, s, -np.inf),
     ),
-    "a window": (PLAIN.but(mask=WINDOW), "got another: row 5 does not have key 0"),
+    "conditions where not": (
+        PLAIN.but(
+            extra="%mask: tensor<8x16xi1>",
+            mask="%masked = arith.select %m, %minus, %scaled : f32",
+        ),
+        {"body": MASKED},
+        lambda s, mask: np.where(mask, -np.inf, s),
+    ),
+    "conditions and rows": (
+        PLAIN.but(extra="%mask: tensor<8x16xi1>", mask=BOTH),
+        {"body": MASKED, "causal": 0},
+        lambda s, mask: np.where(mask & np.tri(8, 16, dtype=bool), s, -np.inf),
+    ),
+    "a finite number": (
+        PLAIN.but(extra="%mask: tensor<8x16xi1>", mask=FAR_AWAY),
+        {"scale": 1.0, "body": ["arith.mulf", "tc.element", "arith.select"]},
+        lambda s, mask: np.where(mask, s, -9),
+    ),
+    "a mask before a bias": (
+        PLAIN.but(extra="%bias: tensor<8x16xf32>", mask=SINCE),
+        {"scale": 1.0, "causal": 0, "body": ["arith.mulf", "tc.element", "arith.addf"]},
+        lambda s, bias: np.where(np.tri(8, 16, dtype=bool), s + bias, -np.inf),
+    ),
+    "softcap": (
+        PLAIN.but(mask=SOFTCAP),
+        {"scale": 2.0, "body": ["arith.mulf", "math.tanh"]},
+        lambda s: 2 * np.tanh(s / 2),
+    ),
+    "a window": (
+        PLAIN.but(mask=WINDOW),
+        {"causal": 0, "window": -4},
+        lambda s: np.where(np.tri(8, 16, dtype=bool) & ~np.tri(8, 16, -5, dtype=bool), s, -np.inf),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_scores_are_changed_before_the_softmax(name: str) -> None:
+    """By masks, biases, functions: facts, and the numbers after the pass, against float64."""
+    w, facts, _ = CHANGED[name]
+    found = raised(w.text)
+    assert found.remarks[0].startswith("raised"), found.remarks
+    read = [w.extra.partition(": ")[2]] if w.extra else []
+    shapes = [f"tensor<{'1x' * (4 - each.count('x'))}{each[7:]}" for each in read]
+    expected = {"scale": w.number, "causal": None, "window": None, "body": [], **facts}
+    assert {key: found.facts[key] for key in (*expected, "read")} == {**expected, "read": shapes}
+    draw = np.random.default_rng(0)
+    arrays = [draw.standard_normal((w.b, w.h, n, w.d)).astype(np.float16) for n in (w.m, w.n, w.n)]
+    for each in read:
+        shape = [int(n) for n in each[7:].split("x")[:-1]]
+        numbers = draw.standard_normal(shape).astype(np.float32)
+        arrays.append(numbers > -0.5 if each.endswith("i1>") else numbers)
+    got = np.asarray(after(w.text, arrays), np.float64)
+    assert np.abs(got - reference(w, arrays, None, name)).max() <= 2.0**-10
+
+
+NOT_ATTENTION = {
     "slopes": (PLAIN.but(mask=ALIBI), "got 1 for row 0 and key 1 of arith.addf"),
     "a finite number": (PLAIN.but(mask=FINITE), "got -1e+09 for row 0 and key 1 of arith.select"),
     "a mask of heads": (PLAIN.but(mask=BY_HEAD), "the same for all heads"),
-    "softcap": (
-        PLAIN.but(mask="%masked = math.tanh %scaled : f32"),
-        "expected products of queries and keys, scaled and masked, got math.tanh",
+    "softcap of a mask": (
+        PLAIN.but(mask=CAUSAL_SOFTCAP),
+        "expected masks after other functions of scores",
+    ),
+    "keys of two windows": (
+        PLAIN.but(mask=TWO_WINDOWS),
+        "row 0 does not have key 3, but some on either side",
     ),
     "rows without keys": (PLAIN.causal(-3), "expected a key for every row"),
     "negative": (PLAIN.but(number=-0.25), "scale must be a positive f32"),

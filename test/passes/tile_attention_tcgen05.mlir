@@ -79,7 +79,7 @@
 // PTX: tcgen05.st.sync.aligned.32x32b.x64.b32
 func.func @attention(%q: tensor<1x4x200x64xf16>, %k: tensor<1x2x200x64xf16>,
                      %v: tensor<1x2x200x64xf16>) -> (tensor<1x4x200x64xf16>, tensor<1x4x200xf32>) {
-  %o, %lse = "tc.attention"(%q, %k, %v) {scale = 0.125 : f32, q_layout = "bhmd",
+  %o, %lse = "tc.attention"(%q, %k, %v) ({}) {scale = 0.125 : f32, q_layout = "bhmd",
       kv_layout = "bhnd", out_layout = "bhmd", causal_offset = 0 : i64}
       : (tensor<1x4x200x64xf16>, tensor<1x2x200x64xf16>, tensor<1x2x200x64xf16>)
       -> (tensor<1x4x200x64xf16>, tensor<1x4x200xf32>)

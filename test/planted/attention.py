@@ -25,7 +25,7 @@ def text(queries: str, keys: str, out: str, lse: str, causal: str = "") -> str:
     """The program of one op."""
     return f"""
     func.func @attention(%q: {queries}, %k: {keys}, %v: {keys}) -> ({out}, {lse}) {{
-      %o, %lse = "tc.attention"(%q, %k, %v) {{scale = 0.125 : f32, q_layout = "bhmd",
+      %o, %lse = "tc.attention"(%q, %k, %v) ({{}}) {{scale = 0.125 : f32, q_layout = "bhmd",
           kv_layout = "bhnd", out_layout = "bhmd"{causal}}}
           : ({queries}, {keys}, {keys}) -> ({out}, {lse})
       return %o, %lse : {out}, {lse}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tcir._mlir import arith, ir, memref
+from tcir._mlir import ir, memref
 from tcir.dialect import tc
 from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.dialect.warp_types import WALK
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
-from tcir.passes.emit.clone import clone
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.emit.epilogue import fragment_epilogue
 from tcir.passes.emit.limits import round_up
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.kernels.product import Place, Store, TileProduct
@@ -92,29 +92,6 @@ def _matrices(output: ir.Value) -> ir.Value:
     parts, batch, *sizes = kind.shape
     flat = ir.MemRefType.get([parts * batch, *sizes], kind.element_type)
     return memref.collapse_shape(flat, output, [[0, 1], [2], [3]])
-
-
-def fragment_epilogue(
-    after: tc.EpilogueOp, tensors: Mapping[ir.Value, ir.Value], sums: ir.Value,
-    place: list[ir.Value], past: ir.StringAttr,
-) -> ir.Value:  # fmt: skip
-    """`sums` with the body of `after` around every element; the tile begins at `place`.
-
-    tensors: what the kernel has for those that `after` reads
-    """
-    kind = sums.type
-    out = tc.FragmentType.build(kind.shape, after.out.type.element_type, "C", kind.atom)
-    with after.location:
-        made = tc.FragmentEpilogueOp(sums, place, past, out)
-        block = made.body.blocks.append(kind.element, arg_locs=[after.location])
-        (total,), (argument_,) = block.arguments, after.body.blocks[0].arguments
-        mapping = dict(tensors)
-        with ir.InsertionPoint(block):
-            narrow = kind.element != argument_.type
-            mapping[argument_] = arith.truncf(argument_.type, total) if narrow else total
-            for op in after.body.blocks[0]:
-                clone(op, mapping)
-    return made.out
 
 
 def check_fragment_quantised(op: tc.QuantiseBlocksOp, n_tile: int, parts: int, target: str) -> None:

@@ -1,12 +1,13 @@
-"""Masks of scores, evaluated for every row and key."""
+"""Masks of scores that depend on row and key alone, evaluated for all of these."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from tcir.dialect.ops.attention import Band
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, dtype_of
 from tcir.passes.analysis.element_graph import NotRaised
@@ -28,39 +29,25 @@ LEAST = -(2.0**100)
 
 @dataclass(frozen=True)
 class ScoreMask:
-    """An op that adds `numbers` to `masked`, or replaces it by them if `condition` is `where`."""
+    """What an op of the program adds to scores, or replaces them by where `condition` is `where`.
+
+    op: of the program, for remarks
+    """
 
     op: Expression
-    masked: Expression
     numbers: Expression
     condition: Expression | None = None
     where: bool = True
-
-    @staticmethod
-    def of(element: Expression) -> ScoreMask:
-        """Returns the mask of an ``arith.addf`` or ``arith.select``; else raises `NotRaised`."""
-        if element.name == "arith.addf":
-            for a, b in (element.operands, element.operands[::-1]):
-                if is_fixed(b) and not is_fixed(a):
-                    return ScoreMask(element, a, b)
-            got = "a tensor of numbers (a bias)"
-        else:
-            condition, a, b = element.operands
-            if is_fixed(condition):
-                for chosen, other, where in ((a, b, True), (b, a, False)):
-                    if is_fixed(chosen) and not is_fixed(other):
-                        return ScoreMask(element, other, chosen, condition, where)
-            got = "a tensor of conditions"
-        raise NotRaised(
-            element.op,
-            f"expected a mask made of the numbers of row and key alone, got {element.name} by "
-            f"{got}: tc.attention has causal masks only",
-        )
 
     @property
     def loops(self) -> set[object]:
         """Loops that the mask depends on."""
         return _loops(self.numbers) | (set() if self.condition is None else _loops(self.condition))
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it depends on loops and constants alone."""
+        return is_fixed(self.numbers) and (self.condition is None or is_fixed(self.condition))
 
     def added(self, loops: Mapping[object, Array]) -> Array:
         """Returns the numbers that the mask adds; NaN where it replaces a score by 0."""
@@ -85,75 +72,111 @@ def is_fixed(element: Expression) -> bool:
     return element.name not in (REDUCTION, SOFTMAX) and all(map(is_fixed, element.operands))
 
 
-def offset_of(masks: Sequence[ScoreMask], rows: Index, keys: Index, *, narrow: bool) -> int | None:
-    """Returns the causal offset of all masks together; None if they mask nothing.
+@dataclass(frozen=True)
+class Kept:
+    """The keys that a mask leaves.
+
+    band:     of all rows
+    sentinel: whether the others get a very negative number, not -inf
+    """
+
+    band: Band
+    sentinel: bool = False
+
+    def both(self, other: Kept) -> Kept:
+        """The keys that two masks leave."""
+        a, b = self.band, other.band
+        firsts = [each for each in (a.first, b.first) if each is not None]
+        lasts = [each for each in (a.last, b.last) if each is not None]
+        band = Band(max(firsts, default=None), min(lasts, default=None))
+        return Kept(band, self.sentinel or other.sentinel)
+
+
+def kept_by(mask: ScoreMask, rows: Index, keys: Index, *, narrow: bool) -> Kept:
+    """Returns the keys that a mask leaves; raises `NotRaised` unless they are a band.
 
     narrow: whether queries are f16, so that any very negative number acts as -inf
     """
-    if not masks:
-        return None
     m, n = size_of(rows), size_of(keys)
-    counts: list[Array] = []
+    ends: list[Array] = []
     sentinel = False
     for first in range(0, m, step := max(1, AT_ONCE // n)):
         some = np.arange(first, min(m, first + step), dtype=np.int64)
         loops = {keys[0].loop: np.arange(n, dtype=np.int64)[None, :]}
         loops |= {rows[0].loop: some[:, None]} if rows else {}
-        kept = np.ones((len(some), n), bool)
-        for mask in masks:
-            added = np.broadcast_to(mask.added(loops), kept.shape)
-            finite = narrow & (added < LEAST) & np.isfinite(added)
-            wrong = (added != 0) & ~np.isneginf(added) & ~finite
-            if wrong.any():
-                row, key = (int(each) for each in np.argwhere(wrong)[0])
-                raise NotRaised(
-                    mask.op.op,
-                    f"expected a mask of 0 and -inf, got {added[row, key]:g} for row {first + row} "
-                    f"and key {key} of {mask.op.name}",
-                )
-            sentinel |= bool(finite.any())
-            kept &= added == 0
-        counts.append(kept.sum(axis=1))
-        _check(masks[0], kept, np.arange(n) < counts[-1][:, None], first)
-    offset = _offset(masks[0], np.concatenate(counts), n)
-    if sentinel and offset is not None and offset < 0:
-        raise NotRaised(
-            masks[0].op.op,
-            "expected -inf where rows have no keys, got a finite number: it makes their weights "
-            "equal, not zero",
-        )
-    return offset
+        added = np.broadcast_to(mask.added(loops), (len(some), n))
+        finite = narrow & (added < LEAST) & np.isfinite(added)
+        wrong = (added != 0) & ~np.isneginf(added) & ~finite
+        if wrong.any():
+            row, key = (int(each) for each in np.argwhere(wrong)[0])
+            raise NotRaised(
+                mask.op.op,
+                f"expected a mask of 0 and -inf, got {added[row, key]:g} for row {first + row} "
+                f"and key {key} of {mask.op.name}",
+            )
+        sentinel |= bool(finite.any())
+        kept = added == 0
+        ends.append(_ends(mask, kept, first))
+    return Kept(_band(mask, np.concatenate(ends), n), sentinel)
 
 
-def _offset(mask: ScoreMask, counts: Array, keys: int) -> int | None:
-    """Returns the causal offset that gives each row its number of keys."""
-    numbers = np.arange(len(counts))
-    if (counts == keys).all():
-        return None
-    some = np.flatnonzero(counts > 0)
-    offset = int(counts[some[0]] - 1 - some[0]) if len(some) else -len(counts)
-    wrong = np.flatnonzero(counts != np.clip(numbers + offset + 1, 0, keys))
-    if len(wrong):
-        first, other = some[0] if len(some) else 0, wrong[0]
-        words = f"row {first} has {counts[first]} keys and row {other} has {counts[other]}"
-        raise _another(mask, words)
-    return offset
+def rows_without_keys(band: Band, rows: int, keys: int) -> int:
+    """Returns the number of rows that have no key."""
+    first, last = _range(band, rows, keys)
+    return int((first >= last).sum())
+
+
+def _range(band: Band, rows: int, keys: int) -> tuple[Array, Array]:
+    """The first key of each row, and the one after its last."""
+    row = np.arange(rows)
+    first = np.zeros_like(row) if band.first is None else np.clip(row + band.first, 0, keys)
+    end = np.full_like(row, keys) if band.last is None else np.clip(row + band.last + 1, 0, keys)
+    return first, end
+
+
+def _ends(mask: ScoreMask, kept: Array, first: int) -> Array:
+    """The first key of each row and the one after its last, [rows, 2]; (0, 0) without keys."""
+    n = kept.shape[1]
+    some = kept.any(axis=1)
+    start = np.where(some, kept.argmax(axis=1), 0)
+    end = np.where(some, n - kept[:, ::-1].argmax(axis=1), 0)
+    key = np.arange(n)
+    _check(mask, kept, (key >= start[:, None]) & (key < end[:, None]), first)
+    return np.stack([start, end], axis=1)
+
+
+def _band(mask: ScoreMask, ends: Array, keys: int) -> Band:
+    """Returns the band in which each row has these keys."""
+    rows, (start, end) = np.arange(len(ends)), ends.T
+    some = np.flatnonzero(end > start)
+    if not len(some):
+        return Band(last=-len(ends))
+    lasts = [int(end[i] - 1 - i) for i in (*np.flatnonzero((end < keys) & (end > 0)), *some)[:1]]
+    firsts = [int(start[i] - i) for i in (*np.flatnonzero(start > 0), some[-1])[:1]]
+    for last in (None, *lasts):
+        for first in (None, *firsts):
+            low, high = _range(Band(first, last), len(ends), keys)
+            empty = high <= low
+            if (np.where(empty, 0, low) == start).all() and (np.where(empty, 0, high) == end).all():
+                return Band(first, last)
+    low, high = _range(Band(None, lasts[0]), len(ends), keys)
+    row = int(np.flatnonzero((low != start) | (high != end))[0])
+    raise _another(mask, f"row {rows[row]} has the keys from {start[row]} to {end[row] - 1}")
 
 
 def _check(mask: ScoreMask, kept: Array, expected: Array, first: int) -> None:
-    """Checks that the keys of each row are the first ones."""
+    """Checks that the keys of each row are neighbours."""
     wrong = np.argwhere(kept != expected)
     if len(wrong):
         row, key = (int(each) for each in wrong[0])
-        has = "has" if kept[row, key] else "does not have"
-        raise _another(mask, f"row {first + row} {has} key {key}")
+        raise _another(mask, f"row {first + row} does not have key {key}, but some on either side")
 
 
 def _another(mask: ScoreMask, what: str) -> NotRaised:
     return NotRaised(
         mask.op.op,
-        "expected a causal mask, which gives every row the keys from the first on, and one more "
-        f"than the row before, got another: {what}",
+        "expected a causal mask or a window, whose first and last key go on by one from row to "
+        f"row, got another: {what}",
     )
 
 

@@ -22,14 +22,21 @@ from tcir.passes.raising.attention.elements import (
     same,
 )
 from tcir.passes.raising.attention.masks import ScoreMask
+from tcir.passes.raising.attention.scores import (
+    INFINITY,
+    ROUNDINGS,
+    Masked,
+    Step,
+    Times,
+    multiple,
+    steps_of,
+)
 
-ROUNDINGS = ("arith.extf", "arith.truncf")
 MAXIMA = ("arith.maximumf", "arith.maxnumf")
 LOWEST = -3e38
 """Largest start of a maximum of f32 that counts as -inf."""
 ORDERED_EQUAL = 1
 """The predicate ``oeq``."""
-INFINITY = float("inf")
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,7 @@ class Pattern:
     dims:    indices of the result
     keys:    loop over the keys
     depth:   loop over the elements of a query
+    steps:   from sums of products to scores
     rounded: "scores", "weights": computed in, or rounded to, 16 bits
     guarded: whether rows whose scores are all -inf give 0, not NaN
     """
@@ -63,10 +71,15 @@ class Pattern:
     v: Input
     keys: Index
     depth: Index
-    scale: float
-    masks: tuple[ScoreMask, ...]
+    steps: tuple[Step, ...]
     rounded: tuple[str, ...]
     guarded: bool
+
+    @property
+    def masks(self) -> list[ScoreMask]:
+        """Masks that depend on row and key alone."""
+        found = [each for step in self.steps if isinstance(step, Masked) for each in step.masks]
+        return [mask for mask in found if mask.fixed]
 
 
 def patterns_of(op: ir.Operation) -> list[Pattern]:
@@ -103,18 +116,22 @@ def _pattern(elements: ElementsOf, result: ir.Value, sums: Expression) -> Patter
         values, softmax = a, _softmax(elements, b, outer.over)
     if softmax is None:
         return None
-    scores = _scores(elements, softmax.scores)
+    total, steps, in_half = steps_of(softmax.scores)
+    products = _product(elements, total)
+    if products is None:
+        words = "expected scores that are sums of products of two elements over one loop, from zero"
+        raise _refused(total, softmax.scores, words)
     v = _factor(values, sums)
-    q, k = (_factor(each, sums) for each in scores.products.element.operands)
+    q, k = (_factor(each, sums) for each in products.element.operands)
     if outer.over[0].loop in q.loops:
         q, k = k, q
-    rounded = [n for n, is_ in (("scores", scores.rounded), ("weights", softmax.rounded)) if is_]
+    rounded = [n for n, is_ in (("scores", in_half), ("weights", softmax.rounded)) if is_]
     if v.times != 1:
         raise _refused(values, sums, "expected values as they are, got them times a number")
     dims = tuple(whole((result, d), n) for d, n in enumerate(result.type.shape))
-    scale = scores.scale * q.times * k.times
-    loops, guarded = (outer.over, scores.products.over), softmax.guarded
-    return Pattern(result, dims, q, k, v, *loops, scale, scores.masks, tuple(rounded), guarded)
+    every = (Times(q.times * k.times), *steps)
+    loops, guarded = (outer.over, products.over), softmax.guarded
+    return Pattern(result, dims, q, k, v, *loops, every, tuple(rounded), guarded)
 
 
 def _refused(element: Expression, instead: Expression, words: str) -> NotRaised:
@@ -234,51 +251,7 @@ def _is_without_keys(
     return same(score, scores, {found.over[0].loop: keys[0].loop})
 
 
-# --- the scores ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """Sums of products, their scale and masks, and whether they are rounded to 16 bits."""
-
-    products: Reduced
-    scale: float
-    masks: tuple[ScoreMask, ...]
-    rounded: bool
-
-
-def _scores(elements: ElementsOf, element: Expression) -> _Scores:
-    scale, rounded, first = 1.0, False, element
-    masks: list[ScoreMask] = []
-    while element.name != REDUCTION:
-        rounded |= str(element.type) in ATTENTION_TYPES
-        if element.name in ROUNDINGS:
-            element = element.operands[0]
-        elif (found := _multiple(element)) is not None:
-            element, factor = found
-            scale *= factor
-        elif element.name in ("arith.addf", "arith.select"):
-            masks.append(ScoreMask.of(element))
-            element = masks[-1].masked
-        else:
-            words = f"expected products of queries and keys, scaled and masked, got {element.name}"
-            raise _refused(element, first, words)
-    products = _product(elements, element)
-    if products is None:
-        words = "expected scores that are sums of products of two elements over one loop, from zero"
-        raise _refused(element, first, words)
-    rounded |= str(element.type) in ATTENTION_TYPES
-    return _Scores(products, scale, tuple(masks), rounded)
-
-
-def _multiple(element: Expression) -> tuple[Expression, float] | None:
-    """Returns the other operand and the factor of a product with a constant."""
-    if element.name not in ("arith.mulf", "arith.divf"):
-        return None
-    a, b = element.operands
-    if b.number:
-        return a, b.number if element.name == "arith.mulf" else 1 / b.number
-    return (b, a.number) if a.number and element.name == "arith.mulf" else None
+# --- the products --------------------------------------------------------------------------------
 
 
 def _factor(element: Expression, product: Expression) -> Input:
@@ -286,7 +259,7 @@ def _factor(element: Expression, product: Expression) -> Input:
     while str(element.type) not in ATTENTION_TYPES:
         if element.name == "arith.extf":
             element = element.operands[0]
-        elif (found := _multiple(element)) is not None:
+        elif (found := multiple(element)) is not None:
             element, number = found
             times *= number
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tcir._mlir import ir
@@ -22,14 +22,38 @@ class InLayout:
 
 
 @dataclass(frozen=True)
+class ScoreTensor:
+    """A tensor that scores depend on, its shape in four dimensions, and those of ``[b, h, m, n]``
+    that index it."""
+
+    tensor: ir.Value
+    shape: tuple[int, ...]
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Roles:
-    """Operands and result of an attention, and the loop over rows."""
+    """Operands and result of an attention, and the indices ``[b, h, m, n]`` of a score."""
 
     q: InLayout
     k: InLayout
     v: InLayout
     out: InLayout
-    rows: Index
+    scores: tuple[Index, Index, Index, Index]
+
+    def beside(self, tensor: ir.Value, at: Iterable[Index]) -> ScoreTensor | None:
+        """A tensor with these indices of its elements; None unless each is one of a score, or 0, in
+        their order."""
+        rest = list(join(at))
+        dims = []
+        for dim, index in enumerate(self.scores):
+            if index and tuple(rest[: len(index)]) == index:
+                rest = rest[len(index) :]
+                dims.append(dim)
+        if rest:
+            return None
+        sizes = [size_of(index) if d in dims else 1 for d, index in enumerate(self.scores)]
+        return ScoreTensor(tensor, tuple(sizes), tuple(dims))
 
 
 @dataclass(frozen=True)
@@ -82,7 +106,10 @@ def roles_of(found: Pattern) -> Roles:
     for q, k, v in itertools.product(*options):
         heads = _heads(out, q, k, v)
         if heads is not None:
-            return _operands(found, rows, widths[0].size, heads, (q, k, v, out))
+            batch = size_of(out.heads) // heads[0]
+            own = split(out.heads, [batch, heads[0]])
+            scores = (own[0], own[1], rows, found.keys)
+            return _operands(found, scores, widths[0].size, heads, (q, k, v, out))
     kinds = ", ".join(str(e.element.places[-1][0].type) for e in (found.q, found.k, found.v))
     raise NotRaised(
         found.result.owner.operation,
@@ -133,22 +160,22 @@ def _heads(out: _Place, q: _Place, k: _Place, v: _Place) -> tuple[int, int] | No
 
 def _operands(
     found: Pattern,
-    rows: Index,
+    scores: tuple[Index, Index, Index, Index],
     width: int,
     heads: tuple[int, int],
     places: tuple[_Place, _Place, _Place, _Place],
 ) -> Roles:
     q, k, v, out = places
-    batch = size_of(out.heads) // heads[0]
+    batch, _, m, n = map(size_of, scores)
 
     def operand(place: _Place, letter: str, head: int, row: int, last: int) -> InLayout:
         if place.after:
             return InLayout(place.tensor, (batch, row, head, last), f"b{letter}hd")
         return InLayout(place.tensor, (batch, head, row, last), f"bh{letter}d")
 
-    m, n, d = (size_of(each) for each in (rows, found.keys, found.depth))
+    d = size_of(found.depth)
     shared = heads[0] // heads[1]
     return Roles(
         operand(q, "m", heads[0], m, d), operand(k, "n", shared, n, d),
-        operand(v, "n", shared, n, width), operand(out, "m", heads[0], m, width), rows,
+        operand(v, "n", shared, n, width), operand(out, "m", heads[0], m, width), scores,
     )  # fmt: skip

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcir.dialect.ops import attention
+from tcir.interp.bands import allowed
 from tcir.interp.tensor.math import fma
 from tcir.interp.types import Array
 
@@ -63,14 +64,11 @@ def exponents(scores: Array, reference: Array, c: np.float32) -> Array:
         return np.where(np.abs(product) > FAR, (scores - reference) * c, near)
 
 
-def masked(scores: Array, row: int, column: int, keys: int, offset: int | None) -> Array:
-    """Scores of the rows from `row` and the keys from `column` on, -inf from the key `keys` on and,
-    with an offset, beyond the row plus it."""
-    key = column + np.arange(scores.shape[1])[None, :]
-    kept = np.broadcast_to(key < keys, scores.shape)
-    if offset is not None:
-        kept = kept & (key <= row + np.arange(scores.shape[0])[:, None] + offset)
-    return np.where(kept, scores, np.float32(-np.inf))
+def masked(scores: Array, row: int, column: int, keys: int, band: attention.Band) -> Array:
+    """Scores of the rows from `row` and the keys from `column` on, -inf from the key `keys` on and
+    outside the band."""
+    rows, columns = scores.shape
+    return np.where(allowed(rows, columns, keys, band, (row, column)), scores, np.float32(-np.inf))
 
 
 def online_max(

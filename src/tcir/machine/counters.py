@@ -9,6 +9,7 @@ COUNTED: dict[str, dict[str, tuple[str, str]]] = {
     "Instructions": {
         "instructions": ("warp inst", "warp instructions executed, polling included"),
         "simt_products": ("product", "multiplications of fma, dp4a and dp2a, by lane"),
+        "fragment_numbers": ("number", "results of bodies on fragments, in programs of tiles"),
         "barriers": ("arrival", "arrivals of warps at bar.sync, bar.red and bar.arrive"),
     },
     "Memory through threads": {
@@ -59,7 +60,8 @@ class Counters:
     tensor_cycles: cycles of the tensor cores by the measured table of `time_table` (modelled); an
     mma of a pair takes its cycles on both. mma_untimed: mma that no public measurement covers
     (.ws), not in tensor_cycles. products: multiplications of all mma of tensor cores, padding
-    included; simt_products: those of fma, dp4a and dp2a, by lane.
+    included; simt_products: those of fma, dp4a and dp2a, by lane. fragment_numbers: results of
+    bodies on fragments, in programs of tiles.
     """
 
     global_to_shared: int = 0
@@ -86,6 +88,7 @@ class Counters:
     tma_stores: int = 0
     tma_prefetches: int = 0
     barriers: int = 0
+    fragment_numbers: int = 0
 
     def as_dict(self) -> dict[str, int]:
         """By name; ``global_to_shared_0`` is of the tensor with the lowest address, and so on."""

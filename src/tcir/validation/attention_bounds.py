@@ -29,7 +29,7 @@ but for keys with the same P, which are rounded alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -38,18 +38,24 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tcir.dialect.attributes import string
+from tcir.interp.bands import allowed
 from tcir.interp.online_softmax import log2_scale
-from tcir.interp.tensor.attention import allowed, attended, by_heads
+from tcir.interp.tensor.attention import attended, by_heads
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array
 from tcir.validation.bounds import ROUNDING
 from tcir.validation.rules import RULES, Known, overflow
 
 if TYPE_CHECKING:
+    from tcir._mlir import ir
     from tcir.dialect import tc
 
 Products: TypeAlias = Callable[[Known, Known], Known]
 """Sums of products of rows with columns, in f32, by a tensor core."""
+Scores: TypeAlias = Callable[[Known], Known]
+"""Scores of sums of products."""
+Body: TypeAlias = Callable[[tuple[int, int]], Scores]
+"""Scores of the sums of a batch and a head."""
 TAU = 8
 """Most that the reference may be below the largest score, as an exponent of two."""
 LEAST_BLOCK = 16
@@ -62,12 +68,18 @@ MOST = 80.0
 """Errors of exponents beyond it are all alike: weights then say nothing."""
 
 
-def attention(op: tc.AttentionOp, operands: Sequence[Known], products: Products) -> list[Known]:
-    """The results of ``tc.attention``."""
+def attention(
+    op: tc.AttentionOp,
+    operands: Sequence[Known],
+    products: Products,
+    body: Body | None,
+    values: Mapping[ir.Value, Array],
+) -> list[Known]:
+    """The results of ``tc.attention``; values: of the tensors that its body reads."""
     of = op.extents()
     q = operands[0].like(partial(by_heads, layout=string(op, "q_layout")))
     k, v = (each.like(partial(by_heads, layout=string(op, "kv_layout"))) for each in operands[1:])
-    keys = allowed(of["m"], of["n"], op.causal)
+    keys = allowed(of["m"], of["n"], of["n"], op.band)
     rows, group = (of["b"], of["h"], of["m"]), of["h"] // of["g"]
     out, lse = (Known(*(np.zeros(shape) for _ in range(3))) for shape in ((*rows, of["e"]), rows))
     for batch in range(of["b"]):
@@ -76,18 +88,22 @@ def attention(op: tc.AttentionOp, operands: Sequence[Known], products: Products)
             own_q, own_k, own_v = (
                 each.like(itemgetter(at)) for each, at in ((q, own), (k, shared), (v, shared))
             )
-            found = _Head(own_q, own_k, own_v, op.factor, keys, products).results()
+            scores = body(own) if body is not None else None
+            found = _Head(own_q, own_k, own_v, op.factor, keys, products, scores).results()
             for whole, part in zip((out, lse), found, strict=True):
                 for name in ("value", "error", "square"):
                     getattr(whole, name)[own] = getattr(part, name)
     reals = out.like(partial(by_heads, layout=string(op, "out_layout"))), lse
-    values = evaluate["tc.attention"](Interpreter(), op, *(each.value for each in operands))
-    return [RULES["arith.truncf"](a, b) for a, b in zip(values, reals, strict=True)]
+    interpreter = Interpreter()
+    interpreter.values = dict(values)
+    results = evaluate["tc.attention"](interpreter, op, *(each.value for each in operands))
+    return [RULES["arith.truncf"](a, b) for a, b in zip(results, reals, strict=True)]
 
 
 @dataclass(frozen=True)
 class _Head:
-    """Queries [m, d], keys [n, d] and values [n, e] of one head; keys: those each row has."""
+    """Queries [m, d], keys [n, d] and values [n, e] of one head; keys: those each row has; body:
+    scores of the sums, if other."""
 
     q: Known
     k: Known
@@ -95,18 +111,23 @@ class _Head:
     scale: float
     keys: Array
     products: Products
+    body: Scores | None = None
 
     def results(self) -> tuple[Known, Known]:
         """The result [m, e] and the logarithms [m], before they are rounded."""
         q, k, v = (np.asarray(each.value, np.float64) for each in (self.q, self.k, self.v))
-        out, lse = attended(q, k, v, self.scale, self.keys)
-        scores = self.products(self.q, self.k.like(np.transpose))
+        scores, exact = self.products(self.q, self.k.like(np.transpose)), q @ k.T
+        if self.body is not None:
+            scores = self.body(scores)
+            exact = np.asarray(scores.value, np.float64)
+        with np.errstate(all="ignore"):
+            out, lse = attended(np.where(self.keys, exact * self.scale, -np.inf), v)
         certain = np.isnan(scores.wide) | np.isposinf(scores.wide)
         nan = np.logical_or.reduce(self.keys & certain & ~scores.open, axis=-1)
         open_ = np.logical_or.reduce(self.keys & scores.open, axis=-1) & ~nan
         none = ~self.keys | np.isneginf(scores.wide) | (nan | open_)[:, None]
         row = _Exponentials.of(
-            np.where(none, 0.0, q @ k.T), scores, none, float(log2_scale(self.scale))
+            np.where(none, 0.0, exact), scores, none, float(log2_scale(self.scale))
         )
         known, class_ = self._sums(row, out), self._classes(row, nan, open_)
         return known.opened(class_), row.logarithms(lse).opened(open_)

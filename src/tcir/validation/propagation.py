@@ -128,7 +128,7 @@ class _Carrier:
         if isinstance(op.opview, tc.EpilogueOp):
             return [self._epilogue(op.opview, operands[0], values)]
         if isinstance(op.opview, tc.AttentionOp):
-            return attention(op.opview, operands, self._products)
+            return self._attention(op.opview, operands, values)
         return [_elementwise(op, operands)]
 
     def _sums(self, op: ir.Operation, product: Product, operands: list[Known]) -> Known:
@@ -155,6 +155,28 @@ class _Carrier:
         cut = len(factors) == 2 and any(_is_cut(each.value) for each in factors)
         how = self.tf32 if cut else self.how(factor_types(product))
         return self._rounded(value, factors, starts, run, how)
+
+    def _attention(
+        self, op: tc.AttentionOp, operands: list[Known], values: Mapping[ir.Value, Known]
+    ) -> list[Known]:
+        """Attention, whose scores its body makes of sums as an epilogue does."""
+        if not op.modified:
+            return attention(op, operands, self._products, None, {})
+        block = op.body.blocks[0]
+        (sum_,) = block.arguments
+
+        def body(own: tuple[int, int]) -> Callable[[Known], Known]:
+            return partial(scores, own)
+
+        def scores(own: tuple[int, int], sums: Known) -> Known:
+            def mine(array: Array) -> Array:
+                return array[tuple(n % size for n, size in zip(own, array.shape))]
+
+            made = _of_body(block, {**values, sum_: sums}, {}, mine)
+            return made.like(lambda array: np.broadcast_to(array, np.shape(sums.value)))
+
+        read = {each.tensor: np.asarray(values[each.tensor].value) for each in op.elements}
+        return attention(op, operands, self._products, body, read)
 
     def _products(self, a: Known, b: Known) -> Known:
         """Sums of products of the rows of `a` with the columns of `b`, in f32."""
@@ -252,17 +274,8 @@ class _Carrier:
         inner = {**values, **dict(zip(block.arguments, given, strict=True))}
         product = op.grouped
         sizes = {product.sizes: values[product.sizes].value} if product else {}
-        *ops, last = block.operations
-        for each in ops:
-            body = each.operation
-            known = [inner[operand] for operand in body.operands]
-            inner[body.results[0]] = (
-                known[0].like(partial(spread, each, values=sizes))
-                if isinstance(each, tc.ElementOp)
-                else _elementwise(body, known)
-            )
         shape = shape_of(op.out.type)
-        result = inner[last.operation.operands[0]].like(lambda a: np.broadcast_to(a, shape))
+        result = _of_body(block, inner, sizes).like(lambda a: np.broadcast_to(a, shape))
         if product is None:
             return result
         ours = np.zeros(shape, bool)
@@ -388,6 +401,25 @@ def _padded(op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, K
     low, high = (ir.DenseI64ArrayAttr(op.attributes[f"static_{end}"]) for end in ("low", "high"))
     widths = list(zip(low, high, strict=True))
     return Known(padded, *(np.pad(each, widths) for each in (known.error, known.square)))
+
+
+def _of_body(
+    block: ir.Block,
+    values: dict[ir.Value, Known],
+    sizes: Mapping[ir.Value, Array],
+    part: Callable[[Array], Array] = np.asarray,
+) -> Known:
+    """What a body of numbers yields; sizes: of groups of rows; part: of other tensors' elements."""
+    *ops, last = block.operations
+    for each in ops:
+        op = each.operation
+        known = [values[operand] for operand in op.operands]
+        values[op.results[0]] = (
+            known[0].like(partial(spread, each, values=sizes)).like(part)
+            if isinstance(each, tc.ElementOp)
+            else _elementwise(op, known)
+        )
+    return values[last.operation.operands[0]]
 
 
 def _elementwise(op: ir.Operation, operands: list[Known]) -> Known:

@@ -18,6 +18,9 @@ BYTES_PER_INSTRUCTION = 8
 INSTRUCTIONS_PER_RESULT = 4
 """More of them for each byte that tiles store: before LLVM a thread takes about 33 for a number in
 MXFP8 and 36 for one of gelu, a warp of 32 threads one."""
+INSTRUCTIONS_PER_NUMBER = 8
+"""More of them for each number that a body on a fragment makes: before LLVM up to about 200 of a
+thread for several functions of it, and a warp has 32."""
 INSTRUCTIONS_PER_BYTE = 64
 """Instructions per byte of inputs and results that the first level below tensors, or an input below
 them, may take."""
@@ -124,6 +127,7 @@ class Work:
             moved = sum(self.counters.get(name, 0) for name in MOVED)
             stored = sum(self.counters.get(name, 0) for name in STORED)
             most += moved // BYTES_PER_INSTRUCTION + INSTRUCTIONS_PER_RESULT * stored
+            most += INSTRUCTIONS_PER_NUMBER * self.counters.get("fragment_numbers", 0)
         return most
 
     def jumps(self, after: Work) -> list[str]:

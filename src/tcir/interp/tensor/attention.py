@@ -8,6 +8,7 @@ import numpy as np
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
+from tcir.interp.bands import allowed
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, dtype_of
@@ -18,21 +19,12 @@ def by_heads(array: Array, layout: str) -> Array:
     return array if layout[1] == "h" else array.swapaxes(1, 2)
 
 
-def allowed(rows: int, keys: int, offset: int | None) -> Array:
-    """Mask [rows, keys] of the keys that each row has."""
-    if offset is None:
-        return np.ones((rows, keys), bool)
-    return np.arange(keys)[None, :] <= np.arange(rows)[:, None] + offset
-
-
-def attended(q: Array, k: Array, v: Array, scale: float, keys: Array) -> tuple[Array, Array]:
+def attended(scores: Array, v: Array) -> tuple[Array, Array]:
     """Results and logarithms of the sums of exponentials, in float64.
 
-    q, k, v: float64, [..., m, d], [..., n, d] and [..., n, e]
-    keys:    mask [m, n] of the keys that each row has
+    scores: float64, [..., m, n], -inf where a row does not have the key; v: float64, [..., n, e]
     """
     with np.errstate(all="ignore"):
-        scores = np.where(keys, q @ k.swapaxes(-1, -2) * scale, -np.inf)
         most = np.max(scores, axis=-1, keepdims=True, initial=-np.inf)
         powers = np.exp(scores - np.where(most == -np.inf, 0, most))
         total = powers.sum(axis=-1, keepdims=True)
@@ -42,12 +34,20 @@ def attended(q: Array, k: Array, v: Array, scale: float, keys: Array) -> tuple[A
 
 
 @evaluate(tc.AttentionOp)
-def attention(_: Interpreter, op: tc.AttentionOp, q: Array, k: Array, v: Array) -> Sequence[Array]:
+def attention(
+    interpreter: Interpreter, op: tc.AttentionOp, q: Array, k: Array, v: Array
+) -> Sequence[Array]:
     of = op.extents()
     q = by_heads(q, string(op, "q_layout")).astype(np.float64)
     k, v = (by_heads(each, string(op, "kv_layout")).astype(np.float64) for each in (k, v))
     k, v = (np.repeat(each, of["h"] // of["g"], axis=1) for each in (k, v))
-    out, lse = attended(q, k, v, op.factor, allowed(of["m"], of["n"], op.causal))
+    with np.errstate(all="ignore"):
+        sums = q @ k.swapaxes(-1, -2)
+        if op.modified:
+            (sums,) = interpreter.region(op, [sums.astype(np.float32)])
+            sums = np.broadcast_to(sums, op.shape).astype(np.float64)
+        scores = np.where(allowed(of["m"], of["n"], of["n"], op.band), sums * op.factor, -np.inf)
+    out, lse = attended(scores, v)
     found = zip((by_heads(out, string(op, "out_layout")), lse), op.operation.results, strict=True)
     return [
         convert(np.ascontiguousarray(each, np.float32), dtype_of(result.type))

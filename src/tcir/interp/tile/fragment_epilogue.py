@@ -35,7 +35,9 @@ def fragment_epilogue(compiler: Compiler, op: tc.FragmentEpilogueOp) -> Step:
     site = compiler.site(op)
 
     def compute(frame: Frame) -> None:
-        frame.values[total] = settled(frame, sums_, site).view(dtype)
+        sums = settled(frame, sums_, site).view(dtype)
+        frame.values[total] = sums
+        frame.agent.machine.counters.fragment_numbers += sums.size
         body(frame)
 
     return compute

@@ -65,13 +65,13 @@ def fill_rows(compiler: Compiler, op: tc.FillRowsOp) -> Step:
 def mask_fragment(compiler: Compiler, op: tc.MaskFragmentOp) -> Step:
     scores_, row_, column_ = compiler.operands(op)
     result, site, part = compiler.result(op), compiler.site(op), held_by(compiler, op.scores.type)
-    keys, offset = integer(op, "keys"), op.causal
+    keys, band = integer(op, "keys"), op.band
 
     def mask(frame: Frame) -> None:
         v = frame.values
         scores = settled(frame, scores_, site).view(np.float32)
         row, column = part(frame).moved([v[row_], v[column_]])
-        v[result] = masked(scores, row, column, keys, offset).view(np.uint32)
+        v[result] = masked(scores, row, column, keys, band).view(np.uint32)
 
     return mask
 

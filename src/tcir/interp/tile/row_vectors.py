@@ -8,8 +8,9 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, optional_integer
+from tcir.dialect.attributes import integer
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMEM_LANES
+from tcir.dialect.ops.attention import Band
 from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
 from tcir.interp import online_softmax
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
@@ -111,14 +112,14 @@ def online_max(compiler: Compiler, op: tc.RowOnlineMaxOp) -> Step:
 @execute(tc.MaskRowsOp)
 def mask_rows(compiler: Compiler, op: tc.MaskRowsOp) -> Step:
     scores_, row_, column_ = compiler.operands(op)
-    keys, offset = integer(op, "keys"), optional_integer(op, "causal_offset")
+    keys, band = integer(op, "keys"), Band.of(op)
     result, site = compiler.result(op), compiler.site(op)
 
     def mask(frame: Frame) -> None:
         v = frame.values
         scores: Registers = v[scores_]
         frame.cta_run.consume(frame, scores, site)
-        data = online_softmax.masked(scores.data, v[row_], v[column_], keys, offset)
+        data = online_softmax.masked(scores.data, v[row_], v[column_], keys, band)
         v[result] = Registers(data, scores.quarter)
 
     return mask

@@ -16,8 +16,9 @@ import numpy as np
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
+from tcir.interp.bands import allowed
 from tcir.interp.online_softmax import log2_scale
-from tcir.interp.tensor.attention import allowed, by_heads
+from tcir.interp.tensor.attention import by_heads
 from tcir.interp.types import Array, dtype_of
 from tcir.program.spans import info_of
 
@@ -144,8 +145,10 @@ def attention_inputs(
         return
     of, kind = op.extents(), dtype_of(op.q.type)
     whole = int(2 / float(info_of(kind).eps))
-    heads = Heads(of, float(log2_scale(op.factor)), allowed(of["m"], of["n"], op.causal), whole)
-    narrow = dtype_of(op.out.type).itemsize == 2 and not list(op.lse.uses)
+    keys = allowed(of["m"], of["n"], of["n"], op.band)
+    heads = Heads(of, float(log2_scale(op.factor)), keys, whole)
+    alone = not op.modified and not list(op.lse.uses)
+    narrow = dtype_of(op.out.type).itemsize == 2 and alone
     layouts = [string(op, name) for name in ("q_layout", "kv_layout", "kv_layout")]
     for words, (make, exact) in DRAWS.items():
         if (made := make(heads, draw)) is not None:

@@ -1,0 +1,251 @@
+"""What steps from sums to scores are of ``tc.attention``: its scale, its band, and its body."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tcir._mlir import arith, ir
+from tcir.dialect import tc
+from tcir.dialect.ops.attention import Band
+from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.passes.analysis.element_graph import NotRaised
+from tcir.passes.emit.functions.f32 import constant
+from tcir.passes.emit.reshape import reshape
+from tcir.passes.raising.attention.digits import size_of
+from tcir.passes.raising.attention.elements import LEAF, NUMBER, Expression
+from tcir.passes.raising.attention.masks import Kept, ScoreMask, kept_by, rows_without_keys
+from tcir.passes.raising.attention.pattern import Pattern
+from tcir.passes.raising.attention.roles import Roles, ScoreTensor
+from tcir.passes.raising.attention.scores import INFINITY, Applied, Masked, Step, Times
+
+READ = ("f32", "f16", "bf16", "i1", "i32")
+"""Types of tensors that a body reads, and of its numbers."""
+Change = Callable[[ir.Value], ir.Value]
+"""Emits the ops that make the next number of a score."""
+Make = Callable[[], ir.Value]
+"""Emits the ops that make a number."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """The scale of scores, the keys of rows, the rows without any, and what the body does first."""
+
+    scale: float
+    kept: Kept
+    without: int
+    changes: Sequence[Change]
+
+    @staticmethod
+    def of(found: Pattern, roles: Roles) -> Body:
+        """The parts of an attention; raises `NotRaised`."""
+        steps, kept = _without_bands(found, roles)
+        scale, steps = _scale(steps)
+        usual = 1 / math.sqrt(size_of(found.depth))
+        changes = [_change(step, roles, usual) for step in steps]
+        m, n = (size_of(index) for index in roles.scores[2:])
+        return Body(_near(scale, usual), kept, rows_without_keys(kept.band, m, n), changes)
+
+    def write(self, op: tc.AttentionOp) -> None:
+        """Gives an op its band and its body, whose tensors are reshaped before it."""
+        self.kept.band.give(op)
+        if not self.changes:
+            return
+        block = op.body.blocks.append(ir.F32Type.get(), arg_locs=[op.location])
+        with ir.InsertionPoint(block):
+            (score,) = block.arguments
+            for change in self.changes:
+                score = change(score)
+            tc.YieldOp(score)
+
+
+def _near(scale: float, usual: float) -> float:
+    """The program's scale; a product of two rounded roots of 1 / sqrt(d) as that number."""
+    return usual if abs(scale - usual) <= 2.0**-22 * usual else scale
+
+
+# --- bands ---------------------------------------------------------------------------------------
+
+
+def _without_bands(found: Pattern, roles: Roles) -> tuple[list[Step], Kept]:
+    """The steps without masks that are bands, and all of these."""
+    narrow = str(found.q.element.type) == "f16"
+    steps: list[Step] = []
+    kept = Kept(Band())
+    for place, step in enumerate(found.steps):
+        later = found.steps[place + 1 :]
+        if not isinstance(step, Masked):
+            steps.append(step)
+            continue
+        rest, problem = [], None
+        for mask in step.masks:
+            try:
+                if not mask.fixed or not all(map(_keeps_infinity, later)):
+                    words = "expected masks after other functions of scores, as kernels mask last"
+                    raise NotRaised(mask.op.op, words)
+                kept = kept.both(kept_by(mask, *roles.scores[2:], narrow=narrow))
+            except NotRaised as why:
+                rest.append(mask)
+                problem = why if mask.fixed else problem
+        if rest:
+            steps.append(_rest(step, tuple(rest), roles, problem))
+    return steps, kept
+
+
+def _keeps_infinity(step: Step) -> bool:
+    """Whether the step after a mask leaves -inf as it is."""
+    if isinstance(step, Times):
+        return step.factor > 0
+    if isinstance(step, Masked) and all(m.numbers.number == -INFINITY for m in step.masks):
+        return True
+    applied = step.applied if isinstance(step, Masked) else step
+    return applied.expression.name == "arith.addf"
+
+
+def _rest(
+    step: Masked, masks: tuple[ScoreMask, ...], roles: Roles, problem: NotRaised | None
+) -> Step:
+    """A step of the masks that are no bands, or the whole op where the body cannot compute these;
+    problem: why one of them is no band"""
+    try:
+        for mask in masks:
+            if mask.condition is None or mask.numbers.number != -INFINITY:
+                raise NotRaised(mask.op.op, "no condition")
+            _make(mask.condition, roles)
+        return Masked(step.applied, masks)
+    except NotRaised:
+        pass
+    try:
+        _change(step.applied, roles, 1.0)
+    except NotRaised as why:
+        raise problem or why from None
+    return step.applied
+
+
+def _scale(steps: list[Step]) -> tuple[float, list[Step]]:
+    """The product of the last constants, which masks may be before, and the other steps."""
+    scale, rest = 1.0, list(steps)
+    for place in reversed(range(len(steps))):
+        step = steps[place]
+        if isinstance(step, Applied):
+            break
+        if isinstance(step, Times):
+            scale *= step.factor
+            del rest[place]
+    joined: list[Step] = []
+    for step in rest:
+        if isinstance(step, Times) and joined and isinstance(joined[-1], Times):
+            step = Times(joined.pop().factor * step.factor)  # type: ignore[union-attr]
+        joined.append(step)
+    return scale, [each for each in joined if each != Times(1.0)]
+
+
+# --- ops of the body -----------------------------------------------------------------------------
+
+
+def _change(step: Step, roles: Roles, usual: float) -> Change:
+    """The ops of a step; raises `NotRaised` if a kernel has none for them."""
+    f32 = ir.F32Type.get()
+    if isinstance(step, Times):
+        factor = _near(step.factor, usual)
+        return lambda score: arith.mulf(score, constant(f32, factor))
+    if isinstance(step, Masked):
+        made = [(_make(m.condition, roles), m.where) for m in step.masks if m.condition is not None]
+
+        def masked(score: ir.Value) -> ir.Value:
+            for condition, where in made:
+                chosen = [score, constant(f32, -INFINITY)]
+                score = arith.select(condition(), *(reversed(chosen) if where else chosen))
+            return score
+
+        return masked
+    op = step.expression
+    if op.op is None or not _is_scalar(op.name):
+        raise NotRaised(op.op, f"expected scores of elementwise ops, got {op.name}")
+    source = op.op
+    try:
+        others = [
+            None if n == step.hole else _make(each, roles, wide=True)
+            for n, each in enumerate(op.operands)
+        ]
+    except NotRaised as why:
+        raise NotRaised(why.op or source, why.words) from None
+
+    def applied(score: ir.Value) -> ir.Value:
+        operands = [score if other is None else other() for other in others]
+        return _created(source, op.name, f32, operands)
+
+    return applied
+
+
+def _make(element: Expression, roles: Roles, wide: bool = False) -> Make:
+    """The ops of a number, computed or read; wide: floats are of f32."""
+    kind = str(element.type)
+    made, problem = _alone(element), None
+    if made is None and kind in READ:
+        try:
+            made = _computed(element, roles)
+        except NotRaised as why:
+            problem = why
+        made = made or _read(element, roles)
+    if made is None:
+        raise problem or NotRaised(
+            element.op,
+            "expected scores of numbers of tensors with an index for each batch, head, row and "
+            f"key, or for some of these, of {', '.join(READ)}, got "
+            f"{'one' if element.name == LEAF else element.name} of {kind}",
+        )
+    if not wide or kind not in ("f16", "bf16"):
+        return made
+    narrow = made
+    return lambda: arith.extf(ir.F32Type.get(), narrow())
+
+
+def _alone(element: Expression) -> Make | None:
+    """The constant that an element is, if it is one."""
+    number, kind = element.number, element.type
+    if element.name != NUMBER or number is None or str(kind) not in READ:
+        return None
+    return lambda: constant(kind, number)
+
+
+def _computed(element: Expression, roles: Roles) -> Make | None:
+    """The op of an element, with all before; None if the body cannot have it."""
+    if element.op is None or not element.operands or not _is_scalar(element.name):
+        return None
+    operands = [_make(each, roles) for each in element.operands]
+    op, name, kind = element.op, element.name, element.type
+    return lambda: _created(op, name, kind, [each() for each in operands])
+
+
+def _read(element: Expression, roles: Roles) -> Make | None:
+    """A read of the smallest tensor with an element; None if no index is one of scores."""
+    found = [roles.beside(*place) for place in element.places]
+    legal = [each for each in found if each is not None]
+    if not legal:
+        return None
+    least = min(legal, key=lambda each: math.prod(each.shape))
+    return lambda: _element(least)
+
+
+def _element(beside: ScoreTensor) -> ir.Value:
+    attention = ir.InsertionPoint.current.block.owner
+    with ir.InsertionPoint(attention):
+        tensor = reshape(beside.tensor, beside.shape)
+    dims = [
+        ir.AffineExpr.get_dim(d) if d in beside.dims else ir.AffineExpr.get_constant(0)
+        for d in range(len(beside.shape))
+    ]
+    map_ = ir.AffineMapAttr.get(ir.AffineMap.get(len(dims), 0, dims))
+    return tc.ElementOp(tensor, map_, tensor.type.element_type).value
+
+
+def _is_scalar(name: str) -> bool:
+    return name in SCALAR_OPS or name.startswith("math.")
+
+
+def _created(op: ir.Operation, name: str, kind: ir.Type, operands: Sequence[ir.Value]) -> ir.Value:
+    attributes = {each: op.attributes[each] for each in op.attributes}
+    with op.location:
+        return ir.Operation.create(name, [kind], operands, attributes).result

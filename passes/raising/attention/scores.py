@@ -1,0 +1,152 @@
+"""Scores of an attention: what a program makes of sums of products before the softmax.
+
+The ops on the way from a sum to the score are steps: products with constants, masks, and others,
+which are computed in the body of ``tc.attention``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tcir._mlir import ir
+from tcir.dialect.ops.attention import ATTENTION_TYPES
+from tcir.passes.analysis.element_graph import NotRaised
+from tcir.passes.raising.attention.elements import NUMBER, REDUCTION, Expression
+from tcir.passes.raising.attention.masks import ScoreMask, is_fixed
+
+ROUNDINGS = ("arith.extf", "arith.truncf")
+INFINITY = float("inf")
+
+
+@dataclass(frozen=True)
+class Times:
+    """A product with a constant."""
+
+    factor: float
+
+
+@dataclass(frozen=True)
+class Applied:
+    """An op of `expression`, whose operand number `hole` is the score so far."""
+
+    expression: Expression
+    hole: int
+
+
+@dataclass(frozen=True)
+class Masked:
+    """An op that adds a mask, or selects by one.
+
+    masks: its parts: together they leave the keys that all of them leave
+    """
+
+    applied: Applied
+    masks: tuple[ScoreMask, ...]
+
+
+Step: TypeAlias = Times | Applied | Masked
+
+
+def steps_of(element: Expression) -> tuple[Expression, list[Step], bool]:
+    """Returns the sum that a score is made of, the steps from it to the score, and whether any is
+    rounded to 16 bits; raises `NotRaised`."""
+    steps: list[Step] = []
+    rounded, known = False, dict[Expression, bool]()
+    while element.name != REDUCTION:
+        rounded |= str(element.type) in ATTENTION_TYPES
+        if element.name in ROUNDINGS:
+            element = element.operands[0]
+            continue
+        if (found := multiple(element)) is not None:
+            element, factor = found
+            steps.insert(0, Times(factor))
+            continue
+        holes = [n for n, each in enumerate(element.operands) if _is_of_sums(each, known)]
+        if len(holes) != 1 or not isinstance(element.type, ir.FloatType):
+            words = f"expected products of queries and keys, scaled and masked, got {element.name}"
+            raise NotRaised(element.op, words)
+        applied = Applied(element, holes[0])
+        masks = _masks(applied)
+        steps.insert(0, Masked(applied, masks) if masks else applied)
+        element = element.operands[holes[0]]
+    return element, steps, rounded | (str(element.type) in ATTENTION_TYPES)
+
+
+def multiple(element: Expression) -> tuple[Expression, float] | None:
+    """Returns the other operand and the factor of a product with a constant."""
+    if element.name not in ("arith.mulf", "arith.divf"):
+        return None
+    a, b = element.operands
+    if b.number:
+        return a, b.number if element.name == "arith.mulf" else 1 / b.number
+    return (b, a.number) if a.number and element.name == "arith.mulf" else None
+
+
+def _is_of_sums(element: Expression, known: dict[Expression, bool]) -> bool:
+    """Whether an element is made of a sum of products."""
+    if element not in known:
+        known[element] = (
+            _sums_products(element)
+            if element.name == REDUCTION
+            else any(_is_of_sums(each, known) for each in element.operands)
+        )
+    return known[element]
+
+
+def _sums_products(element: Expression) -> bool:
+    assert element.op is not None
+    return any(
+        inner.operation.name == "arith.mulf"
+        for region in element.op.regions
+        for block in region
+        for inner in block
+    )
+
+
+def _masks(applied: Applied) -> tuple[ScoreMask, ...]:
+    """The masks that an op is, or what it adds if that depends on row and key alone."""
+    op, hole = applied.expression, applied.hole
+    if op.name == "arith.select":
+        condition, *chosen = op.operands
+        if hole == 0:
+            return ()
+        return _parts(op, condition, chosen[2 - hole], hole == 2)
+    if op.name != "arith.addf":
+        return ()
+    added = op.operands[1 - hole]
+    inner = added
+    while inner.name in ROUNDINGS:
+        inner = inner.operands[0]
+    if inner.name == "arith.select":
+        condition, *chosen = inner.operands
+        for number, other in ((0, 1), (1, 0)):
+            if chosen[other].number == 0:
+                masks = _parts(op, condition, chosen[number], number == 0)
+                if masks:
+                    return masks
+    return (ScoreMask(op, added),) if is_fixed(added) else ()
+
+
+def _parts(
+    op: Expression, condition: Expression, number: Expression, where: bool
+) -> tuple[ScoreMask, ...]:
+    """The masks that give -inf, or another fixed number, where a condition is `where`."""
+    if number.number == -INFINITY:
+        return tuple(
+            ScoreMask(op, number, part, is_) for part, is_ in _conditions(condition, where)
+        )
+    whole = ScoreMask(op, number, condition, where)
+    return (whole,) if whole.fixed else ()
+
+
+def _conditions(condition: Expression, where: bool) -> list[tuple[Expression, bool]]:
+    """Conditions of which one at least has the value beside it where `condition` is `where`."""
+    a, b = condition.operands if len(condition.operands) == 2 else (condition, condition)
+    if condition.name == "arith.xori":
+        for one, other in ((a, b), (b, a)):
+            if one.name == NUMBER and one.number:
+                return _conditions(other, not where)
+    if condition.name == ("arith.ori" if where else "arith.andi"):
+        return [*_conditions(a, where), *_conditions(b, where)]
+    return [(condition, where)]
