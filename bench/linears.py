@@ -1,0 +1,118 @@
+"""Linear layers of networks on a GPU: tcir beside PyTorch (cuBLASLt) in CUDA graphs.
+
+    python bench/linears.py --seconds 300 --json linears.json
+    python bench/linears.py --only 1x4096x4096,16x14336x4096 --types f16
+
+A row is a layer of m rows, n outputs and k inputs with a bias. Each side replays a graph of as many
+layers with weights of their own as exceed the L2 cache together, so that weights come from memory.
+"of" is PyTorch's time divided by tcir's; GB/s counts weights, inputs and results once.
+
+Exit status: 0, 1 for a result that is off, 2 without a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from launching import graphed, milliseconds
+
+WEIGHTS = (
+    (768, 768), (2304, 768), (3072, 768), (768, 3072), (50257, 768), (4096, 4096), (6144, 4096),
+    (14336, 4096), (4096, 14336), (11008, 4096),
+)  # fmt: skip
+"""n, k of BERT, ViT, GPT-2 and Llama."""
+ROWS = (1, 4, 16, 64, 256, 1024)
+TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+L2_BYTES = 60 << 20
+
+
+def cases() -> list[tuple[int, int, int]]:
+    """m, n, k."""
+    return [(m, n, k) for m in ROWS for n, k in WEIGHTS if m * n < 1 << 25]
+
+
+class Layers(torch.nn.Module):
+    """Layers side by side, each with an input of its own."""
+
+    def __init__(self, layers: list[torch.nn.Linear]) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(layers)
+
+    def forward(self, *xs: torch.Tensor) -> list[torch.Tensor]:
+        return [layer(x) for layer, x in zip(self.layers, xs, strict=True)]
+
+
+def measure(m: int, n: int, k: int, kind: torch.dtype, pipeline: str) -> dict[str, Any]:
+    """Times of one layer on both sides, and tcir's error."""
+    import tcir.torch
+
+    size = n * k * kind.itemsize
+    count = max(1, min(32, math.ceil(3 * L2_BYTES / size)))
+    layers = Layers([torch.nn.Linear(k, n, device="cuda", dtype=kind) for _ in range(count)])
+    xs = tuple(torch.randn(m, k, device="cuda", dtype=kind) for _ in range(count))
+    started = time.time()
+    compiled = tcir.torch.compile(layers, xs, pipeline=pipeline, verbose=False, freeze=True)
+    got, theirs = compiled(*xs)[0], layers(*xs)[0]
+    torch.cuda.synchronize()
+    seconds = time.time() - started
+    first = layers.layers[0]
+    wanted = torch.nn.functional.linear(xs[0].double(), first.weight.double(), first.bias.double())
+    scale = wanted.abs().max()
+    error, eager = (float((each.double() - wanted).abs().max() / scale) for each in (got, theirs))
+    replays = [graphed(lambda run=run: run(*xs))[0] for run in (layers, compiled)]
+    eager_us, tcir_us = (1000 * milliseconds(each) / count for each in replays)
+    moved = size + (m * k + m * n) * kind.itemsize
+    return {
+        "pytorch_us": eager_us, "tcir_us": tcir_us, "of": eager_us / tcir_us,
+        "GB/s": moved / tcir_us / 1e3, "error": error, "pytorch_error": eager,
+        "layers": count, "compile_s": seconds,
+    }  # fmt: skip
+
+
+def main() -> int:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", metavar="MxNxK,…")
+    parser.add_argument("--types", default="f16,bf16")
+    parser.add_argument("--pipeline", default="layers")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no layer after these")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("linears: no GPU that PyTorch sees", file=sys.stderr)
+        return 2
+    torch.manual_seed(0)
+    only = [tuple(map(int, each.split("x"))) for each in options.only.split(",") if each]
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}", flush=True)
+    print("| m × n × k | type | PyTorch us | tcir us | of | GB/s | error | PyTorch's |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    started, wrong, rows = time.time(), 0, {}
+    with torch.no_grad():
+        for m, n, k in only or cases():
+            for name in options.types.split(","):
+                if time.time() - started > options.seconds:
+                    print(f"{m} × {n} × {k} {name}: not measured, the time is up")
+                    continue
+                row = measure(m, n, k, TYPES[name], options.pipeline)
+                rows[f"{m}x{n}x{k} {name}"] = row
+                wrong |= row["error"] > 4 * row["pytorch_error"] + 1e-3
+                print(
+                    f"| {m} × {n} × {k} | {name} | {row['pytorch_us']:.1f} | {row['tcir_us']:.1f} "
+                    f"| {row['of']:.2f} | {row['GB/s']:.0f} | {row['error']:.1e} "
+                    f"| {row['pytorch_error']:.1e} |", flush=True,
+                )  # fmt: skip
+                if options.json:
+                    options.json.write_text(json.dumps(rows, indent=1))
+                torch.cuda.empty_cache()
+    return int(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

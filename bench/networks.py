@@ -1,0 +1,210 @@
+"""Whole networks on a GPU: tcir beside eager PyTorch and torch.compile, in one process.
+
+    python bench/networks.py all --seconds 500 --json networks.json
+    python bench/networks.py gpt2_b8s512 --prepare         # compiles only: fills the caches
+    python bench/networks.py --page networks.json          # the table of a results page
+
+Needs torchvision and transformers. f16, random weights, PyTorch's defaults (cuDNN's autotuner is
+on). A time is the median of five rows of 30 calls, plain and replayed from a CUDA graph; for tcir
+also with graph=True, whose replays copy no arguments. tcir's weights are frozen. "of" is
+torch.compile's time in a graph divided by tcir's.
+
+Exit status: 0, 1 for an error, 2 without a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from launching import graphed, milliseconds
+
+Network = tuple[torch.nn.Module, torch.Tensor]
+Row = dict[str, Any]
+COLUMNS = (
+    ("eager", "eager_ms"), ("its graph", "eager_graph_ms"),
+    ("torch.compile", "inductor_ms"), ("its graph", "inductor_graph_ms"),
+    ("tcir", "tcir_ms"), ("its graph", "tcir_graph_ms"), ("graph=True", "tcir_own_graph_ms"),
+    ("of", "of_inductor"), ("launches", "launches"), ("compile s", "tcir_compile_s"),
+    ("torch.compile's", "inductor_compile_s"), ("error", "error"),
+)  # fmt: skip
+
+
+class Embedded(torch.nn.Module):
+    """A model of transformers that takes embeddings."""
+
+    def __init__(self, model: torch.nn.Module, **options: Any) -> None:
+        super().__init__()
+        self.model, self.options = model, options
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = self.model(inputs_embeds=x, **self.options).last_hidden_state
+        assert isinstance(found, torch.Tensor)
+        return found
+
+
+def image(name: str, batch: int) -> Network:
+    import torchvision.models as zoo
+
+    model = getattr(zoo, name)().to(memory_format=torch.channels_last)
+    x = torch.randn(batch, 3, 224, 224)
+    return model, x.contiguous(memory_format=torch.channels_last)
+
+
+def bert(layers: int, batch: int, length: int) -> Network:
+    from transformers import BertConfig, BertModel
+
+    model = BertModel(BertConfig(num_hidden_layers=layers))
+    return Embedded(model), torch.randn(batch, length, 768)
+
+
+def gpt2(batch: int, length: int) -> Network:
+    from transformers import GPT2Config, GPT2Model
+
+    return Embedded(GPT2Model(GPT2Config()), use_cache=False), torch.randn(batch, length, 768)
+
+
+def llama(layers: int, width: int, inner: int, heads: int, groups: int, length: int) -> Network:
+    from transformers import LlamaConfig, LlamaModel
+
+    config = LlamaConfig(
+        hidden_size=width, intermediate_size=inner, num_hidden_layers=layers,
+        num_attention_heads=heads, num_key_value_heads=groups,
+    )  # fmt: skip
+    return Embedded(LlamaModel(config), use_cache=False), torch.randn(1, length, width)
+
+
+def mlp(rows: int) -> Network:
+    layers = torch.nn.Linear(4096, 16384), torch.nn.GELU(), torch.nn.Linear(16384, 4096)
+    return torch.nn.Sequential(*layers), torch.randn(rows, 4096)
+
+
+NETWORKS: dict[str, Callable[[], Network]] = {
+    "mlp_4096": lambda: mlp(4096),
+    "mlp_16": lambda: mlp(16),
+    "resnet18_b32": lambda: image("resnet18", 32),
+    "resnet50_b1": lambda: image("resnet50", 1),
+    "resnet50_b8": lambda: image("resnet50", 8),
+    "resnet50_b32": lambda: image("resnet50", 32),
+    "mobilenet_v2_b32": lambda: image("mobilenet_v2", 32),
+    "convnext_tiny_b8": lambda: image("convnext_tiny", 8),
+    "vit_b16_b8": lambda: image("vit_b_16", 8),
+    "bert4_b8s128": lambda: bert(4, 8, 128),
+    "bert_base_b8s128": lambda: bert(12, 8, 128),
+    "gpt2_b8s512": lambda: gpt2(8, 512),
+    "llama_4x2048_b1s512": lambda: llama(4, 2048, 5632, 16, 4, 512),
+    "llama_4x4096_b1s2048": lambda: llama(4, 4096, 14336, 32, 8, 2048),
+}
+
+
+def measure(name: str, pipeline: str, prepare: bool, row: Row) -> None:
+    """Measures a network into `row`, which keeps what was measured when an error ends it."""
+    import tcir.torch
+    from tcir.torch.compiled import KernelModule
+
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    with torch.device("cuda"):
+        model, x = NETWORKS[name]()
+    model, x = model.half().eval(), x.half()
+    wanted = model(x)
+    started = time.time()
+    ours = tcir.torch.compile(model, (x,), pipeline=pipeline, verbose=False, freeze=True)
+    got = ours(x)
+    torch.cuda.synchronize()
+    row["tcir_compile_s"] = time.time() - started
+    row["error"] = float((got.double() - wanted.double()).norm() / wanted.double().norm())
+    parts = [each for each in ours.graph.modules() if isinstance(each, KernelModule)]
+    row["launches"] = sum(len(part.kernel.launches.launches) for part in parts)
+    row["parts"] = len(parts)
+    started = time.time()
+    other = torch.compile(model)
+    other(x)
+    torch.cuda.synchronize()
+    row["inductor_compile_s"] = time.time() - started
+    if prepare:
+        return
+    for key, call in (("eager", model), ("inductor", other), ("tcir", ours)):
+        row[f"{key}_ms"] = milliseconds(lambda call=call: call(x))
+        row[f"{key}_graph_ms"] = milliseconds(graphed(lambda call=call: call(x))[0])
+    own = tcir.torch.compile(model, (x,), pipeline=pipeline, verbose=False, freeze=True, graph=True)
+    row["tcir_own_graph_ms"] = milliseconds(lambda: own(x))
+    row["of_inductor"] = row["inductor_graph_ms"] / row["tcir_graph_ms"]
+    row["kernels"] = kernels(lambda: ours(x))
+    row["inductor_kernels"] = kernels(lambda: other(x))
+
+
+def kernels(call: Callable[[], Any]) -> list[tuple[str, int, float]]:
+    """Name, launches and microseconds of each kernel of a call, the longest first."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        call()
+        torch.cuda.synchronize()
+    rows = [(e.key[:100], e.count, e.device_time_total) for e in found.key_averages()]
+    return sorted(rows, key=lambda each: -each[2])
+
+
+def page(rows: dict[str, Row]) -> Iterable[str]:
+    """The table of a results page, in Markdown."""
+    yield "| network | " + " | ".join(words for words, _ in COLUMNS) + " |"
+    yield "|---" * (len(COLUMNS) + 1) + "|"
+    for name, row in rows.items():
+        shown = [f"{row[key]:.3g}" if key in row else "–" for _, key in COLUMNS]
+        yield f"| {name} | " + " | ".join(shown) + " |"
+    ratios = [row["of_inductor"] for row in rows.values() if "of_inductor" in row]
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        yield f"\nGeometric mean of {len(ratios)} networks: {mean:.3f} of torch.compile in a graph."
+
+
+def main() -> int:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=[*NETWORKS, "all", []], metavar="NETWORK")
+    parser.add_argument("--pipeline", default="layers")
+    parser.add_argument("--prepare", action="store_true", help="compile only")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no network after these")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="print the table of these rows")
+    options = parser.parse_args()
+    if options.page:
+        print("\n".join(page(json.loads(options.page.read_text()))))
+        return 0
+    if not torch.cuda.is_available():
+        print("networks: no GPU that PyTorch sees", file=sys.stderr)
+        return 2
+    torch.backends.cudnn.benchmark = True
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}", flush=True)
+    started, failed = time.time(), 0
+    rows: dict[str, Row] = {}
+    with torch.no_grad():
+        for name in NETWORKS if "all" in options.names else options.names:
+            if time.time() - started > options.seconds:
+                print(f"{name}: not measured, the time is up", flush=True)
+                continue
+            row = rows[name] = {}
+            try:
+                measure(name, options.pipeline, options.prepare, row)
+            except Exception as error:
+                failed, row["failed"] = 1, repr(error)[:500]
+                traceback.print_exc()
+            shown = {key: value for key, value in row.items() if not isinstance(value, list)}
+            print(name, shown, flush=True)
+            if options.json:
+                options.json.write_text(json.dumps(rows, indent=1))
+            torch.cuda.empty_cache()
+    print("\n".join(page(rows)))
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
