@@ -76,6 +76,36 @@ def test_what_the_importer_refuses_is_found_by_its_place(monkeypatch: pytest.Mon
     }
 
 
+def test_each_region_has_the_reason_of_its_own_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two regions that are refused for two reasons, of which the first names a place that the
+    second does not have."""
+    model, inputs = made(lambda: Layers(2), torch.float16, (48, 64))
+    graph, units = graph_and_units(model, inputs)
+    monkeypatch.setattr(lowering, "_regions", lambda _, some: [[u] for u in some] or [])
+    reasons = iter(f"aten:{place}:0: expected less, got {place}" for place in range(9, 0, -1))
+    monkeypatch.setattr(lowering._Work, "_text", lambda *_, **__: ("", next(reasons)))
+    found = lowering.lower(graph, units, "layers", "sm_100a", lambda line: None)
+    assert not found.regions and len(set(found.left.values())) == len(units)
+
+
+class Positions(torch.nn.Module):
+    """A table that is made where the input is, and one that is made on a device."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.arange(x.shape[-1], device=x.device, dtype=x.dtype)
+
+
+def test_a_program_is_imported_wherever_it_makes_its_tensors() -> None:
+    """Examples of the importer are on the CPU; a graph traced on a GPU makes tensors there."""
+    graph, _ = graph_and_units(*made(Positions, torch.float16, (4, 8)))
+    made_there = [node for node in graph.graph.nodes if "device" in node.kwargs]
+    assert made_there
+    for node in made_there:
+        node.update_kwarg("device", torch.device("cuda:0"))
+    graph.recompile()
+    assert "torch.aten" in exported.torch_text(graph)
+
+
 def test_what_is_left_to_compile_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """An estimate first; then by the rate of what is done."""
     model, inputs = made(Tokens, torch.float16)[0], (torch.arange(24).reshape(2, 12),)

@@ -16,6 +16,7 @@ from tcir.kernel import Kernel
 from tcir.program.inputs import Kind
 from tcir.session.entry import validate as validate_program
 from tcir.torch.calls import Call
+from tcir.torch.exported import on_device
 from tcir.torch.graphs import Graphs
 from tcir.torch.imports import checked
 from tcir.torch.launching import KernelLauncher
@@ -234,14 +235,7 @@ def move(graph: torch.fx.GraphModule, device: torch.device) -> None:
     for module in graph.modules():
         if isinstance(module, KernelModule):
             module.device = device
-    changed = False
-    for node in graph.graph.nodes:
-        given = node.kwargs.get("device")
-        if given is not None and torch.device(given) != device:
-            node.update_kwarg("device", device)
-            changed = True
-    if changed:
-        graph.recompile()
+    on_device(graph, device)
     graph.meta[_MOVED] = device
 
 

@@ -200,6 +200,18 @@ def name_of(unit: Unit) -> str:
     return str(unit[0].target).removeprefix("aten.").removeprefix("tcir.").split(".")[0]
 
 
+def on_device(graph: torch.fx.GraphModule, device: torch.device) -> None:
+    """Lets the ops of a graph that create tensors (`arange`, constants) create them on a device."""
+    changed = False
+    for node in graph.graph.nodes:
+        given = node.kwargs.get("device")
+        if given is not None and torch.device(given) != device:
+            node.update_kwarg("device", device)
+            changed = True
+    if changed:
+        graph.recompile()
+
+
 def examples(part: torch.fx.GraphModule) -> list[torch.Tensor]:
     """Zero tensors with the shapes, strides and types of a part's arguments. InputError if an
     argument is not a tensor or its shape is not static."""
@@ -238,6 +250,8 @@ def torch_text(part: torch.fx.GraphModule) -> str:
     for number, node in enumerate(ops, 1):
         # Where PyTorch keeps locations, through exporting and decomposing.
         node.meta["stack_trace"] = f'File "{PLACES}", line {number}, in op'
+    # The examples are on the CPU, and the program is the same wherever its tensors are.
+    on_device(part, torch.device("cpu"))
     given = examples(part)
     table = dict(import_bindings("extras.fx_decomp_util").get_decomposition_table())
     for op, ours in decompositions().items():

@@ -232,10 +232,11 @@ class _Work:
         self, pool: ThreadPoolExecutor, region: Sequence[Unit]
     ) -> Future[tuple[str, Kernel]]:
         text, reason = self._text([node for unit in region for node in unit])
-        if text not in self.kernels:
+        key = text or reason
+        if key not in self.kernels:
             self.result.attempts += 1
-            self.kernels[text] = pool.submit(self._compiled, text, reason)
-        return self.kernels[text]
+            self.kernels[key] = pool.submit(self._compiled, text, reason)
+        return self.kernels[key]
 
     def _compiled(self, text: str, reason: str) -> tuple[str, Kernel]:
         if reason:
@@ -324,7 +325,7 @@ def _place(error: Error, region: Sequence[Unit]) -> int | None:
     """The op of a region at which an error occurred, if the error names one."""
     found = PLACE.search(str(error))
     nodes = [number for number, unit in enumerate(region) for _ in unit]
-    return nodes[int(found[1]) - 1] if found else None
+    return nodes[int(found[1]) - 1] if found and 0 < int(found[1]) <= len(nodes) else None
 
 
 def _computes(unit: Unit) -> bool:
