@@ -131,18 +131,22 @@ def _fold_around(function: func.FuncOp, stay: Mapping[int, Stay]) -> None:
     if _order_results(function):
         _pad_first(function)
         _fuse(function)
+    _order_filters(function)
     unmark(function)
     _drop_unit_moves(function)
     _name_constants(function)
 
 
 def _products(function: func.FuncOp) -> list[ir.OpView]:
-    """The products for tensor cores, in order; a single contraction of two inputs whatever its
-    body. On CUDA cores a thread follows layouts back element by element."""
+    """The products for tensor cores, and beside them convolutions for CUDA cores, whose images are
+    channels last, too; in order. A single contraction of two inputs whatever its body. On CUDA
+    cores alone a thread follows layouts back element by element."""
     found = [op for op in function.entry_block if is_contraction(op) and len(op.results) == 1]
     if len(found) > 1 or any(len(op.operands) == 2 for op in found):
         found = [op for op in found if is_product(op.operation) or multiplied(op)]
-    return [op for op in found if not no_tensor_core(op)]
+    multiplies = [not no_tensor_core(op) for op in found]
+    images = [any(multiplies) and isinstance(recognise(op), Conv) for op in found]
+    return [op for op, *kept in zip(found, multiplies, images, strict=True) if any(kept)]
 
 
 def _has_layouts(function: func.FuncOp) -> bool:
@@ -293,6 +297,25 @@ def _order_result(function: func.FuncOp, op: ir.OpView) -> bool:
     if changed:
         _reorder(op, wanted)
     return _store_in(function, user, [order[d] for d in wanted]) or changed
+
+
+def _order_filters(function: func.FuncOp) -> None:
+    """Stores the filters of depthwise convolutions channels last, as their images are: a thread
+    then loads those of adjacent channels at once."""
+    for op in _products(function):
+        found = recognise(op)
+        if not isinstance(found, Conv) or found.channels or not found.is_channels_last:
+            continue
+        maps = [value(each) for each in linalg.get_indexing_maps(op.operation)]
+        index, channel = list(maps[found.w].results), maps[-1].results[-1]
+        if channel not in index or index[-1] == channel:
+            continue
+        order = [d for d in range(len(index)) if index[d] != channel] + [index.index(channel)]
+        maps[found.w] = ir.AffineMap.get(maps[-1].n_dims, 0, [index[d] for d in order])
+        with ir.InsertionPoint(op), op.location:
+            op.operation.operands[found.w] = mark_of(transpose(op.operands[found.w], order))
+        attributes = ir.ArrayAttr.get([ir.AffineMapAttr.get(each) for each in maps])
+        op.operation.attributes["indexing_maps"] = attributes
 
 
 def _end(function: func.FuncOp, sums: ir.Value) -> tuple[ir.Operation, list[int]] | None:

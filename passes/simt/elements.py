@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from math import prod
 from typing import TypeAlias
 
@@ -135,13 +136,13 @@ class Elements:
         return tensor, tuple(index for index, size in zip(at, shape, strict=True) if size != 1)
 
     def _together(self, at: Index) -> list[Index]:
-        """The indices of the run that `at` is of, or itself."""
-        run = next((self.runs[index] for index in at if index in self.runs), None)
-        if run is None:
-            return [at]
-        return [
-            tuple(self.runs[i][n] if i in self.runs else i for i in at) for n in range(len(run))
-        ]
+        """The indices of the runs that those of `at` are of, each with each; or itself."""
+        runs = {self.runs[index][0]: self.runs[index] for index in at if index in self.runs}
+        found = []
+        for members in product(*runs.values()):
+            of_run = dict(zip(runs, members, strict=True))
+            found.append(tuple(of_run[self.runs[i][0]] if i in self.runs else i for i in at))
+        return found
 
     def _new(self, tensor: ir.Value, at: Index) -> ir.Value:
         if isinstance(tensor, ir.BlockArgument):
@@ -171,19 +172,21 @@ class Elements:
         )
 
     def _load(self, tensor: ir.BlockArgument, at: Index) -> ir.Value:
-        kind, ats = tensor.type, self._together(at)
+        kind = tensor.type
         sized = [n for n, size in enumerate(kind.shape) if size != 1]
-        moving = [n for n in sized if at[n] in self.runs]
+        last = sized[-1] if sized else 0
+        run = self.runs.get(at[last]) if sized else None
         if (
-            not moving
-            or moving != sized[-1:]
-            or kind.shape[sized[-1]] % len(ats)
+            run is None
+            or any(self.runs.get(at[n]) == run for n in sized[:-1])
+            or kind.shape[last] % len(run)
             or not narrow.has_runs(kind.element_type)
         ):
             return element_epilogue.element(self.pointers[tensor], kind, at)
+        ats = [(*at[:last], each, *at[last + 1 :]) for each in run]
         place = element_epilogue.place_of(kind, ats[0])
-        run = narrow.load_run(self.pointers[tensor], place, len(ats), kind.element_type)
-        for each, element in zip(ats, run, strict=True):
+        elements = narrow.load_run(self.pointers[tensor], place, len(ats), kind.element_type)
+        for each, element in zip(ats, elements, strict=True):
             self.learn(tensor, each, element)
         return self.known[self._key(tensor, at)]
 

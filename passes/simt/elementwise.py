@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tcir._mlir import func, ir, scf
+from tcir._mlir import func, ir, linalg, scf
 from tcir.dialect.walk import walk
 from tcir.passes.analysis.reductions import is_reduction
 from tcir.passes.analysis.row_chain import chain_of
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.element_epilogue import place_of
 from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
@@ -25,6 +26,8 @@ from tcir.target import TARGETS, targets_with
 THREADS = 256
 MANY = 1 << 12
 """Number of elements from which on a thread computes several; below it each has a thread."""
+PIXELS = (7, 4, 2)
+"""Pixels of a thread, the most first: images are 7, 14, 28, 56 and 112 wide."""
 MOST = 1 << 31
 """Elements of a tensor: their numbers are i32."""
 
@@ -87,7 +90,8 @@ def _threads(
     each = narrow.together(element)
     if each == 1 and _runs_pay(function):
         each = run_of(shape[-1] if shape else 1, [t.element_type for t in (*read, result.type)])
-    count = prod(shape) // each
+    pixels = _pixels(function, shape, each)
+    count = prod(shape) // (each * pixels)
     buffers = buffer_numbers(function, len(block.arguments) + 1)
     size = simt.Shape(
         (ceil_div(count, THREADS), 1, 1), THREADS, target_of(module), launch_order(function)
@@ -104,15 +108,41 @@ def _threads(
                 values = [known.element(result, digits(n, shape)) for n in numbers]
                 narrow.store(out, simt.wide(number), values, element)
             elif each > 1:
-                *outer, last = digits(number, [*shape[:-1], shape[-1] // each])
+                sizes = [*shape[:-1], shape[-1] // each]
+                if pixels > 1:
+                    sizes[-2] //= pixels
+                *outer, last = digits(number, sizes)
                 run = known.run(simt.mul(last, each), each)
-                values = [known.element(result, (*outer, n)) for n in run]
-                place = simt.mul(simt.wide(number), each)
-                narrow.store_run(out, place, values, element)
+                rows = [outer]
+                if pixels > 1:
+                    columns = known.run(simt.mul(outer[-1], pixels), pixels)
+                    rows = [[*outer[:-1], column] for column in columns]
+                for row in rows:
+                    values = [known.element(result, (*row, n)) for n in run]
+                    place = place_of(result.type, (*row, run[0]))
+                    narrow.store_run(out, place, values, element)
             else:
                 value = known.element(result, digits(number, shape))
                 narrow.store(out, simt.wide(number), [value], element)
             scf.YieldOp([])
+
+
+def _pixels(function: func.FuncOp, shape: Sequence[int], run: int) -> int:
+    """Pixels side by side of which a thread computes a run each: those of windows read the same
+    elements, and all of them the same filter."""
+    ops = [op.operation for op in function.entry_block]
+    if run == 1 or len(shape) < 3 or not any(map(_is_window, ops)):
+        return 1
+    fits = (n for n in PIXELS if shape[-2] % n == 0)
+    return next((n for n in fits if prod(shape) // (run * n) >= ENOUGH // 4), 1)
+
+
+def _is_window(op: ir.Operation) -> bool:
+    """Whether an op reduces windows of an image."""
+    if not is_reduction(op):
+        return False
+    maps = [ir.AffineMapAttr(each).value for each in linalg.get_indexing_maps(op)]
+    return any(isinstance(index, ir.AffineAddExpr) for each in maps for index in each.results)
 
 
 def _runs_pay(function: func.FuncOp) -> bool:
