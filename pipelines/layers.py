@@ -11,6 +11,7 @@ from tcir.passes.conv.tile_conv import TileConv
 from tcir.passes.gemm.fuse_operands import FuseOperands
 from tcir.passes.gemm.tile_gemm import TileGemm
 from tcir.passes.pipelining.overlap_products import OverlapProducts
+from tcir.passes.simt.convert_to_simt import ConvertToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines import gemm
 from tcir.pipelines.parts.back import ATTENTION, WARPGROUPS, tile_to_llvm
@@ -40,11 +41,15 @@ def build(options: LayersOptions) -> Pipeline:
     """The passes: rewrites and tilings of convolutions, and those of products."""
     return Pipeline(
         [
-            *raised(options.tf32, options.attention),
+            *raised(options.tf32, options.attention, vectors=True),
             FoldFilterRows(wgmma=True),
             *gemm.rewrites(gemm.GemmOptions()),
             SplitConvK(shifted=True),
-            *launched(FuseOperands(alone=True), quantise_apart=False),
+            *launched(
+                FuseOperands(alone=True),
+                simt=ConvertToSimt(quantise_apart=False, streamed=True),
+                quantise_apart=False,
+            ),
             TileConv(others=True),
             TileAttention(),
             TileGemm(),

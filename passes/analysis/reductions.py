@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tcir._mlir import ir, linalg
@@ -55,6 +56,28 @@ def _reads_totals(op: ir.Operation, number: ir.Value) -> bool:
 def is_product(op: ir.Operation) -> bool:
     """Whether an op sums products of elements of two or more tensors."""
     return is_scaled_contraction(op) or len(set(map(element_of, factors_in(op)))) == 2
+
+
+def reads_once(op: ir.Operation) -> bool:
+    """Whether a sum of products reads each element of one factor once, as that of a matrix and a
+    vector does: its time is that of reading the factor."""
+    if not is_product(op) or is_scaled_contraction(op):
+        return False
+    maps = [value(each) for each in linalg.get_indexing_maps(op)]
+    return any(_covers(each, op, maps) for each in maps[:-1])
+
+
+def _covers(index: ir.AffineMap, op: ir.Operation, maps: Sequence[ir.AffineMap]) -> bool:
+    """Whether a tensor's dimensions are all loops of more than one iteration, each of them once."""
+    sizes = {
+        each.position: size
+        for operand, other in zip(op.operands, maps)
+        for each, size in zip(other.results, operand.type.shape)
+        if isinstance(each, ir.AffineDimExpr)
+    }
+    if not all(isinstance(each, ir.AffineDimExpr) for each in index.results):
+        return False
+    return {each.position for each in index.results} >= {d for d, n in sizes.items() if n != 1}
 
 
 def is_reduction(op: ir.Operation) -> bool:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from tcir._mlir import ir, linalg
 from tcir.passes.analysis.contraction import value
-from tcir.passes.analysis.reductions import combined, is_product, is_reduction
+from tcir.passes.analysis.reductions import combined, is_product, is_reduction, reads_once
 from tcir.passes.emit.reshape import RESHAPES
 
 Atom: TypeAlias = "tuple[str, int]"
@@ -40,7 +40,7 @@ class RowChain:
 
 def chain_of(result: ir.Value, stored: Collection[ir.Value] = ()) -> RowChain | None:
     """The chain that computes `result` from tensors in memory (arguments and `stored`); None if its
-    reductions are over different rows, over windows, or sums of products."""
+    reductions are over different rows, over windows, or products that read a factor repeatedly."""
     walk = _Walk(result, stored)
     if walk.crossed or not walk.sums:
         return None
@@ -187,7 +187,8 @@ class _Walk:
         reduced = [dim for dim in range(maps[0].n_dims) if dim not in loops]
         sizes = [_extent(op, maps, dim) for dim in reduced]
         within = any(s is None or len(s) > 1 or any(kind != "d" for kind, _ in s) for s in at)
-        if within or None in sizes or is_product(op) or combined(op, number) is None:
+        apart = is_product(op) and not reads_once(op)
+        if within or None in sizes or apart or combined(op, number) is None:
             loops.update(dict.fromkeys(reduced))
             return
         columns = tuple(size for size in sizes if size is not None and size != 1)

@@ -21,7 +21,14 @@ from tcir.passes.analysis.contraction import (
 )
 from tcir.passes.analysis.cuda_cores import no_tensor_core
 from tcir.passes.analysis.einsum import Einsum
-from tcir.passes.analysis.reductions import element_of, factors_in, is_product, is_reduction
+from tcir.passes.analysis.moves import move_of
+from tcir.passes.analysis.reductions import (
+    element_of,
+    factors_in,
+    is_product,
+    is_reduction,
+    reads_once,
+)
 from tcir.passes.analysis.regroup import Groups, groups_of
 from tcir.passes.analysis.row_chain import chain_of
 from tcir.passes.analysis.scaled_contraction import is_scaled_contraction, other_scales
@@ -64,6 +71,7 @@ class SplitLayers(Pass):
 
     simt: whether products also run on CUDA cores
     tf32: whether tensor cores multiply f32, truncated to tf32; otherwise CUDA cores do
+    vectors: whether CUDA cores multiply matrices by vectors
 
     Before::
 
@@ -100,6 +108,7 @@ class SplitLayers(Pass):
     name: ClassVar[str] = "split-layers"
     simt: bool = False
     tf32: bool = True
+    vectors: bool = False
 
     def run(self, module: ir.Module) -> None:
         inline_calls(module)
@@ -123,7 +132,7 @@ class SplitLayers(Pass):
             decompose_softmax(module)
             widen_half_sums(module)
             spread_places(module)
-            _Layers.of(function, self.simt, self.tf32).split(module)
+            _Layers.of(function, self).split(module)
 
 
 def _check_program(functions: list[func.FuncOp]) -> None:
@@ -196,7 +205,7 @@ class _Layers:
     cores: dict[ir.Operation, str]
 
     @staticmethod
-    def of(function: func.FuncOp, simt: bool, tf32: bool) -> _Layers:
+    def of(function: func.FuncOp, options: SplitLayers) -> _Layers:
         """Decides which ops are fused and which values are stored; drops ops whose results are
         unused."""
         erase_unread(function)
@@ -204,7 +213,8 @@ class _Layers:
         *ops, end = (each.operation for each in function.entry_block)
         returned = list(end.operands)
         sums = [op for op in ops if _is_launch(op)]
-        reasons = {} if simt else {op: _no_tensor_core(op, tf32) for op in sums}
+        simt = options.simt
+        reasons = {} if simt else {op: _no_tensor_core(op, options) for op in sums}
         cores = {op: words for op, words in reasons.items() if words}
         products = [] if simt else [op for op in sums if op not in cores]
         layers = _Layers(function, ops, set(sums), returned, {}, set(), cores)
@@ -222,6 +232,7 @@ class _Layers:
             if op in sums and op not in products:
                 fused = [op, *layers._tail(op, views=True)]
                 layers.stored.update(map(_base, layers._leaving(fused)))
+                layers.stored.update(each for each in op.operands if _is_turned(each, op))
             elif is_reduction(op) and op not in products:
                 layers.stored.update(each for each in op.results if list(each.uses))
         arguments = {each for each in layers.stored if isinstance(each, ir.BlockArgument)}
@@ -549,22 +560,32 @@ def _is_launch(op: ir.Operation) -> bool:
     return is_attention(op) or is_product(op)
 
 
-def _no_tensor_core(op: ir.Operation, tf32: bool) -> str:
+def _no_tensor_core(op: ir.Operation, options: SplitLayers) -> str:
     """Why no tensor core computes a product; "" if one does."""
     if is_attention(op):
         return ""
-    if reason := no_tensor_core(op.opview, tf32):
+    if reason := no_tensor_core(op.opview, options.tf32):
         return reason
     if is_scaled_contraction(op):
         return other_scales(op.opview)
     if unaccepted(op.opview):
         return ""
+    if options.vectors and reads_once(op):
+        return "each element of a factor is read once, which takes as long as all else"
     if not all(isinstance(element_of(each), ir.BlockArgument) for each in factors_in(op)):
         return "its factors are computed of elements, and tensor cores multiply them as they are"
     if recognise(op.opview) is not None:
         return ""
     maps = ", ".join(str(value(each)) for each in linalg.get_indexing_maps(op))
     return f"its maps, {maps}, are those of no convolution with channels and no matrix product"
+
+
+def _is_turned(factor: ir.Value, product: ir.Operation) -> bool:
+    """Whether a factor is an argument in another order, which a convolution reads again and
+    again: the filter of a depthwise one (fold-layouts)."""
+    if not isinstance(recognise(product.opview), Conv) or (move := move_of(factor)) is None:
+        return False
+    return move.is_permutation and isinstance(_base(move.source), ir.BlockArgument)
 
 
 def is_folded(factor: ir.Value, product: ir.Operation) -> bool:

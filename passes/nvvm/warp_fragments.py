@@ -22,6 +22,7 @@ from tcir.dialect.fragments import (
 from tcir.dialect.limits import WARP
 from tcir.errors import PassError
 from tcir.layout.atoms import mma_atom
+from tcir.passes.emit.mma_sync import mma_text
 
 from .converter import (
     Converter,
@@ -232,7 +233,7 @@ def convert_mma(converter: Converter, op: tc.MmaSyncOp) -> None:
         share(f.type.atom, f.type.operand, f.type.shape, converter.warps).registers
         for f in (a, b, c)
     ]
-    text, constraints = _assembly((m, n, k), a_type, b_type, integers, counts)
+    text, constraints = mma_text((m, n, k), a_type, b_type, integers, counts)
     element = c.type.element
     result = llvm.StructType.get_literal([element] * counts[2])
     rows, columns = (len(f.registers) // count for f, count in ((a, counts[0]), (b, counts[1])))
@@ -252,20 +253,3 @@ def convert_mma(converter: Converter, op: tc.MmaSyncOp) -> None:
             for i in range(counts[2]):
                 totals[at + i] = llvm.extractvalue(element, made, i)
     converter.values[op.d] = Fragment(op.d.type, tuple(totals))
-
-
-def _assembly(
-    shape: tuple[int, int, int], a: str, b: str, integers: bool, counts: list[int]
-) -> tuple[str, str]:
-    """The instruction and its constraints."""
-    m, n, k = shape
-    total = "s32" if integers else "f32"
-    numbers = iter(range(2 * counts[2] + counts[0] + counts[1]))
-    operands = [
-        "{" + ", ".join(f"${next(numbers)}" for _ in range(count)) + "}"
-        for count in (counts[2], *counts)
-    ]
-    text = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.{total}.{a}.{b}.{total} {', '.join(operands)};"
-    letter = "r" if integers else "f"
-    constraints = [f"={letter}"] * counts[2] + ["r"] * (counts[0] + counts[1])
-    return text, ",".join([*constraints, *[letter] * counts[2]])

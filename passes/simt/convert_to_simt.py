@@ -8,7 +8,16 @@ from typing import ClassVar, TypeAlias
 
 from tcir._mlir import func, ir
 from tcir.passes.emit.tensor_functions import functions_with_body
-from tcir.passes.simt import block_scaled, codes, elementwise, quantise, repack, scales, sums
+from tcir.passes.simt import (
+    block_scaled,
+    codes,
+    elementwise,
+    quantise,
+    repack,
+    scales,
+    streamed,
+    sums,
+)
 from tcir.passmanager.pipeline import Pass, register_pass
 
 Rule: TypeAlias = Callable[[ir.Module, func.FuncOp, bool], bool]
@@ -35,6 +44,8 @@ class ConvertToSimt(Pass):
     programmatic: launches of ``tc.repack`` and ``tc.sum_parts`` may start before the previous one
                   has ended, and wait for it
     quantise_apart: as in split-launches; false leaves ``tc.quantise_blocks`` to products
+    streamed: whether warps multiply few rows or columns by a matrix that they read once
+              (`tcir.passes.simt.streamed`); false leaves these products to other passes
     rows:  rows of A per warp of a ``tc.block_scaled_matmul``; 0 leaves products as they are
     warps: warps per CTA of a ``tc.block_scaled_matmul``
 
@@ -53,11 +64,13 @@ class ConvertToSimt(Pass):
     name: ClassVar[str] = "convert-to-simt"
     programmatic: bool = False
     quantise_apart: bool = True
+    streamed: bool = False
     rows: int = 0
     warps: int = 4
 
     def run(self, module: ir.Module) -> None:
-        for rule in RULES if self.quantise_apart else RULES[:-1]:
+        rules = RULES if self.quantise_apart else RULES[:-1]
+        for rule in (streamed.convert, *rules) if self.streamed else rules:
             for function in functions_with_body(module):
                 if rule(module, function, self.programmatic):
                     function.operation.erase()

@@ -33,14 +33,16 @@ SHARED = (ShareKernels(),)
 PassType = TypeVar("PassType", bound=Pass)
 
 
-def raised(tf32: bool = True, attention: bool = False) -> list[Pass]:
+def raised(tf32: bool = True, attention: bool = False, vectors: bool = False) -> list[Pass]:
     """To products and convolutions of `tc`, each with its ``tc.epilogue``, in functions of layers.
 
     tf32:      f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     attention: whether attention is one op of ``tc`` (`tile_attention`)
+    vectors:   whether CUDA cores multiply matrices by vectors
     """
     first = [RaiseAttention()] if attention else []
-    return [*first, *ON_ARRAYS, FoldLayouts(), SplitLayers(tf32=tf32), FuseEpilogue(), RaiseToTc()]
+    layers = SplitLayers(tf32=tf32, vectors=vectors)
+    return [*first, *ON_ARRAYS, FoldLayouts(), layers, FuseEpilogue(), RaiseToTc()]
 
 
 def raised_block_scaled() -> list[Pass]:

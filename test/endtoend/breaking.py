@@ -10,6 +10,7 @@ from typing import Any
 import tcir
 from tcir._mlir import ir
 from tcir.program.source import load_module, mlir_context
+from tcir.target import DEFAULT_TARGET
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
 from tcir.validation.validator import Validation, begin
@@ -159,14 +160,22 @@ def verdict_of(line: Line, orders: int) -> Caught:
 
 
 def run_broken(
-    program: str, pipeline: tcir.Pipeline, at: str, edit: Edit, *, orders: int = ORDERS
+    program: str,
+    pipeline: tcir.Pipeline,
+    at: str,
+    edit: Edit,
+    *,
+    orders: int = ORDERS,
+    target: str = DEFAULT_TARGET.name,
 ) -> Caught:
     """Validates `program` with the pass `at` broken, in issue order and then in `orders` orders."""
     for count in sorted({1, orders}):
         broken = pipeline.replace(at, Broken(pipeline.passes[pipeline.index(at)], edit))
         lines: list[Line] = []
         try:
-            tcir.validate(program, broken, orders=count, seed=7, on_line=lines.append)
+            tcir.validate(
+                program, broken, target=target, orders=count, seed=7, on_line=lines.append
+            )
         except tcir.PassError as error:
             if not any(line.verdict == "different" for line in lines):
                 return Caught(str(error.pass_name), "refused", count, str(error))

@@ -1,0 +1,22 @@
+"""``mma.sync`` as inline assembly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def mma_text(
+    shape: tuple[int, int, int], a: str, b: str, integers: bool, counts: Sequence[int]
+) -> tuple[str, str]:
+    """The instruction and its constraints; counts: registers of A, B and C."""
+    m, n, k = shape
+    total = "s32" if integers else "f32"
+    numbers = iter(range(2 * counts[2] + counts[0] + counts[1]))
+    operands = [
+        "{" + ", ".join(f"${next(numbers)}" for _ in range(count)) + "}"
+        for count in (counts[2], *counts)
+    ]
+    text = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.{total}.{a}.{b}.{total} {', '.join(operands)};"
+    letter = "r" if integers else "f"
+    constraints = [f"={letter}"] * counts[2] + ["r"] * (counts[0] + counts[1])
+    return text, ",".join([*constraints, *[letter] * counts[2]])

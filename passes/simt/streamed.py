@@ -1,0 +1,357 @@
+"""Products with few rows or columns: the matrix streams from memory through registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcir._mlir import arith, func, ir, llvm, nvvm, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import string
+from tcir.dialect.fragments import DEFAULT_ATOM, PTX_TYPE, ROW_BYTES, WORD_BYTES
+from tcir.dialect.limits import WARP
+from tcir.dialect.ops.highlevel import k_part, out_layout
+from tcir.layout.atoms import mma_atom
+from tcir.passes.emit import simt
+from tcir.passes.emit.element_epilogue import check_elements, number_at, store
+from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.emit.limits import ceil_div, round_up
+from tcir.passes.emit.mma_sync import mma_text
+from tcir.passes.emit.tensor_functions import tensor_bytes
+from tcir.passmanager.remarks import remark
+from tcir.target import TARGETS
+
+FEW = 16
+"""Rows that are few: those of all CTAs are read again by each of them."""
+ROWS, COLUMNS = 16, 8
+"""Of an mma.sync."""
+BLOCK = 4 * ROW_BYTES
+"""Bytes of K that a warp loads at once: each of the four threads with a row 16, the factors of two
+mma.sync."""
+WARPS = 8
+LOADS = 8
+"""Loads of the matrix that a thread has on the way."""
+SMS = 132
+TYPES = ("f16", "bf16", "f32")
+
+
+def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
+    """Turns a function of one ``tc.matmul`` with at most 16 rows, or columns, into a kernel whose
+    warps share K. Other functions stay.
+
+    Before::
+
+        func.func @f(%x: tensor<4x4096xf16>, %w: tensor<4096x4096xf16>) -> tensor<4x4096xf16> {
+          %c = "tc.matmul"(%x, %w) {a_layout = "mk", b_layout = "nk"}
+
+    After (`llvm.func @f` in ``gpu.module @kernels``; a CTA has 16 or 32 rows of %w)::
+
+        scf.for %chunk = %warp to 32 step 8 iter_args(%words, %sums) {
+          %next = 16 bytes of rows %lane / 4 and %lane / 4 + 8 of %w, and of row %lane / 4 of %x
+          %sums = mma.sync(%words, %sums) …
+        }
+        llvm.store %sums, %partials[%warp]; barrier; the sum of the warps' %partials; %out[…] = …
+
+    An mma.sync sums over K in whatever order both factors have it, so that a thread loads 16
+    contiguous bytes and no shared memory is between. Each element of the matrix is read once. The
+    order of a sum is fixed: the chunks of a warp, then the warps. The reference has another, so
+    sums of floats are within its bound; the passes after this one preserve every bit.
+    """
+    op, *others = function.entry_block
+    if TARGETS[target_of(module)].tcgen05 or not isinstance(op, tc.MatmulOp):
+        return False  # tcgen05 takes the matrix as its rows (swap-operands)
+    if not _is_streamed(op):
+        return False
+    after = others[0] if len(others) == 2 and isinstance(others[0], tc.EpilogueOp) else None
+    if len(others) != (1 if after is None else 2) or (after is not None and after.gated):
+        return False
+    if after is not None:
+        check_elements(after, "of a product with few rows", "take pipeline gemm")
+    _Kernel.of(module, function, op, after, programmatic).build()
+    return True
+
+
+def _is_streamed(op: tc.MatmulOp) -> bool:
+    """Whether a kernel reads a factor of many rows at memory's rate: both have K last."""
+    a, b = op.a.type, op.b.type
+    whole = a.shape[-1] * tc.element_bytes(a.element_type) % ROW_BYTES == 0
+    alike = a.element_type == b.element_type and str(a.element_type) in TYPES
+    layouts = (string(op, "a_layout"), string(op, "b_layout"), out_layout(op))
+    given = all(isinstance(each, ir.BlockArgument) for each in (op.a, op.b))
+    if layouts != ("mk", "nk", "mn") or not (whole and alike and given) or k_part(op) is not None:
+        return False
+    return a.rank == b.rank and min(a.shape[-2], b.shape[-2]) <= FEW
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A factor: where it is, and its rows."""
+
+    pointer: ir.Value
+    rows: int
+    row_bytes: int
+
+    def row(self, batch: ir.Value, number: ir.Value) -> ir.Value:
+        """The address of a row; beyond the last the last."""
+        number = simt.smaller(number, self.rows - 1)
+        whole = simt.add(simt.mul(simt.wide(batch), self.rows), simt.wide(number))
+        return simt.at(self.pointer, simt.mul(whole, self.row_bytes))
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """The kernel of one op.
+
+    tiles: rows of mma.sync that a CTA has of the matrix; blocks: of K in a chunk; chunks: of K;
+    warps: that have each every so many chunks
+    """
+
+    module: ir.Module
+    function: func.FuncOp
+    op: tc.MatmulOp
+    after: tc.EpilogueOp | None
+    programmatic: bool
+    tiles: int
+    blocks: int
+    chunks: int
+    warps: int
+
+    @staticmethod
+    def of(
+        module: ir.Module,
+        function: func.FuncOp,
+        op: tc.MatmulOp,
+        after: tc.EpilogueOp | None,
+        programmatic: bool,
+    ) -> _Kernel:
+        """Chooses its sizes: a CTA for every SM before CTAs that read the few rows less often."""
+        many = max(op.a.type.shape[-2], op.b.type.shape[-2])
+        blocks = ceil_div(op.a.type.shape[-1] * tc.element_bytes(op.a.type.element_type), BLOCK)
+        tiles = 2 if many >= 2 * ROWS * (SMS - 8) else 1
+        each = LOADS // (2 * tiles)
+        while each > 1 and blocks < each * WARPS:
+            each //= 2
+        chunks = ceil_div(blocks, each)
+        warps = WARPS
+        while warps > chunks:
+            warps //= 2
+        return _Kernel(module, function, op, after, programmatic, tiles, each, chunks, warps)
+
+    def build(self) -> None:
+        """Appends the kernel to the ``gpu.module``."""
+        op, name = self.op, self.function.name.value
+        buffers = buffer_numbers(self.function, len(self.function.type.inputs) + 1)
+        *batch, m, n = op.out.type.shape
+        self_m = m > n
+        many, few = (op.a, op.b) if self_m else (op.b, op.a)
+        count = many.type.shape[-2]
+        grid = (ceil_div(count, ROWS * self.tiles), 1, batch[0] if batch else 1)
+        threads = self.warps * WARP
+        shape = simt.Shape(
+            grid, threads, target_of(self.module), launch_order(self.function), self.programmatic,
+            smem=self._partial_bytes(few.type.shape[-2]),
+        )  # fmt: skip
+        remark(
+            op,
+            f"{few.type.shape[-2]} {'columns' if self_m else 'rows'}: {grid[0] * grid[2]} CTAs of "
+            f"{ROWS * self.tiles} rows of the matrix, {self.warps} warps share K; "
+            f"{tensor_bytes(many.type)} bytes are read once",
+        )
+        with simt.simt_kernel(self.module, name, buffers, shape, op.location) as pointers:
+            inputs = [pointers[number] for number in buffers[:-1]]
+            out = pointers[buffers[-1]]
+            sides = [
+                _Side(
+                    inputs[ir.BlockArgument(each).arg_number],
+                    each.type.shape[-2],
+                    each.type.shape[-1] * tc.element_bytes(each.type.element_type),
+                )
+                for each in (many, few)
+            ]
+            self._body(sides[0], sides[1], inputs, out, self_m)
+
+    def _body(
+        self, many: _Side, few: _Side, inputs: Sequence[ir.Value], out: ir.Value, transposed: bool
+    ) -> None:
+        thread = simt.thread_index()
+        lane, warp = simt.both_bits(thread, WARP - 1), simt.right(thread, 5)
+        group, member = simt.right(lane, 2), simt.both_bits(lane, 3)
+        batch = simt.block_index(2)
+        first = simt.mul(simt.block_index(0), ROWS * self.tiles)
+        rows = [
+            many.row(batch, simt.add(simt.add(first, group), COLUMNS * n))
+            for n in range(2 * self.tiles)
+        ]
+        columns = [
+            few.row(batch, simt.add(group, COLUMNS * n) if n else group)
+            for n in range(ceil_div(few.rows, COLUMNS))
+        ]
+        sums = self._sums([*rows, *columns], warp, member, many.row_bytes)
+        self._store(sums, (lane, warp, thread), (batch, first), few.rows, inputs, out, transposed)
+
+    # --- sums --------------------------------------------------------------------------------
+
+    def _sums(
+        self, lines: Sequence[ir.Value], warp: ir.Value, member: ir.Value, row_bytes: int
+    ) -> list[list[ir.Value]]:
+        """For each tile of rows, and in it of columns, the thread's four sums of its warp."""
+        tiles = self.tiles * (len(lines) - 2 * self.tiles)
+        sums: list[ir.Value] = [simt.number(0.0)] * (4 * tiles)
+        words = self._load(lines, warp, member, row_bytes)
+        loop = scf.ForOp(
+            simt.add(warp, self.warps), simt.constant(self.chunks), simt.constant(self.warps),
+            [*sums, *words],
+        )  # fmt: skip
+        with ir.InsertionPoint(loop.body):
+            chunk, *carried = loop.body.arguments
+            now, before = carried[: len(sums)], carried[len(sums) :]
+            following = self._load(lines, chunk, member, row_bytes)
+            scf.YieldOp([*self._multiply(before, now, len(lines)), *following])
+        found = list(loop.results)
+        found = self._multiply(found[len(sums) :], found[: len(sums)], len(lines))
+        return [found[n : n + 4] for n in range(0, len(found), 4)]
+
+    def _load(
+        self, lines: Sequence[ir.Value], chunk: ir.Value, member: ir.Value, row_bytes: int
+    ) -> list[ir.Value]:
+        """Four words of each block of a chunk and each line; zeros beyond K."""
+        words: list[ir.Value] = []
+        per = ROW_BYTES // WORD_BYTES
+        whole = self.chunks * self.blocks * BLOCK == row_bytes
+        for block in range(self.blocks):
+            place = simt.add(simt.mul(chunk, self.blocks * BLOCK), simt.mul(member, ROW_BYTES))
+            place = simt.add(place, block * BLOCK) if block else place
+            inside = None if whole else simt.less(place, row_bytes)
+            if inside is not None:
+                place = simt.smaller(place, row_bytes - ROW_BYTES)
+            for line in lines:
+                found = simt.load_words(simt.at(line, simt.wide(place)), per)
+                if inside is not None:
+                    zero = simt.constant(0)
+                    found = [arith.SelectOp(inside, word, zero).result for word in found]
+                words += found
+        return words
+
+    def _multiply(
+        self, words: Sequence[ir.Value], sums: Sequence[ir.Value], lines: int
+    ) -> list[ir.Value]:
+        """`sums` plus the products of a chunk."""
+        found = list(sums)
+        per = ROW_BYTES // WORD_BYTES
+        for block in range(self.blocks):
+            first = block * lines * per
+            loaded = [words[first + per * n : first + per * (n + 1)] for n in range(lines)]
+            rows, columns = loaded[: 2 * self.tiles], loaded[2 * self.tiles :]
+            for half in range(0, per, 2):
+                for tile in range(self.tiles):
+                    low, high = rows[2 * tile : 2 * tile + 2]
+                    a = [low[half], high[half], low[half + 1], high[half + 1]]
+                    for number, column in enumerate(columns):
+                        at = 4 * (tile * len(columns) + number)
+                        b = column[half : half + 2]
+                        found[at : at + 4] = self._mma(a, b, found[at : at + 4])
+        return found
+
+    def _mma(
+        self, a: Sequence[ir.Value], b: Sequence[ir.Value], c: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        element = str(self.op.a.type.element_type)
+        kind = PTX_TYPE[element]
+        shape = mma_atom(DEFAULT_ATOM[element]).shape
+        text, constraints = mma_text(shape, kind, kind, False, [len(a), len(b), len(c)])
+        f32 = ir.F32Type.get()
+        result = llvm.StructType.get_literal([f32] * len(c))
+        made = llvm.inline_asm(
+            result, [*a, *b, *c], text, constraints, has_side_effects=True
+        ).result
+        return [llvm.extractvalue(f32, made, n) for n in range(len(c))]
+
+    # --- results -----------------------------------------------------------------------------
+
+    def _pitch(self, few: int) -> int:
+        """Bytes of a row of partial sums in shared memory: rows begin in other banks."""
+        return WORD_BYTES * (round_up(few, COLUMNS) + 2)
+
+    def _partial_bytes(self, few: int) -> int:
+        return self.warps * self.tiles * ROWS * self._pitch(few)
+
+    def _store(
+        self,
+        sums: Sequence[Sequence[ir.Value]],
+        own: tuple[ir.Value, ir.Value, ir.Value],
+        origin: tuple[ir.Value, ir.Value],
+        few: int,
+        inputs: Sequence[ir.Value],
+        out: ir.Value,
+        transposed: bool,
+    ) -> None:
+        """Adds the warps' sums, a thread each so many results, and stores what comes of them."""
+        lane, warp, thread = own
+        shared = simt.shared(self.module)
+        pitch, rows = self._pitch(few), self.tiles * ROWS
+        base = simt.add(
+            simt.mul(warp, rows * pitch),
+            simt.add(
+                simt.mul(simt.right(lane, 2), pitch),
+                simt.mul(simt.both_bits(lane, 3), 2 * WORD_BYTES),
+            ),
+        )
+        across = ceil_div(few, COLUMNS)
+        for number, (c0, c1, c2, c3) in enumerate(sums):
+            tile, column = divmod(number, across)
+            for half, pair in enumerate(((c0, c1), (c2, c3))):
+                offset = (tile * ROWS + COLUMNS * half) * pitch + column * COLUMNS * WORD_BYTES
+                simt.store_run(simt.at(shared, simt.add(base, offset)), pair)
+        nvvm.barrier()
+        total = rows * few
+        for start in range(0, total, self.warps * WARP):
+            number = simt.add(thread, start) if start else thread
+            row, column = (
+                (simt.divide(number, few), simt.rest(number, few))
+                if transposed
+                else (simt.rest(number, rows), simt.divide(number, rows))
+            )
+            inside = simt.less(simt.add(origin[1], row), self._many)
+            if start + self.warps * WARP > total:
+                inside = simt.both_bits(inside, simt.less(number, total))
+            guarded = scf.IfOp(inside)
+            with ir.InsertionPoint(guarded.then_block):
+                place = simt.add(simt.mul(row, pitch), simt.mul(column, WORD_BYTES))
+                value: ir.Value | None = None
+                for each in range(self.warps):
+                    at = simt.at(shared, simt.add(place, each * rows * pitch))
+                    part = simt.load(at, ir.F32Type.get())
+                    value = part if value is None else arith.AddFOp(value, part).result
+                assert value is not None
+                long = simt.add(origin[1], row)
+                at = (long, column) if transposed else (column, long)
+                self._store_one(value, origin[0], at, inputs, out)
+                scf.YieldOp([])
+
+    @property
+    def _many(self) -> int:
+        return max(self.op.a.type.shape[-2], self.op.b.type.shape[-2])
+
+    def _store_one(
+        self,
+        value: ir.Value,
+        batch: ir.Value,
+        at: tuple[ir.Value, ir.Value],
+        inputs: Sequence[ir.Value],
+        out: ir.Value,
+    ) -> None:
+        kind = self.op.out.type.element_type
+        if value.type != kind:
+            value = arith.TruncFOp(kind, value).result
+        *outer, m, n = self.op.out.type.shape
+        if self.after is not None:
+            indices = [*([batch] if outer else []), *at]
+            value = number_at(
+                self.after,
+                lambda each: inputs[ir.BlockArgument(each).arg_number],
+                indices,
+                value,
+            )
+            kind = self.after.out.type.element_type
+        place = simt.linear([batch, *at], [1, m, n])
+        store(out, place, value, kind)

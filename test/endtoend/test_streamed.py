@@ -1,0 +1,172 @@
+"""Products with few rows or columns, and of matrices and vectors: what they give, every level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from tiers import tiers
+
+import tcir
+
+from .breaking import Edit, change_text, erase, run_broken
+
+DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
+
+
+def linear(m: int, n: int, k: int, element: str, batch: int = 0) -> str:
+    """x · wᵀ + b, all of a type, summed in f32."""
+    b, d, outer = (f"{batch}x", "b, ", '"parallel", ') if batch else ("", "", "")
+    wide = "" if element == "f32" else f"%e = arith.extf %y : {element} to f32"
+    narrow = "" if element == "f32" else f"%t = arith.truncf %s : f32 to {element}"
+    sums = f"tensor<{b}{m}x{n}xf32>"
+    x, w = f"tensor<{b}{m}x{k}x{element}>", f"tensor<{b}{n}x{k}x{element}>"
+    out = f"tensor<{b}{m}x{n}x{element}>"
+    extended = ("%u", "%v") if element == "f32" else ("%p", "%q")
+    casts = "" if element == "f32" else (
+        f"%p = arith.extf %u : {element} to f32\n %q = arith.extf %v : {element} to f32"
+    )  # fmt: skip
+    return f"""
+func.func @main(%x: {x}, %w: {w}, %b: tensor<{n}x{element}>) -> {out} {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : {sums}
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : {sums}) -> {sums}
+  %c = linalg.generic {{indexing_maps = [affine_map<({d}m, n, k) -> ({d}m, k)>,
+      affine_map<({d}m, n, k) -> ({d}n, k)>, affine_map<({d}m, n, k) -> ({d}m, n)>],
+      iterator_types = [{outer}"parallel", "parallel", "reduction"]}}
+      ins(%x, %w : {x}, {w}) outs(%zeros : {sums}) {{
+  ^bb0(%u: {element}, %v: {element}, %a: f32):
+    {casts}
+    %m = arith.mulf {extended[0]}, {extended[1]} : f32
+    %s = arith.addf %a, %m : f32
+    linalg.yield %s : f32
+  }} -> {sums}
+  %place = tensor.empty() : {out}
+  %r = linalg.generic {{indexing_maps = [affine_map<({d}m, n) -> ({d}m, n)>,
+      affine_map<({d}m, n) -> (n)>, affine_map<({d}m, n) -> ({d}m, n)>],
+      iterator_types = [{outer}"parallel", "parallel"]}}
+      ins(%c, %b : {sums}, tensor<{n}x{element}>) outs(%place : {out}) {{
+  ^bb0(%a: f32, %y: {element}, %o: {element}):
+    {wide}
+    %s = arith.addf %a, {"%y" if element == "f32" else "%e"} : f32
+    {narrow}
+    linalg.yield {"%s" if element == "f32" else "%t"} : {element}
+  }} -> {out}
+  return %r : {out}
+}}
+"""
+
+
+def names(kernel: Any) -> list[str]:
+    """The instructions that multiply, of all launches."""
+    return [word for word in ("wgmma", "mma.sync", "tcgen05.mma") if word in kernel.ptx]
+
+
+def check(
+    m: int, n: int, k: int, element: str, target: str = "sm_90a", batch: int = 0
+) -> list[str]:
+    """Runs the kernel on normal numbers; float64 is the oracle."""
+    generator = np.random.default_rng(m * n + k)
+    outer = (batch,) if batch else ()
+    shapes = ((*outer, m, k), (*outer, n, k), (n,))
+    x, w, b = (generator.standard_normal(s).astype(DTYPES[element]) for s in shapes)
+    kernel = tcir.compile(linear(m, n, k, element, batch), "layers", target=target)
+    out = np.zeros((*outer, m, n), DTYPES[element])
+    report = kernel(x, w, b, out)
+    assert not report.findings
+    wide = [each.astype(np.float64) for each in (x, w, b)]
+    want = wide[0] @ np.swapaxes(wide[1], -1, -2) + wide[2]
+    # tf32 has 10 bits behind the point; f16 and bf16 are multiplied exactly.
+    factors = 2.0**-9 if element == "f32" and "mma" in " ".join(names(kernel)) else 2.0**-20
+    room = factors * np.abs(wide[0]) @ np.abs(np.swapaxes(wide[1], -1, -2))
+    room += 2.0 ** {"f16": -11, "bf16": -8, "f32": -23}[element] * np.abs(want) + 2.0**-24
+    assert (np.abs(out.astype(np.float64) - want) <= room).all()
+    return names(kernel)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "element"),
+    tiers([
+        (2, 40, 96, "f16"), (5, 72, 520, "bf16"), (16, 33, 40, "f16"), (9, 257, 2056, "f16"),
+        (40, 3, 1000, "bf16"), (300, 10, 512, "f16"), (8, 64, 132, "f32"), (16, 4096, 64, "bf16"),
+        (3, 17, 8, "f16"), (4, 4300, 256, "f16"),
+    ]),
+)  # fmt: skip
+def test_few_rows_or_columns(m: int, n: int, k: int, element: str) -> None:
+    """Tails of rows, columns and K; many rows of either factor."""
+    assert check(m, n, k, element) == ["mma.sync"]
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "element", "target"),
+    tiers([
+        (1, 33, 520, "f16", "sm_90a"), (70, 1, 264, "bf16", "sm_100a"), (1, 3, 7, "f32", "sm_90a"),
+        (1, 300, 4097, "f16", "sm_100a"),
+    ]),
+)  # fmt: skip
+def test_vectors(m: int, n: int, k: int, element: str, target: str) -> None:
+    """CUDA cores, on both targets; f32 is not cut to tf32."""
+    assert check(m, n, k, element, target) == []
+
+
+@pytest.mark.parametrize("batch", [3])
+def test_batches(batch: int) -> None:
+    assert check(4, 40, 72, "f16", batch=batch) == ["mma.sync"]
+    assert check(1, 40, 72, "f16", batch=batch) == []
+
+
+@pytest.mark.parametrize(("m", "target"), [(17, "sm_90a"), (4, "sm_100a")])
+def test_others_are_tiles(m: int, target: str) -> None:
+    """More rows than few, and a target whose tensor core takes the matrix as its rows."""
+    kernel = tcir.compile(linear(m, 64, 64, "f16"), "layers", target=target)
+    assert names(kernel) == [{"sm_90a": "wgmma", "sm_100a": "tcgen05.mma"}[target]]
+
+
+@pytest.mark.parametrize("inputs", ["integers", "random"])
+@pytest.mark.parametrize(("m", "n", "k"), tiers([(3, 40, 96), (1, 9, 1032), (40, 5, 200)]))
+def test_every_level(m: int, n: int, k: int, inputs: Any) -> None:
+    """convert-to-simt chooses the order of the sums; what follows keeps their bits."""
+    program = linear(m, n, k, "f16")
+    report = tcir.validate(program, "layers", target="sm_90a", inputs=inputs, orders=2)
+    assert report.ok, str(report)
+    assert not [finding for line in report.passes for finding in line.findings], str(report)
+    for line in report.passes:
+        if line.verdict == "within bound":
+            kept = "bit for bit as before the pass" in line.compared
+            assert kept or line.name == "convert-to-simt", str(report)
+    if inputs == "integers":
+        assert {line.verdict for line in report.passes} <= {"reference", "equal"}, str(report)
+
+
+MMA = r"m16n8k16.row.col.f32.f16.f16.f32 \{\$0, \$1, \$2, \$3\}, \{"
+MADE = "m16n8k16.row.col.f32.f16.f16.f32 {$0, $1, $2, $3}, {"
+
+
+@pytest.mark.parametrize(
+    ("size", "edit"),
+    [
+        pytest.param((3, 40, 520), erase("nvvm.barrier"), id="the barrier"),
+        pytest.param(
+            (3, 40, 520),
+            change_text(r"%c9_i32 = arith.constant 9", "%c9_i32 = arith.constant 8"),
+            id="the last chunk",
+        ),
+        pytest.param(
+            (3, 40, 520),
+            change_text(r"(%c1040_i32_5\d) = arith.constant 1040", r"\1 = arith.constant 2000"),
+            id="K's tail",
+        ),
+        pytest.param(
+            (3, 40, 96),
+            change_text(MMA + r"\$4, \$5, \$6, \$7\}", MADE + "$5, $4, $6, $7}"),
+            id="rows exchanged",
+        ),
+    ],
+)
+def test_breaks(size: tuple[int, int, int], edit: Edit) -> None:
+    """Caught at the pass that made them."""
+    pipeline = tcir.named_pipeline("layers")
+    caught = run_broken(linear(*size, "f16"), pipeline, "convert-to-simt", edit, target="sm_90a")
+    assert caught and caught.at == "convert-to-simt", caught
