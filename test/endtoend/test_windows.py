@@ -118,6 +118,6 @@ def test_every_level(c: int, width: int, taps: int, stride: int, padding: int) -
 def test_breaks(edit: Edit) -> None:
     """Caught at the pass that made them."""
     caught = run_broken(
-        depthwise(16, 14, 3, 1, 1), tcir.named_pipeline("layers"), "convert-to-simt", edit
+        depthwise(8, 6, 2, 1, 1), tcir.named_pipeline("layers"), "convert-to-simt", edit, orders=1
     )
     assert caught and caught.at == "convert-to-simt", caught
