@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tcir._mlir import arith, ir, linalg, tensor
 from tcir.passes.analysis.contraction import n_loops, value
 from tcir.passes.emit.builders import i64
+from tcir.passes.emit.diagnostics import is_op
 from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.module.rewrites.generic import generic
 
@@ -37,7 +38,8 @@ def spread_places(module: ir.Module) -> None:
     """
     for function in functions_with_body(module):
         for found in [p for op in function.entry_block if (p := _place_of(op.operation))]:
-            with ir.InsertionPoint(found.op), found.op.location:
+            after = found.op.opview
+            with ir.InsertionPoint.after(after), after.location:
                 found.op.results[1].replace_all_uses_with(_spread(found))
 
 
@@ -52,22 +54,26 @@ def _place_of(op: ir.Operation) -> _Place | None:
     largest, chosen = (each.owner for each in end.operands)
     if chosen.name != "arith.select" or isinstance(chosen.operands[0], ir.BlockArgument):
         return None
-    compared, index, before = chosen.operands[0].owner, *chosen.operands[1:]
+    compared, index = chosen.operands[0].owner, chosen.operands[1]
     element, total, place = block.arguments
-    if compared.name != "arith.cmpf" or before != place or isinstance(index, ir.BlockArgument):
+    if (
+        compared.name != "arith.cmpf"
+        or chosen.operands[2] != place
+        or isinstance(index, ir.BlockArgument)
+    ):
         return None
     predicate = arith.CmpFPredicate(ir.IntegerAttr(compared.attributes["predicate"]).value)
     key = (largest.name, compared.name, predicate.name.lower())
-    numbered = index.owner.operands[0].owner if index.owner.name == "arith.index_cast" else None
     if (
         key not in CHOSEN
         or list(compared.operands) != [element, total]
         or {*largest.operands} != {element, total}
-        or getattr(numbered, "name", "") != "linalg.index"
+        or index.owner.name != "arith.index_cast"
+        or not is_op(index.owner.operands[0], "linalg.index")
         or not list(op.results[1].uses)
     ):
         return None
-    dim = ir.IntegerAttr(numbered.attributes["dim"]).value
+    dim = ir.IntegerAttr(index.owner.operands[0].owner.attributes["dim"]).value
     maps = [value(each) for each in linalg.get_indexing_maps(op)]
     kept = {e.position for e in maps[1].results if isinstance(e, ir.AffineDimExpr)}
     alone = {*range(maps[1].n_dims)} - kept == {dim} and maps[1] == maps[2]
