@@ -21,7 +21,7 @@ from tcir.passes.conv.im2col import RANK
 from tcir.passes.conv.offset_plan import Axis
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.emit.limits import BARRIER_BYTES, OVERLAPPED_SLOTS, ceil_div, round_up
-from tcir.passes.kernels.cores.wgmma import MAPS
+from tcir.passes.kernels.cores.wgmma import MAPS, is_promoted
 from tcir.passes.kernels.cores.wgmma_cost import of_rounds
 from tcir.passes.kernels.product import Tile
 from tcir.threads import cached_property
@@ -147,6 +147,7 @@ class OffsetWalk:
             and all(each in TMA_OFFSET[RANK] for each in furthest)
             and self.positions in TMA_PIXELS
             and self.stages > 0
+            and not is_promoted(self.shape.element)
         )
 
     def cycles(self, sms: int) -> float:

@@ -23,7 +23,7 @@ from tcir.passes.emit.operand_tiles import TiledOperand, k_major
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, argument
 from tcir.passes.kernels.cores.fragments import signed_as, sums_over
-from tcir.passes.kernels.cores.wgmma import N_TILES, OfWarpgroups
+from tcir.passes.kernels.cores.wgmma import N_TILES, OfWarpgroups, is_promoted
 from tcir.passes.kernels.product import OfMatrices, Place, Tile
 from tcir.passes.kernels.stores.fragment import FragmentStore
 from tcir.passes.kernels.tile import tile
@@ -39,6 +39,14 @@ def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> 
             op,
             "expected pixels as they are stored, got filter rows at once (a step has all taps of a "
             "tile); take tile-conv-implicit-gemm, or leave out fold-filter-rows",
+            SMALLEST_CONV,
+        )
+    if is_promoted(shape.element):
+        raise match_failure(
+            op,
+            f"expected operands of f16, bf16, f32 or i8, got {shape.element} (a step has all taps "
+            "of a tile, and wgmma keeps 13 bits of its sums of e4m3 and e5m2); take "
+            "tile-conv-implicit-gemm, or widen the operands to f16",
             SMALLEST_CONV,
         )
     option = check_product(op, shape, option)
@@ -83,11 +91,14 @@ class RowWalk(OfMatrices):
     """A convolution in tiles of positions on a `walk`, of which each tap reads rows of its own.
 
     pixels: the im2col map of the input; filters: operand B of one tap
+    steps: over channels, and over filter rows that have tiles of their own
     """
 
     walk: OffsetWalk
     pixels: ir.Value
     filters: TiledOperand
+    steps: int
+    sums: ir.Type
 
     @staticmethod
     def create(op: tc.Conv2dOp, walk: OffsetWalk, arguments: Sequence[ir.Value]) -> RowWalk:
@@ -100,17 +111,7 @@ class RowWalk(OfMatrices):
             swizzle=k_major(walk.tile_rows, shape.kc, shape.element).swizzle,
         )
         filters = shape.filter_operand(argument(arguments, op.w), walk.columns, shape.kc)
-        return RowWalk(walk, pixels, filters)
-
-    @property
-    def steps(self) -> int:
-        """Over channels, and over filter rows that have tiles of their own."""
-        return self.walk.steps
-
-    @property
-    def sums(self) -> ir.Type:
-        """Element type of the sums."""
-        return self.walk.shape.sum_element
+        return RowWalk(walk, pixels, filters, walk.steps, shape.sum_element)
 
     def loads(self, place: Place) -> Callable[[Index], tuple[list[ir.Value], list[ir.Value]]]:
         """What loads the tile of A, and of B, of each tap of a step at `place`."""

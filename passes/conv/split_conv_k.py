@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
 from tcir._mlir import ir
@@ -14,15 +13,14 @@ from tcir.passes.conv.im2col import gathered
 from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.wgmma import check_product, choose, cycles, fastest_parts
-from tcir.passes.emit.builders import i64
 from tcir.passes.emit.cluster import ALONE, Cluster
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.parts import product_in_parts
 from tcir.passes.emit.tensor_functions import tensor_ops
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.cores.wgmma import N_TILES
 from tcir.passmanager.pipeline import Pass, register_pass
-from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS
 
 
@@ -111,22 +109,9 @@ class SplitConvK(Pass):
 
 
 def _split(op: tc.Conv2dOp, splits: int) -> None:
-    shape, out = gathered(ConvShape.of(op)), op.out.type
-    steps = shape.steps // splits
-    element = out.element_type if str(out.element_type) == "i32" else ir.F32Type.get()
-    kind = ir.RankedTensorType.get([splits, *out.shape], element)
-    attributes = {name: op.attributes[name] for name in op.attributes}
+    shape = gathered(ConvShape.of(op))
+    steps = shape.steps, shape.steps // splits
     with ir.InsertionPoint(op), op.location:
-        product = ir.Operation.create(
-            op.operation.name,
-            [kind],
-            list(op.operands),
-            {**attributes, "k_part": i64(steps * shape.kc)},
-        )
-        op.out.replace_all_uses_with(tc.SumPartsOp(product.result, out).out)
+        parts = product_in_parts(op, steps, shape.kc, "taps and channels")
+        op.out.replace_all_uses_with(tc.SumPartsOp(parts, op.out.type).out)
     op.operation.erase()
-    remark(
-        product.opview,
-        f"taps and channels in {splits} parts of {steps} steps each: {splits} times the tiles, and "
-        f"a workspace of {4 * splits * prod(out.shape)} bytes, written and read once",
-    )

@@ -25,6 +25,7 @@ from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, choose_n_tile
 from tcir.passes.kernels.cores.wgmma import (
+    M_TILE,
     MAPS,
     N_TILES,
     Warpgroups,
@@ -34,8 +35,7 @@ from tcir.passes.kernels.cores.wgmma import (
 from tcir.passes.kernels.cores.wgmma_cost import multiplying, of_rounds
 from tcir.passes.kernels.product import Tile
 from tcir.passes.kernels.scheduled import Scheduled
-from tcir.passes.kernels.stores.fragment import FragmentStore
-from tcir.passes.kernels.tile import tile
+from tcir.passes.kernels.stores.fragment import tile_fragments
 from tcir.target import TARGETS
 from tcir.time.warpgroups import FILTER, PIXEL, ROW_BYTES, SUMMED_BYTES, SUMMING
 
@@ -66,15 +66,8 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
         ceil_div(pixels, chosen.rows), ceil_div(shape.k, chosen.columns), parts, cluster=cluster
     )
     tiles = options.shared_out(tiles, most, most)
-    tile(
-        source,
-        lambda arguments: Im2col.create(
-            op, arguments, chosen.columns, rows=chosen.rows, cluster=cluster
-        ),
-        tiles,
-        Warpgroups(op, chosen, target),
-        partial(FragmentStore.of, source, chosen.past(tiles, pixels, shape.k)),
-    )
+    create = partial(Im2col.create, op, n_tile=chosen.columns, rows=chosen.rows, cluster=cluster)
+    tile_fragments(source, create, tiles, Warpgroups(op, chosen, target), pixels, shape.k)
 
 
 def fastest_parts(
@@ -105,13 +98,17 @@ def choose(
 def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
     """The tile of one of these widths that is done first; shape: as `gathered`."""
     pixels = shape.n * shape.p * shape.q
+    promoted = is_promoted(shape.element)
     alone = [
-        Tile(rows, each) for each in widths for rows in sorted(MAPS) if each <= MOST_COLUMNS[rows]
+        Tile(rows, each)
+        for each in widths
+        for rows in ([M_TILE] if promoted else sorted(MAPS))
+        if each <= MOST_COLUMNS[rows]
     ]
     beside = [
         replace(each, per_sm=2)
         for each in alone
-        if shape.parts == 1 and each.count(pixels, shape.k) > sms
+        if shape.parts == 1 and not promoted and each.count(pixels, shape.k) > sms
         if LEAST_SHARED <= each.columns <= MOST_SHARED[each.rows]
     ]
     return min(alone + beside, key=lambda tile: cycles(shape, tile, sms))
@@ -134,15 +131,6 @@ def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
 def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int, multiple: int = 1) -> int:
     """`option`, output channels of a tile, those of groups of one and a multiple of `multiple`; a
     match failure for what wgmma does not multiply."""
-    for value in (op.x, op.w):
-        if is_promoted(value.type.element_type):
-            raise match_failure(
-                op,
-                f"expected operands of f16, bf16, f32 or i8, got {value.type.element_type} (wgmma "
-                "keeps 13 bits of the sums of e4m3 and e5m2, which only products of pipeline gemm "
-                "promote to f32 yet); widen the operands to f16",
-                SMALLEST_CONV,
-            )
     if shape.filter == "hwcf" and shape.element_bytes != _TRANSPOSED_BYTES:
         raise match_failure(
             op,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.highlevel import k_part
 from tcir.errors import InputError
-from tcir.passes.emit.builders import i64
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import k_step
+from tcir.passes.emit.parts import product_in_parts
 from tcir.passes.emit.scaled_shape import ScaledShape
 from tcir.passes.emit.tensor_functions import tensor_ops
 from tcir.passes.gemm.block_scaled import stage_of
@@ -21,7 +20,6 @@ from tcir.passes.gemm.dense import k_of
 from tcir.passes.gemm.global_scales import scaled_sums
 from tcir.passes.kernels import legal
 from tcir.passmanager.pipeline import Pass, register_pass
-from tcir.passmanager.remarks import remark
 
 
 @register_pass
@@ -80,36 +78,19 @@ class SplitK(Pass):
                 f"expected split-k in [1, {steps}], got {self.splits}: K={k} is {steps} steps of "
                 f"{step} elements, a span of the swizzle, and a CTA multiplies one at least",
             )
-        each = ceil_div(steps, self.splits)
-        parts = ceil_div(steps, each)
-        out = op.out.type
-        element = out.element_type if str(out.element_type) == "i32" else ir.F32Type.get()
-        kind = ir.RankedTensorType.get([parts, *out.shape], element)
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        operands, factors = list(op.operands), list[ir.Value]()
+        operands, attributes, factors = list(op.operands), {}, list[ir.Value]()
         if isinstance(op, tc.BlockScaledMatmulOp):
             operands, factors = operands[:4], operands[4:]
-            segments = ir.DenseI32ArrayAttr.get([1, 1, 1, 1, 0, 0])
-            attributes["operandSegmentSizes"] = segments
+            attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, 1, 0, 0])
+        out, each = op.out.type, ceil_div(steps, self.splits)
         with ir.InsertionPoint(op), op.location:
-            product = ir.Operation.create(
-                op.operation.name, [kind], operands, {**attributes, "k_part": i64(each * step)}
-            )
+            parts = product_in_parts(op, (steps, each), step, "K", operands, attributes)
             if factors:
-                whole = ir.RankedTensorType.get(out.shape, element)
-                scaled_sums(op, tc.SumPartsOp(product.result, whole).out, factors)
+                whole = ir.RankedTensorType.get(out.shape, parts.type.element_type)
+                scaled_sums(op, tc.SumPartsOp(parts, whole).out, factors)
             else:
-                op.out.replace_all_uses_with(tc.SumPartsOp(product.result, out).out)
+                op.out.replace_all_uses_with(tc.SumPartsOp(parts, out).out)
         op.operation.erase()
-        self._state(product.opview, parts, each, out)
-
-    def _state(self, product: ir.OpView, parts: int, each: int, out: ir.RankedTensorType) -> None:
-        bytes_ = 4 * parts * prod(out.shape)
-        remark(
-            product,
-            f"K in {parts} parts of {each} steps each: {parts} times the tiles, and a workspace of "
-            f"{bytes_} bytes, written and read once",
-        )
 
 
 def _steps(op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> tuple[int, int]:

@@ -18,11 +18,7 @@ from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.quantise import QUANTISED_COLUMNS, check_quantised
 from tcir.passes.emit.scaled_shape import ScaledShape
 from tcir.passes.emit.tensor_functions import tensor_ops
-from tcir.passes.emit.tile_kernel import (
-    Source,
-    choose_n_tile,
-    find_sources,
-)
+from tcir.passes.emit.tile_kernel import Source, choose_n_tile, find_sources
 from tcir.passes.gemm.block_scaled import (
     BlockScaledProduct,
     check_block_scaled,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import prod
 
 from tcir._mlir import ir
@@ -29,8 +28,7 @@ from tcir.passes.kernels.cores.wgmma import (
 from tcir.passes.kernels.cores.wgmma_cost import matrix_cycles
 from tcir.passes.kernels.product import Tile
 from tcir.passes.kernels.scheduled import Scheduled
-from tcir.passes.kernels.stores.fragment import FragmentStore, check_fragment_quantised
-from tcir.passes.kernels.tile import tile
+from tcir.passes.kernels.stores.fragment import check_fragment_quantised, tile_fragments
 from tcir.target import TARGETS
 
 PROMOTED_GROUP = 2 * GROUP
@@ -67,8 +65,7 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
         cluster=cluster, group=PROMOTED_GROUP if promoted else GROUP,
     )  # fmt: skip
     tiles = options.shared_out(tiles, sms, tiles.fewest_ctas(sms))
-    chosen = Tile(M_TILE, n_tile)
-    core = Warpgroups(op, chosen, target, computed=is_computed(op))
+    core = Warpgroups(op, Tile(M_TILE, n_tile), target, computed=is_computed(op))
 
     def create(arguments: list[ir.Value]) -> DenseProduct:
         product = DenseProduct.create(op, arguments, n_tile, cluster=cluster)
@@ -77,8 +74,7 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
             product.b.map.owner.attributes[EVICT] = ir.StringAttr.get("first")
         return product
 
-    stores = partial(FragmentStore.of, source, chosen.past(tiles, m, n))
-    tile(source, create, tiles, core, stores)
+    tile_fragments(source, create, tiles, core, m, n)
 
 
 def _width(source: Source, n: int, cluster: Cluster, sms: int) -> int:

@@ -36,7 +36,7 @@ CONVOLUTIONS = (IM2COL, ROW_WALK, SHIFTED)
 convolutions gathered tap by tap, from rows of a tile in shared memory, from shifted lanes."""
 PLAIN, GATED, QUANTISED = "plain", "gated", "quantised"
 
-NOUNS: Mapping[str, Mapping[str, str]] = {
+NOUNS: Mapping[str, dict[str, str]] = {
     "core": {TCGEN05: "tcgen05", WGMMA: "wgmma"},
     "results": {
         PLAIN: "a result for every sum",
@@ -59,6 +59,7 @@ CIRCUMSTANCES: Mapping[str, dict[str, str]] = {
     },
     "results": {GATED: "with a gated result", QUANTISED: "with a quantised result"},
     "operands": {"exchanged": "with exchanged operands"},
+    "core": {},
 }
 """Such facts as what another one is beside."""
 
@@ -116,10 +117,10 @@ class Row:
         return " ".join(self._beside(key, facts) for key in self.beside)
 
     def _beside(self, key: str, facts: Facts) -> str:
+        if words := CIRCUMSTANCES.get(key, {}).get(str(facts[key])):
+            return words
         if key == "core":
             return f"for {facts['target']}"
-        if key in CIRCUMSTANCES:
-            return CIRCUMSTANCES[key][str(facts[key])]
         return f"with {dashed(key)}={written(facts[key])}"
 
 
@@ -273,15 +274,16 @@ ROWS: tuple[Row, ...] = (
 _ADDED: list[Row] = []
 
 
-def register(product: str, circumstance: str, *rows: Row) -> str:
-    """Adds a product from outside the package to the table, with rows for the combinations that
-    have no kernel; returns its name. circumstance: its words in errors, such as ``with groups``."""
-    known = CIRCUMSTANCES["product"]
-    if product in known:
-        raise InputError(f"expected a new name of a product, got '{product}', taken")
-    known[product] = circumstance
+def register(name: str, circumstance: str, *rows: Row, fact: str = "product") -> str:
+    """Adds a product, or a core, from outside the package to the table, with rows for the
+    combinations that have no kernel; returns its name. circumstance: its words in errors, such as
+    ``with groups``; fact: ``product`` or ``core``."""
+    nouns = NOUNS.get(fact, {})
+    if name in CIRCUMSTANCES[fact] or name in nouns:
+        raise InputError(f"expected a new name of a {fact}, got '{name}', taken")
+    CIRCUMSTANCES[fact][name], nouns[name] = circumstance, name
     _ADDED.extend(rows)
-    return product
+    return name
 
 
 def find(facts: Facts) -> Row | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -27,6 +28,7 @@ class StagedProduct(OfMatrices):
     left: Operand
     right: Operand
     steps: int
+    sums: ir.Type
 
     @staticmethod
     def create(
@@ -37,19 +39,10 @@ class StagedProduct(OfMatrices):
         arguments: Sequence[ir.Value],
     ) -> StagedProduct:
         """Builds the tensor maps, if there are any, in a kernel of these `arguments`."""
-        tensors = [argument(arguments, matrix.value) for matrix in matrices]
-        left, right = (
-            Operand.by_tma(matrix, tensor, batch or 0)
-            if by_tma
-            else Operand.by_cp_async(matrix, tensor)
-            for matrix, tensor in zip(matrices, tensors, strict=True)
-        )
-        return StagedProduct(left, right, steps)
-
-    @property
-    def sums(self) -> ir.Type:
-        """Element type of the sums."""
-        return ir.Type.parse(accumulator_type(str(self.left.matrix.element)))
+        filled = partial(Operand.by_tma, batch=batch or 0) if by_tma else Operand.by_cp_async
+        left, right = (filled(each, argument(arguments, each.value)) for each in matrices)
+        sums = ir.Type.parse(accumulator_type(str(left.matrix.element)))
+        return StagedProduct(left, right, steps, sums)
 
     def loads(self, place: Place) -> Load:
         """What fills the tiles of a step at `place`."""

@@ -16,8 +16,7 @@ from tcir.passes.emit.element_epilogue import check_by_element
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import Source, find_sources
-from tcir.passes.kernels.stores.fragment import FragmentStore
-from tcir.passes.kernels.tile import tile
+from tcir.passes.kernels.stores.fragment import tile_fragments
 from tcir.passes.warp.core import MmaSync, StagedProduct
 from tcir.passes.warp.operands import Matrix, tma_obstacle
 from tcir.passes.warp.tiles import GROUP, WarpTiles
@@ -188,8 +187,5 @@ def _tile(source: Source, options: TilingOptions, target: str, schedule: TileMat
         group=schedule.group_m,
     )  # fmt: skip
     tiles = tiles.shared_out(op, tiling, schedule.ctas, by_tma, target)
-    core = MmaSync(tiling, target)
     create = partial(StagedProduct.create, matrices, ceil_div(k, tiling.k), by_tma, tiles.batch)
-    tile(
-        source, create, tiles, core, partial(FragmentStore.of, source, core.tile.past(tiles, m, n))
-    )
+    tile_fragments(source, create, tiles, MmaSync(tiling, target), m, n)

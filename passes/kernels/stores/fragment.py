@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from tcir._mlir import ir, memref
 from tcir.dialect import tc
@@ -14,8 +16,12 @@ from tcir.passes.emit.builders import i64
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.epilogue import fragment_epilogue
 from tcir.passes.emit.limits import round_up
+from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.kernels.product import Place, Store, TileProduct
+from tcir.passes.kernels.tile import Core, tile
+
+Made = TypeVar("Made", bound=TileProduct)
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,15 @@ class FragmentStore:
     def _walk(self, op: ir.OpView) -> None:
         if self.walk is not None:
             op.attributes[WALK] = self.walk
+
+
+def tile_fragments(
+    source: Source, create: Callable[[list[ir.Value]], Made], tiles: OutputTiles,
+    core: Core[Made], m: int, n: int,
+) -> None:  # fmt: skip
+    """Replaces the source function by a kernel that stores fragments, of `m` by `n` sums."""
+    store = partial(FragmentStore.of, source, core.tile.past(tiles, m, n))
+    tile(source, create, tiles, core, store)
 
 
 def _matrices(output: ir.Value) -> ir.Value:

@@ -34,16 +34,16 @@ from tcir.passes.emit.tile_kernel import (
 )
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.cores.tcgen05 import multiplied
-from tcir.passes.kernels.product import Load, OfMatrices, Place, Step
+from tcir.passes.kernels.cores.wgmma import Warpgroups
+from tcir.passes.kernels.product import Load, OfMatrices, Place, Step, Tile
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.stores.accumulator import Storing
+from tcir.passes.kernels.stores.fragment import tile_fragments
 from tcir.passes.nvvm.converter import Converter, lower
 from tcir.pipelines.parts.back import tile_to_llvm
 
 SUMMED = legal.register(
     "summed-batch", "with a summed batch",
-    legal.Row("core", (legal.TCGEN05,), {"product": "summed-batch"},
-              "its sums are in tensor memory", way_out="take target sm_100a"),
     legal.Row("cta_group", (1,), {"product": "summed-batch"}, "a CTA loads whole tiles of B"),
     legal.Row("cluster", ("1x1",), {"product": "summed-batch"}, "a CTA loads whole tiles"),
     legal.Row("store", ("direct",), {"turned": True}, "threads store from the right"),
@@ -159,7 +159,7 @@ class TileSummedBatch(Scheduled):
     turned: bool = False
 
     def run(self, module: ir.Module) -> None:
-        """By the way to a kernel that all products take."""
+        """By the way to a kernel that all products take, of tcgen05 or wgmma."""
         for source in find_sources(module, SummedBatchOp, self.name, epilogues=True):
             op, (m, n) = source.op, source.op.out.type.shape
             facts = legal.facts_of(source, SUMMED, target_of(module))
@@ -167,6 +167,10 @@ class TileSummedBatch(Scheduled):
             n_tile = choose_n_tile(op, self.n_tile, n)
             create = partial(SummedBatch.create, op, n_tile=n_tile)
             tiles = self.output_tiles(source, m, ceil_div(n, n_tile), None)
+            if facts["core"] == legal.WGMMA:
+                core = Warpgroups(op, Tile(TMEM_LANES, n_tile), target_of(module))
+                tile_fragments(source, create, tiles, core, m, n)
+                continue
             storing = from_the_right if self.turned else None
             self.tile(source, create, n_tile, tiles, storing=storing)
 

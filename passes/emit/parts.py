@@ -1,0 +1,42 @@
+"""Products whose sums are in parts of K, each a result of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from tcir._mlir import ir
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.limits import ceil_div
+from tcir.passmanager.remarks import remark
+
+
+def product_in_parts(
+    op: ir.OpView,
+    steps: tuple[int, int],
+    k: int,
+    what: str,
+    operands: Sequence[ir.Value] | None = None,
+    attributes: Mapping[str, ir.Attribute] | None = None,
+) -> ir.Value:
+    """The result of `op`, a product on tensors, with its sums in parts, before it.
+
+    steps: of the main loop, and those of a part; k: elements of K in a step; what: is divided, for
+    a remark; operands, attributes: other ones than those of `op`
+    """
+    of_all, each = steps
+    out, parts = op.out.type, ceil_div(of_all, each)
+    element = out.element_type if str(out.element_type) == "i32" else ir.F32Type.get()
+    made = ir.Operation.create(
+        op.operation.name,
+        [ir.RankedTensorType.get([parts, *out.shape], element)],
+        list(operands or op.operands),
+        {name: op.attributes[name] for name in op.attributes}
+        | {**(attributes or {}), "k_part": i64(each * k)},
+    )
+    remark(
+        made.opview,
+        f"{what} in {parts} parts of {each} steps each: {parts} times the tiles, and a workspace "
+        f"of {4 * parts * prod(out.shape)} bytes, written and read once",
+    )
+    return made.result
