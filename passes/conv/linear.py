@@ -8,16 +8,15 @@ from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMA_BOX
-from tcir.passes.conv.tiling import Boxes, Channel, Load, Tiling
+from tcir.dialect.limits import QUARTERS
+from tcir.passes.conv.tiling import Boxes, Load, Tiling
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import Box, i64, make_tensor_map, tma_load
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import Lanes, lane_index, spread
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tile_kernel import clear_accumulator, loop, store_tile_lanes
+from tcir.passes.emit.tile_kernel import clear_accumulator, loop
 
 
 @dataclass(frozen=True)
@@ -63,17 +62,7 @@ class LinearTiling(Tiling):
                     "tiling=rows or tiling=packed",
                     SMALLEST_CONV,
                 )
-        box = QUARTER_LANES * self.classes.lane_step
-        if box not in TMA_BOX:
-            raise match_failure(
-                op,
-                "expected lanes at most 8 input columns apart with tiling=linear, got "
-                f"{self.classes.lane_step} (stride {shape.strides[1]} and dilation "
-                f"{shape.dilations[1]} along the width: least common multiple; 32 lanes would be "
-                f"a box of {box} pixels, and boxes are {TMA_BOX}, {TMA_BOX.source}); use "
-                "conv-implicit-gemm",
-                SMALLEST_CONV,
-            )
+        self.check_box(op, "linear", "pixels")
 
     def first_anchor(self, unit: Index) -> Index:
         """Anchor of lane 0 of a unit; past the end for units after the last."""
@@ -134,22 +123,13 @@ class LinearTiling(Tiling):
 
         return at
 
-    def store(
-        self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue
-    ) -> None:
-        """Stores `epilogue` of the sums.
-
-        A lane stores if its anchor has an output and its pixels are not stale.
-        """
+    def places(self, first_unit: Index, quarter: ir.Value) -> list[Lanes]:
+        """Anchors: a lane stores if its has an output and its pixels are not stale."""
         (sh, sw) = self.shape.strides
-
-        def places(quarter: ir.Value) -> list[Lanes]:
-            n, row, column = self._anchors(first_unit, quarter)
-            stored = lane_index().below(self.classes.valid)
-            if sh > 1:
-                stored = stored & (row % sh).equals(0)
-            if sw > 1:
-                stored = stored & (column % sw).equals(0)
-            return [n, (row // sh).where(stored, spread(self.shape.p)), column // sw]
-
-        store_tile_lanes(d, out, places=places, column=channel, epilogue=epilogue)
+        n, row, column = self._anchors(first_unit, quarter)
+        stored = lane_index().below(self.classes.valid)
+        if sh > 1:
+            stored = stored & (row % sh).equals(0)
+        if sw > 1:
+            stored = stored & (column % sw).equals(0)
+        return [n, (row // sh).where(stored, spread(self.shape.p)), column // sw]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -46,24 +47,58 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class OffsetPlan:
-    """A CTA computes ``images x rows x columns`` outputs; lanes run over them, `pitch` a row.
+class TapRows(ABC):
+    """The taps of a step, which read one shared tile of each of their classes from a row on.
 
-    whole: one tile serves all filter rows (it holds `rows` plus the vertical reach); otherwise
-           a tile is loaded per filter row
+    whole: one tile serves all filter rows; otherwise a tile is loaded for each
     """
 
     shape: ConvShape
-    images: int
-    rows: int
-    columns: int
     whole: bool
+
+    @property
+    @abstractmethod
+    def pitch(self) -> int:
+        """Rows of a tile from a row of pixels to the next."""
 
     @cached_property
     def axes(self) -> tuple[Axis, Axis]:
         """Height and width."""
         (sh, sw), (dh, dw) = self.shape.strides, self.shape.dilations
         return Axis(sh, dh, self.shape.r), Axis(sw, dw, self.shape.s)
+
+    @cached_property
+    def classes(self) -> list[tuple[int, int]]:
+        """``(row class, column class)`` of each tile of a step; row class 0 if not whole."""
+        rows = self.axes[0].classes if self.whole else [0]
+        return [(row, column) for row in rows for column in self.axes[1].classes]
+
+    @cached_property
+    def taps(self) -> list[tuple[int, int]]:
+        """(r, s) of the taps of a step; r 0 if not whole."""
+        rows = range(self.shape.r if self.whole else 1)
+        return [(r, s) for r in rows for s in range(self.shape.s)]
+
+    def place(self, r: int, s: int) -> tuple[tuple[int, int], int]:
+        """The tile of a tap, by its classes, and the first row that it reads there."""
+        column, right = self.axes[1].place(s)
+        row, down = self.axes[0].place(r) if self.whole else (0, 0)
+        return (row, column), down * self.pitch + right
+
+    @property
+    def steps(self) -> int:
+        """Iterations of the main loop."""
+        return (1 if self.whole else self.shape.r) * ceil_div(self.shape.c, self.shape.kc)
+
+
+@dataclass(frozen=True)
+class OffsetPlan(TapRows):
+    """A CTA computes ``images x rows x columns`` outputs; lanes run over them, `pitch` a row. A
+    tile that serves all filter rows holds `rows` plus the vertical reach."""
+
+    images: int
+    rows: int
+    columns: int
 
     @cached_property
     def core_columns(self) -> int:
@@ -99,28 +134,11 @@ class OffsetPlan:
         """Core-matrix columns of the tile, with those of the tail."""
         return self.core_columns + ceil_div(self.tail, self.pixels)
 
-    @cached_property
-    def classes(self) -> list[tuple[int, int]]:
-        """``(row class, column class)`` of every tile a step loads; row class 0 if not whole."""
-        rows = self.axes[0].classes if self.whole else [0]
-        return [(row, column) for row in rows for column in self.axes[1].classes]
-
-    def place(self, r: int, s: int) -> tuple[tuple[int, int], int]:
-        """The tile of tap (r, s), by its classes, and the first row it reads there."""
-        column, right = self.axes[1].place(s)
-        row, down = self.axes[0].place(r) if self.whole else (0, 0)
-        return (row, column), down * self.pitch + right
-
     @property
     def box(self) -> tuple[int, int]:
         """Width and height of the TMA box, in pixels of the input."""
         (sh, sw) = self.shape.strides
         return (self.pitch - 1) * sw + 1, (self.tile_rows - 1) * sh + 1
-
-    @property
-    def steps(self) -> int:
-        """Iterations of the main loop."""
-        return (1 if self.whole else self.shape.r) * ceil_div(self.shape.c, self.shape.kc)
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -146,12 +164,11 @@ class OffsetPlan:
 
     def stage_bytes(self, n_tile: int) -> int:
         """Shared memory of one step."""
-        taps = self.shape.s * (self.shape.r if self.whole else 1)
         tile = round_up(
             self.pixels * self.all_core_columns * CORE_COLUMN_BYTES, SMEM_TILE_ALIGNMENT
         )
         tap = round_up(self.shape.filter_bytes(n_tile, self.shape.kc), SMEM_TILE_ALIGNMENT)
-        return len(self.classes) * tile + taps * tap
+        return len(self.classes) * tile + len(self.taps) * tap
 
     @property
     def legal(self) -> bool:
@@ -179,7 +196,7 @@ def plans(shape: ConvShape) -> Iterator[OffsetPlan]:
         for rows in _parts(shape.p):
             for images in _parts(shape.n):
                 for whole in (True, False):
-                    plan = OffsetPlan(shape, images, rows, columns, whole)
+                    plan = OffsetPlan(shape, whole, images, rows, columns)
                     if plan.legal:
                         yield plan
 

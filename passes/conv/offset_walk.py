@@ -18,7 +18,7 @@ from tcir.dialect.limits import (
     WGMMA_M,
 )
 from tcir.passes.conv.im2col import RANK
-from tcir.passes.conv.offset_plan import Axis
+from tcir.passes.conv.offset_plan import Axis, TapRows
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.emit.limits import BARRIER_BYTES, OVERLAPPED_SLOTS, ceil_div, round_up
 from tcir.passes.kernels.cores.wgmma import MAPS, is_promoted
@@ -34,7 +34,7 @@ SHARED_BYTES = 128
 
 
 @dataclass(frozen=True)
-class OffsetWalk:
+class OffsetWalk(TapRows):
     """A tile of `rows` positions on a walk over all images, times `columns` output channels.
 
     Position ``(n * height + y) * width + x`` is of output (n, y, x) where there is one. In the tile
@@ -42,20 +42,10 @@ class OffsetWalk:
     width; a tap whose offsets are (down, right) reads the position ``down * width + right``
     further. Between the outputs of two rows there are as many positions as keep a tap from reading
     pixels of the next row: at most its reach, fewer where padding follows padding.
-
-    whole: one tile serves all filter rows; otherwise a tile is loaded for each
     """
 
-    shape: ConvShape
     rows: int
     columns: int
-    whole: bool
-
-    @cached_property
-    def axes(self) -> tuple[Axis, Axis]:
-        """Height and width."""
-        (sh, sw), (dh, dw) = self.shape.strides, self.shape.dilations
-        return Axis(sh, dh, self.shape.r), Axis(sw, dw, self.shape.s)
 
     @cached_property
     def image(self) -> tuple[int, int]:
@@ -77,23 +67,10 @@ class OffsetWalk:
         right, bottom = (width - 1) * sw - shape.pad_left, (height - 1) * sh - shape.pad_top
         return [-shape.pad_left, -shape.pad_top, right - shape.w + 1, bottom - shape.h + 1]
 
-    @cached_property
-    def classes(self) -> list[tuple[int, int]]:
-        """``(row class, column class)`` of each tile of a step; row class 0 if not whole."""
-        rows = self.axes[0].classes if self.whole else [0]
-        return [(row, column) for row in rows for column in self.axes[1].classes]
-
-    @cached_property
-    def taps(self) -> list[tuple[int, int]]:
-        """(r, s) of the taps of a step; r 0 if not whole."""
-        rows = range(self.shape.r if self.whole else 1)
-        return [(r, s) for r in rows for s in range(self.shape.s)]
-
-    def place(self, r: int, s: int) -> tuple[tuple[int, int], int]:
-        """The tile of a tap, by its classes, and the first row that it reads there."""
-        column, right = self.axes[1].place(s)
-        row, down = self.axes[0].place(r) if self.whole else (0, 0)
-        return (row, column), down * self.image[1] + right
+    @property
+    def pitch(self) -> int:
+        """Positions from a row of pixels to the next."""
+        return self.image[1]
 
     @cached_property
     def positions(self) -> int:
@@ -104,11 +81,6 @@ class OffsetWalk:
     def tile_rows(self) -> int:
         """Rows of a tile of A: whole patterns of the swizzle."""
         return round_up(self.positions, SWIZZLE_ATOM_ROWS)
-
-    @property
-    def steps(self) -> int:
-        """Iterations of the main loop."""
-        return (1 if self.whole else self.shape.r) * ceil_div(self.shape.c, self.shape.kc)
 
     @property
     def tiles(self) -> tuple[int, int]:
@@ -172,7 +144,7 @@ class OffsetWalk:
 def fastest_walk(shape: ConvShape, widths: Iterable[int], sms: int) -> OffsetWalk | None:
     """The tile of one of these widths that is done first; None if none is legal."""
     every = (
-        OffsetWalk(shape, rows, columns, whole)
+        OffsetWalk(shape, whole, rows, columns)
         for columns in widths
         for rows in MAPS
         for whole in (True, False)

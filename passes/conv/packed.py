@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTERS, TMA_CORNER, TMA_ELEMENT_STRIDE, TMA_OFFSET
-from tcir.passes.conv.tiling import Boxes, Channel, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Load, Tiling
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import Lanes, lane_index, spread
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tile_kernel import store_tile_lanes
 
 RANK = 4
 """Rank of the tensor map of an NHWC tensor."""
@@ -30,11 +28,6 @@ class PackedTiling(Tiling):
     The last J lanes of a row compute no output; they feed the lanes below. TMA traverses these
     positions in im2col mode with traversal stride t; b, c and r are offsets.
     """
-
-    @property
-    def pitch(self) -> int:
-        """Lanes from one output row to the next."""
-        return ceil_div(self.shape.q, self.classes.column_step) + self.classes.halo
 
     @property
     def blocks(self) -> int:
@@ -107,25 +100,13 @@ class PackedTiling(Tiling):
 
         return load
 
-    def store(
-        self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue
-    ) -> None:
-        """Stores `epilogue` of the sums.
-
-        A lane stores if its position is an output and its pixels are not stale.
-        """
-
-        def places(quarter: ir.Value) -> list[Lanes]:
-            b, first = self.decode(index.add(first_unit, quarter))
-            lane = lane_index()
-            position = lane + first
-            row = position // self.pitch
-            column = (position % self.pitch) * self.classes.column_step + b
-            fresh = lane.below(self.classes.valid)
-            return [
-                (row // self.shape.p),
-                (row % self.shape.p),
-                column.where(fresh, spread(self.shape.q)),
-            ]
-
-        store_tile_lanes(d, out, places=places, column=channel, epilogue=epilogue)
+    def places(self, first_unit: Index, quarter: ir.Value) -> list[Lanes]:
+        """Positions on the walk: a lane stores if its is an output and its pixels are not stale."""
+        b, first = self.decode(index.add(first_unit, quarter))
+        lane = lane_index()
+        position = lane + first
+        row = position // self.pitch
+        column = (position % self.pitch) * self.classes.column_step + b
+        fresh = lane.below(self.classes.valid)
+        outside = spread(self.shape.q)
+        return [row // self.shape.p, row % self.shape.p, column.where(fresh, outside)]

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMA_BOX
+from tcir.dialect.limits import QUARTERS
 from tcir.passes.conv.tiling import Boxes, Channel, Load, Tiling
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
-from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import Lanes, lane_index, spread
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tile_kernel import store_tile, store_tile_lanes
+from tcir.passes.emit.tile_kernel import store_tile
 
 
 @dataclass(frozen=True)
@@ -51,17 +50,7 @@ class RowsTiling(Tiling):
 
     def check(self, op: ir.OpView) -> None:
         """Rejects what a TMA box cannot hold."""
-        box = QUARTER_LANES * self.classes.lane_step
-        if box not in TMA_BOX:
-            raise match_failure(
-                op,
-                "expected lanes at most 8 input columns apart with tiling=rows, got "
-                f"{self.classes.lane_step} (stride {self.shape.strides[1]} and dilation "
-                f"{self.shape.dilations[1]} along the width: least common multiple; 32 lanes would "
-                f"be a box of {box} columns, and boxes are {TMA_BOX}, {TMA_BOX.source}); use "
-                "conv-implicit-gemm",
-                SMALLEST_CONV,
-            )
+        self.check_box(op, "rows", "columns")
 
     def decode(self, unit: Index) -> tuple[Index, Index, Index]:
         """``(n, p, first q)`` of a unit; n is past the end for units after the last."""
@@ -96,26 +85,24 @@ class RowsTiling(Tiling):
 
         return load
 
+    def places(self, first_unit: Index, quarter: ir.Value) -> list[Lanes]:
+        """Outputs of a row: a lane stores if its pixels are not stale."""
+        n, p, q = self.decode(index.add(first_unit, quarter))
+        lane, step = lane_index(), self.classes.column_step
+        at = (lane * step + q).where(lane.below(self.classes.valid), self.shape.q)
+        return [spread(n), spread(p), at]
+
     def store(
         self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue
     ) -> None:
-        """Stores `epilogue` of the sums of the unit's outputs."""
-        step, valid = self.classes.column_step, self.classes.valid
-        if self.row_dim is not None:
-
-            def rows(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
-                n, p, q = self.decode(index.add(first_unit, quarter))
-                return lambda first: [n, p, q, channel(first)]
-
-            store_tile(
-                d, out, rows=valid, along=(self.row_dim, None), indices=rows, epilogue=epilogue
-            )
+        """Stores `epilogue` of the sums: rows at a time where lanes have consecutive outputs."""
+        if self.row_dim is None:
+            super().store(d, out, first_unit, channel, epilogue)
             return
 
-        def places(quarter: ir.Value) -> list[Lanes]:
+        def rows(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
             n, p, q = self.decode(index.add(first_unit, quarter))
-            lane = lane_index()
-            at = (lane * step + q).where(lane.below(valid), self.shape.q)
-            return [spread(n), spread(p), at]
+            return lambda first: [n, p, q, channel(first)]
 
-        store_tile_lanes(d, out, places=places, column=channel, epilogue=epilogue)
+        along, valid = (self.row_dim, None), self.classes.valid
+        store_tile(d, out, rows=valid, along=along, indices=rows, epilogue=epilogue)

@@ -16,7 +16,6 @@ from tcir.passes.emit import index
 from tcir.passes.emit.builders import Box, make_tensor_map, mma, tma_load
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.gpu_module import target_of
-from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import Lanes, lane_index
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import (
@@ -133,27 +132,15 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
                     outside = index.values([0, shape.w, 0, 0, 0])
                     first, nbytes = plan.pixels * plan.core_columns, plan.tail * CORE_COLUMN_BYTES
                     tma_load(map_tail, outside, tile, first, nbytes)
-            taps: list[tuple[Index, int, int]] = [
-                (r if plan.whole else row, r, s)
-                for r in range(shape.r if plan.whole else 1)
-                for s in range(shape.s)
-            ]
-            filter_tiles = [tc.SmemTileOp(filters.type).tile for _ in taps]
-            for tile, (at_row, _, s) in zip(filter_tiles, taps):
-                filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": at_row})
+            filter_tiles = [tc.SmemTileOp(filters.type).tile for _ in plan.taps]
+            for tile, (r, s) in zip(filter_tiles, plan.taps, strict=True):
+                at = {"mn": k0, "k": c0, "s": s, "r": r if plan.whole else row}
+                filters.load(tile, at)
             accumulate = Accumulate(i)
             for j in range(shape.kc * shape.element_bytes // MMA_K_BYTES):
-                for tile, (_, r, s) in zip(filter_tiles, taps):
-                    kind, first = plan.place(r, s)
-                    mma(
-                        d,
-                        tiles[kind],
-                        tile,
-                        accumulate.take(),
-                        j,
-                        a_row=first,
-                        unsigned=shape.unsigned,
-                    )
+                for tile, tap in zip(filter_tiles, plan.taps, strict=True):
+                    (kind, first), taken = plan.place(*tap), accumulate.take()
+                    mma(d, tiles[kind], tile, taken, j, a_row=first, unsigned=shape.unsigned)
 
         def places(quarter: ir.Value) -> list[Lanes]:
             lane = lane_index() + index.mul(quarter, QUARTER_LANES)

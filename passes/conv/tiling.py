@@ -5,16 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import QUARTER_LANES, QUARTERS, SWIZZLE_ATOM_ROWS
+from tcir.dialect.limits import QUARTER_LANES, QUARTERS, SWIZZLE_ATOM_ROWS, TMA_BOX
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
+from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
+from tcir.passes.emit.lanes import Lanes
 from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.tile_kernel import store_tile_lanes
 
 Channel = Callable[[Index], Index]
 """``channel(column)``: the output channel of a column of D."""
@@ -76,6 +80,11 @@ class Tiling(ABC):
         return None
 
     @property
+    def pitch(self) -> int:
+        """Lanes from one output row to the next, where they follow each other."""
+        return ceil_div(self.shape.q, self.classes.column_step) + self.classes.halo
+
+    @property
     def ctas(self) -> int:
         """CTAs that compute all units."""
         return ceil_div(self.count, QUARTERS)
@@ -84,12 +93,32 @@ class Tiling(ABC):
     def check(self, op: ir.OpView) -> None:
         """Rejects `op` if this tiling cannot compute it."""
 
+    def check_box(self, op: ir.OpView, tiling: str, what: str) -> None:
+        """Rejects lanes whose pixels no TMA box holds; what: unit of its width in the message."""
+        box, apart = QUARTER_LANES * self.classes.lane_step, self.classes.lane_step
+        if box not in TMA_BOX:
+            stride, dilation = self.shape.strides[1], self.shape.dilations[1]
+            raise match_failure(
+                op,
+                f"expected lanes at most 8 input columns apart with tiling={tiling}, got {apart} "
+                f"(stride {stride} and dilation {dilation} along the width: least common multiple; "
+                f"32 lanes would be a box of {box} {what}, and boxes are {TMA_BOX}, "
+                f"{TMA_BOX.source}); use conv-implicit-gemm",
+                SMALLEST_CONV,
+            )
+
     @abstractmethod
     def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
         """Builds a tensor map of the input; returns a function that loads `boxes` from it."""
 
     @abstractmethod
+    def places(self, first_unit: Index, quarter: ir.Value) -> list[Lanes]:
+        """Indices in the output of the lanes of a sub-partition, without the channel; a lane that
+        stores nothing has one outside."""
+
     def store(
         self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue
     ) -> None:
-        """Stores `epilogue` of the sums of the unit's outputs."""
+        """Stores `epilogue` of the sums of the units from `first_unit` on."""
+        places = partial(self.places, first_unit)
+        store_tile_lanes(d, out, places=places, column=channel, epilogue=epilogue)

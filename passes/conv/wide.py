@@ -13,15 +13,13 @@ from tcir.dialect.limits import (
     TMA_WIDE_PIXELS,
     TMEM_LANES,
 )
-from tcir.passes.conv.tiling import Boxes, Channel, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Load, Tiling
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import Lanes, lane_index, spread
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tile_kernel import store_tile_lanes
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,6 @@ class WideTiling(Tiling):
     128 of them the J pixels after each 32, which the lanes 31 will need. No output reads a pixel
     past the last J lanes of its own row, so the traversal may do anything there.
     """
-
-    @property
-    def pitch(self) -> int:
-        """Lanes from one image's output row to the next."""
-        return ceil_div(self.shape.q, self.classes.column_step) + self.classes.halo
 
     @property
     def blocks(self) -> int:
@@ -104,15 +97,9 @@ class WideTiling(Tiling):
 
         return load
 
-    def store(
-        self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue
-    ) -> None:
-        """Stores `epilogue` of the sums: a lane stores if its position is an output."""
+    def places(self, first_unit: Index, quarter: ir.Value) -> list[Lanes]:
+        """Positions on the walk: a lane stores if its is an output."""
         b, p, first = self.decode(first_unit)
-
-        def places(quarter: ir.Value) -> list[Lanes]:
-            position = lane_index() + index.add(first, index.mul(quarter, QUARTER_LANES))
-            column = (position % self.pitch) * self.classes.column_step + b
-            return [position // self.pitch, spread(p), column]
-
-        store_tile_lanes(d, out, places=places, column=channel, epilogue=epilogue)
+        position = lane_index() + index.add(first, index.mul(quarter, QUARTER_LANES))
+        column = (position % self.pitch) * self.classes.column_step + b
+        return [position // self.pitch, spread(p), column]

@@ -86,11 +86,6 @@ class Scheduled(Pass):
         """Number of warps of each role."""
         return Warps(epilogue=self.epilogue_warps)
 
-    def results(self, source: Source, n_tile: int) -> Results:
-        """How results are stored."""
-        stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
-        return Results.of(source, self.epilogue_tile, n_tile, stages)
-
     def cluster_of(self, op: ir.OpView) -> Cluster:
         """CTAs along rows and columns of the mma's tiles."""
         cluster = Cluster.parse(self.cluster)
@@ -127,8 +122,9 @@ class Scheduled(Pass):
         columns, next to each other, that a CTA computes at a time
         storing: makes a store from outside the package out of the kernel's output
         """
-        results = self.results(source, n_tile)
-        read = self.warps.assign(source, staged=bool(results.stages))
+        stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
+        results = Results.of(source, self.epilogue_tile, n_tile, stages)
+        read = self.warps.assign(source, staged=bool(stages))
         stores = partial(accumulator_store, source, results, read, storing)
         tile(source, create, tiles, Tcgen05(n_tile, count), stores)
 
