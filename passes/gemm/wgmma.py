@@ -61,9 +61,12 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
         check_fragment_quantised(quantise, n_tile, parts, target)
     promoted = is_promoted(op.a.type.element_type)
     tiles = OutputTiles(
-        ceil_div(m, M_TILE), ceil_div(columns, n_tile), prod(batch) if batch else None,
-        cluster=cluster, group=PROMOTED_GROUP if promoted else GROUP,
-    )  # fmt: skip
+        ceil_div(m, M_TILE),
+        ceil_div(columns, n_tile),
+        prod(batch) if batch else None,
+        cluster=cluster,
+        group=PROMOTED_GROUP if promoted else GROUP,
+    )
     tiles = options.shared_out(tiles, sms, tiles.fewest_ctas(sms))
     core = Warpgroups(op, Tile(M_TILE, n_tile), target, computed=is_computed(op))
 

@@ -91,9 +91,13 @@ class FragmentStore:
 
 
 def tile_fragments(
-    source: Source, create: Callable[[list[ir.Value]], Made], tiles: OutputTiles,
-    core: Core[Made], m: int, n: int,
-) -> None:  # fmt: skip
+    source: Source,
+    create: Callable[[list[ir.Value]], Made],
+    tiles: OutputTiles,
+    core: Core[Made],
+    m: int,
+    n: int,
+) -> None:
     """Replaces the source function by a kernel that stores fragments, of `m` by `n` sums."""
     store = partial(FragmentStore.of, source, core.tile.past(tiles, m, n))
     tile(source, create, tiles, core, store)
@@ -134,9 +138,12 @@ def check_fragment_quantised(op: tc.QuantiseBlocksOp, n_tile: int, parts: int, t
 
 
 def store_quantised(
-    op: tc.QuantiseBlocksOp, values: ir.Value, results: Sequence[ir.Value], place: list[ir.Value],
+    op: tc.QuantiseBlocksOp,
+    values: ir.Value,
+    results: Sequence[ir.Value],
+    place: list[ir.Value],
     past: ir.StringAttr,
-) -> None:  # fmt: skip
+) -> None:
     """Quantises a fragment whose first element is at `place`, and stores its codes and scales."""
     kinds = [
         tc.FragmentType.build(values.type.shape, each.type.element_type, "C", values.type.atom)
