@@ -87,12 +87,14 @@ class Elements:
     runs:     runs of consecutive indices, by each index: the first is a multiple of their number,
               and their elements are computed, loaded and summed together
     shifted:  results of `shift`, by the original index
+    views:    indices of a run's elements before a reshape, by the run and the shape
     """
 
     pointers: Mapping[ir.Value, ir.Value]
     known: dict[tuple[ir.Value, Index], ir.Value] = field(default_factory=dict)
     runs: dict[ir.Value, tuple[ir.Value, ...]] = field(default_factory=dict)
     shifted: dict[tuple[ir.Value, int, int], ir.Value] = field(default_factory=dict)
+    views: dict[tuple[object, ...], list[Index]] = field(default_factory=dict)
 
     def element(self, tensor: ir.Value, at: Index) -> ir.Value:
         """The element of `tensor` (of a number: itself) at the indices `at`."""
@@ -114,7 +116,9 @@ class Elements:
 
     def within(self) -> Elements:
         """A copy for a region, whose elements are not available outside it."""
-        return Elements(self.pointers, dict(self.known), dict(self.runs), dict(self.shifted))
+        return Elements(
+            self.pointers, dict(self.known), dict(self.runs), dict(self.shifted), dict(self.views)
+        )
 
     def shift(self, index: ir.Value, by: int, extent: int) -> ir.Value:
         """`index` plus `by`, clamped to the last index of `extent`; runs stay runs if each lies
@@ -128,6 +132,47 @@ class Elements:
             for old, new in zip(run, members, strict=True):
                 self.shifted[old, by, extent] = new
         return self.shifted[index, by, extent]
+
+    def _through_view(self, op: ir.Operation, at: Index) -> Index:
+        """Returns the indices before a reshape, of each group of dimensions alone."""
+        source, result = op.operands[0].type.shape, op.results[0].type.shape
+        groups = [
+            [ir.IntegerAttr(d).value for d in each] for each in op.attributes["reassociation"]
+        ]
+        if op.name == "tensor.expand_shape":
+            return tuple(self._join([at[d] for d in g], [result[d] for d in g]) for g in groups)
+        if not groups:  # to a scalar
+            return tuple(simt.constant(0) for _ in source)
+        parts = zip(at, groups, strict=True)
+        return tuple(each for i, g in parts for each in self._digits(i, [source[d] for d in g]))
+
+    def _join(self, indices: Index | list[ir.Value], shape: list[int]) -> ir.Value:
+        """Returns the number of an element; the numbers of a run are a run."""
+        sized = [n for n, size in enumerate(shape) if size != 1]
+        run = self.runs.get(indices[sized[-1]]) if len(sized) > 1 else None
+        if run is None or shape[sized[-1]] % len(run):
+            return joined(indices, shape)
+        *outer, last = (indices[n] for n in sized)
+        key = (*outer, run[0], *shape)
+        if key not in self.views:
+            first = joined([*outer, run[0]], [shape[n] for n in sized])
+            self.views[key] = [(each,) for each in self.run(first, len(run))]
+        return self.views[key][run.index(last)][0]
+
+    def _digits(self, number: ir.Value, shape: list[int]) -> Index:
+        """Returns the indices of an element by its number; the last ones of a run are a run."""
+        sized = [n for n, size in enumerate(shape) if size != 1]
+        run = self.runs.get(number) if len(sized) > 1 else None
+        if run is None or shape[sized[-1]] % len(run):
+            return digits(number, shape)
+        key = (run[0], *shape)
+        if key not in self.views:
+            first, place = digits(run[0], shape), sized[-1]
+            self.views[key] = [
+                (*first[:place], each, *first[place + 1 :])
+                for each in self.run(first[place], len(run))
+            ]
+        return self.views[key][run.index(number)]
 
     @staticmethod
     def _key(tensor: ir.Value, at: Index) -> tuple[ir.Value, Index]:
@@ -154,7 +199,7 @@ class Elements:
             if op.name == "linalg.fill":
                 return self.element(op.operands[0], ())
             if isinstance(op.opview, RESHAPES):
-                return self.element(op.operands[0], _through_view(op, at))
+                return self.element(op.operands[0], self._through_view(op, at))
             if op.name == "tensor.extract_slice":
                 return self.element(op.operands[0], in_slice(op, at, self.shift))
             if op.name == "tensor.pad":
@@ -516,15 +561,3 @@ def _extent(op: ir.Operation, maps: list[ir.AffineMap], dim: int) -> int:
     raise match_failure(
         op.opview, f"expected loop d{dim} to be the index of a dimension, got none; add an operand"
     )
-
-
-def _through_view(op: ir.Operation, at: Index) -> Index:
-    """The indices before a reshape, of each group of dimensions alone."""
-    source, result = op.operands[0].type.shape, op.results[0].type.shape
-    groups = [[ir.IntegerAttr(d).value for d in group] for group in op.attributes["reassociation"]]
-    if op.name == "tensor.expand_shape":
-        return tuple(joined([at[d] for d in g], [result[d] for d in g]) for g in groups)
-    if not groups:  # to a scalar
-        return tuple(simt.constant(0) for _ in source)
-    parts = zip(at, groups, strict=True)
-    return tuple(each for index, g in parts for each in digits(index, [source[d] for d in g]))

@@ -135,6 +135,31 @@ def test_windows(size: int, channels: int, window: int, pad: int, element: str) 
     assert len(loads) == window**2 and all(".v4" in line for line in loads), loads
 
 
+def reshaped(element: str) -> str:
+    """The sum of two tensors, one after a collapse and one after an expansion of dimensions."""
+    x, z, y = (f"tensor<{shape}x{element}>" for shape in ("8x3x24x32", "24x768", "8x3x768"))
+    return f"""
+func.func @f(%x: {x}, %z: {z}) -> {y} {{
+  %c = tensor.collapse_shape %x [[0], [1], [2, 3]] : {x} into {y}
+  %e = tensor.expand_shape %z [[0, 1], [2]] output_shape [8, 3, 768] : {z} into {y}
+  %s = arith.addf %c, %e : {y}
+  return %s : {y}
+}}
+"""
+
+
+@pytest.mark.parametrize("element", ["f16", "f32"])
+def test_runs_go_through_reshapes(element: str) -> None:
+    generator = np.random.default_rng(0)
+    x, z = (generator.standard_normal(n).astype(TYPES[element]) for n in (18432, 18432))
+    out = np.zeros((8, 3, 768), TYPES[element])
+    kernel = tcir.compile(reshaped(element), PIPELINE)
+    kernel(x.reshape(8, 3, 24, 32), z.reshape(24, 768), out)
+    assert out.tobytes() == (x + z).tobytes()
+    loads = [line for line in kernel.ptx.split("\n") if "ld.global" in line]
+    assert all(".v4" in line for line in loads) and loads, loads
+
+
 @pytest.mark.parametrize(
     "program",
     tiers([transposed(1, 64, 72, "f16"), joined(32, 96, 32, "f32"), joined(40, 100, 12, "f16")]),
