@@ -39,8 +39,11 @@ Shape = tuple[int, ...]
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 MATRICES: tuple[Shape, ...] = ((8192, 4096), (1024, 768), (64, 50257), (4, 1 << 22))
 IMAGES: tuple[Shape, ...] = (
-    (32, 64, 112, 112), (32, 256, 56, 56), (8, 512, 28, 28), (32, 2048, 7, 7),
-)  # fmt: skip
+    (32, 64, 112, 112),
+    (32, 256, 56, 56),
+    (8, 512, 28, 28),
+    (32, 2048, 7, 7),
+)
 ROUNDINGS = {"f16": 5e-4, "bf16": 4e-3, "f32": 1e-6}
 """Errors that a result may have besides 1.5 times eager PyTorch's."""
 VOCABULARY = 50257
@@ -261,9 +264,11 @@ def measure(key: Key, ours: Any) -> Row:
     source = torch.empty(row.bytes // 2, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
     for who, call in (
-        ("tcir", lambda: ours(*given)), ("PyTorch", lambda: module(*given)),
-        ("torch.compile", lambda: inductor(*given)), ("copy", lambda: target.copy_(source)),
-    ):  # fmt: skip
+        ("tcir", lambda: ours(*given)),
+        ("PyTorch", lambda: module(*given)),
+        ("torch.compile", lambda: inductor(*given)),
+        ("copy", lambda: target.copy_(source)),
+    ):
         row.us[who] = microseconds(call)
     return row
 

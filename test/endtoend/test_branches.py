@@ -12,8 +12,14 @@ from .test_layers import Array, convolution, text, whole
 
 NAME = "pooled_branches"
 SHAPES = [
-    (2, 8, 12, 12), (16, 8, 3, 3), (32, 16, 1, 1), (32,), (32, 16, 1, 1), (32,), (16, 32, 1, 1),
-]  # fmt: skip
+    (2, 8, 12, 12),
+    (16, 8, 3, 3),
+    (32, 16, 1, 1),
+    (32,),
+    (32, 16, 1, 1),
+    (32,),
+    (16, 32, 1, 1),
+]
 
 
 def numpy(x: Array, a: Array, b: Array, p: Array, c: Array, q: Array, d: Array) -> Array:

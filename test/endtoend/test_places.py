@@ -14,17 +14,21 @@ from .breaking import Edit, change_text, run_broken
 from .row_text import DTYPES
 
 PIPELINE = "simt-elementwise"
-ENDS = {"max": ("maximumf", "ogt", {"f16": "0xFC00", "f32": "0xFF800000"}),
-        "min": ("minimumf", "olt", {"f16": "0x7C00", "f32": "0x7F800000"})}  # fmt: skip
+ENDS = {
+    "max": ("maximumf", "ogt", {"f16": "0xFC00", "f32": "0xFF800000"}),
+    "min": ("minimumf", "olt", {"f16": "0x7C00", "f32": "0x7F800000"}),
+}
 
 
 def text(rows: int, columns: int, element: str, way: str, first: int = 0) -> str:
     """An argmax or argmin along rows as torch-mlir's importer writes it; first: the place of what
     the search starts from."""
     combine, predicate, ends = ENDS[way]
-    x, value, place = f"tensor<{rows}x{columns}x{element}>", f"tensor<{rows}x{element}>", (
-        f"tensor<{rows}xi64>"
-    )  # fmt: skip
+    x, value, place = (
+        f"tensor<{rows}x{columns}x{element}>",
+        f"tensor<{rows}x{element}>",
+        (f"tensor<{rows}xi64>"),
+    )
     return f"""
 func.func @f(%x: {x}) -> {place} {{
   %end = arith.constant {ends[element]} : {element}

@@ -118,13 +118,19 @@ def _spread(found: _Place) -> ir.Value:
     empty = tensor.EmptyOp(start.type.shape, number).result
     far = linalg.fill(nowhere(), outs=[empty])
     nan = generic(
-        [x], far, [of_x, of_row], loops,
+        [x],
+        far,
+        [of_x, of_row],
+        loops,
         lambda e, total: chosen(arith.cmpf(unordered, e, e), total),
-    )  # fmt: skip
+    )
     largest = generic([x, nan], first, [of_x, of_row, of_row], loops, larger)
     place = generic([x, nan, largest], far, [of_x, *[of_row] * 3], loops, placed)
     same = ir.AffineMapAttr.get(ir.AffineMap.get_identity(start.type.rank))
     return generic(
-        [largest, first, place, start], empty, [same] * 5, ["parallel"] * start.type.rank,
+        [largest, first, place, start],
+        empty,
+        [same] * 5,
+        ["parallel"] * start.type.rank,
         lambda m, v, i, j, _: arith.select(arith.cmpf(exceeds, m, v), i, j),
-    )  # fmt: skip
+    )
