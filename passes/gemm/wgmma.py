@@ -90,9 +90,10 @@ def _width(source: Source, n: int, cluster: Cluster, sms: int) -> int:
     most = COMPUTED_COLUMNS if is_computed(op) else N_TILES[0]
     parts = cluster.multiple(columns_step(op))
     widths = [
-        each for each in N_TILES
+        each
+        for each in N_TILES
         if each % least == 0 and each % parts == 0 and each <= min(most, round_up(n, least))
-    ]  # fmt: skip
+    ]
     steps = ceil_div((k_part(op) or k_of(op)) * tc.element_bytes(op.a.type.element_type), 128)
 
     def cycles(columns: int) -> float:
