@@ -24,7 +24,7 @@ venv: $(STAMP) ## .venv with tcir (editable) and what the tests need
 
 $(STAMP): EXTRAS := test
 $(DOORS_STAMP): EXTRAS := test,torch,networks,onnx,jax,triton,cute,prove
-$(SCRIPTS_STAMP): EXTRAS := test,cuda,tilelang
+$(SCRIPTS_STAMP): EXTRAS := test,cuda,tilelang,pallas
 $(STAMP) $(DOORS_STAMP) $(SCRIPTS_STAMP): %/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv "$*"
 	"$*/bin/python" -m pip install --quiet --upgrade pip
@@ -51,7 +51,7 @@ test-doors: $(DOORS_STAMP) ## tests with PyTorch, ONNX, JAX, Triton, CuTe DSL an
 	    test/torch_models test/onnx_models test/jax_functions test/triton_scripts \
 	    test/cute_scripts test/prover test/doors test/endtoend/test_shift_cases.py
 
-test-scripts: $(SCRIPTS_STAMP) ## tests with CuPy, numba.cuda, cuda.core, load_inline and TileLang, in .venv-scripts: none may be skipped
+test-scripts: $(SCRIPTS_STAMP) ## tests with CuPy, numba.cuda, cuda.core, load_inline, TileLang and Pallas, in .venv-scripts: none may be skipped
 	PATH="$(abspath $(SCRIPTS))/bin:$$PATH" "$(SCRIPTS)/bin/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all \
 	    --only-skips 'is there$$' test/cuda_scripts
 

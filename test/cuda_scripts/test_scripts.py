@@ -93,6 +93,22 @@ def test_a_tilelang_product() -> None:
     assert ended.stdout.endswith("right\n") and ONE.format(1) in ended.stderr, ended.stderr
 
 
+@needs("jax", "triton")
+def test_pallas_by_triton() -> None:
+    ended = run("pallas_triton.py")
+    assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
+    assert ONE.format(2) in ended.stderr
+    ended = run("pallas_triton.py", "outside")
+    assert ended.returncode == 1 and "double_kernel: out-of-bounds" in ended.stderr, ended.stderr
+
+
+@needs("jax", "jax_plugins.xla_cuda13", "absl")
+def test_pallas_by_mosaic_gpu() -> None:
+    ended = run("pallas_mosaic.py")
+    assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
+    assert ONE.format(2) in ended.stderr and "error" not in ended.stderr
+
+
 def test_what_is_no_script() -> None:
     ended = run("none.py")
     assert ended.returncode == 3 and "none.py: expected the path of a Python script" in ended.stderr

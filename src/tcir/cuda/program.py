@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from tcir.cuda.host_library import compile_library, undefined_symbols
-from tcir.cuda.module import Module
+from tcir.cuda.module import ELF, Module
 from tcir.cuda.tensor_maps import encoded
 from tcir.doors.causes import shown_name
 from tcir.doors.launches import Launch, Launches
 from tcir.doors.limits import Limits, RefusedError
-from tcir.errors import Error, IncompleteError, InputError, VerdictError
+from tcir.errors import Error, IncompleteError, InputError, UnknownNameError, VerdictError
 from tcir.exit_status import INTERRUPTED, exit_status, internal_error
 from tcir.interp.ptx.arguments import holds_addresses
 from tcir.interp.ptx.launch_sizes import MAX_THREADS
@@ -109,6 +109,8 @@ class Program:
     addressed: finds memory that a script passes only by its address, given the 64-bit integers
                among a kernel's arguments and the addresses of tensor maps
     mapped: addresses of all tensor maps so far
+    machine_code: returns the PTX of machine code that is being loaded; None: there is none
+    errors: what calls of the program met, in order
     globals: variables whose address the program has, by module number and name; kernels of other
              modules may access them
     images: address and size of each module's fat binary or PTX, which is read when it is needed
@@ -121,6 +123,8 @@ class Program:
         self.limits: dict[tuple[int, str], Limits] = {}
         self.allocations: dict[int, np.ndarray] = {}
         self.mapped: set[int] = set()
+        self.machine_code: Callable[[], str] | None = None
+        self.errors: list[Exception] = []
         self.globals: dict[tuple[int, bytes], np.ndarray] = {}
         self.images: dict[int, tuple[int, int]] = {}
         self.modules: dict[int, Module | InputError] = {}
@@ -183,6 +187,8 @@ class Program:
     def loaded(self, number: int, image: int, size: int) -> None:
         """Registers a module: a fat binary or PTX text, which stays where it is."""
         self.images[number] = image, size
+        if self.machine_code is not None and ctypes.string_at(image, 4) == ELF:
+            self.modules[number] = Module.from_ptx(self.machine_code())
 
     def has(self, number: int, name: bytes | None) -> int:
         """Reads a module; returns an error code if it is not PTX, or has no kernel of that name."""
@@ -244,6 +250,8 @@ class Program:
         cannot be copied to or from."""
         try:
             image = self._module(number).variable(name.decode())
+        except UnknownNameError:  # the program asks whether there is one
+            return None
         except InputError as error:
             self.launches.say(f"error: {error}")
             return None
@@ -361,6 +369,7 @@ class Program:
         try:
             return work()
         except Error as error:
+            self.errors.append(error)
             said = str(error) if str(error).startswith(what) else f"{what}: {error}"
             self.launches.say(f"error: {said}")
             if isinstance(error, InputError):  # the program is told, and may do something else
@@ -368,6 +377,7 @@ class Program:
             self.launches.failed(error)
             return LAUNCH_FAILURE
         except Exception as error:
+            self.errors.append(error)
             self.launches.say(f"error: {what}: {internal_error(error)}")
             self.launches.failed(error)
             return LAUNCH_FAILURE

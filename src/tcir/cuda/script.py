@@ -36,6 +36,7 @@ _COMPILERS = {
 }
 """Functions that are redirected, with their targets: in the same library, or in the driver."""
 _SETTINGS = {
+    "JAX_PLATFORMS": "cpu",
     "CUPY_CACHE_IN_MEMORY": "1",  # machine code of a GPU must not come from its files
     "CUPY_ACCELERATORS": "",  # CUB is machine code in CuPy
 }
@@ -91,6 +92,8 @@ def simulated_driver(program: Program, runtime: Path) -> Iterator[None]:
         work |= {
             "torch": partial(_on_the_cpu, program, stack),
             "tilelang": partial(_tilelang, stack),
+            "jax._src.pallas.pallas_call": partial(_pallas, program),
+            "jax.experimental.mosaic.gpu.core": partial(_for_its_architecture, program),
         }
         stack.enter_context(around_imports(work))
         _compile_to_ptx(driver)
@@ -120,6 +123,19 @@ def _tilelang(stack: ExitStack, module: ModuleType, execute: Execute) -> None:
     settings()
     stack.enter_context(around_imports(WORK))
     execute(module)
+
+
+def _pallas(program: Program, module: ModuleType, execute: Execute) -> None:
+    """Executes the module of `pallas_call`, whose kernels are lowered as for a GPU."""
+    from tcir.cuda.pallas_kernels import Kernels
+
+    Kernels(program).lowered_on_the_cpu(module, execute)
+
+
+def _for_its_architecture(program: Program, module: ModuleType, execute: Execute) -> None:
+    """Executes a module of Mosaic GPU, which compiles for the device's architecture."""
+    execute(module)
+    module.__dict__["_infer_arch"] = lambda: program.launches.device.chip.capability
 
 
 def _with_own_runtime(
