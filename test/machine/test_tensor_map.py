@@ -457,3 +457,17 @@ def test_a_map_made_from_zeros() -> None:
 def test_a_field_that_stays_zero_is_refused_where_it_must_not_be(field: str) -> None:
     with pytest.raises(TensorMapError, match=r"expected"):
         decode(from_zeros(field))
+
+
+def test_a_bit_that_cute_dsl_clears_is_none_of_a_map() -> None:
+    """Its kernels clear bit 21 of the third word after a change of global_dim."""
+    made = TensorMap.tiled(
+        np.zeros((64, 64), np.float32), dtype="f32", dims=[64, 64], strides_bytes=[256], box=[32, 8]
+    )
+    before = made.encode(0xFFFF_FFFF_FF00)
+    raw = bytearray(before)
+    raw[8 + 2] &= ~(1 << 5)
+    assert raw == before and TensorMap.decode(before).address == 0xFFFF_FFFF_FF00
+    raw[8 + 2] |= 1 << 5
+    with pytest.raises(TensorMapError):
+        TensorMap.decode(bytes(raw))

@@ -21,6 +21,8 @@ from tcir.machine.tma.tensor_types import SLICE, TYPES
 MAP_BYTES = 128
 USED_BYTES = 64
 _BODY_BYTES = 61
+_CLEARED = 8 * 8 + 21
+"""A bit of a map that CuTe DSL clears after a change of global_dim: always 0 here."""
 
 _MODES, _DTYPES, _INTERLEAVES, _FILLS = (
     list(ENCODERS), list(TYPES), list(SLICE), ["zero", "nan"],
@@ -78,7 +80,8 @@ def _seal(values: Values) -> bytes:
         for value in (values.get(field, []) + [0] * count)[:count]:
             number |= value << place
             place += width
-    body = number.to_bytes(_BODY_BYTES, "little")
+    low = number & (1 << _CLEARED) - 1
+    body = (low | number >> _CLEARED << _CLEARED + 1).to_bytes(_BODY_BYTES, "little")
     return (body + _check(body)).ljust(MAP_BYTES, b"\0")
 
 
@@ -132,7 +135,8 @@ def _open(raw: bytes) -> Values:
         f"the {MAP_BYTES} bytes of an encoded tensor map, or the first {USED_BYTES}",
         "the address given to the TMA instruction holds something else",
     )
-    return _values(int.from_bytes(body, "little"))
+    number = int.from_bytes(body, "little")
+    return _values(number & (1 << _CLEARED) - 1 | number >> _CLEARED + 1 << _CLEARED)
 
 
 def _values(number: int) -> Values:
