@@ -55,8 +55,12 @@ class Shape:
         return f"{self.b}x{self.h}, {self.m} rows, {self.n} keys of {self.d}"
 
 
-SHAPES = [Shape(8, 16, 1024, 1024, 64), Shape(4, 16, 4096, 4096, 64),
-          Shape(8, 16, 1024, 1024, 128), Shape(4, 16, 4096, 4096, 128)]  # fmt: skip
+SHAPES = [
+    Shape(8, 16, 1024, 1024, 64),
+    Shape(4, 16, 4096, 4096, 64),
+    Shape(8, 16, 1024, 1024, 128),
+    Shape(4, 16, 4096, 4096, 128),
+]
 ROWS = (128, 256)
 
 
@@ -75,8 +79,10 @@ def row(shape: Shape, rows: int) -> str:
 
 def main() -> int:
     """The command."""
-    print("| batches x heads | rows of a CTA | registers | spilled bytes | us at 1.85 GHz "
-          "| TFLOP/s | limited by |")  # fmt: skip
+    print(
+        "| batches x heads | rows of a CTA | registers | spilled bytes | us at 1.85 GHz "
+        "| TFLOP/s | limited by |"
+    )
     print("|---|---|---|---|---|---|---|")
     for shape in SHAPES:
         for rows in ROWS:

@@ -153,8 +153,9 @@ TCGEN05_EPILOGUE8 = "tcgen05-epilogue8"
 """Two warpgroups drain D, each half of its columns, with most of the registers."""
 TCGEN05_EPILOGUE12 = "tcgen05-epilogue12"
 """Three warpgroups drain D: as many as have registers, 152 for each thread."""
-TCGEN05_TWO_SOFTMAX = "tcgen05-two-softmax"
-"""Attention: a warpgroup for each of two tiles of queries, whose threads have a row of scores."""
+TCGEN05_ATTENTION = "tcgen05-attention"
+"""Attention: a warpgroup for each of two tiles of queries, whose threads have a row of scores, and
+one that rescales and stores the sums of both."""
 WARP_MAPS = {
     TCGEN05: WarpMap(
         (
@@ -226,12 +227,13 @@ WARP_MAPS = {
         ),
         allocates=MMA,
     ),
-    TCGEN05_TWO_SOFTMAX: WarpMap(
+    TCGEN05_ATTENTION: WarpMap(
         (
-            Role(PRODUCER, (8,), "one", registers=80),
-            Role(MMA, (9,), "one", registers=80),
-            Role(SOFTMAX[0], (0, 1, 2, 3), "warp", registers=208),
-            Role(SOFTMAX[1], (4, 5, 6, 7), "warp", registers=208),
+            Role(PRODUCER, (12,), "one", registers=80),
+            Role(MMA, (13,), "one", registers=80),
+            Role(SOFTMAX[0], (0, 1, 2, 3), "warp", registers=176),
+            Role(SOFTMAX[1], (4, 5, 6, 7), "warp", registers=176),
+            Role(EPILOGUE, (8, 9, 10, 11), "warp", registers=80),
         ),
         allocates=MMA,
     ),

@@ -22,7 +22,7 @@ from tcir.dialect.warp_map import (
     EPILOGUE,
     FOR_ROLE,
     SOFTMAX,
-    TCGEN05_TWO_SOFTMAX,
+    TCGEN05_ATTENTION,
     WARP_MAP,
     role_of,
 )
@@ -52,6 +52,9 @@ KEYS = Legal((16, 32, 64, 128), "", "columns of one tcgen05.ld, PTX ISA 9.7.16.8
 """Keys of a block: a warp loads the scores of one at a time."""
 LONG = 2048
 """Keys from which on a CTA of two tiles is faster than two CTAs, modelled."""
+FACTORS, TOTALS = 0, 2
+"""Columns of the scores, once these are in registers, in which a softmax leaves numbers for the
+epilogue: in each block, and after the last, when those of that block may not have been read yet."""
 COLUMNS = 32
 """Most columns of the sums that a warp scales, or stores, at a time."""
 
@@ -63,10 +66,12 @@ def choose_keys(of: HeadShape) -> int:
     return max(fitting, default=128)
 
 
-def choose_rows(of: HeadShape, keys: int) -> int:
+def choose_rows(of: HeadShape, keys: int, modified: bool) -> int:
     """Queries of a CTA: two tiles, which share keys and values, where a head has more than one,
-    both fit, and blocks enough for what the products of the second cannot hide at both ends."""
-    fit = 2 * _columns_of(of, keys) <= TMEM_COLUMNS
+    both fit, and blocks enough for what the products of the second cannot hide at both ends.
+    Masks and `modified` scores need registers, too: then of 64 keys at most."""
+    computed = modified or of.band.limits
+    fit = 2 * _columns_of(of, keys) <= TMEM_COLUMNS and (not computed or keys <= 64)
     return 2 * ROWS if fit and of["m"] > ROWS and of.keys >= LONG else ROWS
 
 
@@ -85,7 +90,7 @@ def tile_in_tensor_memory(
     roles: tuple[str, ...] = (EPILOGUE,)
     if blocks.rows > ROWS:
         roles = SOFTMAX
-        source.function.attributes[WARP_MAP] = ir.StringAttr.get(TCGEN05_TWO_SOFTMAX)
+        source.function.attributes[WARP_MAP] = ir.StringAttr.get(TCGEN05_ATTENTION)
         source.function.attributes[CTAS_PER_SM] = i64(1)
     with kernel(source, grid, target=target) as arguments:
         q, k, v = (argument(arguments, each) for each in (op.q, op.k, op.v))
@@ -126,10 +131,10 @@ class _Tile:
     sums: ir.Value
 
     @property
-    def late_sums(self) -> bool:
-        """Whether sums are rescaled before, and exponentials added up after the product has them to
-        go on with: more stays in registers, which two CTAs on an SM do not have."""
-        return self.role in SOFTMAX
+    def corrected(self) -> bool:
+        """Whether an epilogue of its own rescales and stores the sums: what it needs of each row is
+        handed over in the first columns of the scores, once these are in registers."""
+        return self.role != EPILOGUE
 
     def numbers(self, value: float) -> ir.Value:
         """``value`` for each row, in registers."""
@@ -141,11 +146,23 @@ class _Tile:
         self, body: Callable[..., list[ir.Value]], state: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """Loops over the four sub-partitions, one for each warp; returns `state` after them."""
-        over = scf.ForOp(index.value(0), index.value(QUARTERS), index.value(1), state)
-        with ir.InsertionPoint(over.body):
-            scf.YieldOp(body(over.induction_variable, *over.inner_iter_args))
+        over = _quarters(body, state)
         self.executes(over)
         return list(over.results)
+
+    def hand_over(self, first: ir.Value, second: ir.Value, quarter: ir.Value, column: int) -> None:
+        """Stores two numbers for each row in columns of the scores."""
+        (rows, _), element = first.type.shape, first.type.element_type
+        both = ir.Operation.create(
+            "vector.interleave", [ir.VectorType.get([rows, 2], element)], [first, second]
+        ).result
+        tc.TmemStOp(both, self.scores, quarter, index.value(column))
+
+    def handed_over(self, quarter: ir.Value, column: int) -> list[ir.Value]:
+        """What `hand_over` has stored."""
+        both = load_registers(self.scores, quarter, index.value(column), 2)
+        one = ir.VectorType.get([both.type.shape[0], 1], both.type.element_type)
+        return list(ir.Operation.create("vector.deinterleave", [one, one], [both]).results)
 
     def executes(self, made: ir.OpView) -> None:
         """Leaves the ops of an epilogue in `made` to the warps of this tile."""
@@ -172,9 +189,13 @@ class _Rows:
         """The tile of the rows from `place` on, its queries loaded."""
         kind = tc.TmemType.build([ROWS, self.blocks.keys], self.element)
         return _Tile(
-            role, place, queries.load(*place),
-            accumulator(self.blocks.keys), tc.TmemTileOp(kind).tile, accumulator(self.width),
-        )  # fmt: skip
+            role,
+            place,
+            queries.load(*place),
+            accumulator(self.blocks.keys),
+            tc.TmemTileOp(kind).tile,
+            accumulator(self.width),
+        )
 
     def over(
         self,
@@ -218,13 +239,13 @@ class _Rows:
                 rows = self._masked(rows, mine, first)
             before = tc.RowNumbersOp(largest, quarter).mine
             now = tc.RowOnlineMaxOp(before, tc.RowMaxOp(rows).largest, self.scale, self.tau)
-            if tile.late_sums:
-                self._rescale(tile, quarter, step, now.alpha)
+            if tile.corrected:
+                tile.hand_over(now.alpha, now.after, quarter, FACTORS)
             p = tc.RowExponentialsOp(rows, now.reference, self.scale, rows.type).powers
-            if tile.late_sums:
+            if tile.corrected:
                 self._store_powers(p, tile.powers, quarter)
             summed = tc.RowSumOp(p).total
-            if not tile.late_sums:
+            if not tile.corrected:  # in an order of few registers: two CTAs share those of an SM
                 self._store_powers(p, tile.powers, quarter)
                 self._rescale(tile, quarter, step, now.alpha)
             added = _fma(tc.RowNumbersOp(total, quarter).mine, now.alpha, summed)
@@ -233,7 +254,16 @@ class _Rows:
                 tc.SetRowNumbersOp(total, quarter, added).new,
             ]
 
-        return tile.quarters(weigh, state)
+        after = tile.quarters(weigh, state)
+        if tile.corrected:
+            _quarters(lambda quarter: self._correct(tile, quarter, step), [])
+        return after
+
+    def _correct(self, tile: _Tile, quarter: ir.Value, step: ir.Value) -> list[ir.Value]:
+        """Rescales the sums of the blocks before by factors that were handed over."""
+        alpha, _ = tile.handed_over(quarter, FACTORS)
+        self._rescale(tile, quarter, step, alpha)
+        return []
 
     def _rescale(self, tile: _Tile, quarter: ir.Value, step: ir.Value, alpha: ir.Value) -> None:
         """Multiplies the sums of the blocks before by the factors of rows, where one is not 1."""
@@ -257,9 +287,14 @@ class _Rows:
         narrow = arith.truncf(ir.VectorType.get(p.type.shape, self.element), p)
         words = ir.VectorType.get([QUARTER_LANES, self.blocks.keys // 2], integer_type(32))
         tc.TmemStWordsOp(
-            vector.bitcast(words, narrow), powers, quarter, index.value(0),
-            ir.StringAttr.get("32x32b"), flag(False), flag(False),
-        )  # fmt: skip
+            vector.bitcast(words, narrow),
+            powers,
+            quarter,
+            index.value(0),
+            ir.StringAttr.get("32x32b"),
+            flag(False),
+            flag(False),
+        )
 
     @property
     def _columns(self) -> int:
@@ -285,8 +320,17 @@ class _Rows:
         element = out.type.element_type
         maxima, totals = result
 
+        def numbers(quarter: ir.Value) -> list[ir.Value]:
+            return [tc.RowNumbersOp(each, quarter).mine for each in (totals, maxima)]
+
+        def hand_over(quarter: ir.Value) -> list[ir.Value]:
+            total, largest = numbers(quarter)
+            tile.hand_over(total, largest, quarter, TOTALS)
+            return []
+
         def store(quarter: ir.Value) -> list[ir.Value]:
-            total = tc.RowNumbersOp(totals, quarter).mine
+            corrected = tile.corrected
+            total, largest = tile.handed_over(quarter, TOTALS) if corrected else numbers(quarter)
             inverse = tc.RowInverseSumOp(total).inverse
             first = index.add(row, _lanes(quarter))
             with loop(self.width, self._columns) as column:
@@ -297,20 +341,29 @@ class _Rows:
                 at = index.values([names[each] for each in layout])
                 tc.StoreRowsOp(value, out, at, i64(QUARTER_LANES), i64(layout.index("m")))
             for tensor in lse:
-                largest = tc.RowNumbersOp(maxima, quarter).mine
                 logarithm = tc.RowLogSumOp(largest, total, self.scale).lse
                 at = index.values([batch, head, first])
                 stored = tc.StoreRowsOp(logarithm, tensor, at, i64(QUARTER_LANES), i64(2))
                 stored.attributes["column_dim"] = i64(1)
             return []
 
-        tile.quarters(store, [])
+        if tile.corrected:
+            tile.quarters(hand_over, [])
+        _quarters(store, [])
 
 
 def _multiply(d: ir.Value, a: ir.Value, b: ir.Value, accumulate: ir.Value) -> None:
     """The product of two tiles, slice by slice."""
     for j in range(b.type.shape[1] * tc.element_bytes(b.type.element) // MMA_K_BYTES):
         mma(d, a, b, constant(1, integer_type(1)) if j else accumulate, j)
+
+
+def _quarters(body: Callable[..., list[ir.Value]], state: Sequence[ir.Value]) -> scf.ForOp:
+    """A loop over the four sub-partitions, one for each warp of the epilogue; carries `state`."""
+    over = scf.ForOp(index.value(0), index.value(QUARTERS), index.value(1), state)
+    with ir.InsertionPoint(over.body):
+        scf.YieldOp(body(over.induction_variable, *over.inner_iter_args))
+    return over
 
 
 def _lanes(quarter: ir.Value) -> Index:

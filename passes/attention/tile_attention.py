@@ -150,7 +150,7 @@ class TileAttention(Pass):
         heads = HeadShape.of(source.op).together(source.op.elements)
         keys = self.keys or choose_keys(heads)
         _check_keys(source, keys, KEYS)
-        rows = self.rows or choose_tensor_rows(heads, keys)
+        rows = self.rows or choose_tensor_rows(heads, keys, source.op.modified)
         if rows not in TILES:
             raise match_failure(
                 source.op,

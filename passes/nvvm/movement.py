@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
-from tcir.dialect.attributes import defining, integer, string
+from tcir.dialect.attributes import defining, integer, integers, string
 from tcir.dialect.cta_pair import PAIR, cta_group_of
+from tcir.dialect.limits import launch_registers
 from tcir.dialect.ops.tma import EVICT, gathers, halo_of
 from tcir.errors import PassError
 
@@ -106,9 +109,18 @@ def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
             f"expected 32 rows and a power of two of at most 128 columns, got {rows} x {columns} "
             "(PTX ISA 9.7.16.8)"
         )
-    raw_type = ir.VectorType.get([columns], i32()) if columns > 1 else i32()
-    pointer = tmem_pointer(quarter_address(converter, op.source, op.quarter, op.column))
-    raw = nvvm.tcgen05.ld(raw_type, pointer)
+    address = quarter_address(converter, op.source, op.quarter, op.column)
+    # An instruction has fewer registers than a thread at launch, whatever its share is later
+    # (ptxas C7602).
+    parts = 2 if columns >= launch_registers(threads_around(op)) else 1
+    each = columns // parts
+    raw_type = ir.VectorType.get([each], i32()) if each > 1 else i32()
+    loaded = [
+        nvvm.tcgen05.ld(raw_type, tmem_pointer(converter.add(address, part * each)))
+        for part in range(parts)
+    ]
+    words = [word for part in loaded for word in _words(converter, part)]
+    raw = _row(converter, words) if parts > 1 else loaded[0]
     converter.values[op.value] = Loading(raw)
     converter.pending.append(op.value)
 
@@ -121,6 +133,14 @@ def convert_tmem_st(converter: Converter, op: tc.TmemStOp) -> None:
     kind = ir.VectorType.get([columns], i32()) if columns > 1 else i32()
     pointer = tmem_pointer(quarter_address(converter, op.target, op.quarter, op.column))
     nvvm.tcgen05.st(pointer, llvm.bitcast(kind, converter.ssa(op.value)))
+
+
+def threads_around(op: ir.OpView) -> int:
+    """Threads of a CTA of the kernel that an op is in."""
+    around = op.operation.parent
+    while "tc.block" not in around.attributes:
+        around = around.parent
+    return prod(integers(around.opview, "tc.block"))
 
 
 def quarter_address(

@@ -6,12 +6,13 @@ from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.cta_pair import cta_group_of
+from tcir.dialect.limits import launch_registers
 from tcir.dialect.ops.cp_rows import format_of, lane_of
 from tcir.dialect.ops.tmem_words import HALF_LANES, split_of
 
 from .compute import tile_descriptor
 from .converter import Converter, Loading, SmemTile, TmemTile, i32, lower, require_role
-from .movement import LANE_SHIFT, quarter_address
+from .movement import LANE_SHIFT, quarter_address, threads_around
 from .structure import tmem_pointer
 
 
@@ -23,7 +24,7 @@ def convert_ld(converter: Converter, op: tc.TmemLdWordsOp) -> None:
     kind = ir.VectorType.get([count], i32()) if count > 1 else i32()
     raw = nvvm.tcgen05.ld(
         kind,
-        _pointer(converter, op, op.source),
+        tmem_pointer(_address(converter, op, op.source)),
         string(op, "shape"),
         pack=bool(integer(op, "pack")),
         split=_split(converter, op),
@@ -38,20 +39,26 @@ def convert_st(converter: Converter, op: tc.TmemStWordsOp) -> None:
     require_role(converter, op)
     count = ir.VectorType(op.value.type).shape[1]
     kind = ir.VectorType.get([count], i32()) if count > 1 else i32()
-    nvvm.tcgen05.st(
-        _pointer(converter, op, op.target),
-        llvm.bitcast(kind, converter.ssa(op.value)),
-        string(op, "shape"),
-        unpack=bool(integer(op, "pack")),
-        split=_split(converter, op),
-    )
+    words, address = llvm.bitcast(kind, converter.ssa(op.value)), _address(converter, op, op.target)
+    shape, pack = string(op, "shape"), bool(integer(op, "pack"))
+    if shape == "32x32b" and not pack and 2 * count >= launch_registers(threads_around(op)):
+        for first in range(0, count, _PART):  # each as soon as its words are there
+            part = llvm.shufflevector(words, range(first, first + _PART))
+            nvvm.tcgen05.st(tmem_pointer(converter.add(address, first)), part, shape, unpack=pack)
+        return
+    split = _split(converter, op)
+    nvvm.tcgen05.st(tmem_pointer(address), words, shape, unpack=pack, split=split)
 
 
-def _pointer(
+_PART = 16
+"""Words of a store in a kernel whose threads have too few registers for all of them at a time."""
+
+
+def _address(
     converter: Converter, op: tc.TmemLdWordsOp | tc.TmemStWordsOp, tile: ir.Value
 ) -> ir.Value:
     address = quarter_address(converter, tile, op.quarter, op.column)
-    return tmem_pointer(converter.add(address, bool(integer(op, "upper")) * _UPPER))
+    return converter.add(address, bool(integer(op, "upper")) * _UPPER)
 
 
 _UPPER = HALF_LANES << LANE_SHIFT

@@ -10,7 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import defining
 from tcir.dialect.types import TmemType
 from tcir.dialect.walk import walk
-from tcir.dialect.warp_map import role_of
+from tcir.dialect.warp_map import MMA, role_of
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.kernel_ops import ACCESSES, accumulator_of
 
@@ -35,9 +35,14 @@ class Run:
         """All tiles that they access."""
         return self.reads | self.writes
 
-    def conflicts(self, other: Run) -> bool:
-        """Whether their order matters: one writes a tile that the other accesses."""
-        return bool(self.writes & other.tiles or other.writes & self.tiles)
+    def conflicts(self, other: Run) -> frozenset[ir.Value]:
+        """The tiles for which their order matters: one writes and the other accesses them."""
+        return self.writes & other.tiles | other.writes & self.tiles
+
+    def ends(self, tiles: frozenset[ir.Value]) -> int:
+        """The number of its accesses up to the last one to any of these tiles."""
+        every = [tile for op in self.ops for _, tile, _ in accesses(op)]
+        return max((n + 1 for n, tile in enumerate(every) if tile in tiles), default=0)
 
     @property
     def stores(self) -> bool:
@@ -49,7 +54,8 @@ class Run:
 @dataclass(frozen=True)
 class Edge:
     """Run `after` of a loop waits for run `before`, or with `carried` for that of the previous
-    iteration."""
+    iteration. Warps arrive after their last access to a tile for which the order matters, which
+    may be before others of the run; a commit follows all products."""
 
     before: Run
     after: Run
@@ -60,23 +66,47 @@ def runs_of(loop: scf.ForOp) -> list[Run]:
     """The runs of a loop's body, in program order."""
     found: list[Run] = []
     for op in loop.body:
-        accesses = list(_accesses(op))
-        roles = {role for role, _, _ in accesses}
-        if not roles:
+        if (run := _run_of(op)) is None:
             continue
-        if len(roles) > 1:
-            raise match_failure(
-                op, f"expected an op whose accesses to tensor memory are of one role, got those of "
-                f"{' and '.join(sorted(roles))}"
-            )  # fmt: skip
-        (role,) = roles
-        reads = frozenset(tile for _, tile, writes in accesses if not writes)
-        writes = frozenset(tile for _, tile, writes in accesses if writes)
-        run = Run(role, (op,), reads, writes)
-        if found and found[-1].role == role and found[-1].tiles & run.tiles:
+        if found and found[-1].role == run.role and found[-1].tiles & run.tiles:
             last = found.pop()
-            run = Run(role, (*last.ops, op), last.reads | reads, last.writes | writes)
+            run = Run(run.role, (*last.ops, op), last.reads | run.reads, last.writes | run.writes)
         found.append(run)
+    return found
+
+
+def _run_of(op: ir.OpView) -> Run | None:
+    """An op as a run; None if it accesses no tensor memory."""
+    found = list(accesses(op))
+    roles = {role for role, _, _ in found}
+    if not roles:
+        return None
+    if len(roles) > 1:
+        raise match_failure(
+            op, f"expected an op whose accesses to tensor memory are of one role, got those of "
+            f"{' and '.join(sorted(roles))}"
+        )  # fmt: skip
+    reads = frozenset(tile for _, tile, writes in found if not writes)
+    writes = frozenset(tile for _, tile, writes in found if writes)
+    return Run(roles.pop(), (op,), reads, writes)
+
+
+def handovers_of(block: ir.Block) -> list[tuple[Run, Run]]:
+    """In a block, after its loops with products: the loops over sub-partitions of different roles
+    of which the second reads tiles that the first has written."""
+    found: list[tuple[Run, Run]] = []
+    written: list[Run] = []
+    for op in block:
+        roles = {role for role, _, _ in accesses(op)}
+        if MMA in roles:
+            written = []
+        elif roles and (run := _run_of(op)):
+            found += [
+                (before, run)
+                for before in written
+                if before.role != run.role and before.writes & run.reads
+            ]
+            written.append(run)
     return found
 
 
@@ -100,17 +130,21 @@ def edges_of(runs: list[Run]) -> list[Edge]:
 
 
 def _leads(runs: list[Run], edges: list[Edge], first: int, last: int) -> bool:
-    """Whether a path leads from run `first` to run `last`, counted over two iterations."""
+    """Whether a path leads from run `first` to run `last`, counted over two iterations: from its
+    last access to a tile of both on."""
     count = len(runs)
+    start = runs[first % count]
+    end = start.ends(start.conflicts(runs[last % count]))
     reached = {first}
     for number in range(first + 1, last + 1):
         run = runs[number % count]
-        for earlier in range(first, number):
+        for earlier in reached:
             before = runs[earlier % count]
-            carried = earlier // count != number // count
-            if earlier in reached and (
-                before.role == run.role or Edge(before, run, carried) in edges
-            ):
+            edge = Edge(before, run, earlier // count != number // count)
+            late = (
+                earlier != first or before.role == MMA or before.ends(before.conflicts(run)) >= end
+            )
+            if before.role == run.role or (edge in edges and late):
                 reached.add(number)
                 break
     return last in reached
@@ -123,7 +157,7 @@ def tile_of(value: ir.Value) -> ir.Value:
     return tile if slot is None else slot.ring
 
 
-def _accesses(op: ir.OpView) -> Iterator[tuple[str, ir.Value, bool]]:
+def accesses(op: ir.OpView) -> Iterator[tuple[str, ir.Value, bool]]:
     """Role, tile, and whether it writes, of each access to tensor memory in an op."""
     for inner in walk(op):
         role = role_of(inner)

@@ -34,7 +34,6 @@ from tcir.passes.emit.cluster import multicast
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.kernel_ops import (
-    ACCESSES,
     BY_WARP,
     accumulator_of,
     ancestor_in,
@@ -47,7 +46,15 @@ from tcir.passes.emit.kernel_ops import (
     walk_body,
 )
 from tcir.passes.pipelining.bulk_groups import guard_stores
-from tcir.passes.pipelining.exchanges import MULTIPLIES, Edge, edges_of, runs_of
+from tcir.passes.pipelining.exchanges import (
+    MULTIPLIES,
+    Edge,
+    Run,
+    accesses,
+    edges_of,
+    handovers_of,
+    runs_of,
+)
 from tcir.passes.pipelining.multicasts import bytes_of, freed_by
 from tcir.passes.pipelining.pairs import lead, of_leader
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -188,6 +195,7 @@ class _Placer:
         exchanging = [ring for ring in self.rings if self._guard_exchanges(ring)]
         for block in [self.kernel.regions[0].blocks[0], *_around(self.loops, self.rings)]:
             self._guard_accumulators(block, exchanging)
+            self._guard_handovers(block)
         for ring in self.rings:
             self._guard_refreshes(ring)
         if self.clearing is not None:
@@ -410,11 +418,20 @@ class _Placer:
             with ir.InsertionPoint.after(last), last.location:
                 _tag(tc.CommitOp(bar), MMA)
             return
-        with _after_accesses(_quarter_loop(last)), last.location:
-            if before.stores:
-                _tag(tc.TmemWaitOp(ir.StringAttr.get("st")), before.role)
-            _tag(fence("tcgen05.before"), before.role)
-            _tag(tc.MbarrierArriveOp(bar), before.role)
+        _hand_over(before, before.conflicts(after), bar)
+
+    def _guard_handovers(self, block: ir.Block) -> None:
+        """A barrier for what warps of one role store to tensor memory for those of another, after
+        the loops with products."""
+        for before, after in handovers_of(block):
+            (last,), (first,) = before.ops, after.ops
+            bar = self._init(last.location, None, warp_map_of(self.kernel).threads(before.role)).bar
+            around = block.owner.opview
+            phase = _phase(around, 1) if isinstance(around, scf.ForOp) else 0
+            _hand_over(before, before.conflicts(after), bar)
+            with ir.InsertionPoint(first), first.location:
+                _tag(tc.MbarrierWaitOp(bar, index.value(phase)), after.role)
+                _tag(fence("tcgen05.after"), after.role)
 
     def _guard_accumulators(self, block: ir.Block, exchanging: list[scf.ForOp]) -> None:
         """A barrier after every loop of `block` whose accumulators are read later in the block.
@@ -583,9 +600,9 @@ def _load_loops(kernel: func.FuncOp) -> list[scf.ForOp]:
 
 
 def _clearing_op(kernel: func.FuncOp, first_load: ir.OpView) -> ir.OpView | None:
-    """The op of the kernel's body that stores to tensor memory, if any."""
+    """The op of the kernel's body by which the epilogue stores to tensor memory, if any."""
     ops = body(kernel)
-    storing = [op for op in ops if any(_is_store(o) for o in walk(op))]
+    storing = [op for op in ops if any(_is_store(o) and role_of(o) == EPILOGUE for o in walk(op))]
     clearing = [op for op in storing if not any(_is_load(o) for o in walk(op))]
     if not clearing:
         return None
@@ -724,10 +741,16 @@ def _last_iterations(
     return found
 
 
-def _after_accesses(quarters: scf.ForOp) -> ir.InsertionPoint:
-    """After the last op in a loop over sub-partitions that accesses tensor memory."""
-    accessing = [op for op in quarters.body if any(isinstance(o, ACCESSES) for o in walk(op))]
-    return ir.InsertionPoint.after(accessing[-1])
+def _hand_over(before: Run, tiles: frozenset[ir.Value], bar: ir.Value) -> None:
+    """An arrival of the warps of a run after their last access to one of `tiles`, stores complete
+    and fenced."""
+    quarters = _quarter_loop(before.ops[-1])
+    last = [op for op in quarters.body if any(tile in tiles for _, tile, _ in accesses(op))][-1]
+    with ir.InsertionPoint.after(last), last.location:
+        if before.stores:
+            _tag(tc.TmemWaitOp(ir.StringAttr.get("st")), before.role)
+        _tag(fence("tcgen05.before"), before.role)
+        _tag(tc.MbarrierArriveOp(bar), before.role)
 
 
 def _at_end(loop: scf.ForOp) -> ir.InsertionPoint:

@@ -166,7 +166,7 @@ def test_an_unknown_map_is_an_error_that_names_the_known() -> None:
         match=r"tc\.warp_map to be one of tcgen05, tcgen05-epilogue-load, wgmma, wgmma-promoted, "
         "wgmma-attention, "
         "wgmma-one, wgmma-computed, wgmma-three, tcgen05-epilogue8, tcgen05-epilogue12, "
-        "tcgen05-two-softmax, got "
+        "tcgen05-attention, got "
         "epilogue-last",
     ):
         tcir.compile(MATMUL, "matmul")

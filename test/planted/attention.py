@@ -308,27 +308,27 @@ TILES_IN_TURN = [
         ),
         (
             "the first tile's exponentials are not waited for",
-            drop(_("mma", WAIT, 3)),
+            drop(_("mma", WAIT, 4)),
             "hazard: race",
         ),
         (
             "the second tile's exponentials are not waited for",
-            drop(_("mma", WAIT, 5)),
+            drop(_("mma", WAIT, 7)),
             "hazard: race",
         ),
         (
             "the first tile's product waits for the second tile's exponentials",
-            like(_("mma", WAIT, 3), _("mma", WAIT, 5), r"\(%\w+, "),
+            like(_("mma", WAIT, 4), _("mma", WAIT, 7), r"\(%\w+, "),
             "hazard: race",
         ),
         (
             "the second tile's product waits for the first tile's exponentials",
-            like(_("mma", WAIT, 5), _("mma", WAIT, 3), r"\(%\w+, "),
+            like(_("mma", WAIT, 7), _("mma", WAIT, 4), r"\(%\w+, "),
             "hazard: race",
         ),
         (
             "the next scores are multiplied before those of the block are read",
-            move(_("mma", FIRST, 16), before=_("mma", WAIT, 3)),
+            move(_("mma", FIRST, 16), before=_("mma", WAIT, 2)),
             "hazard: race",
         ),
         (
@@ -343,7 +343,7 @@ TILES_IN_TURN = [
         ),
         (
             "the second tile's warps arrive for the first",
-            like(_("softmax1", ARRIVE), _("softmax0", ARRIVE), r"\(%\w+\)"),
+            like(_("softmax1", ARRIVE, 1), _("softmax0", ARRIVE, 1), r"\(%\w+\)"),
             "deadlock",
         ),
         (
@@ -358,27 +358,27 @@ TILES_IN_TURN = [
         ),
         (
             "values of the block before have the phase of the next",
-            like(_("mma", WAIT, 2), _("mma", WAIT, 4), r", %\w+\)"),
+            like(_("mma", WAIT, 2), _("mma", WAIT, 5), r", %\w+\)"),
             "deadlock",
         ),
         (
             "exponentials of the block before have the phase of the next",
-            like(_("mma", WAIT, 3), _("mma", WAIT, 4), r", %\w+\)"),
+            like(_("mma", WAIT, 4), _("mma", WAIT, 5), r", %\w+\)"),
             "deadlock",
         ),
         (
             "the last values are not waited for",
-            drop(_("mma", WAIT, 6)),
-            "hazard: race",
-        ),
-        (
-            "the second tile's last exponentials are not waited for",
             drop(_("mma", WAIT, 8)),
             "hazard: race",
         ),
         (
-            "results of the second tile are read before the last product",
-            drop(_("softmax1", WAIT, -1)),
+            "the second tile's last exponentials are not waited for",
+            drop(_("mma", WAIT, 12)),
+            "hazard: race",
+        ),
+        (
+            "results are read before the last product",
+            drop(_("epilogue", WAIT, 2)),
             "hazard: race",
         ),
         (
@@ -389,9 +389,58 @@ TILES_IN_TURN = [
         ("a turn is not passed on", drop(_("softmax0", TURN, 2)), "deadlock"),
         ("no warpgroup has the first turn", drop(_("softmax1", TURN, 0)), "deadlock"),
         (
-            "sums are rescaled before the product before is complete",
-            move(_("softmax0", WAIT, 0), before=_("softmax0", TURN, 1)),
+            "sums are rescaled before there are factors",
+            drop(_("epilogue", WAIT, 0)),
+            "deadlock",
+        ),
+        ("stores of factors are not waited for", drop(_("softmax0", STORE, 0)), "hazard: race"),
+        ("stores of totals are not waited for", drop(_("softmax1", STORE, -1)), "hazard: race"),
+        (
+            "a product does not wait for the sums to be rescaled",
+            drop(_("mma", WAIT, 3)),
+            "hazard: race",
+        ),
+        ("rescaled sums are not waited for at the end", drop(_("mma", WAIT, 11)), "hazard: race"),
+        (
+            "the epilogue arrives before it has rescaled",
+            move(_("epilogue", ARRIVE), before=_("epilogue", '"tc.rows_differ"')),
+            "hazard: race",
+        ),
+        (
+            "stores of rescaled sums are not waited for",
+            drop(_("epilogue", STORE, 0)),
+            "hazard: race",
+        ),
+        (
+            "loads of factors are not waited for",
+            drop(_("epilogue", LOAD, 0)),
+            "hazard: registers-before-wait",
+        ),
+        ("totals are not waited for", drop(_("epilogue", WAIT, 3)), "hazard: race"),
+        (
+            "totals are stored over factors that may not have been read",
+            change(_("softmax0", '"tc.tmem_st"', 1), "%c2", "%c0"),
+            "hazard: race",
+        ),
+        (
+            "sums are rescaled by the other tile's factors",
+            like(_("epilogue", '"tc.tmem_ld"', 0), _("epilogue", '"tc.tmem_ld"', 2), r"\(%\w+, "),
+            "hazard: race",
+        ),
+        (
+            "factors are handed over before they are stored",
+            move(_("softmax0", ARRIVE, 0), before=_("softmax0", '"tc.tmem_st"', 0)),
+            "hazard: race",
+        ),
+        (
+            "factors have the phase of the first block",
+            change(_("epilogue", WAIT, 0), r", %\w+\)", ", %c0)"),
             "hazard: undefined-read",
+        ),
+        (
+            "the fence of rescaled sums is missing",
+            drop(_("epilogue", FENCE, 1)),
+            "warning: missing-fence-before",
         ),
     )
 ]
@@ -574,7 +623,7 @@ NUMBERS_OF_TWO = [
         ),
         (
             "the second tile's results are stored as the first's",
-            like(_("", "arith.addi", 2), _("", "arith.addi", 1), r"addi %\w+"),
+            like(_("", "arith.addi", -1), _("", "arith.addi", -2), r"addi %\w+"),
             "hazard: output-never-written",
         ),
         (
