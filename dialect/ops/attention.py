@@ -153,12 +153,9 @@ class AttentionOp(
         rows, keys = extents["m"], extents["n"]
         if not band.limits:
             return rows * keys
-        ends = (
-            (0 if band.first is None else row + band.first,
-             keys if band.last is None else row + band.last + 1)
-            for row in range(rows)
-        )  # fmt: skip
-        return sum(max(min(end, keys) - max(first, 0), 0) for first, end in ends)
+        first = -rows if band.first is None else band.first
+        last = keys if band.last is None else band.last
+        return sum(max(min(row + last + 1, keys) - max(row + first, 0), 0) for row in range(rows))
 
 
 @verify(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tcir import cuda as cuda
     from tcir import debug as debug
     from tcir import formats as formats
+    from tcir.arrays.attention import compile_attention as compile_attention
     from tcir.arrays.block_scaled import compile_block_scaled_matmul as compile_block_scaled_matmul
     from tcir.arrays.conv2d import compile_conv2d as compile_conv2d
     from tcir.arrays.kernel import ArrayKernel as ArrayKernel
@@ -92,6 +93,7 @@ _EXPORTS = {
     "UnknownNameError": "errors",
     "VerdictError": "errors",
     "compile": "session.entry",
+    "compile_attention": "arrays.attention",
     "compile_block_scaled_matmul": "arrays.block_scaled",
     "compile_conv2d": "arrays.conv2d",
     "compile_matmul": "arrays.matmul",

@@ -12,7 +12,13 @@ import pytest
 from numpy.typing import NDArray
 
 import tcir
-from tcir import compile_block_scaled_matmul, compile_conv2d, compile_matmul, formats
+from tcir import (
+    compile_attention,
+    compile_block_scaled_matmul,
+    compile_conv2d,
+    compile_matmul,
+    formats,
+)
 
 Array = NDArray[Any]
 RANDOM = np.random.default_rng(7)
@@ -29,6 +35,74 @@ def whole(*shape: int, dtype: Any = np.float16, most: int = 3) -> Array:
     """Numbers whose sums are exact, none of them 0."""
     numbers = RANDOM.integers(1, most + 1, shape) * RANDOM.choice([-1, 1], shape)
     return numbers.astype(dtype)
+
+
+# --- attention -----------------------------------------------------------------------------------
+
+
+def attended(scores: Array, v: Array) -> Array:
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.asarray(powers / powers.sum(-1, keepdims=True) @ v)
+
+
+FEW = RANDOM.standard_normal((2, 4, 40, 32)).astype(np.float16)
+KEYS, VALUES = RANDOM.standard_normal((2, 2, 2, 56, 32)).astype(np.float16)
+KEPT = RANDOM.random((2, 1, 1, 56)) > 0.3
+BIAS = RANDOM.standard_normal((4, 40, 56)).astype(np.float32)
+ROW, KEY = np.arange(40)[:, None] + 16, np.arange(56)
+ATTENTIONS: dict[str, tuple[dict[str, Any], Callable[[Array], Array]]] = {
+    "plain": ({}, lambda s: s / math.sqrt(32)),
+    "causal": ({"causal": True}, lambda s: np.where(ROW >= KEY, s / math.sqrt(32), -np.inf)),
+    "window": (
+        {"causal": True, "window": (9, None), "scale": 0.5},
+        lambda s: np.where((ROW >= KEY) & (KEY >= ROW - 9), s / 2, -np.inf),
+    ),
+    "both ways": (
+        {"window": (9, 3), "scale": 0.5},
+        lambda s: np.where((ROW + 3 >= KEY) & (KEY >= ROW - 9), s / 2, -np.inf),
+    ),
+    "mask": ({"mask": KEPT}, lambda s: np.where(KEPT, s / math.sqrt(32), -np.inf)),
+    "bias": ({"mask": BIAS, "out": "float32"}, lambda s: s / math.sqrt(32) + BIAS),
+    "softcap": (
+        {"softcap": 2.0, "mask": BIAS.astype(np.float16)},
+        lambda s: 2 * np.tanh(s / math.sqrt(32) / 2) + BIAS.astype(np.float16),
+    ),
+    "softcap and mask": (
+        {"softcap": 2.0, "mask": KEPT, "scale": 0.25},
+        lambda s: np.where(KEPT, 2 * np.tanh(s / 8), -np.inf),
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_attention(name: str, target: str) -> None:
+    options, scores = ATTENTIONS[name]
+    kernel = compile_attention(FEW, KEYS, VALUES, lse=True, target=target, **options)
+    q, k, v = (each.astype(float) for each in (FEW, KEYS, VALUES))
+    k, v = k.repeat(2, axis=1), v.repeat(2, axis=1)
+    changed = scores(q @ k.swapaxes(-1, -2))
+    out, lse = kernel.run()
+    assert np.abs(out - attended(changed, v)).max() < 2.0**-8
+    np.testing.assert_allclose(lse, np.log(np.exp(changed).sum(-1)), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options", "words"),
+    [
+        ((FEW, KEYS, VALUES.astype(np.float32)), {}, "must have the same type"),
+        ((FEW, KEYS[:, :, 1:], VALUES), {}, r"expected q of \[B, H, M, D\]"),
+        ((FEW, KEYS, VALUES), {"scale": 0.0}, "scale: expected a positive number, got 0.0"),
+        ((FEW, KEYS, VALUES), {"softcap": -1.0}, "softcap: expected a positive number"),
+        ((FEW, KEYS, VALUES), {"window": (-1, 3)}, "window: expected numbers of keys before"),
+        ((FEW, KEYS, VALUES), {"mask": KEPT[..., 1:]}, "mask: expected a shape that broadcasts"),
+        ((FEW, KEYS, VALUES), {"mask": KEPT.astype(np.int32)}, "mask: expected one of i1, f16"),
+        ((FEW, KEYS, VALUES), {"out": "bfloat16"}, "out: expected one of f16, f32"),
+    ],
+)
+def test_attention_rejects(arrays: Any, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(tcir.InputError, match=words):
+        compile_attention(*arrays, **options)
 
 
 # --- matmul --------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
@@ -13,6 +13,7 @@ from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.analysis.element_graph import NotRaised
 from tcir.passes.emit.functions.f32 import constant
 from tcir.passes.emit.reshape import reshape
+from tcir.passes.emit.tensor_functions import tensor_bytes
 from tcir.passes.raising.attention.digits import size_of
 from tcir.passes.raising.attention.elements import LEAF, NUMBER, Expression
 from tcir.passes.raising.attention.masks import Kept, ScoreMask, kept_by, rows_without_keys
@@ -24,8 +25,22 @@ READ = ("f32", "f16", "bf16", "i1", "i32")
 """Types of tensors that a body reads, and of its numbers."""
 Change = Callable[[ir.Value], ir.Value]
 """Emits the ops that make the next number of a score."""
-Make = Callable[[], ir.Value]
-"""Emits the ops that make a number."""
+
+
+@dataclass(frozen=True)
+class Make:
+    """A number of the body.
+
+    emit: its ops; read: tensors that it reads, and their bytes
+    """
+
+    emit: Callable[[], ir.Value]
+    read: Mapping[ir.Value, int] = field(default_factory=dict)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the tensors."""
+        return sum(self.read.values())
 
 
 @dataclass(frozen=True)
@@ -156,7 +171,7 @@ def _change(step: Step, roles: Roles, usual: float) -> Change:
         def masked(score: ir.Value) -> ir.Value:
             for condition, where in made:
                 chosen = [score, constant(f32, -INFINITY)]
-                score = arith.select(condition(), *(reversed(chosen) if where else chosen))
+                score = arith.select(condition.emit(), *(reversed(chosen) if where else chosen))
             return score
 
         return masked
@@ -173,7 +188,7 @@ def _change(step: Step, roles: Roles, usual: float) -> Change:
         raise NotRaised(why.op or source, why.words) from None
 
     def applied(score: ir.Value) -> ir.Value:
-        operands = [score if other is None else other() for other in others]
+        operands = [score if other is None else other.emit() for other in others]
         return _created(source, op.name, f32, operands)
 
     return applied
@@ -188,7 +203,9 @@ def _make(element: Expression, roles: Roles, wide: bool = False) -> Make:
             made = _computed(element, roles)
         except NotRaised as why:
             problem = why
-        made = made or _read(element, roles)
+        read = _read(element, roles)
+        if made is None or (read is not None and read.bytes < made.bytes):
+            made = read
     if made is None:
         raise problem or NotRaised(
             element.op,
@@ -199,7 +216,7 @@ def _make(element: Expression, roles: Roles, wide: bool = False) -> Make:
     if not wide or kind not in ("f16", "bf16"):
         return made
     narrow = made
-    return lambda: arith.extf(ir.F32Type.get(), narrow())
+    return Make(lambda: arith.extf(ir.F32Type.get(), narrow.emit()), narrow.read)
 
 
 def _alone(element: Expression) -> Make | None:
@@ -207,7 +224,7 @@ def _alone(element: Expression) -> Make | None:
     number, kind = element.number, element.type
     if element.name != NUMBER or number is None or str(kind) not in READ:
         return None
-    return lambda: constant(kind, number)
+    return Make(lambda: constant(kind, number))
 
 
 def _computed(element: Expression, roles: Roles) -> Make | None:
@@ -216,7 +233,8 @@ def _computed(element: Expression, roles: Roles) -> Make | None:
         return None
     operands = [_make(each, roles) for each in element.operands]
     op, name, kind = element.op, element.name, element.type
-    return lambda: _created(op, name, kind, [each() for each in operands])
+    read = {tensor: size for each in operands for tensor, size in each.read.items()}
+    return Make(lambda: _created(op, name, kind, [each.emit() for each in operands]), read)
 
 
 def _read(element: Expression, roles: Roles) -> Make | None:
@@ -226,7 +244,7 @@ def _read(element: Expression, roles: Roles) -> Make | None:
     if not legal:
         return None
     least = min(legal, key=lambda each: math.prod(each.shape))
-    return lambda: _element(least)
+    return Make(lambda: _element(least), {least.tensor: tensor_bytes(least.tensor.type)})
 
 
 def _element(beside: ScoreTensor) -> ir.Value:

@@ -132,12 +132,12 @@ def _parts(
     op: Expression, condition: Expression, number: Expression, where: bool
 ) -> tuple[ScoreMask, ...]:
     """The masks that give -inf, or another fixed number, where a condition is `where`."""
-    if number.number == -INFINITY:
-        return tuple(
-            ScoreMask(op, number, part, is_) for part, is_ in _conditions(condition, where)
-        )
     whole = ScoreMask(op, number, condition, where)
-    return (whole,) if whole.fixed else ()
+    if number.number != -INFINITY:
+        return (whole,) if whole.fixed else ()
+    parts = [ScoreMask(op, number, part, is_) for part, is_ in _conditions(condition, where)]
+    rest = [part for part in parts if not part.fixed]
+    return tuple(parts) if len(rest) < 2 else (*(each for each in parts if each.fixed), whole)
 
 
 def _conditions(condition: Expression, where: bool) -> list[tuple[Expression, bool]]:

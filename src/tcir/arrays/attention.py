@@ -1,0 +1,175 @@
+"""`compile_attention`: scaled dot-product attention from arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numpy.typing import DTypeLike
+
+from tcir.arrays.kernel import ArrayKernel, build
+from tcir.arrays.text import Function, Value, element_of
+from tcir.dialect.ops.attention import ATTENTION_TYPES
+from tcir.errors import InputError
+from tcir.interp.types import Array
+from tcir.target import DEFAULT_TARGET
+
+NAME = "attention"
+MASKS = ("i1", "f16", "bf16", "f32")
+"""Types of masks: booleans, or numbers that are added."""
+SCORES = "bhmn"
+
+
+def compile_attention(
+    q: Array,
+    k: Array,
+    v: Array,
+    *,
+    scale: float | None = None,
+    causal: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    mask: Array | None = None,
+    softcap: float | None = None,
+    lse: bool = False,
+    out: DTypeLike | str | None = None,
+    pipeline: str = NAME,
+    target: str = DEFAULT_TARGET.name,
+    **options: Any,
+) -> ArrayKernel:
+    """Compiles softmax(scale q kᵀ) v for each head to one kernel, whose scores stay on the SM.
+
+    q:       [B, H, M, D] of f16 or bf16; D a multiple of 16, 16 to 256
+    k, v:    [B, G, N, D] and [B, G, N, E] of that type; H is a multiple of G, whose heads are
+             shared by as many query heads next to each other
+    scale:   positive; 1 / sqrt(D) by default
+    causal:  rows have the keys up to their own; the last row has all (row i: up to i + N - M)
+    window:  keys before and after its own that a row has, None: all
+    mask:    an array that broadcasts to [B, H, M, N]: of booleans, where True leaves a key, or of
+             f32, f16 or bf16, added to the scores
+    softcap: scores become softcap tanh(score / softcap), before the mask
+    lse:     whether the logarithms of the sums of exponentials, [B, H, M] of f32, are a result too
+    out:     the result's type: that of q by default, or f32
+    options: of the pipeline, as in `tcir.compile`
+
+    Raises InputError for other shapes, types or numbers.
+    """
+    function = Function(NAME)
+    operands = [function.argument(n, x, (4,)) for n, x in (("q", q), ("k", k), ("v", v))]
+    _check(operands)
+    (batch, heads, rows, depth), keys = operands[0].shape, operands[1].shape[2]
+    factor = 1 / math.sqrt(depth) if scale is None else float(scale)
+    for name, number in (("scale", factor), ("softcap", softcap)):
+        if number is not None and not 0 < number < math.inf:
+            raise InputError(f"{NAME}: {name}: expected a positive number, got {number}")
+    element = element_of(NAME, operands[0].element if out is None else out, _results(operands[0]))
+    body, factor = _body(function, mask, softcap, factor, (batch, heads, rows, keys))
+    band = _band(causal, window, keys - rows)
+    result = Value("%o", (*operands[0].shape[:3], operands[2].shape[3]), element)
+    sums = Value("%lse", (batch, heads, rows), "f32")
+    names, types = (", ".join(map(str, operands)), ", ".join(each.type for each in operands))
+    function.lines.append(
+        f'{result}, {sums} = "tc.attention"({names}) ({{{body}}}) {{scale = {factor!r} : f32, '
+        f'q_layout = "bhmd", kv_layout = "bhnd", out_layout = "bhmd"{band}}} : ({types}) -> '
+        f"({result.type}, {sums.type})"
+    )
+    return build(function, (result, sums) if lse else (result,), pipeline, target, options)
+
+
+def _results(q: Value) -> tuple[str, ...]:
+    return (q.element, "f32")
+
+
+def _check(operands: list[Value]) -> None:
+    q, k, v = operands
+    if q.element not in ATTENTION_TYPES or {q.element} != {k.element, v.element}:
+        raise InputError(
+            f"{NAME}: q, k and v must have the same type, one of {', '.join(ATTENTION_TYPES)} (the "
+            f"tensor core multiplies no others), got {q.element}, {k.element} and {v.element}"
+        )
+    shared = k.shape[1]
+    fits = (
+        k.shape[:3] == v.shape[:3]
+        and (q.shape[0], q.shape[3]) == (k.shape[0], k.shape[3])
+        and shared
+        and q.shape[1] % shared == 0
+    )
+    if not fits:
+        raise InputError(
+            f"{NAME}: expected q of [B, H, M, D], k of [B, G, N, D] and v of [B, G, N, E], H a "
+            f"multiple of G, got {list(q.shape)}, {list(k.shape)} and {list(v.shape)}"
+        )
+
+
+def _band(causal: bool, window: tuple[int | None, int | None] | None, last: int) -> str:
+    """The attributes of a causal mask and a window, for a last row that has all keys."""
+    before, after = window or (None, None)
+    for number in (before, after):
+        if number is not None and number < 0:
+            raise InputError(
+                f"{NAME}: window: expected numbers of keys before and after a row's own, from 0 "
+                f"on, or None for all, got {window}"
+            )
+    if causal:
+        after = 0 if after is None else min(after, 0)
+    found = "" if after is None else f", causal_offset = {last + after} : i64"
+    return found if before is None else f"{found}, window_offset = {last - before} : i64"
+
+
+def _body(
+    function: Function,
+    mask: Array | None,
+    softcap: float | None,
+    scale: float,
+    shape: tuple[int, ...],
+) -> tuple[str, float]:
+    """The body, "" where there is none, and what it leaves of the scale."""
+    lines, score = ["^bb0(%sum: f32):"], "%sum"
+
+    def op(text: str) -> str:
+        lines.append(f"%s{len(lines)} = {text} : f32")
+        return f"%s{len(lines) - 1}"
+
+    if softcap is not None:
+        score = op(f"math.tanh {op(f'arith.mulf {score}, {op(_constant(scale / softcap))}')}")
+        scale = softcap
+    if mask is not None:
+        tensor = _mask(function, mask, shape)
+        at = ", ".join(x if n > 1 else "0" for x, n in zip(SCORES, tensor.shape))
+        lines.append(
+            f'%e = "tc.element"({tensor}) {{map = affine_map<({", ".join(SCORES)}) -> ({at})>}} '
+            f": ({tensor.type}) -> {tensor.element}"
+        )
+        if tensor.element == "i1":
+            score = op(f"arith.select %e, {score}, {op('arith.constant 0xFF800000')}")
+        else:
+            score = op(f"arith.mulf {score}, {op(_constant(scale))}")
+            added = "%e"
+            if tensor.element != "f32":
+                lines.append(f"%w = arith.extf %e : {tensor.element} to f32")
+                added = "%w"
+            score, scale = op(f"arith.addf {score}, {added}"), 1.0
+    if score == "%sum":
+        return "", scale
+    return "\n".join([*lines, f'"tc.yield"({score}) : (f32) -> ()']), scale
+
+
+def _constant(number: float) -> str:
+    return f"arith.constant {number!r}"
+
+
+def _mask(function: Function, mask: Array, shape: tuple[int, ...]) -> Value:
+    """The argument of a mask, with four dimensions."""
+    if getattr(mask, "ndim", 0) in range(1, len(shape)):
+        mask = mask.reshape((1,) * (len(shape) - mask.ndim) + mask.shape)
+    tensor = function.argument("mask", mask, (len(shape),))
+    if tensor.element not in MASKS:
+        raise InputError(
+            f"{NAME}: mask: expected one of {', '.join(MASKS)}, got {tensor.element}; i1 (bool) "
+            "leaves keys, numbers are added to scores"
+        )
+    if any(n not in (1, whole) for n, whole in zip(tensor.shape, shape, strict=True)):
+        raise InputError(
+            f"{NAME}: mask: expected a shape that broadcasts to [B, H, M, N], here "
+            f"{list(shape)}, got {list(tensor.shape)}"
+        )
+    return tensor
