@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 
 import numpy as np
+import pytest
 
 from tcir.doors.launches import Launch, Launches
+from tcir.errors import VerdictError
 
 PTX = """
 .version 8.8
@@ -33,3 +35,20 @@ def test_nothing_is_in_front_of_the_first_launch() -> None:
     launches.execute(launch)
     assert launches.status == 1 and "a launch before this" in messages.getvalue()
     assert data.tolist() == list(range(2, 34))
+
+
+@pytest.mark.parametrize(
+    ("most", "shown", "rest"), [(0, 1, "5 more"), (2, 2, "4 more"), (9, 6, "")]
+)
+def test_instructions_without_a_rule_are_limited_like_findings(
+    most: int, shown: int, rest: str
+) -> None:
+    calls = " { .param .b64 p; st.param.b64 [p], %rd0; call.uni lost, (p); }\n" * 6
+    ptx = PTX.replace(" ret;\n", f"{calls} ret;\n")
+    ptx = ptx.replace(".visible", ".extern .func lost(.param .b64 p);\n.visible")
+    data = np.arange(32, dtype=np.uint32)
+    launch = Launch(ptx, "next", (1, 1, 1), (1, 1, 1), 0, False, [data], [data], [], (32, 1, 1))
+    with pytest.raises(VerdictError) as raised:
+        Launches(at_most=most).execute(launch)
+    assert str(raised.value).count("no body of lost here") == shown
+    assert (rest in str(raised.value)) and ("--max-findings" in str(raised.value)) == bool(rest)

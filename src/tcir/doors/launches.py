@@ -216,7 +216,10 @@ class Launches:
             self.say(f"{name}: {len(found) - self.at_most} more causes (--max-findings)")
         self.hidden += len(report.findings) - len(shown)
         if report.errors or report.incomplete:
-            said = [*map(str, report.errors), *map(str, report.incomplete)]
+            all_said = [*map(str, report.errors), *map(str, report.incomplete)]
+            said = all_said[: max(self.at_most, 1)]
+            if len(all_said) > len(said):
+                said.append(f"{len(all_said) - len(said)} more (--max-findings)")
             if not launch.cooperative and any(each.code == "trap" for each in report.errors):
                 said += [ORDINARY] * any(name in launch.ptx for name in GRID_WORKSPACE)
             raise VerdictError(f"{name}: " + "; ".join(said), report.exit_code)
