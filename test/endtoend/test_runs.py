@@ -18,9 +18,10 @@ PIPELINE = "simt-elementwise"
 
 def transposed(batch: int, rows: int, columns: int, element: str) -> str:
     """Each matrix of a batch transposed, plus a number for each column of the result."""
-    source, kind = f"tensor<{batch}x{rows}x{columns}x{element}>", (
-        f"tensor<{batch}x{columns}x{rows}x{element}>"
-    )  # fmt: skip
+    source, kind = (
+        f"tensor<{batch}x{rows}x{columns}x{element}>",
+        (f"tensor<{batch}x{columns}x{rows}x{element}>"),
+    )
     add = "arith.addi" if element[0] == "i" else "arith.addf"
     return f"""
 func.func @f(%x: {source}, %b: tensor<{rows}x{element}>) -> {kind} {{
@@ -57,10 +58,12 @@ def pooled(size: int, channels: int, window: int, pad: int, element: str) -> str
     kinds = [
         f"tensor<{shape}x{element}>"
         for shape in (
-            f"2x{size}x{size}x{channels}", f"2x{size + 2 * pad}x{size + 2 * pad}x{channels}",
-            f"{window}x{window}", f"2x{out}x{out}x{channels}",
+            f"2x{size}x{size}x{channels}",
+            f"2x{size + 2 * pad}x{size + 2 * pad}x{channels}",
+            f"{window}x{window}",
+            f"2x{out}x{out}x{channels}",
         )
-    ]  # fmt: skip
+    ]
     least = "0xFC00" if element == "f16" else "0xFF800000"
     return f"""
 func.func @f(%x: {kinds[0]}) -> {kinds[3]} {{
@@ -81,9 +84,13 @@ func.func @f(%x: {kinds[0]}) -> {kinds[3]} {{
 
 
 SHAPES = [
-    (1, 64, 128, "f32"), (2, 100, 72, "f16"), (3, 33, 47, "f32"), (1, 32, 200, "bf16"),
-    (1, 130, 65, "i32"), (2, 40, 48, "i16"),
-]  # fmt: skip
+    (1, 64, 128, "f32"),
+    (2, 100, 72, "f16"),
+    (3, 33, 47, "f32"),
+    (1, 32, 200, "bf16"),
+    (1, 130, 65, "i32"),
+    (2, 40, 48, "i16"),
+]
 TYPES: dict[str, Any] = {**DTYPES, "i16": np.int16}
 
 
