@@ -67,12 +67,12 @@ def choose_keys(of: HeadShape) -> int:
 
 
 def choose_rows(of: HeadShape, keys: int, modified: bool) -> int:
-    """Queries of a CTA: two tiles, which share keys and values, where a head has more than one,
-    both fit, and blocks enough for what the products of the second cannot hide at both ends.
-    Masks and `modified` scores need registers, too: then of 64 keys at most."""
-    computed = modified or of.band.limits
-    fit = 2 * _columns_of(of, keys) <= TMEM_COLUMNS and (not computed or keys <= 64)
-    return 2 * ROWS if fit and of["m"] > ROWS and of.keys >= LONG else ROWS
+    """Queries of a CTA: two tiles, which share keys and values, where that is faster, modelled:
+    with blocks of 128 keys, and enough of them for what the products of the second tile cannot hide
+    at both ends. Masks and `modified` scores need registers that such a block does not leave."""
+    fit = keys == KEYS.values[-1] and 2 * _columns_of(of, keys) <= TMEM_COLUMNS
+    plain = not modified and not of.band.limits
+    return 2 * ROWS if fit and plain and of["m"] > ROWS and of.keys >= LONG else ROWS
 
 
 def _columns_of(of: HeadShape, keys: int) -> int:

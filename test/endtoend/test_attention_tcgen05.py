@@ -16,6 +16,7 @@ from tcir.interp import OutputSpec, executor_for
 from tcir.program.execution import run_sequence
 from tcir.program.source import load_module, mlir_context
 from tcir.run_options import RunOptions
+from tcir.session.session import set_target
 
 from .attention_text import Array, Attention
 
@@ -198,6 +199,21 @@ def test_nothing_spills_and_two_tiles_fit(case: Case, registers: int) -> None:
     cubin = codegen.assemble(kernel(case).ptx, target="sm_100a")
     assert cubin.spill_bytes == 0
     assert cubin.registers <= registers
+
+
+@pytest.mark.parametrize(
+    ("case", "two"),
+    [(Case(m=256, n=2048), True), (Case(m=256, n=1920), False), (Case(m=128, n=2048), False),
+     (Case(m=256, n=2048, causal=0), False), (Case(m=256, n=2048, e=128), False),
+     (Case(m=256, n=2048, d=128, e=64), True), (Case(h=8, m=1, n=2048), False)],
+    ids=str,
+)  # fmt: skip
+def test_two_tiles_are_taken_where_they_are_faster(case: Case, two: bool) -> None:
+    with mlir_context() as context:
+        module = load_module(case.text, context)
+        set_target(module, "sm_100a")
+        next(iter(tcir.named_pipeline("attention"))).apply(module)
+        assert ('tc.warp_map = "tcgen05-attention"' in str(module)) == two
 
 
 def test_keys_that_no_load_takes_are_refused() -> None:

@@ -1,0 +1,167 @@
+"""Attention on both cores, for pairs of all axes: heads, masks, groups, remainders, types, layouts.
+
+`CASES` has every two values of two axes together, where a kernel takes both, and more of the same
+kind up to `COUNT`. PTX has the bits of the last program of tiles, near those of float64; every 16th
+case is executed after each pass.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tcir
+from tcir.interp import OutputSpec, executor_for
+from tcir.program.execution import run_sequence
+from tcir.program.source import load_module, mlir_context
+
+from .attention_text import Array, Attention
+
+COUNT = 160
+AXES: dict[str, tuple[object, ...]] = {
+    "target": ("sm_100a", "sm_90a"),
+    "d": (16, 48, 64, 96, 128, 256),
+    "e": (16, 64, 80, 128, 256),
+    "m": (1, 40, 128, 200),
+    "n": (64, 130, 256, 300),
+    "heads": ((1, 1), (2, 2), (4, 2), (4, 1)),
+    "causal": (None, 0, 70, -60),
+    "element": ("f16", "bf16"),
+    "result": ("", "f32"),
+    "order": ("rows within heads", "heads within rows"),
+    "options": ("", "tau=0.0", "stages=1", "rows=256"),
+}
+DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
+Choice = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Case(Attention):
+    """options: of the pipeline."""
+
+    target: str = ""
+    options: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.target} {super().__str__()} {self.options}".strip()
+
+    @staticmethod
+    def of(choice: Choice) -> Case:
+        """The case of a value for each axis."""
+        values = dict(zip(AXES, choice, strict=True))
+        h, g = values.pop("heads")  # type: ignore[misc]
+        within = values.pop("order") == "heads within rows"
+        layouts = ("bmhd", "bnhd", "bmhd") if within else ("bhmd", "bhnd", "bhmd")
+        q, kv, out = layouts
+        return Case(h=h, g=g, q=q, kv=kv, out=out, **values)  # type: ignore[arg-type]
+
+    @property
+    def pipeline(self) -> str:
+        return f"attention{{{self.options}}}"
+
+
+def taken(choice: Choice) -> bool:
+    """Whether a kernel takes it: two tiles of 128 rows are for tensor memory, and have columns for
+    values of up to 80 elements beside blocks of up to 128 keys."""
+    values = dict(zip(AXES, choice, strict=True))
+    tiles = values["target"] == "sm_100a" and values["e"] in (16, 64)
+    return values["options"] != "rows=256" or tiles
+
+
+def pairs(choice: Choice) -> set[tuple[int, object, int, object]]:
+    """The values of each two axes."""
+    return {(a, x, b, y) for (a, x), (b, y) in combinations(enumerate(choice), 2)}
+
+
+def choices(count: int) -> Iterator[Choice]:
+    """Choices that have all pairs, as many new ones each as one of 60 at random has, and more."""
+    draw = random.Random(1)
+    every = {
+        pair
+        for (a, xs), (b, ys) in combinations(enumerate(AXES.values()), 2)
+        for x in xs
+        for y in ys
+        for pair in [(a, x, b, y)]
+        if possible(pair)
+    }
+    found: set[Choice] = set()
+    while every or len(found) < count:
+        tried = [tuple(draw.choice(values) for values in AXES.values()) for _ in range(60)]
+        tried = [each for each in tried if taken(each) and each not in found]
+        best = max(tried, key=lambda each: len(pairs(each) & every))
+        every -= pairs(best)
+        found.add(best)
+        yield best
+
+
+def possible(pair: tuple[int, object, int, object]) -> bool:
+    """Whether a kernel takes two values together."""
+    start = ["sm_100a", 64, 64, 128, 128, (1, 1), None, "f16", "", "", ""]
+    a, x, b, y = pair
+    start[a], start[b] = x, y
+    return taken(tuple(start))
+
+
+CASES = [Case.of(choice) for choice in choices(COUNT)]
+AT_EVERY_LEVEL = CASES[::16]
+
+
+@cache
+def kernel(case: Case) -> tcir.Kernel:
+    return tcir.compile(case.text, case.pipeline, target=case.target)
+
+
+def drawn(case: Case) -> list[Array]:
+    rng = np.random.default_rng(5)
+    return [
+        np.asarray(rng.standard_normal(case.shapes[name]), DTYPES[case.element]) for name in "qkv"
+    ]
+
+
+def test_pairs_are_covered() -> None:
+    found = set().union(*map(pairs, choices(COUNT)))
+    for (a, xs), (b, ys) in combinations(enumerate(AXES.values()), 2):
+        wanted = {(a, x, b, y) for x in xs for y in ys}
+        assert not {each for each in wanted - found if possible(each)}
+    assert len(CASES) >= COUNT and len(set(CASES)) == len(CASES)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_ptx_has_the_bits_of_tiles(case: Case) -> None:
+    made, inputs = kernel(case), drawn(case)
+    outputs = [
+        OutputSpec(tuple(case.shapes["o"]), np.dtype(DTYPES[case.result or case.element])),
+        OutputSpec((case.b, case.h, case.m), np.dtype(np.float32)),
+    ]
+    with mlir_context() as context:
+        module = load_module(made.ir["interleave-products"], context)
+        tiles = executor_for("tile")(module, "attention", inputs, outputs)
+    threads = run_sequence(made.ptx, made.launches, inputs, outputs)
+    assert not tiles.findings and not threads.findings
+    for one, other in zip(tiles.outputs, threads.outputs, strict=True):
+        assert one.tobytes() == other.tobytes()
+    out, lse = case.computed(*inputs)
+    unit = 2.0**-8 if case.element == "bf16" else 2.0**-11
+    assert (
+        np.abs(threads.outputs[0].astype(np.float64) - out).max()
+        <= 4 * unit * np.abs(inputs[2]).max()
+    )
+    np.testing.assert_allclose(threads.outputs[1], lse, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("case", AT_EVERY_LEVEL, ids=str)
+def test_at_every_level(case: Case) -> None:
+    """Within the bound after tiling, bit for bit after every later pass."""
+    report = tcir.validate(case.text, case.pipeline, target=case.target)
+    assert report.ok, str(report)
