@@ -28,13 +28,13 @@ class LayersOptions:
                   (programmatic dependent launch)
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     attention: softmax between two products is one kernel with them, whose exponentials are rounded
-               to the type of the values; left out, each is a kernel
+               to the type of the values; false: each is a kernel
     """
 
     stages: int = 0
     programmatic: bool = False
     tf32: bool = True
-    attention: bool = False
+    attention: bool = True
 
 
 def build(options: LayersOptions) -> Pipeline:
