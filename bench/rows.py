@@ -211,7 +211,7 @@ def launches_of(ours: Any) -> list[Any]:
     return [each for part in ours.table for each in part.kernel.launches.launches]
 
 
-def microseconds(call: Callable[[], Any]) -> float:
+def microseconds(call: Callable[[], object]) -> float:
     """Median microseconds of a call, among as many as fill a CUDA graph."""
 
     def graph(count: int) -> torch.cuda.CUDAGraph:

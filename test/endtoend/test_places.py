@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from tiers import tiers
@@ -12,6 +10,7 @@ import tcir
 
 from .breaking import Edit, change_text, run_broken
 from .row_text import DTYPES
+from .test_layers import Array
 
 PIPELINE = "simt-elementwise"
 ENDS = {
@@ -53,7 +52,7 @@ func.func @f(%x: {x}) -> {place} {{
 """
 
 
-def numpy(x: np.ndarray[Any, Any], way: str, first: int) -> np.ndarray[Any, Any]:
+def numpy(x: Array, way: str, first: int) -> Array:
     """Element after element, as the op is written."""
     sign = 1 if way == "max" else -1
     places = np.full(len(x), first, np.int64)
@@ -67,7 +66,7 @@ def numpy(x: np.ndarray[Any, Any], way: str, first: int) -> np.ndarray[Any, Any]
     return places
 
 
-def rows(count: int, columns: int, element: str) -> np.ndarray[Any, Any]:
+def rows(count: int, columns: int, element: str) -> Array:
     """Few values, so that the largest is there more than once; a row with a NaN before it, one with
     a NaN at first, one of infinities, zeros of both signs."""
     x = np.random.default_rng(0).integers(-9, 9, (count, columns)).astype(DTYPES[element])
