@@ -57,7 +57,8 @@ STATUS = {
     "--pipeline=gemm": 3,
 }
 NEEDS = {"needs Triton": "triton", "needs PyTorch": "torch", "needs CuTe DSL": "cutlass",
-          "needs sentryward": "sentryward", "needs onnx": "onnx", "needs JAX": "jax"}  # fmt: skip
+          "needs sentryward": "sentryward", "needs onnx": "onnx", "needs JAX": "jax",
+         "needs CuPy": "cupy"}  # fmt: skip
 """Reasons not to run a block where a package is missing."""
 TALES = "docs/tutorials/debugging.md"
 """A page whose blocks go on from each other, up to the next heading."""
