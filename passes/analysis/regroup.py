@@ -55,9 +55,9 @@ def _read(element: tc.ElementOp, groups: Groups) -> tuple[list[int], list[int]]:
     if read is None:
         raise match_failure(
             element,
-            f"expected a tensor indexed by all of a group of dimensions of the result or by "
-            f"none, got dimensions {dims} of groups {[list(g) for g in groups]} (a "
-            "matrix product has one number of a row and one of a column); broadcast it to all",
+            "expected a tensor indexed by all dimensions of a group of the result's or by none "
+            f"of them, got dimensions {dims} of groups {[list(g) for g in groups]} (in a matrix "
+            "product each group is one index, of a row or of a column); broadcast it to all",
         )
     sizes = [prod(shape[element.dims.index(dim)] for dim in groups[number]) for number in read]
     return sizes, read

@@ -218,7 +218,9 @@ def _block(
         return inner[2][0][1]
     (block_loop, divisor), (order_block, order_k) = inner[2][0], [loop for loop, _ in inner[0]]
     if divisor != 1 or block_loop != order_block or order_block == order_k:
-        raise Mismatch("expected scales over the loop over blocks, outside that within a block")
+        raise Mismatch(
+            "expected scales indexed by the loop over blocks, not by the loop within a block"
+        )
     return int(op.operation.operands[elements[0][0]].type.shape[-1])
 
 
@@ -232,8 +234,8 @@ def _pair(
         mine = [n for n, of, _ in scales if tuple(loop for loop, _ in of) == loops]
         if len(mine) != 1:
             raise Mismatch(
-                f"expected scales over the same rows as each operand, got {len(mine)} for the "
-                f"operand with map {maps[number]}"
+                f"expected one tensor of scales over the rows of each operand, got {len(mine)} "
+                f"for the operand with map {maps[number]}"
             )
         found.append(Operand(number, mine[0], loops))
     for a, b in (found, found[::-1]):

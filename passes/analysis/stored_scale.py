@@ -31,9 +31,9 @@ def check_stored_scales(function: func.FuncOp) -> None:
                     division.opview,
                     f"expected elements of {_element(op)} divided by their scale as stored, got "
                     f"its value before arith.truncf to {kind}: the next product multiplies by the "
-                    f"stored scale, which rounding has moved by {MOVED[kind]}, and every element "
-                    "of the block with it; divide by arith.extf of the truncated scale, or take "
-                    "tc.quantise_blocks",
+                    f"stored scale, from which the unrounded one differs by {MOVED[kind]}, an "
+                    "error in every element of the block; divide by arith.extf of the truncated "
+                    "scale, or take tc.quantise_blocks",
                 )
 
 

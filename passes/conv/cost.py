@@ -56,9 +56,9 @@ SCHEDULES: dict[str, Callable[[ConvShape, int], Work | None]] = {
     "conv-smem-offset": smem_offset,
     **{f"conv-shift-reuse{{tiling={name}}}": shift_reuse(name) for name in TILINGS},
 }
-"""By the pipeline that builds the schedule; None if it has no legal tile. Of two that cost the
-same, the first is chosen: the simpler one. halo=refresh is not among them: an automatic choice
-must not depend on an open question about the hardware."""
+"""The cost functions by the name of the pipeline that builds the schedule; they return None without
+a legal tile. The simpler schedules come first, and win ties. halo=refresh is missing: an automatic
+choice must not depend on an open question about the hardware."""
 
 
 def _work(

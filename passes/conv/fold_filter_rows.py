@@ -38,13 +38,13 @@ class FoldFilterRows(Pass):
         %2 = "tc.repack"(%w) {…} : (tensor<7x7x3x64xf16>) -> tensor<7x7x4x64xf16>
         %y = "tc.conv2d"(%1, %2) {strides = [2, 2], pads = [3, 3, 0, 0], filter = "hwcf"}
 
-    `tile-conv-implicit-gemm` then sums over 7 taps of 28 channels instead of 49 of 8. Convolutions
-    whose input is not repacked anyway, of elements that are not of 16 bits, dilated along a row, or
-    whose channels of a tap are no less than what an mma multiplies, stay as they are. Preserves the
-    value of every element, up to the order of the sums.
+    `tile-conv-implicit-gemm` then sums over 7 taps of 28 channels instead of 49 of 8. A convolution
+    stays as it is if its input needs no repacking, its elements do not have 16 bits, it is dilated
+    along a row, or one tap's channels already fill an mma. Preserves the value of every element, up
+    to the order of the sums.
 
-    wgmma: only for targets with wgmma; schedules of those with tensor memory take pixels of 16
-           bytes, but for tile-conv-implicit-gemm
+    wgmma: only for targets with wgmma. With tensor memory every schedule except
+           tile-conv-implicit-gemm needs pixels of 16 bytes
     """
 
     name: ClassVar[str] = "fold-filter-rows"
@@ -85,8 +85,8 @@ def _fold(op: tc.Conv2dOp) -> None:
     remark(
         op,
         f"all {shape.s} taps of a filter row are loaded at once, {shape.s * channels} elements of "
-        f"C = {channels}: {shape.r} steps for {shape.r * shape.s}; a kernel of its own writes the "
-        "padding of rows into the input",
+        f"C = {channels}: {shape.r} steps instead of {shape.r * shape.s}; a separate kernel "
+        "writes the padding of rows into the input",
     )
     for old in unread:
         if not any(list(each.uses) for each in old.results):

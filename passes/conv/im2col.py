@@ -41,7 +41,7 @@ class Im2col(OfMatrices):
 
     shape: as `gathered`
     pixels: the im2col map of the input; tile: of A; filters: operand B of one tap
-    steps: over taps and channels, of a part of the sums
+    steps: iterations over taps and channels, for one part of the sums
     cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
     cluster: CTAs that load tiles of pixels and filters together
     """
@@ -88,7 +88,8 @@ class Im2col(OfMatrices):
         return as_matrix(memory)
 
     def reads(self, source: Source, place: Place) -> Places:
-        """Every lane has a pixel of its own, as rows and images end anywhere."""
+        """The indices that each lane reads: its own pixel's, because rows and images may end at any
+        lane."""
         shape = self.shape
 
         def of_quarter(quarter: Index) -> Callable[[Index], list[Index]]:
@@ -105,7 +106,7 @@ class Im2col(OfMatrices):
         return of_quarter
 
     def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:
-        """What `after` reads as matrices of pixels and channels, or as vectors."""
+        """The tensors that `after` reads, as matrices of pixels and channels or as vectors."""
         row, column = (ir.AffineDimExpr.get(number) for number in range(2))
         zero = ir.AffineConstantExpr.get(0)
         tensors, maps = {}, []
@@ -119,10 +120,10 @@ class Im2col(OfMatrices):
             else:
                 raise match_failure(
                     each,
-                    f"expected an element of each pixel and channel, of each channel, or of all, "
-                    f"got dimensions {dims} of NHWC (pixels are rows of a matrix on sm_90a, whose "
-                    "images have no index of their own); broadcast it to the shape of the result, "
-                    "or take target sm_100a",
+                    "expected an element of each pixel and channel, of each channel, or of all, "
+                    f"got dimensions {dims} of NHWC (on sm_90a pixels are rows of a matrix, in "
+                    "which images have no index); broadcast it to the shape of the result, or "
+                    "take target sm_100a",
                     SMALLEST_CONV,
                 )
             tensors[each.tensor] = memory
@@ -130,7 +131,7 @@ class Im2col(OfMatrices):
         return tensors, maps
 
     def loads(self, place: Place) -> Load:
-        """What loads the steps of the tile at `place`."""
+        """A function that loads the operands of a step of the tile at `place`."""
         shape, filters = self.shape, self.filters
         m0, k0, part = place.row, place.column, place.part
         of_pixels, of_filters = self.cluster.share_of_a(), self.cluster.share_of_b()
@@ -164,7 +165,8 @@ class Im2col(OfMatrices):
 
 
 def gathered(shape: ConvShape) -> ConvShape:
-    """The convolution whose pixels TMA gathers: of whole windows of a row where it can."""
+    """The convolution as TMA gathers it: whole windows of a row as one pixel, where they are
+    adjacent."""
     return shape.of_windows() if shape.rows_are_windows else shape
 
 
@@ -211,27 +213,28 @@ def check_im2col(op: ir.OpView, shape: ConvShape) -> None:
 
 
 def check_parts(op: ir.OpView, shape: ConvShape) -> None:
-    """Raises a match failure for parts of the sums that are not equal."""
+    """Raises a match failure if the parts of the sums are unequal."""
     if shape.k_part is not None and not shape.has_equal_parts:
         raise match_failure(
             op,
             f"expected k_part to be an equal share of the {shape.steps} steps of {shape.kc} "
-            f"channels, got {shape.k_part} (every CTA has as many steps); take split-conv-k",
+            f"channels, got {shape.k_part} (every CTA takes the same number of steps); take "
+            "split-conv-k",
             SMALLEST_CONV,
         )
 
 
 def check_cluster(op: ir.OpView, shape: ConvShape, cluster: Cluster) -> None:
-    """Raises a match failure for CTAs that would share pixels of which they read other channels, or
-    filters of another group."""
+    """Raises a match failure if CTAs of the cluster would share pixels but need different channels
+    of them, or share filters of different groups."""
     if shape.groups == 1:
         return
     if cluster.n > 1:
         raise match_failure(
             op,
             f"expected cluster={cluster.m}x1 with groups of channels, got {cluster}: CTAs along "
-            "the output channels have other groups, which read other input channels; take "
-            f"cluster={cluster.m}x1",
+            "the output channels compute different groups, which read different input channels; "
+            f"take cluster={cluster.m}x1",
             SMALLEST_CONV,
         )
     step = filters_step(op, shape)
@@ -240,14 +243,14 @@ def check_cluster(op: ir.OpView, shape: ConvShape, cluster: Cluster) -> None:
         raise match_failure(
             op,
             f"expected cluster={fewer}x1 with groups of {shape.group_k} output channels, got "
-            f"{cluster}: {cluster.m} CTAs load a part of a tile's filters each, whole swizzle "
-            f"patterns of {step}, which are all of one group; take cluster={fewer}x1",
+            f"{cluster}: {cluster.m} CTAs each load a part of a tile's filters, whole swizzle "
+            f"patterns of {step}, all of one group; take cluster={fewer}x1",
             SMALLEST_CONV,
         )
 
 
 def filters_step(op: ir.OpView, shape: ConvShape) -> int:
-    """What the output channels are a multiple of that a CTA loads of a tile's filters."""
+    """The number that the output channels loaded by one CTA must be a multiple of."""
     return part_step("mn" if shape.filter == "hwcf" else "k", op.w.type.element_type)
 
 

@@ -103,7 +103,8 @@ class LinearTiling(Tiling):
         return row // self.shape.h, row % self.shape.h, anchor % self.shape.w
 
     def accumulators(self, d: ir.Value, first_unit: Index) -> Callable[[Index, int], ir.Value]:
-        """Zeroes D and builds the mask table; returns a function: D masked for tap (r, s)."""
+        """Zeroes D and builds the mask table; returns a function that gives D masked for tap (r,
+        s)."""
         shape = self.shape
         (dh, dw) = shape.dilations
         masks = tc.LaneMasksOp(i64(shape.r * shape.s)).masks

@@ -180,9 +180,10 @@ class OffsetPlan(TapRows):
 
 
 def best_plan(shape: ConvShape, n_tile: int) -> OffsetPlan | None:
-    """The plan with the fewest CTAs, then the fewest loaded bytes, with room for `STAGES` slots.
+    """The plan with the fewest CTAs, then the fewest loaded bytes, that leaves room for `STAGES`
+    slots.
 
-    With one slot if two do not fit; None if one does not.
+    Falls back to one slot where two do not fit, and to None where even one does not.
     """
     every = sorted(plans(shape), key=lambda p: (p.ctas, p.ctas * p.steps * p.activation_bytes))
     rooms = [(SMEM_BYTES - BARRIER_BYTES) // stages for stages in range(STAGES, 0, -1)]

@@ -28,20 +28,20 @@ from tcir.threads import cached_property
 from tcir.time.warpgroups import FILTER, LATENCY, PIXEL, WAIT
 
 MOST_STAGES = 8
-"""Slots that `multi-buffer` makes at most."""
+"""The largest number of slots that `multi-buffer` makes."""
 SHARED_BYTES = 128
 """Bytes of shared memory that an SM's tensor cores read in a cycle."""
 
 
 @dataclass(frozen=True)
 class OffsetWalk(TapRows):
-    """A tile of `rows` positions on a walk over all images, times `columns` output channels.
+    """A tile of `rows` positions on a walk over all images and of `columns` output channels.
 
-    Position ``(n * height + y) * width + x`` is of output (n, y, x) where there is one. In the tile
-    of a tap class it has the pixel ``y * stride - pad + class`` along the height, and so along the
-    width; a tap whose offsets are (down, right) reads the position ``down * width + right``
-    further. Between the outputs of two rows there are as many positions as keep a tap from reading
-    pixels of the next row: at most its reach, fewer where padding follows padding.
+    Position ``(n * height + y) * width + x`` belongs to output (n, y, x), if there is one. In the
+    tile of a tap class it holds the pixel in image row ``y * stride - pad + class``, and in the
+    column of the same form. A tap with the offsets (down, right) reads the position ``down * width
+    + right`` further on. Rows of outputs are separated by enough positions to keep a tap from
+    reading pixels of the next row: at most its reach, fewer where padding follows padding.
     """
 
     rows: int
@@ -74,7 +74,7 @@ class OffsetWalk(TapRows):
 
     @cached_property
     def positions(self) -> int:
-        """Positions that a tile of A has: those of the outputs, and as far as a tap reaches."""
+        """Positions in a tile of A: its outputs', and those after them that a tap reaches."""
         return self.rows + max(self.place(*tap)[1] for tap in self.taps)
 
     @property
@@ -89,7 +89,7 @@ class OffsetWalk(TapRows):
 
     @property
     def loaded(self) -> int:
-        """Bytes that TMA brings in a step."""
+        """Bytes that TMA loads in a step."""
         pixel = self.shape.kc * self.shape.element_bytes
         filters = len(self.taps) * self.shape.filter_bytes(self.columns, self.shape.kc)
         return len(self.classes) * self.positions * pixel + filters
@@ -123,9 +123,9 @@ class OffsetWalk(TapRows):
         )
 
     def cycles(self, sms: int) -> float:
-        """Modelled, of the SM that has most tiles. A step takes the longest of its products, its
-        loads (rows, of 128 bytes or fewer), and the round of a slot: load, latency and products,
-        shared by all slots."""
+        """Modelled cycles of the SM with the most tiles. A step takes as long as the slowest of
+        three: its products; its loads, in rows of at most 128 bytes; and the round trip of a slot
+        (load, latency and products) divided by the number of slots."""
         shape, taps, m = self.shape, len(self.taps), WGMMA_M
         rows = taps * shape.filter_tile(self.columns, shape.kc).rows
         loading = PIXEL * len(self.classes) * self.positions + FILTER * rows
@@ -142,7 +142,7 @@ class OffsetWalk(TapRows):
 
 
 def fastest_walk(shape: ConvShape, widths: Iterable[int], sms: int) -> OffsetWalk | None:
-    """The tile of one of these widths that is done first; None if none is legal."""
+    """The fastest tile of one of these widths; None if none is legal."""
     every = (
         OffsetWalk(shape, whole, rows, columns)
         for columns in widths

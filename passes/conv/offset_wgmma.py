@@ -31,8 +31,8 @@ from tcir.target import TARGETS
 
 
 def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> OffsetWalk:
-    """The tile that is done first, of output channels of one group; a match failure for what wgmma
-    does not multiply, or no tile holds."""
+    """The fastest tile with output channels of one group. Raises a match failure if wgmma cannot
+    multiply these types, or no tile fits."""
     check_im2col(op, shape)
     if shape.pixel_bytes % TMA_STRIDE.values[0]:
         raise match_failure(
@@ -64,7 +64,8 @@ def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> 
 
 
 def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
-    """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma; option: n-tile, 0 chooses.
+    """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma; option: the pass's n-tile, 0
+    chooses.
 
     A kernel with more tiles than the target has SMs is persistent: the loads of the next tile run
     while this one is stored.
@@ -88,7 +89,7 @@ def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
 
 @dataclass(frozen=True)
 class RowWalk(OfMatrices):
-    """A convolution in tiles of positions on a `walk`, of which each tap reads rows of its own.
+    """A convolution in tiles of positions on a `walk`; each tap reads the tile from another row on.
 
     pixels: the im2col map of the input; filters: operand B of one tap
     steps: over channels, and over filter rows that have tiles of their own
@@ -114,7 +115,7 @@ class RowWalk(OfMatrices):
         return RowWalk(walk, pixels, filters, walk.steps, shape.sum_element)
 
     def loads(self, place: Place) -> Callable[[Index], tuple[list[ir.Value], list[ir.Value]]]:
-        """What loads the tile of A, and of B, of each tap of a step at `place`."""
+        """A function that loads A and B for each tap of a step of the tile at `place`."""
         walk, shape = self.walk, self.walk.shape
         (sh, sw), dilation = shape.strides, shape.dilations[0]
         a_type = k_major(walk.tile_rows, shape.kc, shape.element)
@@ -144,7 +145,7 @@ class RowWalk(OfMatrices):
 
 
 class WarpgroupTaps(OfWarpgroups):
-    """The core wgmma, whose instructions of a step start at a row of A each."""
+    """The core wgmma; each tap's instructions start at their own row of A."""
 
     def sums(self, product: RowWalk, place: Place) -> list[tuple[ir.Value, Place]]:
         """The fragment of the sums of the tile at `place`."""

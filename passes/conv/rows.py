@@ -45,7 +45,7 @@ class RowsTiling(Tiling):
 
     @property
     def row_dim(self) -> int | None:
-        """Along the output's row, unless its columns take turns."""
+        """The row's dimension, unless neighbouring columns are in different units."""
         return 2 if self.classes.column_step == 1 else None
 
     def check(self, op: ir.OpView) -> None:

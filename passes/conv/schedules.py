@@ -91,11 +91,12 @@ class Schedules:
         return self._reasons[schedule, n_tile]
 
     def choices(self) -> dict[str, Candidate]:
-        """The cheapest under each other answer to a constant on which sources disagree."""
+        """The cheapest schedule for each alternative value of a constant on which sources
+        disagree."""
         return under_other_answers(lambda constants: self.ranked(constants)[0])
 
     def disputes(self) -> str:
-        """What is chosen under each of these answers, in words."""
+        """Text that says what is chosen for each of these values."""
         chosen = str(self.ranked()[0])
         choices = {answer: str(each) for answer, each in self.choices().items()}
         lines = [

@@ -90,14 +90,14 @@ class ConvShape:
 
     @property
     def pixel_bytes(self) -> int:
-        """From one pixel of the input to the next."""
+        """Bytes from one pixel of the input to the next."""
         return self.channels * self.element_bytes
 
     @property
     def rows_are_windows(self) -> bool:
-        """Whether the channels of all taps of a filter row are next to each other in memory, those
-        of neighbouring outputs a stride of tensor maps apart, and those of a tap less than what an
-        mma multiplies."""
+        """Whether a filter row can be read as one tap: its channels are adjacent in memory,
+        neighbouring outputs are a distance apart that a tensor map can have as a stride, and one
+        tap's channels would not fill an mma."""
         step, apart = TMA_STRIDE.values[0], self.strides[1] * self.pixel_bytes
         padded = self.pad_left or self.pad_right
         contiguous = self.groups == 1 and self.dilations[1] == 1 and not padded
@@ -122,7 +122,7 @@ class ConvShape:
 
     @cached_property
     def kc(self) -> int:
-        """Channels per step of the main loop: of one group."""
+        """Channels per step of the main loop, all of one group."""
         if self.groups == 1:
             return k_step(self.c, self.element_bytes)
         spans = [s for s in SWIZZLE_SPANS.values() if self.c * self.element_bytes % s == 0]
@@ -139,19 +139,20 @@ class ConvShape:
         return 1 if self.k_part is None else ceil_div(self.r * self.s * self.c, self.k_part)
 
     def in_parts(self, parts: int) -> ConvShape:
-        """The same with the steps of the main loop in equal parts, which divide them."""
+        """This shape with the steps of the main loop in equal `parts`, a divisor of their
+        number."""
         return replace(self, k_part=self.steps // parts * self.kc if parts > 1 else None)
 
     @property
     def has_equal_parts(self) -> bool:
-        """Whether each part has as many whole steps."""
+        """Whether all parts have the same number of whole steps."""
         whole = self.c % self.kc == 0 and self.steps % self.parts == 0
         return whole and self.k_part == self.in_parts(self.parts).k_part
 
     def choose_n_tile(
         self, op: ir.OpView, option: int, cta_group: int = 1, multiple: int = 1
     ) -> int:
-        """Output channels of a tile of tcgen05: `option`, or for 0 at most 128 for each CTA."""
+        """Output channels of a tile for tcgen05: `option`, or at most 128 per CTA if that is 0."""
         chosen = choose_n_tile(op, option, self.group_k, cta_group)
         legal = MMA_N if cta_group == 1 else MMA_N_PAIR
         return self.of_one_group(op, chosen, option, multiple, legal)
@@ -159,8 +160,8 @@ class ConvShape:
     def of_one_group(
         self, op: ir.OpView, chosen: int, option: int, multiple: int, legal: Legal
     ) -> int:
-        """Output channels of a tile that are all of one group, and a multiple of `multiple`, as its
-        own are (`check_cluster`): `chosen`, or without an `option` the most `legal` ones below."""
+        """Output channels of a tile, all of one group and a multiple of `multiple` (see
+        `check_cluster`): `chosen`, or, without an `option`, the largest `legal` number below it."""
         if self.groups == 1:
             return chosen
         if self.c * self.element_bytes % MMA_K_BYTES:
@@ -168,7 +169,7 @@ class ConvShape:
                 op,
                 f"expected groups whose channels are a multiple of {MMA_K_BYTES} bytes, got "
                 f"{self.c} of {self.element_bytes} bytes (an mma sums over {MMA_K_BYTES} bytes, "
-                "and the next are those of another group); pad each group with zeros",
+                "and would reach into the next group); pad each group with zeros",
             )
         if self.group_k % chosen == 0 and chosen % multiple == 0 and chosen in legal:
             return chosen
@@ -179,18 +180,18 @@ class ConvShape:
         what, why = f"divide those of a group, {self.group_k}", ""
         if multiple > 1:
             what += f", and are a multiple of {multiple}"
-            why = ", of whose filters the CTAs of a cluster load a part each"
+            why = ", and each CTA of a cluster loads a part of the filters"
         take = f"take n-tile={widths[-1]}, or " if widths else ""
         whole = max(legal.values[0], multiple)
         raise match_failure(
             op,
-            f"expected tiles of output channels that {what}, got {chosen} (the columns of an mma "
-            f"multiply the same channels{why}); {take}pad each group with outputs of zeros to a "
-            f"multiple of {whole}",
+            f"expected tiles of output channels that {what}, got {chosen} (all columns of an mma "
+            f"multiply the same input channels{why}); {take}pad each group with outputs of zeros "
+            f"to a multiple of {whole}",
         )
 
     def filter_operand(self, w: ir.Value, n_tile: int, kc: int, parts: int = 1) -> TiledOperand:
-        """The filter as operand B ``[k_out, c]`` of one tap, of which CTAs load a part each."""
+        """The filter of one tap as operand B ``[k_out, c]``, of which each CTA loads a part."""
         order = ("mn", "k", "s", "r") if self.filter == "hwcf" else ("k", "s", "r", "mn")
         extents = {"mn": self.k, "k": self.c, "s": self.s, "r": self.r}
         return TiledOperand.create(w, order, extents, n_tile, kc, parts)

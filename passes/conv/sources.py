@@ -17,8 +17,11 @@ def find_convolutions(
     others: bool = False,
     options: legal.Facts | None = None,
 ) -> list[Source]:
-    """The ``tc.conv2d`` of every function, with its ``tc.epilogue`` if any; others: whether there
-    may be functions without one; options: of the kernel, which may not go with the op."""
+    """The ``tc.conv2d`` of every function, with its ``tc.epilogue`` if any.
+
+    others: whether functions without a convolution are allowed
+    options: of the kernel, checked against each op
+    """
     sources = find_sources(module, tc.Conv2dOp, pass_name, epilogues=True, others=others)
     for source in sources:
         facts = legal.facts_of(source, product, target_of(module))

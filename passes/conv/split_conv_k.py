@@ -30,10 +30,10 @@ class SplitConvK(Pass):
     """Divides the taps and channels of a ``tc.conv2d`` into equal ranges of steps, and sums up the
     partial results.
 
-    splits: ranges; 1: none; 0: as many as are fastest, of targets with wgmma
-    n_tile: output channels per CTA, for that choice; 0: any
-    cluster: of the CTAs that follow, for that choice, as in tile-gemm
-    shifted: whether conv-smem-offset may follow: then there are no parts where it is faster
+    splits: number of ranges; 1: no split; 0: the fastest number, for targets with wgmma
+    n_tile: output channels per CTA that the choice assumes; 0: any
+    cluster: the cluster that the choice assumes, as in tile-gemm
+    shifted: whether conv-smem-offset may follow; where that is faster, nothing is split
 
     Before::
 

@@ -36,10 +36,11 @@ class TileConvImplicitGemm(Scheduled):
     once per tap.
 
     n_tile: output channels per CTA, N of the mma; 0 chooses
-    persistent, ctas, scheduler: who computes which tiles, as in tile-gemm; for sm_90a more tiles
-                                 than SMs are always a loop
-    store, store_stages, epilogue_tile, epilogue_warps: how results are stored, as in tile-gemm: the
-                                                        output is a matrix of pixels and channels
+    persistent, ctas, scheduler: which CTA computes which tiles, as in tile-gemm; for sm_90a the
+                                 kernel is persistent whenever it has more tiles than SMs store,
+                                 store_stages, epilogue_tile,
+    epilogue_warps: how results are stored, as in tile-gemm: the output is a matrix of pixels and
+    channels
     cta_group: 2: pairs of CTAs compute tiles of 256 pixels together, M of the mma
     cluster: MxN: CTAs along pixels and output channels that load operands together: the M along
              pixels a part each of the filters, the N along channels a part each of the pixels
@@ -68,11 +69,11 @@ class TileConvImplicitGemm(Scheduled):
           "tc.tma_load"(%map_w, %mine, …, %b)
           per K slice j: "tc.mma"(%d, %a, %b) {cta_group = 2}
 
-    Of an odd number of tiles the last CTA has no pixels: TMA fills its A with zeros, and it stores
-    nothing.
+    If the number of tiles is odd, the last CTA has no pixels: TMA fills its A with zeros, and it
+    stores nothing.
 
-    For sm_90a the sums are a fragment of two warpgroups, which the loop over taps carries; the tile
-    is as wide as keeps the busiest SM least busy, and more tiles than SMs are a loop::
+    For sm_90a the sums are a fragment of two warpgroups, carried by the loop over taps. The
+    width of a tile is chosen so that the busiest SM finishes earliest::
 
         %sums = scf.for %i = … iter_args(%c = %zero) { … "tc.wgmma"(%a, %b, %c) }
         "tc.store_fragment"(%sums, %rows, %m0, %k0)

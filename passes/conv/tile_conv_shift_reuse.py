@@ -145,7 +145,7 @@ class TileConvShiftReuse(Pass):
             raise match_failure(
                 op,
                 f"expected groups of a multiple of {kc} channels with halo=refresh, got {shape.c} "
-                "(its boxes have 128 bytes of channels, which would be those of another group); "
+                "(its boxes have 128 bytes of channels, and would reach into the next group); "
                 "use halo=mask",
             )
         tiling = (WideTiling if wide else TILINGS[self.tiling])(shape, classes)
@@ -244,7 +244,7 @@ class TileConvShiftReuse(Pass):
 
 
 Product = Callable[[int, int, int, bool], None]
-"""``product(c, s, j, ashift)``: the mma of class c, tap s and K slice j."""
+"""``product(c, s, j, ashift)`` emits the mma of class c, tap s and K slice j."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ Load = Callable[[ir.Value, Index, int, Index], None]
 
 @dataclass(frozen=True)
 class Boxes:
-    """The pixels of a unit that one tile holds: boxes of `pixels`, starting at each of `lanes`.
+    """The pixels of a unit that one tile holds: a box of `pixels` from each of `lanes` on.
 
     Lanes past 31 are the halo: the pixels lane 31 needs after the first, second, … shift. A halo
     tile has the four sub-partitions' pixels for shift k in rows 8 * k to 8 * k + 3, where one
@@ -75,8 +75,8 @@ class Tiling(ABC):
 
     @property
     def row_dim(self) -> int | None:
-        """The output's dimension that the lanes of a unit go along; None: they have places of their
-        own."""
+        """The output's dimension along which the lanes of a unit lie; None: each lane has its own
+        indices."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""The schedules of a convolution for warpgroups, and how long they take by the model."""
+"""The schedules of a convolution for warpgroups, with their modelled times."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Candidate:
     """A schedule with its fastest tile.
 
     rows, columns: of a tile; tiles: of the output, for `sms` SMs; per_tap: what one tile of A
-    serves; loaded: bytes that TMA brings to shared memory; cycles: modelled, of the SM that has
-    most tiles
+                   serves; loaded: bytes that TMA loads to shared memory; cycles: modelled, of the
+                   SM with the most tiles
     """
 
     schedule: str
@@ -37,13 +37,13 @@ class Candidate:
 
     @property
     def rounds(self) -> int:
-        """Tiles of the SM that has most."""
+        """Tiles of the busiest SM."""
         return ceil_div(self.tiles, self.sms)
 
 
 def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[Candidate]:
-    """The schedules of an op, the fastest first; option: n-tile, 0 chooses. A match failure for
-    what wgmma does not multiply, or im2col loads do not gather."""
+    """The schedules of an op, fastest first; option: the pass's n-tile, 0 chooses. Raises a match
+    failure for types that wgmma cannot multiply, or taps that im2col loads cannot gather."""
     stored = ConvShape.of(op)
     shape = gathered(stored)
     check_im2col(op, shape)
@@ -55,9 +55,8 @@ def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[Candidate]:
 
 
 def candidates(shape: ConvShape, widths: list[int], sms: int) -> list[Candidate]:
-    """Schedules with tiles of these widths; of two that take the same time, the simpler one is
-    first. For a filter of one tap, which shares its tile with no other, both are the same
-    program."""
+    """Schedules with tiles of these widths, the simpler one first. A filter of one tap has only
+    one: both schedules would be the same program."""
     found = [_implicit_gemm(shape, fastest_tile(shape, widths, sms), sms)]
     walk = fastest_walk(shape, widths, sms)
     if walk is not None and shape.r * shape.s > 1:

@@ -44,14 +44,14 @@ LEAST_SHARED, MOST_SHARED = 64, {WGMMA_M: 128, 2 * WGMMA_M: 128, 3 * WGMMA_M: 64
 """Columns of a tile of which an SM has two CTAs: fewer were slower, more have, by rows, no room for
 their sums."""
 MOST_COLUMNS = {WGMMA_M: 256, 2 * WGMMA_M: 256, 3 * WGMMA_M: 192}
-"""Maximum columns of a tile, by its rows: for more a thread has too few registers."""
+"""The most columns of a tile, by its rows: for more, a thread has too few registers."""
 
 
 def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None:
     """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma.
 
-    Its output is a matrix of pixels and channels. A kernel with more tiles than CTAs that the SMs
-    have room for is persistent: the loads of the next tile run while this one is stored.
+    Its output is a matrix of pixels and channels. A kernel with more tiles than CTAs fit on the SMs
+    is persistent: the loads of the next tile run while this one is stored.
     """
     op, shape = source.op, gathered(ConvShape.of(source.op))
     cluster = Cluster.parse(options.cluster)
@@ -73,7 +73,7 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
 def fastest_parts(
     op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: Cluster
 ) -> int:
-    """Parts of the sums with which they are there first; option: n-tile, 0 chooses."""
+    """The number of parts of the sums that is fastest; option: the pass's n-tile, 0 chooses."""
     sms = TARGETS[target].sms
 
     def cost(parts: int) -> float:
@@ -86,8 +86,9 @@ def fastest_parts(
 def choose(
     op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: Cluster = ALONE
 ) -> Tile:
-    """Pixels and output channels of a tile, those of one group, of which the CTAs of `cluster` load
-    equal parts; a match failure for what wgmma does not multiply."""
+    """Pixels and output channels of a tile. The channels belong to one group, and the CTAs of
+    `cluster` load equal parts of them. Raises a match failure for types that wgmma cannot
+    multiply."""
     check_cluster(op, shape, cluster)
     multiple = cluster.multiple(filters_step(op, shape))
     option = check_product(op, shape, option, multiple)
@@ -96,7 +97,7 @@ def choose(
 
 
 def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
-    """The tile of one of these widths that is done first; shape: as `gathered`."""
+    """The fastest tile of one of these widths; shape: from `gathered`."""
     pixels = shape.n * shape.p * shape.q
     promoted = is_promoted(shape.element)
     alone = [
@@ -115,7 +116,7 @@ def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
 
 
 def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
-    """Cycles of the sums of `shape` (as `gathered`) in tiles like this, and of adding up their
+    """Cycles of the sums of `shape` (from `gathered`) in such tiles, and of adding up their
     parts."""
     pixels, parts = shape.n * shape.p * shape.q, shape.parts
     rounds = ceil_div(parts * tile.count(pixels, shape.k), sms * tile.per_sm)
@@ -129,8 +130,8 @@ def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
 
 
 def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int, multiple: int = 1) -> int:
-    """`option`, output channels of a tile, those of groups of one and a multiple of `multiple`; a
-    match failure for what wgmma does not multiply."""
+    """Output channels of a tile as `option` says, checked to lie in one group and to be a multiple
+    of `multiple`. Raises a match failure for types that wgmma cannot multiply."""
     if shape.filter == "hwcf" and shape.element_bytes != _TRANSPOSED_BYTES:
         raise match_failure(
             op,

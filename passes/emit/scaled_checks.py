@@ -57,7 +57,7 @@ def check_scaled(op: ir.OpView, shape: ScaledShape) -> None:
             f"expected K to be a multiple of {step}, got {shape.k}: an instruction of kind "
             f"{shape.step.kind} reads {shape.step.scales} scales a row, and those past K are "
             "padding of the 128x4 layout, which may hold NaN; pass row-major scales, which a "
-            "kernel of its own brings to blocks padded with zeros",
+            "separate kernel copies into blocks padded with zeros",
             SMALLEST_SCALED,
         )
     if shape.b.layout == "row_major" and shape.n * shape.batch > 1 and shape.scales % 16:

@@ -37,7 +37,10 @@ def staged_elements(op: tc.EpilogueOp | None) -> list[tc.ElementOp]:
     for element in [] if op is None else op.elements:
         rank, kind = element.out_rank, element.tensor.type.element_type
         if rank > MATRIX_RANK:
-            remark(element, "threads load their pixels of this tensor: TMA loads rows of a matrix")
+            remark(
+                element,
+                "threads load their pixels of this tensor, as TMA loads only rows of a matrix",
+            )
             continue
         if element.dims[-1:] != [rank - 1] or rank - 2 not in element.dims:
             continue

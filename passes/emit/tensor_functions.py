@@ -54,8 +54,8 @@ def check_numbers(function: func.FuncOp) -> None:
             raise match_failure(
                 op,
                 f"expected ops on tensors, got {op.operation.name} with a result of type "
-                f"{op.results[0].type} (no launch computes it, as it is in no tensor); compute it "
-                "in the body of the linalg.generic that reads it",
+                f"{op.results[0].type} (a launch computes tensors only); compute it in the body "
+                "of the linalg.generic that reads it",
                 SMALLEST_NUMBER,
             )
 

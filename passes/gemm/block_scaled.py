@@ -31,9 +31,9 @@ ROW_BYTES = 128
 def choose_scaled_n_tile(
     op: tc.BlockScaledMatmulOp, option: int, shape: ScaledShape, cta_group: int, persistent: bool
 ) -> int:
-    """Columns of an output tile: `option`, or for 0 one block of scale factors for each CTA of a
-    group, or all columns. Of persistent pairs one block: two accumulators of 256 columns would
-    leave no tensor memory for scale factors."""
+    """Columns of an output tile: `option`, or if that is 0 one block of scale factors for each CTA
+    of a group, at most all columns. Persistent pairs take one block: two accumulators of 256
+    columns would leave no tensor memory for scale factors."""
     if option == 0:
         blocks = 1 if persistent else cta_group
         return min(BLOCK_ROWS * blocks, round_up(shape.n, MMA_N_STEP * cta_group))
@@ -49,7 +49,7 @@ def choose_scaled_n_tile(
 
 
 def check_block_scaled(op: tc.BlockScaledMatmulOp, shape: ScaledShape) -> None:
-    """Raises a match failure for what TMA or the tensor core cannot read."""
+    """Raises a match failure for operands that TMA or the tensor core cannot read."""
     if op.b.type.rank < op.a.type.rank:
         raise match_failure(
             op, "expected a matrix B, got a vector; take pipeline gemv-padded-n, whose schedules "
@@ -79,7 +79,7 @@ def stage_of(shape: ScaledShape) -> Stage:
 class BlockScaledProduct(OfMatrices):
     """``tc.block_scaled_matmul`` in tiles of 128 rows and `n_tile` columns.
 
-    factors: the kernel's global scales; steps: that cover K, or a part of it
+    factors: the kernel's global scales; steps: the number that covers K, or a part of it
     cluster: CTAs that load elements of A and B together
     """
 
@@ -144,5 +144,5 @@ class BlockScaledProduct(OfMatrices):
         return place.column, block, index.rem(place.column, BLOCK_ROWS)
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
-        """`epilogue` of the sums times the product of the global scales."""
+        """Returns `epilogue` of the sums times the product of the global scales."""
         return scaled(self.factors, epilogue)

@@ -1,4 +1,4 @@
-"""collapse-batch: rows of a batch that all meet the same matrix B become the rows of one A."""
+"""collapse-batch: the rows of a batch that share one matrix B become the rows of one A."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tcir.passmanager.remarks import remark
 @register_pass
 @dataclass(frozen=True)
 class CollapseBatch(Pass):
-    """Gives a product of a batch with one matrix B the shape of a plain one, without a copy.
+    """Turns the product of a batch with one matrix B into a plain product, without a copy.
 
     Before (a linear layer)::
 
@@ -31,9 +31,10 @@ class CollapseBatch(Pass):
         func.func @f(%a: tensor<32x64xf16>, %b: tensor<64x256xf16>) -> tensor<32x256xf32>
             attributes {tc.args = array<i64: 0, 1, 2>, tc.order = 0}
 
-    So tiles of 128 rows go across the matrices of the batch. A ``tc.epilogue`` and what it reads
-    are collapsed as well, if that is indexed by both dimensions or by neither. Other products keep
-    their batch, and a kernel tiles each matrix of it. Preserves every value, bit for bit.
+    So tiles of 128 rows go across the matrices of the batch. A ``tc.epilogue`` and the tensors it
+    reads are collapsed as well, if they are indexed by both dimensions or by neither. Other
+    products keep their batch, and a kernel tiles each matrix of it. Preserves every value, bit for
+    bit.
     """
 
     name: ClassVar[str] = "collapse-batch"

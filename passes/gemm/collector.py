@@ -1,4 +1,4 @@
-"""The options `n-tiles` and `collector`: tiles of B that read one tile of A."""
+"""The options `n-tiles` and `collector`: several tiles of B for each tile of A."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tcir.passmanager.remarks import remark
 
 @dataclass(frozen=True)
 class Together:
-    """count: tiles of B that a CTA multiplies a tile of A by, each with an accumulator of its own;
-    collector: whether the tensor core keeps A from the first to the last of them."""
+    """count: tiles of B by which a CTA multiplies each tile of A, with one accumulator per tile of
+    B; collector: whether the tensor core keeps A from the first of them to the last."""
 
     count: int = 1
     collector: bool = False
@@ -37,13 +37,13 @@ class Together:
             )
 
     def usage(self, number: int) -> str:
-        """What mma `number` does with the buffer: the first fills it, the last gives it up."""
+        """The collector usage of mma `number`: the first fills the buffer, the last releases it."""
         if number == 0:
             return "fill"
         return "use" if number < self.count - 1 else "lastuse"
 
     def tell(self, op: ir.OpView, n_tile: int) -> None:
-        """A remark: what the collector saves."""
+        """Emits a remark that states what the collector saves."""
         if not self.collector:
             return
         apart = mma_cycles(n_tile, a_in_tmem=False)
@@ -55,10 +55,10 @@ class Together:
         remark(
             op,
             f"collector: {n} mma of {n_tile} columns read A once: {read}, {cycles} for "
-            f"{MMA_K_BYTES} bytes of K (modelled, not measured; at most: the ISA says that the "
-            "buffer may be read instead)",
+            f"{MMA_K_BYTES} bytes of K (modelled, not measured; an upper bound: the ISA permits "
+            "reading the buffer instead, and does not promise it)",
         )
 
 
 ONE = Together()
-"""A tile of A is multiplied by one of B."""
+"""Each tile of A is multiplied by one tile of B."""

@@ -1,7 +1,7 @@
-"""Operands of products that are computed of narrower elements, such as quantised weights.
+"""Operands of products that are computed from narrower elements, such as quantised weights.
 
-An element of the operand is followed back to what is in memory, as `tcir.passes.simt.elements`
-does, but for all rows and columns at once: its indices stay digits of the row and of k.
+An element of the operand is traced back to the elements in memory, as `tcir.passes.simt.elements`
+does, but for all rows and columns at once: indices are kept as digits of the row and of k.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ STORED = ("i8", "i32", *FP8)
 BESIDE = ("f32", "f16", "bf16", "i32", "i8", *FP8)
 """Types of scales and zero points."""
 COMPUTED = ("f16", "bf16", "f32")
-"""Types of computed operands: what tensor cores multiply, and threads compute with."""
+"""Types of computed operands: tensor cores multiply them, and threads compute with them."""
 UNIT = 16
-"""Bytes of a row that a thread takes from shared memory at a time."""
+"""Bytes of a row that a thread loads from shared memory at a time."""
 ROW_BYTES = (32, 64, 128)
 """Bytes of stored numbers in a row of a step's tile: a swizzle span."""
 OF_BYTES = (
     *CLOSED, *WRAPPING, "arith.extsi", "arith.extui", "arith.sitofp", "arith.shrui",
     "arith.trunci", "arith.uitofp",
 )  # fmt: skip
-"""Ops on bytes, which are words in registers."""
+"""Ops allowed on bytes, which registers hold as words."""
 
 
 class NotComputedError(Exception):
-    """Why a kernel cannot compute an operand."""
+    """Raised with the reason why a kernel cannot compute an operand."""
 
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """The element of an argument at a number of digits, over all its dimensions."""
+    """One element of an argument, at an index of digits that runs over all its dimensions."""
 
     argument: ir.Value
     at: Number
@@ -69,13 +69,13 @@ class Read:
 
     @property
     def by_column(self) -> bool:
-        """Whether neighbouring columns have elements of their own."""
+        """Whether neighbouring columns read different elements."""
         return any(each.dim == COLUMN and each.step == 1 for each in self.at)
 
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """A number that all elements share."""
+    """A constant, the same for all elements."""
 
     value: ir.Attribute
     element: ir.Type
@@ -83,7 +83,7 @@ class Fixed:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What an op of ``arith`` makes of others."""
+    """The result of an op of ``arith`` on other values."""
 
     op: ir.Operation
     operands: tuple[Node, ...]
@@ -102,7 +102,7 @@ class Computed:
     """An operand ``[rows, k]`` of which a stored number holds ``len(lanes)`` elements along k.
 
     rows, k: its extents; element: its type
-    lanes:   what makes each of the elements in a number
+    lanes: the value that computes each of the elements in a stored number
     stored:  the read of those numbers
     """
 
@@ -114,9 +114,9 @@ class Computed:
 
     @staticmethod
     def of(operand: ir.Value, layout: str) -> Computed:
-        """The operand, a tensor that a function makes of its arguments; NotComputedError says why
-        no kernel computes it. layout: its dimensions as a product names them, ``nk`` or ``kn``:
-        in tiles k is innermost."""
+        """Describes an operand that a function computes from its arguments; raises NotComputedError
+        if no kernel can compute it. layout: its dimensions as the product names them, ``nk`` or
+        ``kn``; tiles have k innermost either way."""
         kind = operand.type
         if kind.rank != 2:
             raise NotComputedError(f"expected an operand of rows and k, got {kind}")
@@ -151,22 +151,22 @@ class Computed:
 
     @property
     def columns(self) -> int:
-        """Stored numbers of a row that a thread takes at a time."""
+        """Stored numbers of a row that a thread converts at a time."""
         return UNIT // tc.element_bytes(self.stored.element)
 
     @property
     def blocks(self) -> int:
-        """How often it does in a step."""
+        """How many times a thread does so for a row in a step."""
         return self.step // self.count // self.columns
 
     @cached_property
     def reads(self) -> list[Read]:
-        """All reads, those of one argument at one place once."""
+        """All reads, without duplicates."""
         return _reads(self.lanes)
 
     @property
     def beside(self) -> list[Read]:
-        """The scales and zero points."""
+        """The reads of scales and zero points."""
         return [each for each in self.reads if not each.by_column]
 
 
@@ -188,14 +188,14 @@ def _stored(lanes: list[Node], rows: int, k: int) -> Read:
     reads = [each for each in _reads(lanes) if each.by_column]
     if len(reads) != 1:
         raise NotComputedError(
-            "expected one tensor with an element for each of the operand's, and others by rows "
-            f"and groups, got {len(reads)}: each has tiles of its own in shared memory"
+            "expected one tensor that is read at every row and k, and others by rows and groups, "
+            f"got {len(reads)} of the former: each would need separate tiles in shared memory"
         )
     (read,) = reads
     if read.at != number([Digit(ROW, 1, rows), Digit(COLUMN, 1, k // len(lanes))]):
         raise NotComputedError(
-            f"expected K innermost in {read.argument.type}, one row behind another, got another "
-            "order: a thread converts a run of k of one row"
+            f"expected K innermost in {read.argument.type}, row after row, got another order: a "
+            "thread converts adjacent elements of one row"
         )
     return read
 
@@ -207,19 +207,19 @@ def _check(found: Computed) -> None:
     if str(found.stored.element) not in STORED or stored >= bits * found.count:
         raise NotComputedError(
             f"expected numbers of {', '.join(STORED)} that are narrower than the {bits} bits of "
-            f"each of the {found.count} elements made of one, got {found.stored.element}: nothing "
-            "is gained by computing what is as wide"
+            f"each of the {found.count} elements made of one, got {found.stored.element}: numbers "
+            "as wide as the elements save nothing"
         )
     if (held := found.step * stored // found.count // 8) not in ROW_BYTES:
         raise NotComputedError(
             f"expected {', '.join(map(str, ROW_BYTES))} bytes of stored numbers in a row of a "
-            f"tile, got {held}: spans of the swizzles"
+            f"tile (the spans of swizzles), got {held}"
         )
     taken = found.columns * found.count
     if found.k % taken:
         raise NotComputedError(
-            f"expected K of a multiple of {taken}, got {found.k}: a thread takes {UNIT} bytes of a "
-            "row at a time, and TMA rows of a multiple of as many"
+            f"expected K of a multiple of {taken}, got {found.k}: a thread takes {UNIT} bytes of "
+            "a row at a time, and TMA needs rows of a multiple of that"
         )
     for each in found.beside:
         _check_beside(each, found)
@@ -234,7 +234,7 @@ def _check_beside(read: Read, found: Computed) -> None:
         if digit.dim == COLUMN and digit.step % found.columns:
             raise NotComputedError(
                 f"expected groups of a multiple of {found.columns * found.count} elements of k, "
-                f"got {digit.step * found.count}: a thread converts as many at a time, with one "
+                f"got {digit.step * found.count}: a thread converts that many at a time with one "
                 "scale"
             )
         whole = digit.step == 1 and digit.extent == found.rows
@@ -380,7 +380,7 @@ def _result(op: ir.Operation, operands: Sequence[Node]) -> Result:
         raise NotComputedError(f"expected f32 or narrower floats, got {op.name} of f64")
     if "i8" in kinds and op.name not in OF_BYTES:
         raise NotComputedError(
-            f"expected of bytes {', '.join(OF_BYTES)}, got {op.name}: a byte has no register"
+            f"expected {', '.join(OF_BYTES)} on bytes, got {op.name}: no register holds a byte"
         )
     small = [kind for kind in kinds if kind in (*SMALL, EXPONENT, "i4", "i2")]
     if small:

@@ -1,4 +1,5 @@
-"""Tiles of a computed operand: stored numbers by TMA, converted by warps in shared memory."""
+"""Tiles of a computed operand: TMA loads the stored numbers, and warps convert them in shared
+memory."""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ WORD, BYTE = 32, 8
 
 @dataclass(frozen=True)
 class ComputedOperand:
-    """An operand whose tiles warps make, K-major, of those that TMA loads.
+    """An operand whose K-major tiles are computed by warps from those that TMA loads.
 
-    type:    of the tiles that the tensor core reads
-    stored:  the numbers that they are made of
-    how:     what makes them
+    type: the tiles that the tensor core reads
+    stored: the tiles of stored numbers
+    how: the computation from the latter to the former
     beside:  the kernel's memrefs of scales and zero points, in dimensions that are digits
     """
 
@@ -43,7 +44,7 @@ class ComputedOperand:
 
     @staticmethod
     def create(how: Computed, arguments: Sequence[ir.Value], rows: int) -> ComputedOperand:
-        """The operand in tiles of so many rows, in a kernel of these `arguments`."""
+        """The operand in tiles of this many rows, in a kernel with these `arguments`."""
         numbers = argument(arguments, how.stored.argument)
         extents = {"mn": how.rows, "k": how.k // how.count}
         stored = TiledOperand.create(numbers, ("k", "mn"), extents, rows, how.step // how.count)
@@ -60,7 +61,8 @@ class ComputedOperand:
     def load(
         self, tile: ir.Value, origin: dict[str, Index], share: Share | None = None
     ) -> Callable[[], None]:
-        """Loads the numbers of `tile`; what is returned makes it of them."""
+        """Loads the stored numbers of `tile`; returns the function that computes the tile from
+        them."""
         assert share is None, "of one CTA: fuse-operands sees to it"
         numbers = tc.SmemTileOp(self.stored.type).tile
         column = index.div(origin["k"], self.how.count)
@@ -100,13 +102,14 @@ def check_computed(op: tc.MatmulOp) -> None:
 
 
 def rows_step(op: tc.MatmulOp) -> int:
-    """What the columns of a computed tile of B are a multiple of: as many for each warp."""
+    """The number that the columns of a computed tile of B must be a multiple of, so that warps get
+    equal shares."""
     blocks = Computed.of(op.b, string(op, "b_layout")).blocks
     return QUARTER_LANES * max(1, QUARTERS // blocks)
 
 
 def check_computed_rows(op: tc.MatmulOp, n_tile: int) -> None:
-    """Raises a match failure for columns of a tile of B that four warps cannot share."""
+    """Raises a match failure if four warps cannot share the columns of a tile of B equally."""
     if isinstance(op.b, ir.BlockArgument):
         return
     step = rows_step(op)

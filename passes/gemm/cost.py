@@ -22,13 +22,13 @@ from tcir.passes.gemm.dense import k_of, operands_of
 
 @dataclass(frozen=True)
 class ProductShape:
-    """A product as its tiles of 128 rows see it.
+    """The sizes of a product that the cost of its 128-row tiles depends on.
 
-    columns: of the sums; matrices: of the batch; parts: of K, each with sums of its own
-    step_bytes: of a row of A or B in shared memory, in a step; steps: that cover a part
-    loaded: bytes that TMA writes of A, and of a tile of B with so many columns, in a step
-    scales: bytes of scales of A, and of such a tile of B, in a step
-    stored, read: bytes of results, and of what the epilogue reads beside the sums
+    columns: of the sums; matrices: in the batch; parts: of K, each with separate sums
+    step_bytes: of one row of A or B in shared memory per step; steps: number per part
+    loaded: bytes of A, and of a tile of B with that many columns, that TMA writes per step
+    scales: bytes of the scales of A, and of such a tile of B, per step
+    stored, read: bytes of the results, and of the tensors that the epilogue reads
     """
 
     rows: int
@@ -50,7 +50,7 @@ class ProductShape:
         return make(op, kind)
 
     def work(self, n_tile: int) -> Work:
-        """Instructions and bytes of the launch, in tiles of `n_tile` columns."""
+        """Instructions and bytes of the launch with tiles of `n_tile` columns."""
         tiles = ceil_div(self.rows, TMEM_LANES) * self.matrices * self.parts
         ctas = tiles * ceil_div(self.columns, n_tile)
         (a, b), (a_scales, b_scales) = self.loaded, self.scales

@@ -44,13 +44,13 @@ def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
 
 
 def columns_step(op: tc.MatmulOp) -> int:
-    """What the columns of B that a CTA loads of a tile are a multiple of."""
+    """The number that the columns of B loaded by one CTA must be a multiple of."""
     _, (b, layout) = operands_of(op)
     return part_step("k" if layout[1] == "k" else "mn", b.type.element_type)
 
 
 def check_rows(op: tc.MatmulOp, cluster: Cluster) -> None:
-    """Raises a match failure if the CTAs of `cluster` cannot load a part of the rows of A each."""
+    """Raises a match failure if the CTAs of `cluster` cannot each load a part of A's rows."""
     (a, layout), _ = operands_of(op)
     step = part_step("k" if layout[1] == "k" else "mn", a.type.element_type)
     if cluster.n * step > TMEM_LANES:
@@ -76,13 +76,13 @@ def operands_of(op: tc.MatmulOp | tc.GroupedMatmulOp) -> list[tuple[ir.Value, st
 class DenseProduct(OfMatrices):
     """``tc.matmul`` in tiles of 128 rows and `n_tile` columns.
 
-    a, b: the operands in tiles of one step; k: elements of K in a step; steps: that cover K, or a
-    part of it
+    a, b: the operands in tiles of one step; k: elements of K in a step; steps: the number that
+          covers K, or a part of it
     sums: element type of the accumulator
     cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
     cluster: CTAs that load tiles of A and B together
-    unsigned: whether i8 of A, of B have no sign
-    together: tiles of B, each with sums of its own, that a tile of A is multiplied by
+    unsigned: whether i8 of A and of B are unsigned
+    together: tiles of B, each with separate sums, by which a tile of A is multiplied
     """
 
     a: TiledOperand | ComputedOperand
@@ -139,7 +139,7 @@ class DenseProduct(OfMatrices):
         return multiplied(self.loads(place), self.unsigned, self.cta_group, usage)
 
     def loads(self, place: Place) -> Load:
-        """What loads the steps of the tile at `place`."""
+        """A function that loads the operands of a step of the tile at `place`."""
         rows = self.b.type.shape[0]
         columns = [
             first_column(

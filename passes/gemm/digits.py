@@ -1,4 +1,4 @@
-"""Indices as digits: of the row and of k of an operand's element, in mixed radix."""
+"""Indices as mixed-radix digits of an operand element's row and k."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROW, COLUMN = "row", "column"
 
 @dataclass(frozen=True)
 class Digit:
-    """``(dim // step) mod extent``; of no dimension: the number `step` itself."""
+    """``(dim // step) mod extent``; without a dimension, the number `step` itself."""
 
     dim: str
     step: int
@@ -25,11 +25,11 @@ Number: TypeAlias = "tuple[Digit, ...]"
 
 
 class NoDigitsError(Exception):
-    """An index that is none of digits."""
+    """Raised for an index that cannot be written in digits."""
 
 
 def number(digits: Iterable[Digit]) -> Number:
-    """Digits in a row; neighbours that are parts of one are joined."""
+    """A number made of digits; adjacent ones that are parts of one digit are joined."""
     found: list[Digit] = []
     for each in digits:
         last = found[-1] if found else None
@@ -48,12 +48,12 @@ def _continues(high: Digit, low: Digit) -> bool:
 
 
 def joined(indices: Sequence[Number]) -> Number:
-    """The index of dimensions made one, from theirs."""
+    """The index of several dimensions collapsed into one, from their indices."""
     return number(digit for each in indices for digit in each)
 
 
 def split(index: Number, extents: Sequence[int]) -> list[Number]:
-    """The indices of dimensions of `extents` that were made one, from its index."""
+    """The indices of the dimensions of `extents` that were collapsed into one, from its index."""
     rest = list(index)
     found: list[Number] = []
     for place in reversed(range(len(extents))):
@@ -81,7 +81,7 @@ def _halves(digit: Digit, extent: int) -> tuple[Digit, Digit]:
 
 
 def known(index: Number) -> int | None:
-    """The index itself, where it is one number for all elements."""
+    """The index as a constant, if it is the same for all elements."""
     if not index:
         return 0
     (first, *others) = index

@@ -1,4 +1,4 @@
-"""fuse-operands: a launch that computes an operand of a product goes into the product's kernel."""
+"""fuse-operands: fuses a launch that computes an operand of a product into the product's kernel."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from tcir.program.workspaces import sizes_of
 from tcir.target import TARGETS
 
 MOST_TILES = 16
-"""Tiles of 128 rows of the other operand, for each of which an operand is computed again. A step
-of 128 x 64 elements takes the tensor core 128 cycles, and four warps 192, at three instructions an
-element; a launch moves 5 bytes of each through HBM, in 1,500 cycles of an SM's share: it gains from
-1500 / (192 - 128), about 23 tiles, on."""
+"""The most 128-row tiles of the other operand; each computes the operand again. A step of 128 x 64
+elements takes the tensor core 128 cycles and four warps 192, at three instructions per element. A
+separate launch moves 5 bytes per element through HBM, 1,500 cycles of an SM's share, so it is
+faster from 1500 / (192 - 128), about 23 tiles, on."""
 
 
 @register_pass
 @dataclass(frozen=True)
 class FuseOperands(Pass):
-    """Moves the ops of a launch on CUDA cores that makes an operand of a product, and nothing else,
-    into the product's function: weights of int8, fp8 or int4, say, times their scales.
+    """Moves the ops of a launch on CUDA cores that only computes an operand of a product into the
+    product's function: for example, weights of int8, fp8 or int4 times their scales.
 
     Before (inputs are buffers 0 to 2, the result 3, the dequantised weights 4)::
 
@@ -57,14 +57,14 @@ class FuseOperands(Pass):
         }
 
     tile-gemm loads the narrow numbers, and warps compute the tiles that the tensor core reads, each
-    element by the same ops, so with the same bits. Taken are operands that are made element by
-    element: of one tensor of i8, fp8 or i32, K innermost, whose numbers hold an element or several
-    (``w & 15`` beside ``w >> 4``), and of scales and zero points of rows and groups of k; the
-    operand itself may be ``kn``, as it is not stored any more. Others stay launches, and a remark
-    says why. Preserves every value, bit for bit, up to the order of the f32 sums.
+    element by the same ops and so with the same bits. An operand qualifies if it is computed
+    element by element from one tensor of i8, fp8 or i32 with K innermost, whose numbers hold one
+    element or several (``w & 15`` beside ``w >> 4``), and from scales and zero points per row or
+    group of k. The operand itself may be ``kn``, as it is no longer stored. Other launches remain,
+    and a remark says why. Preserves every value, bit for bit, up to the order of the f32 sums.
 
-    alone: whether a CTA of tile-gemm has its tiles to itself, and one warpgroup stores them; else
-           all stay launches
+    alone: whether tile-gemm's CTAs share no tiles and one warpgroup stores them; otherwise nothing
+           is fused
     """
 
     name: ClassVar[str] = "fuse-operands"
@@ -127,8 +127,8 @@ class _Launches:
                 continue
             remark(
                 op,
-                f"@{maker.name.value} is in its kernel, which loads what that reads and computes "
-                f"{operand.type} from it tile by tile",
+                f"@{maker.name.value} becomes part of this kernel, which loads its inputs and "
+                f"computes {operand.type} from it tile by tile",
             )
             self.functions[self.functions.index(product)] = made
             self.functions.remove(maker)

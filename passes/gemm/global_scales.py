@@ -1,4 +1,4 @@
-"""Global scales of block-scaled operands after sums in parts: an epilogue multiplies by them."""
+"""Global scales of block-scaled operands when sums are split: an epilogue multiplies by them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tcir.dialect import tc
 
 
 def scaled_sums(op: tc.BlockScaledMatmulOp, total: ir.Value, factors: Sequence[ir.Value]) -> None:
-    """Makes what `op` computes of `total`, its whole sums in f32, without `factors`.
+    """Computes the result of `op` from `total`, its complete f32 sums that lack `factors`.
 
     A ``tc.epilogue`` of the op's result multiplies first; without one there is one afterwards.
     Replaces the result; at the insertion point of `op`.

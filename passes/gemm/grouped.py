@@ -30,7 +30,7 @@ UNWRITTEN = "tc.unwritten"
 
 
 def row_tiles(op: tc.GroupedMatmulOp) -> int:
-    """The most tiles of 128 rows that the groups have, whatever their sizes."""
+    """The most tiles of 128 rows that the groups can have, whatever their sizes."""
     groups, rows = op.b.type.shape[0], op.a.type.shape[-2]
     if op.masked:
         return groups * tiles_of(rows)
@@ -39,7 +39,7 @@ def row_tiles(op: tc.GroupedMatmulOp) -> int:
 
 
 def tile_grouped(source: Source, n_tile: int) -> None:
-    """One CTA per tile that there may be: it finds its group, or has nothing to do."""
+    """Emits a kernel with one CTA per possible tile; a CTA finds its group, or does nothing."""
     op = source.op
     n = op.out.type.shape[-1]
     source.function.attributes[UNWRITTEN] = ir.UnitAttr.get()

@@ -1,4 +1,4 @@
-"""repack-gemm: operands that TMA cannot read get K innermost, padded with zeros."""
+"""repack-gemm: copies operands that TMA cannot read to K innermost, padded with zeros."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tcir.target import TARGETS
 class RepackGemm(Pass):
     """Inserts ``tc.repack`` before a ``tc.matmul`` whose operands cannot be loaded as they are.
 
-    That is an operand whose rows are no multiple of `row_bytes`, and for wgmma one of 8 or 32 bits
-    without K innermost. K is padded with zeros, in both
-    operands. So it is before a ``tc.block_scaled_matmul``, also for elements that TMA pads to bytes
-    128 at a time, if the scales are in blocks that end in zeros (``zero_padding``): those of the
-    longer rows are the same. Others the tiling refuses.
+    Those are operands whose rows are not a multiple of `row_bytes` and, for wgmma, operands of 8 or
+    32 bits without K innermost. K is padded with zeros in both operands. The operands of a
+    ``tc.block_scaled_matmul`` are repacked likewise, also where TMA loads packed elements 128 at a
+    time, provided that their scales are in blocks padded with zeros (``zero_padding``), which then
+    serve the longer rows too. The tiling refuses all others.
 
     row_bytes: 16, the strides of a tensor map; 4, the least that cp.async copies
 

@@ -22,7 +22,7 @@ class Candidate:
     work: Work
 
     def microseconds(self, constants: Constants = DEFAULT) -> float:
-        """Modelled."""
+        """The modelled time."""
         return Cost.of(self.work, constants).microseconds
 
     def __str__(self) -> str:
@@ -48,11 +48,12 @@ class Schedules:
         self.candidates = [Candidate(shape.work(n)) for n in sorted(widths, reverse=True)]
 
     def ranked(self, constants: Constants = DEFAULT) -> list[Candidate]:
-        """The fastest first; of those that take as long the widest."""
+        """Candidates, fastest first, and wider tiles first at equal times."""
         return sorted(self.candidates, key=lambda each: each.microseconds(constants))
 
     def choose(self) -> Candidate:
-        """The fastest; a remark says what is next, and what would be it under other answers."""
+        """The fastest candidate; a remark names the next one, and the winner for other values of
+        open constants."""
         best, *others = self.ranked()
         if others:
             times = [f"{each}: {each.microseconds():.2f} us" for each in (best, others[0])]

@@ -41,8 +41,8 @@ class SplitK(Pass):
         %c = "tc.sum_parts"(%p) : (tensor<4x8x256xf32>) -> tensor<8x256xf16>
 
     The parts are a workspace between two kernels, and summed in the order of k: the result does not
-    depend on timing. A ``tc.epilogue`` follows the sum; global scales of block-scaled operands,
-    which multiply whole sums, are the first thing in it. Preserves the value of every element up to
+    depend on timing. A ``tc.epilogue`` follows the sum; it begins with the global scales of
+    block-scaled operands, which multiply complete sums. Preserves the value of every element up to
     the order of the sums.
     """
 

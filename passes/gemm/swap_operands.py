@@ -1,4 +1,4 @@
-"""swap-operands: with few rows, the columns of B take the tensor core's 128 rows."""
+"""swap-operands: if A has few rows, the columns of B fill the tensor core's 128 rows."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tcir.target import TARGETS
 CHOICES = ("auto", "always", "never")
 
 GAIN = 2
-"""The default swaps where the products come to so many times fewer, zero rows and columns of tiles
-counted: the swapped kernel stores its result an element at a time."""
+"""The default swaps if that divides the products, padding included, by at least this number. Fewer
+would not pay: the swapped kernel stores its result element by element."""
 
 
 @register_pass
@@ -33,8 +33,8 @@ counted: the swapped kernel stores its result an element at a time."""
 class SwapOperands(Pass):
     """Exchanges the operands of a matrix product: the transposed result is Bᵀ Aᵀ.
 
-    swap: ``always``, ``never``, or ``auto``: where an mma of 128 rows would multiply at least twice
-          the rows and columns that one with the operands exchanged does; not with an `n_tile`
+    swap: ``always``, ``never``, or ``auto``: if there is no `n_tile`, and the exchange at least
+          halves the rows times columns that the mma instructions multiply, padding included
     n_tile: columns of an output tile that the user requests; 0: none
 
     Before, with 8 rows (decoding)::

@@ -42,33 +42,34 @@ from tcir.target import TARGETS
 class TileGemm(Scheduled):
     """Turns ``tc.matmul`` or ``tc.block_scaled_matmul`` into the sequential program of one CTA.
 
-    n_tile: columns of an output tile, N of the mma; 0 takes what the cost model of
-            `tcir.passes.emit.cost` finds fastest, with `persistent`, `cta_group` or `cluster`
-            equal tiles of at most 128 columns for each CTA
+    n_tile: columns of an output tile, N of the mma; 0 takes the width that the cost model of
+            `tcir.passes.emit.cost` finds fastest or, with `persistent`, `cta_group` or `cluster`,
+            equal tiles of at most 128 columns per CTA
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel, at most one per tile; 0: one per SM, for wgmma the fewest
           that take as many rounds (`fewest_ctas`)
-    scheduler: which tiles a persistent CTA has: every ctas-th (static), or those of CTAs that are
-               not launched (clc; see cluster-launch-control)
-    store: of results, direct: by each thread from registers; tma: through swizzled shared memory
-    store_stages: tiles that a warp stores by TMA in turn; 0 chooses: two in a persistent kernel,
-                  whose CTA has the SM to itself, else one
-    kind: of the block-scaled instruction, where several multiply the types; left out, the one with
-          the least bytes in shared memory
-    epilogue_tile: MxN: sums that the epilogue loads, stages and stores at a time. store=direct:
+    scheduler: which tiles a persistent CTA computes: every ctas-th (static), or those of CTAs whose
+               launch it cancels (clc; see cluster-launch-control)
+    store: how results are stored, direct: by each thread from registers; tma: through swizzled
+           shared memory
+    store_stages: buffers from which a warp stores by TMA in turn; 0 chooses: two in a persistent
+                  kernel, whose CTA has the SM to itself, else one
+    kind: the block-scaled instruction, where several multiply the types; by default the one with
+          the fewest bytes in shared memory
+    epilogue_tile: MxN: the sums that the epilogue loads, stages and stores at a time. store=direct:
                    128xN, N columns in registers of each thread, 16 to 128; store=tma: M rows, 32,
                    64 or 128, in a tile that 1, 2 or 4 warps write and one of them stores. auto:
-                   128x16 (128x64 where results are quantised); with store=tma 32 rows of the
-                   widest swizzle span that divides a tile's rows, so that no warp waits for another
-    n_tiles: tiles of `n_tile` columns, each with an accumulator, that a CTA multiplies a tile of A
-             by; collector: the tensor core keeps A from the first of them to the last
-    producer_warps: that load: 1, or 2, of which one loads what the epilogue reads (store=tma);
-                    consumer_warps: that multiply: 1 with tcgen05, 8 with wgmma; epilogue_warps: 4,
-                    8 or 12, which split the columns. 0 chooses: as many loading warps as have
-                    something to load, 4 for the epilogue
+                   128x16 (128x64 where results are quantised); with store=tma 32 rows of the widest
+                   swizzle span that divides a tile's rows, so that no warp waits for another
+    n_tiles: tiles of `n_tile` columns, each with an accumulator, by which a CTA multiplies a tile
+             of A; collector: the tensor core keeps A from the first of them to the last
+    producer_warps: 1, or 2 if the second loads what the epilogue reads (store=tma); consumer_warps:
+                    warps that multiply, 1 with tcgen05, 8 with wgmma; epilogue_warps: 4, 8 or 12,
+                    which split the columns. 0 chooses: as many producers as have something to load,
+                    4 for the epilogue
     cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
-    cluster: MxN: CTAs along rows and columns of the output's tiles that load operands together,
-             each a part of the rows of A, or the columns of B, that it shares with others
+    cluster: MxN: CTAs along rows and columns of the output's tiles that load operands together:
+             each loads a part of the rows of A, or columns of B, that it shares with others
 
     Before::
 
@@ -84,16 +85,16 @@ class TileGemm(Scheduled):
         }
         scf.for %quarter { scf.for %column { tc.tmem_ld, round, tc.store_rows {rows = 32} } }
 
-    A persistent kernel has this in a loop over the CTA's tiles, whose order goes down groups of 8
-    rows of tiles; a pair of CTAs goes through pairs of tiles.
+    A persistent kernel repeats this in a loop over the CTA's tiles, ordered down groups of 8 rows
+    of tiles; a pair of CTAs goes through pairs of tiles.
     A ``tc.epilogue`` of the product is cloned onto the register tiles between load and store, with
     a ``tc.load_rows`` for each tensor it reads.
-    A ``tc.quantise_blocks`` of the result, 64 columns at a time, is ``tc.quantise_rows`` and stores
-    of codes and scale factors.
+    A ``tc.quantise_blocks`` of the result becomes, 64 columns at a time, ``tc.quantise_rows`` and
+    stores of codes and scale factors.
     A step of a block-scaled product also loads the blocks of scale factors of the tile's rows and
     columns, and copies them to tensor memory (``tc.cp_scales``); with an `n_tile` that is no
     multiple of 128 a tile may begin inside a block, and its copies go further left.
-    A CTA of a pair has its 128 rows of A, of D and of the output, and loads half of B's tile, but
+    Each CTA of a pair has 128 rows of A, of D and of the output, and loads half of B's tile, but
     the scale factors of all of it: its mma and copies have ``cta_group = 2``, its kernel
     ``tc.cluster = array<i64: 2, 1, 1>``.
     With `cluster` 1x2 each of two CTAs has its own columns and loads half of A's tile for both
@@ -111,7 +112,7 @@ class TileGemm(Scheduled):
           tc.tma_store %tile -> %map[%first, %row]
         } }
 
-    With `n_tiles` 2 and `collector` a slice of A is multiplied by that of two tiles of B::
+    With `n_tiles` 2 and `collector` each slice of A is multiplied by slices of two tiles of B::
 
           "tc.mma"(%d0, %ta, %tb0) {collector = "fill"}
           "tc.mma"(%d1, %ta, %tb1) {collector = "lastuse"}
@@ -121,7 +122,8 @@ class TileGemm(Scheduled):
           scf.for %column { tc.tmem_ld, round, tc.store_shared %v -> %tile[%q mod 2 * 32, %column] }
           scf.if %q mod 2 == 1 { tc.tma_store %tile -> %map[%first, %row] }
 
-    and a matrix that the epilogue reads comes by ``tc.tma_load`` in ``%span``, ``tc.load_shared``.
+    and a matrix that the epilogue reads is loaded by ``tc.tma_load`` in ``%span``, then
+    ``tc.load_shared``.
 
     For a target with wgmma a tile has 128 rows, 64 for each of two warpgroups, and its sums are a
     ``!tc.fragment`` that the loop carries (`tile_for_warpgroups`)::

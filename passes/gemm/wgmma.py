@@ -32,18 +32,18 @@ from tcir.passes.kernels.stores.fragment import check_fragment_quantised, tile_f
 from tcir.target import TARGETS
 
 PROMOTED_GROUP = 2 * GROUP
-"""Rows of tiles in a group of fp8: of A they take as many bytes as those of 16-bit elements, and L2
-is asked to keep them, and to give B up, which the CTAs of a group read at about the same time."""
+"""Rows of tiles in a group for fp8: their bytes of A equal those of a group of 16-bit elements. L2
+is asked to keep A and to evict B first, since the CTAs of a group read B at about the same time."""
 
 COMPUTED_COLUMNS = 192
-"""Most columns of a tile where a third warpgroup computes an operand: 96 sums of 152 registers."""
+"""The most columns of a tile if a third warpgroup computes an operand: 96 sums in 152 registers."""
 
 
 def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None:
     """Replaces the function of a ``tc.matmul`` by a kernel of wgmma.
 
-    A kernel with more tiles than the target has SMs is persistent whether asked for or not: the
-    loads of the next tile run while this one is stored.
+    A kernel with more tiles than the target has SMs is always persistent: the loads of the next
+    tile run while this one is stored.
     """
     op, cluster = source.op, Cluster.parse(options.cluster)
     check_rows(op, cluster)

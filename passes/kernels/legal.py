@@ -1,9 +1,9 @@
-"""What combines with what: one row for each pair that no kernel has, with the reason.
+"""Which options combine: one row, with the reason, for each pair that no kernel supports.
 
 A kernel is described by facts: the options of its tiling pass, and what it computes and where
 (`NOUNS`, `CIRCUMSTANCES`). A row names the fact that the error asks the user to change, the values
-that it may have, and the facts beside which it may have no others. What has no row compiles;
-`test/passes/kernels` shows both, and docs/reference/kernels.md lists them.
+it may have, and the other facts that restrict it to them. A combination without a row compiles;
+`test/passes/kernels` tests both kinds, and docs/reference/kernels.md lists the rows.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ DENSE, SCALED, GROUPED = "dense", "block-scaled", "grouped"
 PADDED = "padded"
 IM2COL, ROW_WALK, SHIFTED = "im2col", "row-walk", "shifted"
 CONVOLUTIONS = (IM2COL, ROW_WALK, SHIFTED)
-"""What is multiplied: matrices, with block scales, of groups of rows, of few padded columns;
-convolutions gathered tap by tap, from rows of a tile in shared memory, from shifted lanes."""
+"""The kinds of products: matrices; block-scaled ones; groups of rows; few padded columns; and
+convolutions gathered tap by tap, read from rows of a shared tile, or from shifted lanes."""
 PLAIN, GATED, QUANTISED = "plain", "gated", "quantised"
 
 NOUNS: Mapping[str, dict[str, str]] = {
@@ -46,7 +46,7 @@ NOUNS: Mapping[str, dict[str, str]] = {
     "operands": {"given": "operands in their order", "exchanged": "exchanged ones"},
     "sums": {"whole": "whole sums", "parts": "parts of K"},
 }
-"""Facts that no option of a tiling pass states, by value, as an error names them."""
+"""Facts that are no options of a tiling pass, with the words for each value in an error."""
 CIRCUMSTANCES: Mapping[str, dict[str, str]] = {
     "product": {
         DENSE: "in a product of matrices",
@@ -61,16 +61,16 @@ CIRCUMSTANCES: Mapping[str, dict[str, str]] = {
     "operands": {"exchanged": "with exchanged operands"},
     "core": {},
 }
-"""Such facts as what another one is beside."""
+"""The same facts as an error states them of another one."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A combination that no kernel has.
+    """A combination that no kernel supports.
 
     fact:   an option, or a key of `NOUNS`; only: the values that it may have
-    beside: facts with the values, one or several, beside which it may have no others
-    reason: why; source: of the hardware's limit, "": a decision of ours
+    beside: facts and their values, one or several, that restrict `fact` to these values
+    reason: why; source: the document that states the hardware's limit, "" for a decision of ours
     way_out: what to do instead
     """
 
@@ -83,18 +83,18 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Unique: the fact and those beside it."""
+        """A unique name, made of the fact and those beside it."""
         beside = " ".join(f"{k}={written(values_of(v)[0])}" for k, v in self.beside.items())
         return f"{self.fact} beside {beside}"
 
     def applies(self, facts: Facts) -> bool:
-        """Whether these facts are what the row excludes; facts not given exclude nothing."""
+        """Whether the row excludes these facts; a fact that is not given excludes nothing."""
         if facts.get(self.fact, self.only[0]) in self.only:
             return False
         return all(key in facts and facts[key] in values_of(v) for key, v in self.beside.items())
 
     def message(self, facts: Facts) -> str:
-        """The error: the value, what is allowed, the reason, a way out."""
+        """The text of the error: the value, the allowed ones, the reason, a way out."""
         given = facts[self.fact]
         nouns = NOUNS.get(self.fact)
         got = nouns[str(given)] if nouns else written(given)
@@ -125,17 +125,17 @@ class Row:
 
 
 def values_of(value: object) -> tuple[object, ...]:
-    """The values that a row names: several, or one."""
+    """The values that a row names, as a tuple even for one."""
     return value if isinstance(value, tuple) else (value,)
 
 
 def written(value: object) -> str:
-    """A value as in the text of options."""
+    """A value as it is written in options."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def dashed(name: str) -> str:
-    """A fact as options are written."""
+    """A fact as an option's name is written."""
     return name.replace("_", "-")
 
 
@@ -144,8 +144,8 @@ _HOPPER = "leave it out, or take target sm_100a"
 ROWS: tuple[Row, ...] = (
     # Schedulers.
     Row("persistent", (True,), {"scheduler": "clc"},
-        "the grid has a CTA for every tile, and those that are launched take over tiles of others "
-        "one after another", way_out="take persistent=true"),
+        "the grid has a CTA for every tile, and a CTA that runs takes over the tiles of CTAs not "
+        "yet launched", way_out="take persistent=true"),
     Row("ctas", (0,), {"scheduler": "clc"},
         "the hardware decides how many CTAs are launched"),
     Row("ctas", (0,), {"persistent": False},
@@ -153,7 +153,7 @@ ROWS: tuple[Row, ...] = (
     Row("scheduler", ("static",), {"core": WGMMA},
         "clusterlaunchcontrol needs sm_100", "PTX ISA 9.7.13.17", _HOPPER),
     Row("persistent", (False,), {"product": GROUPED},
-        "how many tiles there are is known at run time only"),
+        "the number of tiles is known only at run time"),
     # Clusters and pairs.
     Row("cluster", ("1x1",), {"cta_group": PAIR},
         "a pair is a cluster of two, whose CTAs share B's columns without multicast",
@@ -162,9 +162,9 @@ ROWS: tuple[Row, ...] = (
         "a request takes over a whole cluster, and only pairs share a response",
         way_out="take scheduler=static"),
     Row("cluster", ("1x1",), {"product": GROUPED},
-        "CTAs with rows of different groups multiply by different matrices, and some have no rows"),
+        "its CTAs may belong to different groups, whose matrices differ, and some have no rows"),
     Row("cta_group", (1,), {"core": WGMMA},
-        "pairs of CTAs are of tcgen05", "PTX ISA 9.7.16.5", _HOPPER),
+        "only tcgen05 has pairs of CTAs", "PTX ISA 9.7.16.5", _HOPPER),
     Row("cta_group", (1,), {"product": GROUPED},
         "a group may end with the first CTA of a pair"),
     Row("schedule", ("auto", "single"), {"m_tile": 256},
@@ -172,41 +172,44 @@ ROWS: tuple[Row, ...] = (
         "to one CTA", way_out="leave one of them out"),
     # Stores.
     Row("store_stages", (0,), {"store": "direct"},
-        "threads store from registers, and have no tiles in shared memory to take in turn",
+        "threads store from registers, without buffers in shared memory",
         way_out="leave it out, or take store=tma"),
     Row("store", ("direct",), {"core": WGMMA},
         "the sums are in registers, and the four threads of a row store 32 bytes together from "
-        "there; no kernel of ours stages them", way_out=_HOPPER),
+        "there; no kernel of tcir stages them", way_out=_HOPPER),
     Row("store", ("direct",), {"product": GROUPED},
-        "a box stores 32 rows, of which TMA leaves out only those outside the output, and the rows "
-        "after a group's last are the next group's", way_out="leave store out"),
+        "TMA stores boxes of 32 rows and leaves out only rows outside the output, so a box at a "
+        "group's end would overwrite the next group's rows", way_out="leave store out"),
     Row("store", ("direct",), {"operands": "exchanged"},
-        "a thread has a column of the output then", way_out="take swap=never or store=direct"),
+        "each thread then holds a column of the output, not a row",
+        way_out="take swap=never or store=direct"),
     Row("store", ("direct",), {"results": QUANTISED},
         "a thread stores the elements and scales of its row", way_out="take store=direct"),
     Row("store", ("direct",), {"results": GATED},
-        "a staged tile has the columns of the sums", way_out="take store=direct"),
+        "a staged tile has as many columns as the sums, twice those of the result",
+        way_out="take store=direct"),
     Row("epilogue_tile", ("auto",), {"core": WGMMA},
-        "threads have all sums of their rows in registers, and load none from tensor memory",
+        "the sums are in registers already, and none are loaded from tensor memory",
         way_out=_HOPPER),
     Row("epilogue_tile", ("auto",), {"product": GROUPED},
-        "lanes have indices of their own there, and store 16 columns at a time"),
+        "each lane stores at its own indices, 16 columns at a time"),
     # Results.
     Row("results", (PLAIN,), {"product": GROUPED},
-        "a block of scales has 128 rows, of whichever groups these are",
+        "a block of scales has 128 rows, and may span several groups",
         way_out="quantise in another kernel"),
     Row("results", (PLAIN, GATED), {"product": CONVOLUTIONS},
-        "a block of scales has 128 rows of a matrix, and tiles of pixels are others",
+        "a block of scales has 128 rows of a matrix, which are not those of a tile of pixels",
         way_out="take pipeline conv, where a launch of its own quantises "
         "(split-launches{quantise-apart=true})"),
     # Several accumulators.
     Row("n_tiles", (1,), {"core": WGMMA},
-        "the sums are in registers, of which a thread has 255", way_out=_HOPPER),
+        "the sums are in registers, and a thread has only 255", way_out=_HOPPER),
     Row("n_tiles", (1,), {"store": "tma"},
-        "its tiles in shared memory are those of one accumulator"),
-    Row("n_tiles", (1,), {"product": GROUPED}, "a tile of A is of the rows of one group"),
+        "its buffers in shared memory serve one accumulator"),
+    Row("n_tiles", (1,), {"product": GROUPED},
+        "a tile of A has rows of one group, which multiplies one matrix"),
     Row("n_tiles", (1,), {"product": SCALED},
-        "one tile of scale factors of B is in tensor memory"),
+        "tensor memory holds the scale factors of one tile of B"),
     Row("collector", (False,), {"n_tiles": 1},
         "the buffer keeps A for further mma that read the same A", "PTX ISA 9.7.16.10.9.1",
         "take n-tiles=2"),
@@ -218,7 +221,7 @@ ROWS: tuple[Row, ...] = (
     Row("core", (TCGEN05,), {"product": (SCALED, PADDED)},
         "wgmma multiplies no block scales", "PTX ISA 9.7.15.2", "take target sm_100a"),
     Row("core", (TCGEN05,), {"product": GROUPED},
-        "no kernel of wgmma of ours finds the group of a tile", way_out="take target sm_100a"),
+        "no wgmma kernel of tcir finds the group of a tile", way_out="take target sm_100a"),
     Row("core", (TCGEN05,), {"product": SHIFTED},
         "wgmma reads A from shared memory or registers, and shifts neither", "PTX ISA 9.7.15.5",
         "take pipeline conv-smem-offset, or target sm_100a"),
@@ -226,36 +229,37 @@ ROWS: tuple[Row, ...] = (
     Row("consumer_warps", (0, 1), {"core": TCGEN05},
         WHO_MULTIPLIES, way_out="leave it out, or take target sm_90a"),
     Row("epilogue_warps", (0, QUARTERS), {"store": "tma"},
-        "bulk groups are of the thread that stores, and the tiles in shared memory of the warps of "
-        "one warpgroup", way_out="take store=direct"),
+        "the buffers in shared memory belong to the warps of one warpgroup, and only the thread "
+        "that stores a buffer can wait until it is free", way_out="take store=direct"),
     *(Row(f"{role}_warps", (0, *legal), {"core": WGMMA},
           "the sums are in registers of the consumers, two warpgroups with 64 rows each, which "
           "also store them")
       for role, legal in (("producer", (1,)), ("consumer", (8,)), ("epilogue", ()))),
     # Parts of K and exchanged operands.
     Row("split_k", (1,), {"product": GROUPED},
-        "how many rows there are to sum up is known at run time only",
+        "the number of rows to sum up is known only at run time",
         way_out="leave split-k out"),
     Row("split_k", (1,), {"results": (GATED, QUANTISED)},
-        "the kernel that sums the parts up has an element a thread, not a block",
+        "in the kernel that sums the parts up a thread computes one element, not a block",
         way_out="leave split-k out"),
     Row("swap", ("auto", "never"), {"product": GROUPED},
-        "exchanged, a group's rows would be the columns of an mma, whose number its descriptor "
-        "states before the kernel knows the sizes", way_out="leave swap out"),
+        "exchanged, a group's rows would be the columns of an mma, whose number is fixed in its "
+        "descriptor before the group's size is known", way_out="leave swap out"),
     Row("swap", ("auto", "never"), {"results": (GATED, QUANTISED)},
-        "exchanged, a block of columns would be in as many lanes, and needs all of it",
+        "exchanged, the columns of a block would be in different lanes, but one thread needs all "
+        "of them",
         way_out="leave swap out"),
     Row("operands", ("given",), {"core": WGMMA},
-        "threads of wgmma have elements of several rows and columns either way",
+        "with wgmma a thread holds elements of several rows and columns, exchanged or not",
         way_out="leave swap out"),
-    Row("sums", ("whole",), {"product": (ROW_WALK, SHIFTED)}, "a step has all taps of a tile",
+    Row("sums", ("whole",), {"product": (ROW_WALK, SHIFTED)}, "each step takes all taps of a tile",
         way_out="take tile-conv-implicit-gemm, or leave out split-conv-k"),
     # Taps that shift a tile in tensor memory.
     Row("shift", ("ashift",), {"halo": "mask"},
         ".ashift moves A at no cost; tcgen05.shift only serves to be ordered before a refresh",
         way_out="leave shift out, or use halo=refresh"),
     Row("shift_quarters", ("one",), {"shift": "ashift"},
-        "it names the sub-partitions that tcgen05.shift moves, which .ashift does not read",
+        "it names the sub-partitions that tcgen05.shift moves, and has no effect on .ashift",
         way_out="leave shift-quarters out, or use halo=refresh with shift=shift"),
     Row("halo_load", ("boxes",), {"halo": "mask"}, "there is no halo to load",
         way_out="leave halo-load out, or use halo=refresh"),
@@ -305,12 +309,12 @@ def options_of(tiling: Pass) -> dict[str, object]:
 
 
 def core_of(target: str) -> str:
-    """The tensor core that a target multiplies tiles in shared memory with."""
+    """The core with which a target multiplies tiles in shared memory."""
     return WGMMA if TARGETS[target].wgmma else TCGEN05
 
 
 def results_of(result: ir.Value) -> str:
-    """The results that an op's result becomes: of what follows it."""
+    """The kind of results, as what follows the op makes it."""
     users = [use.owner.opview for use in result.uses]
     after = next((user for user in users if isinstance(user, tc.EpilogueOp)), None)
     return _results(quantiser_of(result), after)
@@ -322,7 +326,7 @@ def _results(quantise: tc.QuantiseBlocksOp | None, after: tc.EpilogueOp | None) 
 
 
 def facts_of(source: Source, product: str, target: str) -> dict[str, object]:
-    """What the op of a source function, and what follows it, say of its kernel."""
+    """The facts that follow from the op of a source function and from what comes after it."""
     op = source.op
     return {
         "product": product,

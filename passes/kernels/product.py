@@ -1,4 +1,4 @@
-"""Tiles of a kernel's output, and what a kind of product has to say about one."""
+"""Tiles of a kernel's output, and the interface of a kind of product."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from tcir.passes.emit.tile_kernel import Accumulate, Places, Source, argument
 
 @dataclass(frozen=True)
 class Tile:
-    """rows, columns: of the output, that a CTA computes at a time; per_sm: CTAs of an SM."""
+    """rows, columns: the part of the output that a CTA computes at a time; per_sm: CTAs on an
+    SM."""
 
     rows: int
     columns: int
@@ -32,16 +33,16 @@ class Tile:
         return ceil_div(rows, self.rows) * ceil_div(columns, self.columns)
 
     def past(self, tiles: OutputTiles, rows: int, columns: int) -> str:
-        """Dimensions in which `tiles` like this reach past an output of this size."""
+        """The dimensions in which `tiles` of this size reach past the output."""
         m, n = round_up(tiles.m, tiles.cluster.m), round_up(tiles.n, tiles.cluster.n)
         return tails(m * self.rows != rows, n * self.columns != columns)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tile is in the output: its number along m and n, the first row and column of it, and
-    its matrix of a batch, its part of K. `layout`: the order of rows and columns in the output;
-    `number`: of the matrix among those of all parts."""
+    """Where a tile is in the output: its numbers along m and n, its first row and column, its
+    matrix of the batch, and its part of K. `layout`: the order of rows and columns in the output;
+    `number`: of the matrix, counted over all parts."""
 
     row_tile: Index
     column_tile: Index
@@ -54,8 +55,8 @@ class Place:
 
     @staticmethod
     def of(op: ir.OpView, numbers: tuple[Index, Index, Index | None], tile: Tile) -> Place:
-        """The place of the `tile` with these numbers along m, n and, of the product `op`, in its
-        batch and its parts."""
+        """The place of the `tile` with these numbers along m and n, and in the batch and the parts
+        of the product `op`."""
         row_tile, column_tile, batch = numbers
         row, column = index.mul(row_tile, tile.rows), index.mul(column_tile, tile.columns)
         place = Place(row_tile, column_tile, row, column, batch, out_layout(op), number=batch)
@@ -68,16 +69,16 @@ class Place:
         return replace(place, part=part, batch=matrix)
 
     def of_tile(self, number: int, n_tile: int) -> Place:
-        """The place of tile `number` of several of `n_tile` columns next to each other."""
+        """The place of tile `number` among adjacent tiles of `n_tile` columns."""
         return replace(self, column=index.add(self.column, number * n_tile))
 
     @property
     def outer(self) -> list[Index]:
-        """The indices before row and column."""
+        """The indices in front of row and column."""
         return [each for each in (self.part, self.batch) if each is not None]
 
     def dim(self, letter: str) -> int:
-        """The output's dimension that rows (``m``) or columns (``n``) go along."""
+        """The output's dimension for rows (``m``) or columns (``n``)."""
         return self.layout.index(letter) + len(self.outer)
 
     def indices(self, quarter: Index) -> Callable[[Index], list[Index]]:
@@ -92,12 +93,13 @@ class Place:
 
 
 Stored: TypeAlias = "Callable[[ir.Value, Place], None]"
-"""``stored(sums, place)`` stores what follows sums that are at `place` in the output."""
+"""``stored(sums, place)`` applies what follows to sums at `place` in the output, and stores it."""
 Store: TypeAlias = "Callable[[Place], Stored]"
-"""``store(place)``, called after the main loop of a tile, makes what stores its sums."""
+"""``store(place)``, called after the main loop of a tile, returns the function that stores its
+sums."""
 Elements: TypeAlias = "tuple[Mapping[ir.Value, ir.Value], Sequence[ir.AffineMap]]"
-"""What a kernel has for the tensors that an epilogue reads, and by element the map from row and
-column to where it reads them, if not where the op says."""
+"""The kernel's memrefs for the tensors that an epilogue reads, and for each the map from row and
+column to indices, if it differs from the op's."""
 Load: TypeAlias = "Callable[[Index], tuple[ir.Value, Sequence[ir.Value]]]"
 """``load(number)`` loads the tile of A, and those of B, of step `number` of a tile."""
 Step: TypeAlias = "Callable[[Sequence[ir.Value], Index, Accumulate], None]"
@@ -128,28 +130,29 @@ class Accumulated(Product, Protocol):
         """The steps of the tile at `place`; called before the loop over them."""
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
-        """Applies `epilogue` to the accumulator; called after that loop."""
+        """Applies `epilogue` to the accumulator; called after the loop over the steps."""
 
     def reads(self, source: Source, place: Place) -> Places | None:
-        """Indices in the output's tensor, of each lane and the first column, that the epilogue of
-        `source` has in the tile at `place`; None: those of the output's matrix."""
+        """The indices in the output's tensor that the epilogue of `source` uses for each lane, at
+        the first column of the tile at `place`; None: those of the output's matrix."""
 
 
 class TileProduct(Product, Protocol):
     """A product whose steps are tiles of A and B in shared memory, which any core multiplies."""
 
     def loads(self, place: Place) -> Load:
-        """What loads the steps of the tile at `place`; called before the loop over them."""
+        """A function that loads the operands of a step of the tile at `place`; called before the
+        loop over the steps."""
 
     def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:
-        """What `after` reads, in a kernel of `arguments`."""
+        """The tensors that `after` reads, in a kernel with these `arguments`."""
 
 
 class OfMatrices:
-    """A product whose sums are the output, a matrix, as they are."""
+    """A product whose sums are the output matrix."""
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
-        """`epilogue` of the sums."""
+        """Returns `epilogue` of the sums."""
         return epilogue
 
     def output(self, memory: ir.Value) -> ir.Value:
@@ -157,7 +160,7 @@ class OfMatrices:
         return memory
 
     def reads(self, source: Source, place: Place) -> Places | None:
-        """None: the epilogue has the places of the results."""
+        """None: the epilogue reads at the indices of the results."""
         return None
 
     def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:

@@ -37,8 +37,8 @@ STORES = ("direct", BY_TMA)
 
 @dataclass(frozen=True)
 class Scheduled(Pass):
-    """A tiling pass with the options of a scheduler, of clusters and of a store, which `TileGemm`
-    describes. A subclass has the name and ``n_tile``."""
+    """A tiling pass with the options of a scheduler, of clusters and of a store; `TileGemm`
+    describes them. A subclass adds the pass's name and ``n_tile``."""
 
     n_tile: int = 0
     persistent: bool = False
@@ -87,13 +87,13 @@ class Scheduled(Pass):
         return Warps(epilogue=self.epilogue_warps)
 
     def cluster_of(self, op: ir.OpView) -> Cluster:
-        """CTAs along rows and columns of the mma's tiles."""
+        """The cluster's CTAs along rows and columns of the mma's tiles."""
         cluster = Cluster.parse(self.cluster)
         return cluster.transposed if out_layout(op) == "nm" else cluster
 
     def in_parts(self, op: ir.OpView, n_tile: int, cluster: Cluster, step: int) -> int:
-        """Columns of a tile of B that the CTAs of a cluster load equal parts of, multiples of
-        `step`: `n_tile`, rounded up where no option says."""
+        """Columns of a tile of B, divisible into one part per CTA of the cluster, each a multiple
+        of `step`: `n_tile`, rounded up where the option leaves the choice."""
         multiple = cluster.multiple(step)
         if n_tile % multiple == 0:
             return n_tile
@@ -118,9 +118,9 @@ class Scheduled(Pass):
     ) -> None:
         """Replaces the source function by a kernel of tcgen05 with these options.
 
-        create: makes the product out of the kernel's arguments; count: of tiles of `n_tile`
-        columns, next to each other, that a CTA computes at a time
-        storing: makes a store from outside the package out of the kernel's output
+        create: makes the product from the kernel's arguments; count: adjacent tiles of `n_tile`
+                columns that a CTA computes at a time
+        storing: makes a store from outside the package from the kernel's output
         """
         stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
         results = Results.of(source, self.epilogue_tile, n_tile, stages)
@@ -129,14 +129,16 @@ class Scheduled(Pass):
         tile(source, create, tiles, Tcgen05(n_tile, count), stores)
 
     def shared_out(self, tiles: OutputTiles, most: int, ctas: int) -> OutputTiles:
-        """`tiles` among the CTAs of the option, or `ctas`, where a kernel is persistent: by option,
-        or because the SMs have room for `most` CTAs only."""
+        """The distribution of `tiles` over the option's CTAs, or over `ctas`, for a persistent
+        kernel. A kernel is persistent by option, or because the SMs have room for only `most`
+        CTAs."""
         if self.persistent or tiles.count > most:
             return tiles.shared_by(self.ctas or ctas)
         return tiles
 
     def output_tiles(self, source: Source, rows: int, n: int, batch: int | None) -> OutputTiles:
-        """Tiles of 128 of `rows`, in `n` columns of tiles, of each of a `batch`."""
+        """Tiles of the output: 128 of `rows` each, `n` of them along the columns, for each matrix
+        of `batch`."""
         tiles = OutputTiles(
             ceil_div(rows, TMEM_LANES),
             n,

@@ -1,4 +1,5 @@
-"""The one way to a kernel of a tensor core: a product, a core, tiles of the output, a store."""
+"""How every tensor-core kernel is built: from a product, a core, tiles of the output, and a
+store."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ Made = TypeVar("Made")
 
 
 class Core(Protocol[Multiplied]):
-    """What multiplies: a kernel's warps, its main loop, and where the sums are.
+    """The multiplying part of a kernel: its warps, its main loop, and where the sums are.
 
-    tile: of the output, that a CTA computes at a time
+    tile: the part of the output that a CTA computes at a time
     """
 
     @property
@@ -29,7 +30,8 @@ class Core(Protocol[Multiplied]):
         """Replaces the source function by a kernel of these warps; yields its arguments."""
 
     def sums(self, product: Multiplied, place: Place) -> list[tuple[ir.Value, Place]]:
-        """The main loop of the tile at `place`: its sums, in parts with a place each."""
+        """Emits the main loop of the tile at `place`; returns its sums in parts, each with its
+        place."""
 
 
 def tile(
@@ -41,8 +43,8 @@ def tile(
 ) -> None:
     """Replaces the source function by a kernel.
 
-    create: makes the product out of the kernel's arguments; stores: makes the store out of the
-    arguments and the product
+    create: makes the product from the kernel's arguments; stores: makes the store from the
+            arguments and the product
     """
     with core.kernel(source, tiles) as arguments:
         product = create(arguments)

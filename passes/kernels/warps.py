@@ -1,4 +1,4 @@
-"""The options `producer-warps`, `consumer-warps`, `epilogue-warps`: which roles have how many."""
+"""The options `producer-warps`, `consumer-warps` and `epilogue-warps`: the warps of each role."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAPS = {
     (1, 2 * QUARTERS): TCGEN05_EPILOGUE8,
     (1, 3 * QUARTERS): TCGEN05_EPILOGUE12,
 }
-"""By the warps that load and those of the epilogue."""
+"""Warp maps by the numbers of loading warps and of epilogue warps."""
 WHO_MULTIPLIES = (
     "tcgen05.mma is an instruction of one thread, wgmma of whole warpgroups, each of which "
     "multiplies 64 of a tile's 128 rows"
@@ -51,13 +51,13 @@ LEGAL = {
         "that it may load",
     ),
 }
-"""By the role: legal numbers of warps, and why."""
+"""For each role the legal numbers of warps, and the reason."""
 
 
 @dataclass(frozen=True)
 class Warps:
-    """Number of warps of each role; 0: by rule. One that loads, or with store=tma a second one
-    for the matrices that the epilogue reads; one that multiplies; four for the epilogue."""
+    """Number of warps of each role; 0: by rule. The rule: one loads, with store=tma a second one
+    loads the matrices that the epilogue reads; one multiplies; four run the epilogue."""
 
     producer: int = 0
     consumer: int = 0
@@ -76,7 +76,7 @@ class Warps:
         """Names the warp map of the kernel of `source`.
 
         staged: whether TMA stores its results. Returns the matrices that the epilogue reads through
-        shared memory: a warp of its own loads them.
+                shared memory, loaded by a separate warp.
         """
         names = source.function.attributes
         if self != Warps() and WARP_MAP in names:

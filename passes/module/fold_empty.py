@@ -109,10 +109,13 @@ def _values(op: ir.OpView) -> list[ir.Value]:
     name, operands = op.operation.name, list(op.operands)
     results = list(op.operation.results)
     if name.startswith("linalg.") and linalg.get_indexing_maps(op.operation) is not None:
-        remark(op, f"{name} without a point in its loops: the value of its output")
+        remark(
+            op,
+            f"{name} has loops without iterations: its result is the initial value of its output",
+        )
         return [_initial(each) for each in operands[len(operands) - len(results) :]]
     if name in SUMS:
-        remark(op, f"{name} sums nothing: zeros")
+        remark(op, f"{name} sums no elements: its result is zeros")
         return [_filled(results[0].type, zero(results[0].type.element_type))]
     if name == "tensor.pad":
         (number,) = list(op.regions[0].blocks[0])[-1].operands

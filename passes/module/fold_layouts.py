@@ -352,9 +352,9 @@ def _store_in(function: func.FuncOp, user: ir.Operation, turned: list[int]) -> b
             user.operands[0] = tc.RepackOp(made, i64s(inverse(turned)), result.type).out
             remark(
                 user.opview,
-                f"the result is made in the dimensions {turned}, in which lanes are rows of the "
-                f"product; a kernel of its own repacks it, "
-                f"{tensor_bytes(result.type)} bytes read and written",
+                f"the result is made with its dimensions in the order {turned}, so that lanes are "
+                f"rows of the product; a separate kernel repacks it, {tensor_bytes(result.type)} "
+                "bytes read and written",
             )
     return True
 

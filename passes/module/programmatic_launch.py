@@ -62,7 +62,8 @@ def _wait(kernel: func.FuncOp) -> None:
             raise match_failure(
                 op,
                 f"expected accesses to global memory in roles only, got {op.operation.name} in "
-                "front of them: it would wait for the launch before, and the setup with it",
+                "front of them: it would have to wait for the previous launch, and so would the "
+                "set-up",
             )
     kernel.attributes[PROGRAMMATIC] = ir.UnitAttr.get()
     if per_sm := optional_integer(kernel, CTAS_PER_SM):

@@ -146,9 +146,9 @@ def _check_returned(
             raise match_failure(
                 value.owner.opview,
                 f"expected @{function.name.value} to return what one of its launches writes, got "
-                f"the result of {value.owner.name} behind them: an epilogue is fused with sums in "
-                "f32 only; let the op before it return f32, or put this one into a function of its "
-                "own",
+                f"the result of {value.owner.name} after them: an epilogue is fused with sums in "
+                "f32 only; let the op before it return f32, or put this one into a function of "
+                "its own",
             )
 
 

@@ -20,8 +20,8 @@ def bytes_of(loads: Sequence[tc.TmaLoadOp], ctas: int) -> int:
     if len(set(counts)) > 1:
         raise match_failure(
             loads[0],
-            f"expected as many bytes for each CTA of the cluster, got {counts}: one program "
-            "is that of all, and expects the same bytes; make the masks of tc.tma_load symmetric",
+            f"expected the same number of bytes for each CTA of the cluster, got {counts}: all "
+            "run one program, which waits for one number; make the masks of tc.tma_load symmetric",
         )
     return counts[0]
 

@@ -685,7 +685,7 @@ def _consumers(
             if not (traits.reads_shared and known):
                 raise match_failure(
                     user, f"expected cp and mma as readers of a ring, got {user.operation.name} "
-                    "(a commit tells when those are done, and nothing else)"
+                          "(a commit reports only when those are done)"
                 )  # fmt: skip
             positions.add(ops.index(ancestor_in(user, loop.body)))
     if not positions:

@@ -216,8 +216,8 @@ def _in_blocks(op: ir.OpView, scales: ir.Value, shape: list[int]) -> ir.Value:
     found = groups(scales.type.shape, shape)
     if found is None:
         raise match_failure(
-            op, f"expected scales in blocks of {shape}, or with a dimension of these in several, "
-            f"got {scales.type}; reshape the argument", SMALLEST,
+            op, f"expected scales in blocks of {shape}, or with one of these dimensions split "
+                f"into several, got {scales.type}; reshape the argument", SMALLEST,
         )  # fmt: skip
     if len(found) == scales.type.rank:
         return scales

@@ -37,8 +37,8 @@ def _operand(op: ir.OpView, side: Side, value: ir.Value) -> ir.Value:
         if is_copied(value):
             remark(
                 op,
-                f"operand {side.number} repacked by a kernel of its own, dimensions "
-                f"{list(side.order)}: a matrix has one dimension of rows and one of K; "
+                f"operand {side.number} repacked by a separate kernel, with its dimensions in the "
+                f"order {list(side.order)}: a matrix has one dimension of rows and one of K; "
                 f"{tensor_bytes(value.type)} bytes read and written",
             )
     return reshape(value, side.shape)

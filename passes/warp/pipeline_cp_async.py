@@ -60,7 +60,7 @@ class _Groups(RingLoop):
         if self.tile_loop is not None:
             raise match_failure(
                 self.loop,
-                "expected one tile a CTA, got a loop over tiles, whose copies are loads by TMA",
+                "expected one tile a CTA, got a loop over tiles, which needs copies by TMA",
             )
 
     def fill(self, copy: Fill | None) -> None:

@@ -221,7 +221,7 @@ STAYS: dict[str, tuple[str, dict[str, Any], str]] = {
     "groups are smaller than what a thread converts": (
         product(replace(INT8, group=8), 16), {}, "groups of a multiple of 16",
     ),
-    "each k has a scale": (_columns(""), {}, "one tensor with an element for each .* got 2"),
+    "each k has a scale": (_columns(""), {}, "one tensor that is read at every row and k.* got 2"),
     "K is not innermost": (
         _columns("%v"), {}, "expected K innermost in tensor<128x96xi8>, .* got another order",
     ),

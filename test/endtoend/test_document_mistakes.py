@@ -43,7 +43,7 @@ REFUSED = {
     "division by the scale before it is rounded": (
         MISTAKES / "unrounded_scale.mlir", "--pipeline=gemm",
         (r"33:19: error: expected elements of f4E2M1FN divided by their scale as stored",
-         r"multiplies by the stored scale, which rounding has moved by up to 1 part in 16",
+         r"stored scale, from which the unrounded one differs by up to 1 part in 16",
          r"divide by arith\.extf of the truncated scale, or take tc\.quantise_blocks"),
     ),
     "20 stages": (

@@ -209,7 +209,7 @@ BATCHED = BlockScaled(batch=2, n=3).linalg()
 REFUSED = {
     "scale over other rows": (
         BlockScaled(m=16, n=16).linalg().replace("(n, k floordiv 16)", "(m, k floordiv 16)"),
-        "expected scales over the same rows as each operand, got 2",
+        "expected one tensor of scales over the rows of each operand, got 2",
     ),
     "two block sizes": (
         BlockScaled(k=64).linalg().replace("(k floordiv 16)", "(k floordiv 32)")

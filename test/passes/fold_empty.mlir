@@ -12,7 +12,7 @@
 // SPLIT: func.func @accumulator_0_copy({{.*}} attributes {tc.args = array<i64: 2, 4>, tc.order = 0 : i64, tc.simt}
 // SPLIT-NOT: func.func
 func.func @accumulator(%a: tensor<40x0xf16>, %b: tensor<0x96xf16>, %c: tensor<40x96xf32>, %x: tensor<0x7xf32>) -> (tensor<40x96xf32>, tensor<0x7xf32>) {
-  // expected-remark @+1 {{linalg.matmul without a point in its loops: the value of its output}}
+  // expected-remark @+1 {{linalg.matmul has loops without iterations: its result is the initial value of its output}}
   %sums = linalg.matmul ins(%a, %b : tensor<40x0xf16>, tensor<0x96xf16>) outs(%c : tensor<40x96xf32>) -> tensor<40x96xf32>
   %y = math.exp %x : tensor<0x7xf32>
   return %sums, %y : tensor<40x96xf32>, tensor<0x7xf32>
@@ -60,9 +60,9 @@ func.func @pieces(%x: tensor<3x0xf32>, %y: tensor<3x5xf32>, %z: tensor<3x2xf32>)
 // CHECK-COUNT-2: linalg.fill
 // CHECK-NOT: tc.
 func.func @ops(%a: tensor<40x0xbf16>, %b: tensor<96x0xbf16>, %i: tensor<8x0xi8>, %j: tensor<0x8xi8>) -> (tensor<40x96xf16>, tensor<8x8xi32>) {
-  // expected-remark @+1 {{tc.matmul sums nothing: zeros}}
+  // expected-remark @+1 {{tc.matmul sums no elements: its result is zeros}}
   %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<40x0xbf16>, tensor<96x0xbf16>) -> tensor<40x96xf16>
-  // expected-remark @+1 {{tc.matmul sums nothing: zeros}}
+  // expected-remark @+1 {{tc.matmul sums no elements: its result is zeros}}
   %z = "tc.matmul"(%i, %j) {a_layout = "mk", b_layout = "kn"} : (tensor<8x0xi8>, tensor<0x8xi8>) -> tensor<8x8xi32>
   return %y, %z : tensor<40x96xf16>, tensor<8x8xi32>
 }
@@ -75,7 +75,7 @@ func.func @ops(%a: tensor<40x0xbf16>, %b: tensor<96x0xbf16>, %i: tensor<8x0xi8>,
 // CHECK: linalg.copy
 func.func private @layer(%a: tensor<8x0xf16>, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %b = tensor.empty() : tensor<0x8xf16>
-  // expected-remark @+1 {{linalg.matmul without a point in its loops: the value of its output}}
+  // expected-remark @+1 {{linalg.matmul has loops without iterations: its result is the initial value of its output}}
   %y = linalg.matmul ins(%a, %b : tensor<8x0xf16>, tensor<0x8xf16>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
   return %y : tensor<8x8xf32>
 }

@@ -43,7 +43,7 @@ func.func @linear(%x: tensor<2x20x16xf16>, %w: tensor<24x16xf16>) -> tensor<2x20
 // CHECK: arith.truncf
 // CHECK: %[[O:.*]] = "tc.repack"(%[[R]]) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x9x9x16xf16>) -> tensor<1x16x9x9xf16>
 // CHECK-NEXT: return %[[O]]
-// REMARK: remark: the result is made in the dimensions [0, 2, 3, 1]{{.*}}repacks it, 2592 bytes read and written
+// REMARK: remark: the result is made with its dimensions in the order [0, 2, 3, 1]{{.*}}repacks it, 2592 bytes read and written
 func.func @nchw(%x: tensor<1x8x9x9xf16>, %w: tensor<16x8x3x3xf16>) -> tensor<1x16x9x9xf16> {
   %zero = arith.constant 0.0 : f16
   %z = arith.constant 0.0 : f32
@@ -101,7 +101,7 @@ func.func @layers(%x: tensor<40x16xf16>, %w: tensor<24x16xf16>, %v: tensor<32x24
 // CHECK: %[[R:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x9x9x8xf16>)
 // CHECK: "tc.repack"(%[[R]]) {permutation = array<i64: 0, 3, 1, 2>}
 // CHECK-NOT: tc.repack
-// REMARK: remark: the result is made in the dimensions [0, 2, 3, 1]{{.*}}repacks it, 1296 bytes read and written
+// REMARK: remark: the result is made with its dimensions in the order [0, 2, 3, 1]{{.*}}repacks it, 1296 bytes read and written
 func.func @convolutions(%x: tensor<1x8x11x11xf16>, %w: tensor<16x8x3x3xf16>, %v: tensor<8x16x3x3xf16>) -> tensor<1x8x9x9xf16> {
   %zero = arith.constant 0.0 : f16
   %z = arith.constant 0.0 : f32

@@ -13,7 +13,7 @@
 // CHECK: arith.sitofp
 // CHECK: arith.mulf
 // CHECK: "tc.matmul"(%arg0, %[[W]])
-// SAID: @f_0_mulf is in its kernel, which loads what that reads and computes tensor<96x128xf16> from it tile by tile
+// SAID: @f_0_mulf becomes part of this kernel, which loads its inputs and computes tensor<96x128xf16> from it tile by tile
 module attributes {tc.workspaces = array<i64: 24576>} {
   func.func @f_0_mulf(%w: tensor<96x128xi8>, %s: tensor<96x1xf16>) -> tensor<96x128xf16> attributes {tc.args = array<i64: 1, 2, 4>, tc.order = 0 : i64, tc.simt} {
     %e = tensor.empty() : tensor<96x128xf16>
@@ -44,7 +44,7 @@ module attributes {tc.workspaces = array<i64: 24576>} {
 // CHECK: tensor.concat dim(2)
 // CHECK: %[[W:.*]] = tensor.collapse_shape {{.*}} : tensor<100x2x32xf16> into tensor<100x64xf16>
 // CHECK: "tc.matmul"(%arg0, %[[W]])
-// SAID: @f_1_mulf is in its kernel
+// SAID: @f_1_mulf becomes part of this kernel
 module attributes {tc.workspaces = array<i64: 12800, 3200>} {
   func.func @f_0_mulf(%x: tensor<16x100xf16>) -> tensor<16x100xf16> attributes {tc.args = array<i64: 6, 4>, tc.order = 0 : i64, tc.simt} {
     return %x : tensor<16x100xf16>

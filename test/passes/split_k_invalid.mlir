@@ -1,7 +1,7 @@
 // RUN: %tc-opt --split-input-file --verify-diagnostics --split-k="{splits=2}" %s
 
 func.func @grouped(%a: tensor<40x128xf16>, %b: tensor<2x24x128xf16>, %sizes: tensor<2xi32>) -> tensor<40x24xf32> {
-  // expected-error @+1 {{expected split-k=1 with groups, got 2: how many rows there are to sum up is known at run time only; leave split-k out}}
+  // expected-error @+1 {{expected split-k=1 with groups, got 2: the number of rows to sum up is known only at run time; leave split-k out}}
   %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "nk"} : (tensor<40x128xf16>, tensor<2x24x128xf16>, tensor<2xi32>) -> tensor<40x24xf32>
   return %c : tensor<40x24xf32>
 }
@@ -9,7 +9,7 @@ func.func @grouped(%a: tensor<40x128xf16>, %b: tensor<2x24x128xf16>, %sizes: ten
 // -----
 
 func.func @quantised(%a: tensor<8x512xf4E2M1FN>, %sa: tensor<1x8x512xf8E4M3FN>, %b: tensor<64x512xf4E2M1FN>, %sb: tensor<1x8x512xf8E4M3FN>) -> (tensor<8x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>) {
-  // expected-error @+1 {{expected split-k=1 with a quantised result, got 2: the kernel that sums the parts up has an element a thread, not a block; leave split-k out}}
+  // expected-error @+1 {{expected split-k=1 with a quantised result, got 2: in the kernel that sums the parts up a thread computes one element, not a block; leave split-k out}}
   %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (tensor<8x512xf4E2M1FN>, tensor<1x8x512xf8E4M3FN>, tensor<64x512xf4E2M1FN>, tensor<1x8x512xf8E4M3FN>) -> tensor<8x64xf32>
   %q:2 = "tc.quantise_blocks"(%c) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<8x64xf32>) -> (tensor<8x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)
   return %q#0, %q#1 : tensor<8x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>

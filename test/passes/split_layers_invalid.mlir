@@ -20,7 +20,7 @@ func.func @result(%x: tensor<8xi32>) -> i32 {
 // -----
 
 func.func @computed(%x: tensor<8xf32>, %s: tensor<f32>) -> tensor<8xf32> {
-  // expected-error @+1 {{expected ops on tensors, got tensor.extract with a result of type f32 (no launch computes it, as it is in no tensor); compute it in the body of the linalg.generic that reads it}}
+  // expected-error @+1 {{expected ops on tensors, got tensor.extract with a result of type f32 (a launch computes tensors only); compute it in the body of the linalg.generic that reads it}}
   %n = tensor.extract %s[] : tensor<f32>
   %e = tensor.splat %n : tensor<8xf32>
   %y = arith.mulf %x, %e : tensor<8xf32>

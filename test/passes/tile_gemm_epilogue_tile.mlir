@@ -20,7 +20,7 @@
 // COLUMNS: got 128x24; take epilogue-tile=auto
 // WORD: got 128; take epilogue-tile=auto
 // THREADS: expected epilogue-tile=128xN with store=direct, got 64x64: each of the four warps stores its own 32 rows from registers, all at the same time, and no rows are staged together; take store=tma or epilogue-tile=128x16
-// DIVIDES: expected columns of epilogue-tile that divide the 128 of n-tile, got 128x96: the last one would read tensor memory behind the accumulator; take epilogue-tile=128x16
+// DIVIDES: expected columns of epilogue-tile that divide the 128 of n-tile, got 128x96: the last one would read tensor memory past the accumulator; take epilogue-tile=128x16
 // LOADED: expected 16, 32, 64, 128 columns of epilogue-tile with store=direct, got 128x48: one tcgen05.ld.32x32b loads a power of two of columns to as many registers of a thread (PTX ISA 9.7.16.8.1); take epilogue-tile=128x16
 
 // DIRECT: scf.for %{{.*}} = %c0 to %c128 step %c64

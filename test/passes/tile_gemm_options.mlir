@@ -82,7 +82,7 @@
 // FREE: "tc.store_rows"
 
 // ALONE: expected persistent=true with scheduler=clc, got false
-// TILES: expected store-stages=0 with store=direct, got 2: threads store from registers, and have no tiles in shared memory to take in turn; leave it out, or take store=tma
+// TILES: expected store-stages=0 with store=direct, got 2: threads store from registers, without buffers in shared memory; leave it out, or take store=tma
 // STORE: expected store to be one of direct, tma, got late
 
 func.func @f(%a: tensor<300x64xf16>, %b: tensor<64x72xf16>) -> tensor<300x72xf16> {

@@ -10,7 +10,7 @@ func.func @pitch(%a: tensor<8x24xf16>, %b: tensor<20x24xf16>) -> tensor<8x20xf16
 // -----
 
 func.func @exchanged(%a: tensor<8x24xf16>, %b: tensor<24x24xf16>) -> tensor<24x8xf16> {
-  // expected-error @+1 {{expected store=direct with exchanged operands, got tma: a thread has a column of the output then; take swap=never or store=direct}}
+  // expected-error @+1 {{expected store=direct with exchanged operands, got tma: each thread then holds a column of the output, not a row; take swap=never or store=direct}}
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk", out_layout = "nm"} : (tensor<8x24xf16>, tensor<24x24xf16>) -> tensor<24x8xf16>
   return %c : tensor<24x8xf16>
 }

@@ -1,1 +1,1 @@
-"""Main loops: what multiplies, and where the sums are."""
+"""Main loops: which instruction multiplies, and where the sums are kept."""

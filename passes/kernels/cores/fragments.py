@@ -1,4 +1,4 @@
-"""The main loop of a core whose sums are fragments, in registers of warps."""
+"""The main loop of cores that keep their sums in fragments, in registers of warps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sums_over(
     steps: int,
     multiply: Callable[[ir.Value, Sequence[ir.Value]], Sequence[ir.Value]],
 ) -> list[ir.Value]:
-    """The fragments of a tile's sums, one for each of `kinds`, that a loop of `steps` carries.
+    """The sums of a tile as fragments, one for each of `kinds`, carried by a loop of `steps`.
 
     ``multiply(step, before)`` loads the operands of a step, and adds its products to the sums
     `before`::
@@ -34,7 +34,7 @@ def sums_over(
 
 
 def signed_as(op: ir.OpView, product: Made) -> Made:
-    """`product`, whose integers have signs where those of the product `op` have."""
+    """`product`, with integers signed or unsigned as in the product `op`."""
     if UNSIGNED in op.attributes:
         product.attributes[UNSIGNED] = op.attributes[UNSIGNED]
     return product

@@ -19,18 +19,18 @@ from tcir.passes.kernels.product import Accumulated, Load, Place, Step, Tile
 
 @dataclass(frozen=True)
 class Tcgen05:
-    """Kernels whose tiles are `count` accumulators of `n_tile` columns, next to each other."""
+    """Kernels whose tiles are `count` adjacent accumulators of `n_tile` columns."""
 
     n_tile: int
     count: int = 1
 
     @property
     def tile(self) -> Tile:
-        """A tile of a row for each lane."""
+        """A tile with one row per lane."""
         return Tile(TMEM_LANES, self.count * self.n_tile)
 
     def kernel(self, source: Source, tiles: OutputTiles) -> AbstractContextManager[list[ir.Value]]:
-        """A kernel of the warp map that the source function names, or of the default one."""
+        """A kernel with the warp map that the source function names, or the default one."""
         return kernel(source, tiles.grid, cluster=tiles.cluster_shape)
 
     def sums(self, product: Accumulated, place: Place) -> list[tuple[ir.Value, Place]]:
@@ -48,11 +48,11 @@ def multiplied(
     cta_group: int = 1,
     usage: Callable[[int], str] | None = None,
 ) -> Step:
-    """The step that adds the products of the tile of A that `load` loads and each of those of B to
-    the sums, slice by slice.
+    """The step that multiplies the tile of A from `load` by each of its tiles of B, and adds the
+    products to the sums slice by slice.
 
-    unsigned: whether i8 of A, of B have no sign; cta_group: 2 for pairs; usage: what the collector
-    does with A at the mma of each tile
+    unsigned: whether i8 of A and of B are unsigned; cta_group: 2 for pairs; usage: what the
+              collector does with A in the mma of each tile
     """
 
     def step(sums: Sequence[ir.Value], number: Index, accumulate: Accumulate) -> None:

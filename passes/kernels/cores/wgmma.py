@@ -1,4 +1,4 @@
-"""Kernels of wgmma: warpgroups compute 64 rows of a tile each, and keep the sums in registers."""
+"""Kernels of wgmma: each warpgroup computes 64 rows of a tile and keeps the sums in registers."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from tcir.passes.kernels.product import Place, Tile, TileProduct
 M_TILE = TMEM_LANES
 """Rows of an output tile: 64 for each of two warpgroups."""
 MAPS = {M_TILE: WGMMA, WGMMA_M: WGMMA_ONE, 3 * WGMMA_M: WGMMA_THREE}
-"""By the rows of a tile: who multiplies them."""
+"""Warp maps by the rows of a tile: they say which warps multiply."""
 N_TILES = (256, 192, 128, 96, 64, 32, 16)
-"""Columns of an output tile, of which the default is one."""
+"""Columns of an output tile that the default is chosen from."""
 PROMOTED_COLUMNS = 192
-"""Most columns of a partial sum: it takes as many registers as the sums, 192 together of 240; of
-two products on halves of 256 columns, 64 and 128."""
+"""The most columns of a partial sum. It takes as many registers as the sums: together 192 of 240
+or, with 256 columns multiplied as two halves, 64 and 128."""
 N_PROMOTED = Legal(
     (*range(8, PROMOTED_COLUMNS, 8), *range(PROMOTED_COLUMNS, 257, 16)),
     "columns",
     f"{WGMMA_N.source}; more than {PROMOTED_COLUMNS} columns of e4m3 or e5m2 are two products",
 )
-"""N of tiles of e4m3 and e5m2."""
+"""N of a tile of e4m3 or e5m2."""
 
 
 def check_width(op: ir.OpView, n_tile: int, element: ir.Type, smallest: str) -> int:
@@ -63,10 +63,10 @@ def check_width(op: ir.OpView, n_tile: int, element: ir.Type, smallest: str) -> 
 
 @dataclass(frozen=True)
 class OfWarpgroups:
-    """Kernels of a producer, and a warpgroup for every 64 rows of a `tile` of the product `op`,
-    which has the sums of these in registers.
+    """Kernels with a producer and one warpgroup for every 64 rows of a `tile` of the product `op`;
+    a warpgroup keeps the sums of its rows in registers.
 
-    computed: whether a third warpgroup makes an operand
+    computed: whether a third warpgroup computes an operand
     """
 
     op: ir.OpView
@@ -80,7 +80,7 @@ class OfWarpgroups:
         return self.op.operation.operands[0].type.element_type
 
     def kernel(self, source: Source, tiles: OutputTiles) -> AbstractContextManager[list[ir.Value]]:
-        """A kernel of the warp map of the tile's rows."""
+        """A kernel with the warp map for the tile's rows."""
         roles = MAPS[self.tile.rows]
         if is_promoted(self.element):
             roles = WGMMA_PROMOTED
@@ -93,18 +93,18 @@ class OfWarpgroups:
         return kernel(source, tiles.grid, target=self.target, cluster=tiles.cluster_shape)
 
     def fragment(self, columns: int, sums: ir.Type) -> tc.FragmentType:
-        """The type of `sums` of so many columns."""
+        """The type of `sums` with this number of columns."""
         return tc.FragmentType.build(
             [self.tile.rows, columns], sums, "C", DEFAULT_ATOM[str(self.element)]
         )
 
 
 class Warpgroups(OfWarpgroups):
-    """The core wgmma, which multiplies a tile of A and one of B."""
+    """The core wgmma, which multiplies one tile of A by one of B."""
 
     def sums(self, product: TileProduct, place: Place) -> list[tuple[ir.Value, Place]]:
-        """The fragment of the sums of the tile at `place`, or where partial sums need registers as
-        well, several side by side."""
+        """The sums of the tile at `place`: one fragment, or several side by side where partial sums
+        need registers as well."""
         load, promoted = product.loads(place), is_promoted(self.element)
         parts = parts_of(self.element, self.tile.columns)
         columns = self.tile.columns // parts
@@ -125,13 +125,13 @@ class Warpgroups(OfWarpgroups):
 
 
 def is_promoted(element: ir.Type) -> bool:
-    """Whether the sums of a step are added to those before in f32: wgmma keeps 13 bits of e4m3 and
-    e5m2, which a long K would wear out."""
+    """Whether each step's sums are added to the earlier ones in f32: for e4m3 and e5m2, wgmma keeps
+    only 13 bits of a sum, too few for a long K."""
     return str(element) in FP8
 
 
 def parts_of(element: ir.Type, columns: int) -> int:
-    """Fragments side by side that have the sums of a tile."""
+    """The number of fragments, side by side, that hold the sums of a tile."""
     return ceil_div(columns, PROMOTED_COLUMNS) if is_promoted(element) else 1
 
 

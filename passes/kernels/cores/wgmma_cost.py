@@ -1,4 +1,4 @@
-"""How long tiles of warpgroups take: cycles of the SM that has most of them.
+"""The modelled time of tiles of warpgroups: cycles of the SM with the most tiles.
 
 The constants are those of `tcir.time.warpgroups`; docs/explanation/conv-sm90a.md has the model.
 """
@@ -22,14 +22,14 @@ from tcir.time.warpgroups import (
 
 
 def matrix_cycles(tile: Tile, steps: float, count: int, sms: int) -> float:
-    """Cycles of a product of matrices in `count` tiles, of `steps` of 128 bytes of K."""
+    """Cycles of a matrix product in `count` tiles with `steps` of 128 bytes of K."""
     loading = ROW * (tile.rows + tile.columns)
     rounds = ceil_div(count, sms * tile.per_sm)
     return of_rounds(rounds, tile, steps, loading, multiplying(tile), OF_MATRICES)
 
 
 def multiplying(tile: Tile) -> float:
-    """Cycles of the products of 128 bytes of K: two a column for each 64 rows."""
+    """Cycles to multiply 128 bytes of K: two per column and 64 rows."""
     return 2 * tile.columns * tile.rows / WGMMA_M
 
 
@@ -41,8 +41,9 @@ def of_rounds(
     products: float,
     alone: Alone | None = None,
 ) -> float:
-    """Cycles of an SM whose CTAs have `rounds` tiles, of `steps` that take so long to load and to
-    multiply. alone: what a CTA takes that has an SM to itself, if not that of its rows.
+    """Cycles of an SM whose CTAs compute `rounds` tiles, each in `steps` with these times to load
+    and to multiply. alone: the overhead of a CTA that has an SM to itself, if not that for its
+    rows.
 
     The loads of a CTA's next tile continue while one is multiplied and stored. While one of two
     CTAs stores a tile, or waits, the other multiplies.

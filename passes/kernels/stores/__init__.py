@@ -1,1 +1,1 @@
-"""Epilogues and stores: where results go from the sums of a tile."""
+"""Epilogues and stores: how the sums of a tile become results in memory."""

@@ -27,10 +27,10 @@ def accumulator_store(
     arguments: list[ir.Value],
     product: Accumulated,
 ) -> Store:
-    """The store of a kernel of these `arguments`.
+    """The store of a kernel with these `arguments`.
 
-    results: with these options; read: matrices that the epilogue reads by TMA
-    storing: makes a store from outside the package out of the output
+    results: how they are stored; read: matrices that the epilogue reads by TMA
+    storing: makes a store from outside the package from the output
     """
     out = product.output(arguments[-1])
     matrices = {each: argument(arguments, each.tensor) for each in read}

@@ -23,8 +23,8 @@ LOADED = tuple(n for n in TMEM_LD_NUM["32x32b"].values if n >= STORE_COLUMNS)
 
 @dataclass(frozen=True)
 class Results:
-    """How a kernel stores them: `tile` at a time; stages: tiles that TMA stores from in turn, 0:
-    threads store; why: this tile."""
+    """How a kernel stores its results: one `tile` at a time. stages: buffers that TMA stores from
+    in turn, 0 if threads store; why: the reason for this tile."""
 
     tile: EpilogueTile
     stages: int
@@ -32,7 +32,8 @@ class Results:
 
     @staticmethod
     def of(source: Source, option: str, n_tile: int, stages: int) -> Results:
-        """What the `option` says, or the rule of ``auto``; a match failure if that is illegal."""
+        """The choice that the `option` states, or the rule of ``auto`` makes; raises a match
+        failure for an illegal one."""
         given = parse(option)
         if given is not None:
             _check_divides(source.op, given, n_tile)
@@ -57,7 +58,7 @@ class Results:
 
 
 def parse(text: str) -> EpilogueTile | None:
-    """The tile ``MxN`` of the option, None for ``auto``; InputError for others."""
+    """The tile ``MxN`` of the option, None for ``auto``; raises InputError for other text."""
     if text == AUTO:
         return None
     match = re.fullmatch(r"(\d+)x(\d+)", text)
@@ -76,7 +77,7 @@ def _check_divides(op: ir.OpView, tile: EpilogueTile, n_tile: int) -> None:
         raise match_failure(
             op,
             f"expected columns of epilogue-tile that divide the {n_tile} of n-tile, got {tile}: "
-            "the last one would read tensor memory behind the accumulator; take "
+            "the last one would read tensor memory past the accumulator; take "
             f"epilogue-tile={tile.rows}x{STORE_COLUMNS}",
         )
 

@@ -29,10 +29,10 @@ class FragmentStore:
     """How a fragment's results reach the outputs of a kernel.
 
     after, quantise: what follows the sums, if anything
-    tensors: what the kernel has for those that `after` reads; maps: where it reads them instead of
-    where the op says, in order
-    outputs: one, or codes and scales; past: dimensions whose last tile is not whole
-    walk: rows and columns of an image, of a tile whose rows walk over it
+    tensors: the kernel's memrefs for those that `after` reads; maps: for each, the indices to read
+             at if they differ from the op's
+    outputs: one memref, or codes and scales; past: dimensions whose last tile is partial
+    walk: rows and columns of an image, if the tile's rows walk over it
     """
 
     after: tc.EpilogueOp | None
@@ -51,7 +51,7 @@ class FragmentStore:
         product: TileProduct,
         walk: ir.Attribute | None = None,
     ) -> Store:
-        """The store of a kernel of these `arguments`."""
+        """The store of a kernel with these `arguments`."""
         after, quantise = source.after, source.quantise
         tensors, maps = ({}, ()) if after is None else product.elements(after, arguments)
         last = arguments[-1:] if quantise is None else arguments[-2:]
@@ -114,7 +114,7 @@ def _matrices(output: ir.Value) -> ir.Value:
 
 
 def check_fragment_quantised(op: tc.QuantiseBlocksOp, n_tile: int, parts: int, target: str) -> None:
-    """Raises a match failure for what threads with pairs of a row cannot quantise.
+    """Raises a match failure for results that threads holding pairs of a row cannot quantise.
 
     parts: fragments of a tile's columns
     """

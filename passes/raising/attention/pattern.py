@@ -127,7 +127,7 @@ def _pattern(elements: ElementsOf, result: ir.Value, sums: Expression) -> Patter
         q, k = k, q
     rounded = [n for n, is_ in (("scores", in_half), ("weights", softmax.rounded)) if is_]
     if v.times != 1:
-        raise _refused(values, sums, "expected values as they are, got them times a number")
+        raise _refused(values, sums, "expected unscaled values, got values times a number")
     dims = tuple(whole((result, d), n) for d, n in enumerate(result.type.shape))
     every = (Times(q.times * k.times), *steps)
     loops, guarded = (outer.over, products.over), softmax.guarded

@@ -85,7 +85,7 @@ def _bounds(
             op, f"expected rounding to nearest even, got {op.attributes['roundingmode']}"
         )
     if op.name not in RULES:
-        raise NotRaised(op, f"expected ops that an interval has bounds of, got {op.name}")
+        raise NotRaised(op, f"expected ops with known bounds, got {op.name}")
     ends = [(x.low,) if x.low is x.high else (x.low, x.high) for x in operands]
     corners = [
         np.asarray(evaluate[op.name](Interpreter(), op.opview, *corner)[0])

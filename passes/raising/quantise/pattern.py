@@ -103,8 +103,9 @@ def values_of(maximum: Maximum) -> Values:
     if source is None or list(source.type.shape[:-1]) != list(tensor.type.shape[:-2]):
         raise NotRaised(
             maximum.op,
-            "expected values whose columns tensor.expand_shape divides into blocks, or these times "
-            f"a tensor<f32>, got another {tensor.type}; divide the columns behind all other ops",
+            "expected values whose columns tensor.expand_shape divides into blocks, or these "
+            f"times a tensor<f32>, got another {tensor.type}; divide the columns after all other "
+            "ops",
         )
     return Values(source, norm, blocked)
 
@@ -173,8 +174,8 @@ def outputs_of(maximum: Maximum, values: Values) -> tuple[ir.Value, ir.Value]:
     if len(found) != 2 or len(codes) != 1:
         raise NotRaised(
             maximum.op,
-            f"expected two results to be made of it, elements in the shape {shape} of the values "
-            f"and scales, got {', '.join(str(each.type) for each in found) or 'none'}",
+            f"expected two results made from it, elements in the shape {shape} of the values and "
+            f"scales, got {', '.join(str(each.type) for each in found) or 'none'}",
         )
     return codes[0], next(each for each in found if each != codes[0])
 
