@@ -98,7 +98,7 @@ def recognise(op: ir.OpView) -> ScaledMatmul:
     sums = sorted(set(range(maps[0].n_dims)) - set(out))
     if len(sums) not in (1, 2):
         raise Mismatch(
-            f"expected one loop of sums, k, or two, block of k and k within it, got {len(sums)}"
+            f"expected one summed loop (k) or two (the block of k and k within it), got {len(sums)}"
         )
 
     def factor(n: int) -> Factor:

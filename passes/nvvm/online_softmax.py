@@ -74,7 +74,8 @@ def inverse_sum(total: ir.Value) -> ir.Value:
 
 
 def log_sum(largest: ir.Value, total: ir.Value, scale: float) -> ir.Value:
-    """``lg2.approx.ftz.f32``, a product, a sum, a product; -inf where there is no sum."""
+    """Natural logarithm of a row's sum of exponentials, by ``lg2.approx.ftz.f32``; -inf if the sum
+    is 0."""
     kind = total.type
     scaled = arith.mulf(largest, constant(kind, scale))
     bits = arith.addf(scaled, each("lg2.approx.ftz.f32", total))

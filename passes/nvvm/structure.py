@@ -45,7 +45,7 @@ def is_equal(converter: Converter, value: ir.Value, number: int) -> ir.Value:
 
 @lower(tc.SmemTileOp)
 def convert_smem_tile(converter: Converter, op: tc.SmemTileOp) -> None:
-    """An address."""
+    """Records the tile's address in shared memory."""
     tile = op.tile.type
     address = SharedAddress(converter.smem, integer_attribute(op, "offset"))
     of = tile.of if isinstance(tile, tc.RingType) else tile
@@ -77,7 +77,7 @@ def convert_tmem_tile(converter: Converter, op: tc.TmemTileOp) -> None:
 
 @lower(tc.SlotOp)
 def convert_slot(converter: Converter, op: tc.SlotOp) -> None:
-    """``first + index * stride``."""
+    """Records the address of the slot, ``first + index * stride``."""
     ring = converter.record(op.ring, Ring)
     step = arith.MulIOp(converter.ssa(op.index), converter.constant(ring.stride)).result
     first = ring.first

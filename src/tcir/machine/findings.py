@@ -77,7 +77,7 @@ class Findings(list[Finding]):
         """Events of which no finding is kept, since there are as many as `LIMIT` of a severity."""
 
     def again(self, key: Key) -> bool:
-        """Whether there is one of this kind already; this event is counted."""
+        """Counts this event; returns whether a finding of its kind was reported before."""
         if key not in self._counts:
             return False
         self._counts[key] += 1

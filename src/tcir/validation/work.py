@@ -47,7 +47,7 @@ WORK = (
 )  # fmt: skip
 """Counters that no pass should multiply."""
 UNITS = ("instructions", "loop_turns")
-"""Counters that one level has and the other has not."""
+"""Counters that exist at only one of two compared levels."""
 
 
 @dataclass(frozen=True)

@@ -65,11 +65,11 @@ class Accesses:
         return (self[position] for position in range(len(self._known)))
 
     def append(self, access: Access) -> None:
-        """One more."""
+        """Appends one access."""
         self._known.append(access)
 
     def extend(self, accesses: Iterable[Access | Twin | Loads]) -> None:
-        """Some more; of loads the same for each of them."""
+        """Appends several accesses; `Loads` appear once for each load they contain."""
         self._known += accesses
 
     def lines(self, start: int) -> Iterator[Component]:

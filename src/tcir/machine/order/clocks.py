@@ -67,7 +67,7 @@ class Scope:
 
     @property
     def domains(self) -> tuple[Hashable, Hashable, Hashable]:
-        """The threads of its CTA, of its cluster, and all."""
+        """Keys of three sets of threads: those of its CTA, those of its cluster, and all."""
         return ("cta", self.cta), ("cluster", self.cluster), "all"
 
     def meets(self, other: Scope) -> bool:

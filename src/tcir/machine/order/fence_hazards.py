@@ -1,4 +1,4 @@
-"""Fences that two ordered accesses need besides: of the async proxy, and of tensor memory."""
+"""Fences that two accesses need in addition to their order: async-proxy and tcgen05 fences."""
 
 from __future__ import annotations
 

@@ -395,8 +395,8 @@ class LastShadow(Shadow):
         return len(self.accesses) + 1
 
     def follow(self, loads: Loads) -> None:
-        """As `record_read` of each of them, where the arrays know them already: `readers` by the
-        number that `make_room` gave the first."""
+        """Does what `record_read` does for each of the loads, when `readers` already holds their
+        numbers, counted from the one that `make_room` returned."""
         lines = self.lines()
         self.accesses.extend([loads] * len(loads.which))
         more = np.full(len(loads.which), self.line(loads.component), np.int32)
