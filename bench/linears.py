@@ -56,6 +56,7 @@ def measure(m: int, n: int, k: int, kind: torch.dtype, pipeline: str) -> dict[st
     size = n * k * kind.itemsize
     count = max(1, min(32, math.ceil(3 * L2_BYTES / size)))
     layers = Layers([torch.nn.Linear(k, n, device="cuda", dtype=kind) for _ in range(count)])
+    layers.eval()
     xs = tuple(torch.randn(m, k, device="cuda", dtype=kind) for _ in range(count))
     started = time.time()
     compiled = tcir.torch.compile(layers, xs, pipeline=pipeline, verbose=False, freeze=True)
