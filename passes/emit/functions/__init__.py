@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 
 from tcir._mlir import arith, ir, llvm
-from tcir.passes.emit.functions.f32 import constant, each, exp, with_element
+from tcir.passes.emit.functions.f32 import LOG2_E, constant, each, exp, with_element
 from tcir.passes.emit.functions.hyperbolic import cosh, expm1, sinh
 from tcir.passes.emit.functions.trigonometry import acos, asin, atan, cos, sin, tan
 
@@ -56,16 +56,20 @@ def log(x: ir.Value) -> ir.Value:
 
 
 def tanh(x: ir.Value) -> ir.Value:
-    """``1 - 2 / (1 + exp(2x))``, and ``x (1 + x^2 (…))`` near 0."""
-    one, two = (constant(x.type, n) for n in (1.0, 2.0))
-    inverse = each("rcp.approx.f32", arith.addf(one, exp(arith.mulf(two, x))))
+    """``1 - 2 / (1 + exp(2x))``, and ``x + x^3 (…)`` near 0, in fused multiply-adds.
+
+    Without subnormal numbers, which are nothing beside 1.
+    """
+    one, less = constant(x.type, 1.0), constant(x.type, -2.0)
+    power = each("ex2.approx.ftz.f32", arith.mulf(x, constant(x.type, 2 * LOG2_E)))
+    far = llvm.intr_fma(each("rcp.approx.ftz.f32", arith.addf(one, power)), less, one)
     square = arith.mulf(x, x)
     tail = constant(x.type, TANH[-1])
     for factor in reversed(TANH[:-1]):
-        tail = arith.addf(arith.mulf(tail, square), constant(x.type, factor))
-    near = arith.mulf(x, arith.addf(one, arith.mulf(square, tail)))
+        tail = llvm.intr_fma(tail, square, constant(x.type, factor))
+    near = llvm.intr_fma(arith.mulf(x, square), tail, x)
     is_near = arith.cmpf(arith.CmpFPredicate.OLT, square, constant(x.type, SMALL**2))
-    return arith.select(is_near, near, arith.subf(one, arith.mulf(two, inverse)))
+    return arith.select(is_near, near, far)
 
 
 def erf(x: ir.Value) -> ir.Value:
