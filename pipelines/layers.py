@@ -9,6 +9,7 @@ from tcir.passes.conv.fold_filter_rows import FoldFilterRows
 from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv import TileConv
 from tcir.passes.gemm.fuse_operands import FuseOperands
+from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.tile_gemm import TileGemm
 from tcir.passes.pipelining.overlap_products import OverlapProducts
 from tcir.passes.simt.convert_to_simt import ConvertToSimt
@@ -44,6 +45,7 @@ def build(options: LayersOptions) -> Pipeline:
             *raised(options.tf32, options.attention, vectors=True),
             FoldFilterRows(wgmma=True),
             *gemm.rewrites(gemm.GemmOptions()),
+            SplitK(splits=0),
             SplitConvK(shifted=True),
             *launched(
                 FuseOperands(alone=True),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.highlevel import k_part
 from tcir.errors import InputError
+from tcir.passes.analysis.few_rows import has_few_rows
 from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import k_step
 from tcir.passes.emit.parts import product_in_parts
@@ -19,7 +22,18 @@ from tcir.passes.gemm.block_scaled import stage_of
 from tcir.passes.gemm.dense import k_of
 from tcir.passes.gemm.global_scales import scaled_sums
 from tcir.passes.kernels import legal
+from tcir.passes.kernels.cores.wgmma import M_TILE, N_TILES
+from tcir.passes.kernels.cores.wgmma_cost import matrix_cycles
+from tcir.passes.kernels.product import Tile
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.target import TARGETS
+from tcir.time.warpgroups import SUMMED_BYTES, SUMMING
+
+PARTS = (1, 2, 3, 4, 6, 8)
+LEAST_STEPS = 4
+"""Steps of a part, below which a CTA only fills its ring."""
+GAIN = 0.9
+"""Of the time without parts, that those must take."""
 
 
 @register_pass
@@ -28,7 +42,7 @@ class SplitK(Pass):
     """Divides K of a ``tc.matmul`` or ``tc.block_scaled_matmul`` into equal ranges of steps, and
     sums up the partial results.
 
-    splits: ranges; 1: none
+    splits: ranges; 1: none; 0: as many as are fastest, of dense products on targets with wgmma
 
     Before::
 
@@ -50,16 +64,29 @@ class SplitK(Pass):
     splits: int = 1
 
     def __post_init__(self) -> None:
-        if self.splits < 1:
+        if self.splits < 0:
             raise InputError(
-                f"expected split-k of at least 1, got {self.splits}; smallest accepted: split-k=1"
+                f"expected split-k of at least 1, or 0 to choose, got {self.splits}; smallest "
+                "accepted: split-k=1"
             )
 
     def run(self, module: ir.Module) -> None:
         if self.splits == 1:
             return
         for op in tensor_ops(module):
-            self._visit(op)
+            if self.splits:
+                self._visit(op)
+            elif isinstance(op, tc.MatmulOp) and TARGETS[target_of(module)].wgmma:
+                self._split_fastest(op, TARGETS[target_of(module)].sms)
+
+    def _split_fastest(self, op: tc.MatmulOp, sms: int) -> None:
+        facts = {"split_k": 2, "results": legal.results_of(op.out)}
+        given = all(isinstance(each, ir.BlockArgument) for each in (op.a, op.b))
+        if k_part(op) is not None or has_few_rows(op) or not given or legal.find(facts) is not None:
+            return
+        parts = _fastest(op, sms)
+        if parts > 1:
+            SplitK(splits=parts)._split(op)
 
     def _visit(self, op: ir.OpView) -> None:
         if isinstance(op, tc.GroupedMatmulOp):
@@ -99,3 +126,21 @@ def _steps(op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> tuple[int, int]:
         shape = ScaledShape.of(op)
         return shape.k, stage_of(shape).k
     return k_of(op), k_step(k_of(op), tc.element_bytes(op.a.type.element_type))
+
+
+def _fastest(op: tc.MatmulOp, sms: int) -> int:
+    """Parts of K with which tiles of warpgroups, and the launch that sums up, take least."""
+    *batch, m, n = op.out.type.shape
+    k, step = _steps(op)
+    steps = ceil_div(k, step)
+    found = {}
+    for parts in (n for n in PARTS if n == 1 or steps // n >= LEAST_STEPS):
+        counts = {w: parts * prod(batch) * ceil_div(m, M_TILE) * ceil_div(n, w) for w in N_TILES}
+        cycles = min(
+            matrix_cycles(Tile(M_TILE, width), ceil_div(steps, parts), count, sms)
+            for width, count in counts.items()
+        )
+        summed = SUMMING + 4 * parts * prod(op.out.type.shape) / SUMMED_BYTES
+        found[parts] = cycles + (summed if parts > 1 else 0)
+    best = min(found, key=found.__getitem__)
+    return best if found[best] < GAIN * found[1] else 1

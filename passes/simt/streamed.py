@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from tcir._mlir import arith, func, ir, llvm, nvvm, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
 from tcir.dialect.fragments import DEFAULT_ATOM, PTX_TYPE, ROW_BYTES, WORD_BYTES
 from tcir.dialect.limits import WARP
-from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.layout.atoms import mma_atom
+from tcir.passes.analysis.few_rows import has_few_rows
 from tcir.passes.emit import simt
 from tcir.passes.emit.element_epilogue import check_elements, number_at, store
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
@@ -21,8 +20,6 @@ from tcir.passes.emit.tensor_functions import tensor_bytes
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS
 
-FEW = 16
-"""Rows that are few: those of all CTAs are read again by each of them."""
 ROWS, COLUMNS = 16, 8
 """Of an mma.sync."""
 BLOCK = 4 * ROW_BYTES
@@ -32,7 +29,6 @@ WARPS = 8
 LOADS = 8
 """Loads of the matrix that a thread has on the way."""
 SMS = 132
-TYPES = ("f16", "bf16", "f32")
 
 
 def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
@@ -60,7 +56,7 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
     op, *others = function.entry_block
     if TARGETS[target_of(module)].tcgen05 or not isinstance(op, tc.MatmulOp):
         return False  # tcgen05 takes the matrix as its rows (swap-operands)
-    if not _is_streamed(op):
+    if not has_few_rows(op):
         return False
     after = others[0] if len(others) == 2 and isinstance(others[0], tc.EpilogueOp) else None
     if len(others) != (1 if after is None else 2) or (after is not None and after.gated):
@@ -69,18 +65,6 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
         check_elements(after, "of a product with few rows", "take pipeline gemm")
     _Kernel.of(module, function, op, after, programmatic).build()
     return True
-
-
-def _is_streamed(op: tc.MatmulOp) -> bool:
-    """Whether a kernel reads a factor of many rows at memory's rate: both have K last."""
-    a, b = op.a.type, op.b.type
-    whole = a.shape[-1] * tc.element_bytes(a.element_type) % ROW_BYTES == 0
-    alike = a.element_type == b.element_type and str(a.element_type) in TYPES
-    layouts = (string(op, "a_layout"), string(op, "b_layout"), out_layout(op))
-    given = all(isinstance(each, ir.BlockArgument) for each in (op.a, op.b))
-    if layouts != ("mk", "nk", "mn") or not (whole and alike and given) or k_part(op) is not None:
-        return False
-    return a.rank == b.rank and min(a.shape[-2], b.shape[-2]) <= FEW
 
 
 @dataclass(frozen=True)
