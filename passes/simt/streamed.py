@@ -26,9 +26,12 @@ BLOCK = 4 * ROW_BYTES
 """Bytes of K that a warp loads at once: each of the four threads with a row 16, the factors of two
 mma.sync."""
 WARPS = 8
-LOADS = 8
+LOADS = 16
 """Loads of the matrix that a thread has on the way."""
 SMS = 132
+TILES = (4, 2)
+"""Rows of mma.sync of a CTA, where all SMs have one: the more, the less often the few rows are
+read."""
 
 
 def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
@@ -40,7 +43,7 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
         func.func @f(%x: tensor<4x4096xf16>, %w: tensor<4096x4096xf16>) -> tensor<4x4096xf16> {
           %c = "tc.matmul"(%x, %w) {a_layout = "mk", b_layout = "nk"}
 
-    After (`llvm.func @f` in ``gpu.module @kernels``; a CTA has 16 or 32 rows of %w)::
+    After (`llvm.func @f` in ``gpu.module @kernels``; a CTA has 16, 32 or 64 rows of %w)::
 
         scf.for %chunk = %warp to 32 step 8 iter_args(%words, %sums) {
           %next = 16 bytes of rows %lane / 4 and %lane / 4 + 8 of %w, and of row %lane / 4 of %x
@@ -111,7 +114,7 @@ class _Kernel:
         """Chooses its sizes: a CTA for every SM before CTAs that read the few rows less often."""
         many = max(op.a.type.shape[-2], op.b.type.shape[-2])
         blocks = ceil_div(op.a.type.shape[-1] * tc.element_bytes(op.a.type.element_type), BLOCK)
-        tiles = 2 if many >= 2 * ROWS * (SMS - 8) else 1
+        tiles = next((n for n in TILES if many >= n * ROWS * (SMS - 8)), 1)
         each = LOADS // (2 * tiles)
         while each > 1 and blocks < each * WARPS:
             each //= 2
