@@ -170,3 +170,22 @@ def test_breaks(size: tuple[int, int, int], edit: Edit) -> None:
     pipeline = tcir.named_pipeline("layers")
     caught = run_broken(linear(*size, "f16"), pipeline, "convert-to-simt", edit, target="sm_90a")
     assert caught and caught.at == "convert-to-simt", caught
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "target", "launches"),
+    [
+        (64, 1024, 4096, "sm_90a", 2), (64, 14336, 1024, "sm_90a", 1), (64, 1024, 256, "sm_90a", 1),
+        (16, 1024, 4096, "sm_90a", 1), (64, 1024, 4096, "sm_100a", 1),
+    ],
+)  # fmt: skip
+def test_parts_of_k_are_chosen(m: int, n: int, k: int, target: str, launches: int) -> None:
+    """Where few tiles leave SMs without one; a second launch sums the parts up."""
+    kernel = tcir.compile(linear(m, n, k, "f16"), "layers", target=target)
+    assert len(kernel.launches.launches) == launches
+
+
+def test_chosen_parts_of_k() -> None:
+    assert check(20, 64, 2048, "f16") == ["wgmma"]
+    kernel = tcir.compile(linear(20, 64, 2048, "f16"), "layers", target="sm_90a")
+    assert len(kernel.launches.launches) == 2

@@ -3,8 +3,8 @@
 // RUN: %tc-opt %s --split-input-file --split-k | %filecheck %s --check-prefix=ONE
 // RUN: %tc-opt %s --split-input-file --split-k="{splits=3}" 2>&1 | %filecheck %s --check-prefix=REMARK
 // RUN: %exits 3 %tc-opt %s --split-input-file --split-k="{splits=6}" | %filecheck %s --check-prefix=SIX
-// RUN: %exits 3 %tc-opt %s --split-input-file --split-k="{splits=0}" | %filecheck %s --check-prefix=ZERO
-// ZERO: expected split-k of at least 1, got 0
+// RUN: %exits 3 %tc-opt %s --split-input-file --split-k="{splits=-1}" | %filecheck %s --check-prefix=NEGATIVE
+// NEGATIVE: expected split-k of at least 1, or 0 to choose, got -1
 // SIX: error: expected split-k in [1, 5], got 6: K=300 is 5 steps of 64 elements
 
 // Five steps: 2, 2 and 1. The epilogue is that of the sum.
