@@ -284,7 +284,7 @@ def register(name: str, circumstance: str, *rows: Row, fact: str = "product") ->
     ``with groups``; fact: ``product`` or ``core``."""
     nouns = NOUNS.get(fact, {})
     if name in CIRCUMSTANCES[fact] or name in nouns:
-        raise InputError(f"expected a new name of a {fact}, got '{name}', taken")
+        raise InputError(f"expected a new {fact} name, got '{name}'")
     CIRCUMSTANCES[fact][name], nouns[name] = circumstance, name
     _ADDED.extend(rows)
     return name

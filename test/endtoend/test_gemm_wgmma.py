@@ -155,7 +155,6 @@ def test_a_break_between_ctas_is_seen(name: str) -> None:
         (program(64, 64, 64, "f16"), {"store": "tma"}, "store=direct for sm_90a, got tma"),
         (program(64, 64, 64, "f16"), {"cta_group": 2}, "cta-group=1 for sm_90a, got 2"),
         (program(64, 64, 64, "f16"), {"swap": "always"}, "operands in their order for sm_90a"),
-        (program(64, 64, 256, "f16"), {"split_k": 2}, "got parts of K"),
     ],
 )  # fmt: skip
 def test_what_wgmma_does_not_have_is_refused(

@@ -210,7 +210,6 @@ def test_a_step_less_is_beyond_the_bound_of_floats() -> None:
     [
         ({"n_tile": 200}, "n-tile to be one of 8, .*got 200 .*are two products.*take 192 or 208"),
         ({"n_tile": 12}, "n-tile to be one of 8, .*got 12"),
-        ({"split_k": 2}, "got parts of K"),
     ],
 )
 def test_refused(options: dict[str, Any], message: str) -> None:

@@ -1,5 +1,5 @@
 // Two tiles of queries: a softmax each, in turn, and products of the one under the other's.
-// RUN: %tc-opt %s --pipeline=attention{rows=256} --mlir-print-ir-after=interleave-products --target=sm_100a -o %t.mlir 2>&1 | %filecheck %s
+// RUN: %tc-opt %s --target=sm_100a --tile-attention="{rows=256}" --multi-buffer --place-barriers --plan-memory --assign-roles --interleave-products | %filecheck %s
 
 // CHECK-LABEL: func.func @attention
 // CHECK: tc.warpgroup_registers

@@ -56,7 +56,7 @@ def log(x: ir.Value) -> ir.Value:
 
 
 def tanh(x: ir.Value) -> ir.Value:
-    """``1 - 2 / (1 + exp(2x))``, and ``x + x^3 (…)`` near 0, in fused multiply-adds.
+    """``1 - 2 / (1 + exp(2x))``, and ``x (1 + x^2 (…))`` near 0, in fused multiply-adds.
 
     Without subnormal numbers, which are nothing beside 1.
     """
@@ -67,7 +67,7 @@ def tanh(x: ir.Value) -> ir.Value:
     tail = constant(x.type, TANH[-1])
     for factor in reversed(TANH[:-1]):
         tail = llvm.intr_fma(tail, square, constant(x.type, factor))
-    near = llvm.intr_fma(arith.mulf(x, square), tail, x)
+    near = arith.mulf(x, llvm.intr_fma(tail, square, one))
     is_near = arith.cmpf(arith.CmpFPredicate.OLT, square, constant(x.type, SMALL**2))
     return arith.select(is_near, near, far)
 

@@ -122,5 +122,5 @@ def test_cores_multiply_each_others_products() -> None:
 def test_a_name_that_is_taken() -> None:
     with pytest.raises(tcir.InputError, match="expected a new product name, got 'dense'"):
         legal.register(legal.DENSE, "with others")
-    with pytest.raises(tcir.InputError, match="expected a new name of a core, got 'wgmma'"):
+    with pytest.raises(tcir.InputError, match="expected a new core name, got 'wgmma'"):
         legal.register(legal.WGMMA, "for others", fact="core")
