@@ -11,9 +11,12 @@ from tcir.doors.limits import Limits, RefusedError
 from tcir.doors.memory import SHORTEST, SURE, Allocations
 from tcir.doors.numpy_memory import noise_in_empty
 
+APART = 256
+"""Bytes between two allocations at least, as on a device."""
+
 
 def allocated(memory: Allocations, size: int) -> np.ndarray:
-    array = np.empty(size, np.uint8)
+    array = np.empty(size + APART, np.uint8)[:size]
     memory.allocated(array.ctypes.data, size)
     return array
 
