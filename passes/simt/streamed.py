@@ -28,7 +28,8 @@ mma.sync."""
 WARPS = 8
 LOADS = 16
 """Loads of the matrix that a thread has on the way."""
-SMS = 132
+IDLE = 8
+"""SMs that may be without a CTA of many rows."""
 TILES = (4, 2)
 """Rows of mma.sync of a CTA, where all SMs have one: the more, the less often the few rows are
 read."""
@@ -114,7 +115,8 @@ class _Kernel:
         """Chooses its sizes: a CTA for every SM before CTAs that read the few rows less often."""
         many = max(op.a.type.shape[-2], op.b.type.shape[-2])
         blocks = ceil_div(op.a.type.shape[-1] * tc.element_bytes(op.a.type.element_type), BLOCK)
-        tiles = next((n for n in TILES if many >= n * ROWS * (SMS - 8)), 1)
+        sms = TARGETS[target_of(module)].sms - IDLE
+        tiles = next((n for n in TILES if many >= n * ROWS * sms), 1)
         each = LOADS // (2 * tiles)
         while each > 1 and blocks < each * WARPS:
             each //= 2
@@ -129,10 +131,9 @@ class _Kernel:
         op, name = self.op, self.function.name.value
         buffers = buffer_numbers(self.function, len(self.function.type.inputs) + 1)
         *batch, m, n = op.out.type.shape
-        self_m = m > n
-        many, few = (op.a, op.b) if self_m else (op.b, op.a)
-        count = many.type.shape[-2]
-        grid = (ceil_div(count, ROWS * self.tiles), 1, batch[0] if batch else 1)
+        transposed = m > n  # the few are the columns of the result
+        many, few = (op.a, op.b) if transposed else (op.b, op.a)
+        grid = (ceil_div(self._many, ROWS * self.tiles), 1, batch[0] if batch else 1)
         threads = self.warps * WARP
         shape = simt.Shape(
             grid, threads, target_of(self.module), launch_order(self.function), self.programmatic,
@@ -140,8 +141,8 @@ class _Kernel:
         )  # fmt: skip
         remark(
             op,
-            f"{few.type.shape[-2]} {'columns' if self_m else 'rows'}: {grid[0] * grid[2]} CTAs of "
-            f"{ROWS * self.tiles} rows of the matrix, {self.warps} warps share K; "
+            f"{few.type.shape[-2]} {'columns' if transposed else 'rows'}: {grid[0] * grid[2]} CTAs "
+            f"of {ROWS * self.tiles} rows of the matrix, {self.warps} warps share K; "
             f"{tensor_bytes(many.type)} bytes are read once",
         )
         with simt.simt_kernel(self.module, name, buffers, shape, op.location) as pointers:
@@ -155,7 +156,7 @@ class _Kernel:
                 )
                 for each in (many, few)
             ]
-            self._body(sides[0], sides[1], inputs, out, self_m)
+            self._body(sides[0], sides[1], inputs, out, transposed)
 
     def _body(
         self, many: _Side, few: _Side, inputs: Sequence[ir.Value], out: ir.Value, transposed: bool
