@@ -42,7 +42,9 @@ static int result(int error) {
 
 // The program may end by exit(); Python has to say what there was.
 static void on_end(int status, void *unused) {
-  if (in_program) python.ended(status);
+  if (!in_program) return;
+  fflush(0);  // Python ends the process before the C library would
+  python.ended(status);
 }
 
 void tcir_start(const callbacks_t *callbacks, const int32_t *attributes, uint64_t memory, const char *name) {
