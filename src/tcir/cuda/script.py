@@ -16,9 +16,9 @@ from types import ModuleType
 from tcir.codegen.tools import find_tool
 from tcir.cuda.program import Program, missing_functions
 from tcir.cuda.redirect import functions, redirect
-from tcir.doors.command import ended, failed
+from tcir.doors.command import failed, status_of
 from tcir.doors.imports import Around, Execute, around_imports
-from tcir.doors.script import run_module, run_script
+from tcir.doors.script import run_named
 from tcir.errors import InputError
 
 OWN_RUNTIMES = (
@@ -50,28 +50,18 @@ def run_python(given: argparse.Namespace, program: Program, runtime: Path) -> in
 
     given: the command's arguments
     """
-    script, launches = Path(given.program), program.launches
+    script = Path(given.program)
     program.name = given.program
     if given.nvcc:
         raise InputError("--nvcc: expected a .cu file, got a Python script")
     if not given.module and not script.is_file():
         raise InputError(f"{script}: expected the path of a Python script, got no such file")
-    try:
+
+    def run() -> None:
         with simulated_driver(program, runtime):
-            if given.module:
-                run_module(given.program, given.arguments)
-            else:
-                run_script(script, given.arguments, {})
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            return ended(end.code)
-    except BrokenPipeError:  # the reader of the script's output went away
-        raise
-    except Exception as error:
-        return failed(given.program, error)
-    finally:
-        launches.close()
-    return launches.status
+            run_named(given.program, given.module, given.arguments)
+
+    return status_of(run, program.launches, partial(failed, given.program))
 
 
 @contextmanager

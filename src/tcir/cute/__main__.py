@@ -11,8 +11,8 @@ import traceback
 import warnings
 from pathlib import Path
 
-from tcir.doors.command import add_flags, ended, failed, launches_of
-from tcir.doors.script import run_module, run_script
+from tcir.doors.command import add_flags, failed, launches_of, status_of
+from tcir.doors.script import run_named
 from tcir.errors import IncompleteError, InputError, MissingDependencyError
 from tcir.exit_status import exit_status
 from tcir.files import signals_wait
@@ -55,24 +55,18 @@ def _run(given: argparse.Namespace, folder: Path) -> int:
         ) from None
     launches = launches_of(given)
     engine: Engine | None = None
-    try:
+
+    def run() -> None:
+        nonlocal engine
         memory = Memory(launches.memory)
         with host.simulated(launches, memory):
             engine = Engine(launches, memory, folder)
-            if given.module:
-                run_module(given.script, given.arguments)
-            else:
-                run_script(Path(given.script), given.arguments, {})
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            return ended(end.code)
-    except BrokenPipeError:  # the reader of the script's output went away
-        raise
-    except Exception as error:
+            run_named(given.script, given.module, given.arguments)
+
+    def failure(error: Exception) -> int:
         return _failed(given.script, error, None if engine is None else engine.failed)
-    finally:
-        launches.close()
-    return launches.status
+
+    return status_of(run, launches, failure)
 
 
 def _settings(dumps: Path) -> None:

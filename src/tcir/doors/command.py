@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from tcir.commandline import check_on_gpu
@@ -94,6 +95,27 @@ def check_gpu(given: argparse.Namespace) -> None:
     gpu()
 
 
+def status_of(
+    run: Callable[[], None], launches: Launches, failure: Callable[[Exception], int]
+) -> int:
+    """Runs a script, and closes its launches; returns its exit status, or theirs.
+
+    failure: prints an exception of the script; returns the exit status
+    """
+    try:
+        run()
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            return ended(end.code)
+    except BrokenPipeError:  # the reader of the script's output went away
+        raise
+    except Exception as error:
+        return failure(error)
+    finally:
+        launches.close()
+    return launches.status
+
+
 def ended(code: object) -> int:
     """Exit status of `sys.exit(code)`; a code that is not an integer is printed to standard error,
     with status 1."""
@@ -105,13 +127,16 @@ def ended(code: object) -> int:
 
 def failed(script: str, error: Exception) -> int:
     """Prints the script's exception as Python does, without the frames above the script and those
-    of `torch_cuda`; returns the exit status."""
+    of this package through which it was called; returns the exit status."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if frame.name != "__torch_function__"
-        or Path(frame.filename).parent != Path(__file__).parent
+        if frame.name != "__torch_function__" or not _is_ours(frame)
     ]
+    within = len(frames)  # an error of our own keeps its frames
+    while within and _is_ours(frames[within - 1]):
+        within -= 1
+    frames = [frame for frame in frames[:within] if not _is_ours(frame)] + frames[within:]
     first = next((n for n, frame in enumerate(frames) if frame.filename == script), len(frames))
     if isinstance(error, Error):
         if first == len(frames):
@@ -123,6 +148,10 @@ def failed(script: str, error: Exception) -> int:
     said = ["Traceback (most recent call last):\n", *said] if said else []
     print("".join([*said, *traceback.format_exception_only(error)]), end="", file=sys.stderr)
     return 1
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    return Path(frame.filename).is_relative_to(Path(__file__).parents[1])
 
 
 def _count(text: str) -> int:

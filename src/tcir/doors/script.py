@@ -48,6 +48,16 @@ def run_module(name: str, arguments: list[str]) -> None:
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
+def run_named(
+    name: str, is_module: bool, arguments: list[str], sizes: Mapping[int, int] | None = None
+) -> None:
+    """Runs a module, or the file of a script (`run_script`)."""
+    if is_module:
+        run_module(name, arguments)
+    else:
+        run_script(Path(name), arguments, sizes or {})
+
+
 class _Resize(ast.NodeTransformer):
     """Replaces integer literals, except in kernels and their decorators."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
-from tcir.doors.command import add_flags, ended, failed, launches_of
-from tcir.doors.script import run_module, run_script
+from tcir.doors.command import add_flags, failed, launches_of, status_of
+from tcir.doors.script import run_named
 from tcir.errors import InputError, MissingDependencyError
 from tcir.exit_status import exit_status
 from tcir.streams import guard_streams
@@ -48,22 +49,12 @@ def main(argv: list[str] | None = None) -> int:
         ) from None
     launches, addresses = launches_of(given), Addresses()
     driver.set_active(SimulatedDriver(launches, addresses, given.autotune))
-    try:
+
+    def run() -> None:
         with simulated(launches, addresses, given.autotune):
-            if given.module:
-                run_module(given.script, given.arguments)
-            else:
-                run_script(script, given.arguments, sizes)
-    except SystemExit as end:
-        if end.code not in (None, 0):
-            return ended(end.code)
-    except BrokenPipeError:  # the reader of the script's output went away
-        raise
-    except Exception as error:
-        return failed(given.script, error)
-    finally:
-        launches.close()
-    return launches.status
+            run_named(given.script, given.module, given.arguments, sizes)
+
+    return status_of(run, launches, partial(failed, given.script))
 
 
 def _parser() -> argparse.ArgumentParser:
