@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.fragments import ROW_BYTES
+from tcir.dialect.limits import GRID
 from tcir.dialect.ops.highlevel import k_part, out_layout
 
 FEW = 16
@@ -22,4 +25,6 @@ def has_few_rows(op: tc.MatmulOp) -> bool:
     given = all(isinstance(each, ir.BlockArgument) for each in (op.a, op.b))
     if layouts != ("mk", "nk", "mn") or not (whole and alike and given) or k_part(op) is not None:
         return False
+    if prod(a.shape[:-2]) > GRID[-1]:
+        return False  # a matrix is along z
     return a.rank == b.rank and min(a.shape[-2], b.shape[-2]) <= FEW

@@ -4,8 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tcir._mlir import ir, llvm
 
-def mma_text(
+
+def mma_sync(
+    shape: tuple[int, int, int],
+    types: tuple[str, str],
+    a: Sequence[ir.Value],
+    b: Sequence[ir.Value],
+    c: Sequence[ir.Value],
+) -> list[ir.Value]:
+    """The registers of ``a · b + c``; types: of A and B, as PTX writes them."""
+    element = c[0].type
+    text, constraints = _text(shape, *types, str(element) == "i32", [len(a), len(b), len(c)])
+    result = llvm.StructType.get_literal([element] * len(c))
+    made = llvm.inline_asm(result, [*a, *b, *c], text, constraints, has_side_effects=True).result
+    return [llvm.extractvalue(element, made, n) for n in range(len(c))]
+
+
+def _text(
     shape: tuple[int, int, int], a: str, b: str, integers: bool, counts: Sequence[int]
 ) -> tuple[str, str]:
     """The instruction and its constraints; counts: registers of A, B and C."""

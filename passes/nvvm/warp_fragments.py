@@ -22,7 +22,7 @@ from tcir.dialect.fragments import (
 from tcir.dialect.limits import WARP
 from tcir.errors import PassError
 from tcir.layout.atoms import mma_atom
-from tcir.passes.emit.mma_sync import mma_text
+from tcir.passes.emit.mma_sync import mma_sync
 
 from .converter import (
     Converter,
@@ -223,33 +223,26 @@ def _word(
 def convert_mma(converter: Converter, op: tc.MmaSyncOp) -> None:
     """``mma.sync`` as inline assembly: nvvm.mma.sync has no e4m3 and e5m2."""
     a, b, c = (converter.record(v, Fragment) for v in (op.a, op.b, op.c))
-    m, n, k = mma_atom(c.type.atom).shape
-    a_type, b_type = (
-        "u8" if plain else PTX_TYPE[str(f.type.element)]
-        for f, plain in zip((a, b), unsigned_operands(op), strict=True)
-    )
-    integers = str(c.type.element) == "i32"
+    plain = unsigned_operands(op)
+    types = (_ptx_type(a, plain[0]), _ptx_type(b, plain[1]))
     counts = [
         share(f.type.atom, f.type.operand, f.type.shape, converter.warps).registers
         for f in (a, b, c)
     ]
-    text, constraints = mma_text((m, n, k), a_type, b_type, integers, counts)
-    element = c.type.element
-    result = llvm.StructType.get_literal([element] * counts[2])
     rows, columns = (len(f.registers) // count for f, count in ((a, counts[0]), (b, counts[1])))
     totals = list(c.registers)
     for row in range(rows):
         # There and back: the next row begins with the part of B that this one ended with.
         for column in range(columns) if row % 2 == 0 else reversed(range(columns)):
             at = (row * columns + column) * counts[2]
-            operands = [
-                *a.registers[row * counts[0] : (row + 1) * counts[0]],
-                *b.registers[column * counts[1] : (column + 1) * counts[1]],
-                *totals[at : at + counts[2]],
-            ]
-            made = llvm.inline_asm(
-                result, operands, text, constraints, has_side_effects=True
-            ).result
-            for i in range(counts[2]):
-                totals[at + i] = llvm.extractvalue(element, made, i)
+            totals[at : at + counts[2]] = mma_sync(
+                mma_atom(c.type.atom).shape, types,
+                a.registers[row * counts[0] : (row + 1) * counts[0]],
+                b.registers[column * counts[1] : (column + 1) * counts[1]],
+                totals[at : at + counts[2]],
+            )  # fmt: skip
     converter.values[op.d] = Fragment(op.d.type, tuple(totals))
+
+
+def _ptx_type(factor: Fragment, unsigned: int) -> str:
+    return "u8" if unsigned else PTX_TYPE[str(factor.type.element)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcir._mlir import arith, func, ir, llvm, nvvm, scf
+from tcir._mlir import arith, func, ir, nvvm, scf
 from tcir.dialect import tc
 from tcir.dialect.fragments import DEFAULT_ATOM, PTX_TYPE, ROW_BYTES, WORD_BYTES
 from tcir.dialect.limits import WARP
@@ -15,7 +15,7 @@ from tcir.passes.emit import simt
 from tcir.passes.emit.element_epilogue import check_elements, number_at, store
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div, round_up
-from tcir.passes.emit.mma_sync import mma_text
+from tcir.passes.emit.mma_sync import mma_sync
 from tcir.passes.emit.tensor_functions import tensor_bytes
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS
@@ -126,24 +126,42 @@ class _Kernel:
             warps //= 2
         return _Kernel(module, function, op, after, programmatic, tiles, each, chunks, warps)
 
+    @property
+    def _transposed(self) -> bool:
+        """Whether the few are the columns of the result."""
+        m, n = self.op.out.type.shape[-2:]
+        return bool(m > n)
+
+    @property
+    def _many(self) -> int:
+        return int(max(self.op.out.type.shape[-2:]))
+
+    @property
+    def _few(self) -> int:
+        return int(min(self.op.out.type.shape[-2:]))
+
+    @property
+    def _pitch(self) -> int:
+        """Bytes of a row of partial sums in shared memory: rows begin in other banks."""
+        return WORD_BYTES * (round_up(self._few, COLUMNS) + 2)
+
     def build(self) -> None:
         """Appends the kernel to the ``gpu.module``."""
         op, name = self.op, self.function.name.value
         buffers = buffer_numbers(self.function, len(self.function.type.inputs) + 1)
-        *batch, m, n = op.out.type.shape
-        transposed = m > n  # the few are the columns of the result
-        many, few = (op.a, op.b) if transposed else (op.b, op.a)
+        *batch, _, _ = op.out.type.shape
+        factors = (op.a, op.b) if self._transposed else (op.b, op.a)
         grid = (ceil_div(self._many, ROWS * self.tiles), 1, batch[0] if batch else 1)
         threads = self.warps * WARP
         shape = simt.Shape(
             grid, threads, target_of(self.module), launch_order(self.function), self.programmatic,
-            smem=self._partial_bytes(few.type.shape[-2]),
+            smem=self.warps * self.tiles * ROWS * self._pitch,
         )  # fmt: skip
         remark(
             op,
-            f"{few.type.shape[-2]} {'columns' if transposed else 'rows'}: {grid[0] * grid[2]} CTAs "
+            f"{self._few} {'columns' if self._transposed else 'rows'}: {grid[0] * grid[2]} CTAs "
             f"of {ROWS * self.tiles} rows of the matrix, {self.warps} warps share K; "
-            f"{tensor_bytes(many.type)} bytes are read once",
+            f"{tensor_bytes(factors[0].type)} bytes are read once",
         )
         with simt.simt_kernel(self.module, name, buffers, shape, op.location) as pointers:
             inputs = [pointers[number] for number in buffers[:-1]]
@@ -154,13 +172,11 @@ class _Kernel:
                     each.type.shape[-2],
                     each.type.shape[-1] * tc.element_bytes(each.type.element_type),
                 )
-                for each in (many, few)
+                for each in factors
             ]
-            self._body(sides[0], sides[1], inputs, out, transposed)
+            self._body(sides[0], sides[1], inputs, out)
 
-    def _body(
-        self, many: _Side, few: _Side, inputs: Sequence[ir.Value], out: ir.Value, transposed: bool
-    ) -> None:
+    def _body(self, many: _Side, few: _Side, inputs: Sequence[ir.Value], out: ir.Value) -> None:
         thread = simt.thread_index()
         lane, warp = simt.both_bits(thread, WARP - 1), simt.right(thread, 5)
         group, member = simt.right(lane, 2), simt.both_bits(lane, 3)
@@ -175,7 +191,7 @@ class _Kernel:
             for n in range(ceil_div(few.rows, COLUMNS))
         ]
         sums = self._sums([*rows, *columns], warp, member, many.row_bytes)
-        self._store(sums, (lane, warp, thread), (batch, first), few.rows, inputs, out, transposed)
+        self._store(sums, (lane, warp, thread), (batch, first), inputs, out)
 
     # --- sums --------------------------------------------------------------------------------
 
@@ -226,6 +242,8 @@ class _Kernel:
         """`sums` plus the products of a chunk."""
         found = list(sums)
         per = ROW_BYTES // WORD_BYTES
+        element = str(self.op.a.type.element_type)
+        shape, kind = mma_atom(DEFAULT_ATOM[element]).shape, PTX_TYPE[element]
         for block in range(self.blocks):
             first = block * lines * per
             loaded = [words[first + per * n : first + per * (n + 1)] for n in range(lines)]
@@ -237,46 +255,23 @@ class _Kernel:
                     for number, column in enumerate(columns):
                         at = 4 * (tile * len(columns) + number)
                         b = column[half : half + 2]
-                        found[at : at + 4] = self._mma(a, b, found[at : at + 4])
+                        found[at : at + 4] = mma_sync(shape, (kind, kind), a, b, found[at : at + 4])
         return found
 
-    def _mma(
-        self, a: Sequence[ir.Value], b: Sequence[ir.Value], c: Sequence[ir.Value]
-    ) -> list[ir.Value]:
-        element = str(self.op.a.type.element_type)
-        kind = PTX_TYPE[element]
-        shape = mma_atom(DEFAULT_ATOM[element]).shape
-        text, constraints = mma_text(shape, kind, kind, False, [len(a), len(b), len(c)])
-        f32 = ir.F32Type.get()
-        result = llvm.StructType.get_literal([f32] * len(c))
-        made = llvm.inline_asm(
-            result, [*a, *b, *c], text, constraints, has_side_effects=True
-        ).result
-        return [llvm.extractvalue(f32, made, n) for n in range(len(c))]
-
     # --- results -----------------------------------------------------------------------------
-
-    def _pitch(self, few: int) -> int:
-        """Bytes of a row of partial sums in shared memory: rows begin in other banks."""
-        return WORD_BYTES * (round_up(few, COLUMNS) + 2)
-
-    def _partial_bytes(self, few: int) -> int:
-        return self.warps * self.tiles * ROWS * self._pitch(few)
 
     def _store(
         self,
         sums: Sequence[Sequence[ir.Value]],
         own: tuple[ir.Value, ir.Value, ir.Value],
         origin: tuple[ir.Value, ir.Value],
-        few: int,
         inputs: Sequence[ir.Value],
         out: ir.Value,
-        transposed: bool,
     ) -> None:
         """Adds the warps' sums, a thread each so many results, and stores what comes of them."""
         lane, warp, thread = own
         shared = simt.shared(self.module)
-        pitch, rows = self._pitch(few), self.tiles * ROWS
+        few, pitch, rows = self._few, self._pitch, self.tiles * ROWS
         base = simt.add(
             simt.mul(warp, rows * pitch),
             simt.add(
@@ -296,7 +291,7 @@ class _Kernel:
             number = simt.add(thread, start) if start else thread
             row, column = (
                 (simt.divide(number, few), simt.rest(number, few))
-                if transposed
+                if self._transposed
                 else (simt.rest(number, rows), simt.divide(number, rows))
             )
             inside = simt.less(simt.add(origin[1], row), self._many)
@@ -312,13 +307,9 @@ class _Kernel:
                     value = part if value is None else arith.AddFOp(value, part).result
                 assert value is not None
                 long = simt.add(origin[1], row)
-                at = (long, column) if transposed else (column, long)
+                at = (long, column) if self._transposed else (column, long)
                 self._store_one(value, origin[0], at, inputs, out)
                 scf.YieldOp([])
-
-    @property
-    def _many(self) -> int:
-        return max(self.op.a.type.shape[-2], self.op.b.type.shape[-2])
 
     def _store_one(
         self,

@@ -189,3 +189,9 @@ def test_chosen_parts_of_k() -> None:
     assert check(20, 64, 2048, "f16") == ["wgmma"]
     kernel = tcir.compile(linear(20, 64, 2048, "f16"), "layers", target="sm_90a")
     assert len(kernel.launches.launches) == 2
+
+
+def test_more_matrices_than_a_grid_has_along_z() -> None:
+    """They are tiles, of which persistent CTAs have several."""
+    kernel = tcir.compile(linear(2, 16, 16, "f16", batch=65536), "layers", target="sm_90a")
+    assert names(kernel) == ["wgmma"]
