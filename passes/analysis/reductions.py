@@ -69,15 +69,20 @@ def reads_once(op: ir.Operation) -> bool:
 
 def _covers(index: ir.AffineMap, op: ir.Operation, maps: Sequence[ir.AffineMap]) -> bool:
     """Whether a tensor's dimensions are all loops of more than one iteration, each of them once."""
-    sizes = {
-        each.position: size
-        for operand, other in zip(op.operands, maps)
-        for each, size in zip(other.results, operand.type.shape)
-        if isinstance(each, ir.AffineDimExpr)
-    }
+    sizes = loop_sizes(op, maps)
     if not all(isinstance(each, ir.AffineDimExpr) for each in index.results):
         return False
     return {each.position for each in index.results} >= {d for d, n in sizes.items() if n != 1}
+
+
+def loop_sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> dict[int, int]:
+    """Trip counts of the loops that are the index of a tensor's dimension."""
+    return {
+        index.position: int(size)
+        for operand, each in zip(op.operands, maps)
+        for index, size in zip(each.results, getattr(operand.type, "shape", ()))
+        if isinstance(index, ir.AffineDimExpr)
+    }
 
 
 def is_reduction(op: ir.Operation) -> bool:

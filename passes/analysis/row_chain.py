@@ -9,7 +9,13 @@ from typing import TypeAlias
 
 from tcir._mlir import ir, linalg
 from tcir.passes.analysis.contraction import value
-from tcir.passes.analysis.reductions import combined, is_product, is_reduction, reads_once
+from tcir.passes.analysis.reductions import (
+    combined,
+    is_product,
+    is_reduction,
+    loop_sizes,
+    reads_once,
+)
 from tcir.passes.emit.reshape import RESHAPES
 
 Atom: TypeAlias = "tuple[str, int]"
@@ -185,7 +191,8 @@ class _Walk:
         """Names the loops of a reduction, if it is one over a row."""
         number = list(op.results).index(total)
         reduced = [dim for dim in range(maps[0].n_dims) if dim not in loops]
-        sizes = [_extent(op, maps, dim) for dim in reduced]
+        known = loop_sizes(op, maps)
+        sizes = [known.get(dim) for dim in reduced]
         within = any(s is None or len(s) > 1 or any(kind != "d" for kind, _ in s) for s in at)
         apart = is_product(op) and not reads_once(op)
         if within or None in sizes or apart or combined(op, number) is None:
@@ -253,13 +260,4 @@ def _symbol(index: ir.AffineExpr, loops: dict[int, Symbol]) -> Symbol:
         return next((b for a, b in (sides, sides[::-1]) if a == ()), None)
     if isinstance(index, ir.AffineMulExpr):
         return () if _symbol(index.lhs, loops) == () else None
-    return None
-
-
-def _extent(op: ir.Operation, maps: Sequence[ir.AffineMap], dim: int) -> int | None:
-    """The trip count of a loop; None where it is no tensor's dimension."""
-    for operand, each in zip(op.operands, maps):
-        for index, size in zip(each.results, operand.type.shape):
-            if isinstance(index, ir.AffineDimExpr) and index.position == dim:
-                return int(size)
     return None

@@ -86,7 +86,7 @@ class SplitK(Pass):
             return
         parts = _fastest(op, sms)
         if parts > 1:
-            SplitK(splits=parts)._split(op)
+            _split(op, parts)
 
     def _visit(self, op: ir.OpView) -> None:
         if isinstance(op, tc.GroupedMatmulOp):
@@ -94,30 +94,32 @@ class SplitK(Pass):
         elif isinstance(op, tc.MatmulOp | tc.BlockScaledMatmulOp):
             legal.check({"split_k": self.splits, "results": legal.results_of(op.out)}, op)
             if k_part(op) is None:
-                self._split(op)
+                _split(op, self.splits)
 
-    def _split(self, op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> None:
-        k, step = _steps(op)
-        steps = ceil_div(k, step)
-        if self.splits > steps:
-            raise match_failure(
-                op,
-                f"expected split-k in [1, {steps}], got {self.splits}: K={k} is {steps} steps of "
-                f"{step} elements, a span of the swizzle, and a CTA multiplies one at least",
-            )
-        operands, attributes, factors = list(op.operands), {}, list[ir.Value]()
-        if isinstance(op, tc.BlockScaledMatmulOp):
-            operands, factors = operands[:4], operands[4:]
-            attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, 1, 0, 0])
-        out, each = op.out.type, ceil_div(steps, self.splits)
-        with ir.InsertionPoint(op), op.location:
-            parts = product_in_parts(op, (steps, each), step, "K", operands, attributes)
-            if factors:
-                whole = ir.RankedTensorType.get(out.shape, parts.type.element_type)
-                scaled_sums(op, tc.SumPartsOp(parts, whole).out, factors)
-            else:
-                op.out.replace_all_uses_with(tc.SumPartsOp(parts, out).out)
-        op.operation.erase()
+
+def _split(op: tc.MatmulOp | tc.BlockScaledMatmulOp, splits: int) -> None:
+    """Replaces a product by the sum of so many parts."""
+    k, step = _steps(op)
+    steps = ceil_div(k, step)
+    if splits > steps:
+        raise match_failure(
+            op,
+            f"expected split-k in [1, {steps}], got {splits}: K={k} is {steps} steps of "
+            f"{step} elements, a span of the swizzle, and a CTA multiplies one at least",
+        )
+    operands, attributes, factors = list(op.operands), {}, list[ir.Value]()
+    if isinstance(op, tc.BlockScaledMatmulOp):
+        operands, factors = operands[:4], operands[4:]
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get([1, 1, 1, 1, 0, 0])
+    out, each = op.out.type, ceil_div(steps, splits)
+    with ir.InsertionPoint(op), op.location:
+        parts = product_in_parts(op, (steps, each), step, "K", operands, attributes)
+        if factors:
+            whole = ir.RankedTensorType.get(out.shape, parts.type.element_type)
+            scaled_sums(op, tc.SumPartsOp(parts, whole).out, factors)
+        else:
+            op.out.replace_all_uses_with(tc.SumPartsOp(parts, out).out)
+    op.operation.erase()
 
 
 def _steps(op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> tuple[int, int]:

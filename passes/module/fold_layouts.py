@@ -144,9 +144,10 @@ def _products(function: func.FuncOp) -> list[ir.OpView]:
     found = [op for op in function.entry_block if is_contraction(op) and len(op.results) == 1]
     if len(found) > 1 or any(len(op.operands) == 2 for op in found):
         found = [op for op in found if is_product(op.operation) or multiplied(op)]
-    multiplies = [not no_tensor_core(op) for op in found]
-    images = [any(multiplies) and isinstance(recognise(op), Conv) for op in found]
-    return [op for op, *kept in zip(found, multiplies, images, strict=True) if any(kept)]
+    multiplies = {op for op in found if not no_tensor_core(op)}
+    if not multiplies:
+        return []
+    return [op for op in found if op in multiplies or isinstance(recognise(op), Conv)]
 
 
 def _has_layouts(function: func.FuncOp) -> bool:

@@ -9,7 +9,7 @@ from math import prod
 
 from tcir._mlir import arith, func, ir, linalg, nvvm, scf
 from tcir.dialect.limits import WARP
-from tcir.passes.analysis.reductions import COMBINING, Combined, combined
+from tcir.passes.analysis.reductions import COMBINING, Combined, combined, loop_sizes
 from tcir.passes.analysis.row_chain import RowChain
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.element_epilogue import place_of
@@ -206,7 +206,7 @@ class _Kernel:
         maps = [ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(op)]
         out = maps[len(op.operands) - len(op.results) + result].results
         loops = {e.position: i for e, i in zip(out, at) if isinstance(e, ir.AffineDimExpr)}
-        sizes = _loop_sizes(op, maps)
+        sizes = loop_sizes(op, maps)
         reduced = [dim for dim in sorted(sizes) if dim not in loops]
         values = []
         for piece in each.pieces:
@@ -343,13 +343,3 @@ def neutral(how: Combined, kind: ir.Type) -> ir.Value:
         "most": (1 << bits - 1) - 1,
     }
     return arith.ConstantOp(kind, ir.IntegerAttr.get(kind, numbers[name])).result
-
-
-def _loop_sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> dict[int, int]:
-    """Trip counts of the loops that index a tensor's dimension."""
-    found: dict[int, int] = {}
-    for operand, each in zip(op.operands, maps):
-        for index, size in zip(each.results, getattr(operand.type, "shape", ())):
-            if isinstance(index, ir.AffineDimExpr):
-                found[index.position] = size
-    return found

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from tcir._mlir import arith, ir, linalg, scf
 from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.passes.analysis.reductions import loop_sizes
 from tcir.passes.emit import element_epilogue, narrow, simt
 from tcir.passes.emit.diagnostics import SMALLEST_SIMT, is_op, match_failure
 from tcir.passes.emit.fp8 import FP8
@@ -554,10 +555,8 @@ def _is_zero(index: ir.Value) -> bool:
 
 def _extent(op: ir.Operation, maps: list[ir.AffineMap], dim: int) -> int:
     """The trip count of a loop."""
-    for operand, each in zip(op.operands, maps):
-        for expression, extent in zip(each.results, getattr(operand.type, "shape", ())):
-            if isinstance(expression, ir.AffineDimExpr) and expression.position == dim:
-                return int(extent)
+    if (size := loop_sizes(op, maps).get(dim)) is not None:
+        return size
     raise match_failure(
         op.opview, f"expected loop d{dim} to be the index of a dimension, got none; add an operand"
     )

@@ -185,6 +185,20 @@ def run_broken(
     return NOTHING
 
 
+def noticed(program: str, pipeline: tcir.Pipeline, target: str) -> Caught:
+    """What reports of `program` say first, on random numbers and then on all draws."""
+    for inputs in ("random", "integers"):
+        lines: list[Line] = []
+        try:
+            tcir.validate(program, pipeline, target=target, inputs=inputs, on_line=lines.append)
+        except tcir.PassError as error:
+            return Caught(str(error.pass_name), "refused", 1, str(error))
+        for line in lines:
+            if caught := verdict_of(line, 1):
+                return caught
+    return NOTHING
+
+
 @dataclass(frozen=True)
 class Break:
     """One damage: what it is, at which pass, and the ways in which a report may notice it."""

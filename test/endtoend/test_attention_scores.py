@@ -13,7 +13,7 @@ from tcir._mlir import arith
 from tcir.passmanager.pipeline import Pipeline, as_pipeline
 
 from .attention_text import Attention
-from .breaking import Broken, Caught, Edit, change_operand, pick, set_attribute, verdict_of
+from .breaking import Broken, Caught, Edit, change_operand, noticed, pick, set_attribute
 from .test_attention_wgmma import TYPES, UNIT
 
 TARGETS = ("sm_90a", "sm_100a")
@@ -146,20 +146,7 @@ def caught(target: str, edit: Edit) -> Caught:
     """What a report up to the tiling pass says, on random numbers and then on all draws."""
     whole = as_pipeline("attention")
     (tiled,) = [each for each in whole.passes if getattr(each, "name", "") == "tile-attention"]
-    found = Caught("", "")
-    for inputs in ("random", "integers"):
-        lines: list[Any] = []
-        try:
-            tcir.validate(
-                BROKEN.text, Pipeline([Broken(tiled, edit)]), target=target, inputs=inputs,
-                on_line=lines.append,
-            )  # fmt: skip
-        except tcir.PassError as error:
-            return Caught(str(error.pass_name), "refused", 1, str(error))
-        for line in lines:
-            if found := verdict_of(line, 1):
-                return found
-    return found
+    return noticed(BROKEN.text, Pipeline([Broken(tiled, edit)]), target)
 
 
 @pytest.mark.timeout(600)

@@ -52,7 +52,7 @@ REDUCTIONS = (
 )  # fmt: skip
 """ATen ops, all overloads, that sum or multiply along a dimension."""
 ELEMENTWISE = (
-    "sigmoid", "silu", "gelu", "mish", "softplus", "log_sigmoid", "log_sigmoid_forward", "elu",
+    "sigmoid", "silu", "mish", "softplus", "log_sigmoid", "log_sigmoid_forward", "elu",
     "selu", "celu", "glu", "tanhshrink", "logit", "sinc", "addcmul", "addcdiv", "lerp",
     "xlogy",
 )  # fmt: skip
