@@ -185,7 +185,7 @@ def test_the_whole_layer_of_the_page() -> None:
         for each, choices in ((gemm, {}), (reuse, {"cp-blocks-mma": "overlap"}), (reuse, {}))
     ]
     words = (
-        f"turn this into {cycles[0] / cycles[1]:.2f} if copies overlap and "
+        f"gains {cycles[0] / cycles[1]:.2f} if copies overlap and "
         f"{cycles[0] / cycles[2]:.2f} if they do not"
     )
     assert words in " ".join(PAGE.read_text().split())
