@@ -130,8 +130,8 @@ def test_the_command(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatc
     ):
         assert main([*words, *more]) == 3
         assert said in capsys.readouterr().err
-    assert main(["timeline", GEMM, "--pipeline=conv"]) == 3
-    assert "matmul.mlir:9:10: tile-conv expected" in capsys.readouterr().err
+    assert main(["timeline", GEMM, "--pipeline=conv-shift-reuse"]) == 3
+    assert "matmul.mlir:9:10: compare-conv-schedules expected" in capsys.readouterr().err
     assert main(["timeline", GEMM]) == 3
     assert "--pipeline" in capsys.readouterr().err
 
