@@ -3,7 +3,8 @@
 None showed in results or in compute-sanitizer where it was found:
 
 - NVIDIA/Fuser 3561: a stage is given back without a wait for the wgmma that reads it; NVIDIA/Fuser
-  3865: one warp gives it back for all four, each of which has waited for itself only.
+  3865: one warp gives it back for all four, each of which has waited for itself only (a warning:
+  CUTLASS does so).
 - tile-ai/tilelang 2634: threads store the operands of a sparse wgmma, and no proxy fence follows.
 - MoonshotAI/FlashKDA 24: the same in front of a TMA store, and mbarriers that nobody fences after
   their initialisation (a warning, as shipping kernels rely on it; by the ISA an error).
@@ -72,13 +73,17 @@ ONE_WARP = edge("empty").replace("@%p0", "setp.eq.u32 %p0, %r0, 0; @%p0")
 MISTAKES = {
     "fuser_3561": ([(edge("wait"), ""), (LATER, edge("wait"))], "race"),
     "fuser_3865": ([(edge("empty"), ONE_WARP), ("[empty], 4", "[empty], 1"),
-                    ("[empty+8], 4", "[empty+8], 1")], "race"),
+                    ("[empty+8], 4", "[empty+8], 1")], "waited-for-warpgroup"),
     "flashkda_24_store": ([(edge("proxy"), "")], "missing-proxy-fence"),
     "flashkda_24_init": ([(edge("init"), "")], "missing-init-fence"),
     "cutracer_106_late": ([(edge("full"), ""), (edge("wait"), edge("wait") + "\n" + edge("full"))],
                           "race"),
     "cutracer_106_gone": ([(edge("full"), "")], "race"),
 }  # fmt: skip
+
+
+UNPROMISED = ("missing-init-fence", "waited-for-warpgroup")
+"""Warnings, as shipping kernels rely on what no document promises."""
 
 
 @pytest.mark.parametrize("name", MISTAKES)
@@ -89,7 +94,7 @@ def test_without_one(name: str) -> None:
         assert text.count(old) == 1
         text = text.replace(old, new)
     report, _ = ring(text)
-    assert finding in str(report) and report.ok == (finding == "missing-init-fence"), str(report)
+    assert finding in str(report) and report.ok == (finding in UNPROMISED), str(report)
     report, _ = ring(text, "isa")
     assert not report.ok and finding in str(report), str(report)
 

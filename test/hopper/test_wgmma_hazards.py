@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from tcir.machine import Assumptions
+
 from .wgmma_cases import exact
-from .wgmma_edits import COMMIT, FENCE, OVERWRITE, PROXY, READ, WAIT, WRITE_A, edited
+from .wgmma_edits import COMMIT, FENCE, OVERWRITE, PROXY, READ, WAIT, WRITE_A, ZERO, edited, edits
 from .wgmma_forms import FORMS, ptx
 from .wgmma_machine import run
+
+ALONE = Assumptions(handed_over="own")
 
 
 def program(old: str, new: str, registers: bool = False) -> tuple[bool, str, bool]:
@@ -41,6 +46,9 @@ def test_ordered(old: str, new: str, registers: bool) -> None:
         (FENCE, "", False, "missing-wgmma-fence"),
         (FENCE, FENCE + " add.f32 %c0, %c0, %c1;\n", False, "missing-wgmma-fence"),
         (FENCE, FENCE + WRITE_A, True, "missing-wgmma-fence"),
+        (FENCE, FENCE + " mov.b32 %c0, 1;\n", False, "missing-wgmma-fence"),
+        (FENCE, FENCE + ZERO + " add.f32 %c0, %c0, %c1;\n", False, "missing-wgmma-fence"),
+        (FENCE, ZERO, False, "missing-wgmma-fence"),
         (WAIT, "", False, "wgmma-in-flight"),
         (WAIT, "", False, "never-awaited"),
         (COMMIT, "", False, "wgmma-in-flight"),
@@ -48,13 +56,26 @@ def test_ordered(old: str, new: str, registers: bool) -> None:
         (WAIT, READ + WAIT, False, "wgmma-in-flight"),
         (WAIT, WRITE_A + WAIT, True, "wgmma-in-flight"),
         (WAIT, OVERWRITE + WAIT, False, "wgmma reads shared memory, then generic overwrites it"),
-        (WAIT, WAIT + OVERWRITE, False, "race"),
         (PROXY, "bar.sync 0;", False, "missing-proxy-fence"),
     ],
 )
 def test_not_ordered(old: str, new: str, registers: bool, finding: str) -> None:
     ok, report, _ = program(old, new, registers)
     assert not ok and finding in report, report
+
+
+def test_a_wait_of_one_warp_covers_the_four() -> None:
+    """On silicon; where it does not, the overwritten operands are a race."""
+    probe = exact(FORMS["n8_f32_f16_f16"])
+    text = edits(probe, WAIT, WAIT + OVERWRITE)
+    for options, ok, finding in (
+        ({}, True, "warning: waited-for-warpgroup"),
+        ({"ordering": "isa"}, False, "error: waited-for-warpgroup"),
+        ({"assumptions": ALONE}, False, "error: race"),
+    ):
+        report, words = run(probe, text, hazards="report", **options)
+        assert report.ok == ok and finding in str(report), str(report)
+        assert not ok or np.array_equal(words, probe.expected)
 
 
 def test_d_in_flight_is_poisoned() -> None:
@@ -67,4 +88,6 @@ def test_three_warps_are_no_warpgroup() -> None:
     form = FORMS["n8_f32_f16_f16"]
     text = ptx((form.name,)).replace(FENCE, " setp.ge.u32 %q, %r0, 96; @%q ret;\n" + FENCE)
     report, _ = run(exact(form), text, hazards="report")
-    assert not report.ok and "warpgroup" in str(report)
+    assert not report.ok and "3 of the four warps of the warpgroup" in str(report)
+    report, _ = run(exact(form), text, hazards="report", assumptions=ALONE)
+    assert not report.ok and "they issued [1, 1, 1, 0] wgmma" in str(report), str(report)

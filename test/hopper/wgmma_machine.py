@@ -18,13 +18,16 @@ RECORD: dict[str, Any] = json.loads((HERE / "wgmma.json").read_text())
 """Digests of the words that an H200 wrote: `GROUP/NAME`."""
 
 
-def run(probe: Probe, text: str | None = None, hazards: str = "off") -> tuple[RunReport, Any]:
-    """The report, and D's words after; text: another program than the probe's."""
+def run(
+    probe: Probe, text: str | None = None, hazards: str = "off", **options: Any
+) -> tuple[RunReport, Any]:
+    """The report, and D's words after; text: another program than the probe's; options: of
+    `run_ptx`."""
     d = probe.d.copy()
     args = [probe.cases.view(np.uint8).reshape(-1).copy(), probe.images, probe.a, probe.m, d]
     report = run_ptx(
         text or ptx((probe.form.name,)), entry=probe.form.name, grid=len(d), block=128,
-        args=[*args, np.uint32(probe.images.shape[1])], hazards=hazards,
+        args=[*args, np.uint32(probe.images.shape[1])], hazards=hazards, **options,
     )  # fmt: skip
     return report, d
 

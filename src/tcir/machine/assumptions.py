@@ -194,6 +194,20 @@ class Assumptions:
         "hardware is seen to elect the lowest, which the order of issue does",
         "elect.sync",
     )
+    handed_over: str = _question(
+        "One thread arrives at an mbarrier for others. Which accesses to shared memory come before "
+        "its arrival: also those of the threads that met it in elect.sync (its warp) or in "
+        "wgmma.wait_group (wgmma of its warpgroup), only of those in elect.sync, or its own alone?",
+        ("met", "elected", "own"),
+        "PTX ISA 8.7.1, 9.7.13.2 and 9.7.15.7: its own. CUTLASS's PipelineTmaAsync counts one "
+        "arrival of a warpgroup in clusters (sm90_pipeline.hpp), FlashAttention-3 and "
+        "ThunderKittens likewise; NVIDIA's CuTe DSL primitives arrive by an elected lane. An H200: "
+        "0 wrong words of 168 million rounds by an elected lane; no wgmma.wait_group of a warp "
+        "ended before the other three had executed the same wgmma (64 x 6,600 to 52,800 rounds of "
+        "m64n8k16, one warp up to 20 us late). Against it: NVIDIA/Fuser#3865, wrong results with "
+        "several large products in flight. A warning says where a program relies on it",
+        "elect.sync, wgmma.wait_group",
+    )
     alloc_permit: str = _question(
         "Does a CTA that has allocated tensor memory and not relinquished its permit keep the "
         "other CTAs on its SM from allocating?",

@@ -262,6 +262,7 @@ NOT_ASKED = {
     "cta_order": "the order in which some CTAs started shows nothing about others",
     "shared_start": "one start address does not show which others are allowed",
     "elected_lane": "the lane that is elected does not show which others may be",
+    "handed_over": "an order shows only when it is violated; wgmma is an instruction of sm_90a",
     "alloc_permit": "a launch cannot request two CTAs on one SM",
 }
 """Assumptions without a micro-kernel, and why."""

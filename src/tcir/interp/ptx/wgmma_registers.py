@@ -15,6 +15,7 @@ import numpy as np
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.syntax import Site
 from tcir.machine import Agent
+from tcir.machine.order.unpromised import ZEROED_AFTER_THE_FENCE
 from tcir.machine.wgmma.unit import Flight
 
 POISON = np.uint32(0xCBCBCBCB)
@@ -40,6 +41,8 @@ class WgmmaRegisters:
         self.fenced = False
         self.touched: dict[int, Site] = {}
         """Since the last wgmma.fence, by anything but a wgmma on the same accumulator."""
+        self.cleared: set[int] = set()
+        """Those of `touched` that only a mov of zero has touched since."""
         self.shapes: dict[int, tuple[int, ...]] = {}
         """The accumulator that a register was last part of since the last wgmma.fence."""
 
@@ -47,25 +50,33 @@ class WgmmaRegisters:
         """wgmma.fence."""
         self.fenced = True
         self.touched.clear()
+        self.cleared.clear()
         self.shapes.clear()
 
     def touch(self, w: RegisterFile, slots: tuple[int, ...], site: Site) -> None:
         """Another instruction reads or writes registers."""
+        self.cleared.difference_update(slots)
         for slot in slots:
             self.touched[slot] = site
             if slot in self.in_flight:
                 self._early(w, self.in_flight[slot], slot, site)
 
+    def clear(self, slots: tuple[int, ...]) -> None:
+        """The mov that has just touched these registers wrote zero."""
+        self.cleared.update(slots)
+
     def take(
         self, w: RegisterFile, d: tuple[int, ...], a: tuple[int, ...], site: Site
     ) -> Flight | None:
         """Checks the registers of a wgmma; returns the wgmma in flight that writes its D."""
-        for slot in (*d, *a):
+        for slot in sorted((*d, *a), key=self.cleared.__contains__):
             other = self.shapes.get(slot)
             if not self.fenced or slot in self.touched or other is not None and other != d:
                 where = self.touched.get(slot, "the start of the kernel")
+                apart = not self.fenced or other not in (None, d)
+                zero = slot in d and slot in self.cleared and not apart
                 w.agent.cta.report(
-                    "error", "missing-wgmma-fence", where, site,
+                    ZEROED_AFTER_THE_FENCE if zero else "error", "missing-wgmma-fence", where, site,
                     "wgmma.fence between another access to a register of D, A or metadata "
                     f"({w.names[slot]}) and the wgmma (PTX ISA 9.7.15.7)",
                 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from tcir.machine.engine.agent import Agent, Body
 from tcir.machine.findings import Finding, Unpromised
 from tcir.machine.memory.memories import RANK_SHIFT, SharedMemory
-from tcir.machine.memory.protocols import ClusterProtocol, MachineProtocol, Triple
+from tcir.machine.memory.protocols import ClusterProtocol, MachineProtocol, Triple, WarpgroupPart
 from tcir.machine.memory.tensor_memory import Sm, TensorMemory
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import BEYOND, Access, Clock, Component, join, observed_beyond
@@ -73,6 +73,7 @@ class Cta:
         self.collectors: dict[str, Collected] = {}
         """The tensor core's buffers for operands: "a", "b0" to "b3"; of a pair at its even CTA."""
         self.warpgroups: dict[int, dict[int, tuple[tuple[Hashable, ...], object]]] = {}
+        self.warpgroup_parts: dict[int, list[WarpgroupPart]] = {}
 
     def agent(
         self,

@@ -111,6 +111,16 @@ class ClusterProtocol(Protocol):
     def last_mma(self, component: Component) -> Sequence[OperandReads]: ...
 
 
+class WarpgroupPart(Protocol):
+    """The wgmma of one warp."""
+
+    component: Component
+    issued: int
+
+    @property
+    def done(self) -> int: ...
+
+
 class CtaProtocol(Protocol):
     """The memories and barriers of one CTA."""
 
@@ -131,6 +141,8 @@ class CtaProtocol(Protocol):
     collectors: dict[str, Collected]
     warpgroups: dict[int, dict[int, tuple[tuple[Hashable, ...], object]]]
     """Warpgroup -> n -> its n-th wgmma as the first of its warps executed it, and the site."""
+    warpgroup_parts: dict[int, list[WarpgroupPart]]
+    """Warpgroup -> its warps that have issued a wgmma."""
 
     @property
     def machine(self) -> MachineProtocol: ...

@@ -15,7 +15,8 @@ thread, of one kind and target, came before those that a commit tracked; ``(BEYO
 ``c`` is known only from an mbarrier by which another CTA synchronised without .cluster; ``(BY_EXIT,
 c)``, only because a thread that knew it had ended when a barrier was complete; ``(BY_TICKET, c)``,
 only because a relaxed atomic counted a thread that released it; ``(BY_WARP, c)``, only because its
-lanes met in elect.sync.
+lanes met in elect.sync; ``(BY_WARPGROUP, c)``, only because another warp of the warpgroup waited
+for the same wgmma.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ PROXY, LATE, INIT, BEFORE, PIPE = "proxy", "late proxy", "init", "before", "pipe
 PIPED = "piped"
 BEYOND = "beyond the scope"
 BY_EXIT, BY_TICKET = "by the end of a thread", "by a ticket"
-BY_WARP = "by a lane of the warp"
+BY_WARP, BY_WARPGROUP = "by a lane of the warp", "by a warp of the warpgroup"
 
 UNUSED = "generic, unused"
 """Kind of a read by a lane in which nothing uses the value."""

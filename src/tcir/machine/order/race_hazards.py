@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tcir.machine.order.clocks import BY_EXIT, BY_TICKET, BY_WARP, UNUSED
+from tcir.machine.order.clocks import BY_EXIT, BY_TICKET, BY_WARP, BY_WARPGROUP, UNUSED
 from tcir.machine.order.fence_marks import BY_FENCES
 from tcir.machine.order.hazard import (
     SCOPE_OF_CLUSTER,
@@ -138,6 +138,10 @@ def _by_warp(conflict: Conflict) -> bool:
     return of_others and conflict.passed(BY_WARP)
 
 
+def _by_warpgroup(conflict: Conflict) -> bool:
+    return conflict.passed(BY_WARPGROUP)
+
+
 def _proxies(conflict: Conflict) -> bool:
     return conflict.space != TENSOR_MEMORY
 
@@ -254,6 +258,19 @@ RACES = (
         severity="unpromised",
         promise="order by an elected lane",
         fences=_proxies,
+    ),
+    Hazard(
+        name="wgmma of a warp, the wait of another warp of its warpgroup",
+        isa="9.7.15.7",
+        evidence="CUTLASS (PipelineTmaAsync), FlashAttention-3, ThunderKittens",
+        wrong="wrong/wgmma_released_before_the_wait",
+        right="right/wgmma_released_by_one_thread",
+        applies=_by_warpgroup,
+        kind="waited-for-warpgroup",
+        missing="an arrival of every warp after its wgmma.wait_group, or a barrier of the "
+        "warpgroup",
+        severity="unpromised",
+        promise="order by another warp's wgmma.wait_group",
     ),
     Hazard(
         name="TMA writes that an mma may read as rows of A or B that nobody uses",

@@ -46,6 +46,11 @@ SETMAXNREG_APART = Unpromised(
     SETMAXNREG, "CUTLASS's example 77", "what warps of one warpgroup do apart"
 )
 DESCRIPTOR_CONSTANT = Unpromised("9.7.16.4.1", "JAX's Mosaic GPU", "that 0 works")
+ZEROED_AFTER_THE_FENCE = Unpromised(
+    "9.7.15.7",
+    "nvcc's code for accumulators that C++ sets to zero (ptxas makes them a constant)",
+    "that D may be set to zero after wgmma.fence",
+)
 COMMIT_ADDRESS = Unpromised("9.7.16.12.1", "ThunderKittens", "an address of another kind")
 
 

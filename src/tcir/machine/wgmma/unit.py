@@ -2,7 +2,8 @@
 
 A warp computes the 16 rows of D that its registers hold; all of A and B counts as read. Its
 operations complete in order. Their reads of shared memory are ordered for other threads by
-wait_group, then a barrier or an arrival (PTX ISA 9.7.15.7).
+wait_group, then a barrier or an arrival (PTX ISA 9.7.15.7). By the assumption `handed_over` a wait
+also ends no sooner than the same wgmma of the other warps.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
-from tcir.machine.memory.protocols import AgentProtocol
+from tcir.machine.memory.protocols import AgentProtocol, WarpgroupPart
 from tcir.machine.numerics.types import MmaTypes
 from tcir.machine.numerics.wgmma import Product, wgmma_product
-from tcir.machine.order.clocks import Access, Component
+from tcir.machine.order.clocks import BY_WARPGROUP, Access, Clock, Component, join
 from tcir.machine.order.distinct import distinct
 from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.refusal import Refusal
@@ -100,6 +101,8 @@ class Wgmma:
         agent.proceed(site)
         agent.lanes.learn()
         self._together((form, _name(a), _name(b), d is not None), site)
+        if not self.issued:
+            self._group.append(self)
         self.issued += 1
         self.last = site
         flight = Flight(form, self.issued, site, d)
@@ -179,11 +182,22 @@ class Wgmma:
         covered = len(self._flying) - (self.issued - last)
         if covered > 0:
             needed = self._flying[covered - 1]
-            yield from agent.wait(lambda: needed.done, lambda: f"wgmma groups at {site}")
+            yield from agent.wait(
+                lambda: needed.done and self._others_done(last),
+                lambda: f"wgmma groups at {site}{self._absent(last)}",
+            )
             del self._flying[:covered]
         for knowledge in agent.lanes.groups:  # .aligned: every lane waits, whatever else it knows
             known = knowledge.clock.get(self.component, 0)
             knowledge.clock[self.component] = max(known, last)
+            if self._covers_all:
+                together: Clock = {(BY_WARPGROUP, unit.component): last for unit in self._group}
+                join(knowledge.clock, together)
+
+    @property
+    def done(self) -> int:
+        """Number of operations that have read their operands."""
+        return self.issued - sum(not operation.done for operation in self._flying)
 
     @property
     def complete(self) -> int:
@@ -229,6 +243,30 @@ class Wgmma:
         return codes
 
     # --- the warpgroup ---------------------------------------------------------------------------
+
+    @property
+    def _group(self) -> list[WarpgroupPart]:
+        """The warps of the warpgroup that have issued a wgmma."""
+        return self.cta.warpgroup_parts.setdefault(self.agent.warp // WARPS, [])
+
+    @property
+    def _covers_all(self) -> bool:
+        """Whether a wait covers the wgmma of all four warps."""
+        return self.agent.machine.assumptions.handed_over == "met"
+
+    def _others_done(self, last: int) -> bool:
+        """Whether the `last` first operations are done in all four warps, if a wait covers them."""
+        group = self._group
+        if not self._covers_all:
+            return True
+        return len(group) == WARPS and all(unit.done >= last for unit in group)
+
+    def _absent(self, last: int) -> str:
+        """How many warps of the warpgroup have issued the `last` first operations; "": all."""
+        there = sum(unit.issued >= last for unit in self._group)
+        if there == WARPS or not self._covers_all:
+            return ""
+        return f": {there} of the four warps of the warpgroup have executed them"
 
     def _together(self, what: tuple[Hashable, ...], site: object) -> None:
         """MachineError unless all four warps execute the same instruction with the same

@@ -179,7 +179,8 @@ def elect(d: Decode) -> Op:
         w.undef[dst] &= ~m
         w.p[flag] = w.p[flag] & ~m | 1 << leader
         w.undef[flag] &= ~m
-        w.agent.lanes.converge(m)
+        if w.launch.machine.assumptions.handed_over != "own":
+            w.agent.lanes.converge(m)
 
     return d.among(mask, run)
 

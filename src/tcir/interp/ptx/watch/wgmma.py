@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from tcir.interp.ptx.isa.warpgroup.wgmma import WgmmaOperands
 from tcir.interp.ptx.op import Op, Run
+from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.warp import Warp
 
 
@@ -17,7 +18,7 @@ def watch_wgmma(code: list[Op]) -> None:
     for op in code:
         slots = tuple(sorted(watched & {*op.reads, *op.writes}))
         if slots and not isinstance(op.form, WgmmaOperands):
-            op.run = _telling(op, slots)
+            op.run = _clearing(op, slots) if op.name == "mov" else _telling(op, slots)
 
 
 def _telling(op: Op, slots: tuple[int, ...]) -> Run:
@@ -26,5 +27,18 @@ def _telling(op: Op, slots: tuple[int, ...]) -> Run:
     def told(w: Warp, m: int) -> object:
         w.wgmma.touch(w, slots, site)
         return run(w, m)
+
+    return told
+
+
+def _clearing(op: Op, slots: tuple[int, ...]) -> Run:
+    """The same of a mov, which may write zeros."""
+    run, site, written = op.run, op.site, op.writes
+
+    def told(w: Warp, m: int) -> None:
+        w.wgmma.touch(w, slots, site)
+        run(w, m)
+        if m == w.live and not any(w.v[U32][slot].any() for slot in written):
+            w.wgmma.clear(slots)
 
     return told
