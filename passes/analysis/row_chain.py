@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
@@ -16,6 +16,7 @@ from tcir.passes.analysis.reductions import (
     loop_sizes,
     reads_once,
 )
+from tcir.passes.emit.diagnostics import is_op
 from tcir.passes.emit.reshape import RESHAPES
 
 Atom: TypeAlias = "tuple[str, int]"
@@ -35,6 +36,7 @@ class RowChain:
     own:     dimensions of the result along the row: as many as `columns`, or none
     sums:    the reductions in order, each with the number in `rows` of its indices (None: 0)
     across:  whether memory is contiguous from row to row instead of along them
+    loads:   tensors in memory from which it is computed, with their indices
     """
 
     rows: tuple[int, ...]
@@ -42,6 +44,7 @@ class RowChain:
     own: tuple[int, ...]
     sums: tuple[tuple[ir.Value, tuple[int | None, ...]], ...]
     across: bool
+    loads: tuple[tuple[ir.Value, At], ...]
 
 
 def chain_of(result: ir.Value, stored: Collection[ir.Value] = ()) -> RowChain | None:
@@ -66,12 +69,24 @@ def chain_of(result: ir.Value, stored: Collection[ir.Value] = ()) -> RowChain | 
     if across is None:
         return None
     sums = tuple((each, _dims(walk.sums[each][0])) for each in walk.in_order())
-    return RowChain(tuple(rows), columns, own, sums, across)
+    return RowChain(tuple(rows), columns, own, sums, across, tuple(walk.loads))
 
 
 def loads_of(result: ir.Value) -> list[tuple[ir.Value, At]]:
     """Tensors in memory from which an elementwise result is computed, with their indices."""
     return _Walk(result, ()).loads
+
+
+def moving(loads: Iterable[tuple[ir.Value, At]], along: Atom) -> list[ir.Type]:
+    """Types of the tensors of which adjacent indices `along` read different elements, as far as
+    that is known: the others are read once for a run of indices."""
+    kind, number = along
+    mine = {along, (f"part of {kind}", number)}
+    return [
+        tensor.type
+        for tensor, at in loads
+        if any(symbol is None or mine & set(symbol) for symbol in at)
+    ]
 
 
 def _without_units(
@@ -177,8 +192,8 @@ class _Walk:
         for region in op.regions:
             for inner in region.blocks[0]:
                 if inner.operation.name == "tensor.extract":
-                    source = inner.operation.operands[0]
-                    self._visit(source, (None,) * source.type.rank)
+                    source, *indices = inner.operation.operands
+                    self._visit(source, tuple(_loop(each, loops) for each in indices))
 
     def _sum(
         self,
@@ -247,6 +262,13 @@ def _joined(symbols: Sequence[Symbol]) -> Symbol:
             return None
         atoms += each
     return tuple(atoms)
+
+
+def _loop(index: ir.Value, loops: dict[int, Symbol]) -> Symbol:
+    """An index in a body: that of a loop, or any other number."""
+    if not is_op(index, "linalg.index"):
+        return None
+    return loops[ir.IntegerAttr(index.owner.attributes["dim"]).value]
 
 
 def _symbol(index: ir.AffineExpr, loops: dict[int, Symbol]) -> Symbol:

@@ -89,6 +89,8 @@ class Elements:
               and their elements are computed, loaded and summed together
     shifted:  results of `shift`, by the original index
     views:    indices of a run's elements before a reshape, by the run and the shape
+    computed: what ops of bodies yield, by the op and its operands: ops that are the same for all
+              elements of a run are computed, and asserted, once
     """
 
     pointers: Mapping[ir.Value, ir.Value]
@@ -96,6 +98,7 @@ class Elements:
     runs: dict[ir.Value, tuple[ir.Value, ...]] = field(default_factory=dict)
     shifted: dict[tuple[ir.Value, int, int], ir.Value] = field(default_factory=dict)
     views: dict[tuple[object, ...], list[Index]] = field(default_factory=dict)
+    computed: dict[tuple[object, ...], ir.Value | None] = field(default_factory=dict)
 
     def element(self, tensor: ir.Value, at: Index) -> ir.Value:
         """The element of `tensor` (of a number: itself) at the indices `at`."""
@@ -117,9 +120,8 @@ class Elements:
 
     def within(self) -> Elements:
         """A copy for a region, whose elements are not available outside it."""
-        return Elements(
-            self.pointers, dict(self.known), dict(self.runs), dict(self.shifted), dict(self.views)
-        )
+        found = (self.known, self.runs, self.shifted, self.views, self.computed)
+        return Elements(self.pointers, *map(dict, found))
 
     def shift(self, index: ir.Value, by: int, extent: int) -> ir.Value:
         """`index` plus `by`, clamped to the last index of `extent`; runs stay runs if each lies
@@ -391,25 +393,45 @@ class Elements:
                 else inner[o] if o in inner else self.element(o, ())
                 for o in each.operands
             ]  # fmt: skip
-            with each.location:
-                if name == "cf.assert":
-                    simt.check(operands[0], ir.StringAttr(each.attributes["msg"]).value)
-                else:
-                    inner[each.operation.results[0]] = self._inner(each, operands, loops)
+            given = [loops[_loop(each)]] if name == "linalg.index" else operands
+            key = (each.operation, *given)
+            if key not in self.computed:
+                with each.location:
+                    self.computed[key] = self._inner(each, operands, loops)
+            if len(each.operation.results):
+                inner[each.operation.results[0]] = self.computed[key]
         return [inner[each] if each in inner else self.element(each, ()) for each in wanted]
 
-    def _inner(self, op: ir.OpView, operands: list[ir.Value], loops: Loops) -> ir.Value:
-        """An op of a body at one point."""
+    def _inner(self, op: ir.OpView, operands: list[ir.Value], loops: Loops) -> ir.Value | None:
+        """An op of a body at one point; None for an assertion."""
         match op.operation.name:
             case "arith.constant":
                 return _constant(op.operation)
+            case "cf.assert":
+                simt.check(operands[0], ir.StringAttr(op.attributes["msg"]).value)
+                return None
             case "linalg.index":
-                return simt.wide(loops[ir.IntegerAttr(op.attributes["dim"]).value])
+                return simt.wide(loops[_loop(op)])
             case "tensor.extract":
-                return self.element(operands[0], _inside(op, operands[1:]))
+                return self.element(operands[0], self._inside(op, operands[1:], loops))
             case name if name in DIVISIONS:
                 return _divided(op, *operands)
         return narrow.computed(op, operands)
+
+    def _inside(self, op: ir.OpView, indices: Sequence[ir.Value], loops: Loops) -> Index:
+        """The indices of a `tensor.extract`. One made of elements of a tensor is checked: a thread
+        with one that is outside traps, and loads nothing from there."""
+        found = []
+        shape = op.operands[0].type.shape
+        for given, index, extent in zip(op.operands[1:], indices, shape, strict=True):
+            if is_op(given, "linalg.index"):
+                found.append(loops[_loop(given.owner)])
+                continue
+            key = (op.operation, index, extent)
+            if key not in self.computed:
+                self.computed[key] = _bounded(index, 0 if _of_loops(given) else extent)
+            found.append(self.computed[key])
+        return tuple(found)
 
 
 def has_loop(op: ir.Operation) -> bool:
@@ -484,19 +506,17 @@ def _is_single(index: ir.AffineExpr) -> bool:
     return isinstance(index, ir.AffineDimExpr) or zero
 
 
-def _inside(op: ir.OpView, indices: Sequence[ir.Value]) -> Index:
-    """The indices of a `tensor.extract`. One made of elements of a tensor is checked: a thread with
-    one that is outside traps, and loads nothing from there."""
-    found = []
-    for given, index, extent in zip(
-        op.operands[1:], indices, op.operands[0].type.shape, strict=True
-    ):
-        if _of_loops(given):
-            found.append(narrow.resized(index, 32))
-        else:
-            simt.check(simt.less(index, extent), f"expected an index from 0 to {extent - 1}")
-            found.append(narrow.resized(simt.smaller(index, extent - 1), 32))
-    return tuple(found)
+def _loop(op: ir.OpView | ir.Operation) -> int:
+    """The loop whose index a `linalg.index` is."""
+    return ir.IntegerAttr(op.attributes["dim"]).value
+
+
+def _bounded(index: ir.Value, extent: int) -> ir.Value:
+    """An index as an i32, checked against `extent`; 0: it needs no check."""
+    if extent:
+        simt.check(simt.less(index, extent), f"expected an index from 0 to {extent - 1}")
+        index = simt.smaller(index, extent - 1)
+    return narrow.resized(index, 32)
 
 
 def _of_loops(number: ir.Value) -> bool:

@@ -8,7 +8,7 @@ from math import prod
 from tcir._mlir import func, ir, linalg, scf
 from tcir.dialect.walk import walk
 from tcir.passes.analysis.reductions import is_reduction
-from tcir.passes.analysis.row_chain import chain_of
+from tcir.passes.analysis.row_chain import chain_of, loads_of, moving
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.element_epilogue import place_of
@@ -28,6 +28,8 @@ MANY = 1 << 12
 """Number of elements from which on a thread computes several; below it each has a thread."""
 PIXELS = (7, 4, 2)
 """Pixels of a thread, the most first: images are 7, 14, 28, 56 and 112 wide."""
+PARTS = (4, 2)
+"""Runs of a row that a thread gathers, the most first: 64 bytes on the way from each thread."""
 MOST = 1 << 31
 """Elements of a tensor: their numbers are i32."""
 
@@ -59,16 +61,15 @@ def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
     _check(function, target_of(module))
     block = function.entry_block
     (returned,) = list(block)[-1].operands
-    read = [each.type for each in block.arguments]
     result = in_memory(returned)
     chain = chain_of(result) if not isinstance(result, ir.BlockArgument) else None
-    if chain is not None and (group := group_of(result, chain, read)) is not None:
+    if chain is not None and (group := group_of(result, chain)) is not None:
         cells.convert(module, function, result, chain, group)
         return True
     if chain is None and result == returned and (tiling := _tiling(function, result)) is not None:
         tiles.convert(module, function, result, tiling)
         return True
-    _threads(module, function, returned, read)
+    _threads(module, function, returned)
     return True
 
 
@@ -81,17 +82,17 @@ def _tiling(function: func.FuncOp, result: ir.Value) -> tiles.Tiling | None:
     return tiles.tiling_of(result)
 
 
-def _threads(
-    module: ir.Module, function: func.FuncOp, result: ir.Value, read: Sequence[ir.Type]
-) -> None:
-    """A kernel whose threads have a run of elements each."""
+def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None:
+    """A kernel whose threads have a run of elements each, or several runs."""
     block = function.entry_block
     shape, element = list(result.type.shape), result.type.element_type
     each = narrow.together(element)
     if each == 1 and _runs_pay(function):
+        read = moving(loads_of(result), ("d", len(shape) - 1))
         each = run_of(shape[-1] if shape else 1, [t.element_type for t in (*read, result.type)])
     pixels = _pixels(function, shape, each)
-    count = prod(shape) // (each * pixels)
+    parts = _parts(function, shape, each)
+    count = prod(shape) // (each * pixels * parts)
     buffers = buffer_numbers(function, len(block.arguments) + 1)
     size = simt.Shape(
         (ceil_div(count, THREADS), 1, 1), THREADS, target_of(module), launch_order(function)
@@ -108,19 +109,21 @@ def _threads(
                 values = [known.element(result, digits(n, shape)) for n in numbers]
                 narrow.store(out, simt.wide(number), values, element)
             elif each > 1:
-                sizes = [*shape[:-1], shape[-1] // each]
+                step = shape[-1] // (each * parts)
+                sizes = [*shape[:-1], step]
                 if pixels > 1:
                     sizes[-2] //= pixels
                 *outer, last = digits(number, sizes)
-                run = known.run(simt.mul(last, each), each)
+                starts = [simt.add(last, n * step) if n else last for n in range(parts)]
+                runs = [known.run(simt.mul(start, each), each) for start in starts]
                 rows = [outer]
                 if pixels > 1:
                     columns = known.run(simt.mul(outer[-1], pixels), pixels)
                     rows = [[*outer[:-1], column] for column in columns]
-                for row in rows:
-                    values = [known.element(result, (*row, n)) for n in run]
-                    place = place_of(result.type, (*row, run[0]))
-                    narrow.store_run(out, place, values, element)
+                ats = [[(*row, n) for n in run] for row in rows for run in runs]
+                values = [[known.element(result, at) for at in run] for run in ats]
+                for (first, *_), of_run in zip(ats, values, strict=True):
+                    narrow.store_run(out, place_of(result.type, first), of_run, element)
             else:
                 value = known.element(result, digits(number, shape))
                 narrow.store(out, simt.wide(number), [value], element)
@@ -135,6 +138,16 @@ def _pixels(function: func.FuncOp, shape: Sequence[int], run: int) -> int:
         return 1
     fits = (n for n in PIXELS if shape[-2] % n == 0)
     return next((n for n in fits if prod(shape) // (run * n) >= ENOUGH // 4), 1)
+
+
+def _parts(function: func.FuncOp, shape: Sequence[int], run: int) -> int:
+    """Runs of a row that a thread computes, as far apart as possible: a gather loads them all
+    after the row's index, and waits for that once."""
+    gathers = any(op.operation.name == "tensor.extract" for op in walk(function))
+    if run == 1 or not gathers:
+        return 1
+    fits = (n for n in PARTS if shape[-1] % (run * n) == 0)
+    return next((n for n in fits if prod(shape) // (run * n) >= ENOUGH), 1)
 
 
 def _is_window(op: ir.Operation) -> bool:

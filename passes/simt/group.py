@@ -9,7 +9,7 @@ from math import prod
 
 from tcir._mlir import ir
 from tcir.dialect.limits import WARP
-from tcir.passes.analysis.row_chain import RowChain
+from tcir.passes.analysis.row_chain import RowChain, moving
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.limits import ceil_div
 
@@ -126,14 +126,13 @@ class Group:
         return f"{sums}: {who}; loads of {self.run} element{'s' if self.run > 1 else ''}; {held}"
 
 
-def group_of(result: ir.Value, chain: RowChain, read: Sequence[ir.Type]) -> Group | None:
-    """The group for a chain; None if a single thread computes an element as fast.
-
-    read: types in memory
-    """
+def group_of(result: ir.Value, chain: RowChain) -> Group | None:
+    """The group for a chain; None if a single thread computes an element as fast."""
     shape = result.type.shape
     rows, columns = prod(shape[d] for d in chain.rows), prod(chain.columns)
-    elements = [each.element_type for each in (*read, result.type)]
+    along = ("d", chain.rows[-1]) if chain.across else ("c", len(chain.columns) - 1)
+    written = [result.type] if chain.across or chain.own else []
+    elements = [each.element_type for each in (*moving(chain.loads, along), *written)]
     if result.type.element_type.width < 8 and result.type.element_type.width != 1:
         return None
     if columns < FEW and not chain.own:
@@ -174,7 +173,7 @@ def _across(rows: int, columns: int, run: int, own: bool) -> Group | None:
 def run_of(extent: int, elements: Sequence[ir.Type]) -> int:
     """Consecutive elements of a thread along a dimension of `extent`: up to 16 bytes of the
     narrowest type."""
-    if not all(map(narrow.has_runs, elements)):
+    if not elements or not all(map(narrow.has_runs, elements)):
         return 1
     least = min(max(1, each.width // 8) for each in elements)
     run = min(RUN, BYTES // least)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
+import ml_dtypes
 import numpy as np
 import pytest
 
 import tcir
+from tcir.passes.simt import elementwise
 from tcir.program.inputs import make_inputs
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
+
+from .breaking import Edit, change_text, run_broken
 
 TEXT = """
 #at = affine_map<(i, j, k) -> (i, j)>
@@ -44,6 +50,29 @@ ASSERTED = TEXT.format(
     cf.assert %inside, "index must be smaller than dim size"
     %j = arith.addi %i, %zero : i64""",
 )
+
+
+LONG = """
+#at = affine_map<(i, j) -> (i)>
+#whole = affine_map<(i, j) -> (i, j)>
+func.func @rows(%at: tensor<40xi64>, %table: tensor<11x{n}x{t}>) -> tensor<40x{n}x{t}> {{
+  %count = arith.constant 11 : i64
+  %e = tensor.empty() : tensor<40x{n}x{t}>
+  %y = linalg.generic {{indexing_maps = [#at, #whole], iterator_types = ["parallel", "parallel"]}}
+      ins(%at : tensor<40xi64>) outs(%e : tensor<40x{n}x{t}>) {{
+  ^bb0(%i: i64, %o: {t}):
+    %inside = arith.cmpi slt, %i, %count : i64
+    cf.assert %inside, "index must be smaller than dim size"
+    %row = arith.index_cast %i : i64 to index
+    %column = linalg.index 1 : index
+    %g = tensor.extract %table[%row, %column] : tensor<11x{n}x{t}>
+    linalg.yield %g : {t}
+  }} -> tensor<40x{n}x{t}>
+  return %y : tensor<40x{n}x{t}>
+}}
+"""
+"""Rows long enough for threads that gather several elements each."""
+DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "i64": np.int64}
 
 
 def _run(text: str, at: np.ndarray, table: np.ndarray) -> np.ndarray:
@@ -89,3 +118,53 @@ def test_indices_are_drawn_inside(text: str, below: int) -> None:
 
 def test_every_pass_is_executed() -> None:
     assert tcir.validate(ASSERTED, "layers").verdict == "held"
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize(
+    ("columns", "element", "loads"),
+    [(128, "f16", 1), (128, "bf16", 1), (128, "f32", 1), (192, "f16", 1), (129, "f16", 0),
+     (104, "i64", 0)],
+)  # fmt: skip
+def test_rows_are_gathered_16_bytes_at_once(
+    columns: int, element: str, loads: int, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread loads an index once, then its runs of the row."""
+    monkeypatch.setattr(elementwise, "ENOUGH", 1 if parts > 1 else 1 << 17)
+    generator = np.random.default_rng(0)
+    table = generator.integers(-999, 999, (11, columns)).astype(DTYPES[element])
+    at, out = generator.integers(0, 11, 40), np.zeros((40, columns), DTYPES[element])
+    kernel = tcir.compile(LONG.format(n=columns, t=element), "layers")
+    assert len(re.findall(r"ld\.global\.(v4\.b32|v2\.b64)", kernel.ptx)) == loads * parts
+    assert kernel.ptx.count("trap;") == 2
+    kernel(at, table, out)
+    assert np.array_equal(out, table[at])
+
+
+@pytest.mark.parametrize("index", [11, -1])
+def test_an_index_of_a_long_row_outside_traps(index: int) -> None:
+    at = np.zeros(40, np.int64)
+    at[7] = index
+    table, out = np.zeros((11, 128), np.float16), np.zeros((40, 128), np.float16)
+    with pytest.raises(tcir.Error, match="trap"):
+        tcir.compile(LONG.format(n=128, t="f16"), "layers")(at, table, out)
+
+
+def test_long_rows_are_executed_after_every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elementwise, "ENOUGH", 1)
+    assert tcir.validate(LONG.format(n=128, t="f16"), "layers").verdict == "held"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pytest.param(change_text("c4_i32_1 = arith.constant 4", "c4_i32_1 = arith.constant 3"),
+                     id="where the next run is"),
+        pytest.param(change_text("arith.remui", "arith.divui"), id="the row's first run"),
+    ],
+)  # fmt: skip
+def test_breaks(edit: Edit, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elementwise, "ENOUGH", 1)
+    text, pipeline = LONG.format(n=128, t="f16"), tcir.named_pipeline("layers")
+    caught = run_broken(text, pipeline, "convert-to-simt", edit)
+    assert caught and caught.at == "convert-to-simt", caught

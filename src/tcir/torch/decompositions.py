@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_map
 from tcir.torch.aten import Decomposition, Decompositions, aten, dims_of, wide
 from tcir.torch.choices import CHOICES
 from tcir.torch.convolutions import CONVOLUTIONS
+from tcir.torch.extremes import EXTREMES
 from tcir.torch.fake_quantize import FAKE_QUANTIZE
 from tcir.torch.functions import FUNCTIONS
 from tcir.torch.losses import LOSSES
@@ -248,7 +249,7 @@ def decompositions() -> Decompositions:
         table[op] = either(other, table.get(op, other))
     for each in (
         CHOICES, PLACES, SCATTERS, CONVOLUTIONS, FUNCTIONS, POWERS, REMAINDERS, SCANS, RECURRENT,
-        SCALED, PRODUCTS, FAKE_QUANTIZE,
+        SCALED, PRODUCTS, FAKE_QUANTIZE, EXTREMES,
     ):  # fmt: skip
         table |= each
     return table

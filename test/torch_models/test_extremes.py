@@ -1,0 +1,101 @@
+"""Places of extremes through the PyTorch door: its choice among equals and NaN, in one launch."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+
+import pytest
+
+if importlib.util.find_spec("torch") is None:
+    pytest.skip("torch is not installed", allow_module_level=True)
+
+import torch
+from tiers import tiers
+from torch import nn
+
+import tcir.torch
+from tcir.torch import extremes
+
+KINDS = [torch.float16, torch.bfloat16, torch.float32, torch.int32]
+CALLS: dict[str, Callable[[torch.Tensor], object]] = {
+    "argmax": lambda x: x.argmax(-1),
+    "argmin": lambda x: x.argmin(-1),
+    "argmax of columns": lambda x: x.argmax(0, keepdim=True),
+    "argmin of all": lambda x: x.argmin(),
+    "max": lambda x: x.max(-1),
+    "min of columns": lambda x: x.min(0, keepdim=True),
+}
+
+
+class Call(nn.Module):
+    """One of `CALLS` as a module."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def forward(self, x: torch.Tensor) -> object:
+        """Calls it."""
+        return CALLS[self.name](x)
+
+
+def rows(kind: torch.dtype, columns: int = 264) -> torch.Tensor:
+    """Few values, so that the extremes are there more than once; with floats also two NaN, a NaN at
+    first, one kind of infinity, zeros of both signs."""
+    torch.manual_seed(0)
+    x = torch.randint(-9, 9, (11, columns)).to(kind)
+    if kind.is_floating_point:
+        x[1, columns // 3] = x[1, -1] = x[2, 0] = torch.nan
+        x[3], x[4], x[5] = -torch.inf, torch.inf, 0.0
+        x[5, ::3] = -0.0
+        x[6, 7:] = torch.nan
+    return x
+
+
+def wrong(name: str, x: torch.Tensor) -> tuple[int, int]:
+    """Number of elements that differ from PyTorch's, and launches."""
+    ours = tcir.torch.compile(Call(name).eval(), (x,), target="sm_90a")
+    launches = sum(len(each.launches.launches) for each in ours.kernels)
+    pairs = zip(
+        *(each if isinstance(each, tuple) else (each,) for each in (ours(x), CALLS[name](x)))
+    )
+    count = 0
+    for got, want in pairs:
+        assert got.shape == want.shape and got.dtype == want.dtype
+        count += int(((got != want) & ~((got != got) & (want != want))).sum())
+    return count, launches
+
+
+@pytest.mark.parametrize("kind", tiers(KINDS), ids=str)
+@pytest.mark.parametrize("name", CALLS)
+def test_pytorchs_place(name: str, kind: torch.dtype) -> None:
+    count, launches = wrong(name, rows(kind))
+    assert count == 0
+    assert launches <= (1 if name.startswith("arg") else 2)
+
+
+@pytest.mark.slow
+def test_long_rows_are_read_in_rounds() -> None:
+    assert wrong("argmax", rows(torch.float16, 20000)[:3]) == (0, 1)
+    assert wrong("argmax", rows(torch.float32, 16411)[1:3]) == (0, 1)
+
+
+def test_a_row_is_loaded_16_bytes_at_once() -> None:
+    x = rows(torch.float16)
+    (kernel,) = tcir.torch.compile(Call("argmax").eval(), (x,), target="sm_90a").kernels
+    assert "ld.global.v4.b32" in kernel.ptx and "ld.global.b16" not in kernel.ptx
+
+
+def test_mistakes_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last of equals instead of the first, and a NaN that is none."""
+    right = extremes._first
+    x = rows(torch.float16)
+    monkeypatch.setattr(
+        extremes, "_first", lambda x, e, dim: x.shape[dim] - 1 - right(x.flip(dim), e, dim)
+    )
+    assert wrong("argmax", x)[0] > 3
+    monkeypatch.setattr(
+        extremes, "_first", lambda x, e, dim: right(torch.where(x != x, 0, x), e, dim)
+    )
+    assert wrong("argmax", x)[0] == 3
