@@ -5,9 +5,15 @@
     python bench/networks.py --page networks.json          # the table of a results page
 
 Needs torchvision and transformers. f16, random weights, PyTorch's defaults (cuDNN's autotuner is
-on). A time is the median of five rows of 30 calls, plain and replayed from a CUDA graph. tcir's
-weights are frozen. "of" is torch.compile's time in a graph divided by tcir's. After --prepare,
-seconds to compile are those with filled caches.
+on). A time is the median of five rows of 30 calls, plain and replayed from a CUDA graph; with
+--runs, the median of as many such times of each graph, taken in turns. tcir's weights are frozen.
+--autotune also measures torch.compile's mode max-autotune. After --prepare, seconds to compile are
+those with filled caches. Columns:
+
+of, least, most  torch.compile's time in a graph divided by tcir's: of the medians, of single runs
+host us          until a plain call of tcir returns, divided by its launches
+MB moved         what tcir's launches read and write, each buffer of a launch once
+MB               tcir's workspaces and repacked weights; what torch.compile allocates during a call
 
 Exit status: 0, 1 for an error, 2 without a GPU.
 """
@@ -17,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import statistics
 import sys
 import time
 import traceback
@@ -25,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from launching import graphed, milliseconds
+from launching import graphed, host_us, milliseconds
 
 Network = tuple[torch.nn.Module, torch.Tensor]
 Row = dict[str, Any]
@@ -33,8 +40,10 @@ COLUMNS = (
     ("eager", "eager_ms"), ("its graph", "eager_graph_ms"),
     ("torch.compile", "inductor_ms"), ("its graph", "inductor_graph_ms"),
     ("tcir", "tcir_ms"), ("its graph", "tcir_graph_ms"),
-    ("of", "of_inductor"), ("launches", "launches"), ("compile s", "tcir_compile_s"),
-    ("torch.compile's", "inductor_compile_s"), ("error", "error"),
+    ("max-autotune", "autotuned_graph_ms"), ("of", "of_inductor"), ("least", "of_least"),
+    ("most", "of_most"), ("launches", "launches"), ("host us", "host_us_a_launch"),
+    ("MB moved", "moved_mb"), ("MB", "tcir_mb"), ("torch.compile's", "inductor_mb"),
+    ("compile s", "tcir_compile_s"), ("torch.compile's", "inductor_compile_s"), ("error", "error"),
 )  # fmt: skip
 
 
@@ -109,7 +118,7 @@ NETWORKS: dict[str, Callable[[], Network]] = {
 }
 
 
-def measure(name: str, pipeline: str, prepare: bool, row: Row) -> None:
+def measure(name: str, options: argparse.Namespace, row: Row) -> None:
     """Measures a network into `row`, which keeps what was measured when an error ends it."""
     import tcir.torch
     from tcir.torch.compiled import KernelModule
@@ -124,7 +133,7 @@ def measure(name: str, pipeline: str, prepare: bool, row: Row) -> None:
     model, x = model.half().eval(), x.half()
     wanted = model(x)
     started = time.time()
-    ours = tcir.torch.compile(model, (x,), pipeline=pipeline, verbose=False, freeze=True)
+    ours = tcir.torch.compile(model, (x,), pipeline=options.pipeline, verbose=False, freeze=True)
     got = ours(x)
     torch.cuda.synchronize()
     row["tcir_compile_s"] = time.time() - started
@@ -132,19 +141,46 @@ def measure(name: str, pipeline: str, prepare: bool, row: Row) -> None:
     parts = [each for each in ours.graph.modules() if isinstance(each, KernelModule)]
     row["launches"] = sum(len(part.kernel.launches.launches) for part in parts)
     row["parts"] = len(parts)
+    row["moved_mb"] = sum(sum(part.kernel.launch_table.total) for part in parts) / 1e6
+    ready = [each.prepared for part in parts for each in part.launcher._ready.values()]
+    row["tcir_mb"] = sum(each.arena_bytes + each.kept_bytes for each in ready if each) / 1e6
     started = time.time()
     other = torch.compile(model)
     other(x)
     torch.cuda.synchronize()
     row["inductor_compile_s"] = time.time() - started
-    if prepare:
+    if options.prepare:
         return
-    for key, call in (("eager", model), ("inductor", other), ("tcir", ours)):
+    calls = {"eager": model, "inductor": other, "tcir": ours}
+    row["inductor_mb"] = peak_mb(lambda: other(x))
+    row["host_us_a_launch"] = host_us(lambda: ours(x)) / row["launches"]
+    for key, call in calls.items():
         row[f"{key}_ms"] = milliseconds(lambda call=call: call(x))
-        row[f"{key}_graph_ms"] = milliseconds(graphed(lambda call=call: call(x))[0])
+    if name in options.autotune:
+        torch._dynamo.reset()
+        calls["autotuned"] = torch.compile(model, mode="max-autotune-no-cudagraphs")
+        calls["autotuned"](x)
+    replays = {key: graphed(lambda call=call: call(x))[0] for key, call in calls.items()}
+    runs = [
+        {key: milliseconds(replay) for key, replay in replays.items()} for _ in range(options.runs)
+    ]
+    for key in calls:
+        row[f"{key}_graph_ms"] = statistics.median(run[key] for run in runs)
     row["of_inductor"] = row["inductor_graph_ms"] / row["tcir_graph_ms"]
+    of = [run["inductor"] / run["tcir"] for run in runs]
+    row["of_least"], row["of_most"] = min(of), max(of)
     row["kernels"] = kernels(lambda: ours(x))
     row["inductor_kernels"] = kernels(lambda: other(x))
+
+
+def peak_mb(call: Callable[[], Any]) -> float:
+    """Memory that a call allocates, its results included."""
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    call()
+    torch.cuda.synchronize()
+    return (torch.cuda.max_memory_allocated() - before) / 1e6
 
 
 def kernels(call: Callable[[], Any]) -> list[tuple[str, int, float]]:
@@ -176,11 +212,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[*NETWORKS, "all", []], metavar="NETWORK")
     parser.add_argument("--pipeline", default="layers")
+    parser.add_argument("--runs", type=int, default=1, help="times of each graph")
+    parser.add_argument("--autotune", default="", help="names of networks, with commas between")
     parser.add_argument("--prepare", action="store_true", help="compile only")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no network after these")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
     parser.add_argument("--page", type=Path, metavar="FILE", help="print the table of these rows")
     options = parser.parse_args()
+    options.autotune = options.autotune.split(",")
     if options.page:
         print("\n".join(page(json.loads(options.page.read_text()))))
         return 0
@@ -198,7 +237,7 @@ def main() -> int:
                 continue
             row = rows[name] = {}
             try:
-                measure(name, options.pipeline, options.prepare, row)
+                measure(name, options, row)
             except Exception as error:
                 failed, row["failed"] = 1, repr(error)[:500]
                 traceback.print_exc()
