@@ -26,6 +26,7 @@ from tcir.validation.report import Report
 
 if TYPE_CHECKING:
     from tcir.machine.assumptions import Assumptions
+    from tcir.modelled import ModelledProgram
 
 
 class HazardError(Error):
@@ -120,6 +121,20 @@ class Kernel:
         """Table of launches: the computation of each, the ops fused into it, and the bytes between
         launches."""
         return launch_table(self.launches, self.signature, works_of(self.ir.values()))
+
+    def modelled(self) -> ModelledProgram:
+        """Modelled time of each launch, with its bytes and what limits it; `str()` is a table,
+        `trace()` a timeline for Perfetto.
+
+        Eight clusters or more of each kind of launch are executed on zeros, the first one's events
+        are the model's input. Nothing is measured. Raises `tcir.LaunchError` for an operation
+        without constants in the time model.
+        """
+        from tcir.modelled import modelled
+
+        self._check_code()
+        works = works_of(self.ir.values())
+        return modelled(self.ptx, self.launches, self.signature, self.target, works=works)
 
     @cached_property
     def cubin(self) -> bytes:

@@ -12,11 +12,11 @@ from tcir.cache import versions
 from tcir.errors import Error, InputError, MissingDependencyError
 from tcir.exit_status import explain
 from tcir.machine.errors import MachineError
+from tcir.modelled import modelled
 from tcir.passmanager.pipeline import named_pipeline
 from tcir.program.signature import signature_of
 from tcir.program.source import mlir_context, read_module
 from tcir.session.session import Session
-from tcir.sweep.modelled import modelled
 from tcir.sweep.space import Combination
 from tcir.validation.report import Report
 from tcir.validation.settings import Settings
@@ -159,12 +159,14 @@ def _measured(program: Program, job: Job) -> Row:
     launches = code.launches.launches
     counted = session.report.code or {}
     registers = counted.get("registers", 0)
-    time = modelled(code.ptx, code.launches, signature, program.target, registers)
+    time = modelled(
+        code.ptx, code.launches, signature, program.target, registers=registers
+    )
     return Row(
         str(job),
         microseconds=round(time.microseconds, 3),
         bound=time.bound,
-        bytes=time.bytes,
+        bytes=time.moved,
         launches=len(launches),
         ctas=sum(x * y * z for x, y, z in (launch.grid for launch in launches)),
         registers=registers,

@@ -13,6 +13,7 @@ import torch
 
 from tcir.imported.program import Table, lowered
 from tcir.kernel import Kernel
+from tcir.modelled import ModelledProgram
 from tcir.program.inputs import Kind
 from tcir.session.entry import validate as validate_program
 from tcir.torch.calls import Call
@@ -196,6 +197,13 @@ class Compiled(torch.nn.Module):
         if self._graphs is None or device is None or device.type == "cpu":
             return self.graph.forward(*given)
         return self._graphs(partial(self.graph.forward, *given), given, weights)
+
+    def modelled(self) -> ModelledProgram:
+        """Modelled time of each launch of the kernels, see `tcir.Kernel.modelled`; what PyTorch
+        runs is not in it."""
+        return ModelledProgram(
+            tuple(launch for kernel in self.kernels for launch in kernel.modelled().launches)
+        )
 
     def validate(
         self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1
