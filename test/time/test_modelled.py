@@ -9,7 +9,7 @@ import pytest
 
 import tcir
 import tcir.modelled
-
+from tcir.run import RunReport
 from tcir.time import modelled_time
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -20,7 +20,7 @@ def test_a_row_for_each_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     executed: list[str] = []
     run = tcir.modelled.run_ptx
 
-    def counted(ptx: str, *, entry: str, **options: Any) -> Outcome:
+    def counted(ptx: str, *, entry: str, **options: Any) -> RunReport:
         executed.append(entry)
         return run(ptx, entry=entry, **options)
 

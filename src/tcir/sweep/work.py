@@ -159,9 +159,7 @@ def _measured(program: Program, job: Job) -> Row:
     launches = code.launches.launches
     counted = session.report.code or {}
     registers = counted.get("registers", 0)
-    time = modelled(
-        code.ptx, code.launches, signature, program.target, registers=registers
-    )
+    time = modelled(code.ptx, code.launches, signature, program.target, registers=registers)
     return Row(
         str(job),
         microseconds=round(time.microseconds, 3),
