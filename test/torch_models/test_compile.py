@@ -21,6 +21,7 @@ from torch import nn
 
 import tcir
 import tcir.torch
+from tcir.errors import LaunchError, UnknownNameError
 from tcir.torch import lowering
 
 from .models import Bottleneck, Decode, Mlp, Tokens, made
@@ -529,3 +530,15 @@ def test_a_kernel_that_fails_behind_its_passes_is_left(monkeypatch: pytest.Monke
     compiled = tcir.torch.compile(model, inputs)
     assert str(compiled.table) == "linear, gelu, linear: left to PyTorch: ptxas: no registers"
     assert torch.equal(compiled(*inputs), model(*inputs))
+
+
+def test_options_of_the_machine() -> None:
+    x = torch.randn(16, 64).half()
+    compiled = tcir.torch.compile(torch.nn.Linear(64, 32).half().eval(), (x,))
+    with tcir.torch.machine(hazards="off", jobs=2):
+        assert torch.equal(compiled(x), compiled(x))
+        with tcir.torch.machine(jobs=0), pytest.raises(LaunchError, match="jobs: expected"):
+            compiled(x)
+    compiled(x)
+    with pytest.raises(UnknownNameError, match="job"), tcir.torch.machine(job=2):  # type: ignore[call-arg]
+        pass

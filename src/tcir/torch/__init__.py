@@ -19,8 +19,9 @@ from tcir.torch.compiled import Compiled, Part
 from tcir.torch.entry import compile
 from tcir.torch.linear import Linear, linear
 from tcir.torch.quantized_linear import QuantizedLinear, quantized_linear
+from tcir.torch.tensors import machine
 
 __all__ = [
     "Compiled", "Linear", "Part", "QuantizedLinear", "backend", "compile", "linear",
-    "quantized_linear",
+    "machine", "quantized_linear",
 ]  # fmt: skip

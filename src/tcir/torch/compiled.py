@@ -206,26 +206,28 @@ class Compiled(torch.nn.Module):
         )
 
     def validate(
-        self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1
-    ) -> list[Report]:
+        self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1, jobs: int = 1,
+        budget: float | None = None,
+    ) -> list[Report]:  # fmt: skip
         """Executes the program of each kernel after every pass; see `tcir.validate`.
+
+        budget: seconds for each program; above it the machine executes a sample of the CTAs
 
         The first line of each report, "PyTorch → linalg", compares the imported program with the
         part in PyTorch, in f64 and in its own types.
         """
-        return [
-            self._validated(part, seed, inputs, orders)
-            for part in self.table
-            if part.kernel is not None
-        ]
-
-    def _validated(self, part: Part, seed: int, inputs: Kind, orders: int) -> Report:
-        report = validate_program(
-            part.mlir, part.pipeline, target=self.target, seed=seed, inputs=inputs, orders=orders
-        )
-        if part.graph is not None:
-            report.passes.insert(0, checked(part.graph, part.mlir, seed))
-        return report
+        reports = []
+        for part in self.table:
+            if part.kernel is None:
+                continue
+            report = validate_program(
+                part.mlir, part.pipeline, target=self.target, seed=seed, inputs=inputs,
+                orders=orders, jobs=jobs, budget=budget,
+            )  # fmt: skip
+            if part.graph is not None:
+                report.passes.insert(0, checked(part.graph, part.mlir, seed))
+            reports.append(report)
+        return reports
 
 
 def _with_prefix(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Unpack
 
 import ml_dtypes
 import numpy as np
 import torch
 
-from tcir.errors import InputError
+from tcir.errors import InputError, check_names
 from tcir.interp.types import Array
-from tcir.kernel import Kernel
+from tcir.kernel import CallOptions, Kernel
 from tcir.target import DEFAULT_TARGET, TARGETS
 
 # Types that numpy has not, by integers of their size.
@@ -26,6 +27,7 @@ _TORCH = {dtype: kind for kind, (_, dtype) in _BITS.items()}
 EMULATED = "sm_100a"
 """The target whose kernels a GPU of compute capability 9.0 emulates."""
 _EMULATE: ContextVar[bool] = ContextVar("emulate", default=False)
+_MACHINE: ContextVar[CallOptions | None] = ContextVar("machine", default=None)
 
 
 def is_emulated() -> bool:
@@ -42,6 +44,21 @@ def emulation(emulate: bool) -> Iterator[None]:
         yield
     finally:
         _EMULATE.reset(token)
+
+
+@contextmanager
+def machine(**options: Unpack[CallOptions]) -> Iterator[None]:
+    """Context in which kernels of tensors on the CPU are executed with these options of
+    `tcir.kernel.CallOptions`, for example ``jobs=2`` and ``hazards="off"``.
+
+    `UnknownNameError` for another option; the values are checked when a kernel is executed.
+    """
+    check_names("tcir.torch.machine", options, CallOptions)
+    token = _MACHINE.set({**(_MACHINE.get() or {}), **options})
+    try:
+        yield
+    finally:
+        _MACHINE.reset(token)
 
 
 def array_of(tensor: torch.Tensor) -> Array:
@@ -75,7 +92,7 @@ def simulated(kernel: Kernel, tensors: Sequence[torch.Tensor]) -> list[torch.Ten
         as_bytes(each) if spec.dtype == np.int8 else each
         for spec, each in zip(kernel.signature.inputs, tensors, strict=True)
     ]
-    kernel(*map(array_of, given), *arrays)
+    kernel(*map(array_of, given), *arrays, **(_MACHINE.get() or {}))
     return list(map(tensor_of, arrays))
 
 
