@@ -58,7 +58,7 @@ class Measured:
     ptx: str
 
     def cells(self, shorter: Measured) -> str:
-        """Instructions and cycles of 128 keys more, of all keys, resources."""
+        """Cells of the row: instructions and cycles of all keys and of 128 more, then resources."""
         blocks = (KEYS[1] - KEYS[0]) // 128
         timeline, before = (simulate(each.stream, TARGET) for each in (self, shorter))
         cubin = assemble(self.ptx, target=TARGET)
@@ -109,7 +109,7 @@ def of_ours(size: int, keys: int) -> Measured:
 
 
 def main() -> int:
-    """The command."""
+    """Prints the table."""
     python = os.environ.get("TCIR_PEERS_FLASH_ATTN", sys.executable)
     names = {
         f"d{size}_{keys}": (1, ROWS, keys, 1, 1, size, "float16", {"is_static_persistent": False})

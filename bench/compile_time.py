@@ -85,7 +85,7 @@ def cases(peers: str) -> list[Case]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measures and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--peers", metavar="PYTHON", default=sys.executable)

@@ -40,13 +40,13 @@ class Layer:
     choices: dict[str, Candidate]
 
     def changed(self) -> dict[str, Candidate]:
-        """The answers under which another schedule or width is the cheapest."""
+        """Answers to disputed constants under which another schedule or width is the cheapest."""
         chosen = str(self.ranked[0])
         return {answer: each for answer, each in self.choices.items() if str(each) != chosen}
 
 
 def layers(path: Path, batches: tuple[int, ...]) -> Iterator[Layer]:
-    """Every convolution of `path` at every batch size."""
+    """Returns every convolution of `path` at every batch size."""
     for chunk in split_chunks(path.read_text(), path.name):
         for batch in batches:
             yield _layer(chunk, batch)

@@ -57,7 +57,7 @@ func.func @linear(%a: {codes}, %sa: {scales}, %b: {codes}, %sb: {scales}, %alpha
 ALPHA, NORM = 0.25, 1.0
 """Powers of two: amax / 6 is below 448, the largest scale."""
 _SIMULATED = ".simulated"
-"""Of files of the simulated machine."""
+"""Suffix of the files of the simulated machine."""
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 
 
@@ -71,7 +71,7 @@ class Program:
 
 
 def programs() -> list[Program]:
-    """All problems of full size but networks."""
+    """All problems of full size except networks."""
     import numpy as np
 
     import tcir
@@ -118,7 +118,7 @@ def programs() -> list[Program]:
 
 
 def prepare(folder: Path, only: Sequence[str]) -> int:
-    """PTX and launches of both."""
+    """Writes PTX and launches of both kernels of each problem."""
     folder.mkdir(parents=True, exist_ok=True)
     for each in programs():
         if only and each.name not in only:
@@ -144,7 +144,7 @@ def prepare(folder: Path, only: Sequence[str]) -> int:
 
 
 def assembled(job: tuple[Path, str]) -> str:
-    """Makes a cubin, if it is not there; an error in words."""
+    """Assembles a cubin unless it exists; returns the text of an error."""
     from tcir.codegen.cubin import assemble
     from tcir.errors import Error
 
@@ -180,7 +180,7 @@ class Loaded:
         return Loaded((folder / f"{name}.{side}.cubin").read_bytes(), launches, spaces)
 
     def on(self, tensors: Sequence[Any]) -> Callable[[], None]:
-        """What launches it on PyTorch's stream."""
+        """Returns a function that launches the kernel on PyTorch's stream."""
         import torch
 
         from tcir import runtime
@@ -208,13 +208,13 @@ class Problem:
     expected: list[Any]
 
     def wrong(self) -> int:
-        """Elements that are not."""
+        """Number of elements that differ from the expected ones."""
         results = self.tensors[-len(self.expected) :]
         return sum(int((x != y).sum()) for x, y in zip(results, self.expected, strict=True))
 
 
 def problem(name: str) -> Problem:
-    """Of a name."""
+    """Returns the problem of that name."""
     kind, _, which = name.partition("_")
     if kind == "matmul":
         return product_problem()
@@ -227,7 +227,7 @@ def problem(name: str) -> Problem:
 
 
 def product_problem() -> Problem:
-    """Integers below 16 in f16."""
+    """A product of f16 integers below 16."""
     import torch
 
     a, b = (torch.randint(-15, 16, (SIZE, SIZE), device=DEVICE).half() for _ in "ab")
@@ -236,7 +236,7 @@ def product_problem() -> Problem:
 
 
 def fp4(*shape: int) -> tuple[Any, Any]:
-    """Codes of e2m1, one a byte, and their values in f64."""
+    """Returns codes of e2m1, one per byte, and their values in f64."""
     import torch
 
     codes = torch.randint(0, 16, shape, device=DEVICE, dtype=torch.uint8)
@@ -245,7 +245,7 @@ def fp4(*shape: int) -> tuple[Any, Any]:
 
 
 def packed(codes: Any) -> Any:
-    """Two a byte, the first in the low half."""
+    """Packs two codes into a byte, the first in the low half."""
     return (codes[..., ::2] | codes[..., 1::2] << 4).contiguous()
 
 
@@ -279,7 +279,7 @@ def scaled(*shape: int) -> tuple[Any, Any, Any]:
 
 
 def quantised_problem() -> Problem:
-    """Codes and scales of the product, quantised by comparisons in f64."""
+    """A product whose result is quantised: codes and scales, by comparisons in f64."""
     import torch
 
     a, sa, left = scaled(SIZE, SIZE)
@@ -303,7 +303,7 @@ def quantised_problem() -> Problem:
 
 
 def gemv_problem(m: int, k: int, batch: int) -> Problem:
-    """A vector for each matrix, f16 results."""
+    """Products of matrices and vectors, with f16 results."""
     import torch
 
     a, sa, left = scaled(batch, m, k)
@@ -313,7 +313,8 @@ def gemv_problem(m: int, k: int, batch: int) -> Problem:
 
 
 def convolution_problem(layer: str) -> Problem:
-    """Integers, bias and relu; PyTorch's own convolution in f64, as cuDNN may transform."""
+    """A convolution of integers with bias and relu; PyTorch's own in f64 is the reference, since
+    cuDNN may transform."""
     import torch
 
     size, c, k, r, stride = hopper_conv.LAYERS[layer]
@@ -329,8 +330,8 @@ def convolution_problem(layer: str) -> Problem:
 
 @contextmanager
 def alone(options: argparse.Namespace) -> Iterator[None]:
-    """Has the GPU; the process is ended if it keeps it too long, by the system, as a launch that
-    does not end lets no Python run."""
+    """Context in which this process alone has the GPU. The system ends the process after a time
+    limit, since a launch that never ends lets no Python run."""
     with open(options.into / "lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         signal.alarm(int(options.seconds))
@@ -339,7 +340,7 @@ def alone(options: argparse.Namespace) -> Iterator[None]:
 
 
 def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Both sides of a problem."""
+    """Measures both kernels of a problem."""
     import torch
 
     torch.zeros(1, device=DEVICE)
@@ -348,7 +349,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def measured(name: str, folder: Path, repeats: int) -> dict[str, Any]:
-    """The same, where nothing else runs."""
+    """Measures both kernels of a problem while this process alone has the GPU."""
     import torch
 
     torch.manual_seed(2026)
@@ -368,7 +369,7 @@ def measured(name: str, folder: Path, repeats: int) -> dict[str, Any]:
 
 
 def simulate(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The same problem on the simulated machine, hazards off."""
+    """Runs the problem on the simulated machine, hazards off."""
     import numpy as np
     import torch
 
@@ -417,7 +418,7 @@ def network(name: str) -> tuple[Any, Any]:
 
 
 def only(model: Any, name: str, argument: str | None = None) -> Any:
-    """A module that gives one of a model's results."""
+    """A module that returns one of a model's results."""
     import torch
 
     class Module(torch.nn.Module):
@@ -434,7 +435,7 @@ def only(model: Any, name: str, argument: str | None = None) -> Any:
 
 
 def measure_network(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """A network through `tcir.torch`, for both targets, and PyTorch's own."""
+    """Measures a network through `tcir.torch`, for both targets, and in PyTorch."""
     import copy
 
     import torch
@@ -499,7 +500,7 @@ def run(names: Sequence[str], options: argparse.Namespace) -> int:
 
 
 def assemble_all(folder: Path, names: Sequence[str]) -> None:
-    """Cubins of all, in as many processes as there are cores."""
+    """Assembles all cubins, in as many processes as there are cores."""
     start, jobs = time.monotonic(), []
     for name in names:
         for side, described in json.loads((folder / f"{name}.launches.json").read_text()).items():
@@ -513,7 +514,7 @@ def assemble_all(folder: Path, names: Sequence[str]) -> None:
 
 
 def table(folder: Path) -> str:
-    """Markdown, from the files of results."""
+    """Returns the Markdown table of the files of results."""
     lines = [
         "| | results | emulated, ms | native, ms | simulated machine, CPU seconds |",
         "|---|---|---|---|---|",

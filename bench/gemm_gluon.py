@@ -120,7 +120,7 @@ def _load_nvfp4(a, sa, b, sb, k, ra, rsa, rb, rsb, full, empty, STAGES: gl.const
 
 @gluon.jit
 def _of_rows(scales):
-    """128 rows of 16 scales, of four blocks of 128 x 4."""
+    """Scales of 128 rows, 16 each, from four blocks of 128 x 4."""
     blocks = scales.reshape((1, 4, 32, 4, 4)).permute((0, 3, 2, 1, 4))
     return blocks.reshape((128, 16))
 

@@ -33,7 +33,7 @@ LABEL = re.compile(r"^(\S+):\s*$")
 
 @dataclass(frozen=True)
 class Row:
-    """What is counted of one kernel."""
+    """Counts of one kernel."""
 
     compiler: str
     loop: int
@@ -48,7 +48,8 @@ class Row:
 
 
 def instructions(sass: str) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    """(mnemonic, operands) in order of the longest function, and where its labels are."""
+    """Returns (mnemonic, operands) of the longest function in order, and the positions of its
+    labels."""
     functions: list[tuple[list[tuple[str, str]], dict[str, int]]] = []
     for line in sass.splitlines():
         if line.startswith("\t.section"):
@@ -78,7 +79,7 @@ def inner_loop(code: list[tuple[str, str]], labels: dict[str, int]) -> range:
 
 
 def whole(code: list[tuple[str, str]]) -> int:
-    """Instructions without what fills the last cache line: a branch to itself, NOPs."""
+    """Number of instructions without the last cache line's padding: a branch to itself, NOPs."""
     end = len(code)
     while end and code[end - 1][0] == "NOP":
         end -= 1
@@ -86,7 +87,7 @@ def whole(code: list[tuple[str, str]]) -> int:
 
 
 def row(compiler: str, ptx: str, keep: Path | None) -> Row:
-    """Assembles and counts."""
+    """Assembles a kernel and counts."""
     if keep:
         (keep / f"{compiler}.ptx").write_text(ptx)
     cubin = codegen.assemble(ptx, target="sm_100a")
@@ -141,7 +142,7 @@ PEERS = {
 
 
 def peer(python: str, script: str, problem: str) -> str | None:
-    """PTX of a peer; None, and a line that says why, without it."""
+    """PTX of a peer; None, with a printed reason, if it is not installed."""
     with tempfile.TemporaryDirectory(prefix="tcir-gemm-sass-") as folder:
         done = subprocess.run(
             [python, HERE / script, problem],
@@ -157,7 +158,7 @@ def peer(python: str, script: str, problem: str) -> str | None:
 
 
 def table(rows: list[Row]) -> str:
-    """Markdown; the least of a column is bold."""
+    """Returns the Markdown table; the least number of a column is bold."""
     columns = [(f"{r.per_mma:.1f}", r.whole, r.registers, r.spilled) for r in rows]
     least = [min(float(column[i]) for column in columns) for i in range(4)]
     lines = ["| compiler | loop, per mma | whole kernel | registers | spilled bytes |"]
@@ -178,7 +179,7 @@ def write(page: Path, text: str) -> None:
 
 
 def main() -> None:
-    """Compile, count, print."""
+    """Compiles, counts and prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peers", metavar="PYTHON", default=sys.executable)
     parser.add_argument("--write", metavar="PAGE", type=Path)

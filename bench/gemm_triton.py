@@ -42,7 +42,7 @@ def scaled(a, sa, b, sb, c, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.conste
 
 
 def compiled(fn: Any, types: dict[str, str], tile: dict[str, Any], **options: Any) -> str:
-    """From source to PTX."""
+    """Compiles the source to PTX."""
     signature = {**types, **dict.fromkeys(tile, "constexpr")}
     names = list(signature)
     aligned = {(names.index(n),): [["tt.divisibility", 16]] for n, t in types.items() if t == "i32"}

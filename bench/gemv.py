@@ -27,7 +27,7 @@ from tcir.time.constants import Constants
 SHAPES = ("7168x16384x1", "4096x7168x8", "7168x2048x4")
 CONSTANTS = Constants(DEFAULT_TARGET.name)
 PEAK, ACHIEVED = CONSTANTS["hbm-peak"] * 1e9, CONSTANTS["hbm"] * 1e9
-"""Bytes per second of HBM, by its pins, and what loads reached."""
+"""Bytes per second of HBM: by its pins, and as loads reached."""
 LATENCY = 1.0e-6
 """Assumed: seconds from a load to its arrival under load."""
 SM_BYTES, CTA_BYTES = DEFAULT_TARGET.smem_per_sm, DEFAULT_TARGET.smem_reserved
@@ -54,7 +54,7 @@ class Plan:
 
 
 def program(m: int, k: int, batch: int) -> str:
-    """One vector per batch, both scales blocked, f16 result."""
+    """The program with one vector per batch, both scales blocked, and an f16 result."""
     of = f"{batch}x" if batch > 1 else ""
     blocks = -(-k // 64)
     a, sa = f"tensor<{of}{m}x{k}xf4E2M1FN>", f"tensor<{of}{-(-m // 128)}x{blocks}x512xf8E4M3FN>"
@@ -70,10 +70,7 @@ def program(m: int, k: int, batch: int) -> str:
 
 @dataclass(frozen=True)
 class Compiled:
-    """Our kernel, and what its text tells before it runs.
-
-    options: of the pipeline
-    """
+    """Our kernel, and the properties that its text has before it runs. options: of the pipeline"""
 
     m: int
     k: int
@@ -100,14 +97,14 @@ class Compiled:
 
     @property
     def requested(self) -> int:
-        """Bytes that all stages read: 128 rows of A and one of b; 512 bytes of scales for 4 of each
-        row of A, 16 for those of b."""
+        """Bytes that all stages request: 128 rows of A and one of b; 512 bytes of scales per 4 of
+        each row of A, 16 per 4 of b."""
         blocks = self.box // 32
         return self.ranges.total * (129 * self.box + blocks * (512 + 16))
 
     @property
     def stages_in_flight(self) -> int:
-        """Slots of the ring, of all CTAs that an SM holds."""
+        """Slots of the rings of all CTAs that an SM holds."""
         text = self.kernel.ir["multi-buffer"]
         ring = r"!tc\.ring<(\d+) : i64, !tc\.smem<array<i64: 128, \d+>, i8"
         slots = int(re.search(ring, text)[1])  # type: ignore[index]
@@ -115,7 +112,7 @@ class Compiled:
         return slots * min(-(-self.ranges.ctas // SMS), SM_BYTES // smem)
 
     def plan(self, requested: int) -> Plan:
-        """With the bytes that the machine counted."""
+        """The plan with the bytes that the machine counted."""
         ranges = self.ranges
         partials = sum(self.kernel.launches.workspaces.sizes)
         return Plan(
@@ -124,7 +121,7 @@ class Compiled:
         )  # fmt: skip
 
     def counted(self) -> Plan:
-        """Runs it from PTX."""
+        """Runs the kernel from PTX and returns its plan."""
         rng = np.random.default_rng(0)
         inputs = []
         for spec in self.kernel.signature.inputs:
@@ -142,12 +139,13 @@ class Compiled:
 
 
 def unique_bytes(m: int, k: int, batch: int) -> int:
-    """A, b and their scales."""
+    """Bytes of A, b and their scales, each once."""
     return batch * (m + 1) * (k // 2 + k // 16)
 
 
 def without_overlap(m: int, k: int, batch: int) -> Plan:
-    """256 rows per CTA, the vector and its scales sixteen times, one K step of 64 at a time."""
+    """The plan of 256 rows per CTA that loads the vector and its scales sixteen times, one K step
+    of 64 at a time."""
     step = 256 * 32 + 16 * 32 + 256 * 4 + 16 * 4
     ctas = -(-m // 256) * batch
     busy = min(ctas, SMS)

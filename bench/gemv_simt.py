@@ -36,16 +36,16 @@ OPTIONS: tuple[dict[str, Any], ...] = tuple(
     {"rows": rows, "warps": warps} for rows in (1, 2, 4) for warps in (4, 8)
 )
 CODES = np.arange(16, dtype=np.uint8)
-"""e2m1, all of it."""
+"""All codes of e2m1."""
 SCALES = np.arange(0x20, 0x50, dtype=np.uint8)
-"""ue4m3 from 0.125 up to 7.5."""
+"""Scales of ue4m3 from 0.125 to 7.5."""
 IN_FLIGHT = 256 << 20
-"""Bytes of inputs that are rotated through."""
+"""Bytes of inputs through which launches rotate."""
 PER_EVENT = 20
 
 
 def program(m: int, k: int, batch: int) -> str:
-    """The op on one shape."""
+    """The program for one shape."""
     lead = f"{batch}x"
     a, sa = f"tensor<{lead}{m}x{k}xf4E2M1FN>", f"tensor<{lead}{m}x{k // 16}xf8E4M3FN>"
     b, sb = f"tensor<{lead}{k}xf4E2M1FN>", f"tensor<{lead}{k // 16}xf8E4M3FN>"
@@ -61,14 +61,14 @@ func.func @gemv(%a: {a}, %sa: {sa}, %b: {b}, %sb: {sb}) -> {c} {{
 
 @lru_cache(maxsize=1)
 def codes(m: int, k: int, batch: int, seed: int) -> list[np.ndarray]:
-    """Element codes, one per byte, and scale codes: A, its scales, b, its scales."""
+    """Returns element codes, one per byte, and scale codes: A, its scales, b, its scales."""
     rng = np.random.default_rng(seed)
     shapes = ((batch, m, k), (batch, m, k // 16), (batch, k), (batch, k // 16))
     return [rng.choice((CODES, SCALES)[n % 2], shape) for n, shape in enumerate(shapes)]
 
 
 def packed(elements: np.ndarray) -> np.ndarray:
-    """Two codes per byte, the even k in the low half."""
+    """Packs two codes into a byte, the even k in the low half."""
     return elements[..., ::2] | elements[..., 1::2] << 4
 
 
@@ -98,10 +98,8 @@ def in_float64(raw: list[np.ndarray]) -> np.ndarray:
 
 
 def prepare(folder: Path) -> int:
-    """Cubins for sm_90 and launches; then, shape by shape, the result of the interpreter.
-
-    1 if that is not what the H200 gave.
-    """
+    """Writes cubins for sm_90 and launches, then each shape's result of the interpreter. Returns 1
+    if it is not the H200's."""
     import tcir
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -151,7 +149,7 @@ class Gpu:
         self.blocker = [runtime.empty((4 << 30,), np.uint8) for _ in range(2)]
 
     def microseconds(self, launches: list[Any]) -> float:
-        """The median over repeats of a launch's time, `PER_EVENT` in a row, in turn."""
+        """Median time of a launch, measured over `PER_EVENT` launches in a row, over repeats."""
         call, times = self.call, []
         start, stop = call("cuEventCreate", 0), call("cuEventCreate", 0)
         for repeat in range(self.repeats + 1):
@@ -167,7 +165,8 @@ class Gpu:
         return float(np.median(times))
 
     def copy_gb_per_s(self, nbytes: int) -> float:
-        """Bytes read plus written by device copies of that size, in turn over `IN_FLIGHT` bytes."""
+        """Rate of device copies of that size in turn over `IN_FLIGHT` bytes, in GB/s read plus
+        written."""
         count = max(2, -(-IN_FLIGHT // nbytes))
         pool = [self.runtime.empty((nbytes,), np.uint8) for _ in range(2 * count)]
         pairs = list(zip(pool[::2], pool[1::2], strict=True))
@@ -179,7 +178,7 @@ class Gpu:
 
 
 def run(folder: Path, repeats: int) -> int:
-    """All cases; 1 when bits differ."""
+    """Runs all cases; returns 1 if bits differ."""
     from tcir.program.launch import Launch
     from tcir.runtime.launching import launch_pointers
 
@@ -224,7 +223,7 @@ def run(folder: Path, repeats: int) -> int:
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--prepare", type=Path, metavar="DIR")
     parser.add_argument("--run", type=Path, metavar="DIR")

@@ -11,7 +11,7 @@ from typing import Any
 
 INTERVAL = 0.02
 LAUNCHES = 20
-"""In one graph, so that launching takes no time between kernels."""
+"""Launches in one graph, so that no time passes between kernels."""
 SETTLE = 0.4
 """Seconds before the first sample: the power limit acts with a delay."""
 

@@ -26,7 +26,7 @@ from product_rows import HEAD, Rows, keep, launcher, read, write
 TARGET = "sm_90a"
 SIZES = (2048, 4096, 6144, 8192)
 TYPES = {"f16": "float16", "bf16": "bfloat16"}
-"""Of the operands and the result; PyTorch's names."""
+"""Types of the operands and the result, by PyTorch's names."""
 MOST = 4e-3
 """Error of a right result: rounding to bf16 alone makes 1.7e-3."""
 PROGRAM = """

@@ -34,7 +34,7 @@ SHAPES = [
     (8, 12, 12, 512, 512, 64, False),
     (64, 32, 8, 1, 4096, 128, False),
 ]
-"""The shapes of transformers: BERT's, long prefill with and without a mask, grouped, decoding."""
+"""Shapes of transformers: BERT's, long prefill with and without a mask, grouped heads, decoding."""
 LAUNCHES, REPLAYS = 20, 9
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 Run = Callable[[], Any]
@@ -66,7 +66,7 @@ def captured(run: Run) -> torch.cuda.CUDAGraph:
 
 
 def microseconds(runs: dict[str, Run]) -> dict[str, float]:
-    """Of a launch of each, which take turns."""
+    """Median microseconds of a launch of each kernel; the kernels take turns."""
     graphs = {name: captured(run) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(REPLAYS):

@@ -32,7 +32,7 @@ from matmul_warp import Bench, as_tuples
 TARGET, PIPELINE = "sm_90a", "conv{programmatic=true}"
 BATCHES = (8, 32)
 LAUNCHES = 20
-"""Back to back, in a graph."""
+"""Launches back to back in a graph."""
 LAYERS = {  # pixels, channels, outputs, filter, stride
     "conv1": (224, 3, 64, 7, 2),
     "conv2_reduce_first": (56, 64, 64, 1, 1),
@@ -91,8 +91,8 @@ def prepare(folder: Path, layers: list[str], pipelines: list[str]) -> int:
 
 
 def modelled(batch: int, layer: str, pipeline: str) -> tuple[str, int]:
-    """The schedule and tile that the model chooses, and the cycles of the SM that has most of them.
-    `prepare` leaves it out where workspaces are between launches."""
+    """Returns the schedule and tile that the model chooses, and the cycles of the busiest SM.
+    `prepare` leaves it out for programs with workspaces."""
     from tcir._mlir import ir
     from tcir.passes.conv.shapes import ConvShape
     from tcir.passes.conv.warpgroup_schedules import N_TILES, candidates

@@ -29,7 +29,7 @@ TARGET = "sm_90a"
 SIZES = (4096, 8192)
 SCALE = 1 / 64
 MOST = {1: 4e-2, 2: 2e-3}
-"""Error of a right result, by the bytes of an element."""
+"""Largest error of a correct result, by the bytes of an element."""
 PROGRAM = """
 #all = affine_map<(m, n) -> (m, n)>
 #column = affine_map<(m, n) -> (n)>
@@ -127,7 +127,7 @@ def prepare(folder: Path) -> int:
 
 
 def numbers(result: Any) -> Any:
-    """What codes and scales stand for."""
+    """Values of codes and scales."""
     import torch
 
     codes, scales = result
@@ -136,7 +136,7 @@ def numbers(result: Any) -> Any:
 
 
 def returning(launch: Callable[[], None], results: Any) -> Any:
-    """A launch that returns what it writes."""
+    """A launch that returns its results."""
     launch()
     return results
 
@@ -144,8 +144,8 @@ def returning(launch: Callable[[], None], results: Any) -> Any:
 def same_codes(
     theirs: Callable[[], Any], launch: Callable[[], None], ours: Any, operands: Any
 ) -> bool:
-    """Prints how many codes and scales are PyTorch's; whether all are where the sums are whole
-    numbers times powers of two, in whatever order they are added."""
+    """Prints how many codes and scales equal PyTorch's; returns whether all do, on whole numbers
+    whose sums are exact in any order."""
     import torch
 
     a, b = operands

@@ -36,7 +36,7 @@ BY_NAME = {case.name: case for case in (*cases.all_cases(), *cases.faults())}
 
 
 def on_machine(name: str) -> tuple[str, bytes]:
-    """("ok" or what went wrong, bytes)."""
+    """Runs a case on the machine; returns "ok" or the error, and the bytes."""
     try:
         report, data = cases.run_on_machine(BY_NAME[name])
     except Refusal as refusal:
@@ -47,7 +47,7 @@ def on_machine(name: str) -> tuple[str, bytes]:
 
 
 def on_gpu(name: str, cubin: bytes) -> tuple[str, bytes]:
-    """The same, on the GPU."""
+    """Runs a case on the GPU; returns as `on_machine`."""
     try:
         return "ok", cases.run_on_gpu(BY_NAME[name], cubin)
     except Error as error:
@@ -79,7 +79,7 @@ def run_all(names: list[str], folder: Path | None) -> dict[str, tuple[str, bytes
 
 
 def fault_of(words: str) -> str:
-    """The driver's code of a failed launch; "none" when it did not fail."""
+    """The driver's code of a failed launch; "none" if it did not fail."""
     found = re.search(r"failed: (CUDA_ERROR_\w+)", words)
     return found[1] if found else "none"
 

@@ -33,7 +33,7 @@ TARGET = "sm_90"
 
 
 def on_machine(name: str, seed: int) -> tuple[str, np.ndarray]:
-    """("ok" or what the machine says, its words)."""
+    """Runs a form on the machine; returns "ok" or the finding, and the words."""
     report, words = mma_sync.on_machine(mma_sync.FORMS[name], seed, TARGET)
     if report.incomplete:
         return f"not modelled: {report.incomplete[0]}", words
@@ -46,7 +46,7 @@ def halves(words: np.ndarray, half: bool) -> np.ndarray:
 
 
 def compare(name: str, mine: np.ndarray, silicon: np.ndarray) -> tuple[int, int]:
-    """Elements, and those that differ; prints the first."""
+    """Returns the number of elements and of those that differ; prints the first."""
     half = mma_sync.FORMS[name].d == "f16"
     a, b = halves(mine, half), halves(silicon, half)
     where = np.argwhere(a != b)

@@ -31,14 +31,14 @@ TORCH = {
     "float4_e2m1fn": "uint8", "float8_e4m3fn": "float8_e4m3fn", "float8_e5m2": "float8_e5m2",
     "float8_e8m0fnu": "float8_e8m0fnu",
 }  # fmt: skip
-"""Types that numpy lacks, or that lie packed, as PyTorch calls them; the others by their names."""
+"""PyTorch's names of types that numpy lacks or that are packed; others have numpy's name."""
 
 
 # --- here ----------------------------------------------------------------------------------------
 
 
 def prepare(folder: Path) -> int:
-    """Compiles the kernels; the machine says what is right."""
+    """Compiles the kernels and runs them on the machine for the expected bits."""
     from endtoend import test_conv_wgmma
     from endtoend.block_scaled_text import BlockScaled
     from endtoend.product_text import program
@@ -84,7 +84,7 @@ class Tensors:
             self.clear(tensor)
 
     def of(self, array: np.ndarray[Any, Any], place: int) -> Any:
-        """A copy on the GPU of the array of that place among inputs and results."""
+        """Copy on the GPU of the array at that position among inputs and results."""
         import torch
 
         specs = [*self.kernel.signature.inputs, *self.kernel.signature.outputs]
@@ -93,13 +93,13 @@ class Tensors:
         return torch.from_numpy(bytes_of(array).copy()).cuda().view(kind).reshape(array.shape)
 
     def clear(self, tensor: Any) -> None:
-        """Zeros, as bytes."""
+        """Fills the buffers with zero bytes."""
         import torch
 
         tensor.reshape(-1).view(torch.uint8).zero_()
 
     def fill(self, number: int) -> None:
-        """Puts a set of inputs there, on the current stream."""
+        """Copies a set of inputs to the buffers, on the current stream."""
         for place, (tensor, array) in enumerate(
             zip(self.inputs, self.kernel.inputs[number], strict=True)
         ):
@@ -107,11 +107,11 @@ class Tensors:
 
     @property
     def buffers(self) -> list[Any]:
-        """In the order of the signature."""
+        """Buffers in the order of the signature."""
         return [*self.inputs, *self.results]
 
     def wrong(self, number: int) -> int:
-        """Bytes of the results that are not the machine's, for that set."""
+        """Number of result bytes that differ from the machine's for that set."""
         import torch
 
         total = 0
@@ -122,7 +122,7 @@ class Tensors:
 
 
 def current_stream(kernel: Prepared) -> int:
-    """On PyTorch's current stream, the default one."""
+    """Launches on PyTorch's current stream, the default one."""
     import torch
 
     tensors = Tensors(kernel)
@@ -133,7 +133,7 @@ def current_stream(kernel: Prepared) -> int:
 
 
 def side_stream(kernel: Prepared) -> int:
-    """Behind some 50 ms of other work, and the copies of its inputs, on a stream of its own."""
+    """Launches on a side stream, after some 50 ms of other work and the copies of its inputs."""
     import torch
 
     tensors, side = Tensors(kernel), torch.cuda.Stream()
@@ -150,7 +150,7 @@ def side_stream(kernel: Prepared) -> int:
 
 
 def given_stream(kernel: Prepared) -> int:
-    """`stream=`, while PyTorch's current stream is another; ordered by an event."""
+    """Launches with `stream=` while PyTorch's current stream is another; an event orders them."""
     import torch
 
     tensors, side = Tensors(kernel), torch.cuda.Stream()
@@ -165,7 +165,7 @@ def given_stream(kernel: Prepared) -> int:
 
 
 def graph(kernel: Prepared) -> int:
-    """Captured once, replayed on both sets of inputs, and on the first again."""
+    """Captures a graph once and replays it on both sets of inputs, then on the first again."""
     import torch
 
     tensors, side = Tensors(kernel), torch.cuda.Stream()
@@ -187,7 +187,7 @@ def graph(kernel: Prepared) -> int:
 
 
 def numpy_arrays(kernel: Prepared) -> int:
-    """Copied there and back."""
+    """Launches on numpy arrays, which are copied there and back."""
     results = [np.zeros_like(array) for array in kernel.wanted[1]]
     kernel.launch(*kernel.inputs[1], *results)
     return sum(int((bytes_of(a) != bytes_of(b)).sum())
@@ -195,7 +195,7 @@ def numpy_arrays(kernel: Prepared) -> int:
 
 
 def own_arrays(kernel: Prepared) -> int:
-    """`tcir.runtime.to_device`, `empty`; the results through DLPack to PyTorch."""
+    """Launches on `tcir.runtime.to_device` and `empty`; PyTorch reads the results by DLPack."""
     import torch
 
     from tcir import runtime
@@ -210,7 +210,7 @@ def own_arrays(kernel: Prepared) -> int:
 
 
 def same_as_gpu(kernel: Prepared) -> int:
-    """`tcir.testing.assert_same_as_gpu`, the simulated machine beside the GPU."""
+    """Calls `tcir.testing.assert_same_as_gpu`."""
     from tcir.testing import assert_same_as_gpu
 
     assert_same_as_gpu(kernel, *kernel.inputs[1], order_seed=1)  # type: ignore[arg-type]
@@ -229,7 +229,7 @@ ROWS: dict[str, Callable[[Prepared], int]] = {
 
 
 def mistakes(folder: Path) -> dict[str, Callable[[], object]]:
-    """What is refused, by words of the error."""
+    """Makes calls that must be rejected, and compares words of the errors."""
     from dataclasses import replace
 
     import torch

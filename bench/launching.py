@@ -70,7 +70,7 @@ def networks() -> dict[str, Callable[[], tuple[torch.nn.Module, torch.Tensor]]]:
 
 
 def host_us(call: Call) -> float:
-    """Median microseconds until a call returns, of calls that begin with an idle GPU."""
+    """Median microseconds until a call returns, for calls that begin with an idle GPU."""
     times = []
     for _ in range(CALLS):
         torch.cuda.synchronize()
@@ -82,7 +82,7 @@ def host_us(call: Call) -> float:
 
 
 def milliseconds(call: Call) -> float:
-    """Median milliseconds of a call among many, between events."""
+    """Median milliseconds of a call, measured by events over many."""
     for _ in range(5):
         call()
     found = []
@@ -113,7 +113,7 @@ def graphed(call: Call) -> tuple[Call, Any]:
 
 
 def used() -> str:
-    """Memory in MB: of the device, reserved by PyTorch, and allocated by it."""
+    """Memory in MB: used on the device, reserved by PyTorch, and allocated by it."""
     gc.collect()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
@@ -208,7 +208,7 @@ def measure(name: str, model: torch.nn.Module, x: torch.Tensor, wait: Call) -> i
 
 
 def native_us(variants: Variants) -> float:
-    """Median microseconds of a launch, without a call around it: the addresses are as before."""
+    """Median microseconds of a launch without the call around it; the addresses are as before."""
     lists = [
         (ready.prepared._each, list(ready.prepared._each._bound))
         for part in variants.parts for ready in list(part.launcher._ready.values())[:1]
@@ -227,7 +227,7 @@ def row(words: str, call: Call, launches: int) -> None:
 
 
 def memory(loads: int, compiles: int, seconds: float) -> None:
-    """Prints the device's memory over many compilations, or loads, each with calls."""
+    """Prints the device's memory over many compilations or loads, each with calls."""
     import tcir.torch
 
     def model(width: int) -> torch.nn.Module:

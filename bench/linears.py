@@ -27,14 +27,14 @@ WEIGHTS = (
     (768, 768), (2304, 768), (3072, 768), (768, 3072), (50257, 768), (4096, 4096), (6144, 4096),
     (14336, 4096), (4096, 14336), (11008, 4096),
 )  # fmt: skip
-"""n, k of BERT, ViT, GPT-2 and Llama."""
+"""n and k of layers of BERT, ViT, GPT-2 and Llama."""
 ROWS = (1, 4, 16, 64, 256, 1024)
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 L2_BYTES = 60 << 20
 
 
 def cases() -> list[tuple[int, int, int]]:
-    """m, n, k."""
+    """Returns m, n and k of each case."""
     return [(m, n, k) for m in ROWS for n, k in WEIGHTS if m * n < 1 << 25]
 
 
@@ -50,7 +50,7 @@ class Layers(torch.nn.Module):
 
 
 def measure(m: int, n: int, k: int, kind: torch.dtype, pipeline: str) -> dict[str, Any]:
-    """Times of one layer on both sides, and tcir's error."""
+    """Measures one layer on both sides; returns times and tcir's error."""
     import tcir.torch
 
     size = n * k * kind.itemsize

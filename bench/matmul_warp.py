@@ -56,7 +56,7 @@ PAUSE = 0.02
 SPIN = 2_000_000
 """Cycles of waiting on the GPU before a launch: the clock rises, and launching is hidden."""
 LONG = 1.2e12
-"""Operations of the peak's long launch, 1.9 ms."""
+"""Operations of the peak kernel's long launch, 1.9 ms."""
 
 
 def program(n: int, out: str) -> str:
@@ -65,7 +65,7 @@ def program(n: int, out: str) -> str:
 
 
 def prepare(folder: Path, options: list[dict[str, Any]], all_sizes: list[int]) -> None:
-    """Cubins and launches, for each set of pipeline options."""
+    """Writes cubins and launches, for each set of pipeline options."""
     import tcir
     from tcir.codegen import assemble
 
@@ -83,7 +83,7 @@ def prepare(folder: Path, options: list[dict[str, Any]], all_sizes: list[int]) -
 
 
 def as_tuples(value: Any) -> Any:
-    """JSON's lists as the tuples they were."""
+    """Converts JSON's lists back to tuples."""
     if isinstance(value, list):
         return tuple(as_tuples(item) for item in value)
     if isinstance(value, dict):
@@ -101,7 +101,7 @@ class Rate:
     gpu: Held
 
     def line(self, peak: Rate, short: float) -> str:
-        """One line of the table; short: from rest, the peak of a launch of as many operations."""
+        """One line of the table. short: peak, from rest, of a launch of as many operations"""
         shares = f"{self.rest / peak.rest:7.1%} {self.rest / short:7.1%}"
         return (
             f"{self.name:36} {self.rest:7.1f} {shares} {self.lasting:7.1f} "
@@ -119,7 +119,7 @@ class Bench:
         self.cache = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
 
     def from_rest(self, launch: Callable[[], Any]) -> float:
-        """Median milliseconds."""
+        """Median milliseconds of a launch from rest."""
         start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
         launch()
         times = []
@@ -136,13 +136,14 @@ class Bench:
         return statistics.median(times)
 
     def rate(self, name: str, launch: Callable[[], Any], flops: float) -> Rate:
-        """Both rates."""
+        """Measures both rates."""
         rest = flops / self.from_rest(launch) / 1e9
         gpu = held(self.torch, launch)
         return Rate(name, rest, flops / gpu.milliseconds / 1e9, gpu)
 
     def peaks(self, cubin: bytes, flops: float) -> Iterator[tuple[str, Callable[[], Any], float]]:
-        """Each variant's name, its launch of about `flops` operations, and their number."""
+        """Returns each variant's name, its launch of about `flops` operations, and their exact
+        number."""
         from tcir import runtime
 
         torch = self.torch
@@ -170,7 +171,7 @@ class Bench:
             yield v.name, launch, v.flops(steps, multiprocessors)
 
     def peak(self, cubin: bytes) -> Rate:
-        """The best variant of each rate, in long launches."""
+        """Best variant for each rate, in long launches."""
         found = [self.rate(*each) for each in self.peaks(cubin, LONG)]
         lasting = max(found, key=lambda r: r.lasting)
         rest = max(r.rest for r in found)
@@ -180,7 +181,7 @@ class Bench:
         return best
 
     def short_peak(self, cubin: bytes, flops: float) -> float:
-        """From rest, the best variant in launches of `flops` operations."""
+        """Best rate from rest in launches of `flops` operations."""
         return max(
             exact / self.from_rest(launch) / 1e9 for _, launch, exact in self.peaks(cubin, flops)
         )

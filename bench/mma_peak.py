@@ -28,13 +28,13 @@ class Variant:
         return f"peak_{self.rows}x{self.columns}_{self.warps}w_{self.ctas}c"
 
     def flops(self, steps: int, multiprocessors: int) -> int:
-        """Of a launch of `ctas` on every multiprocessor."""
+        """FLOP of a launch of `ctas` CTAs on every multiprocessor."""
         warps = self.warps * self.ctas * multiprocessors
         return 2 * 16 * 8 * 16 * self.rows * self.columns * UNROLL * steps * warps
 
 
 UNROLL = 4
-"""Rounds over the tile in the body of the loop."""
+"""Number of rounds over the tile in the body of the loop."""
 VARIANTS = (
     Variant(2, 4, 8, 2),
     Variant(4, 4, 4, 2),
@@ -103,7 +103,7 @@ def ptx(target: str) -> str:
 
 
 def main() -> None:
-    """Prints what ptxas made of each."""
+    """Prints registers and SASS of each variant."""
     import re
 
     from tcir.codegen import assemble, disassemble

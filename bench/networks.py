@@ -174,7 +174,7 @@ def measure(name: str, options: argparse.Namespace, row: Row) -> None:
 
 
 def peak_mb(call: Callable[[], Any]) -> float:
-    """Memory that a call allocates, its results included."""
+    """Memory that a call allocates, its results included, in MB."""
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
@@ -184,7 +184,7 @@ def peak_mb(call: Callable[[], Any]) -> float:
 
 
 def kernels(call: Callable[[], Any]) -> list[tuple[str, int, float]]:
-    """Name, launches and microseconds of each kernel of a call, the longest first."""
+    """Name, launches and microseconds of each kernel of a call, longest first."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CUDA]) as found:

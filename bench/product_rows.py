@@ -1,4 +1,4 @@
-"""What the benches of products on a Hopper GPU share: kernels in a folder, launches, rows."""
+"""Helpers of the benches of products on a Hopper GPU: kernels in a folder, launches, rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ HEAD = f"{'rest':>7} {'of it':>6} {'held':>7} {'of it':>6} {'error':>8} clock an
 
 
 def keep(folder: Path, stem: str, kernel: Any, /, **words: Any) -> dict[str, Any]:
-    """Writes the kernel's cubin; its entry in `FILE`: `words`, the cubin's file, the launch."""
+    """Writes the kernel's cubin and returns its entry for `FILE`: `words`, the cubin's file, the
+    launch."""
     file = f"{stem}.cubin"
     (folder / file).write_bytes(kernel.cubin)
     print(f"{file}: grid {kernel.launch_config.grid}, {words}")
@@ -23,7 +24,7 @@ def keep(folder: Path, stem: str, kernel: Any, /, **words: Any) -> dict[str, Any
 
 
 def write(folder: Path, kernels: list[dict[str, Any]]) -> None:
-    """All entries."""
+    """Writes all entries to `FILE`."""
     (folder / FILE).write_text(json.dumps(kernels, indent=1) + "\n")
 
 
@@ -49,16 +50,16 @@ def launcher(folder: Path, kernel: Any, tensors: Any, gpu: Any) -> Callable[[], 
 
 
 def as_f32(result: Any) -> Any:
-    """A tensor's numbers."""
+    """Converts a tensor to f32."""
     return result.float()
 
 
 @dataclass
 class Rows:
-    """Rates of launches that make the same result, as shares of the first one's.
-
-    name: in front of every row; flops: of a launch; out: the result, a tensor
-    expected: it in f32; of: what a result is in f32; wrong: rows whose error was too large
+    """Rates of launches that compute the same result, relative to the first launch's.
+    name: prefix of every row; flops: of a launch; out: the result, a tensor
+    expected: the expected result in f32; of: converts a result to f32; wrong: rows with too large
+        an error
     """
 
     bench: Bench
@@ -71,9 +72,8 @@ class Rows:
     first: Rate | None = field(default=None, init=False)
 
     def measure(self, name: str, launch: Callable[[], Any], most: float) -> None:
-        """Prints a row, of a launch that writes `out` or returns the result.
-
-        most: the largest error of a right result, in the root mean square
+        """Measures a launch, which writes `out` or returns the result, and prints its row.
+        most: largest root-mean-square error of a correct result
         """
         self.out.fill_(float("nan"))
         rate = self.bench.rate(name, launch, self.flops)

@@ -35,7 +35,8 @@ GEMV = runpy.run_path(str(Path(__file__).with_name("gemv.py")))
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule's name, its modelled microseconds under constants, and why it is not legal."""
+    """A schedule's name, its modelled microseconds as a function of constants, and the reason if it
+    is not legal."""
 
     name: str
     cost: Callable[[Constants], float]
@@ -43,12 +44,12 @@ class Schedule:
     default: bool = False
 
     def microseconds(self, constants: Constants = DEFAULT) -> float:
-        """Modelled."""
+        """Modelled microseconds under `constants`."""
         return self.cost(constants)
 
 
 def program(m: int, n: int, k: int) -> str:
-    """An NVFP4 GEMM, both scales blocked, f16 result."""
+    """The program of an NVFP4 GEMM with blocked scales and an f16 result."""
     blocks = -(-k // MMA_K)
     a, sa = f"tensor<{m}x{k}xf4E2M1FN>", f"tensor<{-(-m // 128)}x{blocks}x512xf8E4M3FN>"
     b, sb = f"tensor<{n}x{k}xf4E2M1FN>", f"tensor<{-(-n // 128)}x{blocks}x512xf8E4M3FN>"
@@ -62,7 +63,7 @@ def program(m: int, n: int, k: int) -> str:
 
 
 def gemm_schedules(m: int, n: int, k: int) -> list[Schedule]:
-    """Equal tiles of every legal width, and parts of K in whole stages."""
+    """Schedules with equal tiles of every legal width, and parts of K in whole stages."""
     found = []
     for parts in (p for p in PARTS if -(-k // STAGE_K) % p == 0):
         with mlir_context() as context:
@@ -78,13 +79,13 @@ def gemm_schedules(m: int, n: int, k: int) -> list[Schedule]:
 
 
 def gemm_microseconds(outputs: int, parts: int, first: Candidate, constants: Constants) -> float:
-    """Of all launches: behind parts of K a second one reads the sums and adds them."""
+    """Modelled time of all launches; with parts of K a second launch adds them."""
     behind = launch_behind(outputs * (4 * parts + 2), constants) if parts > 1 else 0.0
     return first.microseconds(constants) + behind
 
 
 def gemv_schedules(m: int, k: int, batch: int) -> list[Schedule]:
-    """``single``, ``split-k`` in 2 to 8 parts, ``stream-k``."""
+    """Schedules ``single``, ``split-k`` in 2 to 8 parts, and ``stream-k``."""
     options = ["single", *(f"split-k splits={p}" for p in PARTS if p > 1), "stream-k"]
     usual = GEMV["Compiled"](m, k, batch)
     found = []
@@ -101,7 +102,7 @@ def gemv_schedules(m: int, k: int, batch: int) -> list[Schedule]:
 
 
 def gemv_microseconds(seconds: Callable[[float], float], constants: Constants) -> float:
-    """Of a plan, whose time depends on the bandwidth that loads reach."""
+    """Modelled time of a plan, which depends on the achieved bandwidth."""
     return seconds(constants["hbm"] * 1e9) * 1e6
 
 
@@ -113,12 +114,12 @@ class Product:
     schedules: list[Schedule]
 
     def ranked(self, constants: Constants = DEFAULT) -> list[Schedule]:
-        """The legal ones, cheapest first."""
+        """Legal schedules, cheapest first."""
         legal = [each for each in self.schedules if not each.reason]
         return sorted(legal, key=lambda each: each.microseconds(constants))
 
     def choices(self) -> dict[str, Schedule]:
-        """The cheapest under each other answer to a disputed constant."""
+        """Cheapest schedule under each other answer to a disputed constant."""
         return under_other_answers(lambda constants: self.ranked(constants)[0])
 
 
@@ -157,7 +158,7 @@ def table(found: list[Product], top: int) -> str:
 
 
 def illegal(product: Product) -> Iterator[str]:
-    """What is not legal, and why; one line for each reason but for its last clause."""
+    """Lines with the schedules that are not legal, by reason."""
     reasons: dict[str, list[str]] = {}
     for each in product.schedules:
         if each.reason:

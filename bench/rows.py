@@ -48,7 +48,7 @@ ROUNDINGS = {"f16": 5e-4, "bf16": 4e-3, "f32": 1e-6}
 """Errors that a result may have besides 1.5 times eager PyTorch's."""
 VOCABULARY = 50257
 GRAPH_US = 2000.0
-"""Least duration of a CUDA graph in microseconds: its launch does not count then."""
+"""Minimum duration of a CUDA graph in microseconds, beside which its launch is negligible."""
 
 
 class Function(torch.nn.Module):
@@ -93,7 +93,7 @@ def image(shape: Shape) -> tuple[torch.Tensor, ...]:
 
 
 def tokens(shape: Shape) -> tuple[torch.Tensor, ...]:
-    """Numbers of words."""
+    """Random token numbers."""
     return (torch.randint(0, VOCABULARY, shape[:1]),)
 
 
@@ -126,7 +126,7 @@ def mean(x: torch.Tensor) -> torch.Tensor:
 
 
 WIDTHS: tuple[Shape, ...] = ((8192, 4096), (1024, 768), (4096, 2048), (16, 4096))
-"""Shapes of norms: those of networks."""
+"""Shapes of norms in networks."""
 OPS = {
     "add": Op(function(torch.add), two),
     "gelu": Op(lambda _: torch.nn.GELU(), one),
@@ -148,7 +148,7 @@ Key = tuple[str, Shape, str]
 
 @dataclass
 class Row:
-    """What was measured: microseconds of a call, by who computes it."""
+    """One measured row: microseconds of a call for each implementation."""
 
     op: str
     shape: Shape
@@ -180,7 +180,7 @@ HEAD = (
 
 
 def made(key: Key) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
-    """The module and its inputs, the same in every process."""
+    """The module and its inputs, equal in every process."""
     name, shape, kind = key
     torch.manual_seed(0)
     module = OPS[name].make(shape).to(TYPES[kind]).eval()
@@ -189,8 +189,8 @@ def made(key: Key) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
 
 
 def compiled(key: Key) -> bytes:
-    """In a process of its own: the module compiled by tcir, pickled; torch.compile's kernels are in
-    its cache afterwards, if there is a GPU."""
+    """Compiles the module in a process of its own; returns it pickled. If there is a GPU,
+    torch.compile's kernels are in its cache afterwards."""
     import tcir.torch
 
     torch.set_num_threads(1)
@@ -244,7 +244,7 @@ def microseconds(call: Callable[[], object]) -> float:
 
 
 def bytes_of(module: torch.nn.Module, given: tuple[torch.Tensor, ...], out: torch.Tensor) -> int:
-    """Bytes that an op must read and write; of an embedding's table the rows that it takes."""
+    """Bytes that an op must read and write; of an embedding's table only the rows that it reads."""
     weights = list(module.parameters()) if not isinstance(module, torch.nn.Embedding) else [out]
     return sum(each.numel() * each.element_size() for each in (*given, *weights, out))
 
@@ -274,7 +274,8 @@ def measure(key: Key, ours: Any) -> Row:
 
 
 def error(key: Key, got: torch.Tensor, exact: torch.Tensor, x: torch.Tensor) -> float:
-    """The distance to the result in f64, relative to its norm; of argmax how many are others."""
+    """Distance to the result in f64, relative to its norm; for argmax, the number of wrong
+    places."""
     if key[0] == "argmax":
         chosen = x.gather(-1, got[:, None]).squeeze(-1)
         return float((chosen != x.amax(-1)).sum())
@@ -282,7 +283,7 @@ def error(key: Key, got: torch.Tensor, exact: torch.Tensor, x: torch.Tensor) -> 
 
 
 def keys(names: list[str], types: list[str]) -> list[Key]:
-    """All rows; those of different ops alternate."""
+    """All rows, alternating between ops."""
     return [
         (name, OPS[name].shapes[place], kind)
         for place, kind, name in itertools.product(range(4), types, names)
@@ -290,7 +291,7 @@ def keys(names: list[str], types: list[str]) -> list[Key]:
 
 
 def results(wanted: list[Key], jobs: int) -> Iterator[tuple[Key, Any]]:
-    """Each key with its compiled module, or with the exception, in order."""
+    """Yields each key with its compiled module, or with the exception, in order."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context) as pool:
         waiting = [pool.submit(compiled, key) for key in wanted]
@@ -306,7 +307,7 @@ def results(wanted: list[Key], jobs: int) -> Iterator[tuple[Key, Any]]:
 
 
 def told(ours: Any) -> str:
-    """Launches with their CTAs and threads."""
+    """Text of launches with their CTAs and threads."""
     found = [f"{each.name}: {prod(each.grid)} x {prod(each.block)}" for each in launches_of(ours)]
     return f"{len(found):2} launches: " + ", ".join(found)
 

@@ -63,18 +63,19 @@ TARGETS = {
     2048: {"off": 3.0, "report": 5.0},
     4096: {"off": 30.0},
 }
-"""Seconds that a product of a size may take, by hazards (targets of this project, 2 idle cores)."""
+"""Maximum seconds for a product of each size, with hazards off and on (targets of this project, 2
+idle cores)."""
 FLAT = 1.1
-"""Target: the peak memory of all CTAs is at most that of 64, with the same arrays, times this."""
+"""Maximum ratio of the peak memory of all CTAs to that of 64, with the same arrays."""
 PROCESSES = 1.7
-"""Target: the speed of two processes in that of one, for CTAs that run one after the other."""
+"""Minimum speed-up of two processes for CTAs that run one after the other."""
 JAX_RATIO = 10.0
-"""Target: at least so many times the mma FLOP/s of JAX's interpreter."""
+"""Minimum ratio of mma FLOP/s to JAX's interpreter."""
 JAX_SIZES = (512, 1024, 2048)
 
 
 def _workers() -> float:
-    """CPU seconds of the processes that this one has waited for."""
+    """CPU seconds of the child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -100,11 +101,12 @@ class Result:
 
     @property
     def flops(self) -> float:
-        """mma FLOP per second; 0 for a run that did not give the right result."""
+        """mma FLOP per second; 0 if the result is wrong."""
         return self.flop / self.seconds if self.seconds and not self.problem else 0.0
 
     def measure(self, run: Callable[[], Any]) -> Any:
-        """What ``run()`` returns; notes wall and CPU seconds, and the process's peak memory."""
+        """Calls ``run()`` and returns its result; records wall and CPU seconds, and the process's
+        peak memory."""
         before, others, start = time.process_time(), _workers(), time.perf_counter()
         value = run()
         self.seconds, self.cpu = time.perf_counter() - start, time.process_time() - before
@@ -149,7 +151,7 @@ class Job:
 def compiled(
     name: str, program: str, pipeline: str, expect: Callable[..., Any], flop: float
 ) -> Job:
-    """Compiles; inputs are the integers -3 .. 3 without 0."""
+    """Compiles a program; inputs are the integers -3 to 3 without 0."""
     import tcir
     from tcir.program.inputs import make_inputs
 
@@ -180,7 +182,7 @@ def product(a: Any, b: Any) -> Any:
 
 
 def matmul(size: int, depth: int | None = None) -> Job:
-    """A product of square size; depth: its K, if another one."""
+    """A square product; depth: its K, if it is not square."""
     depth = depth or size
     program = MATMUL
     for name, shape in ("MxK", (size, depth)), ("KxN", (depth, size)), ("MxN", (size, size)):
@@ -199,7 +201,7 @@ def pairs() -> Job:
 
 
 def part(job: Job, ctas: int) -> Job:
-    """Of a product those of the first columns."""
+    """The part of a product with the first columns."""
     x, y, z = job.launch.grid
     rows = ctas // x
     if z != 1 or ctas % x or y % rows:
@@ -223,12 +225,12 @@ class SimtLaunch:
     dynamic_smem: int = 0
 
     def arguments(self, inputs: list[Any], outputs: list[Any]) -> list[Any]:
-        """Of the kernel."""
+        """Arguments of the kernel."""
         return [*inputs, *outputs, np.int32(self.n)]
 
 
 def simt() -> list[Job]:
-    """saxpy of 2^22, softmax of 4096 rows, an f32 product."""
+    """The kernels saxpy of 2^22, softmax of 4096 rows, and an f32 product."""
     from tcir.codegen.cuda import compile_cuda
 
     ptx = compile_cuda(Path(__file__).parent / "simt.cu", "sm_100a")
@@ -358,10 +360,8 @@ def alone(
     limit: float | None = None,
     source: Path | None = None,
 ) -> Result | str:
-    """Runs ``function`` in a new process, ended after ``limit`` seconds; or why there is no row.
-
-    source: the tree that tcir is imported from
-    """
+    """Runs ``function`` in a new process that ends after ``limit`` seconds; returns its result, or
+    the reason for its absence. source: the tree from which tcir is imported"""
     spawn = multiprocessing.get_context("spawn")
     receiver, sender = spawn.Pipe(duplex=False)
     process = spawn.Process(target=_child, args=(sender, function, arguments))
@@ -387,7 +387,8 @@ def alone(
 
 
 def jax_rows(limit: float) -> list[Result]:
-    """Hazards off in growing sizes while the next is expected within the limit, then on."""
+    """Runs JAX with hazards off in growing sizes while the next is expected within the limit, then
+    with hazards on."""
     largest: Result | None = None
     for size in JAX_SIZES:
         if largest is not None:
@@ -410,7 +411,7 @@ def jax_rows(limit: float) -> list[Result]:
 
 
 def triton_row() -> Result | None:
-    """Of the size that `triton_product` is tried with."""
+    """The row of Triton's interpreter, for the size of `triton_product`."""
     row = alone(on_triton, 1024)
     print(row if isinstance(row, Result) else f"(Triton interpret: {row})", flush=True)
     return row if isinstance(row, Result) else None
@@ -443,7 +444,8 @@ def on_one_core(job: Job, jobs: int) -> Result:
 
 
 def by_processes(job: Job) -> float | None:
-    """Prints rows of one process and of more: how much faster two are, None if one has failed."""
+    """Prints rows of one process and of several; returns the speed-up of two, or None if one
+    failed."""
     whole = whole_cpu = times = 0.0
     for jobs in [n for n in (1, 2, 4, 8, 16) if n <= (os.cpu_count() or 1)]:
         row = alone(on_one_core, job, jobs)
@@ -488,7 +490,7 @@ def memory(before: Path | None) -> int:
 def table(
     sizes: list[int], jax_limit: float, before: Path | None, *, simt_rows: bool, others: bool
 ) -> int:
-    """Prints the rows as they come, then the ratios; others: what is no product, and JAX."""
+    """Prints rows as they are measured, then the ratios. others: rows of other kernels and JAX"""
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start; ", end="")
     print("CPU s: of all threads. Mthread/s: 32 per warp instruction, active or not.")
     if importlib.util.find_spec("jax"):

@@ -32,18 +32,18 @@ func.func @f{n}(%a: tensor<16x{k}xf16>, %b: tensor<{k}x16xf16>) -> tensor<16x16x
 }}"""
 PROGRAMS = 24
 PATIENCE = 120.0
-"""Seconds after which a fork hangs."""
+"""Seconds after which a fork counts as hanging."""
 
 
 def compiled(number: int, cache: bool = False) -> str:
-    """The digest of the PTX of a program."""
+    """Digest of the PTX of a program."""
     text = PROGRAM.format(n=number, k=32 * (1 + number % 4))
     kernel = tcir.compile(text, "gemm", cache=cache)
     return hashlib.sha256(kernel.ptx.encode()).hexdigest()
 
 
 def in_threads(compiles: int, threads: int, cache: bool) -> list[set[str]]:
-    """The digests of each program."""
+    """Compiles each program in threads; returns the digests."""
     found: list[set[str]] = [set() for _ in range(PROGRAMS)]
 
     def one(job: int) -> None:
@@ -55,7 +55,7 @@ def in_threads(compiles: int, threads: int, cache: bool) -> list[set[str]]:
 
 
 def fork_and_compile(number: int) -> str:
-    """Forks; how the child ended, which compiles a program."""
+    """Forks a child that compiles a program; returns how it ended."""
     pid = os.fork()
     if pid == 0:
         status = 1
@@ -75,13 +75,13 @@ def fork_and_compile(number: int) -> str:
 
 
 def forking(stop: threading.Event, ends: Counter[str]) -> None:
-    """Forks, one after the other, until `stop`."""
+    """Forks one child after another until `stop` is set."""
     while not stop.is_set():
         ends[fork_and_compile(sum(ends.values()) % PROGRAMS)] += 1
 
 
 def one_process(args: argparse.Namespace) -> int:
-    """The digests of all programs, on standard output."""
+    """Prints the digests of all programs."""
     stop, ends = threading.Event(), Counter[str]()
     forker = threading.Thread(target=forking, args=(stop, ends))
     if args.forks:
@@ -98,7 +98,8 @@ def one_process(args: argparse.Namespace) -> int:
 
 
 def processes(args: argparse.Namespace) -> int:
-    """Several processes of this script on one cache; 1 if one fails or makes other code."""
+    """Runs several processes of this script on one cache; returns 1 if one fails or produces other
+    code."""
     command = [sys.executable, "-X", "faulthandler", __file__, "--cache"]
     command += [f"--compiles={args.compiles}", f"--threads={args.threads}"]
     command += ["--forks"] if args.forks else []
@@ -115,7 +116,7 @@ def processes(args: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--compiles", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=8)

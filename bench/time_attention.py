@@ -48,7 +48,7 @@ class Shape:
 
     @property
     def flop(self) -> int:
-        """Of both products."""
+        """FLOP of both products."""
         return 4 * self.b * self.h * self.m * self.n * self.d
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ ROWS = (128, 256)
 
 
 def row(shape: Shape, rows: int) -> str:
-    """One kernel."""
+    """The row of one kernel."""
     kernel = tcir.compile(shape.text, f"attention{{rows={rows}}}", target=TARGET)
     (stream,) = streams(kernel)
     time = modelled(stream, Constants(TARGET), unique_bytes(kernel))
@@ -78,7 +78,7 @@ def row(shape: Shape, rows: int) -> str:
 
 
 def main() -> int:
-    """The command."""
+    """Prints the table."""
     print(
         "| batches x heads | rows of a CTA | registers | spilled bytes | us at 1.85 GHz "
         "| TFLOP/s | limited by |"

@@ -18,14 +18,15 @@ from tcir.time import Constants, ModelledTime, modelled_time
 
 
 class FirstCta(Sample):
-    """Of a grid: its first cluster."""
+    """The first cluster of a grid, for recording."""
 
     def of(self, grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> Sequence[int]:
         return range(1)
 
 
 def streams(kernel: Any) -> list[EventStream]:
-    """One per launch: what the first CTA, or cluster, does on zeros, with ptxas' registers."""
+    """Records for each launch the events of its first CTA or cluster on zeros, with ptxas'
+    registers."""
     specs = [image_spec(spec) for spec in kernel.signature.inputs]
     inputs = [np.zeros(spec.shape, spec.dtype) for spec in specs]
     recording = Recording()
@@ -38,11 +39,11 @@ def streams(kernel: Any) -> list[EventStream]:
 
 
 def unique_bytes(kernel: Any) -> int:
-    """Inputs and results, each once."""
+    """Bytes of inputs and results, each once."""
     specs = map(image_spec, (*kernel.signature.inputs, *kernel.signature.outputs))
     return sum(prod(spec.shape) * np.dtype(spec.dtype).itemsize for spec in specs)
 
 
 def modelled(stream: EventStream, constants: Constants, nbytes: int) -> ModelledTime:
-    """Of the whole launch of `stream`."""
+    """Modelled time of the whole launch of `stream`."""
     return modelled_time(stream, constants, prod(stream.grid), unique_bytes=nbytes)

@@ -40,7 +40,7 @@ TARGET = "sm_90"
 SMS = 132
 CLOCK = "boost"
 IN_FLIGHT = 256 << 20
-"""Bytes of buffers that launches rotate through."""
+"""Bytes of buffers through which launches rotate."""
 PER_EVENT = 20
 BLOCKS = 4
 """Copies of 4 GiB that hide launching: together about 9 ms."""
@@ -49,7 +49,7 @@ UNDER = (
     ("hbm", "copy"), ("hbm-latency", "gh"), ("l2-port", "wgmma"), ("l2-port", "large"),
     ("tma-latency", "gh"), ("alu", "independent"), ("alu", "chain"),
 )  # fmt: skip
-"""Other answers to disputed constants, whose cycles are predicted, too."""
+"""Other answers to disputed constants under which cycles are also predicted."""
 
 MATMULS: tuple[tuple[int, str, dict[str, Any]], ...] = (
     *((n, "f32", {}) for n in (1024, 2048, 3072, 4096, 6144)),
@@ -66,9 +66,9 @@ COPIES = (
     ("load", 4, 4), ("load", 8, 4), ("load", 16, 4), ("load", 16, 12),
     ("copy", 8, 4), ("copy", 16, 8),
 )  # fmt: skip
-"""What, KiB of a box, boxes on the way."""
+"""Kind of copy, KiB of a box, boxes in flight."""
 BOXES = 64
-"""That a CTA copies."""
+"""Number of boxes that a CTA copies."""
 
 
 def copy_ptx(what: str, box: int, stages: int, shared: bool = False) -> str:
@@ -162,7 +162,7 @@ class Case:
 
     @property
     def nbytes(self) -> int:
-        """Of all buffers, each once."""
+        """Bytes of all buffers, each once."""
         return sum(array.nbytes for array in self.arrays())
 
     def arrays(self) -> list[np.ndarray]:
@@ -173,14 +173,14 @@ class Case:
 def compiled(
     name: str, text: str, pipeline: str, options: dict[str, Any], target: str = TARGET
 ) -> Case:
-    """A program's one kernel."""
+    """The only kernel of a program."""
     import tcir
 
     return case_of(name, tcir.compile(text, pipeline, target=target, **options), target)
 
 
 def case_of(name: str, kernel: Any, target: str) -> Case:
-    """A kernel of one launch."""
+    """The case of a kernel of one launch."""
     from tcir.program.memory_image import image_spec
 
     specs = [image_spec(s) for s in (*kernel.signature.inputs, *kernel.signature.outputs)]
@@ -194,7 +194,7 @@ def case_of(name: str, kernel: Any, target: str) -> Case:
 
 
 def copy_case(what: str, kib: int, stages: int, *, sms: int = SMS, in_l2: bool = False) -> Case:
-    """Of one CTA on each of `sms`; in_l2: all load the same boxes, again and again."""
+    """A copy by one CTA on each of `sms` SMs; in_l2: all load the same boxes repeatedly."""
     from tcir.program.launch import Launch
 
     box = kib << 10
@@ -215,7 +215,7 @@ def copy_case(what: str, kib: int, stages: int, *, sms: int = SMS, in_l2: bool =
 
 
 def all_cases() -> Iterator[Case]:
-    """Compiled for `TARGET`."""
+    """All cases, compiled for `TARGET`."""
     import gemv_simt
     import matmul_warp
 
@@ -233,7 +233,7 @@ def all_cases() -> Iterator[Case]:
 
 
 def predict(case: Case, registers: int) -> dict[str, Any]:
-    """From the events of the first CTA."""
+    """Predicts cycles from the events of the first CTA."""
     from time_events import FirstCta
 
     from tcir.machine.events import Recording
@@ -282,7 +282,7 @@ def predict(case: Case, registers: int) -> dict[str, Any]:
 
 
 def cases_of(file: Path) -> Iterator[Case]:
-    """Those that a file of predictions has."""
+    """Cases that a file of predictions contains."""
     if file == PREDICTIONS:
         return all_cases()
     import time_probes
@@ -292,7 +292,7 @@ def cases_of(file: Path) -> Iterator[Case]:
 
 
 def write_predictions(file: Path) -> int:
-    """All cases, the constants they came from, and the hash of the file."""
+    """Writes predictions of all cases, their constants, and the hash of the file."""
     from tcir.codegen import assemble
     from tcir.time import Constants
 
@@ -310,7 +310,7 @@ def write_predictions(file: Path) -> int:
 
 
 def prepare(folder: Path, file: Path) -> int:
-    """Cubins and launches."""
+    """Writes cubins and launches."""
     from tcir.codegen import assemble
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -331,7 +331,7 @@ def prepare(folder: Path, file: Path) -> int:
 
 
 class Gpu:
-    """Microseconds of a launch, and the clock."""
+    """Measures microseconds of a launch, and the clock."""
 
     def __init__(self, folder: Path, repeats: int) -> None:
         from tcir import runtime
@@ -344,7 +344,7 @@ class Gpu:
         self.spin = runtime.load((folder / "clock.cubin").read_bytes(), self.on).function("clock")
 
     def measure(self, launches: Sequence[Callable[[], None]]) -> tuple[float, float]:
-        """Medians over repeats: microseconds of a launch, GHz behind the last one."""
+        """Medians over repeats: microseconds of a launch, and GHz after the last one."""
         call, times, clocks = self.call, [], []
         start, stop = call("cuEventCreate", 0), call("cuEventCreate", 0)
         for repeat in range(self.repeats + 1):
@@ -373,7 +373,7 @@ def _as_tuples(value: Any) -> Any:
 
 
 def _filled(shape: Sequence[int], dtype: str, rng: np.random.Generator) -> np.ndarray:
-    """Normal floats; bytes that are small codes and scales near 1."""
+    """Random buffers: normal floats, or bytes that are small codes and scales near 1."""
     if np.dtype(dtype).kind == "f":
         return rng.standard_normal(tuple(shape), np.float32).astype(dtype)
     codes = rng.integers(0x30, 0x40, (*shape, np.dtype(dtype).itemsize), np.uint8)
@@ -381,7 +381,7 @@ def _filled(shape: Sequence[int], dtype: str, rng: np.random.Generator) -> np.nd
 
 
 def run(folder: Path, file: Path, repeats: int) -> int:
-    """Every case, beside its prediction."""
+    """Measures every case and prints it with its prediction."""
     from tcir.program.launch import Launch
     from tcir.runtime.launching import launch_pointers
 
@@ -426,7 +426,7 @@ def run(folder: Path, file: Path, repeats: int) -> int:
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--predict", action="store_true")
     parser.add_argument("--prepare", type=Path, metavar="DIR")

@@ -38,7 +38,7 @@ OTHERS = (
 
 
 def row(program: str | Path, pipeline: str, what: str, flop: float = 0) -> str:
-    """One kernel; of several launches their sum, and the bound of the longest."""
+    """The row of one kernel; for several launches their sum, and the limit of the longest."""
     kernel = tcir.compile(program, pipeline=pipeline)
     nbytes, constants = unique_bytes(kernel), Constants("sm_100a")
     times = [modelled(stream, constants, nbytes) for stream in streams(kernel)]
@@ -50,7 +50,7 @@ def row(program: str | Path, pipeline: str, what: str, flop: float = 0) -> str:
 
 
 def main() -> int:
-    """The command."""
+    """Prints the table."""
     print("| problem | pipeline | waves | us, modelled at 1.85 GHz | TFLOP/s | limited by |")
     print("|---|---|---|---|---|---|")
     text = matmul_warp.program(SIZE, "f32")

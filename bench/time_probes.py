@@ -17,9 +17,9 @@ import matmul_warp
 from time_hopper import TARGET, Case, compiled, copy_case
 
 TILES = 8
-"""That a CTA stores."""
+"""Number of tiles that a CTA stores."""
 ROWS, COLUMNS = 128, 256
-"""Of a tile: of 8 warps in 2 x 4, each 64 x 64."""
+"""Rows and columns of a tile of 8 warps in 2 x 4, each 64 x 64."""
 N = 2048
 CTAS = (N // ROWS) * (N // COLUMNS)
 
@@ -75,7 +75,7 @@ TILE:{stores}
 
 
 def store_case(itemsize: int, pieces: bool) -> Case:
-    """Stores of threads alone."""
+    """A kernel that only stores, by threads."""
     from tcir.program.launch import Launch
 
     launch = Launch("store", (CTAS, 1, 1), (256, 1, 1), 0, ({"kind": "pointer", "arg": 0},))
@@ -85,7 +85,7 @@ def store_case(itemsize: int, pieces: bool) -> Case:
 
 
 def matmul(k: int, out: str) -> str:
-    """N x N x K."""
+    """A product of N x N x K."""
     text = matmul_warp.program(N, out)
     for a, b in (("%a: tensor<{}x{}xf16>", (N, k)), ("%b: tensor<{}x{}xf16>", (k, N))):
         text = text.replace(a.format(N, N), a.format(*b))
@@ -94,7 +94,7 @@ def matmul(k: int, out: str) -> str:
 
 
 def all_cases() -> Iterator[Case]:
-    """Compiled for `TARGET`."""
+    """All probes, compiled for `TARGET`."""
     for what, kib, stages in ALL_SMS:
         yield copy_case(what, kib, stages)
     for what, kib, stages in ONE_SM:

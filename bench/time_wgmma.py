@@ -30,9 +30,10 @@ from time_hopper import IN_FLIGHT, SMS, WGMMA, Case, case_of, compiled
 
 TARGET = "sm_90a"
 LAUNCHES, REPLAYS, REPEATS, ROUNDS = 20, 3, 9, 2
-"""In a graph; of a graph between two counts; counts, of which the median; times all of that."""
+"""Launches in a graph; replays of it between two counts; counts, whose median is taken; rounds of
+all of that."""
 WHOLE_SM = 120_000
-"""Bytes of shared memory of which an SM has one CTA only."""
+"""Bytes of shared memory with which only one CTA fits an SM."""
 COUNT_PTX = f""".version 8.4
 .target {TARGET}
 .address_size 64
@@ -46,17 +47,17 @@ COUNT_PTX = f""".version 8.4
  ret;
 }}
 """
-"""Each SM's cycles and nanoseconds so far."""
+"""PTX that reads each SM's counters of cycles and nanoseconds."""
 PRODUCTS: tuple[tuple[int, str, dict[str, Any]], ...] = (
     *((n, "f16", {}) for n in (1024, 2048, 3072, 4096, 6144, 8192)),
     (4096, "f16", {"n-tile": 128}),
 )
 STEM = "conv1"
-"""Two launches: its input is repacked first."""
+"""The stem has two launches: the first repacks its input."""
 
 
 def all_cases() -> Iterator[Case]:
-    """Compiled for `TARGET`."""
+    """All cases, compiled for `TARGET`."""
     import tcir
 
     for n, kind, options in PRODUCTS:
@@ -77,7 +78,7 @@ def all_cases() -> Iterator[Case]:
 
 
 class Counter:
-    """Cycles of a launch, and GHz, by every SM's own counters."""
+    """Measures the cycles of a launch, and GHz, by every SM's own counters."""
 
     def __init__(self, folder: Path) -> None:
         import torch
@@ -90,7 +91,7 @@ class Counter:
         self.counts = [torch.zeros(2 * SMS, dtype=torch.int64, device="cuda") for _ in range(2)]
 
     def note(self, which: int) -> None:
-        """The counters now."""
+        """Records the counters."""
         self.function.launch(
             [self.counts[which].data_ptr().to_bytes(8, "little")],
             grid=(SMS, 1, 1), block=(32, 1, 1), dynamic_smem=WHOLE_SM,
@@ -98,7 +99,7 @@ class Counter:
         )  # fmt: skip
 
     def cycles(self, launch: Callable[[int], None]) -> list[tuple[float, float]]:
-        """By round; `launch` is given a number."""
+        """Cycles of a launch in each round; `launch` receives the number of the launch."""
         graph = self.torch.cuda.CUDAGraph()
         with self.torch.cuda.graph(graph):
             for number in range(LAUNCHES):
@@ -124,7 +125,7 @@ class Counter:
 
 
 def _right(name: str, arrays: list[Any]) -> bool:
-    """Whether the last array is what PyTorch makes of the others."""
+    """Whether the last array is PyTorch's result for the others."""
     import torch
 
     *inputs, out = arrays
@@ -139,7 +140,7 @@ def _right(name: str, arrays: list[Any]) -> bool:
 
 
 def main(folder: Path) -> int:
-    """Every case, beside its prediction; measured.json in `folder`."""
+    """Measures every case, prints it with its prediction, and writes measured.json to `folder`."""
     import torch
 
     from tcir.program.launch import Launch

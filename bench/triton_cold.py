@@ -43,14 +43,14 @@ def scaled(a, sa, b, sb, c, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.con
 
 
 def f16() -> bytes:
-    """From source to cubin."""
+    """Compiles the source to a cubin."""
     pointers = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp32"}
     sizes = {"M": "i32", "N": "i32", "K": "i32"}
     return _compile(matmul, pointers | sizes, {"BM": 128, "BN": 128, "BK": 64}, num_stages=4)
 
 
 def nvfp4() -> bytes:
-    """From source to cubin."""
+    """Compiles the source to a cubin."""
     pointers = {"a": "*u8", "sa": "*fp8e4nv", "b": "*u8", "sb": "*fp8e4nv", "c": "*fp32"}
     tile = {"BM": 128, "BN": 128, "BK": 128}
     return _compile(scaled, pointers | {"n": "i32", "k": "i32"}, tile)

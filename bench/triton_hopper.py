@@ -42,7 +42,7 @@ def matmul(
 
 
 def launches(a: Any, b: Any, c: Any) -> dict[str, Callable[[], Any]]:
-    """A launch for each configuration."""
+    """Returns a launch for each configuration."""
     m, k = a.shape
     n = b.shape[1]
 

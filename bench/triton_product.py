@@ -32,7 +32,8 @@ def product(
 
 
 class Host:
-    """A numpy array with what the interpreter asks a tensor of PyTorch for; it is on the host."""
+    """A numpy array with the attributes of a PyTorch tensor that the interpreter reads; it is on
+    the host."""
 
     def __init__(self, array: Any) -> None:
         self.array, self.dtype = array, array.dtype
@@ -61,7 +62,7 @@ class Host:
         return tuple(step // self.array.itemsize for step in self.array.strides)
 
     def copy_(self, _: Host) -> None:
-        """The same memory."""
+        """Returns the same memory."""
 
 
 def multiply(a: Any, b: Any) -> Any:

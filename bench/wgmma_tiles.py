@@ -27,7 +27,8 @@ CONSTANTS = Constants(TARGET)
 
 
 def cases() -> Iterator[tuple[str, int, Any]]:
-    """A name, the columns of the result, and what compiles it with a width, 0 for the rule's."""
+    """Yields a name, the columns of the result, and a function that compiles it with a width (0:
+    the rule's)."""
     for n in PRODUCTS:
         text = hopper.PROGRAM.format(n=n, t="f16")
         yield (
@@ -52,13 +53,13 @@ def cases() -> Iterator[tuple[str, int, Any]]:
 
 
 def cycles(kernel: Any) -> float:
-    """Modelled, of a kernel of one launch."""
+    """Modelled cycles of a kernel of one launch."""
     (stream,) = streams(kernel)
     return modelled(stream, CONSTANTS, unique_bytes(kernel)).cycles
 
 
 def main() -> int:
-    """The command."""
+    """Prints the table."""
     print("| problem | by the rule | " + " | ".join(f"N = {n}" for n in N_TILES) + " | above |")
     print("|" + "---|" * (len(N_TILES) + 3))
     for name, columns, compiled in cases():

@@ -33,7 +33,8 @@ HOISTED = 8
 """Number of consecutive arithmetic instructions that a compiler moves above the wait for a load
 (assumed): only a longer run waits for the loads before it."""
 SLICE = 16
-"""Arithmetic instructions that a scheduler issues from one warp before it switches to another."""
+"""Number of arithmetic instructions that a scheduler issues from one warp before it switches to
+another."""
 
 
 def loaded_bytes(event: Event, sector: float) -> float:
@@ -238,8 +239,8 @@ class _Run:
         return self._result()
 
     def _missing(self, event: Event, base: int) -> int | None:
-        """Returns the key of an event that this one waits for and that has no time yet, ~key for an
-        arrival; None: there is none."""
+        """Returns the key of an awaited event that has no time yet, ~key if its arrival is missing;
+        None if there is none."""
         for index in event.after:
             key = base + index
             if event.op == "bar.sync" and self.stream[index].op == "bar.sync":

@@ -1,8 +1,8 @@
-"""What tiles of warpgroups cost on an H200: the constants that choose a kernel's tiles on sm_90a.
+"""Costs of tiles of warpgroups on an H200: the constants that choose a kernel's tiles on sm_90a.
 
-Unlike the other constants of `tcir.time` they were fitted, to the times of 240 kernels of
-ResNet-50's convolutions, of which they find the fastest (docs/explanation/conv-sm90a.md); those of
-products of matrices are their loads and stores. The event-driven model has none of them.
+Unlike the other constants of `tcir.time`, they were fitted to the times of 240 kernels of
+ResNet-50's convolutions (docs/explanation/conv-sm90a.md), except for matrix products, whose loads
+and stores were measured. The event-driven model uses none of them.
 """
 
 from __future__ import annotations
@@ -40,28 +40,29 @@ ALONE: Mapping[int, Alone] = {
     128: Alone(366, 1676, 13),
     64: Alone(325, 1676, 12.9),
 }
-"""By the rows of a tile: those of one warpgroup are 64, whose groups overlap."""
+"""Costs by the rows of a tile. With 64 rows a CTA has one warpgroup, whose groups of wgmma
+overlap."""
 OF_MATRICES = replace(ALONE[128], stored=23)
-"""Of a product of matrices, which stores 16-bit results during the next tile's steps."""
+"""Costs of a matrix product, which stores 16-bit results during the next tile's steps."""
 BESIDE: Mapping[int, Beside] = {
     192: Beside(2391, 13.5),
     128: Beside(376, 8.2),
     64: Beside(659, 11.8),
 }
-"""By the rows of a tile."""
+"""Costs of each of two CTAs on an SM, by the rows of a tile."""
 ROW_BYTES = 128
 """Bytes of a row of a tile in a full step."""
 ROW, PIXEL, FILTER = 128 / 48, 3.26, 1.66
-"""Cycles for a row of `ROW_BYTES` that TMA brings: of a matrix, in im2col mode, and of a filter,
-which all CTAs load at about the same time."""
+"""Cycles for TMA to load a row of `ROW_BYTES`: of a matrix, in im2col mode, and of a filter, which
+all CTAs load at about the same time."""
 LATENCY, WAIT = 700, 95
 """Cycles from a free slot to the first row of its load; cycles that the tensor core idles at the
 end of a step, which waits for its products."""
 SUMMING, SUMMED_BYTES = 3000, 1300
-"""Cycles of the launch that sums up parts; bytes of parts that it reads in a cycle."""
+"""Cycles of the launch that adds the parts of K; bytes of the parts that it reads per cycle."""
 SHARED_LOADS, HANDED = 0.96, 247
 """For two CTAs on an SM: duration of their loads relative to one CTA's; cycles of two tiles in
 which neither multiplies."""
 FETCHED, UNFETCHED = 96 * 128, 1233
-"""Elements of a tile of which a thread of two CTAs has registers for a bias (fetch-ahead); cycles
-that a larger one takes more."""
+"""Largest tile, in elements, whose bias fits the registers of two CTAs on an SM (fetch-ahead);
+additional cycles of a larger one."""

@@ -9,8 +9,8 @@ import torch
 
 aten = torch.ops.aten
 Decomposition: TypeAlias = Callable[..., object]
-"""Computes an op by other ops. Returns NotImplemented for arguments that it leaves to another
-decomposition or to PyTorch."""
+"""Computes an op by other ops. Returns NotImplemented to leave it to another decomposition or to
+PyTorch."""
 Decompositions: TypeAlias = dict[torch._ops.OperatorBase, Decomposition]
 """Decompositions by overload."""
 Dims: TypeAlias = Sequence[int] | int | None

@@ -142,7 +142,7 @@ PRODUCTS = (
     "linear", "mm", "bmm", "matmul", "addmm", "baddbmm", "addbmm", "mv", "dot",
     "conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d",
 )  # fmt: skip
-"""ATen ops whose tensors must have one type in PyTorch, which `torch.export` does not check."""
+"""ATen ops whose operands PyTorch requires to have one type; `torch.export` does not check this."""
 
 
 def _check_products(graph: torch.fx.GraphModule) -> None:

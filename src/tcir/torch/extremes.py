@@ -1,9 +1,9 @@
-"""Decompositions of the places of the largest and smallest elements, which torch-mlir finds one
-element after the other, and where a NaN ends its search.
+"""Decompositions of argmin, argmax, and min and max along a dimension.
 
-PyTorch's place is the first of those that hold the extreme; a NaN is both the largest and the
-smallest element. So the extreme and the first place that holds it are two reductions in any order:
-a group of threads has a row, and loads it once. Places are i32, which CUDA cores compare at once.
+torch-mlir searches one element after the other, and a NaN ends its search. PyTorch's place is the
+first that holds the extreme, and NaN is both the largest and the smallest element. So the extreme,
+and then the first place that holds it, are two reductions in any order, for which a group of
+threads loads a row once. Places are i32, which CUDA cores compare in one instruction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tcir.torch.aten import Decomposition, Decompositions, aten
 
 Reduction = Callable[[torch.Tensor, list[int], bool], torch.Tensor]
 MOST = (1 << 31) - 1
-"""The most elements whose places are i32."""
+"""Maximum number of elements whose places are i32."""
 
 
 def _first(x: torch.Tensor, extreme: torch.Tensor, dim: int) -> torch.Tensor:

@@ -17,7 +17,7 @@ from tcir.torch.launching import Contents, Guard, Ready, Store, captured_for, st
 from tcir.torch.tensors import is_emulated, with_strides
 
 MOST_GRAPHS = 8
-"""Maximum number of graphs for each stream: of the argument addresses that were used last."""
+"""Maximum number of graphs for each stream; those used last are kept."""
 
 Run = Callable[[], object]
 Tensors = Sequence[torch.Tensor]
@@ -25,11 +25,11 @@ Tensors = Sequence[torch.Tensor]
 
 @dataclass
 class _Captured:
-    """A graph, its results, which the next replay overwrites, and what it depends on besides
-    addresses: layouts, and what frozen weights contain.
+    """A captured graph.
 
-    uses: the prepared kernels, whose memory is in the graph, and what their kept results were
-          computed from
+    It holds its results, which the next replay overwrites, and its conditions besides addresses:
+    the layouts, and the contents of frozen weights.
+    uses: the prepared kernels, whose memory is in the graph, and the sources of their kept results
     """
 
     graph: torch.cuda.CUDAGraph
@@ -113,8 +113,9 @@ class Graphs:
 
 
 class _Stream:
-    """What the graphs of one stream share, as their replays follow each other: the stream on which
-    they are captured, prepared launches with their workspaces, and the memory of their results."""
+    """State that the graphs of one stream share, since their replays follow each other: the stream
+    on which they are captured, prepared launches with their workspaces, and the memory of their
+    results."""
 
     def __init__(self, device: torch.device) -> None:
         self.side = torch.cuda.Stream(device)

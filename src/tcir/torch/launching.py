@@ -1,4 +1,4 @@
-"""Launches kernels on tensors of GPUs; what a launch needs is prepared once for each stream."""
+"""Launches kernels on tensors of GPUs; each launch is prepared once for each stream."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tcir.torch.tensors import EMULATED, as_bytes, is_emulated, kind_of, name_of
 MOST_STREAMS = 8
 """Maximum number of streams for which a kernel is kept prepared."""
 ByStream: TypeAlias = "OrderedDict[object, Ready]"
-"""A kernel as it is prepared for devices and streams, with emulation and without."""
+"""Prepared kernels by device, stream, and whether they are emulated."""
 Store: TypeAlias = "dict[KernelLauncher, ByStream]"
 """Prepared kernels by launcher."""
 _CAPTURE: ContextVar[Store | None] = ContextVar("capture", default=None)
@@ -68,9 +68,9 @@ class Guard:
 
 
 class Contents:
-    """What weights contain: their identities, addresses and numbers of counted writes.
+    """Snapshot of weights: their identities, addresses and numbers of counted writes.
 
-    It keeps the weights and their memory alive, so that none of these can be those of others.
+    It keeps the weights and their memory alive, so that no other tensor can take their addresses.
     InputError for a weight whose writes PyTorch does not count.
     """
 
@@ -81,7 +81,7 @@ class Contents:
         self._versions = _versions(weights)
 
     def are_of(self, weights: Sequence[torch.Tensor]) -> bool:
-        """Whether these are the same weights, and none was written."""
+        """Whether these are the same weights, none of them written since."""
         return (
             all(map(operator.is_, self._weights, weights))
             and self._addresses == [each.data_ptr() for each in weights]
@@ -189,8 +189,8 @@ def _check_devices(kernel: Kernel, tensors: Sequence[torch.Tensor]) -> None:
 
 
 def _as_launched(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of the shape, type and strides of what is launched: the tensor itself, or what its
-    copy at each call will be."""
+    """A tensor with the shape, type and strides that the launch receives: the tensor itself, or its
+    copy at each call."""
     if tensor.is_contiguous():
         return tensor.detach()
     return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)

@@ -42,8 +42,8 @@ def keep_layouts(graph: torch.fx.GraphModule, frozen: Collection[str] = ()) -> N
 
 
 def order_of(node: torch.fx.Node) -> list[int] | None:
-    """The dimensions of a node's tensor as they follow each other in memory; None if it is
-    contiguous, or memory has gaps or elements of several indices."""
+    """Dimensions of a node's tensor in memory order; None if it is contiguous, has gaps, or has an
+    element with several indices."""
     tensor = node.meta.get("val")
     if not isinstance(tensor, torch.Tensor) or tensor.is_contiguous():
         return None
@@ -54,7 +54,7 @@ def order_of(node: torch.fx.Node) -> list[int] | None:
 
 
 def _is_computed(user: torch.fx.Node) -> bool:
-    """Whether a node may be in a kernel: not the results, and not what PyTorch runs."""
+    """Whether a kernel may compute a node: not the results, nor ops that PyTorch always runs."""
     return user.op != "output" and KEPT not in user.meta
 
 

@@ -35,7 +35,7 @@ VIEWS = (
 COPIES = ("clone", "contiguous")
 """Those of `VIEWS` that copy a tensor, perhaps in another order."""
 MADE = ("arange", "full", "zeros", "ones", "scalar_tensor", "eye", "lift_fresh_copy")
-"""Ops without tensor operands; no kernel consists of these alone."""
+"""Ops without tensor operands; a kernel does not consist of these alone."""
 NOTHING = "computes nothing"
 PER_OP = 0.15
 """Seconds to compile one op of a network on one busy core, correct within a factor of about 3."""

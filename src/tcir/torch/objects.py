@@ -24,8 +24,8 @@ class _Rest:
 
 
 def register(value: object) -> None:
-    """Registers with PyTorch's pytree the classes of objects in `value` that hold tensors and that
-    it does not know yet.
+    """Registers the classes of objects in `value` that hold tensors and that PyTorch's pytree does
+    not know yet.
 
     A class is registered for the process, as `torch.utils._pytree.register_pytree_node` does.
     """

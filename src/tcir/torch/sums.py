@@ -2,7 +2,7 @@
 
 Eager PyTorch sums f32 in blocks, and its error grows with the logarithm of the number of elements.
 The imported program adds one element after the other, and its error grows with the number itself.
-Where results are f16 or bf16, as PyTorch's sums of these are rounded, f32 has the digits.
+Where results are f16 or bf16, f32 is accurate enough.
 """
 
 from __future__ import annotations
@@ -200,4 +200,4 @@ SUMS: Decompositions = {
 }
 """The decompositions of this file, by overload; they apply to f32."""
 GROUPS: Decompositions = {aten.group_norm.default: _group_norm}
-"""Those that also apply to f16 and bf16."""
+"""Decompositions that also apply to f16 and bf16."""

@@ -31,7 +31,8 @@ class Weights:
         return {"module": self.module, "names": self.names, "_found": None}
 
     def __call__(self) -> tuple[torch.Tensor, ...]:
-        """InputError if the module has other parameters or buffers than it was compiled with."""
+        """Returns the weights; InputError if the module has other parameters or buffers than it was
+        compiled with."""
         if self._found is not None:
             slots, tensors = self._found
             for place, name, value in slots:

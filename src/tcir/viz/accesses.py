@@ -34,7 +34,7 @@ def _bytes(kind: str) -> int:
 
 @dataclass
 class _Access:
-    """One execution of an instruction: the byte of its argument at which each lane begins."""
+    """One execution of an instruction: the first byte of each lane in the accessed argument."""
 
     verb: str
     argument: int
