@@ -24,7 +24,7 @@ from tcir.program.memory_image import image_spec
 from tcir.program.signature import Signature
 from tcir.run import run_ptx
 from tcir.time import ModelledTime, in_sequence, modelled_time
-from tcir.time.constants import Constants
+from tcir.time.roofline import Roofline, by_kind
 
 MOVED = ("global_to_shared_read", "global_load", "shared_to_global", "global_store")
 """The machine's counters of bytes that move between global memory and the SMs."""
@@ -51,9 +51,11 @@ class ModelledLaunch:
         return sum(self.row.bytes)
 
     @property
-    def hbm_us(self) -> float:
-        """Microseconds in which HBM transfers `bytes`."""
-        return self.bytes / Constants(self.time.target)["hbm"] / 1000
+    def roofline(self) -> Roofline:
+        """The least time of its products and `bytes`."""
+        return Roofline(
+            self.time.target, by_kind(self.time.target, self.row.work.flops), self.bytes, self.bytes
+        )
 
 
 @dataclass(frozen=True)
@@ -90,13 +92,13 @@ class ModelledProgram:
     def __str__(self) -> str:
         if not self.launches:
             return "modelled: no launches"
-        rows = [("launch", "computes", "CTAs", "MB", "HBM us", "us", "limited by")]
+        rows = [("launch", "computes", "CTAs", "MB", "roof us", "us", "limited by")]
         for each in self.launches:
             work = ", ".join((*each.row.work.computes, *each.row.work.fused))
             rows.append(
                 (
                     each.row.name, work if len(work) <= WIDE else f"{work[: WIDE - 1]}…",
-                    str(each.ctas), f"{each.bytes / 1e6:.2f}", f"{each.hbm_us:.2f}",
+                    str(each.ctas), f"{each.bytes / 1e6:.2f}", f"{each.roofline.microseconds:.2f}",
                     f"{each.time.microseconds:.2f}", each.time.bound,
                 )
             )  # fmt: skip

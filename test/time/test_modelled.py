@@ -31,8 +31,10 @@ def test_a_row_for_each_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(executed) == len(set(executed)) < len(launches)
     for each in program.launches:
         again = modelled_time(each.stream, "sm_100a", each.ctas, unique_bytes=each.bytes)
-        assert each.time == again and each.hbm_us < each.time.microseconds
+        assert each.time == again and each.roofline.microseconds < each.time.microseconds
         assert each.moved >= each.bytes  # a tile is loaded for each CTA that multiplies it
+    (attention,) = (each for each in program.launches if each.row.work.computes == ("attention",))
+    assert attention.roofline.flops == {"f16": 2 * 14_902_656}
     kernels = sum(each.time.microseconds for each in program.launches)
     assert program.microseconds > kernels  # and the gaps between launches
     assert len(program.trace()) > 10_000

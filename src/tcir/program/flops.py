@@ -17,7 +17,7 @@ from tcir.interp.types import is_integer
 from tcir.program.access import Product, product_of
 from tcir.program.factors import source_of
 from tcir.program.memory_image import PACKED_BITS
-from tcir.program.programs import programs_on_tensors
+from tcir.program.programs import Program, programs_on_tensors
 from tcir.program.signature import POWERS
 
 if TYPE_CHECKING:
@@ -30,16 +30,20 @@ OTHER = "other"
 def flops_in(module: ir.Module) -> list[tuple[str, int]]:
     """Returns the kind and the number of operations of each sum of products in a module of
     functions on tensors."""
+    return [each for program in programs_on_tensors(module) for each in flops_of(program)]
+
+
+def flops_of(program: Program) -> list[tuple[str, int]]:
+    """Returns the same of one program on tensors."""
     found = []
-    for program in programs_on_tensors(module):
-        for op in (each.operation for each in program.op.operation.regions[0].blocks[0]):
-            if isinstance(op.opview, tc.AttentionOp):
-                found.append(("f16", _of_attention(op.opview)))
-                continue
-            product = product_of(op)
-            if product is not None and len(product.factors) > 1:
-                results = prod(op.results[0].type.shape)
-                found.append((_kind(product), 2 * results * _length(product)))
+    for op in (each.operation for each in program.op.operation.regions[0].blocks[0]):
+        if isinstance(op.opview, tc.AttentionOp):
+            found.append(("f16", _of_attention(op.opview)))
+            continue
+        product = product_of(op)
+        if product is not None and len(product.factors) > 1:
+            results = prod(op.results[0].type.shape)
+            found.append((_kind(product), 2 * results * _length(product)))
     return found
 
 

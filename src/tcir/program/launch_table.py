@@ -34,10 +34,15 @@ _NO_WORK = (
 
 @dataclass(frozen=True)
 class Work:
-    """Ops of a launch, without their dialects; fused: ops of its epilogue."""
+    """Ops of a launch, without their dialects.
+
+    fused: ops of its epilogue
+    flops: kind and number of floating-point operations of each product (`tcir.program.flops`)
+    """
 
     computes: tuple[str, ...]
     fused: tuple[str, ...] = ()
+    flops: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -165,12 +170,15 @@ def works_of(texts: Iterable[str]) -> dict[str, Work]:
 def works_in(module: ir.Module) -> dict[str, Work]:
     """Returns the operations of each launch in a module of functions on tensors; empty for any
     other module."""
+    from tcir.program.flops import flops_of
+
     works = {}
     for program in programs_on_tensors(module):
         ops = [op.operation for op in program.op.operation.regions[0].blocks[0]]
         behind = [op for op in ops if op.name in _BEHIND]
         first = _names(op for op in ops if op not in behind)
-        works[program.title] = Work(first, _names(behind)) if first else Work(_names(behind))
+        computes, fused = (first, _names(behind)) if first else (_names(behind), ())
+        works[program.title] = Work(computes, fused, tuple(flops_of(program)))
     return works
 
 

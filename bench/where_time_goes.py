@@ -1,0 +1,147 @@
+"""Where the time of a network goes: its launches measured, modelled and at their roof.
+
+    python bench/where_time_goes.py resnet50_b32 --json where.json     # on an H100 or H200
+    python bench/where_time_goes.py --page where.json                  # a results page's section
+
+Needs torchvision and transformers; the networks are those of networks.py. A launch's time is the
+median of its kernel's times in CALLS plain calls, from PyTorch's profiler. Modelled times are those
+of `Compiled.modelled`; the roof is the longer of HBM's time for the launch's buffers and the tensor
+pipe's for its products, from the model's constants. Launches that run once, because their inputs are
+weights, have no row.
+
+Exit status: 0, 1 for an error, 2 without a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from launching import graphed, milliseconds
+from networks import NETWORKS
+
+CALLS = 20
+Row = dict[str, Any]
+
+
+def measure(name: str) -> dict[str, Any]:
+    """Measures a network, then models it."""
+    import tcir.torch
+
+    torch.manual_seed(0)
+    with torch.device("cuda"):
+        model, x = NETWORKS[name]()
+    model, x = model.half().eval(), x.half()
+    compiled = tcir.torch.compile(model, (x,), verbose=False, freeze=True)
+    compiled(x)
+    launches = [each for kernel in compiled.kernels for each in kernel.launches.launches]
+    measured = profiled(lambda: compiled(x), [each.name for each in launches])
+    graph_us = 1000 * milliseconds(graphed(lambda: compiled(x))[0])
+    started = time.time()
+    modelled = compiled.modelled()
+    rows = [
+        {
+            "launch": each.row.name,
+            "computes": ", ".join((*each.row.work.computes, *each.row.work.fused)),
+            "ctas": each.ctas, "mb": each.bytes / 1e6, "us": us,
+            "modelled_us": each.time.microseconds, "limit": each.time.bound,
+            "roof_us": each.roofline.microseconds, "roof": each.roofline.bound,
+        }
+        for each, us in zip(modelled.launches, measured, strict=True)
+        if us is not None
+    ]  # fmt: skip
+    return {
+        "name": name, "device": torch.cuda.get_device_name(), "graph_us": graph_us,
+        "modelling_s": time.time() - started, "rows": rows,
+    }  # fmt: skip
+
+
+def profiled(call: Any, names: list[str]) -> list[float | None]:
+    """Microseconds of each launch; None for those that calls do not repeat."""
+    from torch.profiler import ProfilerActivity, profile
+
+    call()
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        for _ in range(CALLS):
+            call()
+        torch.cuda.synchronize()
+    known = set(names)
+    events = [
+        (each.time_range.start, each.name, each.time_range.elapsed_us())
+        for each in found.events()
+        if each.name in known
+    ]
+    each_call, rest = divmod(len(events), CALLS)
+    if rest:
+        raise RuntimeError(f"{len(events)} kernels in {CALLS} calls: not the same in each")
+    order = [name for _, name, _ in sorted(events)]
+    times = [us for _, _, us in sorted(events)]
+    taken: list[float | None] = []
+    place = 0
+    for name in names:
+        if place < each_call and order[place] == name:
+            taken.append(statistics.median(times[place::each_call]))
+            place += 1
+        else:
+            taken.append(None)
+    if place < each_call:
+        raise RuntimeError(f"{order[place]}: launched, but not in the order of the program")
+    return taken
+
+
+def page(found: dict[str, Any]) -> Iterable[str]:
+    """The section of a results page, in Markdown."""
+    rows = found["rows"]
+    kernels, modelled, roof = (
+        sum(each[key] for each in rows) for key in ("us", "modelled_us", "roof_us")
+    )
+    yield (
+        f"`{found['name']}` on an {found['device'].removeprefix('NVIDIA ')}: {len(rows)} launches, "
+        f"{found['graph_us']:.0f} us in a CUDA graph, {kernels:.0f} us in kernels, {modelled:.0f} us "
+        f"modelled, {roof:.0f} us at the roof of each launch."
+    )
+    yield ""
+    yield "| launch | computes | CTAs | MB | us | modelled | limited by | roof, us | of the roof |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for each in rows:
+        words = each["computes"]
+        yield (
+            f"| {each['launch']} | {words if len(words) < 48 else words[:47] + '…'} | {each['ctas']} "
+            f"| {each['mb']:.1f} | {each['us']:.1f} | {each['modelled_us']:.1f} | {each['limit']} "
+            f"| {each['roof_us']:.1f}, {each['roof']} | {each['roof_us'] / each['us']:.2f} |"
+        )
+
+
+def main() -> int:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", nargs="?", choices=[*NETWORKS], metavar="NETWORK")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="print the section of this file")
+    options = parser.parse_args()
+    if options.page:
+        print("\n".join(page(json.loads(options.page.read_text()))))
+        return 0
+    if not options.name:
+        parser.error("expected a network, or --page")
+    if not torch.cuda.is_available():
+        print("where_time_goes: no GPU that PyTorch sees", file=sys.stderr)
+        return 2
+    with torch.no_grad():
+        found = measure(options.name)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1))
+    print("\n".join(page(found)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
