@@ -4,9 +4,9 @@
     python bench/where_time_goes.py --page where.json                  # a results page's section
 
 Needs torchvision and transformers; the networks are those of networks.py. A launch's time is the
-median of its kernel's times in CALLS plain calls, from PyTorch's profiler. Modelled times are those
-of `Compiled.modelled`; the roof is the longer of HBM's time for the launch's buffers and the tensor
-pipe's for its products, from the model's constants. Launches that run once, because their inputs are
+median of its kernel's times in CALLS plain calls, from PyTorch's profiler. Modelled times are from
+`Compiled.modelled`; the roof is the longer of HBM's time for the launch's buffers and the tensor
+pipe's for its products, from the model's constants. Launches that run once, because they read only
 weights, have no row.
 
 Exit status: 0, 1 for an error, 2 without a GPU.
@@ -104,9 +104,9 @@ def page(found: dict[str, Any]) -> Iterable[str]:
         sum(each[key] for each in rows) for key in ("us", "modelled_us", "roof_us")
     )
     yield (
-        f"`{found['name']}` on an {found['device'].removeprefix('NVIDIA ')}: {len(rows)} launches, "
-        f"{found['graph_us']:.0f} us in a CUDA graph, {kernels:.0f} us in kernels, {modelled:.0f} us "
-        f"modelled, {roof:.0f} us at the roof of each launch."
+        f"`{found['name']}` on an {found['device'].removeprefix('NVIDIA ')}: {len(rows)} launches; "
+        f"in a CUDA graph {found['graph_us']:.0f} us, kernels alone {kernels:.0f}, modelled "
+        f"{modelled:.0f}, at the roof of each launch {roof:.0f}."
     )
     yield ""
     yield "| launch | computes | CTAs | MB | us | modelled | limited by | roof, us | of the roof |"
@@ -114,8 +114,8 @@ def page(found: dict[str, Any]) -> Iterable[str]:
     for each in rows:
         words = each["computes"]
         yield (
-            f"| {each['launch']} | {words if len(words) < 48 else words[:47] + '…'} | {each['ctas']} "
-            f"| {each['mb']:.1f} | {each['us']:.1f} | {each['modelled_us']:.1f} | {each['limit']} "
+            f"| {each['launch']} | {words if len(words) < 48 else words[:47] + '…'} "
+            f"| {each['ctas']} | {each['mb']:.1f} | {each['us']:.1f} | {each['modelled_us']:.1f} | {each['limit']} "
             f"| {each['roof_us']:.1f}, {each['roof']} | {each['roof_us'] / each['us']:.2f} |"
         )
 
