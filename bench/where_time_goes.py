@@ -115,7 +115,8 @@ def page(found: dict[str, Any]) -> Iterable[str]:
         words = each["computes"]
         yield (
             f"| {each['launch']} | {words if len(words) < 48 else words[:47] + '…'} "
-            f"| {each['ctas']} | {each['mb']:.1f} | {each['us']:.1f} | {each['modelled_us']:.1f} | {each['limit']} "
+            f"| {each['ctas']} | {each['mb']:.1f} | {each['us']:.1f} "
+            f"| {each['modelled_us']:.1f} | {each['limit']} "
             f"| {each['roof_us']:.1f}, {each['roof']} | {each['roof_us'] / each['us']:.2f} |"
         )
 
