@@ -94,6 +94,15 @@ def is_reduction(op: ir.Operation) -> bool:
     return out.n_dims > sum(isinstance(each, ir.AffineDimExpr) for each in out.results)
 
 
+def is_window(op: ir.Operation) -> bool:
+    """Whether an op reduces windows of an image."""
+    return is_reduction(op) and any(
+        isinstance(index, ir.AffineAddExpr)
+        for each in linalg.get_indexing_maps(op)
+        for index in value(each).results
+    )
+
+
 def factors_in(op: ir.Operation) -> list[ir.Value]:
     """The factors in the body of a sum of products of two inputs; empty for any other op."""
     if not is_contraction(op) or len(op.operands) != 3 or len(op.results) != 1:

@@ -89,6 +89,17 @@ def moving(loads: Iterable[tuple[ir.Value, At]], along: Atom) -> list[ir.Type]:
     ]
 
 
+def goes_along(loads: Iterable[tuple[ir.Value, At]], result: ir.Value) -> bool:
+    """Whether most of what is read is contiguous along the last dimension of a result."""
+    sized = [dim for dim, size in enumerate(result.type.shape) if size != 1]
+    along = total = 0
+    for tensor, at in loads:
+        last = next((s for s, n in zip(at[::-1], tensor.type.shape[::-1]) if n != 1), None)
+        total += prod(tensor.type.shape)
+        along += prod(tensor.type.shape) * (last == (("d", sized[-1]),) if sized else True)
+    return 2 * along > total
+
+
 def _without_units(
     sums: Collection[tuple[At, tuple[int, ...]]], like: tuple[At, tuple[int, ...]]
 ) -> list[tuple[At, tuple[int, ...]]]:

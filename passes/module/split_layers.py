@@ -27,10 +27,11 @@ from tcir.passes.analysis.reductions import (
     factors_in,
     is_product,
     is_reduction,
+    is_window,
     reads_once,
 )
 from tcir.passes.analysis.regroup import Groups, groups_of
-from tcir.passes.analysis.row_chain import chain_of
+from tcir.passes.analysis.row_chain import chain_of, goes_along, loads_of
 from tcir.passes.analysis.scaled_contraction import is_scaled_contraction, other_scales
 from tcir.passes.analysis.stored_scale import check_stored_scales
 from tcir.passes.analysis.wrappers import is_zero_padding
@@ -233,6 +234,8 @@ class _Layers:
                 fused = [op, *layers._tail(op, views=True)]
                 layers.stored.update(map(_base, layers._leaving(fused)))
                 layers.stored.update(each for each in op.operands if _is_turned(each, op))
+            elif is_window(op) and op not in products and len(op.results) == 1:
+                layers.stored.update(map(_base, layers._leaving(layers._pooled(op))))
             elif is_reduction(op) and op not in products:
                 layers.stored.update(each for each in op.results if list(each.uses))
         arguments = {each for each in layers.stored if isinstance(each, ir.BlockArgument)}
@@ -298,6 +301,34 @@ class _Layers:
                 if len(self._leaving(inside)) == 1:
                     best = len(inside)
         return inside[1:best]
+
+    def _pooled(self, window: ir.Operation) -> list[ir.Operation]:
+        """A reduction of windows, and the ops after it that its threads compute: of the same
+        elements, in no more bytes, and in another order if that of memory is one to read."""
+        found = [window]
+        while True:
+            made = found[-1].results[0]
+            readers = {_in_function(each.owner) for each in made.uses}
+            if len(readers) != 1 or not self._goes_on(made, *readers):
+                return found
+            found += readers
+
+    def _goes_on(self, made: ir.Value, op: ir.Operation) -> bool:
+        """Whether `op` computes elements of the pooled `made`, each once, from it."""
+        taken = any(op in tail for tail in self.tails.values())
+        if op not in self.places or op in self.sums or taken or len(op.results) != 1:
+            return False
+        result = op.results[0]
+        if isinstance(op.opview, RESHAPES):
+            return True
+        if not _computes(op) or tensor_bytes(result.type) > tensor_bytes(made.type):
+            return False
+        maps = _maps(op)
+        read = [each for each, operand in zip(maps, op.operands) if operand == made]
+        if not all(each.is_permutation for each in read):
+            return False
+        turned = any(each != maps[-1] for each in read)
+        return not turned or goes_along(loads_of(result), result)
 
     def _hold_rows(self, products: Sequence[ir.Operation]) -> None:
         """Takes reductions out of memory that one launch reads, where it has their rows itself."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tcir._mlir import func, ir, linalg, scf
+from tcir._mlir import func, ir, scf
 from tcir.dialect.walk import walk
-from tcir.passes.analysis.reductions import is_reduction
-from tcir.passes.analysis.row_chain import chain_of, loads_of, moving
+from tcir.passes.analysis.reductions import is_product, is_reduction, is_window
+from tcir.passes.analysis.row_chain import At, chain_of, goes_along, loads_of, moving
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.element_epilogue import place_of
@@ -88,8 +88,10 @@ def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None
     shape, element = list(result.type.shape), result.type.element_type
     each = narrow.together(element)
     if each == 1 and _runs_pay(function):
-        read = moving(loads_of(result), ("d", len(shape) - 1))
-        each = run_of(shape[-1] if shape else 1, [t.element_type for t in (*read, result.type)])
+        loads = loads_of(result)
+        read = moving(loads, ("d", len(shape) - 1))
+        along = shape[-1] if shape and not _slides(function, result, loads) else 1
+        each = run_of(along, [t.element_type for t in (*read, result.type)])
     pixels = _pixels(function, shape, each)
     parts = _parts(function, shape, each)
     count = prod(shape) // (each * pixels * parts)
@@ -131,10 +133,10 @@ def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None
 
 
 def _pixels(function: func.FuncOp, shape: Sequence[int], run: int) -> int:
-    """Pixels side by side of which a thread computes a run each: those of windows read the same
-    elements, and all of them the same filter."""
+    """Pixels side by side of which a thread computes a run each: those of a convolution read the
+    same elements, and all of them the same filter."""
     ops = [op.operation for op in function.entry_block]
-    if run == 1 or len(shape) < 3 or not any(map(_is_window, ops)):
+    if run == 1 or len(shape) < 3 or not any(is_window(op) and is_product(op) for op in ops):
         return 1
     fits = (n for n in PIXELS if shape[-2] % n == 0)
     return next((n for n in fits if prod(shape) // (run * n) >= ENOUGH // 4), 1)
@@ -150,20 +152,19 @@ def _parts(function: func.FuncOp, shape: Sequence[int], run: int) -> int:
     return next((n for n in fits if prod(shape) // (run * n) >= ENOUGH), 1)
 
 
-def _is_window(op: ir.Operation) -> bool:
-    """Whether an op reduces windows of an image."""
-    if not is_reduction(op):
-        return False
-    maps = [ir.AffineMapAttr(each).value for each in linalg.get_indexing_maps(op)]
-    return any(isinstance(index, ir.AffineAddExpr) for each in maps for index in each.results)
-
-
 def _runs_pay(function: func.FuncOp) -> bool:
     """Whether a thread computes several elements: all SMs are busy all the same."""
     (result,) = list(function.entry_block)[-1].operands
     ops = [op.operation for op in function.entry_block]
     loops = any(is_reduction(op) and has_loop(op) for op in ops)
     return prod(result.type.shape) >= (RUN * ENOUGH if loops else MANY)
+
+
+def _slides(function: func.FuncOp, result: ir.Value, loads: Sequence[tuple[ir.Value, At]]) -> bool:
+    """Whether a pool's windows lie along memory, so that elements are loaded one by one: those of
+    adjacent results by adjacent threads."""
+    pools = (is_window(op.operation) and not is_product(op.operation) for op in walk(function))
+    return any(pools) and not goes_along(loads, result)
 
 
 def in_memory(tensor: ir.Value) -> ir.Value:
