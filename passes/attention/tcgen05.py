@@ -26,6 +26,7 @@ from tcir.dialect.warp_map import (
     WARP_MAP,
     role_of,
 )
+from tcir.passes.analysis.strided import strided
 from tcir.passes.attention.tiles import KEY, ROW, Blocks, HeadShape, HeadTiles, Softmax
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import flag, i64, mma
@@ -93,9 +94,11 @@ def tile_in_tensor_memory(
         source.function.attributes[WARP_MAP] = ir.StringAttr.get(TCGEN05_ATTENTION)
         source.function.attributes[CTAS_PER_SM] = i64(1)
     with kernel(source, grid, target=target) as arguments:
-        q, k, v = (argument(arguments, each) for each in (op.q, op.k, op.v))
-        queries = HeadTiles.create(of.view(q), of.q, ROWS, "K")
-        operands = HeadTiles.create(k, of.kv, keys, "K"), HeadTiles.create(v, of.kv, keys, "MN")
+        queries = HeadTiles.create(arguments, of.queries(op.q), of.q, ROWS, "K")
+        operands = (
+            HeadTiles.create(arguments, strided(op.k), of.kv, keys, "K"),
+            HeadTiles.create(arguments, strided(op.v), of.kv, keys, "MN"),
+        )
         out, *lse = map(of.view, arguments[len(source.function.arguments) :])
         number, head, batch = block_id("x"), block_id("y"), block_id("z")
         if blocks.band.last is not None:  # the longest first

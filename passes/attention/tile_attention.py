@@ -10,6 +10,8 @@ from tcir.dialect import tc
 from tcir.dialect.limits import WGMMA_N, Legal
 from tcir.dialect.ops.attention import LOG2_E
 from tcir.errors import InputError
+from tcir.passes.analysis.head_maps import views_of
+from tcir.passes.analysis.strided import view_ops
 from tcir.passes.attention.tcgen05 import (
     KEYS,
     ROWS,
@@ -182,14 +184,16 @@ def _sources(module: ir.Module) -> list[Source]:
         if not isinstance(op, tc.AttentionOp):
             continue
         function = op.operation.parent.opview
-        ops = list(function.regions[0].blocks[0])
+        assert isinstance(function, func.FuncOp)
+        views = {m for e, view in views_of(op).items() for m in view_ops(e, view.base)}
+        ops = [each for each in function.entry_block if each.operation not in views]
         returned = list(ops[-1].operands)
         if len(ops) != 2 or returned not in ([op.out], [op.out, op.lse]):
             raise match_failure(
                 op,
-                "tile-attention expected a function of one tc.attention that returns its results, "
-                f"got {', '.join(each.operation.name for each in ops)}; use the pipeline layers",
+                "tile-attention expected a function of one tc.attention of arguments, or of slices "
+                "and transposes of them that a tensor map has, which returns its results, got "
+                f"{', '.join(each.operation.name for each in ops)}; use the pipeline layers",
             )
-        assert isinstance(function, func.FuncOp)
         found.append(Source(function, op))
     return found

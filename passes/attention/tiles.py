@@ -12,10 +12,13 @@ from tcir.dialect.limits import SWIZZLE_OF_SPAN
 from tcir.dialect.loops import MOST_TRIPS
 from tcir.dialect.ops.attention import Band
 from tcir.dialect.ops.tma import APART
+from tcir.passes.analysis.head_maps import MapDim, map_dims, row_of
+from tcir.passes.analysis.strided import Strided, strided
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import Box, i64, make_tensor_map, tma_load
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.tile_kernel import argument
 
 HEAD, ROW, KEY = 1, 2, 3
 """Dimensions of scores, which are ``[b, h, m, n]``."""
@@ -32,25 +35,30 @@ class HeadTiles:
     type: tc.SmemType
     map: ir.Value
     layout: str
+    dims: tuple[MapDim, ...]
 
     @staticmethod
-    def create(tensor: ir.Value, layout: str, rows: int, major: str) -> HeadTiles:
-        """Tiles of `rows` rows of `tensor`, whose dimensions `layout` names; builds its map."""
-        kind = tensor.type
-        extents = dict(zip(layout, kind.shape, strict=True))
-        bytes_ = tc.element_bytes(kind.element_type)
-        span = max(each for each in SWIZZLE_OF_SPAN if extents["d"] * bytes_ % each == 0)
-        shape = [rows, extents["d"]] if major == "K" else [extents["d"], rows]
-        tile = tc.SmemType.build(shape, kind.element_type, major, SWIZZLE_OF_SPAN[span])
-        names = list(reversed(layout))
+    def create(
+        arguments: Sequence[ir.Value], heads: Strided, layout: str, rows: int, major: str
+    ) -> HeadTiles:
+        """Tiles of `rows` rows of `heads`, whose dimensions `layout` names and whose base is one of
+        the source function's arguments; builds the map, of one of the kernel's `arguments`."""
+        tensor = argument(arguments, heads.base)
+        element = tensor.type.element_type
+        width, bytes_ = heads.shape[layout.index("d")], tc.element_bytes(element)
+        span = max(each for each in SWIZZLE_OF_SPAN if width * bytes_ % each == 0)
+        shape = [rows, width] if major == "K" else [width, rows]
+        tile = tc.SmemType.build(shape, element, major, SWIZZLE_OF_SPAN[span])
         box = {"d": span // bytes_, row_of(layout): rows}
+        dims = map_dims(heads, layout)
         made = make_tensor_map(
             tensor,
-            Box([box.get(name, 1) for name in names]),
-            dims=[extents[name] for name in names],
+            Box([box.get(each.letter, 1) for each in dims]),
+            dims=[each.start + each.size for each in dims],
+            strides=[each.stride * bytes_ for each in dims[1:]],
             swizzle=tile.swizzle,
         )
-        return HeadTiles(tile, made, layout)
+        return HeadTiles(tile, made, layout, tuple(dims))
 
     def load(self, batch: Index, head: Index, row: Index, apart: bool = False) -> ir.Value:
         """A tile of the rows from `row` on; apart: with barriers of its own, see place-barriers."""
@@ -60,16 +68,11 @@ class HeadTiles:
         width = self.type.shape[1 if self.type.major == "K" else 0]
         for number in range(width // columns):
             at = {"b": batch, "h": head, row_of(self.layout): row, "d": number * columns}
-            coords = index.values([at[name] for name in reversed(self.layout)])
+            coords = index.values([each.coordinate(at[each.letter]) for each in self.dims])
             load = tma_load(self.map, coords, tile, number * rows, rows * self.type.span)
             if apart:
                 load.attributes[APART] = ir.UnitAttr.get()
         return tile
-
-
-def row_of(layout: str) -> str:
-    """The letter of a layout's rows: m of queries, n of keys."""
-    return next(letter for letter in layout if letter in "mn")
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,12 @@ class HeadShape:
 
     def __getitem__(self, letter: str) -> int:
         return self.extents[letter]
+
+    def queries(self, tensor: ir.Value) -> Strided:
+        """Queries in memory, with the rows that heads have here."""
+        found = strided(tensor).reshaped([self[letter] for letter in self.q])
+        assert found is not None  # see `no_map`: rows that become others have one stride
+        return found
 
     def view(self, array: ir.Value) -> ir.Value:
         """Queries, results or logarithms of the kernel with the rows that heads have here."""

@@ -17,6 +17,7 @@ from tcir.dialect.warp_map import (
     WGMMA_ONE,
     WGMMA_PROMOTED,
 )
+from tcir.passes.analysis.strided import strided
 from tcir.passes.attention.tiles import Blocks, HeadShape, HeadTiles, Softmax
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64, i64s, tails
@@ -63,12 +64,14 @@ def tile_by_warpgroups(
     tiles = _tiles(of, blocks, ctas, TARGETS[target].sms)
     op = source.op
     with kernel(source, tiles.grid, target=target) as arguments:
-        q, k, v = (argument(arguments, each) for each in (op.q, op.k, op.v))
         function = ir.InsertionPoint.current.block.owner
         warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
         function.attributes["tc.warps"] = i64s([warps, 1])
-        queries = HeadTiles.create(of.view(q), of.q, rows, "K")
-        operands = HeadTiles.create(k, of.kv, keys, "K"), HeadTiles.create(v, of.kv, keys, "MN")
+        queries = HeadTiles.create(arguments, of.queries(op.q), of.q, rows, "K")
+        operands = (
+            HeadTiles.create(arguments, strided(op.k), of.kv, keys, "K"),
+            HeadTiles.create(arguments, strided(op.v), of.kv, keys, "MN"),
+        )
         out, *lse = map(of.view, arguments[len(source.function.arguments) :])
         read = {each.tensor: argument(arguments, each.tensor) for each in op.elements}
         of_tile = _Rows(op, blocks, softmax, read)

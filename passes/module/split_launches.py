@@ -8,6 +8,8 @@ from typing import ClassVar, TypeAlias
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers
+from tcir.passes.analysis.head_maps import views_of
+from tcir.passes.analysis.strided import view_ops
 from tcir.passes.emit.builders import i64, i64s
 from tcir.passes.emit.calls import CHOOSE
 from tcir.passes.emit.clone import clone
@@ -176,8 +178,9 @@ def _outline(
     kinds: Kinds,
 ) -> None:
     after, stored = _after(op, kinds), _stored(op, kinds)
-    read = [value for each in after for value in _read(each)]
-    inputs = list(dict.fromkeys([*op.operands, *read]))
+    read = [value for each in (op, *after) for value in _read(each)]
+    bases, made = _views(function, op, numbers)
+    inputs = list(dict.fromkeys([*(bases.get(each, each) for each in op.operands), *read]))
     strange = next((value for value in inputs if value not in numbers), None)
     if strange is not None:
         raise match_failure(
@@ -202,10 +205,22 @@ def _outline(
         block = new.add_entry_block([op.location] * len(inputs))
         known = dict(zip(inputs, block.arguments, strict=True))
         with ir.InsertionPoint(block):
-            copies = [clone(each, known) for each in (op, *after)]
+            copies = [clone(each, known) for each in (*made, op, *after)]
             if isinstance(op, tc.QuantiseBlocksOp):
                 remark(op, f"quantised by a launch of its own, which reads {op.values.type}")
             func.ReturnOp(list(copies[-1].operation.results)[: len(stored)])
+
+
+def _views(
+    function: func.FuncOp, op: ir.OpView, numbers: dict[ir.Value, int]
+) -> tuple[dict[ir.Value, ir.Value], list[ir.OpView]]:
+    """The operands of an attention that are in the memory of other tensors, with these, and the ops
+    that make them, in order."""
+    if not isinstance(op, tc.AttentionOp):
+        return {}, []
+    bases = {each: view.base for each, view in views_of(op, numbers.__contains__).items()}
+    made = {each for operand, base in bases.items() for each in view_ops(operand, base)}
+    return bases, [each for each in function.entry_block if each.operation in made]
 
 
 def _after(op: ir.OpView, kinds: Kinds) -> list[ir.OpView]:
@@ -219,11 +234,11 @@ def _after(op: ir.OpView, kinds: Kinds) -> list[ir.OpView]:
     return found
 
 
-def _read(after: ir.OpView) -> list[ir.Value]:
-    """What an epilogue or a quantiser reads besides the result before it."""
-    if isinstance(after, tc.EpilogueOp):
-        return [each.tensor for each in after.elements]
-    return list(after.operands)[1:]
+def _read(op: ir.OpView) -> list[ir.Value]:
+    """What an op reads besides its operands or the result before it."""
+    if isinstance(op, tc.EpilogueOp | tc.AttentionOp):
+        return [each.tensor for each in op.elements]
+    return list(op.operands)[1:] if isinstance(op, tc.QuantiseBlocksOp) else []
 
 
 def _stored(op: ir.OpView, kinds: Kinds) -> list[ir.Value]:

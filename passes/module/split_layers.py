@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
@@ -21,6 +21,7 @@ from tcir.passes.analysis.contraction import (
 )
 from tcir.passes.analysis.cuda_cores import no_tensor_core
 from tcir.passes.analysis.einsum import Einsum
+from tcir.passes.analysis.head_maps import views_of
 from tcir.passes.analysis.moves import move_of
 from tcir.passes.analysis.reductions import (
     element_of,
@@ -34,6 +35,7 @@ from tcir.passes.analysis.regroup import Groups, groups_of
 from tcir.passes.analysis.row_chain import chain_of, goes_along, loads_of
 from tcir.passes.analysis.scaled_contraction import is_scaled_contraction, other_scales
 from tcir.passes.analysis.stored_scale import check_stored_scales
+from tcir.passes.analysis.strided import view_ops
 from tcir.passes.analysis.wrappers import is_zero_padding
 from tcir.passes.emit.builders import i64, i64s
 from tcir.passes.emit.calls import CHOOSE, inline_calls
@@ -154,6 +156,7 @@ class _Launch:
     """One launch: the tensor that it stores, what it computes, and the product it has.
 
     whole: tensors that it reads in several shapes, which it makes itself
+    views: ops that make operands of an attention from tensors whose memory these are in
     """
 
     result: ir.Value
@@ -161,6 +164,7 @@ class _Launch:
     ops: list[ir.Operation] = field(default_factory=list)
     inputs: list[ir.Value] = field(default_factory=list)
     whole: set[ir.Value] = field(default_factory=set)
+    views: set[ir.Operation] = field(default_factory=set)
 
     @property
     def root(self) -> ir.Operation:
@@ -404,7 +408,8 @@ class _Layers:
         """The tensors that a product multiplies, as they are in memory."""
         found = []
         if is_attention(product):
-            return list(map(_base, _operands(product)))
+            views = views_of(product.opview)
+            return [_base(views[e].base if e in views else e) for e in _operands(product)]
         for factor in list(product.operands)[:-1]:
             while is_folded(factor, product):
                 factor = factor.owner.operands[0]
@@ -427,15 +432,23 @@ class _Layers:
         tails, root = self.tails.items(), result.owner
         product = next((p for p, tail in tails if root == p or root in tail), None)
         inside = [root] if product is None else [product, *self.tails[product]]
-        launch = _Launch(result, product)
+        views = set(self._views(product))
+        launch = _Launch(result, product, views=views)
         dims = range(result.type.rank)
         self._visit(result, launch, inside, dims)
         read = [_base(each) for each in launch.inputs]
         if len(set(read)) < len(read):
             again = {each for each in read if read.count(each) > 1}
-            launch = _Launch(result, product, whole=again)
+            launch = _Launch(result, product, whole=again, views=views)
             self._visit(result, launch, inside, dims)
         return launch
+
+    def _views(self, product: ir.Operation | None) -> Iterator[ir.Operation]:
+        """The ops of the views that an attention reads."""
+        if product is not None and is_attention(product):
+            found = views_of(product.opview, self.stored.__contains__)
+            for operand, view in found.items():
+                yield from view_ops(operand, view.base)
 
     def _visit(
         self, tensor: ir.Value, launch: _Launch, inside: list[ir.Operation], dims: Dims
@@ -457,7 +470,9 @@ class _Layers:
                 if tensor not in launch.inputs:
                     launch.inputs.append(tensor)
                 return
-            folded = launch.product is not None and (view or is_folded(tensor, launch.product))
+            folded = launch.product is not None and (
+                view or is_folded(tensor, launch.product) or op in launch.views
+            )
             if (
                 launch.product is not None
                 and not folded

@@ -20,6 +20,7 @@ from tcir.interp.bands import allowed
 from tcir.interp.online_softmax import log2_scale
 from tcir.interp.tensor.attention import by_heads
 from tcir.interp.types import Array, dtype_of
+from tcir.passes.analysis.strided import Strided, strided, view_ops
 from tcir.program.spans import info_of
 
 if TYPE_CHECKING:
@@ -133,6 +134,16 @@ DRAWS: dict[str, tuple[Made, bool]] = {
 """By their words: what makes them, and whether results of 16 bits are exact."""
 
 
+def attention_alone(ops: Sequence[ir.OpView]) -> tc.AttentionOp | None:
+    """Returns a program's attention if all other ops make views that are its operands."""
+    found = next((op for op in ops if isinstance(op, tc.AttentionOp)), None)
+    if found is None:
+        return None
+    operands = (found.q, found.k, found.v)
+    views = {op for each in operands for op in view_ops(each, strided(each).base)}
+    return found if all(op == found or op.operation in views for op in ops) else None
+
+
 def attention_inputs(
     op: tc.AttentionOp, arguments: Sequence[ir.Value], draw: np.random.Generator
 ) -> Iterator[tuple[str, dict[int, Array], bool]]:
@@ -140,8 +151,9 @@ def attention_inputs(
 
     arguments: of the function, which `op` is alone in
     """
-    operands = [arguments.index(each) for each in (op.q, op.k, op.v) if each in arguments]
-    if len(set(operands)) < 3:
+    views = [strided(each) for each in (op.q, op.k, op.v)]
+    bases = list(dict.fromkeys(view.base for view in views))
+    if not set(bases) <= set(arguments) or _overlap(views, bases):
         return
     of, kind = op.extents(), dtype_of(op.q.type)
     whole = int(2 / float(info_of(kind).eps))
@@ -152,8 +164,25 @@ def attention_inputs(
     layouts = [string(op, name) for name in ("q_layout", "kv_layout", "kv_layout")]
     for words, (make, exact) in DRAWS.items():
         if (made := make(heads, draw)) is not None:
-            arrays = [
-                np.ascontiguousarray(by_heads(np.asarray(each, np.float64), layout)).astype(kind)
-                for each, layout in zip(made, layouts, strict=True)
-            ]
-            yield words, dict(zip(operands, arrays, strict=True)), exact and narrow
+            memory = {each: np.zeros(each.type.shape, kind) for each in bases}
+            for each, layout, view in zip(made, layouts, views, strict=True):
+                place = elements(view, memory[view.base])
+                place[...] = by_heads(np.asarray(each), layout).reshape(place.shape)
+            arrays = {arguments.index(each): array for each, array in memory.items()}
+            yield words, arrays, exact and narrow
+
+
+def elements(view: Strided, memory: Array) -> Array:
+    """Returns the elements of a view in its base's array, a dimension for each digit."""
+    flat, digits = memory.reshape(-1), [digit for dim in view.dims for digit in dim]
+    strides = [stride * flat.itemsize for _, stride in digits]
+    sizes = [size for size, _ in digits]
+    return np.lib.stride_tricks.as_strided(flat[view.offset :], sizes, strides)
+
+
+def _overlap(views: Sequence[Strided], bases: Sequence[ir.Value]) -> bool:
+    """Whether two views, or elements of one, are in one place."""
+    count = {each: np.zeros(each.type.shape, np.int8) for each in bases}
+    for view in views:
+        elements(view, count[view.base])[...] += 1
+    return any(each.max() > 1 for each in count.values())

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tcir.dialect import tc
 from tcir.dialect.arithmetic import Arithmetic
 from tcir.interp.types import Array, DType, ends_of_integers, is_integer
 from tcir.program.access import product_of
 from tcir.program.boundary.added import added_at_boundaries
-from tcir.program.boundary.attention import attention_inputs
+from tcir.program.boundary.attention import attention_alone, attention_inputs
 from tcir.program.boundary.block_amax import BlockFormat, block_format_of, rows_of_blocks
 from tcir.program.boundary.placed_sums import Wanted, factors_with_sums
 from tcir.program.boundary.targets import boundaries_of, drawn_of
@@ -92,9 +91,9 @@ def boundary_inputs(
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
     generator = np.random.default_rng(seed)
     *ops, _ = block
-    if len(ops) == 1 and isinstance(ops[0], tc.AttentionOp):
+    if attention := attention_alone(ops):
         arguments = drawn_of(block, signature)
-        for words, arrays, exact in attention_inputs(ops[0], arguments, generator):
+        for words, arrays, exact in attention_inputs(attention, arguments, generator):
             yield Placed(words, arrays=arrays, exact=exact)
     elif contraction is not None:
         placed = list(_of_sums(block, signature, contraction, generator))

@@ -1,0 +1,89 @@
+"""Tensor maps of heads: those of a tensor in memory of its own, or of a part of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import string
+from tcir.dialect.limits import TMA_INNER_BOX_MULTIPLE, TMA_RANK, TMA_STRIDE
+from tcir.passes.analysis.strided import Strided, strided
+from tcir.passes.emit import index
+from tcir.passes.emit.index import Index
+
+
+def row_of(layout: str) -> str:
+    """The letter of a layout's rows: m of queries, n of keys."""
+    return next(letter for letter in layout if letter in "mn")
+
+
+@dataclass(frozen=True)
+class MapDim:
+    """A dimension of a tensor map: a digit of a dimension of the heads.
+
+    letter: of the dimension; below: product of the digits after this one, None: of the only digit
+    size, stride: of the digit, in elements; start: where the heads begin
+    """
+
+    letter: str
+    below: int | None
+    size: int
+    stride: int
+    start: int = 0
+
+    def coordinate(self, number: Index) -> Index:
+        """The coordinate of an index of the heads' dimension."""
+        if self.below is not None:
+            number = index.rem(index.div(number, self.below), self.size)
+        return index.add(number, self.start)
+
+
+def map_dims(heads: Strided, layout: str) -> list[MapDim]:
+    """The dimensions of a map of heads whose dimensions `layout` names, innermost first."""
+    found: list[MapDim] = []
+    next_ = 1
+    for letter, digits in zip(reversed(layout), reversed(heads.dims), strict=True):
+        below = 1
+        for size, stride in reversed(digits or ((1, next_),)):
+            found.append(MapDim(letter, below if len(digits) > 1 else None, size, stride))
+            below, next_ = below * size, size * stride
+    found.sort(key=lambda each: each.stride)
+    rest = heads.offset
+    for place, each in reversed(list(enumerate(found))):
+        found[place] = replace(each, start=rest // each.stride)
+        rest %= each.stride
+    return found
+
+
+def no_map(heads: Strided, layout: str) -> str:
+    """Why no tensor map has heads as they are in memory; "" if one does."""
+    dims, bytes_ = map_dims(heads, layout), tc.element_bytes(heads.base.type.element_type)
+    letters = [each.letter for each in dims]
+    row = row_of(layout)
+    alone = ("d", row, "h") if heads.shape[layout.index(row)] == 1 else ("d", row)
+    if any(letters.count(letter) > 1 for letter in alone):  # heads of one row may become rows
+        return "rows and elements of a head have several strides"
+    if len(dims) not in TMA_RANK["tiled"]:
+        return f"a tensor map has {TMA_RANK['tiled']} dimensions, the heads {len(dims)}"
+    if dims[0].letter != "d" or dims[0].stride != 1:
+        return "elements of a head are not next to each other"
+    if dims[0].start * bytes_ % TMA_INNER_BOX_MULTIPLE:
+        return f"a box begins at {TMA_INNER_BOX_MULTIPLE} bytes, the heads at {dims[0].start}"
+    if bad := [n for each in dims[1:] if (n := each.stride * bytes_) not in TMA_STRIDE]:
+        return f"strides of a tensor map are {TMA_STRIDE} bytes, got {bad[0]}"
+    return ""
+
+
+def views_of(
+    op: tc.AttentionOp, is_memory: Callable[[ir.Value], bool] | None = None
+) -> dict[ir.Value, Strided]:
+    """Its queries, keys and values that its kernel reads where they are in the memory of others.
+
+    is_memory: whether a tensor has memory of its own, and views end at it
+    """
+    kv = string(op, "kv_layout")
+    of = ((op.q, string(op, "q_layout")), (op.k, kv), (op.v, kv))
+    found = ((each, strided(each, is_memory), layout) for each, layout in of)
+    return {e: view for e, view, layout in found if view.base != e and not no_map(view, layout)}
