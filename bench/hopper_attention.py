@@ -1,11 +1,14 @@
 """Fused attention of the pipeline `attention` beside PyTorch's SDPA on a Hopper GPU, in one run.
 
-    python bench/hopper_attention.py [--element=bf16] [--page=FILE]
+    python bench/hopper_attention.py [--element=bf16] [--only=decode] [--parts=4,8,32] [--page=FILE]
 
-Each row is timed in a CUDA graph of 20 launches, the median of nine replays; the three kernels of a
-row take turns, so that clocks that drift do so for all of them. FLOP are those of both products, a
-causal mask's half; a decoding step is compared with a copy of as many bytes. Results are compared
-with SDPA's in float64. ``--page`` writes the table as Markdown.
+Each row is timed in a CUDA graph of 20 calls, the median of nine replays; the kernels of a row take
+turns, so that clocks that drift do so for all of them. FLOP are those of both products, a causal
+mask's half. Results are compared with SDPA's in float64. ``--page`` writes the tables as Markdown.
+
+Decoding steps have a table of their own: bytes of keys and values in a second, those of a device
+copy of as many bytes, which reads half of them, and the times of other numbers of parts of the
+keys than the chosen one: 1 is one kernel, others are those of ``--parts``.
 """
 
 from __future__ import annotations
@@ -32,9 +35,16 @@ SHAPES = [
     (1, 32, 8, 8192, 8192, 128, True),
     (8, 12, 12, 128, 128, 64, False),
     (8, 12, 12, 512, 512, 64, False),
-    (64, 32, 8, 1, 4096, 128, False),
 ]
-"""Shapes of transformers: BERT's, long prefill with and without a mask, grouped heads, decoding."""
+"""Shapes of transformers: BERT's, long prefill with and without a mask, grouped."""
+STEPS = [
+    (64, 32, 8, 1, 4096, 128, False),
+    (4, 32, 8, 1, 8192, 128, False),
+    (1, 32, 8, 1, 2048, 128, False),
+    (1, 32, 8, 1, 16384, 128, False),
+    (1, 32, 8, 1, 131072, 128, False),
+]
+"""Decoding steps: many sequences, and few, whose keys are in parts."""
 LAUNCHES, REPLAYS = 20, 9
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 Run = Callable[[], Any]
@@ -88,57 +98,98 @@ def sdpa(backend: SDPBackend, operands: list[torch.Tensor], causal: bool, groupe
     return run
 
 
-def row(shape: tuple[Any, ...], element: str) -> list[str]:
-    b, h, g, m, n, d, causal = shape
+def operands_of(shape: tuple[Any, ...], element: str) -> list[torch.Tensor]:
+    b, h, g, m, n, d, _ = shape
     sizes = (b, h, m, d), (b, g, n, d), (b, g, n, d)
-    operands = [torch.randn(size, device="cuda", dtype=TYPES[element]) for size in sizes]
-    kernel = tcir.compile(program(shape, element), "attention", target="sm_90a")
-    out = torch.empty_like(operands[0])
+    return [torch.randn(size, device="cuda", dtype=TYPES[element]) for size in sizes]
 
-    def ours() -> None:
-        kernel.launch(*operands, out, stream=torch.cuda.current_stream().cuda_stream)
 
-    grouped = h != g
-    runs: dict[str, Run] = {"tcir": ours}
-    for name, backend in (
-        ("cuDNN", SDPBackend.CUDNN_ATTENTION), ("flash", SDPBackend.FLASH_ATTENTION),
-    ):  # fmt: skip
-        runs[name] = sdpa(backend, operands, causal, grouped)
-    bytes_ = 2 * sum(each.numel() for each in operands[1:])
-    source, target = (torch.empty(bytes_ // 8, device="cuda") for _ in range(2))
-    if m == 1:
-        runs["copy"] = lambda: target.copy_(source)
-    times = microseconds(runs)
+def ours(kernel: tcir.Kernel, operands: list[torch.Tensor], out: torch.Tensor) -> Run:
+    return lambda: kernel.launch(*operands, out, stream=torch.cuda.current_stream().cuda_stream)
+
+
+def theirs(shape: tuple[Any, ...], operands: list[torch.Tensor]) -> dict[str, Run]:
+    _, h, g, *_, causal = shape
+    backends = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
+    return {name: sdpa(each, operands, causal, h != g) for name, each in backends.items()}
+
+
+def error_of(shape: tuple[Any, ...], operands: list[torch.Tensor], out: torch.Tensor) -> float:
+    h, causal = shape[1], shape[-1]
     repeated = [each.repeat_interleave(h // each.shape[1], 1).double() for each in operands]
     want = scaled_dot_product_attention(*repeated, is_causal=causal)
-    error = f"{float((out.double() - want).norm() / want.norm()):.1e}"
-    flop = 4 * b * h * m * n * d * (0.5 if causal else 1)
-    rate = (
-        f"{bytes_ / times['tcir'] / 1e6:.2f} TB/s, copy {bytes_ / times['copy'] / 1e6:.2f}"
-        if m == 1
-        else f"{flop / times['tcir'] / 1e6:.0f} TFLOP/s"
-    )
-    name = f"b{b} h{h} g{g} {m}x{n} d{d}" + (" causal" if causal else "")
+    return float((out.double() - want).norm() / want.norm())
+
+
+def named(shape: tuple[Any, ...]) -> str:
+    b, h, g, m, n, d, causal = shape
+    return f"b{b} h{h} g{g} {m}x{n} d{d}" + (" causal" if causal else "")
+
+
+def row(shape: tuple[Any, ...], element: str, _: list[int]) -> list[str]:
+    b, h, _g, m, n, d, causal = shape
+    operands = operands_of(shape, element)
+    kernel = tcir.compile(program(shape, element), "attention", target="sm_90a")
+    out = torch.empty_like(operands[0])
+    times = microseconds({"tcir": ours(kernel, operands, out), **theirs(shape, operands)})
     own = times["tcir"]
+    flop = 4 * b * h * m * n * d * (0.5 if causal else 1)
     others = [f"{times[each]:.1f} ({times[each] / own:.2f})" for each in ("cuDNN", "flash")]
-    return [name, f"{times['tcir']:.1f}", rate, *others, error]
+    rate = f"{flop / own / 1e6:.0f} TFLOP/s"
+    error = error_of(shape, operands, out)
+    return [named(shape), f"{own:.1f}", rate, *others, f"{error:.1e}"]
+
+
+def step(shape: tuple[Any, ...], element: str, parts: list[int]) -> list[str]:
+    operands, text = operands_of(shape, element), program(shape, element)
+    counts = {"tcir": 0, **{f"{count}": count for count in dict.fromkeys([1, *parts])}}
+    kernels = {
+        name: tcir.compile(text, "attention", target="sm_90a", split_kv=count)
+        for name, count in counts.items()
+    }
+    outs = {name: torch.empty_like(operands[0]) for name in kernels}
+    runs = {name: ours(kernel, operands, outs[name]) for name, kernel in kernels.items()}
+    bytes_ = sum(each.nbytes for each in operands[1:])
+    source, target = (torch.empty(bytes_ // 8, device="cuda") for _ in range(2))
+    copy = {"copy": lambda: target.copy_(source)}
+    times = microseconds({**runs, **theirs(shape, operands), **copy})
+    own = times["tcir"]
+    grids = [launch.grid for launch in kernels["tcir"].launches.launches]
+    chosen = grids[0][2] // shape[0] if len(grids) > 1 else 1
+    others = [f"{times[each]:.1f} ({times[each] / own:.2f})" for each in ("cuDNN", "flash")]
+    rate = f"{bytes_ / own / 1e6:.2f} TB/s, copy {bytes_ / times['copy'] / 1e6:.2f}"
+    apart = ", ".join(f"{name}: {times[name]:.1f}" for name in kernels if name != "tcir")
+    error = max(error_of(shape, operands, out) for out in outs.values())
+    return [named(shape), f"{own:.1f}", rate, f"{chosen}", apart, *others, f"{error:.1e}"]
+
+
+HEADERS = {
+    row: "tcir, us | | cuDNN, us (of tcir) | flash, us | error",
+    step: "tcir, us | | parts | us with others | cuDNN, us (of tcir) | flash, us | error",
+}
+TABLES = {"prefill": (row, SHAPES), "decode": (step, STEPS)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--element", choices=TYPES, default="bf16")
+    parser.add_argument("--only", choices=TABLES)
+    parser.add_argument("--parts", default="", help="further numbers of parts, with commas")
     parser.add_argument("--page", type=Path)
     options = parser.parse_args()
-    lines = [
-        f"| {options.element}: batch, heads, of keys, rows x keys, elements | tcir, us | | "
-        "cuDNN, us (of tcir) | flash, us | error |",
-        "|---|---|---|---|---|---|",
-    ]
-    for shape in SHAPES:
-        lines.append("| " + " | ".join(row(shape, options.element)) + " |")
-        print(lines[-1], flush=True)
+    parts, lines = [int(each) for each in options.parts.split(",") if each], []
+    for name, (measure, shapes) in TABLES.items():
+        if options.only not in (None, name):
+            continue
+        header = f"| {options.element}: batch, heads, of keys, rows x keys, elements | "
+        lines += ["", header + HEADERS[measure] + " |"]
+        lines.append("|---" * (lines[-1].count("|") - 1) + "|")
+        print("\n".join(lines[-3:]), flush=True)
+        for shape in shapes:
+            lines.append("| " + " | ".join(measure(shape, options.element, parts)) + " |")
+            print(lines[-1], flush=True)
     if options.page:
-        options.page.write_text("\n".join(lines) + "\n")
+        options.page.write_text("\n".join(lines[1:]) + "\n")
 
 
 if __name__ == "__main__":

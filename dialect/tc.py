@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.block_scaled import *
     from tcir.dialect.ops.cluster import *
     from tcir.dialect.ops.codes import *
+    from tcir.dialect.ops.combine_parts import *
     from tcir.dialect.ops.compute import *
     from tcir.dialect.ops.cp_rows import *
     from tcir.dialect.ops.epilogue import *

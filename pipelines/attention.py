@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.attention.split_kv import SplitKv
 from tcir.passes.attention.tile_attention import TileAttention
+from tcir.passes.module.split_launches import SplitLaunches
+from tcir.passes.simt.convert_to_simt import ConvertToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.back import ATTENTION, tile_to_llvm
 from tcir.pipelines.parts.front import with_options
@@ -20,6 +23,7 @@ class AttentionOptions:
     ctas: that go through the tiles one after another; 0: one for each SM where there are more tiles
     stages: blocks of keys and values in shared memory; 0 chooses
     tau: growth of exponents up to which the sums of the blocks before are not rescaled
+    split_kv: parts of the keys, whose results a second kernel combines; 0 chooses, 1: one kernel
     """
 
     rows: int = 0
@@ -27,12 +31,16 @@ class AttentionOptions:
     ctas: int = 0
     stages: int = 0
     tau: float = 8.0
+    split_kv: int = 0
 
 
 def build(options: AttentionOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
+            SplitKv(parts=options.split_kv, keys=options.keys),
+            SplitLaunches(),
+            ConvertToSimt(),
             with_options(TileAttention, options),
             *tile_to_llvm(options.stages, warpgroups=ATTENTION),
         ]

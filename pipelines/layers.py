@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.attention.split_kv import SplitKv
 from tcir.passes.attention.tile_attention import TileAttention
 from tcir.passes.conv.fold_filter_rows import FoldFilterRows
 from tcir.passes.conv.split_conv_k import SplitConvK
@@ -47,6 +48,7 @@ def build(options: LayersOptions) -> Pipeline:
             *gemm.rewrites(gemm.GemmOptions()),
             SplitK(splits=0),
             SplitConvK(shifted=True),
+            *([SplitKv()] if options.attention else []),
             *launched(
                 FuseOperands(alone=True),
                 simt=ConvertToSimt(quantise_apart=False, streamed=True),

@@ -78,6 +78,10 @@ class AttentionOp(
     Scores and sums are of f32, the exponentials are rounded to the type of ``v``, results to that
     of ``out``. The result ``lse`` is the natural logarithm of each row's sum of exponentials,
     ``[b, h, m]`` of f32, -inf for a row without keys.
+
+    With ``key_part`` the results are of parts of the keys: part i has ``key_part`` keys, from ``i *
+    key_part`` on. ``out``, of f32, and ``lse`` have a dimension of parts in front
+    (``tc.combine_parts``).
     """
 
     example = """
@@ -118,6 +122,16 @@ class AttentionOp(
     def band(self) -> Band:
         """The keys that rows have by their numbers."""
         return Band.of(self)
+
+    @property
+    def key_part(self) -> int | None:
+        """Keys of a part; None where the results are of all keys."""
+        return optional_integer(self, "key_part")
+
+    @property
+    def parts(self) -> int:
+        """Number of parts of the keys."""
+        return -(-self.extents()["n"] // self.key_part) if self.key_part else 1
 
     @property
     def modified(self) -> bool:
@@ -175,24 +189,44 @@ def _(op: AttentionOp) -> Broken:
 
 @verify(
     AttentionOp,
+    "key-part",
+    "tc",
+    "key_part must be an i64 of at least 1, or left out, got {got}",
+    bad={"scale =": "key_part = 0 : i64, scale ="},
+    good={
+        "scale =": "key_part = 512 : i64, scale =",
+        "2x8x256x128xf16": "1x2x8x256x128xf32",
+        "2x8x256xf32": "1x2x8x256xf32",
+    },
+)
+def _(op: AttentionOp) -> Broken:
+    got = op.attributes.get("key_part", None)
+    legal = got is None or (isinstance(got, ir.IntegerAttr) and got.value > 0)
+    return None if legal else {"got": got}
+
+
+@verify(
+    AttentionOp,
     "types",
     "tc",
-    "q, k and v must be static, of rank 4 and of one type, f16 or bf16, out of that type or f32, "
-    "lse of f32 and rank 3, got {got}: the tensor core multiplies no mixed 16-bit types",
+    "q, k and v must be static, of rank 4 and of one type, f16 or bf16, out of that type or f32 "
+    "(f32 with key_part), lse of f32 and rank 3 (out and lse one more with key_part), got {got}: "
+    "the tensor core multiplies no mixed 16-bit types",
     bad={"2x4x512x128xf16": "2x4x512x128xbf16"},
     good={"2x8x256x128xf16": "2x8x256x128xf32"},
 )
 def _(op: AttentionOp) -> Broken:
     types = [value.type for value in (op.q, op.k, op.v, op.out, op.lse)]
     static = all(each.has_static_shape for each in types)
-    ranks = [each.rank for each in types] == [4, 4, 4, 4, 3]
+    more = op.key_part is not None
+    ranks = [each.rank for each in types] == [4, 4, 4, 4 + more, 3 + more]
     q, k, v, out, lse = (str(each.element_type) for each in types)
     if (
         static
         and ranks
         and q == k == v
         and q in ATTENTION_TYPES
-        and out in (q, "f32")
+        and out in (("f32",) if more else (q, "f32"))
         and lse == "f32"
     ):
         return None
@@ -204,20 +238,37 @@ def _(op: AttentionOp) -> Broken:
     "shapes",
     "tc",
     "expected q [b, h, m, d], k [b, g, n, d], v [b, g, n, e], out [b, h, m, e] and lse [b, h, m] "
-    "in their layouts, h a multiple of g, got {got}",
-    bad=({"2x4x512x64xf16": "2x3x512x64xf16"}, {"2x8x256xf32": "2x8x512xf32"}),
-    good={"2x4x512x64xf16": "2x1x512x64xf16", "2x4x512x128xf16": "2x1x512x128xf16"},
+    "in their layouts, h a multiple of g, out and lse with a part for every key_part of the n keys "
+    "in front, got {got}",
+    bad=(
+        {"2x4x512x64xf16": "2x3x512x64xf16"},
+        {"2x8x256xf32": "2x8x512xf32"},
+        {
+            "scale =": "key_part = 200 : i64, scale =",
+            "2x8x256x128xf16": "2x2x8x256x128xf32",
+            "2x8x256xf32": "2x2x8x256xf32",
+        },
+    ),
+    good={
+        "scale =": "key_part = 200 : i64, scale =",
+        "2x4x512x64xf16": "2x1x512x64xf16",
+        "2x4x512x128xf16": "2x1x512x128xf16",
+        "2x8x256x128xf16": "3x2x8x256x128xf32",
+        "2x8x256xf32": "3x2x8x256xf32",
+    },
 )
 def _(op: AttentionOp) -> Broken:
-    of = op.extents()
-    out = dict(zip(string(op, "out_layout"), op.out.type.shape, strict=True))
+    of, front = op.extents(), [op.parts] if op.key_part else []
+    shape = list(op.out.type.shape)
+    out = dict(zip(string(op, "out_layout"), shape[len(front) :], strict=True))
     k = dict(zip(string(op, "kv_layout"), op.k.type.shape, strict=True))
     v = dict(zip(string(op, "kv_layout"), op.v.type.shape, strict=True))
     fits = (
         k == {"b": of["b"], "h": of["g"], "n": of["n"], "d": of["d"]}
         and v == {**k, "d": of["e"]}
         and out == {"b": of["b"], "h": of["h"], "m": of["m"], "d": of["e"]}
-        and list(op.lse.type.shape) == [of["b"], of["h"], of["m"]]
+        and shape[: len(front)] == front
+        and list(op.lse.type.shape) == [*front, of["b"], of["h"], of["m"]]
     )
     if fits and of["g"] and of["h"] % of["g"] == 0:
         return None

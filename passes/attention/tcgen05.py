@@ -73,7 +73,7 @@ def choose_rows(of: HeadShape, keys: int, modified: bool) -> int:
     at both ends. Masks and `modified` scores need registers that such a block does not leave."""
     fit = keys == KEYS.values[-1] and 2 * _columns_of(of, keys) <= TMEM_COLUMNS
     plain = not modified and not of.band.limits
-    return 2 * ROWS if fit and plain and of["m"] > ROWS and of.keys >= LONG else ROWS
+    return 2 * ROWS if fit and plain and of["m"] > ROWS and of.visited >= LONG else ROWS
 
 
 def _columns_of(of: HeadShape, keys: int) -> int:
@@ -87,7 +87,7 @@ def tile_in_tensor_memory(
 ) -> None:
     """Replaces the source function by the sequential program of a CTA, see `TileAttention`."""
     op, keys = source.op, blocks.keys
-    grid = [ceil_div(of["m"], blocks.rows), of["h"], of["b"]]
+    grid = [ceil_div(of["m"], blocks.rows), of["h"], of["b"] * of.parts]
     roles: tuple[str, ...] = (EPILOGUE,)
     if blocks.rows > ROWS:
         roles = SOFTMAX
@@ -99,8 +99,9 @@ def tile_in_tensor_memory(
             HeadTiles.create(arguments, strided(op.k), of.kv, keys, "K"),
             HeadTiles.create(arguments, strided(op.v), of.kv, keys, "MN"),
         )
-        out, *lse = map(of.view, arguments[len(source.function.arguments) :])
-        number, head, batch = block_id("x"), block_id("y"), block_id("z")
+        out, *lse = map(of.results, arguments[len(source.function.arguments) :])
+        number, head, every = block_id("x"), block_id("y"), block_id("z")
+        part, batch = of.part_of(every)
         if blocks.band.last is not None:  # the longest first
             number = index.value(index.sub(grid[0] - 1, number))
         first = index.mul(number, blocks.rows)
@@ -109,11 +110,11 @@ def tile_in_tensor_memory(
             modify = fused(op, [argument(arguments, x.tensor) for x in op.elements], ROW, KEY)
         rows = _Rows(blocks, of["e"], op.v.type.element_type, *softmax.attributes, modify)
         tiles = [
-            rows.tile(queries, (batch, head, index.add(first, tile * ROWS)), role)
+            rows.tile(queries, (batch, head, index.add(first, tile * ROWS)), every, role)
             for tile, role in enumerate(roles)
         ]
         for tile, result in zip(
-            tiles, rows.over(first, tiles, operands, (batch, of.keys_of(head))), strict=True
+            tiles, rows.over(first, part, tiles, operands, (batch, of.keys_of(head))), strict=True
         ):
             rows.store(tile, result, out, of.out, lse)
 
@@ -122,12 +123,14 @@ def tile_in_tensor_memory(
 class _Tile:
     """A tile of rows.
 
-    role: of the warps that have its rows; place: batch, head, first row
+    role: of the warps that have its rows; place: batch, head, first row; every: the batch among
+    those of all parts
     queries: in shared memory; scores, powers, sums: in tensor memory
     """
 
     role: str
     place: tuple[Index, Index, Index]
+    every: Index
     queries: ir.Value
     scores: ir.Value
     powers: ir.Value
@@ -188,12 +191,15 @@ class _Rows:
     tau: ir.FloatAttr
     modify: Epilogue | None
 
-    def tile(self, queries: HeadTiles, place: tuple[Index, Index, Index], role: str) -> _Tile:
+    def tile(
+        self, queries: HeadTiles, place: tuple[Index, Index, Index], every: Index, role: str
+    ) -> _Tile:
         """The tile of the rows from `place` on, its queries loaded."""
         kind = tc.TmemType.build([ROWS, self.blocks.keys], self.element)
         return _Tile(
             role,
             place,
+            every,
             queries.load(*place),
             accumulator(self.blocks.keys),
             tc.TmemTileOp(kind).tile,
@@ -203,15 +209,16 @@ class _Rows:
     def over(
         self,
         row: Index,
+        part: Index,
         tiles: Sequence[_Tile],
         operands: tuple[HeadTiles, HeadTiles],
         place: tuple[Index, Index],
     ) -> list[tuple[ir.Value, ir.Value]]:
         """The maxima of scores and the sums of exponentials of each tile's rows over all blocks of
-        keys that the rows from `row` on have."""
+        keys of a part that the rows from `row` on have."""
         start = [tile.numbers(value) for tile in tiles for value in (float("-inf"), 0.0)]
         # the first block is what makes the sums zeros
-        over, first = self.blocks.loop(row, start, least=1)
+        over, first = self.blocks.loop(row, part, start, least=1)
         with ir.InsertionPoint(over.body):
             step = over.induction_variable
             k, v = (
@@ -319,7 +326,7 @@ class _Rows:
         lse: list[ir.Value],
     ) -> None:
         """Stores the sums of values over those of exponentials, and the logarithms of these."""
-        batch, head, row = tile.place
+        _, head, row = tile.place
         element = out.type.element_type
         maxima, totals = result
 
@@ -340,12 +347,12 @@ class _Rows:
                 value = self._scaled(tile.sums, quarter, column, inverse)
                 if element != value.type.element_type:
                     value = arith.truncf(ir.VectorType.get(value.type.shape, element), value)
-                names = {"b": batch, "h": head, "m": first, "d": column}
+                names = {"b": tile.every, "h": head, "m": first, "d": column}
                 at = index.values([names[each] for each in layout])
                 tc.StoreRowsOp(value, out, at, i64(QUARTER_LANES), i64(layout.index("m")))
             for tensor in lse:
                 logarithm = tc.RowLogSumOp(largest, total, self.scale).lse
-                at = index.values([batch, head, first])
+                at = index.values([tile.every, head, first])
                 stored = tc.StoreRowsOp(logarithm, tensor, at, i64(QUARTER_LANES), i64(2))
                 stored.attributes["column_dim"] = i64(1)
             return []

@@ -89,7 +89,8 @@ class TileAttention(Pass):
     ``tc.mask_fragment`` or ``tc.mask_rows``; blocks without a key of any row are not visited, and
     CTAs begin with the rows that have the most keys. The op's body is computed before, in
     ``tc.fragment_epilogue``, or on register tiles with a ``tc.load_rows`` for each of its tensors.
-    The grid is row tiles, heads, batch.
+    The grid is row tiles, heads, batch; with ``key_part`` a batch for each part, whose CTAs visit
+    the blocks of theirs only.
 
     Changes the order of sums and rounds exponentials to the type of the values, as the op says;
     preserves the location of the op on every op.
@@ -139,13 +140,14 @@ class TileAttention(Pass):
         keys = self.keys or (128 if max(heads["d"], heads["e"]) <= 128 else 64)
         _check_keys(source, keys, WGMMA_N)
         rows = self.rows or choose_rows(heads, TARGETS[target].sms)
-        if self.ctas and source.op.band.limits:
+        blocks, softmax = heads.blocks(rows, keys), self._softmax(source)
+        if self.ctas and not blocks.alike:
             raise match_failure(
                 source.op,
-                f"expected no ctas with a causal mask or a window, got {self.ctas}: tiles have "
-                "different numbers of blocks, and the ring of a CTA goes on by one; leave it out",
+                "expected no ctas with a causal mask, a window or parts of the keys, got "
+                f"{self.ctas}: tiles have different numbers of blocks, and the ring of a CTA goes "
+                "on by one; leave it out",
             )
-        blocks, softmax = heads.blocks(rows, keys), self._softmax(source)
         tile_by_warpgroups(source, heads, blocks, softmax, self.ctas, target)
 
     def _in_tensor_memory(self, source: Source, target: str) -> None:
@@ -175,6 +177,13 @@ class TileAttention(Pass):
 def _check_keys(source: Source, keys: int, legal: Legal) -> None:
     if keys not in legal:
         raise match_failure(source.op, f"expected keys to be {legal}, got {keys} ({legal.source})")
+    part = source.op.key_part
+    if part is not None and part % keys:
+        raise match_failure(
+            source.op,
+            f"expected a key_part of whole blocks of {keys} keys, got {part}: a block is one of "
+            "TMA's boxes, and of one part; take keys that divide it",
+        )
 
 
 def _sources(module: ir.Module) -> list[Source]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcir._mlir import arith, ir, memref, scf
 from tcir.dialect import tc
@@ -82,6 +82,7 @@ class HeadShape:
     extents: b, h, m, d of queries, g, n of keys, e of values
     q, kv, out: layouts
     keys: that the last row has; band: those of each row; packed: whether groups are heads
+    parts, part: of the keys, whose results are apart; keys of one
     """
 
     extents: dict[str, int]
@@ -91,13 +92,17 @@ class HeadShape:
     keys: int
     band: Band
     packed: bool = False
+    parts: int = 1
+    part: int | None = None
 
     @staticmethod
     def of(op: tc.AttentionOp) -> HeadShape:
         """The heads of an op as they are."""
         q, kv, out = (string(op, f"{name}_layout") for name in ("q", "kv", "out"))
         extents = op.extents()
-        return HeadShape(extents, q, kv, out, extents["n"], op.band)
+        return HeadShape(
+            extents, q, kv, out, extents["n"], op.band, parts=op.parts, part=op.key_part
+        )
 
     def together(self, elements: Sequence[ir.OpView]) -> HeadShape:
         """Where heads have one row each, those of a group, which read the same keys, as rows of one
@@ -111,12 +116,19 @@ class HeadShape:
         if self["m"] > 1 or self.group == 1 or keys < 1 or not alike or first > 0:
             return self
         rows = {**self.extents, "h": self["g"], "m": self.group}
-        return HeadShape(rows, "bhmd", self.kv, "bhmd", keys, Band(), packed=True)
+        return replace(
+            self, extents=rows, q="bhmd", out="bhmd", keys=keys, band=Band(), packed=True
+        )
 
     @property
     def group(self) -> int:
         """Heads of queries that read the same keys."""
         return self["h"] // self["g"]
+
+    @property
+    def visited(self) -> int:
+        """Most keys that a CTA visits."""
+        return min(self.keys, self.part or self.keys)
 
     def keys_of(self, head: Index) -> Index:
         """The head of keys and values that a head of queries reads."""
@@ -124,10 +136,13 @@ class HeadShape:
 
     def blocks(self, rows: int, keys: int) -> Blocks:
         """The keys in blocks of `keys`, for tiles of `rows` rows."""
-        return Blocks(rows, keys, self.keys, self.band)
+        return Blocks(rows, keys, self.keys, self.band, self.parts, self.part)
 
-    def __getitem__(self, letter: str) -> int:
-        return self.extents[letter]
+    def part_of(self, batch: Index) -> tuple[Index, Index]:
+        """The part of the keys, and the batch, of one of all parts' batches."""
+        if self.part is None:
+            return 0, batch
+        return index.div(batch, self["b"]), index.rem(batch, self["b"])
 
     def queries(self, tensor: ir.Value) -> Strided:
         """Queries in memory, with the rows that heads have here."""
@@ -135,18 +150,29 @@ class HeadShape:
         assert found is not None  # see `no_map`: rows that become others have one stride
         return found
 
-    def view(self, array: ir.Value) -> ir.Value:
-        """Queries, results or logarithms of the kernel with the rows that heads have here."""
+    def results(self, array: ir.Value) -> ir.Value:
+        """Results or logarithms of the kernel, likewise; batches of parts follow each other."""
+        if self.part is None:
+            return self._together(array, self["b"], list(array.type.shape)[3:])
+        first, second, *rest = array.type.shape
+        kind = ir.MemRefType.get([first * second, *rest], array.type.element_type)
+        groups = [[0, 1], *([n] for n in range(2, 2 + len(rest)))]
+        return self._together(memref.collapse_shape(kind, array, groups), kind.shape[0], rest[2:])
+
+    def _together(self, array: ir.Value, batches: int, last: list[int]) -> ir.Value:
+        """An array with the rows that heads have here; last: dimensions after rows and heads."""
         if not self.packed:
             return array
-        kind = array.type
-        last = list(kind.shape)[3:]
-        flat = ir.MemRefType.get([self["b"] * self["h"] * self["m"], *last], kind.element_type)
+        element = array.type.element_type
+        flat = ir.MemRefType.get([batches * self["h"] * self["m"], *last], element)
         groups = [[0, 1, 2], [3]] if last else [[0, 1, 2]]
         collapsed = memref.collapse_shape(flat, array, groups)
-        shape = [self["b"], self["h"], self["m"], *last]
-        expanded = ir.MemRefType.get(shape, kind.element_type)
+        shape = [batches, self["h"], self["m"], *last]
+        expanded = ir.MemRefType.get(shape, element)
         return memref.ExpandShapeOp(expanded, collapsed, groups, [], shape).result
+
+    def __getitem__(self, letter: str) -> int:
+        return self.extents[letter]
 
 
 @dataclass(frozen=True)
@@ -154,32 +180,43 @@ class Blocks:
     """Blocks of keys of a row tile.
 
     rows, keys: of a tile, of a block; count: of keys in all; band: the keys of each row
+    parts, part: of the keys, each of whole blocks; keys of one, None where there is one
     """
 
     rows: int
     keys: int
     count: int
     band: Band
+    parts: int = 1
+    part: int | None = None
 
     @property
     def most(self) -> int:
         """Blocks that a tile has at most."""
         every, (first, last) = ceil_div(self.count, self.keys), (self.band.first, self.band.last)
+        if self.part is not None:
+            every = min(every, self.part // self.keys)
         if first is None or last is None:
             return every
         return min(every, ceil_div(self.rows + last - first, self.keys) + 1)
 
     @property
+    def alike(self) -> bool:
+        """Whether all tiles have as many blocks."""
+        return not self.band.limits and self.part is None
+
+    @property
     def masked(self) -> bool:
         """Whether a block may have elements without a key."""
-        return self.band.limits or self.count % self.keys != 0
+        empty = self.part is not None and (self.parts - 1) * self.part >= self.count
+        return self.band.limits or self.count % self.keys != 0 or empty
 
     def loop(
-        self, row: Index, start: Sequence[ir.Value], least: int = 0
+        self, row: Index, part: Index, start: Sequence[ir.Value], least: int = 0
     ) -> tuple[scf.ForOp, Index]:
-        """A loop over the blocks that have a key of the rows from `row` on, `least` of them at
-        least, which carries `start`, and the first key of the block that it is at."""
-        before, visited = self._visited(row)
+        """A loop over the blocks of a part that have a key of the rows from `row` on, `least` of
+        them at least, which carries `start`, and the first key of the block that it is at."""
+        before, visited = self._visited(row, part)
         if least and not isinstance(visited, int):
             visited = arith.maxui(visited, index.value(least))
         loop = scf.ForOp(index.value(0), index.value(visited), index.value(1), start)
@@ -189,20 +226,32 @@ class Blocks:
             first = index.mul(index.add(loop.induction_variable, before), self.keys)
         return loop, first
 
-    def _visited(self, row: Index) -> tuple[Index, Index]:
-        """Blocks before, and those that have a key of one of the rows from `row` on."""
+    def _visited(self, row: Index, part: Index) -> tuple[Index, Index]:
+        """Blocks before, and those that have a key of one of the rows from `row` on. If there are
+        none in a part, those before are all blocks: none of a following one has a key."""
         first, last = self.band.first, self.band.last
-        end: Index = ceil_div(self.count, self.keys)
+        every = ceil_div(self.count, self.keys)
+        before: Index = 0
+        end: Index = every
         if last is not None:
             key = index.value(index.add(row, self.rows + last + self.keys - 1))
             blocks = arith.divui(arith.maxsi(key, index.value(0)), index.value(self.keys))
             end = arith.minui(blocks, index.value(end))
-        if first is None:
+        if first is not None:
+            key = arith.maxsi(index.value(index.add(row, first)), index.value(0))
+            before = arith.divui(key, index.value(self.keys))
+        if self.part is not None:
+            blocks = self.part // self.keys
+            start = index.value(index.mul(part, blocks))
+            before = start if before == 0 else arith.maxui(before, start)
+            end = arith.minui(index.value(end), index.value(index.add(start, blocks)))
+        if isinstance(before, int) and before == 0:
             return 0, end
-        key = arith.maxsi(index.value(index.add(row, first)), index.value(0))
-        before = arith.divui(key, index.value(self.keys))
-        visited = arith.subi(index.value(end), before)
-        return before, arith.maxsi(visited, index.value(0))
+        visited = arith.maxsi(arith.subi(index.value(end), index.value(before)), index.value(0))
+        if self.part is not None:
+            none = arith.cmpi(arith.CmpIPredicate.eq, visited, index.value(0))
+            before = arith.select(none, index.value(every), index.value(before))
+        return before, visited
 
 
 @dataclass(frozen=True)

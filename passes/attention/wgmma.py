@@ -72,35 +72,36 @@ def tile_by_warpgroups(
             HeadTiles.create(arguments, strided(op.k), of.kv, keys, "K"),
             HeadTiles.create(arguments, strided(op.v), of.kv, keys, "MN"),
         )
-        out, *lse = map(of.view, arguments[len(source.function.arguments) :])
+        out, *lse = map(of.results, arguments[len(source.function.arguments) :])
         read = {each.tensor: argument(arguments, each.tensor) for each in op.elements}
         of_tile = _Rows(op, blocks, softmax, read)
         past = ir.StringAttr.get(tails(of["m"] % rows != 0, False))
-        with tiles.each() as (number, head, batch):
-            assert batch is not None
+        with tiles.each() as (number, head, every):
+            assert every is not None
+            part, batch = of.part_of(every)
             if blocks.band.last is not None:  # the longest first
                 number = index.sub(tiles.m - 1, number)
             row = index.value(index.mul(number, rows))
             tile = queries.load(batch, head, row)
-            place = batch, head, row
-            sums, most, total = of_tile.over(place, tile, operands, of.keys_of(head))
+            place, stored = (batch, head, row), (every, head, row)
+            sums, most, total = of_tile.over(place, part, tile, operands, of.keys_of(head))
             inverse = tc.InvertRowsOp(total, total.type).inverse
             result = tc.ScaleFragmentOp(sums, inverse, sums.type).scaled
-            matrix, at = _matrix(out, of, place)
+            matrix, at = _matrix(out, of, stored)
             tc.StoreFragmentOp(result, matrix, at, past)
             if lse:
                 logarithm = tc.LogSumRowsOp(most, total, of_tile.scale, total.type).logarithm
-                tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([*place]))
+                tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([*stored]))
 
 
 def _tiles(of: HeadShape, blocks: Blocks, ctas: int, sms: int) -> OutputTiles:
     """Row tiles of heads, of a batch. Where all tiles have as many blocks, CTAs go through several:
     the queries and keys of the next one are loaded while this one is stored."""
     rows = ceil_div(of["m"], blocks.rows)
-    tiles = OutputTiles(rows, of["h"], of["b"], group=rows)
+    tiles = OutputTiles(rows, of["h"], of["b"] * of.parts, group=rows)
     if ctas:
         return tiles.shared_by(ctas)
-    if blocks.band.limits or tiles.count <= sms or max(of["d"], of["e"]) > SHARED_HEAD:
+    if not blocks.alike or tiles.count <= sms or max(of["d"], of["e"]) > SHARED_HEAD:
         return tiles
     return tiles.shared_by(tiles.fewest_ctas(sms))
 
@@ -133,11 +134,12 @@ class _Rows:
     def over(
         self,
         place: tuple[Index, Index, Index],
+        part: Index,
         queries: ir.Value,
         tiles: Sequence[HeadTiles],
         shared: Index,
     ) -> list[ir.Value]:
-        """The sums of values, the maxima and the sums of exponentials of all blocks.
+        """The sums of values, the maxima and the sums of exponentials of all blocks of a part.
 
         place: batch, head and first row; shared: head of the keys
         """
@@ -147,7 +149,7 @@ class _Rows:
             tc.FillRowsOp(ir.FloatAttr.get(f32, float("-inf")), self.row).rows,
             tc.FillRowsOp(ir.FloatAttr.get(f32, 0.0), self.row).rows,
         ]
-        loop, first = blocks.loop(row, start)
+        loop, first = blocks.loop(row, part, start)
         with ir.InsertionPoint(loop.body):
             k, v = (
                 each.load(batch, shared, first, apart=bool(number))
@@ -184,10 +186,10 @@ def _matrix(
     """A tensor of heads as a batch of matrices, and the indices in it of a head's row."""
     batch, head, row = place
     if of.out == "bhmd":
-        groups, shape = [[0, 1], [2], [3]], [of["b"] * of["h"], of["m"], of["e"]]
+        groups, shape = [[0, 1], [2], [3]], [out.type.shape[0] * of["h"], of["m"], of["e"]]
         at = [index.add(index.mul(batch, of["h"]), head), row, 0]
     else:
-        groups, shape = [[0], [1], [2, 3]], [of["b"], of["m"], of["h"] * of["e"]]
+        groups, shape = [[0], [1], [2, 3]], [out.type.shape[0], of["m"], of["h"] * of["e"]]
         at = [batch, row, index.mul(head, of["e"])]
     kind = ir.MemRefType.get(shape, out.type.element_type)
     return memref.collapse_shape(kind, out, groups), index.values(at)

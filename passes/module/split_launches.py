@@ -34,6 +34,7 @@ LAUNCHED = (
     tc.GroupedMatmulOp,
     tc.SumPartsOp,
     tc.AttentionOp,
+    tc.CombinePartsOp,
     *LAYOUT_ONLY,
 )
 """Ops that each become a kernel."""

@@ -15,10 +15,10 @@ from tcir.dialect.attributes import integer
 from tcir.dialect.fragments import ROW, share, warp_origin
 from tcir.dialect.limits import WARP
 from tcir.passes.emit import simt
+from tcir.passes.emit.online_softmax import Shift, inverse_sum, log_sum, online_max, power
 
 from .converter import Converter, Fragment, GlobalTensor, i32, lower, require_role
 from .linear import Linear
-from .online_softmax import Shift, inverse_sum, log_sum, online_max, power
 from .structure import is_equal, only_if
 from .warp_store import PAIR, QUAD, ROW_STEP, first_of_thread, less, of_quad, places_of
 

@@ -16,9 +16,9 @@ from tcir.dialect.ops.attention import Band
 from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
 from tcir.passes.emit import simt
 from tcir.passes.emit.functions.f32 import constant
+from tcir.passes.emit.online_softmax import Shift, inverse_sum, log_sum, online_max, power
 
 from .converter import Converter, lower, vector_of
-from .online_softmax import Shift, inverse_sum, log_sum, online_max, power
 
 
 def _one() -> ir.Type:

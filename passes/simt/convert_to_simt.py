@@ -11,6 +11,7 @@ from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.simt import (
     block_scaled,
     codes,
+    combine_parts,
     elementwise,
     quantise,
     repack,
@@ -30,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     scales.convert,  # tc.scales_to_blocked
     codes.convert,  # tc.pack_codes, tc.unpack_codes
     sums.convert,  # tc.sum_parts and its tc.epilogue
+    combine_parts.convert,  # tc.combine_parts
     elementwise.convert,  # functions with the attribute tc.simt
     quantise.convert,  # tc.quantise_blocks
 )
@@ -41,8 +43,8 @@ RULES: tuple[Rule, ...] = (
 class ConvertToSimt(Pass):
     """Turns each launch without tensor cores into a kernel for CUDA cores, by the rule of its kind.
 
-    programmatic: launches of ``tc.repack`` and ``tc.sum_parts`` may start before the previous one
-                  has ended, and wait for it
+    programmatic: launches of ``tc.repack``, ``tc.sum_parts`` and ``tc.combine_parts`` may start
+                  before the previous one has ended, and wait for it
     quantise_apart: as in split-launches; false leaves ``tc.quantise_blocks`` to products
     streamed: whether warps multiply few rows or columns by a matrix that they read once
               (`tcir.passes.simt.streamed`); false leaves these products to other passes

@@ -63,6 +63,7 @@ def test_every_hardware_op_names_its_section() -> None:
         "tc.unpack_codes",
         "tc.epilogue",
         "tc.sum_parts",
+        "tc.combine_parts",
         "tc.attention",
         "tc.grouped_matmul",
         "tc.element",

@@ -13,6 +13,7 @@ import pytest
 import tcir
 from tcir import codegen
 from tcir.interp import OutputSpec, executor_for
+from tcir.passes.attention.tile_attention import TileAttention
 from tcir.program.execution import run_sequence
 from tcir.program.source import load_module, mlir_context
 from tcir.run_options import RunOptions
@@ -212,7 +213,7 @@ def test_two_tiles_are_taken_where_they_are_faster(case: Case, two: bool) -> Non
     with mlir_context() as context:
         module = load_module(case.text, context)
         set_target(module, "sm_100a")
-        next(iter(tcir.named_pipeline("attention"))).apply(module)
+        TileAttention().apply(module)
         assert ('tc.warp_map = "tcgen05-attention"' in str(module)) == two
 
 

@@ -8,6 +8,8 @@ are relative to. With ``c = f32(scale * log2(e))``, for each block of scores S::
     l' = fma(l, alpha, sum(P)); O' = alpha * O + P * V
 
 and at the end ``O / l``, and ``(m * c + log2(l)) * ln(2)`` for the logarithm of the sum.
+
+Of parts of the keys the logarithms say how much each weighs (`weight`, `combined_sum`).
 """
 
 from __future__ import annotations
@@ -129,3 +131,17 @@ def log_sum(largest: Array, total: Array, c: np.float32) -> Array:
     with np.errstate(all="ignore"):
         bits = largest * c + log2(total)
         return np.where(total == 0, np.float32(-np.inf), bits * LN_2).astype(np.float32)
+
+
+def weight(logarithm: Array, reference: Array) -> Array:
+    """What a part of the keys weighs, by the logarithm of its sum: 1 if that is the reference."""
+    with np.errstate(all="ignore"):
+        return exp2((logarithm - reference) * np.float32(attention.LOG2_E))
+
+
+def combined_sum(reference: Array, total: Array) -> Array:
+    """The natural logarithm of the sum of all parts, of their weights' `total`; -inf if that is
+    0."""
+    with np.errstate(all="ignore"):
+        found = fma(log2(total), np.asarray(LN_2), reference)
+        return np.where(total == 0, np.float32(-np.inf), found).astype(np.float32)

@@ -18,8 +18,14 @@ b is made of
                                          before, whose exponents add up to x at most
     2^-22 (1 + blocks)                   ex2.approx (PTX ISA 9.7.3.21), here and in these factors
 
-and h of 2^-11 (f16) or 2^-8 (bf16) of p, or half of the smallest number of the type: the largest
-part by far. The sums l, of keys and blocks in any order in f32, and O, as `tcir.validation.bounds`
+Where keys are in parts, whose results are combined (``tc.combine_parts``), b also has what a part's
+weight 2^((L - most) log2(e)) is off, of L = (r c + log2 l) ln2 in f32, with n keys:
+
+    ln2 2^-24 (4 (|r c| + log2 n) + 3 (|x_j| + log2 n))  L, the difference, its product
+    2^-22 (1 + log2 n)                                   lg2.approx, and ex2.approx
+
+h is 2^-11 (f16) or 2^-8 (bf16) of p, or half of the smallest number of the type: the largest part
+by far. The sums l, of keys and blocks in any order in f32, and O, as `tcir.validation.bounds`
 has it, come on top, the factors that O is multiplied by, and rcp.approx (2^-23).
 
 The worst case has all roundings of P on one side. Their mean square is that of independent ones,
@@ -218,7 +224,9 @@ class _Exponentials:
             (np.abs(exact) + error) * c, axis=-1, keepdims=True, initial=0, where=~none
         )
         blocks = -(-exact.shape[-1] // LEAST_BLOCK)
-        products = np.where(none, 0.0, 4 * (np.abs(np.where(none, 0.0, x)) + TAU) + largest)
+        near, bits = np.abs(np.where(none, 0.0, x)), math.log2(exact.shape[-1])
+        products = 4 * (near + TAU) + largest + 4 * (largest + bits) + 3 * (near + bits)
+        products, calls = np.where(none, 0.0, products), 2 + blocks + bits
 
         def exponents(off: Array, half: float) -> Array:
             return np.where(none, 0.0, math.log(2) * (c * off + half * products))
@@ -230,8 +238,8 @@ class _Exponentials:
         dead = np.logical_and.reduce(none, axis=-1, keepdims=True)
         return _Exponentials(
             x, p, np.maximum(p.sum(axis=-1, keepdims=True), 1), dead,
-            parts(error + away, HALF, 1 + blocks) * (1 + 2.0**-10),
-            parts(np.sqrt(square) + away, HALF / 2, math.sqrt(1 + blocks) / 4),
+            parts(error + away, HALF, calls) * (1 + 2.0**-10),
+            parts(np.sqrt(square) + away, HALF / 2, math.sqrt(calls) / 4),
             exponents(error + away, HALF).max(axis=-1, keepdims=True, initial=0),
             largest, (~none).sum(axis=-1, keepdims=True) + 2 * blocks, blocks,
         )  # fmt: skip
@@ -252,11 +260,12 @@ class _Exponentials:
         return parts / self.total + self.order * HALF
 
     def logarithms(self, lse: Array) -> Known:
-        """The logarithms of the sums, of lg2.approx: 2^-22 of them, or of 1."""
+        """The logarithms of the sums, of lg2.approx: 2^-22 of them, or of 1; once more for all
+        parts."""
         bits = np.abs(np.log2(self.total)) + TAU + 1
         size = np.abs(np.where(np.isfinite(lse), lse, 0.0))[:, None]
-        last = math.log(2) * (EX2 * bits + HALF * self.largest) + 4 * HALF * size
-        far = self.far + EX2 * (1 + self.blocks) + self.order * HALF
+        last = 2 * (math.log(2) * (EX2 * bits + HALF * self.largest) + 4 * HALF * size)
+        far = self.far + EX2 * (2 + self.blocks) + self.order * HALF
         off = self.sum_error
         sums = np.where(off < 1 / 2, -np.log1p(-np.minimum(off, 1 / 2)), far)
         mean = (self.p * self.mean).sum(axis=-1, keepdims=True) / self.total

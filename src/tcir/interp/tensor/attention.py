@@ -1,4 +1,5 @@
-"""The rule of ``tc.attention``: in float64, and rounded once, as contractions are."""
+"""The rules of ``tc.attention``, in float64, and rounded once, as contractions are, and of
+``tc.combine_parts``, in f32, step by step."""
 
 from __future__ import annotations
 
@@ -8,15 +9,17 @@ import numpy as np
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
+from tcir.interp import online_softmax
 from tcir.interp.bands import allowed
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.tensor.math import fma
 from tcir.interp.types import Array, dtype_of
 
 
 def by_heads(array: Array, layout: str) -> Array:
-    """From `layout` to [b, h, m, d], with the heads before the rows, and back."""
-    return array if layout[1] == "h" else array.swapaxes(1, 2)
+    """From `layout` to [..., h, m, d], with the heads before the rows, and back."""
+    return array if layout[1] == "h" else array.swapaxes(-3, -2)
 
 
 def attended(scores: Array, v: Array) -> tuple[Array, Array]:
@@ -47,9 +50,34 @@ def attention(
             (sums,) = interpreter.region(op, [sums.astype(np.float32)])
             sums = np.broadcast_to(sums, op.shape).astype(np.float64)
         scores = np.where(allowed(of["m"], of["n"], of["n"], op.band), sums * op.factor, -np.inf)
-    out, lse = attended(scores, v)
+    part = op.key_part or of["n"]
+    places = [slice(first, first + part) for first in range(0, of["n"], part)]
+    parts = [attended(scores[..., at], v[..., at, :]) for at in places]
+    out, lse = (np.stack(each) for each in zip(*parts, strict=True))
+    if op.key_part is None:
+        out, lse = out[0], lse[0]
     found = zip((by_heads(out, string(op, "out_layout")), lse), op.operation.results, strict=True)
     return [
         convert(np.ascontiguousarray(each, np.float32), dtype_of(result.type))
         for each, result in found
+    ]
+
+
+@evaluate(tc.CombinePartsOp)
+def combine_parts(
+    _: Interpreter, op: tc.CombinePartsOp, parts: Array, sums: Array
+) -> Sequence[Array]:
+    layout, most = string(op, "layout"), np.fmax.reduce(sums, axis=0)
+    reference = np.where(most == -np.inf, np.float32(0), most)
+    total = np.zeros(most.shape, np.float32)
+    out = np.zeros((*most.shape, parts.shape[-1]), np.float32)
+    with np.errstate(all="ignore"):
+        for part, logarithm in zip(by_heads(parts, layout), sums, strict=True):
+            weight = online_softmax.weight(logarithm, reference)
+            total, out = total + weight, fma(part, weight[..., None], out)
+        out = out * online_softmax.inverse_sum(total)[..., None]
+    found = (by_heads(out, layout), online_softmax.combined_sum(reference, total))
+    return [
+        convert(np.ascontiguousarray(each), dtype_of(result.type))
+        for each, result in zip(found, op.operation.results, strict=True)
     ]

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from tcir._mlir import arith, ir, llvm
-from tcir.dialect.ops.attention import FAR, LN_2
+from tcir.dialect.ops.attention import FAR, LN_2, LOG2_E
 from tcir.passes.emit.functions.f32 import constant, each
 
 
@@ -82,6 +82,22 @@ def log_sum(largest: ir.Value, total: ir.Value, scale: float) -> ir.Value:
     none = arith.cmpf(arith.CmpFPredicate.OEQ, total, constant(kind, 0.0))
     natural = arith.mulf(bits, constant(kind, LN_2))
     return arith.select(none, constant(kind, -math.inf), natural)
+
+
+def weight(logarithm: ir.Value, reference: ir.Value) -> ir.Value:
+    """What a part of the keys weighs, by the logarithm of its sum."""
+    difference = arith.subf(logarithm, reference)
+    return exp2(arith.mulf(difference, constant(difference.type, LOG2_E)))
+
+
+def combined_sum(reference: ir.Value, total: ir.Value) -> ir.Value:
+    """The natural logarithm of the sum of all parts, of their weights' `total`; -inf if that is
+    0."""
+    kind = total.type
+    logarithm = each("lg2.approx.ftz.f32", total)
+    found = llvm.intr_fma(logarithm, constant(kind, LN_2), reference)
+    none = arith.cmpf(arith.CmpFPredicate.OEQ, total, constant(kind, 0.0))
+    return arith.select(none, constant(kind, -math.inf), found)
 
 
 def _is_far(exponent: ir.Value) -> ir.Value:
