@@ -73,7 +73,8 @@ def elements(atom_name: str, operand: str) -> tuple[tuple[tuple[tuple[int, int],
 
 @lru_cache(maxsize=64)
 def matrices(atom_name: str, operand: str) -> tuple[Matrix, ...] | None:
-    """The matrix of each register of an atom; None if registers do not hold such rows."""
+    """Returns the 8 x 16-byte matrix of `ldmatrix` that each register of an atom's operand holds;
+    None if a register does not hold part of such a matrix."""
     found = []
     for register in elements(atom_name, operand):
         mn, k = register[0][0]

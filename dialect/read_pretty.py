@@ -46,7 +46,7 @@ def _classes() -> dict[str, type[Op]]:
 
 
 class _Marks(dict[str, str]):
-    """What a form is filled with; remembers the names it asked for."""
+    """Placeholders for the fields of a form; records the requested names."""
 
     def __missing__(self, name: str) -> str:
         self[name] = f"\0{name}\0"
@@ -165,7 +165,7 @@ class _Reading:
         self.attributes |= {n: v for n, v in values.items() if n not in operands and v} | implied
 
     def _unformed(self, rest: str) -> dict[str, str | None]:
-        """Operands of an op without a form, and what follows them."""
+        """Operands of an op without a form, and the rest of the line."""
         found = re.match(rf"{_VALUES}(?=$| )", rest)
         names = found[0].split(", ") if found else []
         rest = f" {rest}" if not found else rest[found.end() :]
@@ -199,7 +199,8 @@ class _Reading:
             self.attributes[each[1]] = rest[each.end() : end].strip()
 
     def generic(self, types: _Types) -> tuple[str, str | None]:
-        """In MLIR's generic form: the op; or up to its body, and what follows it."""
+        """The op in MLIR's generic form; if it has a body, the text before the body and the text
+        after it."""
         operands = [value for f in self.operand_fields for value in self.groups[f.name]]
         attributes = {name: _mlir_attribute(value) for name, value in self.attributes.items()}
         if any(f.variadicity.name != "single" for f in self.operand_fields):

@@ -142,7 +142,7 @@ def rules_of(subject: str) -> list[Rule]:
 
 
 def broken_rule(op: ir.OpView) -> str | None:
-    """The message of the first rule that ``op`` breaks, those of its types first."""
+    """Message of the first rule that ``op`` breaks; rules of its types come first."""
     for value in (*op.operands, *op.results):
         if message := _broken_type(value.type):
             return message

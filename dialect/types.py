@@ -47,11 +47,12 @@ class SmemType(ShapedType, name="smem"):
     - K-major: ``k`` is split into columns of S bytes; row ``column * mn + m``.
     - MN-major: ``mn`` is split into columns of S bytes; row ``column * k + kk``.
 
-    The XOR swizzle acts on absolute shared-memory address bits (PTX ISA 9.7.16.10.6): bits 7 to 9
-    into bits 4 to 6, fewer with fewer bytes; with atoms of 32 bytes, which MN-major f32 needs
-    (table 54), bits 7 and 8 into 5 and 6, CuTe's ``Swizzle<2, 5, 2>``. A tile of
-    ``i8`` holds operands of fewer bits as bytes, k counting bytes, or blocks of scale factors as
-    rows of 16 bytes; the op that reads it determines which.
+    The XOR swizzle acts on absolute shared-memory address bits (PTX ISA 9.7.16.10.6): with 128
+    bytes bits 7 to 9 into bits 4 to 6, with 64 bytes bits 7 and 8 into 4 and 5, with 32 bytes bit 7
+    into 4; with atoms of 32 bytes, which MN-major f32 needs (table 54), bits 7 and 8 into 5 and 6
+    (CuTe's ``Swizzle<2, 5, 2>``). A tile of ``i8`` holds operands of fewer bits as bytes, k
+    counting bytes, or blocks of scale factors as rows of 16 bytes; the op that reads it determines
+    which.
     """
 
     example = """

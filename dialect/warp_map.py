@@ -119,7 +119,8 @@ class WarpMap:
 
     @property
     def warps_of_quarter(self) -> int:
-        """Warps of a role that access the same sub-partition of tensor memory; 0: none does."""
+        """Number of warps of a role that access one sub-partition of tensor memory; 0 if no role
+        does."""
         sharing = (role for role in self.roles if role.kind in (EPILOGUE, *SOFTMAX))
         return max((len(role.warps) // QUARTERS for role in sharing), default=0)
 

@@ -14,7 +14,8 @@ from tcir.dialect.ops.tma_store import BulkCommitOp, BulkWaitOp, TmaStoreOp
 
 
 def _left_open(kernel: KernelView, opens: type, closes: Callable[[ir.OpView], bool]) -> list[Site]:
-    """The last op of class `opens` of each role that no op for which `closes` follows there."""
+    """Returns the last op of class `opens` of each role, unless an op that `closes` follows it in
+    that role."""
     left: dict[ir.Operation | None, Site] = {}
     for site in kernel.sites:
         role = site.role.operation if site.role else None

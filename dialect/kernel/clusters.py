@@ -124,8 +124,7 @@ def _(kernel: KernelView) -> Found:
 
 
 def _freed(kernel: KernelView, load: Site, number: int) -> Iterator[list[int]]:
-    """For each barrier that a load's role waits on before: of each CTA, the ranks whose barrier its
-    commits arrive on."""
+    """For each barrier the load's role has waited on: the ranks that each CTA's commits signal."""
     bars = [
         barrier_of(before.op.bar)
         for before in kernel.sites[:number]
@@ -218,7 +217,7 @@ def _multicasts(kernel: KernelView) -> bool:
 
 
 def _ctas(kernel: KernelView) -> int:
-    """CTAs of a cluster; those of a pair, where the cluster is missing."""
+    """Number of CTAs of a cluster, or of a pair if the kernel declares no cluster."""
     return max(cluster_ctas(kernel.func), PAIR if has_pairs(kernel) else 1)
 
 
@@ -241,7 +240,7 @@ def _executing(kernel: KernelView, site: Site) -> range:
 
 
 def _reached(kernel: KernelView, site: Site) -> list[int]:
-    """For each CTA the mask of those that its execution of an op reaches."""
+    """For each CTA, the mask of the CTAs that its execution of an op reaches."""
     ctas, executing = _ctas(kernel), _executing(kernel, site)
     if not _fits(kernel, site.op):
         return [2**ctas - 1] * ctas

@@ -41,8 +41,8 @@ def _(kernel: KernelView) -> Found:
 
 
 def _exchanged(kernel: KernelView) -> Tiles:
-    """Tiles that several roles access in loops with `EXCHANGES`, of which one writes: their last
-    accesses there."""
+    """Last accesses to each tile that several roles access, one of them writing, in loops with
+    `EXCHANGES`."""
     accesses: Tiles = {}
     written: set[ir.Value] = set()
     for site in kernel.sites:

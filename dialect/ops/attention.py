@@ -162,7 +162,7 @@ class AttentionOp(
         return {**q, "g": k["h"], "n": k["n"], "e": v["d"]}
 
     def scores(self) -> int:
-        """Number of scores of a head: of all keys of all rows, but for those that are masked."""
+        """Number of scores of a head: one for each row and key, except masked ones."""
         extents, band = self.extents(), self.band
         rows, keys = extents["m"], extents["n"]
         if not band.limits:

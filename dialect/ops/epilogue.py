@@ -68,7 +68,7 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
 
     @property
     def grouped(self) -> GroupedMatmulOp | None:
-        """The grouped product whose sums these are; None for other sums."""
+        """The grouped product that computes these sums; None for other sums."""
         return defining(self.sums, GroupedMatmulOp)
 
     @property
@@ -369,7 +369,7 @@ same_rules(
 
 
 def _around(op: ir.OpView) -> Around | None:
-    """The epilogue whose body `op` is in."""
+    """The epilogue op whose body contains `op`."""
     parent = op.operation.parent
     found = None if parent is None else parent.opview
     return found if isinstance(found, Around) else None

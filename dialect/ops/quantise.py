@@ -98,7 +98,7 @@ class QuantiseBlocksOp(
 
     @property
     def format(self) -> BlockFormat:
-        """What it quantises to."""
+        """Block format of the result."""
         return rounded_format(self, BLOCK_FORMATS[_element(self.codes), _element(self.scales)])
 
     @property
@@ -134,7 +134,7 @@ class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"
 
     @property
     def format(self) -> BlockFormat:
-        """What it quantises to."""
+        """Block format of the result."""
         return rounded_format(self, BLOCK_FORMATS[self.elements, _element(self.scales)])
 
 
@@ -193,7 +193,7 @@ class QuantiseFragmentOp(Op, name="quantise_fragment", role="consumer"):
 
     @property
     def format(self) -> BlockFormat:
-        """What it quantises to."""
+        """Block format of the result."""
         pair = str(self.codes.type.element), str(self.scales.type.element)
         return rounded_format(self, BLOCK_FORMATS[pair])
 

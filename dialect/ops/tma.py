@@ -202,7 +202,7 @@ def _load_bytes(op: TmaLoadOp) -> int:
 
 
 def _counted_bytes(op: TmaLoadOp) -> int:
-    """Bytes that complete_tx counts: those, without the gaps of a padded type."""
+    """Bytes that complete_tx counts: those of the load, without the gaps of a padded type."""
     read, written = unit_bits(_map(op))
     return _load_bytes(op) * read // written
 

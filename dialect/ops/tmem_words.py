@@ -88,7 +88,7 @@ def split_of(op: Words) -> int | None:
 
 
 def repetitions(op: Words) -> int:
-    """``.num``."""
+    """The modifier ``.num``."""
     return int(op.value.type.shape[1]) // TMEM_LD_REGISTERS[string(op, "shape")]
 
 

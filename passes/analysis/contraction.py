@@ -189,7 +189,8 @@ def unsigned_factors(op: ir.OpView) -> list[int]:
 
 
 def set_unsigned(raised: ir.OpView, op: ir.OpView, first: int, second: int) -> None:
-    """Marks the operands of a product that `op` widens as unsigned: its inputs of these numbers."""
+    """Marks operands of a product as unsigned if `op` widens them so. first, second: numbers of its
+    inputs"""
     unsigned = unsigned_factors(op)
     if any(unsigned):
         raised.operation.attributes[UNSIGNED] = i64s([unsigned[first], unsigned[second]])
@@ -204,7 +205,7 @@ _FORMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 def _way_out(kinds: list[str]) -> str:
-    """What to do about two types of factors."""
+    """Advice for a product of two types of factors."""
     if all(kind in ("f16", "bf16", "f32") for kind in kinds):
         return "widen them to f32 by ops of their own, arith.extf on tensors: both are then tf32"
     return "convert the inputs first"

@@ -103,7 +103,8 @@ def goes_along(loads: Iterable[tuple[ir.Value, At]], result: ir.Value) -> bool:
 def _without_units(
     sums: Collection[tuple[At, tuple[int, ...]]], like: tuple[At, tuple[int, ...]]
 ) -> list[tuple[At, tuple[int, ...]]]:
-    """`like` for each of the sums that is over the same row, whatever its dimensions of size 1."""
+    """Replaces by `like` each of the sums that is over the same row, apart from dimensions of size
+    1."""
     wanted = [symbol for symbol in like[0] if symbol != ()]
     return [
         like if ([s for s in at if s != ()], columns) == (wanted, like[1]) else (at, columns)
@@ -118,7 +119,8 @@ def _dims(at: At) -> tuple[int | None, ...]:
 def _across(
     walk: _Walk, result: ir.Value, rows: Sequence[int], own: Sequence[int], columns: Sequence[int]
 ) -> bool | None:
-    """Whether most of what is read, or what is written, goes on from row to row; None: neither."""
+    """Whether most accesses are contiguous from row to row; None if there are neither loads nor
+    stores to tell."""
     sized = [d for d, size in enumerate(result.type.shape) if size != 1]
     if own:
         return sized[-1] in rows
@@ -283,7 +285,7 @@ def _loop(index: ir.Value, loops: dict[int, Symbol]) -> Symbol:
 
 
 def _symbol(index: ir.AffineExpr, loops: dict[int, Symbol]) -> Symbol:
-    """An affine expression of loops, of which those of size 1 are 0."""
+    """An affine expression of loops, in which loops of size 1 are 0."""
     if isinstance(index, ir.AffineDimExpr):
         return loops[index.position]
     if isinstance(index, ir.AffineConstantExpr):

@@ -43,7 +43,7 @@ def _element(op: ir.Operation) -> str:
 
 
 def _source(value: ir.Value) -> ir.Value:
-    """The number that `value` is: through linalg ops, from tensors to what their bodies yield."""
+    """Follows a number through linalg ops, from tensors to the values that their bodies yield."""
     while True:
         if isinstance(value, ir.BlockArgument):
             body = value.owner.owner.operation

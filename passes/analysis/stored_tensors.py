@@ -16,7 +16,7 @@ MULTIPLIES = ("arith.mulf", "arith.muli", "linalg.mul")
 
 
 class Stay(Enum):
-    """Which moves before a product are not folded: those of other ops' results, or also those of
+    """The moves before a product that are not folded: those of other ops' results, or also those of
     arguments."""
 
     COMPUTED = auto()
@@ -178,6 +178,6 @@ def _multiply(factors: Sequence[ir.Value]) -> bool:
 
 
 def _folds(tensor: ir.Value) -> bool:
-    """Whether what makes a tensor only widens, pads or reshapes."""
+    """Whether the op that makes a tensor only widens, pads or reshapes."""
     op = tensor.owner
     return isinstance(op.opview, RESHAPES) or op.name == "tensor.pad" or is_widening(tensor)

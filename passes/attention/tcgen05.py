@@ -165,7 +165,7 @@ class _Tile:
         tc.TmemStOp(both, self.scores, quarter, index.value(column))
 
     def handed_over(self, quarter: ir.Value, column: int) -> list[ir.Value]:
-        """What `hand_over` has stored."""
+        """Loads the two numbers that `hand_over` stored."""
         both = load_registers(self.scores, quarter, index.value(column), 2)
         one = ir.VectorType.get([both.type.shape[0], 1], both.type.element_type)
         return list(ir.Operation.create("vector.deinterleave", [one, one], [both]).results)
@@ -325,7 +325,8 @@ class _Rows:
         layout: str,
         lse: list[ir.Value],
     ) -> None:
-        """Stores the sums of values over those of exponentials, and the logarithms of these."""
+        """Stores the sums of values divided by the sums of exponentials, and the logarithms of the
+        latter."""
         _, head, row = tile.place
         element = out.type.element_type
         maxima, totals = result

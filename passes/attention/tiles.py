@@ -61,7 +61,8 @@ class HeadTiles:
         return HeadTiles(tile, made, layout, tuple(dims))
 
     def load(self, batch: Index, head: Index, row: Index, apart: bool = False) -> ir.Value:
-        """A tile of the rows from `row` on; apart: with barriers of its own, see place-barriers."""
+        """Loads a tile of rows from `row` on. apart: whether it has barriers of its own, see place-
+        barriers"""
         tile = tc.SmemTileOp(self.type).tile
         rows = self.type.shape[0 if self.type.major == "K" else 1]
         columns = self.type.span // tc.element_bytes(self.type.element)
@@ -122,7 +123,7 @@ class HeadShape:
 
     @property
     def group(self) -> int:
-        """Heads of queries that read the same keys."""
+        """Number of query heads that read the same keys."""
         return self["h"] // self["g"]
 
     @property
@@ -227,8 +228,8 @@ class Blocks:
         return loop, first
 
     def _visited(self, row: Index, part: Index) -> tuple[Index, Index]:
-        """Blocks before, and those that have a key of one of the rows from `row` on. If there are
-        none in a part, those before are all blocks: none of a following one has a key."""
+        """The range of blocks of a part with a key of one of the rows from `row` on: the number of
+        blocks before it, and its length. If it is empty, all blocks of the part are before it."""
         first, last = self.band.first, self.band.last
         every = ceil_div(self.count, self.keys)
         before: Index = 0

@@ -41,7 +41,7 @@ SHARED_HEAD = 128
 
 
 def choose_rows(of: HeadShape, sms: int) -> int:
-    """Queries of a tile: those by which the SM with the most tiles finishes first."""
+    """Chooses the rows of a tile with which the SM with the most tiles finishes first."""
     if of["m"] <= WGMMA_M:
         return WGMMA_M
     if max(of["d"], of["e"]) > NARROW_HEAD:

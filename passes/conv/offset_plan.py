@@ -80,7 +80,8 @@ class TapRows(ABC):
         return [(r, s) for r in rows for s in range(self.shape.s)]
 
     def place(self, r: int, s: int) -> tuple[tuple[int, int], int]:
-        """The tile of a tap, by its classes, and the first row that it reads there."""
+        """Returns the tile that a tap reads, by the tap's classes, and the first row that it reads
+        in it."""
         column, right = self.axes[1].place(s)
         row, down = self.axes[0].place(r) if self.whole else (0, 0)
         return (row, column), down * self.pitch + right
@@ -131,7 +132,7 @@ class OffsetPlan(TapRows):
 
     @property
     def all_core_columns(self) -> int:
-        """Core-matrix columns of the tile, with those of the tail."""
+        """Number of core-matrix columns of the tile, the tail's included."""
         return self.core_columns + ceil_div(self.tail, self.pixels)
 
     @property

@@ -74,7 +74,8 @@ class OffsetWalk(TapRows):
 
     @cached_property
     def positions(self) -> int:
-        """Positions in a tile of A: its outputs', and those after them that a tap reaches."""
+        """Number of positions in a tile of A: one per output, and those after them that a tap
+        reaches."""
         return self.rows + max(self.place(*tap)[1] for tap in self.taps)
 
     @property

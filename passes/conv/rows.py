@@ -30,12 +30,12 @@ class RowsTiling(Tiling):
 
     @property
     def columns(self) -> int:
-        """The most outputs of a row with the same b."""
+        """Largest number of outputs of a row with the same b."""
         return ceil_div(self.shape.q, self.classes.column_step)
 
     @property
     def blocks(self) -> int:
-        """Units that cover these outputs."""
+        """Number of units that cover these outputs."""
         return ceil_div(self.columns, self.classes.valid)
 
     @property

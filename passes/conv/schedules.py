@@ -63,7 +63,10 @@ class Schedules:
         return sorted(best, key=lambda each: each.microseconds)
 
     def best(self, schedule: str, constants: Constants = DEFAULT) -> Candidate:
-        """One schedule, a key of `SCHEDULES`, with its cheapest width."""
+        """Returns the candidate of a schedule with the cheapest tile width.
+
+        schedule: a key of `SCHEDULES`
+        """
         room = SMEM_BYTES - BARRIER_BYTES
         works = self._works[schedule]
         fitting = [work for work in works if work.stage_bytes <= room]
@@ -96,7 +99,7 @@ class Schedules:
         return under_other_answers(lambda constants: self.ranked(constants)[0])
 
     def disputes(self) -> str:
-        """Text that says what is chosen for each of these values."""
+        """Text with the choice under each value of a disputed constant."""
         chosen = str(self.ranked()[0])
         choices = {answer: str(each) for answer, each in self.choices().items()}
         lines = [

@@ -107,13 +107,14 @@ class ConvShape:
         return contiguous and filters and encodable and few
 
     def of_windows(self) -> ConvShape:
-        """The same sums with each window of an image row as a pixel: a filter row is one tap."""
+        """The same sums with each window of an image row as a pixel, so that a filter row is one
+        tap."""
         (sh, _), (dh, _) = self.strides, self.dilations
         return replace(self, w=self.q, c=self.s * self.c, s=1, strides=(sh, 1), dilations=(dh, 1))
 
     @property
     def group_k(self) -> int:
-        """Output channels that have the same input channels."""
+        """Number of output channels with the same input channels."""
         return self.k // self.groups
 
     def first_channel(self, k0: Index) -> Index:

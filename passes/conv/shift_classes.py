@@ -45,5 +45,6 @@ class ShiftClasses:
 
     @property
     def valid(self) -> int:
-        """V: lanes of a sub-partition whose sums are outputs: all, or those that never go stale."""
+        """V: number of lanes of a sub-partition whose sums are outputs: all, or those that never go
+        stale."""
         return QUARTER_LANES if self.refreshed else QUARTER_LANES - self.halo

@@ -116,8 +116,8 @@ def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
 
 
 def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
-    """Cycles of the sums of `shape` (from `gathered`) in such tiles, and of adding up their
-    parts."""
+    """Modelled cycles of the sums of `shape` (from `gathered`) in tiles of this size, and of adding
+    up their parts."""
     pixels, parts = shape.n * shape.p * shape.q, shape.parts
     rounds = ceil_div(parts * tile.count(pixels, shape.k), sms * tile.per_sm)
     share = shape.kc * shape.element_bytes / ROW_BYTES

@@ -126,7 +126,7 @@ def of_pair(op: ir.OpView) -> None:
 
 
 def fence(kind: str) -> tc.FenceOp:
-    """``tc.fence``."""
+    """Builds ``tc.fence``."""
     return tc.FenceOp(ir.StringAttr.get(kind))
 
 

@@ -69,7 +69,7 @@ class Cluster:
 
     @property
     def ctas(self) -> int:
-        """CTAs."""
+        """Number of CTAs."""
         return self.m * self.n
 
     @property
@@ -78,8 +78,8 @@ class Cluster:
         return Cluster(self.n, self.m)
 
     def multiple(self, step: int) -> int:
-        """Divisor of the columns of a tile of B of which the CTAs along M load equal parts,
-        multiples of `step`."""
+        """Number that must divide the columns of a tile of B, so that the CTAs along M load equal
+        parts, multiples of `step`."""
         return self.m * step if self.m > 1 else 1
 
     def along_m(self) -> Index:

@@ -84,7 +84,8 @@ def load(pointer: ir.Value, place: ir.Value, kind: ir.Type) -> ir.Value:
 
 
 def _in_its_byte(pointer: ir.Value, place: ir.Value, bits: int) -> ir.Value:
-    """A word whose low `bits` are element `place`; only the bytes that it lies in are read."""
+    """A word whose low `bits` are element `place`; it reads only the bytes that contain the
+    element."""
     first = simt.mul(place, bits)
     word = simt.load_byte(simt.at(pointer, simt.right(first, 3)))
     if 8 % bits:
@@ -123,7 +124,8 @@ def store(pointer: ir.Value, place: ir.Value, values: Sequence[ir.Value], kind: 
 
 
 def has_runs(kind: ir.Type) -> bool:
-    """Whether consecutive elements can be loaded and stored at once: those of 1, 2 or 4 bytes."""
+    """Whether consecutive elements of this type can be loaded and stored at once: those of 1, 2 or
+    4 bytes."""
     return kind.width == 1 or kind.width in (8, 16, 32)
 
 

@@ -23,8 +23,11 @@ def repacked(source: ir.Value, order: Sequence[int], innermost: int | None = Non
 def padded(
     source: ir.Value, order: Sequence[int], low: Sequence[int], shape: Sequence[int]
 ) -> ir.Value:
-    """`source` with dimension ``order[d]`` as dimension d, after ``low[d]`` zeros, of `shape`;
-    `source` itself if that is its shape already."""
+    """Permutes the dimensions of `source` and pads them with zeros to `shape`; no op if that
+    changes nothing.
+
+    order: the source's dimension for each dimension of the result; low: zeros before each
+    """
     if list(order) == sorted(order) and list(shape) == source.type.shape:
         return source
     made = tc.RepackOp(

@@ -129,7 +129,7 @@ class Stage:
 
     @property
     def steps(self) -> int:
-        """Instructions."""
+        """Number of instructions."""
         return self.row_bytes // MMA_K_BYTES
 
     @property

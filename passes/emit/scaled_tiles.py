@@ -144,7 +144,10 @@ class BlockedScales:
     def copy(
         self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage, row: Index = 0
     ) -> list[tc.CpScalesOp]:
-        """``tc.cp_scales`` of every block, 4 columns each; `row`: where in its block it begins."""
+        """Copies every block of scales to 4 columns of tensor memory (``tc.cp_scales``).
+
+        row: first row of the tile within its block
+        """
         left = index.div(row, ROWS_PER_COLUMN) if self.shifted else 0
         copies = []
         for number in range(self.row_blocks * stage.scale_blocks):

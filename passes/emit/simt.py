@@ -184,7 +184,7 @@ def linear(indices: Sequence[ir.Value], extents: Sequence[int]) -> ir.Value:
 
 
 def as_f32(bits: ir.Value) -> ir.Value:
-    """The f32 with these bits."""
+    """Reads the bits as f32."""
     return arith.BitcastOp(ir.F32Type.get(), bits).result
 
 
@@ -353,7 +353,7 @@ def of_words(words: Sequence[ir.Value], kind: ir.Type) -> ir.Value:
 
 
 def from_lane(value: ir.Value, distance: int) -> ir.Value:
-    """`shuffle_xor` of a number of any width."""
+    """Exchanges a number of any width between lanes, like `shuffle_xor`."""
     words = [shuffle_xor(word, distance) for word in words_of(value)]
     return of_words(words, value.type)
 

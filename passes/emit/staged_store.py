@@ -153,7 +153,7 @@ def stages_of(ring: tc.RingType) -> int:
 
 @contextmanager
 def _last_of(quarter: ir.Value, warps: int) -> Iterator[None]:
-    """What only the last of `warps` sub-partitions does, when all have written."""
+    """Executes ops in the last of `warps` sub-partitions only, when all have written."""
     if warps == 1:
         yield
         return

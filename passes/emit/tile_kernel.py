@@ -71,7 +71,7 @@ class Source:
         return sums * padded_columns(self.quantise)
 
     def indices(self, places: Places) -> Places:
-        """Indices in the output for those of the sums."""
+        """Converts indices of the sums to indices of the output."""
 
         def of_output(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
             at = places(quarter)
@@ -154,7 +154,8 @@ def _is_computing(op: ir.OpView) -> bool:
 def _with_epilogue(
     function: func.FuncOp, ops: list[ir.OpView], wanted: list[ir.OpView]
 ) -> Source | None:
-    """A function of a wanted op, an epilogue, a quantiser, of which one may be missing."""
+    """Matches a function of a wanted op, an epilogue and a quantiser, of which the last two may be
+    missing."""
     if len(wanted) != 1 or ops[0] != wanted[0]:
         return None
     rest, last = list(ops[1:-1]), ops[0]

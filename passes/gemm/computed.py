@@ -171,7 +171,7 @@ class Computed:
 
 
 def _computed(operand: ir.Value, dim: int, count: int) -> Computed:
-    """The operand with k along dimension `dim`, and so many elements in a number."""
+    """The operand with k along dimension `dim`, with `packed` elements in a number."""
     k, rows = operand.type.shape[dim], operand.type.shape[1 - dim]
     lanes = []
     for lane in range(count):
@@ -201,7 +201,7 @@ def _stored(lanes: list[Node], rows: int, k: int) -> Read:
 
 
 def _check(found: Computed) -> None:
-    """What a tile takes."""
+    """Rejects operands that a tile cannot compute."""
     bits = 8 * tc.element_bytes(found.element)
     stored = 8 * tc.element_bytes(found.stored.element)
     if str(found.stored.element) not in STORED or stored >= bits * found.count:
@@ -246,7 +246,7 @@ def _check_beside(read: Read, found: Computed) -> None:
 
 
 def _reads(lanes: Sequence[Node]) -> list[Read]:
-    """The reads that lanes are made of, those of one argument at one place once."""
+    """The reads of the lanes, each argument at each place once."""
     found: dict[tuple[ir.Value, Number], Read] = {}
     seen, waiting = set[Node](), [*reversed(lanes)]
     while waiting:

@@ -268,7 +268,7 @@ def _is_byte(read: Read) -> bool:
 
 
 def _side_by_side(tiles: Sequence[ir.Value]) -> ir.Value:
-    """Columns of several tiles in turn."""
+    """Interleaves the columns of several tiles."""
     if len(tiles) == 1:
         return tiles[0]
     even, odd = _side_by_side(tiles[::2]), _side_by_side(tiles[1::2])

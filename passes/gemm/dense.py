@@ -157,7 +157,8 @@ class DenseProduct(OfMatrices):
         shares: tuple[Share | None, Share | None],
         step: Index,
     ) -> tuple[ir.Value, list[ir.Value]]:
-        """The tile of A of a step at `place`, and those of B from each of `columns` on."""
+        """Loads the tile of A of a step at `place`, and the tiles of B from each of
+        `columns` on."""
         if place.part is not None:
             step = index.add(index.mul(place.part, self.steps), step)
         k0 = index.mul(step, self.k)

@@ -71,7 +71,7 @@ def split(index: Number, extents: Sequence[int]) -> list[Number]:
 
 
 def _halves(digit: Digit, extent: int) -> tuple[Digit, Digit]:
-    """A digit as two, the lower of which has `extent`."""
+    """Splits a digit into two, the lower of which has `extent`."""
     if digit.extent % extent:
         raise NoDigitsError
     whole = digit.extent // extent

@@ -106,7 +106,8 @@ class _Launches:
         return _Launches(list(functions), spaces, target_of(module), alone)
 
     def fuse(self, product: func.FuncOp) -> None:
-        """Moves what computes an operand into its product's function: of two the larger one."""
+        """Moves the ops that compute an operand into its product's function; of two operands, the
+        larger one."""
         (op,) = (each for each in product.entry_block if isinstance(each, tc.MatmulOp))
         operands = sorted(operands_of(op), key=lambda each: -prod(each[0].type.shape))
         for operand, layout in operands:

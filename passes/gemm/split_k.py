@@ -98,7 +98,7 @@ class SplitK(Pass):
 
 
 def _split(op: tc.MatmulOp | tc.BlockScaledMatmulOp, splits: int) -> None:
-    """Replaces a product by the sum of so many parts."""
+    """Replaces a product by the sum of its parts."""
     k, step = _steps(op)
     steps = ceil_div(k, step)
     if splits > steps:
@@ -123,7 +123,7 @@ def _split(op: tc.MatmulOp | tc.BlockScaledMatmulOp, splits: int) -> None:
 
 
 def _steps(op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> tuple[int, int]:
-    """Elements of K, and those of a step of the main loop."""
+    """Elements of K, and elements of K in a step of the main loop."""
     if isinstance(op, tc.BlockScaledMatmulOp):
         shape = ScaledShape.of(op)
         return shape.k, stage_of(shape).k

@@ -229,7 +229,7 @@ class TileGemm(Scheduled):
         )
 
     def _option(self, source: Source) -> int:
-        """Columns of a tile: what the options say, or the cost model of a CTA a tile; 0: a rule."""
+        """Columns of a tile by the options or the cost model; 0 leaves the choice to a rule."""
         given = self.n_tile or self.n_tiles > 1
         if given or self.persistent or self.cta_group == PAIR or self.cluster != str(ALONE):
             return self.n_tile

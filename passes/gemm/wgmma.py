@@ -81,7 +81,7 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
 
 
 def _width(source: Source, n: int, cluster: Cluster, sms: int) -> int:
-    """The fastest of those whose parts the CTAs of a cluster can load."""
+    """The fastest of the widths whose parts the CTAs of a cluster can load."""
     op = source.op
     *batch, m, _ = op.out.type.shape
     least = WORD_COLUMNS if source.quantise else N_TILES[-1]

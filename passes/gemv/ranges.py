@@ -57,7 +57,7 @@ class Ranges:
 
     @property
     def period(self) -> int:
-        """Period, in ranges, of those that start with a tile."""
+        """Number of ranges from one that starts with a tile to the next."""
         return self.ctas // gcd(self.tiles, self.ctas)
 
     def first_tile(self, cta: Index) -> Index:

@@ -83,12 +83,12 @@ class Row:
 
     @property
     def name(self) -> str:
-        """A unique name, made of the fact and those beside it."""
+        """A unique name, composed of the fact and the facts that it does not combine with."""
         beside = " ".join(f"{k}={written(values_of(v)[0])}" for k, v in self.beside.items())
         return f"{self.fact} beside {beside}"
 
     def applies(self, facts: Facts) -> bool:
-        """Whether the row excludes these facts; a fact that is not given excludes nothing."""
+        """Whether the row excludes these facts; an unknown fact excludes nothing."""
         if facts.get(self.fact, self.only[0]) in self.only:
             return False
         return all(key in facts and facts[key] in values_of(v) for key, v in self.beside.items())
@@ -314,7 +314,7 @@ def core_of(target: str) -> str:
 
 
 def results_of(result: ir.Value) -> str:
-    """The kind of results, as what follows the op makes it."""
+    """Kind of the results, given by the ops after the product."""
     users = [use.owner.opview for use in result.uses]
     after = next((user for user in users if isinstance(user, tc.EpilogueOp)), None)
     return _results(quantiser_of(result), after)
@@ -326,7 +326,7 @@ def _results(quantise: tc.QuantiseBlocksOp | None, after: tc.EpilogueOp | None) 
 
 
 def facts_of(source: Source, product: str, target: str) -> dict[str, object]:
-    """The facts that follow from the op of a source function and from what comes after it."""
+    """Facts that follow from the op of a source function and the ops after it."""
     op = source.op
     return {
         "product": product,

@@ -125,7 +125,7 @@ class _Buffers:
 def _execute(
     module: ir.Module, function: func.FuncOp, values: Sequence[ir.Attribute]
 ) -> list[ir.Attribute]:
-    """What a launch makes of constants; nothing if an op of it has no rule."""
+    """Results of a launch on constants; none if one of its ops has no rule."""
     from tcir.interp import OutputSpec
     from tcir.interp.tensor import run
     from tcir.interp.types import constant, dense, dtype_of, shape_of

@@ -67,7 +67,7 @@ class FoldEmpty(Pass):
 
 
 def _drop_casts(function: func.FuncOp) -> None:
-    """Values that were cast to another type, and back, are what they were."""
+    """Replaces values that are cast to another type and back by the original ones."""
     dropped = False
     for op in [each for each in nested(function) if isinstance(each, tensor.CastOp)]:
         source = op.source
@@ -105,7 +105,7 @@ def _fold(function: func.FuncOp) -> None:
 
 
 def _values(op: ir.OpView) -> list[ir.Value]:
-    """What the results of an op are that has operands without elements, and reads none."""
+    """Results of an op that has operands without elements and reads none."""
     name, operands = op.operation.name, list(op.operands)
     results = list(op.operation.results)
     if name.startswith("linalg.") and linalg.get_indexing_maps(op.operation) is not None:
@@ -136,7 +136,8 @@ def _values(op: ir.OpView) -> list[ir.Value]:
 
 
 def _initial(output: ir.Value) -> ir.Value:
-    """An output's values as a tensor of its own: a buffer is written by one launch."""
+    """Copies an output's initial values to a tensor of their own, since only one launch writes a
+    buffer."""
     kind = output.type
     if is_op(output, "linalg.fill"):
         return _filled(kind, output.owner.operands[0])

@@ -121,7 +121,8 @@ def _fold(function: func.FuncOp) -> None:
 
 
 def _fold_around(function: func.FuncOp, stay: Mapping[int, Stay]) -> None:
-    """Folds around what is in memory; stay: of products by number, moves that do."""
+    """Folds moves of tensors in memory into the ops around them. stay: for each product, the moves
+    that are not folded"""
     _expand_first(function)
     _pad_first(function)
     repeat(function)
@@ -166,7 +167,7 @@ def _has_layouts(function: func.FuncOp) -> bool:
 
 
 def _has_layout(op: ir.OpView, several: bool) -> bool:
-    """Whether a product is channels first, or the only one and reads what another op made."""
+    """Whether a product is channels first, or is the only one and reads another op's result."""
     found = recognise(op)
     if isinstance(found, Conv) and not found.is_channels_last:
         return True
@@ -225,7 +226,8 @@ def _expand_first(function: func.FuncOp) -> None:
 
 
 def _pad_first(function: func.FuncOp) -> None:
-    """Pads what was transposed before it is: the transpose then meets the contraction."""
+    """Moves the padding of a transposed tensor before the transpose, which is then next to the
+    contraction."""
     for op in list(function.entry_block):
         if op.operation.name != "tensor.pad" or len(op.operands) != 1:
             continue
@@ -274,8 +276,8 @@ def _clone_body(block: ir.Block, region: ir.Region, indices: int | None = None) 
 
 
 def _order_results(function: func.FuncOp) -> bool:
-    """Gives the sums the order of what is stored, or the stored that of the sums; whether anything
-    changed."""
+    """Gives the sums the dimension order of the stored result, or the result that of the sums;
+    returns whether anything changed."""
     changed = [_order_result(function, op) for op in _products(function)]
     return any(changed)
 
@@ -361,7 +363,7 @@ def _store_in(function: func.FuncOp, user: ir.Operation, turned: list[int]) -> b
 
 
 def _follow(function: func.FuncOp, stored: ir.Value) -> None:
-    """Gives what is made of a stored tensor the order of its dimensions: element by element, or of
+    """Gives the results computed from a stored tensor its dimension order: elementwise ones and
     windows."""
     if end := _end(function, stored):
         _store_in(function, *end)
@@ -461,7 +463,7 @@ def _reorder(op: ir.OpView, order: Sequence[int]) -> ir.Value:
 
 
 def _reordered(start: ir.Value, order: Sequence[int]) -> ir.Value:
-    """What the sums start from, transposed; zeros are made so."""
+    """Transposes the initial value of the sums; zeros are created in the new order."""
     if starts_from_zeros(start):
         shape = [start.type.shape[d] for d in order]
         kind = ir.RankedTensorType.get(shape, start.type.element_type)
@@ -486,7 +488,7 @@ def _name_constants(function: func.FuncOp) -> None:
 
 
 def _repeated(op: ir.OpView) -> ir.Attribute | None:
-    """The number that each element of an op's result is: of a filled tensor, or of a reshape of
+    """The number to which each element of an op's result is equal: a filled tensor, or a reshape of
     such a constant."""
     if isinstance(op, RESHAPES) and is_op(op.operands[0], "arith.constant"):
         elements = op.operands[0].owner.attributes["value"]

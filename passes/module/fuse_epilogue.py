@@ -146,7 +146,7 @@ def _has_sums(op: tc.BlockScaledMatmulOp) -> bool:
 
 
 def _quantised(op: tc.QuantiseBlocksOp) -> str:
-    """What a quantiser does, for the remark."""
+    """Describes a quantiser, for the remark."""
     form, codes, scales = op.format, op.codes.type, op.scales.type
     norm = "" if op.norm is None else f", times {_name(op.norm)}"
     up = ", rounded up where an element would saturate," if form.rounding == "rceil" else ""
@@ -172,7 +172,7 @@ def _owner_view(tensor: ir.Value) -> ir.OpView | None:
 
 
 def _drop_dead(ops: list[ir.OpView]) -> None:
-    """Erases what the epilogue computes now."""
+    """Erases ops that the epilogue replaces."""
     for op in reversed(ops[:-1]):
         if not any(list(each.uses) for each in op.operation.results):
             op.operation.erase()
@@ -265,7 +265,7 @@ class _Body:
         return found
 
     def start_from_zeros(self) -> None:
-        """What the contraction started from is added by the epilogue."""
+        """Moves the addition of the contraction's initial value to the epilogue."""
         if not self.starts:
             return
         kind = self.contraction.results[0].type
@@ -276,7 +276,7 @@ class _Body:
         self.contraction.operation.operands[len(self.contraction.operands) - 1] = start
 
     def summary(self) -> str:
-        """What was fused, for the remark."""
+        """Describes the fused ops, for the remark."""
         first = ["the accumulator's start"] if self.starts else []
         words = "fused into the epilogue: " + ", ".join(first + self.names)
         reads = [f"{_name(tensor)} {_where(dims)}" for tensor, dims in self.inputs]
@@ -385,7 +385,7 @@ class _Body:
 
 
 def _loops(op: ir.Operation, out: ir.AffineMap, dims: Dims) -> dict[int, int | None]:
-    """For each loop of an elementwise op the dimension of the result that it is."""
+    """Maps each loop of an elementwise op to the result dimension it iterates."""
     loops = [e.position for e in out.results if isinstance(e, ir.AffineDimExpr)]
     if len(op.results) != 1 or sorted(loops) != list(range(out.n_dims)):
         raise _NotFused(

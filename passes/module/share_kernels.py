@@ -64,8 +64,8 @@ class ShareKernels(Pass):
 
 
 def _computation(function: func.FuncOp) -> str:
-    """The text of a function without what tells its launches apart, and which of its buffers are
-    the same one."""
+    """Key of a function's computation: its text without names of its launch, and which of its
+    buffers are equal."""
     alone = function.operation.clone(ip=False)
     for name in _OF_A_LAUNCH[1:]:
         del alone.attributes[name]

@@ -119,7 +119,7 @@ def _is_static(kind: ir.Type) -> bool:
 
 
 def _set_type(function: func.FuncOp) -> None:
-    """The function's type is that of its arguments and of what it returns."""
+    """Sets the function's type from its arguments and returned values."""
     end = list(function.entry_block)[-1]
     kinds = ([each.type for each in function.entry_block.arguments], [v.type for v in end.operands])
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*kinds))
@@ -137,7 +137,7 @@ def dynamic_dims(function: func.FuncOp) -> list[tuple[int, int]]:
 
 
 def _with(kind: ir.Type, size: int) -> ir.Type:
-    """A type with `size` where it is dynamic."""
+    """Replaces dynamic sizes of a type by `size`."""
     if not isinstance(kind, ir.RankedTensorType):
         return kind
     sizes = [size if kind.is_dynamic_dim(d) else kind.shape[d] for d in range(kind.rank)]

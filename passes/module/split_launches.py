@@ -106,7 +106,7 @@ def _is_reshaped(function: func.FuncOp, kinds: Kinds) -> bool:
 
 
 def _split(module: ir.Module, function: func.FuncOp, first: int, kinds: Kinds) -> int:
-    """Replaces a function by its launches, of which `first` is the first; the next one's number."""
+    """Replaces a function by its launches, numbered from `first`; returns the next number."""
     ops, end = _launched(function, kinds), list(function.entry_block)[-1]
     values = [*function.entry_block.arguments, *end.operands]
     numbers = dict(zip(values, buffer_numbers(function, len(values)), strict=True))
@@ -236,13 +236,13 @@ def _after(op: ir.OpView, kinds: Kinds) -> list[ir.OpView]:
 
 
 def _read(op: ir.OpView) -> list[ir.Value]:
-    """What an op reads besides its operands or the result before it."""
+    """Tensors that an op reads besides its operands or the result before it."""
     if isinstance(op, tc.EpilogueOp | tc.AttentionOp):
         return [each.tensor for each in op.elements]
     return list(op.operands)[1:] if isinstance(op, tc.QuantiseBlocksOp) else []
 
 
 def _stored(op: ir.OpView, kinds: Kinds) -> list[ir.Value]:
-    """What the kernel of an op writes: of several results those that are read."""
+    """Results that an op's kernel writes: of several, those that are used."""
     first, *others = [op, *_after(op, kinds)][-1].operation.results
     return [first, *(each for each in others if list(each.uses))]

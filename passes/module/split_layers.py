@@ -168,12 +168,12 @@ class _Launch:
 
     @property
     def root(self) -> ir.Operation:
-        """The op whose result it stores."""
+        """The op that makes the stored result."""
         return self.result.owner
 
     @property
     def main(self) -> ir.Operation:
-        """The op that it is launched for."""
+        """The op that gives the launch its kernel."""
         return self.product or next(filter(_is_launch, self.ops), self.root)
 
     @property
@@ -335,7 +335,8 @@ class _Layers:
         return not turned or goes_along(loads_of(result), result)
 
     def _hold_rows(self, products: Sequence[ir.Operation]) -> None:
-        """Takes reductions out of memory that one launch reads, where it has their rows itself."""
+        """Removes reductions from memory if the only launch that reads them holds their rows
+        itself."""
         kept = {_base(each) for each in self.returned}
         for product in products:
             kept.update(self._factors(product))
@@ -354,7 +355,8 @@ class _Layers:
                 self.stored = others
 
     def _roots(self, tensor: ir.Value) -> list[ir.Value]:
-        """What is stored and made of a tensor, without others between; of products the result."""
+        """Stored values computed from a tensor without other stored values between; for products
+        their result."""
         found: dict[ir.Value, None] = {}
         seen, waiting = set[ir.Operation](), [tensor]
         while waiting:
@@ -376,7 +378,7 @@ class _Layers:
         return sorted(self.places[each] for each in readers if each in self.places)
 
     def _behind(self, op: ir.Operation, products: Sequence[ir.Operation]) -> list[ir.Operation]:
-        """Those `products` that an op reads, directly or through ops that are no products."""
+        """The `products` that an op reads, directly or through other ops."""
         seen, waiting = {op}, [op] * bool(products)
         while waiting:
             for each in waiting.pop().operands:
@@ -419,7 +421,7 @@ class _Layers:
     # --- launches ------------------------------------------------------------------------------
 
     def _launches(self) -> list[_Launch]:
-        """In order: each after those whose results it reads."""
+        """Launches in order, each after those whose results it reads."""
         before = -1
         launches: list[_Launch] = []
         while before != len(self.stored):
@@ -453,8 +455,11 @@ class _Layers:
     def _visit(
         self, tensor: ir.Value, launch: _Launch, inside: list[ir.Operation], dims: Dims
     ) -> None:
-        """Adds what makes `tensor` from memory; stores what an epilogue cannot compute. dims: of
-        the launch's result, those that index the tensor."""
+        """Adds the ops that compute `tensor` from memory; stores values that an epilogue cannot
+        compute.
+
+        dims: dimensions of the launch's result that index the tensor
+        """
         op = tensor.owner
         if isinstance(tensor, ir.BlockArgument):
             if tensor not in launch.inputs and not is_fill_only(tensor):
@@ -504,7 +509,7 @@ class _Layers:
         )  # fmt: skip
 
     def _check_ops(self) -> None:
-        """Rejects what is no tensor of known size made by an op, alone."""
+        """Rejects values that are not tensors of known size made by one op."""
         for op in self.ops:
             kinds = [each.type for each in op.results]
             shaped = [each for each in kinds if isinstance(each, ir.ShapedType)]
@@ -521,7 +526,8 @@ class _Layers:
     # --- buffers -------------------------------------------------------------------------------
 
     def _numbers(self, module: ir.Module, launches: list[_Launch]) -> dict[ir.Value, int]:
-        """Numbers of buffers: inputs, results, workspaces, whose sizes the module gets."""
+        """Numbers of buffers: inputs, results, and workspaces, whose sizes are written to the
+        module."""
         inputs = [each for each in self.function.entry_block.arguments if not is_fill_only(each)]
         numbers: dict[ir.Value, int] = {}
         for each in (*inputs, *map(_base, self.returned)):
@@ -561,7 +567,7 @@ class _Layers:
     def _words(
         self, launch: _Launch, order: int, launches: list[_Launch], numbers: dict[ir.Value, int]
     ) -> str:
-        """What a launch is, for its remark."""
+        """Describes a launch, for its remark."""
         number = numbers[launch.result]
         size = tensor_bytes(launch.result.type)
         inputs, results = len(numbers) - len(launches), len(self.returned)
@@ -649,7 +655,7 @@ def is_folded(factor: ir.Value, product: ir.Operation) -> bool:
 
 
 def _base(tensor: ir.Value) -> ir.Value:
-    """The tensor before reshapes: it has the same bytes."""
+    """The tensor before reshapes, which has the same bytes."""
     while not isinstance(tensor, ir.BlockArgument) and isinstance(tensor.owner.opview, RESHAPES):
         tensor = tensor.owner.operands[0]
     return tensor
@@ -686,7 +692,7 @@ def _in_function(op: ir.Operation | ir.OpView) -> ir.Operation:
 
 
 def _operands(op: ir.Operation) -> list[ir.Value]:
-    """What an op reads, its regions included, of the function's values."""
+    """Values of the function that an op reads, its regions included."""
     within = [each.operation for each in walk(op.opview)]
     own = {value for each in within if each != op for value in each.results}
     own |= {v for each in within for r in each.regions for block in r for v in block.arguments}
@@ -695,7 +701,7 @@ def _operands(op: ir.Operation) -> list[ir.Value]:
 
 
 def _maps(op: ir.Operation) -> list[ir.AffineMap]:
-    """The indexing maps of an op of ``linalg`` whose body is made of numbers; else none."""
+    """Indexing maps of an op of ``linalg`` with a scalar body; empty for other ops."""
     if not op.name.startswith("linalg.") or op.name in FREE or len(op.results) != 1:
         return []
     body = list(op.regions[0].blocks[0])[:-1] if len(op.regions) else []
@@ -765,8 +771,8 @@ def _is_dim(expression: ir.AffineExpr) -> bool:
 
 
 def _is_grouped(op: ir.Operation, groups: Groups) -> bool:
-    """Whether what an op reads is indexed by all or none of each group of dimensions, of which a
-    product has one."""
+    """Whether each operand of an op is indexed by all or none of the dimensions of each group that
+    a product has as one."""
     maps, shape = _maps(op), op.results[0].type.shape
     if not groups or not maps:
         return True
@@ -784,7 +790,7 @@ def _is_unread(tensor: ir.Value) -> bool:
 
 
 def _names(ops: list[ir.Operation]) -> str:
-    """The ops, and those of their bodies."""
+    """Names of the ops and of the ops in their bodies."""
     bodies = [
         each.operation.name
         for op in ops

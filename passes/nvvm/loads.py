@@ -183,7 +183,7 @@ def numbers_at(
 
 
 def _codes(loaded: ir.Value, words: int, each: int) -> list[ir.Value]:
-    """The bytes of what was loaded, as i32: `each` of a word."""
+    """Splits loaded words into their bytes, as i32."""
     vector = isinstance(loaded.type, ir.VectorType)
     parts = (
         [llvm.extractelement(loaded, simt.constant(n)) for n in range(words)]

@@ -47,7 +47,7 @@ def convert_make_tensor_map(converter: Converter, op: tc.MakeTensorMapOp) -> Non
 
 @lower(tc.TmaLoadOp)
 def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
-    """``cp.async.bulk.tensor`` to this CTA's shared memory, or that of those in its mask."""
+    """``cp.async.bulk.tensor`` to this CTA's shared memory, or to that of the CTAs in its mask."""
     require_role(converter, op)
     if op.signal is None:
         raise PassError("expected an mbarrier to signal, got none; run place-barriers first")
@@ -81,7 +81,7 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
 
 
 def _policy(converter: Converter, tensor_map: tc.MakeTensorMapOp) -> ir.Value | None:
-    """What the loads of a map ask of the L2 cache, made once at the kernel's entry."""
+    """The L2 cache policy of the loads of a map, created once at the kernel's entry."""
     if EVICT not in tensor_map.attributes:
         return None
     name = f"createpolicy.fractional.L2::evict_{string(tensor_map, EVICT)}.b64"
@@ -93,7 +93,7 @@ def _policy(converter: Converter, tensor_map: tc.MakeTensorMapOp) -> ir.Value | 
 
 
 def leaders(converter: Converter, pointer: ir.Value) -> ir.Value:
-    """Address of the same place in the shared memory of the pair's leader."""
+    """The same address in the shared memory of the pair's leader."""
     address = llvm.ptrtoint(i32(), pointer)
     even = arith.AndIOp(address, converter.constant(~RANK_BIT)).result
     return llvm.inttoptr(pointer.type, even)

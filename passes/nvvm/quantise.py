@@ -163,7 +163,7 @@ def _words(rows: int, columns: int) -> list[tuple[int, int]]:
 
 @lower(tc.StoreFragmentScalesOp)
 def convert_store_fragment_scales(converter: Converter, op: tc.StoreFragmentScalesOp) -> None:
-    """Each thread stores one of the four bytes of a word that it shares with three others."""
+    """Each thread stores one of the four bytes of a word; three other threads store the rest."""
     scales = converter.record(op.fragment, Fragment)
     tensor = converter.record(op.tensor, GlobalTensor)
     held = Held.create(converter, scales.type, op)

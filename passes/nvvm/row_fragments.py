@@ -107,8 +107,7 @@ def convert_exp_fragment(converter: Converter, op: tc.ExpFragmentOp) -> None:
 def _if_any(
     conditions: Sequence[ir.Value], given: Fragment, compute: Callable[[], Sequence[ir.Value]]
 ) -> Fragment:
-    """The fragment that `compute` makes in warps where one of the conditions of a thread holds;
-    `given` in the others."""
+    """Computes a fragment in warps where a thread's condition holds; `given` in the others."""
     some = simt.any_lane(reduce(simt.either_bits, conditions))
     return _branch(some, given, compute)
 

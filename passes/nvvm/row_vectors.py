@@ -41,13 +41,13 @@ def convert_lane_numbers(converter: Converter, op: tc.LaneNumbersOp) -> None:
 
 @lower(tc.RowNumbersOp)
 def convert_row_numbers(converter: Converter, op: tc.RowNumbersOp) -> None:
-    """Nothing: the thread has those of no other sub-partition."""
+    """Emits nothing: the thread holds only rows of its own sub-partition."""
     converter.values[op.mine] = converter.ssa(op.numbers)
 
 
 @lower(tc.SetRowNumbersOp)
 def convert_set_row_numbers(converter: Converter, op: tc.SetRowNumbersOp) -> None:
-    """Nothing: the thread has those of no other sub-partition."""
+    """Emits nothing: the thread holds only rows of its own sub-partition."""
     converter.values[op.new] = converter.ssa(op.mine)
 
 

@@ -205,7 +205,7 @@ def convert_deinterleave(converter: Converter, op: ir.OpView) -> None:
 
 @lower("vector.interleave")
 def convert_interleave(converter: Converter, op: ir.OpView) -> None:
-    """The columns of two rows in turn."""
+    """Interleaves the columns of two rows."""
     even, odd = (converter.ssa(operand) for operand in op.operation.operands)
     columns = even.type.shape[0]
     mixed = llvm.mlir_poison(ir.VectorType.get([2 * columns], even.type.element_type))

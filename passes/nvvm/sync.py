@@ -95,7 +95,7 @@ def _arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
 
 
 def _scope(op: ir.OpView) -> nvvm.Scope:
-    """Whose accesses a wait or an arrival orders."""
+    """Scope of a wait or an arrival."""
     return "cluster" if cta_group_of(op) == PAIR or "cluster" in op.attributes else "cta"
 
 

@@ -117,7 +117,8 @@ def _source(
 
 @dataclass(frozen=True)
 class _Fetched:
-    """What a thread has already of a tensor beside its sums, by rows and columns."""
+    """Elements of a tensor that a thread has already loaded beside its sums, by rows and
+    columns."""
 
     op: tc.ElementOp
     numbers: dict[tuple[int, int], ir.Value]
@@ -126,7 +127,7 @@ class _Fetched:
         """Nothing."""
 
     def number(self, place: tuple[int, int]) -> ir.Value:
-        """What belongs to a register."""
+        """The operand's number for a register."""
         return self.numbers[place]
 
 
@@ -207,14 +208,14 @@ class _Beside:
             self.numbers.update({(down, right + n): number for n, number in enumerate(found)})
 
     def number(self, place: tuple[int, int]) -> ir.Value:
-        """What belongs to a register."""
+        """The operand's number for a register."""
         return self.numbers[self._key(place)]
 
     def _key(self, place: tuple[int, int]) -> tuple[int, int]:
         return place[0] if self.down or self.pixel else 0, place[1] if self.right else 0
 
     def _of_pixel(self, down: int) -> ir.Value:
-        """The address of what belongs to the first column of a row on a walk."""
+        """Address of the element for the first column of a row on a walk."""
         assert self.held.walk is not None
         i64 = ir.IntegerType.get_signless(64)
         address, at = self.address, self.held.walk.pixel(down)

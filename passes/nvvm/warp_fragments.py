@@ -171,7 +171,8 @@ def _by_loads(
     converter: Converter, op: tc.LoadFragmentOp, tile: StagedTile | SmemTile, kind: tc.FragmentType,
     part: Share,
 ) -> list[ir.Value]:  # fmt: skip
-    """Each element from the 32-bit word that holds it, for what ldmatrix cannot load."""
+    """Extracts each element from the 32-bit word that holds it, for tiles that ldmatrix cannot
+    load."""
     first = integer(op, "k")
     held = elements(kind.atom, kind.operand)
     return [

@@ -115,8 +115,8 @@ def convert_wgmma_wait(converter: Converter, op: tc.WgmmaWaitOp) -> None:
 
 
 def _warpgroup_row(converter: Converter, a: SmemTile, rows: int) -> ir.Value | None:
-    """What the descriptor of the warpgroup's first row of A is further than that of the first of
-    all `rows`."""
+    """Distance, in the descriptor, of the warpgroup's first row of A from the first of all
+    `rows`."""
     if rows == WGMMA_M:
         return None
     static = operand_tile(a.type)
@@ -137,7 +137,7 @@ def _warpgroup_row(converter: Converter, a: SmemTile, rows: int) -> ir.Value | N
 def _outputs(
     types: list[ir.Type], operands: list[ir.Value], text: str, constraints: str
 ) -> list[ir.Value]:
-    """What the text leaves in registers of these types."""
+    """Registers of these types that the assembly writes."""
     result = llvm.StructType.get_literal(types)
     made = llvm.inline_asm(result, operands, text, constraints, has_side_effects=True).result
     return [llvm.extractvalue(kind, made, i) for i, kind in enumerate(types)]
@@ -150,8 +150,8 @@ def _letter(kind: tc.FragmentType) -> str:
 def _assembly(
     op: _Wgmma, a: tc.SmemType, b: tc.SmemType, count: int, descriptors: int
 ) -> tuple[str, str]:
-    """The text and its constraints: outputs, if it accumulates the same as inputs, then the
-    descriptors."""
+    """The assembly text and its constraints: outputs, the same registers as inputs if it
+    accumulates, then the descriptors."""
     accumulates = not isinstance(op, tc.WgmmaProductOp)
     bytes_ = tc.element_bytes(a.element)
     is_integer = str(op.d.type.element) == "i32"

@@ -136,7 +136,7 @@ def _check_op(op: ir.OpView, known: tuple[str, ...]) -> None:
 
 
 def _way_to_a_role(op: ir.OpView, known: tuple[str, ...]) -> str:
-    """What gives an op a role: in the package, place-barriers; of a plugin, its class."""
+    """Advice for an op without a role: in the package, place-barriers; for a plugin, its class."""
     if not isinstance(op, Op) or type(op).__module__.startswith("tcir."):
         return "; set it where the op is made, or make the op after assign-roles"
     choices = " or ".join(f'role="{kind}"' for kind in known)
@@ -161,7 +161,8 @@ def _own_role(op: ir.OpView) -> str | None:
 
 
 def _role_of(value: ir.Value) -> str | None:
-    """The role that makes a value; of one carried through a loop, that of what it starts as."""
+    """Role of the op that makes a value; for one carried through a loop, that of its initial
+    value."""
     if isinstance(value, ir.BlockArgument):
         around = value.owner.owner.opview
         carried = isinstance(around, scf.ForOp) and value.arg_number > 0
@@ -190,7 +191,7 @@ class _Copier:
         )
 
     def copy(self, op: ir.OpView) -> None:
-        """Copies `op`; of a loop, the ops of the role and those it may need."""
+        """Copies `op`; of a loop, the ops of the role and those that they may need."""
         if isinstance(op, scf.ForOp):
             self._copy_loop(op)
             return

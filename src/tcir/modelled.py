@@ -162,7 +162,7 @@ def modelled(
 
 
 def _like(launch: Launch, arrays: Sequence[Array]) -> Hashable:
-    """What launches have in common whose events are the same."""
+    """Key that launches with the same events have in common."""
     sizes = [(arrays[n].shape, arrays[n].dtype.str) for n in launch.buffers]
     parameters: list[Any] = [
         {name: value for name, value in each.items() if name != "arg"} for each in launch.params

@@ -71,7 +71,8 @@ def acos(x: ir.Value) -> ir.Value:
 
 
 def _reduced(x: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """An angle from -π/4 to π/4, and the number of the quadrant, whose low bits count."""
+    """Reduces an angle to -π/4 to π/4; also returns the quadrant's number, of which only the low
+    bits matter."""
     wide = with_element(x.type, ir.F64Type.get())
     angle = arith.extf(wide, x)
     sum_ = llvm.intr_fma(angle, constant(wide, 2 / math.pi), constant(wide, WHOLE))

@@ -67,7 +67,8 @@ class FragmentStore:
         self.store(sums, index.values([*outer, place.row, place.column]))
 
     def store(self, sums: ir.Value, place: list[ir.Value]) -> None:
-        """Stores what follows `sums`, a fragment whose first element is at `place`."""
+        """Computes and stores the results of `sums`, a fragment whose first element is at
+        `place`."""
         if self.after is not None:
             sums = self._epilogue(self.after, sums, place)
         if self.quantise is not None:

@@ -41,7 +41,7 @@ def _has_half_sums(op: ir.OpView) -> bool:
 
 
 def _widened(op: ir.OpView) -> ir.Value:
-    """The same sums in f32."""
+    """Computes the same sums in f32."""
     maps = list(linalg.get_indexing_maps(op.operation))
     out = {each.position for each in value(maps[-1]).results if isinstance(each, ir.AffineDimExpr)}
     loops = ["parallel" if n in out else "reduction" for n in range(n_loops(maps[-1]))]

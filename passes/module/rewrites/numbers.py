@@ -26,7 +26,7 @@ def read_in_bodies(module: ir.Module) -> None:
 
 
 def _numbers(function: func.FuncOp) -> list[ir.Value]:
-    """What is no tensor, and depends on one."""
+    """Scalars that depend on a tensor."""
     return [r for op in function.entry_block for r in op.operation.results if _is_made(r)]
 
 
@@ -44,7 +44,7 @@ def _is_made(value: ir.Value) -> bool:
 
 
 def _given(op: ir.OpView) -> list[int]:
-    """The operands of an op of ``linalg`` that are such numbers."""
+    """Operands of an op of ``linalg`` that are such scalars."""
     if not op.operation.name.startswith("linalg."):
         return []
     return [n for n, each in enumerate(op.operation.operands) if _is_made(each)]

@@ -157,7 +157,8 @@ def _padded(image: ir.Value, axes: dict[int, Axis]) -> ir.Value:
 
 
 def _filters(weights: ir.Value, conv: Conv, axes: Sequence[Axis], phases: int) -> ir.Value:
-    """For each filter those of its phases: every s-th tap, in the last phase from the first on."""
+    """For each filter the filters of its phases: every s-th tap, the last phase from the first tap
+    on."""
     filters, shape = conv.weights[conv.groups], list(weights.type.shape)
     shape[filters] *= phases
     for dim, axis in zip(conv.taps, axes, strict=True):
@@ -177,7 +178,7 @@ def _filters(weights: ir.Value, conv: Conv, axes: Sequence[Axis], phases: int) -
 
 
 def _zeros(start: ir.Value, conv: Conv, axes: Sequence[Axis], phases: int) -> ir.Value:
-    """What the sums of all phases start from."""
+    """Initial value of the sums of all phases."""
     shape = list(start.type.shape)
     shape[conv.out[-1]] *= phases
     for dim, axis in zip(conv.out[1:], axes):
@@ -186,7 +187,7 @@ def _zeros(start: ir.Value, conv: Conv, axes: Sequence[Axis], phases: int) -> ir
 
 
 def _apart(phased: ir.Value, start: ir.Value, conv: Conv, axes: Sequence[Axis]) -> ir.Value:
-    """The result, whose elements are those of its phases in turn, and what it started from."""
+    """Interleaves the phases' elements to the result, and adds its initial value."""
 
     def summed(at: Indices, so_far: ir.Value) -> ir.Value:
         channel = at[conv.out[-1]]

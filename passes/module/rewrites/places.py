@@ -44,7 +44,7 @@ def spread_places(module: ir.Module) -> None:
 
 
 def _place_of(op: ir.Operation) -> _Place | None:
-    """The parts of an op of that form whose index is read; None for any other."""
+    """The parts of an op that reads an index in this form; None for any other op."""
     if op.name != "linalg.generic" or len(op.operands) != 3 or len(op.results) != 2:
         return None
     block = op.regions[0].blocks[0]

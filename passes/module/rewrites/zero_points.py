@@ -77,7 +77,8 @@ def _tensor_of(point: ir.Value) -> ir.Value | None:
 
 @dataclass(frozen=True)
 class _Side:
-    """A factor: its tensor, its indices in loops, and the zero point of the other factor."""
+    """A factor of a quantised product: its tensor, its indices in loops, and the zero point of the
+    other factor."""
 
     factor: ir.Value
     indices: Sequence[ir.AffineExpr]

@@ -122,7 +122,7 @@ def _body(
     scale: float,
     shape: tuple[int, ...],
 ) -> tuple[str, float]:
-    """The body, "" where there is none, and what it leaves of the scale."""
+    """The body ("" if there is none), and the part of the scale that remains."""
     lines, score = ["^bb0(%sum: f32):"], "%sum"
 
     def op(text: str) -> str:

@@ -368,7 +368,8 @@ class Assumptions:
         return cls(**chosen)
 
     def under(self, ordering: str) -> Assumptions:
-        """With what a profile of ordering says itself: "isa" trusts in the listed order only."""
+        """Returns these assumptions under a profile of ordering; "isa" relies on the listed order
+        only."""
         return replace(self, pipe_order="listed") if ordering == "isa" else self
 
     def changes(self) -> dict[str, str]:

@@ -19,7 +19,7 @@ NO_MISS = (0, 0)
 
 
 class _Draft:
-    """An event that may still learn what it waited for."""
+    """An event whose dependences may still be added."""
 
     __slots__ = ("after", "cta", "detail", "line", "op", "warp")
 
@@ -75,13 +75,13 @@ class Recorder:
         self._like[self.linear(index)] = self.linear(index)
 
     def follow(self, leader: tuple[int, ...], followers: Iterable[tuple[int, ...]]) -> None:
-        """CTAs have done what a recorded one did."""
+        """Records that other CTAs did the same as a recorded one."""
         for index in followers:
             if (cta := self.linear(index)) in self._chosen:
                 self._like[cta] = self.linear(leader)
 
     def bind(self, operation: Operation) -> None:
-        """What an operation does later is done by the event that issues it now."""
+        """Attributes later effects of an operation to the event that issues it now."""
         event, run = self.current, operation.run
 
         def as_event() -> None:
@@ -109,7 +109,7 @@ class Recorder:
         )  # fmt: skip
 
     def _append(self, events: list[Event], indices: Sequence[int], cta: int | None) -> None:
-        """Appends the events of these drafts; of another CTA that did the same."""
+        """Appends the events of these drafts, or those of another CTA that did the same."""
         place = {index: len(events) + n for n, index in enumerate(indices)}
         for index in indices:
             draft = self.drafts[index]
@@ -233,7 +233,7 @@ class WarpEvents:
         known.update(detail)
 
     def wait_for(self, events: Iterable[int]) -> None:
-        """The running instruction waits for these."""
+        """Records that the running instruction waits for these events."""
         self.recorder.drafts[self.last].after += events
 
     # --- mbarriers -------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ class WarpEvents:
         return [event for group in self._groups[which] for event in group]
 
     def close(self, which: str) -> None:
-        """commit_group."""
+        """Records a commit_group."""
         self._groups[which].append([])
 
     def wait_groups(self, which: str, pending: int | None) -> None:

@@ -150,8 +150,8 @@ def _ends_among(kinds: Sequence[str]) -> list[str]:
 def alone(contraction: Contraction) -> list[list[Special]]:
     """Returns the special values of further executions, one list each: see the module's docstring.
 
-    Special values other than the ends of the side's own format are in rows of the other side, if it
-    has rows.
+    The ends of a side's own format are in that side's rows; all other values are in rows of the
+    other side, if it has rows.
     """
     pair = contraction.pairs[0]
     executions = list(_left_over(contraction))

@@ -139,7 +139,7 @@ class Near:
     errors: Array
 
     def fields(self) -> dict[str, Array]:
-        """Arrays of data.npz, by their names there; converting an element to float64 is exact."""
+        """Arrays of data.npz by name; converting an element to float64 is exact."""
         return {"reference": self.reference.astype(np.float64), "errors": self.errors}
 
 

@@ -139,7 +139,7 @@ class _Head:
         return known.opened(class_), row.logarithms(lse).opened(open_)
 
     def _sums(self, row: _Exponentials, out: Array) -> Known:
-        """What the results are off, where they are finite."""
+        """Error of the results, where they are finite."""
         v = self.v.finite()
         o, size = np.abs(np.where(np.isfinite(out), out, 0.0)), v.size
         rounded = row.p.astype(np.asarray(v.value).dtype)
@@ -212,7 +212,11 @@ class _Exponentials:
 
     @staticmethod
     def of(exact: Array, scores: Known, none: Array, c: float) -> _Exponentials:
-        """exact, scores: in float64, and as a kernel has them; none: mask of what has no weight"""
+        """Returns the exponentials of scores and their errors.
+
+        exact: scores in float64; scores: scores as a kernel computes them; none: mask of keys
+            without weight
+        """
         with np.errstate(all="ignore"):
             error, square = (np.where(none, 0.0, e) for e in (scores.error, scores.square))
             away = np.where(none, 0.0, np.abs(exact - scores.wide))
@@ -281,7 +285,7 @@ def _halves(p: Array, rounded: Array) -> Array:
 
 
 def _alike(rounded: Array) -> Array:
-    """For each element of a row, how many of its row are the same number."""
+    """For each element of a row, the number of elements of the row that are equal to it."""
     numbers = rounded.view(np.uint16).astype(np.int64)
     keyed = numbers + (np.arange(len(rounded), dtype=np.int64) << 16)[:, None]
     _, where, counts = np.unique(keyed, return_inverse=True, return_counts=True)

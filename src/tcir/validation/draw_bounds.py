@@ -124,7 +124,8 @@ class DrawBounds:
     def _carried(
         self, module: ir.Module, draw: Draw, tf32: bounds.Sums | None = None
     ) -> list[Known] | None:
-        """The results of a module that computes what the program does; None without a bound."""
+        """Results of a module equivalent to the program, with their errors; None without a
+        bound."""
         program = find_program(module, self.programs[0].name)
         function, sums = program.op.operation, propagation.EXACT
         if self._inputs == "random":
@@ -139,8 +140,8 @@ class DrawBounds:
             return None
 
     def _sums(self, types: Collection[DType]) -> bounds.Sums:
-        """How factors of these types are summed; those of two types are multiplied as f32, but for
-        fp8."""
+        """How the target sums products of factors of these types. Factors of two types are
+        multiplied as f32, except fp8."""
         mixed = len(types) > 1 and any(each.itemsize > 1 for each in types)
         name = "float32" if mixed else max(each.name for each in types)
         return bounds.sums_of(name, _target(self.module))
@@ -167,6 +168,6 @@ def _either(before: Known, after: Known) -> Known:
 
 
 def _target(module: ir.Module) -> str:
-    """What a module is compiled for."""
+    """Target of a module."""
     attributes = module.operation.attributes
     return str(attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name)

@@ -51,8 +51,8 @@ class Bound:
     def of(
         errors: list[Array], squares: list[Array], reference: list[Array], *, open_share: float = 0
     ) -> Bound | None:
-        """Elements whose bound is infinite may be anything; None if that are more than `open_share`
-        of a result."""
+        """Returns the bound of a draw. Elements with an infinite bound may have any value; None if
+        they are more than `open_share` of a result."""
         finite = [np.isfinite(error) for error in errors]
         if any(each.size and np.mean(~each) > open_share for each in finite):
             return None
@@ -163,7 +163,7 @@ class Draws:
 
 
 def _alone(sums: Contraction | Chain | None) -> list[list[Special]]:
-    """What comes in executions of its own."""
+    """Special values that get executions of their own."""
     if isinstance(sums, Chain):
         return chain_alone(sums)
     return [] if sums is None else alone(sums)
@@ -178,7 +178,7 @@ def _sides(specials: Sequence[Special]) -> str:
 
 
 def _scalars(signature: Signature) -> list[int]:
-    """Numbers of the inputs such as alpha and beta; global scales are finite."""
+    """Numbers of the scalar inputs, such as alpha and beta; global scales must be finite."""
     specs = enumerate(signature.inputs)
     return [
         n for n, spec in specs if not spec.shape and spec.dtype.kind == "f" and not spec.unsigned

@@ -63,7 +63,8 @@ def digest(module: ir.Module, programs: Sequence[Program], known: bytes = b"") -
 
 @dataclass(frozen=True)
 class Executed:
-    """A state whose every execution held, without a finding: its line and outcome, as issued."""
+    """A state whose executions all passed without a finding: its line, and its outcome in issue
+    order."""
 
     module: bytes | None
     threads: Threads | None

@@ -53,11 +53,11 @@ class Executions:
     repeats: dict[bytes, Any] | None = None
 
     def after(self, work: Work) -> Executions:
-        """The same behind a state of that work."""
+        """Returns the same executions, after a state of that work."""
         return dataclasses.replace(self, before=work)
 
     def of_one_state(self) -> Executions:
-        """Those of the next state."""
+        """Returns the executions of the next state."""
         repeats: dict[bytes, Any] | None = {} if self.plan.settings.orders > 1 else None
         return dataclasses.replace(self, repeats=repeats)
 
@@ -76,8 +76,10 @@ class Executions:
         events: Recording | None = None,
         variables: dict[str, Array] | None = None,
     ) -> Outcome:
-        """Executes PTX text. events: records what its CTAs do. variables: of the module, as they
-        are before and after."""
+        """Executes PTX text.
+
+        events: records the CTAs' events; variables: the module's variables, which the run updates
+        """
         options = dataclasses.replace(self.options(order, "thread"), events=events)
         outputs = self.plan.signature.outputs
         return run_sequence(ptx, launches, draw.images, outputs, options, variables)

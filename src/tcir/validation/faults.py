@@ -74,7 +74,7 @@ def blamed_on_the_pass(line: Line) -> Iterator[None]:
 
 
 def _note(line: Line, findings: Iterable[Any]) -> None:
-    """Adds hazards to a line, keeping those of other completion orders."""
+    """Adds hazards to a line, which keeps those of other completion orders."""
     for f in findings:
         finding = {"severity": f.severity, "code": f.code, "text": _words(f)}
         if finding not in line.findings:

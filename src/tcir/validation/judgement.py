@@ -30,7 +30,7 @@ class Judge:
     sites: Mapping[int, Any]
 
     def fill(self, line: Line, outcome: Outcome) -> None:
-        """Compares the results of one execution, whose findings `line` has already."""
+        """Compares the results of one execution, whose findings are already in `line`."""
         self._compare(line, outcome)
         if outcome.executed and line.verdict in ("equal", "within bound"):
             how = "" if line.verdict == "equal" else "within bound, "

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """What validating one input program will take.
+    """The cost of validating one input program.
 
-    points: of the loops of its reductions
+    points: iterations of its reductions' loops
     """
 
     settings: Settings
@@ -50,7 +50,7 @@ class Plan:
         return Sample(share, self.settings.seed) if share < 1 else None
 
     def instructions(self, level: str, before: Work) -> int:
-        """Instructions that a kernel at `level` may take; an endless loop ends there.
+        """Instructions that a kernel at `level` may execute; an endless loop ends there.
 
         before: work of the state before
         """

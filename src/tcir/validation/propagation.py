@@ -132,7 +132,8 @@ class _Carrier:
         return [_elementwise(op, operands)]
 
     def _sums(self, op: ir.Operation, product: Product, operands: list[Known]) -> Known:
-        """Sums of a contraction: their errors, and those of each factor times all others."""
+        """Sums of a contraction and their errors, from the error of each factor times all
+        others."""
         count = len(operands) - (product.start is not None)
         sizes = traits_of(op).group_sizes
         at = list(op.operands).index(getattr(op.opview, sizes)) if sizes else count
@@ -159,7 +160,7 @@ class _Carrier:
     def _attention(
         self, op: tc.AttentionOp, operands: list[Known], values: Mapping[ir.Value, Known]
     ) -> list[Known]:
-        """Attention, whose scores its body makes of sums as an epilogue does."""
+        """Attention whose body computes scores from sums, as an epilogue does."""
         if not op.modified:
             return attention(op, operands, self._products, None, {})
         block = op.body.blocks[0]
@@ -257,7 +258,8 @@ class _Carrier:
 
     @staticmethod
     def _lost(factors: Sequence[Known], run: Callable[[Sequence[Array]], Array]) -> Array:
-        """Where an infinity is multiplied by what is 0 once it is cut to tf32: NaN there."""
+        """Mask of results that are NaN because an infinity meets a factor that tf32
+        truncates to 0."""
         found = np.zeros((), bool)
         for number, each in enumerate(factors):
             least = np.abs(each.wide) - np.where(each.open, 0.0, each.error)
@@ -343,14 +345,14 @@ class _Carrier:
 
 
 def _asserted(op: ir.Operation, known: list[Known]) -> None:
-    """What has to hold has no meaning where it may or may not."""
+    """Evaluates an assertion; no bound exists if its operand may have either value."""
     if _off(known):
         raise NoBoundError(op.name)
     evaluate[op.name](Interpreter(), op.opview, *(each.value for each in known))
 
 
 def _placed(array: Array, out: list[Linear], order: list[int], sizes: list[int]) -> Array:
-    """An array over the loops `order` as the result whose indices are `out`."""
+    """An array over the loops `order`, transposed to the indices `out` of a result."""
     loops = [d for e in out for d in e.coefficients]
     places = [order.index(d) for d in loops]
     ordered = np.broadcast_to(array, [sizes[d] for d in order]).transpose(places)
@@ -359,7 +361,7 @@ def _placed(array: Array, out: list[Linear], order: list[int], sizes: list[int])
 
 
 def _sums_at_once(op: ir.Operation) -> bool:
-    """Whether the reference sums an op's products in float64, not one after the other."""
+    """Whether the reference adds an op's products at once in float64, not one after the other."""
     if traits_of(op).arithmetic == "products":
         return True
     block = op.regions[0].blocks[0]
@@ -375,7 +377,7 @@ def _concatenated(parts: list[Known], dim: int) -> Known:
 
 
 def _softmax(op: ir.Operation, x: Known) -> Known:
-    """By the rules of the ops that it is made of."""
+    """Softmax, by the rules of its component ops."""
     dim = op.attributes["dimension"].value
 
     def take(each: Known, number: int) -> Known:
@@ -389,7 +391,7 @@ def _softmax(op: ir.Operation, x: Known) -> Known:
 
 
 def _padded(op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, Known]) -> Known:
-    """A ``tensor.pad`` by sizes that are known, with a number that is the same at every level."""
+    """A ``tensor.pad`` by known sizes, with a number that is equal at every level."""
     from tcir._mlir import ir
 
     (number,) = list(op.regions[0].blocks[0])[-1].operands
@@ -409,7 +411,8 @@ def _of_body(
     sizes: Mapping[ir.Value, Array],
     part: Callable[[Array], Array] = np.asarray,
 ) -> Known:
-    """What a body of numbers yields; sizes: of groups of rows; part: of other tensors' elements."""
+    """Result of an elementwise body; sizes: of groups of rows; part: selects elements of other
+    tensors."""
     *ops, last = block.operations
     for each in ops:
         op = each.operation
@@ -431,8 +434,8 @@ def _elementwise(op: ir.Operation, operands: list[Known]) -> Known:
 
 
 def _loosened(known: Known, finite: Array | bool) -> Known:
-    """Results that later states may not round: these are half a unit away, and of finite operands
-    finite even where rounding overflows."""
+    """Results that later states may leave unrounded: their error grows by half a unit, and results
+    of finite operands stay finite even where rounding overflows."""
     name = np.asarray(known.value).dtype.name
     if name not in bounds.NARROW:
         return known
@@ -464,7 +467,7 @@ def _computed(op: ir.Operation, operands: list[Known]) -> Known:
 
 
 def quantised_blocks(op: ir.OpView, values: Known, *norm: Known) -> list[Known]:
-    """Codes and scales of numbers that may be off: they lie between those of the ends."""
+    """Codes and scales of numbers with errors: they lie between those of the ends."""
     with np.errstate(all="ignore"):
         y = RULES["arith.mulf"](values.value * norm[0].value, values, *norm) if norm else values
         results = evaluate[op.operation.name](Interpreter(), op, y.value)
@@ -523,7 +526,8 @@ def _alone(factors: list[Known], starts: list[Known], sizes: Array, run: Run) ->
 
 
 def _is_cut(array: Array) -> bool:
-    """Whether tf32 has not all of these numbers: what was widened to f32 it has."""
+    """Whether some of these f32 numbers are not representable in tf32; numbers widened to
+    f32 are."""
     bits = np.ascontiguousarray(array)
     return bits.dtype == np.float32 and bool((bits.view(np.uint32) & _CUT).any())
 

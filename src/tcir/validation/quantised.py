@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def hull(op: ir.OpView, values: Array, error: Array) -> list[Array]:
-    """The most that elements and scales of ``tc.quantise_blocks`` may be off.
+    """Largest errors of the elements and scales of ``tc.quantise_blocks``.
 
-    values, error: of what it quantises, times the norm constant
+    values, error: of its input, times the norm constant
     """
     from tcir.formats import to_blocked
     from tcir.interp.tensor.quantise import elements_of, scales_of
@@ -58,7 +58,7 @@ def hull(op: ir.OpView, values: Array, error: Array) -> list[Array]:
 
 
 def rows_of(op: ir.OpView, rows: Array) -> list[Array]:
-    """The elements and the scales of ``tc.quantise_blocks`` that are of these rows."""
+    """Masks of the elements and scales of ``tc.quantise_blocks`` in these rows."""
     from tcir.formats import to_blocked
 
     width = op.codes.type.shape[-1]

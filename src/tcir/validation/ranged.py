@@ -134,7 +134,8 @@ class Ranged:
         return [draw], base
 
     def _single(self, base: Base) -> list[Draw]:
-        """Sums of single products, if the results say so: if they are as exact as these."""
+        """Inputs whose sums are single products, if their results are at least as exact as those of
+        `base`."""
         arrays = None if self.spans else self.single(base.arrays(4))
         draw = self._tried(SINGLE, arrays)[0] if arrays is not None else None
         if draw is None or draw.bound is None:
@@ -143,7 +144,7 @@ class Ranged:
         return [draw] if exact >= CHECKED else []
 
     def _first(self, words: str, tries: Iterator[list[Array]], least: float) -> list[Draw]:
-        """The first draw of which enough is checked."""
+        """The first draw of which a large enough share is checked."""
         why = ""
         for arrays in tries:
             draw, checked, because = self._tried(words, arrays)
@@ -156,7 +157,8 @@ class Ranged:
         return []
 
     def _tried(self, words: str, arrays: list[Array]) -> tuple[Draw | None, float, str]:
-        """A draw with its reference and bound, the share that is checked, and what is wrong."""
+        """A draw with its reference and bound, the share of results that it checks, and the reason
+        if it is unusable."""
         draw = Draw(arrays, words, rounded=True, partly=True)
         results = self.run(arrays)
         if results is None:

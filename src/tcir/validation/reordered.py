@@ -95,7 +95,7 @@ class AnyOrder:
 
 
 def quantum_of(array: Array) -> float:
-    """The largest power of two of which all elements are multiples; of zeros infinite."""
+    """Largest power of two that divides all elements; infinite for zeros."""
     wide = np.asarray(array, np.float64)
     fractions, exponents = np.frexp(wide[wide != 0])
     whole = np.ldexp(np.abs(fractions), 53).astype(np.int64)

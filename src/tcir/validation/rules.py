@@ -41,12 +41,12 @@ class Known:
 
     @staticmethod
     def exact(value: Array) -> Known:
-        """Numbers that are the same at every level."""
+        """Numbers without errors, equal at every level."""
         zeros = np.zeros(np.shape(value))
         return Known(value, zeros, zeros)
 
     def like(self, change: Callable[[Array], Array]) -> Known:
-        """Rearranged."""
+        """The numbers and their errors, rearranged by `change`."""
         floor = None if self.floor is None else change(self.floor)
         return Known(change(self.value), change(self.error), change(self.square), floor)
 
@@ -62,7 +62,7 @@ class Known:
 
     @property
     def least(self) -> Array:
-        """What they are not below."""
+        """Lower bound of the numbers."""
         least = self.wide - self.error
         return least if self.floor is None else np.fmax(self.floor, least)
 
@@ -82,13 +82,14 @@ class Known:
         return (self.error > 0) & (np.abs(self.wide) <= self.error) & ~(self.least > 0)
 
     def opened(self, where: Array | bool) -> Known:
-        """These, open there; infinities and NaNs elsewhere are certain."""
+        """The numbers with an infinite error at `where`; infinities and NaNs elsewhere are
+        certain."""
         finite = np.isfinite(self.wide)
         error, square = (np.where(finite, each, 0.0) for each in (self.error, self.square))
         return Known(self.value, np.where(where, np.inf, error), np.where(where, np.inf, square))
 
     def finite(self) -> Known:
-        """These, with exact zeros for what is open, infinite or NaN."""
+        """The numbers, with exact zeros in place of open, infinite and NaN ones."""
         kept = np.isfinite(self.wide) & ~self.open
         if kept.all():
             return self
@@ -98,7 +99,7 @@ class Known:
 
 
 def overflow(dtype: DType) -> float:
-    """The least magnitude that rounds to an infinity, or what a type has for one."""
+    """Least magnitude that rounds to infinity, or to the type's replacement for it."""
     info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     largest = float(info.max)
     return largest + float(np.ldexp(float(info.eps), int(np.frexp(largest)[1]) - 2))
@@ -186,12 +187,12 @@ def _sub(value: Array, a: Known, b: Known) -> Known:
 
 
 def _times_zero(a: Known, b: Known) -> Array:
-    """Where infinity is multiplied by what may be 0."""
+    """Mask of products of infinity and a factor that may be 0."""
     return (np.isinf(a.wide) & b.signless) | (np.isinf(b.wide) & a.signless)
 
 
 def _of_either_sign(known: Known, *operands: Known) -> Known:
-    """Zeros that are made of what may be of either sign."""
+    """Widens the error of zeros whose operands may have either sign."""
     either = (known.value == 0) & _any([each.signless for each in operands])
     return replace(
         known, error=np.where(either, np.fmax(known.error, _smallest(known.value)), known.error)
@@ -222,7 +223,8 @@ def _round(value: Array, a: Known) -> Known:
 
 
 def _closest(value: Array, *operands: Known) -> Known:
-    """One of the operands; those that are NaN may be passed over."""
+    """Result that is one of the operands, where NaN operands may be skipped: the largest error of
+    any."""
     error = np.maximum.reduce(np.broadcast_arrays(*(k.error for k in operands)))
     square = np.maximum.reduce(np.broadcast_arrays(*(k.square for k in operands)))
     return Known(value, error, square).opened(np.isinf(error))

@@ -81,7 +81,7 @@ class StateCheck:
         return outcome if held else None
 
     def _remark(self, outcome: Outcome, work: Work, *, alone: bool) -> None:
-        """Compares the work with that before; from now on this state is the baseline."""
+        """Compares the work with the baseline, and makes this state the new baseline."""
         line, before, algorithm = self.line, self.baseline, self.baseline.algorithm
         line.remarks = [f"same result, more work: {j}" for j in before.work.jumps(work)]
         if algorithm is not None and "tensor" not in work.levels:
@@ -133,7 +133,7 @@ class StateCheck:
         return Tried(line, dict(_of_all(outcome)), ctas, outcome.followers), outcome
 
     def _hold_alone(self) -> bool:
-        """Whether the results on each of the other draws are those of the input program."""
+        """Whether the results on each further draw equal those of the input program."""
         line, counters = self.line, self.line.counters
         for draw in self.draws.more:
             outcome = self.execute(self.runs, draw, None, line)
@@ -156,7 +156,8 @@ class StateCheck:
         return True
 
     def again(self, execute: Execute) -> None:
-        """Executes the state twice more, by `execute`, each time on what the time before left."""
+        """Executes the state twice more, each time on the memory that the previous execution
+        left."""
         line = Line(self.line.index, self.line.name)
         for _ in range(2):
             self._attempt(None, line, execute)
@@ -178,7 +179,7 @@ def _complete(outcome: Outcome, reference: list[Array], before: Stores) -> Store
 
 
 def _of_all(outcome: Outcome) -> Mapping[str, int]:
-    """The counters; of a sample, about those of all CTAs."""
+    """The counters; those of a sample, extrapolated to all CTAs."""
     if not outcome.executed:
         return outcome.counters
     total = outcome.counters.get("ctas", outcome.executed)

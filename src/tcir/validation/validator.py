@@ -125,7 +125,8 @@ class Validation:
                 bounds.carry_attention(draw)
 
     def _repeat(self, line: Line, executed: Executed, why: str) -> None:
-        """The line of a state that executes what the one before did, cleanly."""
+        """Fills the line of a state that executes the same instructions as the state before, which
+        had no finding."""
         line.level, line.counters = executed.line.level, executed.line.counters
         before = self._baseline
         judge = Judge(self.runs.plan.settings, self.main, before.outputs, before.sites)
@@ -203,7 +204,7 @@ def _start(runs: Executions, module: ir.Module, programs: Sequence[Program]) -> 
 
 
 def _draw_more(bounds: DrawBounds, draws: Draws, line: Line) -> Ranged | None:
-    """Adds further inputs where those that are exact do not span their formats; by whom."""
+    """Adds further inputs if the exact ones do not span their formats; returns their source."""
     whole = draws.spans and (draws.special or not _has_floats(bounds.runs.plan))
     if not whole:
         ranged = _ranged(bounds, spans=draws.spans)

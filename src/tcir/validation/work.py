@@ -79,9 +79,10 @@ class Algorithm:
         return Algorithm(both * padded * sums, both * rows_only * contraction.products, stored)
 
     def exceeded(self, work: Work) -> list[str]:
-        """What the first state without tensors does too often.
+        """Counters in which the first state below tensors exceeds the input program.
 
-        ``products 131072 -> 1835008 (14x)``: of the padded contraction, and of the kernels.
+        ``products 131072 -> 1835008 (14x)``: products of the padded contraction, and of the
+        kernels.
         """
         found = []
         products = work.counters.get("products", 0)

@@ -89,7 +89,7 @@ class Buffers:
             self.bound.append((array, at))
 
     def address(self, array: np.ndarray, name: str) -> int:
-        """The address of an argument; name: what reports call its buffer."""
+        """The address of an argument. name: its buffer's name in reports"""
         if array.dtype.hasobject:
             raise LaunchError("argument: expected an array of numbers, got one of Python objects")
         # Who has a masked array has imported it; another thread may be about to.
@@ -352,7 +352,7 @@ def initialise(
 
 
 def _table(table: Table, size: int) -> bytes:
-    """Its numbers, so many bytes each."""
+    """Bytes of the table's numbers, `size` bytes each."""
     low = table.values.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :size]
     found = np.zeros((len(low), size), np.uint8)
     found[:, : low.shape[1]] = low

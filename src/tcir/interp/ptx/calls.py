@@ -69,7 +69,7 @@ def _mnemonic(instruction: Instruction) -> str:
 
 
 def _pointed_at(module: Module) -> set[str]:
-    """Functions whose address a program takes, in an instruction or an initial value."""
+    """Functions whose address the program uses, in an instruction or an initial value."""
     found = {
         value.name
         for variable in module.variables.values()
@@ -189,7 +189,7 @@ class _Copy:
         return scope
 
     def land(self, *jumps: Scope) -> None:
-        """The next instruction is where these branches go."""
+        """Makes the next instruction the target of these branches."""
         assert self.out.body is not None
         for scope in jumps:
             scope.labels["there"] = len(self.out.body)
@@ -300,7 +300,8 @@ class _Copy:
         given: Sequence[Variable | Reg | Imm],
         results: int,
     ) -> None:
-        """The body of `callee` with these arguments; or another round of the copy we are in."""
+        """Inlines the body of `callee` with these arguments, or branches to a copy of it that is
+        being executed."""
         if not _fits(callee, given):
             raise _Stays(f"expected arguments as {callee.name} declares them, got others")
         names = [v.name for v in (*callee.results, *callee.params)]
@@ -405,7 +406,7 @@ def _listed(operands: list[Operand]) -> tuple[Operand, ...]:
 
 
 def _fits(function: Function, given: Sequence[Variable | Reg | Imm]) -> bool:
-    """Whether the parameters of a function can be these, by number, kind and size."""
+    """Whether the arguments match a function's parameters in number, kind and size."""
     formals = (*function.results, *function.params)
     return len(formals) == len(given) and all(map(_agrees, formals, given))
 

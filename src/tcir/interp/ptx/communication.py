@@ -27,7 +27,7 @@ _INSIDE = re.compile(r"\.shared\b")
 
 
 def meets(mnemonic: str) -> bool:
-    """Whether other threads may change what the instruction does, data races aside."""
+    """Whether other threads may change the instruction's effect without a data race."""
     return _MEETS.match(mnemonic) is not None
 
 
@@ -45,7 +45,8 @@ def mark_reductions(code: Sequence[Op], body: Sequence[Instruction]) -> None:
 
 
 def parted(straight: list[int], code: list[Op]) -> list[int]:
-    """Splits `straight` (see `tcir.interp.ptx.program.Program`) before each such access."""
+    """Splits `straight` (see `tcir.interp.ptx.program.Program`) before each instruction of this
+    kind."""
     ends = list(straight)
     for at in reversed(range(len(code) - 1)):
         if ends[at] > at:

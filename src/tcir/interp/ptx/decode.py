@@ -198,7 +198,7 @@ class Decode:
         raise self.malformed(f"expected a register, got {type(operand).__name__}")
 
     def pred(self, operand: Operand) -> tuple[int, int]:
-        """Slot of a predicate source, and what to xor it with (FULL for `!%p`)."""
+        """Slot of a predicate source, and the mask to xor it with (FULL for `!%p`)."""
         slot, flip = self._pred(operand)
         self._read.append(slot)
         return slot, flip
@@ -302,7 +302,7 @@ class Decode:
     def computing(self, run: Run, compute: Compute | None = None) -> Op:
         """A plain op whose only effect is to write the registers requested as `dst`.
 
-        compute: its function, on arrays
+        compute: its numpy function
         """
         op = self.plain(run)
         op.results = tuple(self._written)

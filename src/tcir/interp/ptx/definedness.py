@@ -46,7 +46,7 @@ def undefined_lanes(bits: Bits) -> NDArray[np.bool_]:
 
 
 def words(bits: Bits) -> np.ndarray:
-    """As unsigned numbers of the same size."""
+    """The bits as unsigned numbers of the same size."""
     return np.ascontiguousarray(bits).view(f"u{bits.shape[1]}")[:, 0]
 
 
@@ -56,7 +56,7 @@ def octets(values: np.ndarray) -> Bits:
 
 
 def as_bits(lanes: NDArray[np.bool_]) -> Bits:
-    """Undefined bits of a predicate."""
+    """Undefined bits of a predicate, as those of a number."""
     return np.where(lanes, np.uint8(0xFF), np.uint8(0))[:, None]
 
 

@@ -41,7 +41,7 @@ class Divergence:
         self.update()
 
     def update(self) -> None:
-        """Called after a change of the other groups."""
+        """Updates the cached program counters after a change of the other groups."""
         self.stops = sorted([g.pc for g in self.others])
         ready = [g.pc for g in self.others if g.state == READY]
         self.lowest = min(ready) if ready else _NOWHERE
@@ -89,7 +89,7 @@ class Divergence:
         self.mask &= ~lanes
 
     def release(self, group: Group, lanes: int) -> None:
-        """Lets some lanes of a blocked group continue after the instruction where it stands."""
+        """Lets some lanes of a blocked group continue after its current instruction."""
         group.mask &= ~lanes
         self.others = [g for g in self.others if g.mask]
         if lanes:
@@ -106,7 +106,7 @@ class Divergence:
         return False
 
     def others_run(self) -> bool:
-        """Whether another group could do what this one waits for."""
+        """Whether another group can run and so end this group's wait."""
         return any(g.state != BLOCKED for g in self.others)
 
     def wake(self) -> None:

@@ -25,7 +25,7 @@ def idle_waits(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]
 
 
 def waits_that_give_up(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]:
-    """Places of waits whose loop may end although the wait has not succeeded, for instance by
+    """Positions of waits whose loop may end although the wait has not succeeded, for instance by
     counting."""
     loops = [range(op.target, end + 1) for end, op in enumerate(code)
              if op.kind == BRANCH and 0 <= op.target <= end]  # fmt: skip
@@ -36,7 +36,7 @@ def waits_that_give_up(code: Sequence[Op], body: Sequence[Instruction]) -> Itera
 
 
 def _gives_up(code: Sequence[Op], body: Sequence[Instruction], loop: range, wait: int) -> bool:
-    """Whether a guard other than what follows from the wait leaves the loop."""
+    """Whether the loop can exit on a condition that does not depend on the wait."""
     written = {body[at].operands[0] for at in loop if code[at].kind == PLAIN and body[at].operands}
     follows: set[Operand] = set()
     for at in (*loop[wait - loop[0] :], *loop[: wait - loop[0]]):

@@ -105,7 +105,7 @@ class WarpInterpreter:
         return mask & ~guard if op.negate else mask & guard
 
     def run(self) -> Blocking:
-        """Runs the kernel; what it yields goes to the machine's scheduler."""
+        """Runs the kernel as a generator for the machine's scheduler."""
         code = self.program.code
         warp, state = self.warp, self.divergence
         p, undef = warp.p, warp.undef
@@ -331,7 +331,7 @@ class WarpInterpreter:
         mbarrier.remembered = {}
 
     def _next_group(self) -> Blocking:
-        """Another group runs, if there is one. Where none is ready those that yielded run again
+        """Runs another group, if there is one. If none is ready, groups that yielded run again
         after other warps."""
         if self.divergence.resume() or not self.divergence.others:
             return
@@ -385,7 +385,7 @@ class WarpInterpreter:
             self.count -= 1  # none has executed it
 
     def _masks(self, op: Op, lanes: int) -> dict[int, int]:
-        """Member mask -> those of the lanes that name it."""
+        """Maps each member mask to the lanes that name it."""
         warp, slot = self.warp, op.members
         if warp.undef[slot] & lanes:
             warp.read_undefined(op.site, (slot,), lanes)

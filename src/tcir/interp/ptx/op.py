@@ -79,7 +79,8 @@ class Compute:
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...] | None:
-        """The same as machine code, one for each result; None: only numpy computes it."""
+        """Machine code of the function, one kernel for each result; None if only numpy
+        computes it."""
         return None if self.across else kernels(self.fn, *self.dtypes)
 
 

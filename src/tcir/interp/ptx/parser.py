@@ -302,7 +302,8 @@ class Parser(Declarations):
         self.expect(";")
 
     def declare(self, name: str, kind: Type, components: Sequence[str], scope: Scope) -> None:
-        """A register, or a vector of them, `%v.x` being the same as `%v.r` (PTX ISA 5.4.2)."""
+        """Declares a register, or a vector of registers; `%v.x` is the same as `%v.r` (PTX ISA
+        5.4.2)."""
         if not components:
             scope.registers[name] = self.new_register(name, kind)
             return

@@ -80,7 +80,8 @@ class _Symbols:
     globals: dict[str, int]
 
     def find(self, instruction: Instruction, name: str) -> tuple[str, int] | None:
-        """State space and address; Incomplete for what another module would have to define."""
+        """State space and address of a variable. Incomplete for one that another module would have
+        to define."""
         layout = self.layout
         variable = instruction.scope.variable(name)
         if variable is None and name in layout.params:
@@ -156,7 +157,7 @@ def _decode_one(
 
 
 def _mark_unheeded(code: list[Op]) -> None:
-    """Waits whose answer nothing reads, or only a branch that leads to the next instruction."""
+    """Marks waits whose result no instruction reads, or only a branch to the next instruction."""
     waits = [op for op in code if op.kind == TRY_WAIT]
     if not waits:
         return

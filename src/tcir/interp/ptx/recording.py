@@ -161,7 +161,7 @@ def _plain(op: Op, kind: str) -> Run:
 
 
 def _access(op: Op, kind: str) -> Run:
-    """An access whose memory only its addresses tell."""
+    """Records an access whose address alone determines its memory."""
     inner, line, form = op.run, op.site.line, op.form
     place = form.place if isinstance(form, Load | Store) else None
     way = "load" if kind == "ld" else "store"
@@ -232,7 +232,7 @@ def _closing(inner: Run, which: str) -> Run:
 
 
 def _told(op: Op, kind: str) -> After | None:
-    """What the event waits for, or what waits for it."""
+    """Function that returns the events that an event waits for, or that wait for it."""
     match kind:
         case "tcgen05.mma" | "tcgen05.cp" | "tcgen05.shift":
             return WarpEvents.issued
@@ -259,7 +259,7 @@ def _told(op: Op, kind: str) -> After | None:
 
 
 def _details(op: Op, kind: str) -> dict[str, int | str]:
-    """What the text of an instruction says."""
+    """Properties of an instruction that its text states, such as the shape of an mma."""
     text = op.site.text
     if kind == "mma.sync" and (found := _MMA.search(text)):
         m, n, k = map(int, found.groups()[:3])

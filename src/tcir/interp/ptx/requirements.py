@@ -17,9 +17,10 @@ Version = tuple[int, int]
 
 @dataclass(frozen=True)
 class Target:
-    """sm_`least` or later; conditional: only the variants with these suffixes (sm_100a, sm_100f).
+    """The targets that support a feature: sm_`least` or later.
 
-    below: only architectures before this one.
+    conditional: only variants with these suffixes (sm_100a, sm_100f); below: only architectures
+        before this one
     """
 
     least: int

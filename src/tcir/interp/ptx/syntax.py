@@ -95,7 +95,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Not:
-    """`!%p`."""
+    """A negated predicate, `!%p`."""
 
     reg: Reg
 
@@ -134,8 +134,8 @@ class Address:
 
 @dataclass(frozen=True)
 class Because:
-    """Stands in place of operands: why a call cannot be executed, or the functions that it may
-    reach."""
+    """Stands in place of operands: the reason why a call cannot be executed, or the functions that
+    it may reach."""
 
     text: str
 

@@ -27,7 +27,7 @@ FAMILIES = frozenset(
 
 
 def in_threads(op: Op) -> Op:
-    """The op, executed by sets of lanes that have observed the same."""
+    """The op, executed separately for each set of lanes with the same observations."""
     run = op.run
     if op.aligned:
         op.run = _together(run)

@@ -47,7 +47,7 @@ class WgmmaRegisters:
         """The accumulator that a register was last part of since the last wgmma.fence."""
 
     def fence(self) -> None:
-        """wgmma.fence."""
+        """Executes wgmma.fence: no register counts as touched since."""
         self.fenced = True
         self.touched.clear()
         self.cleared.clear()
@@ -62,7 +62,7 @@ class WgmmaRegisters:
                 self._early(w, self.in_flight[slot], slot, site)
 
     def clear(self, slots: tuple[int, ...]) -> None:
-        """The mov that has just touched these registers wrote zero."""
+        """Records that the mov which touched these registers wrote zero."""
         self.cleared.update(slots)
 
     def take(

@@ -140,7 +140,7 @@ def fragment_as_a(compiler: Compiler, op: tc.FragmentAsAOp) -> Step:
 
 @execute(tc.StoreFragmentRowsOp)
 def store_fragment_rows(compiler: Compiler, op: tc.StoreFragmentRowsOp) -> Step:
-    """Stores what is inside the tensor's last dimension, and records the writer."""
+    """Stores the columns inside the tensor, and records the writer."""
     (rows_,), (tensor_,), indices_ = segments(compiler, op)
     site, writers, part = compiler.site(op), compiler.writers, held_by(compiler, op.rows.type)
 

@@ -24,7 +24,7 @@ one of those before them goes unnoticed."""
 
 
 class AccessChecks:
-    """The accesses of one agent."""
+    """Checks the accesses of one agent against earlier ones."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent = agent
@@ -213,7 +213,8 @@ class AccessChecks:
         return self._lanes_observed(touch, other, wrote=True)
 
     def _lanes_observed(self, touch: Touch, other: Access, *, wrote: bool) -> bool:
-        """Whether it comes after what single lanes of a warp, this one or another, did."""
+        """Whether an access was observed, where single lanes of a warp, this one or another, did
+        it."""
         own = other.component == self.me
         if not other.lanes:
             return own or observed_of(self.lanes.knows.clock, other, 0)
@@ -236,7 +237,8 @@ class AccessChecks:
 
 
 def _but(polled: Sequence[int], touch: Touch, other: Access) -> int:
-    """The lanes of an earlier read but those that poll what each of one's own overwrites."""
+    """Lanes of an earlier read, except those that poll the bytes that each lane of `touch`
+    overwrites."""
     found, where = 0, cast("NDArray[np.int64] | tuple[NDArray[np.int64], ...]", touch.where)
     for row, (lane, lanes) in enumerate(zip(cast("list[int]", touch.lanes), polled, strict=True)):
         each = slice(row, row + 1)

@@ -150,7 +150,7 @@ class Agent:
 
     @property
     def waiting_for(self) -> str:
-        """A description of what it waits for."""
+        """Describes the event that the agent waits for."""
         if self.waiting:
             return self.waiting.describe()
         return f"{self.polls or 'nothing in particular'}, in a loop"
@@ -173,7 +173,7 @@ class Agent:
 
     @property
     def who(self) -> str:
-        """What a report calls it."""
+        """Name of the agent in a report."""
         return f"{self.name} of CTA {self.cta.index}"
 
     def pause(self) -> Blocking:
@@ -187,7 +187,8 @@ class Agent:
         return wakes
 
     def tick(self, count: int) -> None:
-        """Notes ``count`` instructions done; those of a polling loop are no progress."""
+        """Counts ``count`` executed instructions as progress, unless they belong to a
+        polling loop."""
         if not self.polls:
             self.progress += count
 
@@ -210,7 +211,7 @@ class Agent:
         self.progress += 1
 
     def proceed_unless_polling(self, site: object) -> None:
-        """As `proceed`, of what a polling loop may do besides: a fence."""
+        """Like `proceed`, for operations that a polling loop may contain: a fence."""
         if not self.polls:
             self.proceed(site)
 
@@ -221,7 +222,7 @@ class Agent:
         self._polled[key] = Pending(self.lanes.active, condition, barrier)
 
     def pending(self) -> list[Pending]:
-        """What it waits for, by groups of its lanes."""
+        """The events that the agent waits for, by groups of its lanes."""
         found = dict(self._polled)
         if self.waiting is not None:
             now = Pending(self.lanes.active, self.waiting.describe(), self.waiting.barrier)
@@ -250,16 +251,18 @@ class Agent:
 
     @property
     def clock(self) -> Clock:
-        """What has been observed."""
+        """The accesses that the executing lanes have observed."""
         return self.lanes.knows.clock
 
     @property
     def seen(self) -> list[Clock]:
-        """What relaxed reads and waits saw: a fence that reaches so far makes it observed."""
+        """Writes that relaxed reads and waits found; a later fence of enough scope makes them
+        observed."""
         return self.lanes.knows.seen
 
     def release(self) -> Clock:
-        """A copy of what is known, own accesses included; later accesses are not covered."""
+        """Copies the agent's knowledge, its own accesses included; later accesses are not
+        covered."""
         return self.lanes.publish()
 
     def comes_after(self, component: Component, number: int) -> bool:

@@ -1,4 +1,4 @@
-"""A cluster: the CTAs that run at the same time, and what lets them take turns (PTX ISA 2.2.2).
+"""A cluster: the CTAs that run at the same time, and their scheduler (PTX ISA 2.2.2).
 
 A launch without clusters has clusters of one CTA. A shared-memory address holds the rank of its CTA
 in the cluster in bits 24 and up, as on the hardware (CUTLASS names the copy of a pair's even CTA by

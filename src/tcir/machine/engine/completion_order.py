@@ -53,7 +53,8 @@ class CompletionOrder:
         self._held = 0
 
     def pick(self, ready: Sequence[Operation], runnable: Sequence[Agent]) -> Operation | Agent:
-        """What happens next; `ready` and `runnable` are not both empty."""
+        """Returns the operation or agent that goes next; `ready` and `runnable` are not both
+        empty."""
         if not self.late:
             either: list[Operation | Agent] = [*ready, *runnable]
             return self._rng.choice(either)

@@ -155,8 +155,9 @@ class AccessConflict:
 
     @property
     def on_its_way(self) -> bool:
-        """mma of pairs read older bytes on B200s. Behind a fence.proxy.async of the thread it is
-        there."""
+        """Whether a generic write to shared memory may still be on its way when the tensor core
+        reads: no fence.proxy.async of the writing thread follows it. On B200s mma of pairs read
+        older bytes."""
         shared = self.space == SHARED_MEMORY and self.first.proxy == "generic"
         return shared and not self.passed(PROXY)
 

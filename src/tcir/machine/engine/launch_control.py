@@ -28,7 +28,8 @@ def encode(first: tuple[int, int, int] | None) -> bytes:
 
 
 def granted(answer: bytes, site: object) -> tuple[int, int, int] | None:
-    """The first CTA of the cluster that an answer names; None where it was declined."""
+    """Index of the first CTA of the cluster that an answer grants; None if the request was
+    declined."""
     x, y, z, word = struct.unpack("<4I", answer)
     if word >> 1 != _MAGIC:
         raise MachineError(

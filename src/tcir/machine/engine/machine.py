@@ -39,7 +39,7 @@ MANY = 4
 
 
 class Followers(Protocol):
-    """Executes CTAs beside those that the machine runs."""
+    """Executes CTAs in lockstep with those that the machine runs."""
 
     def ended(self, cta: Cta) -> int:
         """Called when a CTA has ended; the number of CTAs that were executed after its example."""
@@ -128,7 +128,8 @@ class Machine:
         return x, y, z
 
     def on(self, target: Target, registers: int) -> None:
-        """Before it runs: what is simulated, and the registers of a thread, as far as known."""
+        """Sets the simulated target and the registers per thread, as far as known, before
+        the run."""
         self.target, self.registers = target, registers
 
     def interleave(self, meets: bool) -> None:
@@ -146,7 +147,7 @@ class Machine:
 
     @property
     def who(self) -> str:
-        """The agent whose turn it is, as a report names it; "": none."""
+        """Name of the running agent in a report; "" if none runs."""
         return "" if self.running is None else self.running.who
 
     def run(

@@ -24,7 +24,8 @@ RECENT = 1024
 
 
 class Race(NamedTuple):
-    """Two accesses to granules that nothing orders. text: the first, and what the second does."""
+    """Two unordered accesses to granules. text: describes the first, and the effect of the
+    second"""
 
     shadow: Shadow
     where: Granules
@@ -49,7 +50,7 @@ class Race(NamedTuple):
         return f"{span}: {found[0][1]}"
 
     def _operands(self, agent: AgentProtocol) -> tuple[NDArray[np.int64], list[OperandReads]]:
-        """Words of shared memory that TMA writes, and the mma whose reads of them race with it."""
+        """Words of shared memory that TMA writes, and the mma that read them unordered."""
         where, kinds = self.where, (self.first.kind, self.second.kind)
         words = np.arange(where.start, where.stop) if isinstance(where, slice) else where
         if self.shadow.space != "shared memory" or isinstance(words, tuple):

@@ -19,7 +19,7 @@ class Peers:
         """CTAs that it has synchronised with, or tried to."""
 
     def cta_of(self, address: int, site: object, *, own: bool = False) -> CtaProtocol:
-        """Whose window of shared memory an address is in; ``own``: it has to be this CTA's."""
+        """The CTA whose shared memory contains an address. own: any CTA but this one is an error"""
         rank = address >> RANK_SHIFT
         mine = self.agent.cta
         if rank == mine.rank_in_cluster:

@@ -13,7 +13,7 @@ from tcir.machine.order.tensor_thread import TensorThread
 
 
 class TensorIssue:
-    """What an agent gives to the tensor core."""
+    """The tensor-core operations that an agent has issued, by thread."""
 
     def __init__(self, me: Component, lanes: Lanes, assumptions: Assumptions) -> None:
         self.me, self.lanes, self.assumptions = me, lanes, assumptions
@@ -61,7 +61,7 @@ class TensorIssue:
         return reach
 
     def mark_before(self, threads: Iterable[TensorThread]) -> None:
-        """tcgen05.fence::before_thread_sync; of which threads' tensor-core operations."""
+        """tcgen05.fence::before_thread_sync: marks the tensor-core operations of these threads."""
         clock, me = self.lanes.knows.clock, self.me
         for component in (("ld", me), ("st", me)):
             clock[(BEFORE, component)] = clock.get(component, 0)

@@ -32,8 +32,8 @@ class External:
 
     @cached_property
     def _numba_type_(self) -> object:
-        """What numba takes it for in functions that call it. numba loads what it compiles, so the
-        symbol has to be there."""
+        """Type by which numba calls it. numba loads compiled code at once, so the symbol must be
+        defined before."""
         from numba import types
 
         native.link_texts(Path(__file__), {self.name: self.text})

@@ -37,7 +37,7 @@ class Kind(NamedTuple):
 
 
 def flatten(arg: object, values: list[int | float]) -> Key:
-    """Appends what `arg` is passed as."""
+    """Appends the values by which `arg` is passed."""
     if isinstance(arg, np.ndarray):
         values.append(id(arg))
         return arg.dtype.char, arg.ndim, arg.flags.num & (C_CONTIGUOUS | ALIGNED)

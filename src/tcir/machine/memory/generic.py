@@ -132,8 +132,8 @@ class Memory:
         return site, np.frombuffer(addresses, np.int64)
 
     def loaded(self, site: object, addresses: Addresses, data: Bytes, count: int) -> None:
-        """Notes `count` loads of global memory, none of which polls; the arguments are those of the
-        last one."""
+        """Records `count` loads of global memory, none of which polls; the other arguments describe
+        the last one."""
         self.agent.proceed(site)
         self.agent.progress += count - 1
         self._last_load = site, addresses.tobytes(), data.tobytes()

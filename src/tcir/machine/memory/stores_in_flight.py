@@ -34,7 +34,7 @@ class StoresInFlight:
         self._stores.remove(store)
 
     def repeat(self, store: BulkStore) -> bool:
-        """Whether a new store writes the bytes that are there already, or will be after those in
+        """Whether a new store writes the bytes that memory holds, or will hold after the stores in
         flight."""
         there = store.buffer.data[store.places]
         for other in self._stores:

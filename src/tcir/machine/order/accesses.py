@@ -73,7 +73,7 @@ class Accesses:
         self._known += accesses
 
     def lines(self, start: int) -> Iterator[Component]:
-        """Whose line each access from this position on is on."""
+        """Yields the component of each access from position `start` on."""
         for position in range(start, len(self._known)):
             known = self._known[position]
             if isinstance(known, Access | Loads):
@@ -82,7 +82,8 @@ class Accesses:
                 yield _made(known, position).component
 
     def raw(self, positions: Iterable[int]) -> list[Access | Twin]:
-        """What `extend` was given; of loads, the access."""
+        """Accesses at these positions as `extend` received them; a load of a group as an access of
+        its own."""
         found = []
         for position in positions:
             known = self._known[position]
@@ -90,7 +91,7 @@ class Accesses:
         return found
 
     def keep(self, chosen: Iterable[bool]) -> None:
-        """Forgets the others; chosen: one for each."""
+        """Forgets accesses; chosen: one boolean per access, true if it is kept."""
         self._known = [
             Place(one, position - one.first) if isinstance(one, Loads) else one
             for position, one in compress(enumerate(self._known), chosen)

@@ -72,7 +72,7 @@ class Scope:
         return ("cta", self.cta), ("cluster", self.cluster), "all"
 
     def meets(self, other: Scope) -> bool:
-        """Whether each of the two includes the thread of the other."""
+        """Whether each of two scopes includes the thread of the other."""
         words = self.word, other.word
         if "cta" in words:
             return self.cta == other.cta
@@ -130,14 +130,14 @@ def of_tensor_memory(clock: Clock) -> Clock:
 
 
 def join(clock: dict[Line, int], other: dict[Line, int]) -> None:
-    """``clock`` has observed what ``other`` has."""
+    """Adds the observations of ``other`` to ``clock``."""
     for component, count in other.items():
         if clock.get(component, 0) < count:
             clock[component] = count
 
 
 def beyond(clock: Clock) -> Clock:
-    """What of a clock is known to a thread that the scope of an arrival or a wait leaves out."""
+    """The part of a clock that a thread outside the scope of an arrival or a wait still knows."""
     found: Clock = {}
     for component, number in clock.items():
         known_as = component if component[0] in _KEPT else (BEYOND, component)

@@ -39,7 +39,7 @@ Covered = tuple[Clock, Clock]
 
 
 def mark_fence(clock: Clock, known: Clock, reach: int, *, sc: bool) -> None:
-    """A fence covers what is ``known`` to who executes it."""
+    """Marks the accesses in ``known`` as covered by a fence of the executing thread."""
     which = (SC if sc else ACQ_REL)[reach]
     for line, number in known.items():
         if line[0] not in _FENCES and line[0] not in _SEEN:
@@ -58,7 +58,7 @@ def observe_fences(clock: Clock, reach: int, *, sc: bool) -> None:
 
 
 def in_front(clock: Clock, released: Sequence[Clock]) -> list[Covered]:
-    """Accesses that fences before a strong write covered beyond those that it releases, by
+    """Accesses covered by fences before a strong write, beyond those that the write releases, by
     reach."""
     found: list[Covered] = [({}, {}) for _ in range(REACHES)]
     for mark, number in clock.items():
@@ -73,7 +73,8 @@ def in_front(clock: Clock, released: Sequence[Clock]) -> list[Covered]:
 
 
 def see(clock: Clock, covered: Covered, reach: int, *, acquire: bool) -> None:
-    """A strong read observes a write after such fences; acquire: as a later fence would."""
+    """Lets a strong read observe a write with such fences before it; acquire: at once, without a
+    later fence."""
     for sc, lines in enumerate(covered):
         for line, number in lines.items():
             if clock.get(line, 0) < number:

@@ -51,22 +51,22 @@ class Conflict(Protocol):
 
     @property
     def clock(self) -> Clock:
-        """What the agent has observed."""
+        """Accesses that the agent has observed."""
         ...
 
     @property
     def after(self) -> Clock:
-        """What it had observed at its last tcgen05.fence::after_thread_sync."""
+        """Accesses that it had observed at its last tcgen05.fence::after_thread_sync."""
         ...
 
     @property
     def met(self) -> Clock:
-        """What cluster barriers put before it in time, relaxed arrivals included."""
+        """Accesses that cluster barriers put before it in time, relaxed arrivals included."""
         ...
 
     @property
     def words(self) -> str:
-        """The first access and what the second does to its bytes, for a report."""
+        """Describes the first access, and the effect of the second on its bytes, for a report."""
         ...
 
     @property
@@ -92,7 +92,7 @@ class Conflict(Protocol):
 
     @property
     def in_flight(self) -> bool:
-        """Whether the first is a load whose value nothing has used yet."""
+        """Whether the first access is a load whose value no instruction has used yet."""
         ...
 
     @property
@@ -102,7 +102,8 @@ class Conflict(Protocol):
 
     @property
     def of_peer(self) -> bool:
-        """Whether the memory is that of another CTA of the cluster, which also issued the first."""
+        """Whether the memory belongs to another CTA of the cluster, which also issued the first
+        access."""
         ...
 
     @property
@@ -112,7 +113,8 @@ class Conflict(Protocol):
 
     @property
     def same_bytes(self) -> bool:
-        """Whether the second puts back the bytes that were there, or will be."""
+        """Whether the second access writes the bytes that memory holds, or will hold after stores
+        in flight."""
         ...
 
     def lose_operands(self) -> str:
@@ -154,7 +156,8 @@ class Rule:
 
 @dataclass(frozen=True)
 class Order(Rule):
-    """What orders two accesses beyond the clocks. fences: whether these may be missing still."""
+    """A rule by which two accesses are ordered beyond the clocks. fences: whether fences may still
+    be missing"""
 
     fences: bool = False
 
@@ -197,5 +200,5 @@ class Hazard(Rule):
 
 
 def first_site(conflict: Conflict) -> str:
-    """The place of the first access alone, as what a report calls it."""
+    """Place of the first access, as a report names it."""
     return str(conflict.first.site)

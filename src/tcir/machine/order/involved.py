@@ -28,7 +28,7 @@ def lane_words(mask: int) -> str:
 
 
 def issuer(component: Component) -> tuple[Hashable, Hashable]:
-    """The agent of a line of events: its CTA and its number there; of TMA, no number."""
+    """The agent of a component: its CTA and its number in the CTA; TMA has no number."""
     head, agent = component[0], component[1]
     if isinstance(head, tuple) and len(head) == 3:
         return head, agent
@@ -38,8 +38,8 @@ def issuer(component: Component) -> tuple[Hashable, Hashable]:
 
 
 def between(first: Component, second: Component) -> str:
-    """What does not agree: lanes of a warp, warps of a CTA, CTAs, or launches; "" of one warp's own
-    asynchronous operations."""
+    """Level at which two components differ: lanes of a warp, warps of a CTA, CTAs, or launches; ""
+    for asynchronous operations of one warp."""
     if EARLIER in (first, second):
         return LAUNCHES
     one, other = issuer(first), issuer(second)
@@ -67,7 +67,7 @@ def actor(access: Access, lanes: int, names: Sequence[str]) -> tuple[str, Hashab
 
 
 def actors(first: tuple[str, Hashable], second: tuple[str, Hashable]) -> str:
-    """Both, with their CTAs: once where it is one."""
+    """Names both agents with their CTAs; equal ones once."""
     (one, cta), (other, its) = first, second
     if cta == its or cta is None:
         return f"{one} and {other} of CTA {its}" if one != other else f"{one} of CTA {its}"
@@ -77,7 +77,7 @@ def actors(first: tuple[str, Hashable], second: tuple[str, Hashable]) -> str:
 def meeting(
     two: Sequence[tuple[str, Hashable]], words: Callable[[int, int], str], span: tuple[int, int]
 ) -> tuple[str, str]:
-    """Two lanes at the same bytes, in words: who they are (see `actor`), and where that is."""
+    """Describes two lanes that access the same bytes: the lanes (see `actor`), and the bytes."""
     return actors(*two), words(*span)
 
 

@@ -29,7 +29,7 @@ LaneNumbers = NDArray[np.int64] | int
 
 
 def lane_line(component: Component, lane: int) -> Component:
-    """The line of one lane's accesses; their numbers are those of the warp."""
+    """Component of one lane's accesses, which are numbered as the warp's."""
     return (LANE, component, lane)
 
 
@@ -79,7 +79,7 @@ class Knowledge:
     read: dict[Hashable, tuple[int, int]] = field(default_factory=dict)
 
     def part(self, lanes: int) -> Knowledge:
-        """Some of its lanes, on their own from now on."""
+        """Splits off some of its lanes, which gain knowledge of their own from now on."""
         self.lanes &= ~lanes
         return Knowledge(
             lanes,
@@ -91,7 +91,7 @@ class Knowledge:
         )
 
     def absorb(self, other: Knowledge) -> None:
-        """The lanes of both know what either did."""
+        """Merges the knowledge of both groups of lanes."""
         self.lanes |= other.lanes
         join(self.clock, other.clock)
         join(self.after, other.after)
@@ -128,7 +128,7 @@ class Lanes:
         self._fenced = False
 
     def keep_apart(self, live: int) -> None:
-        """From now on its lanes are different threads."""
+        """Treats the lanes as different threads from now on."""
         self.separate = True
         self.knows.lanes = live
         self.knows.clock[self.me] = 0
@@ -136,7 +136,8 @@ class Lanes:
     # --- which lanes execute ---------------------------------------------------------------------
 
     def parts(self, lanes: int) -> Iterator[int]:
-        """The lanes by what they know; those of each part execute while it is the current one."""
+        """Yields the lanes group by group, by their knowledge; each group is the active one
+        meanwhile."""
         for knowledge in list(self.groups):
             if part := lanes & knowledge.lanes:
                 self.knows, self.active = knowledge, part
@@ -144,7 +145,7 @@ class Lanes:
         self._merge_equal()
 
     def together(self) -> None:
-        """All lanes execute an `.aligned` instruction: what one knows, all do."""
+        """Merges the knowledge of all lanes, which execute an `.aligned` instruction."""
         self.active = 0
         if len(self.groups) > 1:
             first, *others = self.groups
@@ -153,7 +154,7 @@ class Lanes:
             self.groups, self.knows = [first], first
 
     def learn(self) -> None:
-        """The active lanes are about to observe something, and the others are not."""
+        """Separates the active lanes, which are about to observe an access, from the others."""
         if self.active and self.knows.lanes & ~self.active:
             self.knows = self.knows.part(self.active)
             self.groups.append(self.knows)
@@ -212,7 +213,7 @@ class Lanes:
 
     @property
     def line(self) -> Component:
-        """Whose accesses those of now are: one lane's, or the warp's."""
+        """Component of the current accesses: that of one lane, or that of the warp."""
         return lane_line(self.me, self.active.bit_length() - 1) if self._one else self.me
 
     @property
@@ -243,7 +244,7 @@ class Lanes:
             self.knows.clock[self.me] = self.number
 
     def touch(self, lanes: LaneNumbers) -> None:
-        """Notes an access of these lanes; `TOGETHER`: of all that are active."""
+        """Records an access of these lanes; `TOGETHER`: of all active lanes."""
         self._latest = self.number
         if not isinstance(lanes, int) and lanes[0] != TOGETHER:
             self._last[lanes] = self.number
@@ -261,7 +262,7 @@ class Lanes:
         return int.from_bytes(late.tobytes(), "little")
 
     def done(self) -> Clock:
-        """What the active lanes did, and what they know of the others' accesses."""
+        """Clock of the active lanes' own accesses, and of those of other lanes that they know."""
         late = self._unsynchronised() if self.separate and self.active else 0
         if not late & ~self.active:
             return {self.me: self.number}
@@ -269,7 +270,7 @@ class Lanes:
         return {self.me: self.knows.clock[self.me], **own}
 
     def publish(self) -> Clock:
-        """A copy of what the active lanes know, what they did included."""
+        """Copies the active lanes' knowledge, their own accesses included."""
         published = {**self.knows.clock, **self.done()}
         self.step()
         return published
@@ -301,11 +302,11 @@ class Lanes:
         return {**clock, **behind} if behind else clock
 
     def of_ended(self) -> Clock:
-        """What an agent that has ended knew and did."""
+        """Knowledge and accesses of an agent that has ended."""
         return {**self.everything(), self.me: self.number}
 
     def everything(self) -> Clock:
-        """What any of its lanes has observed, those that have ended included."""
+        """Accesses that any of its lanes has observed, ended lanes included."""
         known = dict(self._gone)
         for group in self.groups:
             join(known, group.clock)

@@ -36,7 +36,8 @@ class LoadsInFlight:
             uses[last] = number
 
     def unused(self, load: Access, agent: Component, clock: Clock) -> bool:
-        """Whether what an agent with ``clock`` does comes after a load, and not after its use."""
+        """Whether an agent with ``clock`` comes after a load, but not after the first use of its
+        value."""
         uses = self._uses.get((load.component, load.site), {})
         if load.number not in uses:
             return False

@@ -46,7 +46,7 @@ class Released:
         return Released(dict(self.near), dict(self.far))
 
     def to(self, order: Order) -> Clock:
-        """What a wait synchronises with of what other CTAs released."""
+        """The clock released by other CTAs with which a wait of this order synchronises."""
         return self.far if order.of_cluster or not self.far else beyond(self.far)
 
 
@@ -178,8 +178,8 @@ class Mbarrier:
         self._move(nbytes, site)
 
     def complete_tx(self, nbytes: int, number: int, site: object) -> None:
-        """The bytes of TMA load ``number`` have arrived. Releases these, and nothing of what its
-        issuer did or knows (PTX ISA 8.9.1.1)."""
+        """Counts the bytes of TMA load ``number``, which have arrived. Releases these bytes alone,
+        not the accesses or knowledge of the load's issuer (PTX ISA 8.9.1.1)."""
         self.check_live(site)
         self.landed.add(number)
         self._move(-nbytes, site)

@@ -35,8 +35,11 @@ class Operation:
 
 
 class Waiting:
-    """The wait of a blocked agent: it can run again once ``ready()``. barrier: the mbarrier, if
-    it is one; gives_up: whether it could also go on if that never comes, and so is not stuck."""
+    """The wait of a blocked agent, which can run again once ``ready()``.
+
+    barrier: the awaited mbarrier, if there is one; gives_up: whether the agent continues without it
+        after a while, so that it is not stuck
+    """
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ SHIPPED = {("mma", "cp"): _SCALES, ("cp", "cp"): _SCALES, ("mma", "mma"): "CUTLA
 
 
 class Product(NamedTuple):
-    """What of an mma decides its order in the pipe.
+    """The properties of an mma that decide its order in the pipe.
 
     accumulator: D's address, M and N; ashift: whether it moves its A.
     """
@@ -98,7 +98,7 @@ class PipeOrder:
         self._reach: dict[Class, dict[Class, int]] = {}
 
     def before(self, access: Access) -> dict[Class, int]:
-        """Operations that come before a new one: for each class, those up to a number."""
+        """Operations that come before a new one: for each class, the number of the last."""
         reach: dict[Class, int] = {}
         for group, last in self._last.items():
             if self.keeps(last, access):
@@ -107,23 +107,23 @@ class PipeOrder:
         return reach
 
     def add(self, access: Access, reach: dict[Class, int]) -> None:
-        """Notes a new operation and what comes before it."""
+        """Records a new operation and the operations before it."""
         group = class_of(access)
         self._last[group] = access
         join(self._reach.setdefault(group, {}), reach)
 
 
 def _chained(reach: dict[Class, int], last: Access, access: Access) -> dict[Class, int]:
-    """What `access` comes after because `last` does: a cp comes after what moves A only through a
-    shift."""
+    """Operations that precede `access` because `last` does. A cp comes after operations that move A
+    only through a shift."""
     if access.kind != "cp" or last.kind == "shift":
         return reach
     return {group: number for group, number in reach.items() if not _moves_a(group)}
 
 
 def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: bool) -> str:
-    """The edge that would order two accesses, for messages; `one_cluster`: two CTAs are in the
-    same one."""
+    """Names the edge that would order two accesses, for messages. one_cluster: whether their CTAs
+    share a cluster"""
     if same_thread and (first.kind, second.kind) == ("mma", "mma"):
         return (
             "what an mma writes, mma are in order to read only as one accumulator (same D address "

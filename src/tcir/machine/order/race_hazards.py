@@ -127,7 +127,8 @@ def _by_fences(conflict: Conflict) -> bool:
 
 
 def _by_ticket(conflict: Conflict) -> bool:
-    """Shipping code reads by volatile loads; a weak one may find what a cache kept."""
+    """Whether a ticket orders a strong second access. A weak one may find a cached value; shipping
+    code uses volatile loads."""
     return conflict.second.strong is not None and conflict.passed(BY_TICKET)
 
 

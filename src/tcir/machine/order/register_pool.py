@@ -19,7 +19,10 @@ class Request:
 
 @dataclass(eq=False)
 class RegisterPool:
-    """free: registers per thread of a warp that no warp owns; done: each warp's requests."""
+    """Registers of a CTA that warps exchange by `setmaxnreg`.
+
+    free: registers per thread of a warp that no warp owns; done: each warp's executed requests
+    """
 
     free: int = 0
     owned: dict[int, int] = field(default_factory=dict)

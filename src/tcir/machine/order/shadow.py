@@ -86,12 +86,12 @@ class Shadow:
         return [self.accesses[i - 1] for i in _distinct(self.writer[where]) if i]
 
     def writers_read(self, where: Granules, read: Access) -> list[Access]:
-        """Distinct last writers of those of the granules that an access read."""
+        """Distinct last writers of the granules that an access read."""
         writer = self.writer[where][self.met(where, read, wrote=False)]
         return [self.accesses[i - 1] for i in _distinct(writer) if i]
 
     def written_by(self, access: Access, where: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Granules that it wrote last."""
+        """Granules whose last writer is this access."""
         writer = self.writer[where]
         named = [i for i in _distinct(writer) if i and self.accesses[i - 1] is access]
         written = np.isin(writer, named)
@@ -172,7 +172,8 @@ class Shadow:
         return [self.accesses[i - 1] for i in _distinct(self.constant[where]) if i]
 
     def refine(self, pieces: int) -> None:
-        """From now on each granule is several: for an array that is accessed in smaller pieces."""
+        """Divides each granule into pieces, for an array that is accessed in smaller units from now
+        on."""
         self.writer, self.readers = (np.repeat(a, pieces) for a in (self.writer, self.readers))
         if self.constant is not None:
             self.constant = np.repeat(self.constant, pieces)
@@ -193,7 +194,7 @@ class Shadow:
         current: NDArray[np.int32],
         distinct: list[int],
     ) -> None:
-        """Records the lanes of a read, together with those that read since they were last
+        """Records the lanes of a read, and keeps the lanes that read since they were last
         synchronised."""
         if self.lanes is None:
             self.lanes = LaneShadow(self.writer.shape)
@@ -347,7 +348,7 @@ class LastShadow(Shadow):
                 kept[where] = np.where(np.isin(current, numbers), current, kept[where])
 
     def kept_beside(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """`beside`, from now on."""
+        """Returns `beside`, and creates it at first use."""
         if self.beside is None:
             self.beside = np.zeros_like(self.readers), np.zeros_like(self.readers)
         return self.beside
@@ -383,7 +384,7 @@ class LastShadow(Shadow):
             _record_runs(where, count, which + first, self.writer, readers)
 
     def admit(self, accesses: Sequence[Access | Twin]) -> np.int32:
-        """The number of the first of further accesses, which `writer` names from now on."""
+        """Appends accesses; returns the number by which `writer` refers to the first of them."""
         first = len(self.accesses) + 1
         self.accesses.extend(accesses)
         return np.int32(first)
@@ -395,8 +396,8 @@ class LastShadow(Shadow):
         return len(self.accesses) + 1
 
     def follow(self, loads: Loads) -> None:
-        """Does what `record_read` does for each of the loads, when `readers` already holds their
-        numbers, counted from the one that `make_room` returned."""
+        """Records each of the loads as `record_read` does, where `readers` already contains their
+        numbers from that of `make_room` on."""
         lines = self.lines()
         self.accesses.extend([loads] * len(loads.which))
         more = np.full(len(loads.which), self.line(loads.component), np.int32)

@@ -110,7 +110,7 @@ class Writes:
         released: Sequence[Clock],
         covered: Sequence[Covered],
     ) -> None:
-        """Records a write; ``released``, ``covered``: what it publishes, by reach."""
+        """Records a write. released, covered: the clocks that it publishes, by reach"""
         self.version += 1
         self.last = scope
         self.writes[by] = number, self.version

@@ -216,8 +216,8 @@ class MmaChain:
 
 
 def add_together(parts: Sequence[MmaEffect], smem: SharedBytes, tmem: TensorWords) -> None:
-    """Adds these products to one D: as one sum for a block of CTAs, where nothing is rounded or
-    truncated."""
+    """Adds several products to one D. They become one float32 product for each block of CTAs whose
+    sums are exact in any order."""
     for start in range(0, len(tmem), BLOCK):
         block = slice(start, start + BLOCK)
         if not _exactly(parts, smem[block], tmem[block]):

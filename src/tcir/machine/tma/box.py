@@ -74,7 +74,7 @@ class Box:
         return self.addresses.size * self.fields.piece_bytes
 
     def filled(self, words: Words) -> Words:
-        """Returns what a load writes: the global words at `addresses`, and the fill value for the
+        """Returns the words that a load writes: global words at `addresses`, and the fill value for
         words out of bounds."""
         words = loaded(self.fields, words)
         if self.addresses is self.outside:

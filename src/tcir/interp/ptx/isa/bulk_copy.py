@@ -24,7 +24,7 @@ _SCOPES = ("cta", "cluster", "gpu", "sys")
 
 
 def _global(d: Decode, operand: Operand) -> PerLane:
-    """Function (warp, mask) → global addresses; generic ones have to point there."""
+    """Function (warp, mask) → global addresses; generic addresses must be in global memory."""
     place, site = Place.of(d, operand, "generic"), d.site
 
     def at(w: Warp, m: int) -> list[int]:

@@ -228,7 +228,8 @@ def selp(d: Decode) -> Op:
 def _selected(
     yes: np.ndarray, a: np.ndarray, b: np.ndarray, of_a: Bits, of_b: Bits, of_c: Bits
 ) -> Bits:
-    """Undefined bits of yes ? a : b; where the choice is, those in which a and b differ too."""
+    """Undefined bits of yes ? a : b. Where the choice is undefined, those in which a and b differ
+    are also undefined."""
     either = octets(a ^ b) | of_a | of_b
     return np.where(of_c != 0, either, np.where(yes[:, None], of_a, of_b))
 

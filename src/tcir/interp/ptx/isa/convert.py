@@ -200,7 +200,8 @@ def _float_to_float(
 
 
 def _nan(a: np.ndarray, source: Type, out: Type, canonical: np.ndarray) -> np.ndarray:
-    """What a NaN becomes: f64, and bf16 to f32, keep its sign and what fits of its payload."""
+    """Result of converting a NaN: f64, and bf16 to f32, keep its sign and as much of its payload as
+    fits."""
     if source.name == out.name == "f64":
         return pass_on_nan(canonical, a.view(np.uint64))
     if "f64" in (source.name, out.name):

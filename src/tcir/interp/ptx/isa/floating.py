@@ -57,7 +57,7 @@ _TYPES = ("f64", "f32", "f32x2", "f16", "f16x2", "bf16", "bf16x2")
 def _downwards(
     d: Decode, compute: Callable[..., np.ndarray], *signs: int
 ) -> Callable[..., np.ndarray]:
-    """A sum of which .rm makes -0 where it is exactly zero: the one of the operands' opposites."""
+    """A sum whose exact zeros are -0 under .rm: it negates the sum of the negated operands."""
     if "rm" not in d.modifiers:
         return compute
     return lambda *values: -compute(*(v * s for v, s in zip(values, signs, strict=True)))
@@ -146,8 +146,8 @@ def _mixed(
 
 
 def _direct(d: Decode, fn: Callable[..., np.ndarray], *types: str, count: int = 2) -> Op | None:
-    """The common case on whole float32 or float64 arrays, or only on those of `types`: round to
-    nearest, no other modifier."""
+    """The common case on whole arrays of f32 or f64, or of `types`: round to nearest, no other
+    modifier."""
     if [m for m in d.modifiers if m != "rn"] not in [[name] for name in types or ("f32", "f64")]:
         return None
     d.skip("rn")

@@ -31,7 +31,7 @@ _Saved = tuple[np.ndarray, np.ndarray, list[int], list[int], list[np.generic], l
 
 
 class _Saver:
-    """Takes what one lane's activation holds, and puts it back."""
+    """Saves one lane's activation, and restores it."""
 
     def __init__(self, d: Decode, frame: Frame) -> None:
         self.bytes = _places(d, frame.variables)

@@ -222,7 +222,7 @@ def read(
 def _elements(
     w: Warp, space: str, at: np.ndarray, data: np.ndarray, strong: Strong
 ) -> list[tuple[StrongPlace, bytes]]:
-    """The locations of a strong access, and the bytes that it finds or puts there."""
+    """The locations of a strong access, and the bytes that it reads or writes there."""
     if space == "generic":
         parts = split(at)
         return [

@@ -93,7 +93,7 @@ class _Reader:
 
 
 def _print(reader: _Reader, text: int, at: int) -> int:
-    """Prints for one lane; what vprintf returns."""
+    """Prints the text of one lane; returns the result of vprintf."""
     arguments = Arguments(lambda offset, size: reader.bytes(at + offset, size))
     done = Formatted(reader.string(text), arguments, reader.string)
     reader.w.launch.print(done.text)

@@ -96,7 +96,8 @@ def _source_lanes(
 
 
 def _shuffled(w: Warp, a: int, source: np.ndarray, m: int, site: Site) -> Unknown | None:
-    """Undefined bits of what each lane gets: all of what a lane that takes no part would give."""
+    """Undefined bits of the value that each lane receives; a value from a lane that takes no part
+    is wholly undefined."""
     absent = LANE_MASK[bits(~LANE_MASK[w.live & m][source]) & m]
     if a in w.pending or not (w.undef[a] & FULL or absent.any()):
         return None
@@ -144,7 +145,7 @@ _HOLDS: dict[str, Callable[[int, int], bool]] = {
 
 
 def _open(holds: Callable[[int, int], bool], yes: int, unknown: int, m: int) -> bool:
-    """Whether a vote depends on lanes whose predicate is undefined: on all of them, or on one."""
+    """Whether a vote depends on lanes with an undefined predicate, all of them or one."""
     one = unknown & -unknown
     found = {holds(yes & ~unknown | some, m) for some in (0, unknown, one)}
     return bool(unknown) and len(found) > 1
@@ -165,7 +166,7 @@ def activemask(d: Decode) -> Op:
 
 @instruction("elect.sync")
 def elect(d: Decode) -> Op:
-    """Elects one lane of the member mask, for a given mask always the same."""
+    """Elects one lane of the member mask, always the same for the same mask."""
     d.done(2)
     target = d.operands[0]
     if not isinstance(target, Pair):

@@ -49,7 +49,7 @@ def mark(
 
 @jit
 def gather(bits: Bits, whole: Words, packed: Words) -> None:
-    """Takes the elements of the granules whose bit is set."""
+    """Copies the elements of the granules whose bit is set."""
     at = 0
     for byte in range(len(bits)):
         if bits[byte]:

@@ -104,7 +104,7 @@ def run_in_blocks(
 
 
 def _check(launch: LaunchState, done: list[Done]) -> None:
-    """`TogetherError` if the blocks are not what one process would have done."""
+    """Raises `TogetherError` unless the blocks together did the same as one process would have."""
     memory = launch.machine.memory
     if not apart(memory, [each.touched for each in done]):
         raise TogetherError("CTAs that touch what others write")
@@ -117,7 +117,7 @@ def _check(launch: LaunchState, done: list[Done]) -> None:
 
 
 def _own_memory(machine: Machine) -> None:
-    """A worker's own copies of arrays that it may share with its parent: mapped files."""
+    """Gives a worker copies of arrays that it may share with its parent (mapped files)."""
     for buffer in machine.memory.buffers:
         owner = outermost(buffer.data)
         if not owner.flags.owndata and not isinstance(owner.base, bytes):

@@ -75,14 +75,14 @@ def in_workers(works: Sequence[Callable[[Tell], Result]], tell: Tell) -> list[Re
 
 
 def _file() -> IO[bytes]:
-    """Without a name, in memory where the system has such files."""
+    """Opens a file without a name, in memory if the system supports it."""
     if hasattr(os, "memfd_create"):
         return open(os.memfd_create("tcir"), "w+b")
     return cast("IO[bytes]", tempfile.TemporaryFile())
 
 
 def _parts(file: IO[bytes], sizes: Sequence[int]) -> list[memoryview]:
-    """The arrays of these sizes in a file, mapped."""
+    """Maps the arrays of these sizes in a file."""
     if not sum(sizes):
         return [memoryview(b"") for _ in sizes]
     whole = memoryview(mmap.mmap(file.fileno(), sum(sizes), mmap.MAP_SHARED | ALL_PAGES))
@@ -111,7 +111,7 @@ def _work(
 def _outcome(
     work: Callable[[Tell], Result], tell: Tell, arrays: IO[bytes]
 ) -> tuple[str, object, Sequence[int]]:
-    """What is sent, and the sizes of the arrays that are in the file."""
+    """The message to the parent, and the sizes of the arrays in the file."""
     buffers: list[pickle.PickleBuffer] = []
     try:
         value = pickle.dumps(work(tell), protocol=5, buffer_callback=buffers.append)

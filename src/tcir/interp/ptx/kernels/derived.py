@@ -37,7 +37,7 @@ class Kernel:
 
 
 def link(kernels: Iterable[Kernel]) -> None:
-    """Makes the machine code of these kernels, side by side."""
+    """Compiles the machine code of these kernels and links them together."""
     native.link_texts(Path(__file__), {one.name: one.module for one in kernels})
 
 
@@ -49,7 +49,8 @@ def kernels(fn: Function, sources: Dtypes, results: Dtypes) -> tuple[Kernel, ...
 
 @dataclass(frozen=True)
 class _Rule:
-    """What a function computes: each instruction of a program has a function of its own."""
+    """Key of a function's computation; each instruction of a program has a function object of its
+    own."""
 
     contents: object
     sources: Dtypes
@@ -99,7 +100,8 @@ _PLAIN = (int, float, str, type, np.ufunc, np.dtype, np.generic)
 
 @dataclass(frozen=True, eq=False)
 class _Itself:
-    """Keeps what it names, so that nothing else gets its place in memory."""
+    """Compares an object by identity, and keeps it alive so that no other object takes its
+    address."""
 
     of: object
 

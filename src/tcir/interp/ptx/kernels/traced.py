@@ -40,7 +40,7 @@ def llvm_type(dtype: np.dtype) -> str:
 class Code:
     """Lines of a function; equal expressions share one value.
 
-    declared: the intrinsics that it calls.
+    declared: declarations of the intrinsics that it calls
     """
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Lanes(NDArrayOperatorsMixin):
         return self
 
     def view(self, dtype: DTypeLike) -> Lanes:
-        """The same bits."""
+        """Traces `view`: the same bits as another type."""
         dtype = np.dtype(dtype)
         if dtype == self.dtype:
             return self
@@ -111,7 +111,7 @@ class Lanes(NDArrayOperatorsMixin):
         return found
 
     def astype(self, dtype: DTypeLike, casting: str = "unsafe", copy: bool = True) -> Lanes:
-        """The same numbers, as C converts them."""
+        """Traces `astype`, with C's conversions."""
         dtype = np.dtype(dtype)
         source, target = self.dtype, dtype
         if source == target:
@@ -168,7 +168,7 @@ class Lanes(NDArrayOperatorsMixin):
 
 
 def choose(test: object, yes: object, no: object) -> Lanes:
-    """`np.where`."""
+    """Traces `np.where`."""
     values = [one for one in (test, yes, no) if isinstance(one, Lanes)]
     kinds = [one.dtype if isinstance(one, Lanes) else one for one in (yes, no)]
     dtype = np.result_type(*cast(list[DTypeLike], kinds))
@@ -178,7 +178,8 @@ def choose(test: object, yes: object, no: object) -> Lanes:
 
 
 def _kind(value: object) -> np.dtype | type:
-    """What decides the dtype of a result: of a number of Python its type only."""
+    """The part of an operand that decides the dtype of a result; for a Python number only
+    its type."""
     if type(value) in (int, float):
         return type(value)
     if type(value) is bool:
@@ -302,7 +303,7 @@ RULES |= {
 
 @_rule(np.negative)
 def negative(x: Lanes) -> Lanes:
-    """-x."""
+    """Traces -x."""
     if x.dtype.kind == "f":
         return x.let(f"fneg {x.type} {x.name}", x.dtype)
     return RULES[np.subtract](x.splat(0, x.dtype), x)

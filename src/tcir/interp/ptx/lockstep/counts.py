@@ -36,12 +36,12 @@ class Counts:
         return Counts(plain, tensors, self.instructions - before.instructions)
 
     def beyond(self, extra: Mapping[str, NDArray[np.int64]], row: int) -> Counts:
-        """Counts of a CTA that exceeds these by `extra`."""
+        """Counts of a CTA that exceed these by `extra`."""
         plain = {n: c + (int(extra[n][row]) if n in extra else 0) for n, c in self.by_name.items()}
         return Counts(plain, self.by_tensor, self.instructions)
 
     def of_each(self, extra: Mapping[str, NDArray[np.int64]], rows: NDArray[np.bool_]) -> Counts:
-        """Total counts of these CTAs, each of which exceeds these by its `extra`."""
+        """Total counts of CTAs, each of which exceeds these by its `extra`."""
         times = int(rows.sum())
         plain = {
             name: times * count + (int(extra[name][rows].sum()) if name in extra else 0)

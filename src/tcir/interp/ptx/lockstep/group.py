@@ -117,7 +117,7 @@ class Group:
         return [one for one in self.accesses if isinstance(one, Writes)]
 
     def count_beyond(self, counter: str, amounts: NDArray[np.int64]) -> None:
-        """Adds to a counter what each CTA counts beyond the leader: amounts [CTAs]."""
+        """Adds the difference of each CTA's count to the leader's. amounts: [CTAs]"""
         beyond = amounts - amounts[0]
         if beyond.any():
             self.extra[counter] = self.extra.get(counter, 0) + beyond
@@ -148,8 +148,8 @@ class Group:
         where: Row | None,
         old: Operand | None,
     ) -> None:
-        """Writes a register; where: the lanes that write (None: all); old: values of the other
-        lanes."""
+        """Writes a register. where: the lanes that write (None: all); old: values of the other
+        lanes"""
         new = np.ascontiguousarray(result, dtype_of(view))
         if new.shape != (32 * self.count,):
             raise ValueError(f"expected {32 * self.count} lanes, got an array {new.shape}")

@@ -89,7 +89,7 @@ class Lockstep:
         self._room = -1 if known is None or self.machine.options.repeats is None else KEPT
 
     def only(self, numbers: Sequence[int]) -> None:
-        """The other CTAs are executed elsewhere, or not at all."""
+        """Restricts the launch to these CTAs; the others are executed elsewhere, or not at all."""
         self._done = bytearray([True]) * self.total
         for number in numbers:
             self._done[number] = False
@@ -137,7 +137,8 @@ class Lockstep:
         return index[0] + x * (index[1] + y * index[2])
 
     def _stop(self, why: str) -> None:
-        """No lockstep from here on; what groups have done before may not have been right then."""
+        """Ends lockstep for this launch. If groups have already stored, their results are not
+        certain, and the launch is abandoned."""
         self.why, self._recorder, self.machine.effects = why, None, None
         if self.committed:
             raise Abandoned(why, alone=True)
@@ -240,7 +241,8 @@ class Lockstep:
         return group
 
     def _telling(self) -> dict[int, Callable[[Triple], int]]:
-        """The slots of %ctaid and what else tells the CTAs apart, and what each holds."""
+        """Slots of %ctaid and of other special registers that differ between CTAs, and each one's
+        value."""
         found: dict[int, Callable[[Triple], int]] = {}
         for slot, name in self.program.storage.slots.specials.items():
             base, _, axis = name.partition(".")
@@ -272,7 +274,7 @@ class Lockstep:
         return np.array([1 + self._number(cta) for cta in ctas])
 
     def _keep(self, group: Group, own: Counts, first: bool) -> None:
-        """Notes what the CTAs of a group store; first: of this leader."""
+        """Records the stores of a group's CTAs. first: whether it is the leader's first group"""
         if self._room < 0:
             return
         if first:
@@ -292,7 +294,7 @@ class Lockstep:
 
 
 def _compare(group: Group, recorder: Recorder) -> None:
-    """Divergence unless row 0 holds what the leader does."""
+    """Raises Divergence unless row 0 equals the leader's state."""
     for traced in (t for t in recorder.warps if not t.split):
         warp, registers = traced.warp, group.registers[traced.warp.index]
         for slot in traced.varying & registers.keys():

@@ -23,7 +23,7 @@ Bytes = NDArray[np.uint8]
 def _loaded(
     group: Group, active: Active, load: Load, data: Bytes, old: tuple[Operand | None, ...]
 ) -> None:
-    """Puts what was read, uint8 [CTAs * 32, nbytes], into registers."""
+    """Moves loaded bytes, uint8 [CTAs * 32, nbytes], into registers."""
     values = data.view(load.dtype)
     where = active.where(group)
     for (element, slot, view), before in zip(load.moves, old, strict=True):
@@ -32,7 +32,7 @@ def _loaded(
 
 @dataclass(frozen=True)
 class SharedFill:
-    """Bytes that are the same in every CTA and that no step has written, such as an address that
+    """Bytes that are equal in every CTA and that no step has written, such as an address that
     tcgen05.alloc wrote."""
 
     at: NDArray[np.int64]
@@ -68,7 +68,10 @@ class SharedLoad:
 
 @dataclass(frozen=True)
 class SharedMatrices:
-    """ldmatrix; at: the addresses of the rows, the same in every CTA. again: as in `SharedLoad`."""
+    """Replays ldmatrix.
+
+    at: the addresses of the rows, equal in every CTA; again: as in `SharedLoad`
+    """
 
     warp: int
     load: MatrixLoad
@@ -191,7 +194,7 @@ def _chosen(
 
 
 def _note_last(group: Group, warp: int, at: NDArray[np.int64], data: Bytes, again: bool) -> None:
-    """A CTA leaves whose load repeats the last one, where the leader's does not, or vice versa."""
+    """Removes a CTA whose load repeats its last load where the leader's does not, or vice versa."""
     if again:
         last_at, last_data = group.last_loads[warp]
         same = np.zeros(group.count, bool)
@@ -228,7 +231,8 @@ def _stored(group: Group, warp: int, store: Store, sources: tuple[Operand, ...])
 
 @dataclass(frozen=True)
 class SharedStore:
-    """at: the addresses of the active lanes, the same in every CTA."""
+    """Replays a store to shared memory. at: the addresses of the active lanes, equal in
+    every CTA"""
 
     active: Active
     store: Store

@@ -59,13 +59,14 @@ def no_note() -> None:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Follows loops whose registers and memory do not vary; only their loads matter."""
+    """Follows loops whose registers and memory do not vary between CTAs; only their loads are
+    recorded."""
 
     recorder: Recorder
     traced: Traced
 
     def avoided(self) -> set[int]:
-        """Slots that such a loop does not touch."""
+        """Slots that a loop without variation does not touch."""
         return self.traced.varying
 
     def loaded(self, buffer: Buffer, site: Site) -> None:
@@ -91,7 +92,7 @@ class Recorder:
         """Positions of the global buffers that are read alike in all CTAs."""
 
     def follow(self, interpreter: WarpInterpreter, stream: Stream | None) -> None:
-        """Records one warp from its first instruction on; stream: notes what it executes."""
+        """Records one warp from its first instruction on. stream: records its instructions"""
         if self.why:
             return
         traced = Traced(interpreter.warp)
@@ -184,7 +185,7 @@ class Recorder:
         varying.update(results)
 
     def _whole_warp(self, traced: Traced, op: Op, active: Active) -> None:
-        """Lanes exchange values: all 32 have to be there, and to name all 32."""
+        """Raises NoReplay unless all 32 lanes take part in an exchange of values."""
         warp, members = traced.warp, op.members
         if active.leader != FULL or active.guard >= 0:
             raise NoReplay("an exchange of some lanes")
@@ -199,7 +200,8 @@ class Recorder:
     def masked(
         self, traced: Traced, active: Active, sources: list[int], results: list[int]
     ) -> Active:
-        """Adds the undefined lanes of these registers, which matter if the guard varies."""
+        """Adds the undefined lanes of these registers, which matter if the guard varies between
+        CTAs."""
         if active.guard < 0:
             return active
         undef = traced.warp.undef
@@ -234,7 +236,7 @@ class Recorder:
                 self.steps.append(SameValue(traced.warp.index, slot, lanes))
 
     def written(self, where: np.ndarray, varying: bool) -> None:
-        """Notes whether these bytes of shared memory vary from now on."""
+        """Records whether these bytes of shared memory vary between CTAs from now on."""
         self._inside(where)
         self.shared[where // 4] = varying
 
@@ -260,7 +262,7 @@ class Recorder:
         return bool(varying.any())
 
     def uniform(self, traced: Traced, slots: tuple[int, ...], active: Active) -> None:
-        """Records that these registers now hold values that are the same in every CTA."""
+        """Records that these registers now hold the same values in every CTA."""
         if active.whole:
             traced.varying.difference_update(slots)
         elif not traced.varying.isdisjoint(slots):

@@ -32,7 +32,10 @@ SAMPLE = 16
 
 @dataclass
 class Part:
-    """CTAs and their stores; rows: those that count. extra: as in `Group`."""
+    """CTAs and their stores.
+
+    rows: mask of the CTAs that are valid; extra: as in `Group`
+    """
 
     ctas: Sequence[Triple]
     rows: NDArray[np.bool_]
@@ -42,7 +45,7 @@ class Part:
 
 @dataclass
 class Alike:
-    """A class of CTAs that behaved alike. counts: those of its leader. stream: see `Stream`."""
+    """A class of CTAs with the same behaviour. counts: those of its leader; stream: see `Stream`"""
 
     stream: tuple[tuple[int, ...], ...]
     counts: Counts
@@ -111,7 +114,7 @@ class Repetition:
         return interpreter.run()
 
     def ended(self, cta: Cta) -> int:
-        """Called when a CTA has ended: the others of its class then commit their stores."""
+        """Called when a CTA has ended: commits the stores of the others of its class."""
         alike, part, row = self._running.pop(cta.index)
         if self.machine.findings:
             raise Abandoned("findings", alone=True)

@@ -64,7 +64,7 @@ def _defined(warp: Warp, slots: tuple[int, ...], lanes: int) -> None:
 
 
 def load(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
-    """ld."""
+    """Records a load (``ld``)."""
     form, warp = op.form, traced.warp
     assert isinstance(form, Load)
     if not active.leader:
@@ -149,7 +149,7 @@ def _load_global(
 
 
 def store(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
-    """st."""
+    """Records a store (``st``)."""
     form, warp = op.form, traced.warp
     assert isinstance(form, Store)
     if not active.leader:
@@ -255,7 +255,7 @@ def tmem_access(recorder: Recorder, traced: Traced, op: Op, active: Active) -> N
 
 
 def load_matrices(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
-    """ldmatrix."""
+    """Records ``ldmatrix``."""
     form, smem = op.form, recorder.cta.smem
     assert isinstance(form, MatrixLoad)
     rows = (1 << 8 * form.count) - 1
@@ -276,7 +276,7 @@ def load_matrices(recorder: Recorder, traced: Traced, op: Op, active: Active) ->
 
 
 def async_copy(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
-    """cp.async."""
+    """Records ``cp.async``."""
     form, warp, lanes = op.form, traced.warp, active.leader
     assert isinstance(form, AsyncCopy)
     slots = [slot for slot in (form.count, form.ignore) if slot >= 0]
@@ -310,8 +310,8 @@ def async_copy(recorder: Recorder, traced: Traced, op: Op, active: Active) -> No
 def _copied(
     recorder: Recorder, source: Index, read: Index, nbytes: int
 ) -> tuple[int | None, NDArray[np.uint8]]:
-    """The buffer that the leader's lanes read, and what arrives in shared memory, [lanes, nbytes];
-    None: nothing is read."""
+    """The buffer that the leader's lanes read (None: nothing is read), and the bytes that arrive in
+    shared memory, [lanes, nbytes]."""
     some = read > 0
     if not some.any():
         return None, np.zeros((len(read), nbytes), np.uint8)

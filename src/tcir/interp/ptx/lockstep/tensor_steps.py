@@ -69,7 +69,7 @@ class TensorMove:
         group.count_beyond(counter, moved_bytes)
 
     def box(self, assumptions: Assumptions, coords: tuple[int, ...]) -> Box | None:
-        """Words that are moved at these coordinates; None: the machine rejects them."""
+        """Words moved at these coordinates; None if the machine rejects them."""
         tensor = TensorOperand(self.tensor_map, coords, self.copy.mode, self.im2col_offsets)
         make = load_box if self.copy.load else store_box
         try:

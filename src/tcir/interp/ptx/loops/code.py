@@ -93,7 +93,8 @@ class _Encoder:
         self.predicates: dict[int, int] = {}
 
     def encodable(self, op: Op) -> bool:
-        """Whether compiled code knows the instruction, but for what its operands hold."""
+        """Whether compiled code can execute the instruction, apart from conditions on its operands'
+        values."""
         if op.kind == BRANCH:
             return op.target >= 0
         if op.kind != PLAIN or op.aligned:

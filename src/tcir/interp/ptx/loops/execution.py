@@ -67,8 +67,8 @@ def _unpack(mask: int, out: NDArray[np.uint8]) -> None:
 def _compute(
     code: Longs, active: int, state: Longs, banks: Longs, preds: Longs, scratch: NDArray[np.uint8]
 ) -> None:
-    """An instruction that computes; scratch: the lanes of predicates, of what the kernel gives and
-    of a mask."""
+    """Executes an instruction that computes. scratch: lanes of predicates, of the kernel's result,
+    and of a mask"""
     kernel, size, row = code[OP], code[OPERANDS], code[OPERANDS + 1]
     result = _operand(code, 0, banks, preds, scratch)
     x = _operand(code, 1, banks, preds, scratch)
@@ -101,7 +101,7 @@ def _addresses(code: Longs, words: NDArray[np.int32], longs: Longs, out: Longs) 
 
 @jit
 def _put(code: Longs, active: int, r: Longs, words: NDArray[np.int32], longs: Longs) -> None:
-    """What a load found."""
+    """Writes loaded values to a register."""
     size, row = code[OPERANDS], code[OPERANDS + 1]
     for lane in range(32):
         if active >> lane & 1:
@@ -146,7 +146,8 @@ def _reconverge(state: Longs, groups: Longs) -> None:
 
 @jit
 def _branch(code: Longs, active: int, state: Longs, groups: Longs) -> int:
-    """See `WarpInterpreter`: -1 goes on, otherwise why not; nothing is changed where it stops."""
+    """Executes a branch as `WarpInterpreter` does. Returns -1 to continue, otherwise the reason to
+    stop, with nothing changed."""
     target = code[TARGET]
     backward = target <= state[PC]
     if active == 0:

@@ -201,7 +201,7 @@ class Loops:
         return int(why)
 
     def _loaded(self, buffer: Buffer, count: int) -> None:
-        """The machine's records of these loads."""
+        """Records these loads in the machine."""
         agent, state = self.warp.agent, self._state
         which, masks = self._journal[:count, 0].copy(), self._journal[:count, 1].copy()
         site, at = self.program.sites[int(which[-1])], self._last[: int(state[on.LANES])].copy()

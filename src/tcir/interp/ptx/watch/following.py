@@ -31,8 +31,8 @@ class Following:
     load: int
 
     def store(self, w: Warp, lane: int, found: bytes) -> Put | None:
-        """The strong store that a lane would reach if its next instruction, the load, found these
-        bytes; None: another instruction, or none."""
+        """The strong store that a lane would reach if its next instruction, a load, found these
+        bytes; None if it would reach none."""
         form = self.code[self.load].form
         assert isinstance(form, Load)
         own = _Lane(w, lane)
@@ -76,7 +76,7 @@ class _Lane(dict[tuple[int, int], np.ndarray]):
         return self._warp.v[view][slot][self._lane : self._lane + 1]
 
     def put(self, at: int, form: Store) -> Put:
-        """What a store would put where."""
+        """Address and value of a store."""
         place, ((slot, view),) = form.place, form.sources
         (address,) = place.effective(self[place.slot, U64 if place.size == 8 else U32]).tolist()
         value = self[slot, view].astype(form.dtype).tobytes()

@@ -18,8 +18,8 @@ _LOAD, _STORE = "ld.global", "st.global"
 
 
 def watch_idle_lanes(code: list[Op]) -> None:
-    """Idle lanes of such loads tell the machine from now on. What computes the guard moves before
-    the load."""
+    """Wraps such loads so that the machine learns of their idle lanes. The guard's computation
+    moves before the load."""
     if not any(_weak(op, _STORE) for op in code):
         return
     writers: dict[int, list[int]] = {}
@@ -59,8 +59,8 @@ def _blocks(code: Sequence[Op]) -> Iterator[range]:
 def _only_guard(
     code: Sequence[Op], load: int, block: range, readers: dict[int, list[int]]
 ) -> tuple[int, bool] | None:
-    """The guard (slot, negated) of all stores that what is loaded reaches, if nothing else uses
-    it."""
+    """The guard (slot, negated) shared by all stores that depend on the loaded value, if nothing
+    else uses it."""
     slots, work = set(code[load].writes), list(code[load].writes)
     guards: set[tuple[int, bool]] = set()
     while work:

@@ -37,7 +37,7 @@ def watch_loads(code: list[Op]) -> None:
 
 
 def _uses_behind_a_signal(code: list[Op]) -> dict[int, set[int]]:
-    """The first uses of what each load loads, where a signal without a fence can be on the way."""
+    """The first uses of each load's value, where a signal without a fence may come between."""
     loads = [at for at, op in enumerate(code) if op.name in _LOADS and op.writes]
     bit = {load: 1 << n for n, load in enumerate(loads)}
     loaders: dict[int, int] = {}  # of a register, a set of loads as bits

@@ -32,7 +32,7 @@ def _telling(op: Op, slots: tuple[int, ...]) -> Run:
 
 
 def _clearing(op: Op, slots: tuple[int, ...]) -> Run:
-    """The same of a mov, which may write zeros."""
+    """Wraps a mov likewise; it may write zeros."""
     run, site, written = op.run, op.site, op.writes
 
     def told(w: Warp, m: int) -> None:

@@ -45,7 +45,7 @@ class MatrixLoad:
 
 
 class _RowAddresses:
-    """Shared addresses of the 8·count rows, those of the first lanes."""
+    """Shared addresses of the 8·count rows, which the first 8·count lanes hold."""
 
     def __init__(self, d: Decode, operand: Operand, space: str, count: int) -> None:
         self.place = Place.of(d, operand, space)
@@ -104,7 +104,7 @@ def _define(
     undefined: Undefined | None,
     fragments: Callable[[np.ndarray], np.ndarray],
 ) -> None:
-    """The registers have values; what is undefined lies in them as the data do."""
+    """Marks the registers as written; their undefined bits are placed like the data."""
     if undefined is None:
         for target in targets:
             w.undef[target] &= ~m
@@ -117,7 +117,7 @@ def _define(
 def _held(
     w: Warp, sources: tuple[int, ...], m: int, site: Site, rows: Callable[[list[Bits]], np.ndarray]
 ) -> Undefined | None:
-    """What is undefined of the rows that these registers make."""
+    """Undefined bytes of the rows stored from these registers."""
     if not any(w.undef[source] & m for source in sources):
         return None
     found = [w.undefined(source, m, site) for source in sources]

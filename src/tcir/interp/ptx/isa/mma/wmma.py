@@ -88,7 +88,7 @@ class _Fragment:
         self.leading = {"a": (k, m), "b": (n, k)}.get(matrix, (n, m))
 
     def places(self, start: int, stride: int, by_row: bool) -> np.ndarray:
-        """Byte addresses of what is accessed at once, [accesses, 32]."""
+        """Byte addresses of the elements of each access, [accesses, 32]."""
         major, minor = (self.rows, self.columns) if by_row else (self.columns, self.rows)
         return start + (major * stride + minor)[:: self.together] * self.bits // 8
 
@@ -112,7 +112,7 @@ class _Matrix:
         self.site = d.site
 
     def __call__(self, w: Warp) -> np.ndarray:
-        """Addresses [accesses, 32]; the operands are the same in all lanes."""
+        """Addresses [accesses, 32]; all lanes must have the same operands."""
         at = addresses(w, self.place, FULL, self.site)
         stride = np.full(32, self.fragment.leading[0 if self.by_row else 1], np.uint32)
         if self.stride is not None:

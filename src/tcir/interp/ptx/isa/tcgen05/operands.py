@@ -60,7 +60,7 @@ class TmemAddress:
         return (int(w.v[self.view][self.slot][lane]) + self.offset) & 0xFFFFFFFF
 
     def uniform(self, w: Warp, m: int) -> int:
-        """The address, which has to be the same in all lanes."""
+        """The address, which must be equal in all lanes."""
         value = uniform(w, self.slot, m, self.site, "tensor-memory address", self.view)
         return (value + self.offset) & 0xFFFFFFFF
 

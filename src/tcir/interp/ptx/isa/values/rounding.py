@@ -167,7 +167,7 @@ def odd_root(a: np.ndarray) -> np.ndarray:
 def _sticky(
     nearest: np.ndarray, cut: np.ndarray, back: np.ndarray, wanted: np.ndarray
 ) -> np.ndarray:
-    """`cut`, one unit up or down where squaring or multiplying back misses what is wanted."""
+    """`cut`, moved by one unit where its square or product misses `wanted`."""
     bits = cut.view(np.int64)
     moved = np.where(back < wanted, bits + 1, np.where(back > wanted, bits - 1, bits))
     usable = np.isfinite(nearest) & (nearest != 0)

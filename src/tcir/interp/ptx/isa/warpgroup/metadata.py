@@ -18,8 +18,10 @@ from tcir.machine.wgmma.unit import WgmmaForm
 
 @dataclass(frozen=True)
 class Metadata:
-    """slot: register of the metadata; chunks: 4-bit codes per row; lanes: those whose bits
-    count."""
+    """The metadata of a sparse A.
+
+    slot: register; chunks: 4-bit codes per row; lanes: those whose bits are used
+    """
 
     slot: int
     bits: int

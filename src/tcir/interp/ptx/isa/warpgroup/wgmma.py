@@ -22,7 +22,7 @@ from tcir.interp.ptx.warp import Warp
 
 @dataclass(frozen=True)
 class WgmmaOperands:
-    """Registers that a wgmma holds until a wait. a: those of A and of its metadata."""
+    """Registers that a wgmma holds until a wait. a: registers of A and of its metadata"""
 
     d: tuple[int, ...]
     a: tuple[int, ...]

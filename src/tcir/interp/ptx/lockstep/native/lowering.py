@@ -144,7 +144,7 @@ class Lowering:
         self.registers[active.warp, slot] = row
 
     def _count(self, active: Active, mask: Operand, counter: str, each: int) -> None:
-        """Lanes of a varying guard are counted; the others are the leader's."""
+        """Counts the lanes of a varying guard; without one the count is the leader's."""
         if active.guard >= 0:
             number = self.counters.setdefault(counter, len(self.counters))
             self.out.call("count", Operand(COUNTED, number, 8), mask, imm=each)
@@ -183,13 +183,14 @@ class Lowering:
             self._count(active, mask, "simt_products", compute.products)
 
     def _divisor(self, value: Operand, kind: np.dtype, mask: Operand) -> None:
-        """A CTA leaves with a zero where the leader, whose result is undefined then, has none."""
+        """Removes a CTA with a zero divisor in lanes where the leader, whose result would be
+        undefined, has none."""
         zero = self._new(1, one_kernel(lambda values: values == 0, bool, kind), value)
         own, known = self._new(1, AND, zero, mask), self.out.kept(32)
         self.out.call("within", a=own, b=known, c=LEFT_FLAG, lead="keep_i8")
 
     def _shuffled(self, step: Computing, value: Operand) -> list[Operand]:
-        """Every lane gets the value of a lane that is the same in all CTAs."""
+        """Gives every lane the value of another lane, the same one in all CTAs."""
         found = step.compute.fn(np.arange(32, dtype=np.uint32), *step.operands[1:])
         lanes, *inside = found if isinstance(found, tuple) else (found,)
         row = self.out.row(4)
@@ -225,7 +226,7 @@ class Lowering:
         return self.out.constant(at.astype(np.int64))
 
     def _by_lane(self, active: Active, at: np.ndarray) -> np.ndarray:
-        """Places of all 32 lanes, below 0 for those that do nothing, of those of the others."""
+        """Places of all 32 lanes, given those of the active lanes; below 0 for the others."""
         if at.size and int(at.min()) < 0:
             raise NotNative("an illegal access to shared memory")
         found = np.full(32, -1)
@@ -269,7 +270,7 @@ class Lowering:
         return self._new(target.itemsize, kernel, row)
 
     def _stored(self, step: SharedStore | GlobalStore) -> list[Operand]:
-        """What the elements of a store hold."""
+        """The values that a store writes, one for each element."""
         kind, found = step.store.dtype, []
         for source, (_, view) in zip(step.sources, step.store.sources, strict=True):
             held = dtype_of(view)
@@ -345,7 +346,7 @@ def _width(kind: np.dtype) -> int:
 
 
 def _pattern(at: np.ndarray) -> str:
-    """The kernel for words at these places."""
+    """Name of the kernel that gathers words at these places."""
     steps = np.diff(at.reshape(2, 16), axis=1)
     if at.min() >= 0 and (steps == 4).all():
         return "halves_i32"
