@@ -466,3 +466,22 @@ SIGN = pytest.mark.xfail(strict=True, reason="zeros of the other sign where the 
 def test_raising_is_within_its_bound(name: str) -> None:
     report = tcir.validate(exported(name), "builtin.module(raise-attention)")
     assert report.ok and report.passes[-1].verdict in ("equal", "within bound")
+
+
+def test_a_deep_network_before_a_product() -> None:
+    """Its factor is of 600 elementwise ops, which are no softmax."""
+    kind = "tensor<8x8xf32>"
+    steps = "".join(
+        f"\n  %x{n + 1} = linalg.add ins(%x{n}, %y : {kind}, {kind}) outs(%e : {kind}) -> {kind}"
+        for n in range(600)
+    )
+    found = raised(
+        f"""
+func.func @main(%x0: {kind}, %y: {kind}, %zeros: {kind}) -> {kind} {{
+  %e = tensor.empty() : {kind}{steps}
+  %d = linalg.matmul ins(%x600, %y : {kind}, {kind}) outs(%zeros : {kind}) -> {kind}
+  %p = linalg.exp ins(%d : {kind}) outs(%e : {kind}) -> {kind}
+  return %p : {kind}
+}}"""
+    )
+    assert not found.facts and found.names.count("linalg.add") == 600

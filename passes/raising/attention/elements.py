@@ -1,12 +1,14 @@
 """Elements of tensors as expressions, back through reshapes, copies and elementwise ops.
 
-The operands of a reduction are evaluated on request. Arguments, slices and other ops are leaves.
+Operands are found on request, because the ops before an element may be those of a whole network.
+Arguments, slices and other ops are leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,7 +28,7 @@ class Expression:
 
     name:     name of its op, or one of the kinds above
     op:       the op; for a leaf the op whose result the tensor is, None for an argument
-    operands: the op's operands
+    find:     returns the op's operands
     number:   value of a constant
     index:    index of a loop, or indices of a reduction's result
     result:   number of a reduction's result
@@ -36,11 +38,16 @@ class Expression:
     name: str
     type: ir.Type
     op: ir.Operation | None = None
-    operands: tuple[Expression, ...] = ()
+    find: Callable[[], tuple[Expression, ...]] = tuple
     number: float | None = None
     index: tuple[Index, ...] = ()
     result: int = 0
     places: list[tuple[ir.Value, tuple[Index, ...]]] = field(default_factory=list)
+
+    @cached_property
+    def operands(self) -> tuple[Expression, ...]:
+        """The op's operands."""
+        return self.find()
 
 
 @dataclass(frozen=True)
@@ -117,11 +124,11 @@ class ElementsOf:
         except UnevenError:
             return leaf
         if op.name == SOFTMAX:
-            return Expression(SOFTMAX, kind, op, (self.of(op.operands[0], at),), index=at)
+            return Expression(SOFTMAX, kind, op, lambda: (self.of(op.operands[0], at),), index=at)
         if op.name.startswith("linalg.") and len(op.regions) == 1:
             return self._structured(op, list(op.results).index(tensor), at) or leaf
         if op.name.startswith(("arith.", "math.")):
-            return _computed(op, kind, tuple(self.of(each, at) for each in op.operands))
+            return _computed(op, kind, lambda: tuple(self.of(each, at) for each in op.operands))
         return leaf
 
     def _structured(
@@ -168,18 +175,24 @@ class ElementsOf:
         if op.name == "linalg.index":
             return Expression(LOOP, "index", op, index=(loops[op.attributes["dim"].value],))
         if op.name.startswith(("arith.", "math.")) and op.name != "arith.constant":
-            operands = tuple(self._body(each, inner, loops) for each in op.operands)
-            return _computed(op, _type(number), operands)
+            return _computed(
+                op, _type(number),
+                lambda: tuple(self._body(each, inner, loops) for each in op.operands),
+            )  # fmt: skip
         return self.of(number, ())
 
 
-def _computed(op: ir.Operation, kind: ir.Type, operands: tuple[Expression, ...]) -> Expression:
+def _computed(
+    op: ir.Operation, kind: ir.Type, find: Callable[[], tuple[Expression, ...]]
+) -> Expression:
     """An op of its operands; a number of another type is a number, rounded as the op does."""
-    if op.name in ("arith.truncf", "arith.extf") and operands[0].name == NUMBER:
+    found = Expression(op.name, kind, op, find)
+    if op.name in ("arith.truncf", "arith.extf") and found.operands[0].name == NUMBER:
         dtype = DTYPES.get(str(kind))
         if dtype is not None:
-            return Expression(NUMBER, kind, op, number=float(np.asarray(operands[0].number, dtype)))
-    return Expression(op.name, kind, op, operands)
+            number = float(np.asarray(found.operands[0].number, dtype))
+            return Expression(NUMBER, kind, op, number=number)
+    return found
 
 
 def same(a: Expression, b: Expression, loops: Mapping[object, object]) -> bool:
