@@ -88,7 +88,7 @@ class MatmulOp(
     has none and is the same for all of the batch.
 
     With ``k_part`` the sums stay in parts: part p sums over ``k_part`` elements of K from ``p *
-    k_part`` on, and ``out``, of f32 or i32, has a dimension of parts in front (``tc.sum_parts``).
+    k_part`` on, and ``out``, of f32 or i32, has the parts as its first dimension (``tc.sum_parts``).
     """
 
     example = """

@@ -55,11 +55,11 @@ class MbarrierExpectTxOp(Op, name="mbarrier_expect_tx", issued_by="thread", asyn
 class MbarrierArriveOp(Op, name="mbarrier_arrive", role="epilogue", async_only=True):
     """``mbarrier.arrive`` of every thread that executes it: 32 arrivals, 1 in a role of one thread.
 
-    With ``once`` it is one arrival of each warp, whose threads have reached it together; with
-    ``cta_mask`` as well, one on the barrier at that place in each CTA of the mask, as of
-    ``tc.commit`` (``.release.cluster``). (PTX ISA 9.7.13.15.13.) Releases each thread's earlier
-    writes. With ``cta_group = 2`` it arrives on the barrier at that place in the leader of the pair
-    (``mapa``, ``.release.cluster``).
+    With ``once`` each warp arrives once, when its threads have reached the op together. With
+    ``cta_mask`` as well, it arrives on the barrier at the same address in each CTA of the mask, as
+    ``tc.commit`` does (``.release.cluster``, PTX ISA 9.7.13.15.13). Releases each thread's earlier
+    writes. With ``cta_group = 2`` it arrives on the barrier at the same address in the leader of
+    the pair (``mapa``, ``.release.cluster``).
     """
 
     example = """

@@ -55,7 +55,7 @@ def _read(element: tc.ElementOp, groups: Groups) -> tuple[list[int], list[int]]:
     if read is None:
         raise match_failure(
             element,
-            "expected a tensor indexed by all dimensions of a group of the result's or by none "
+            "expected a tensor indexed by all dimensions of each group of the result, or by none "
             f"of them, got dimensions {dims} of groups {[list(g) for g in groups]} (in a matrix "
             "product each group is one index, of a row or of a column); broadcast it to all",
         )

@@ -78,8 +78,8 @@ def loads_of(result: ir.Value) -> list[tuple[ir.Value, At]]:
 
 
 def moving(loads: Iterable[tuple[ir.Value, At]], along: Atom) -> list[ir.Type]:
-    """Types of the tensors of which adjacent indices `along` read different elements, as far as
-    that is known: the others are read once for a run of indices."""
+    """Types of the tensors whose element may change with the index `along`; the elements of all
+    others are loaded once for a run of indices."""
     kind, number = along
     mine = {along, (f"part of {kind}", number)}
     return [

@@ -229,7 +229,7 @@ class Blocks:
 
     def _visited(self, row: Index, part: Index) -> tuple[Index, Index]:
         """The range of blocks of a part with a key of one of the rows from `row` on: the number of
-        blocks before it, and its length. If it is empty, all blocks of the part are before it."""
+        blocks before it, and its length. If it is empty, the former is that of all blocks."""
         first, last = self.band.first, self.band.last
         every = ceil_div(self.count, self.keys)
         before: Index = 0

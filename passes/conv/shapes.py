@@ -136,12 +136,12 @@ class ConvShape:
 
     @property
     def parts(self) -> int:
-        """Parts of the sums."""
+        """Number of parts of the sums."""
         return 1 if self.k_part is None else ceil_div(self.r * self.s * self.c, self.k_part)
 
     def in_parts(self, parts: int) -> ConvShape:
-        """This shape with the steps of the main loop in equal `parts`, a divisor of their
-        number."""
+        """Returns this shape with the main loop's steps divided into `parts` equal parts; `parts`
+        divides their number."""
         return replace(self, k_part=self.steps // parts * self.kc if parts > 1 else None)
 
     @property

@@ -98,7 +98,7 @@ class WideTiling(Tiling):
         return load
 
     def places(self, first_unit: Index, quarter: ir.Value) -> list[Lanes]:
-        """Positions on the walk: a lane stores if its is an output."""
+        """Positions on the walk; a lane stores if its position is an output's."""
         b, p, first = self.decode(first_unit)
         position = lane_index() + index.add(first, index.mul(quarter, QUARTER_LANES))
         column = (position % self.pitch) * self.classes.column_step + b

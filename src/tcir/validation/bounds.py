@@ -70,9 +70,13 @@ NARROW = ("float16", "bfloat16")
 
 @dataclass(frozen=True)
 class Sums:
-    """How a tensor core sums: bits kept below the largest exponent, products of one fused sum, the
-    least of them that are not zero fill, and how much of a product's size is lost in its factors;
-    bits of the fraction of a fused sum, and the most of these in a chain before f32 takes over.
+    """How a tensor core adds products.
+
+    window: bits kept below the largest exponent
+    terms: products of one fused sum; least: those of them that are not zero fill, at least
+    factors: relative error of a product from rounding its factors
+    fraction: fraction bits of a fused sum
+    chain: most fused sums in a row before f32 takes over; None: no limit
     """
 
     window: int = WINDOW
@@ -88,7 +92,7 @@ class Sums:
         return self.fraction + 1
 
     def steps(self, counts: Array) -> Array:
-        """Fused sums that follow each other, at most."""
+        """Largest number of consecutive fused sums."""
         steps = np.ceil(counts / self.least)
         return steps if self.chain is None else np.minimum(steps, self.chain)
 

@@ -104,7 +104,7 @@ class Access:
 
     @property
     def cta(self) -> tuple[Hashable, ...] | None:
-        """The CTA of an agent's own access; None of an asynchronous one."""
+        """CTA of an access by an agent; None for an asynchronous access."""
         first = self.component[0]
         return first if isinstance(first, tuple) and len(first) == 3 else None
 

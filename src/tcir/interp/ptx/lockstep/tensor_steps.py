@@ -24,10 +24,10 @@ Index = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TensorMove:
-    """A tensor copy that one lane issues; its coordinates may vary, its box in shared memory may
-    not.
+    """A tensor copy that one lane issues. Its coordinates may vary between CTAs, its box in shared
+    memory may not.
 
-    shared: its address there. im2col_offsets: their values.
+    shared: address of the box in shared memory; im2col_offsets: the offsets' values
     """
 
     warp: int
@@ -78,8 +78,8 @@ class TensorMove:
             return None
 
     def _whole_boxes(self, group: Group, coords: Index) -> tuple[Box | None, NDArray[np.bool_]]:
-        """Moves the boxes that are inside the tensor, if they consist of pieces: one of these
-        boxes, and in which CTAs that is done."""
+        """Moves boxes that lie inside the tensor and consist of contiguous pieces; returns one such
+        box, and the mask of the CTAs for which that is done."""
         starts, whole = whole_boxes(self.tensor_map, coords)
         whole &= group.alive
         done = np.zeros(group.count, bool)
@@ -156,7 +156,7 @@ class TensorMove:
 
 @dataclass(frozen=True)
 class TmemLoad:
-    """tcgen05.ld; lanes, columns [registers, 32]."""
+    """Replays tcgen05.ld. lanes, columns: of each element, [registers, 32]"""
 
     active: Active
     lanes: Index
@@ -178,7 +178,7 @@ class TmemLoad:
 
 @dataclass(frozen=True)
 class TmemStore:
-    """tcgen05.st of whole words."""
+    """Replays a tcgen05.st of whole words."""
 
     warp: int
     lanes: Index
