@@ -42,8 +42,8 @@ class Conv2dOp(
     those of ``out`` sum over the channels of their own group, and ``w`` has the channels of one.
 
     With ``k_part`` the sums stay in parts: part i sums over ``k_part`` of the elements (r, s, c) of
-    a filter in their order, from ``i * k_part`` on, and ``out``, of f32 or i32, has a dimension of
-    parts in front (``tc.sum_parts``).
+    a filter in their order, from ``i * k_part`` on, and ``out``, of f32 or i32, has the
+    parts as its first dimension (``tc.sum_parts``).
     """
 
     example = """
@@ -88,7 +88,8 @@ class MatmulOp(
     has none and is the same for all of the batch.
 
     With ``k_part`` the sums stay in parts: part p sums over ``k_part`` elements of K from ``p *
-    k_part`` on, and ``out``, of f32 or i32, has the parts as its first dimension (``tc.sum_parts``).
+    k_part`` on, and ``out``, of f32 or i32, has the parts as its first dimension
+    (``tc.sum_parts``).
     """
 
     example = """
