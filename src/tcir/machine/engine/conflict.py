@@ -18,7 +18,7 @@ from tcir.machine.order.clocks import (
     observed,
     observed_beyond,
 )
-from tcir.machine.order.fence_hazards import FENCES, TENSOR_FENCES
+from tcir.machine.order.fence_hazards import FENCES, TENSOR_FENCES, fenced
 from tcir.machine.order.hazard import SCOPE_OF_CLUSTER, SHARED_MEMORY, TENSOR_MEMORY, Hazard
 from tcir.machine.order.involved import Involved, between
 from tcir.machine.order.lanes import TOGETHER, observed_of
@@ -159,7 +159,7 @@ class AccessConflict:
         reads: no fence.proxy.async of the writing thread follows it. On B200s mma of pairs read
         older bytes."""
         shared = self.space == SHARED_MEMORY and self.first.proxy == "generic"
-        return shared and not self.passed(PROXY)
+        return shared and not fenced(self, PROXY)
 
     @property
     def in_flight(self) -> bool:

@@ -15,6 +15,7 @@ from tcir.machine.order.clocks import (
     Clock,
     Component,
     join,
+    of_space,
     of_tensor_memory,
 )
 from tcir.machine.order.lanes import LANE
@@ -43,8 +44,8 @@ def execute_fence(agent: Fencing, kind: str, site: object) -> None:
             ordered = of_tensor_memory(agent.clock)
             carried = agent.lanes.knows.fenced
             carried[:] = [merged(clock, ordered) for clock in carried]
-        case "proxy.async" | "proxy.async.shared":
-            _mark_proxies(agent)
+        case "proxy.async" | "proxy.async.shared" | "proxy.async.global":
+            _mark_proxies(agent, kind.removeprefix("proxy.async").removeprefix("."))
             agent.mark(INIT)
         case "mbarrier_init":
             agent.mark(INIT)
@@ -61,12 +62,16 @@ def execute_fence(agent: Fencing, kind: str, site: object) -> None:
             raise NotModelled(f"fence {kind}", site=site)
 
 
-def _mark_proxies(agent: AgentProtocol) -> None:
-    """Marks its own accesses, its cp.async included, and late ones of other agents, as fenced."""
+def _mark_proxies(agent: AgentProtocol, space: str) -> None:
+    """Marks its own accesses, its cp.async included, and late ones of other agents, as fenced.
+
+    space: "shared" or "global", which the fence covers alone, or "" for both
+    """
+    proxy, late = (of_space(m, f"{space} memory") if space else m for m in (PROXY, LATE))
     known = {**agent.clock, **agent.lanes.done()}
     for known_as, number in known.items():
         c = cast(Component, known_as[1]) if known_as[0] == BEYOND else known_as
         if not isinstance(c[0], str) or c[0] == LANE:
             own = c == agent.me or c[1] == agent.me
-            mark = PROXY if own else LATE, c
+            mark = proxy if own else late, c
             agent.clock[mark] = max(number, agent.clock.get(mark, 0))

@@ -7,16 +7,16 @@ its component and number; a later access to the same place is ordered after it i
 has reached that number (vector clocks, as in FastTrack).
 
 Marks travel with a clock like components of their own: ``(PROXY, c)``, how far ``c`` itself has
-passed a ``fence.proxy.async``; ``(LATE, c)``, how far another agent passed one for it; ``(INIT,
-c)``, how far ``c`` has passed a ``fence.mbarrier_init``; ``(BEFORE, c)`` and ``(PIPE, c)``, how far
-tensor-memory accesses, or issued tensor-core operations, of ``c`` have passed a
-``tcgen05.fence::before_thread_sync``; ``(PIPED, class)``, how far tensor-core operations of another
-thread, of one kind and target, came before those that a commit tracked; ``(BEYOND, c)``, how far
-``c`` is known only from an mbarrier by which another CTA synchronised without .cluster; ``(BY_EXIT,
-c)``, only because a thread that knew it had ended when a barrier was complete; ``(BY_TICKET, c)``,
-only because a relaxed atomic counted a thread that released it; ``(BY_WARP, c)``, only because its
-lanes met in elect.sync; ``(BY_WARPGROUP, c)``, only because another warp of the warpgroup waited
-for the same wgmma.
+passed a ``fence.proxy.async``; ``(LATE, c)``, how far another agent passed one for it (of one state
+space: `of_space`); ``(INIT, c)``, how far ``c`` has passed a ``fence.mbarrier_init``; ``(BEFORE,
+c)`` and ``(PIPE, c)``, how far tensor-memory accesses, or issued tensor-core operations, of ``c``
+have passed a ``tcgen05.fence::before_thread_sync``; ``(PIPED, class)``, how far tensor-core
+operations of another thread, of one kind and target, came before those that a commit tracked;
+``(BEYOND, c)``, how far ``c`` is known only from an mbarrier by which another CTA synchronised
+without .cluster; ``(BY_EXIT, c)``, only because a thread that knew it had ended when a barrier was
+complete; ``(BY_TICKET, c)``, only because a relaxed atomic counted a thread that released it;
+``(BY_WARP, c)``, only because its lanes met in elect.sync; ``(BY_WARPGROUP, c)``, only because
+another warp of the warpgroup waited for the same wgmma.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ REACHES = 3
 """How many there are of `Scope.reach`."""
 
 PROXY, LATE, INIT, BEFORE, PIPE = "proxy", "late proxy", "init", "before", "pipe"
+SPACES = ("shared memory", "global memory")
+"""What a fence.proxy.async may be restricted to."""
 PIPED = "piped"
 BEYOND = "beyond the scope"
 BY_EXIT, BY_TICKET = "by the end of a thread", "by a ticket"
@@ -41,7 +43,16 @@ BY_WARP, BY_WARPGROUP = "by a lane of the warp", "by a warp of the warpgroup"
 UNUSED = "generic, unused"
 """Kind of a read by a lane in which nothing uses the value."""
 
-_KEPT = (BEYOND, PROXY, LATE, INIT, BEFORE)
+
+def of_space(mark: str, space: str) -> str:
+    """`PROXY` or `LATE` of a fence.proxy.async that covers one state space, of `SPACES`."""
+    return f"{mark} of {space}"
+
+
+_KEPT = frozenset(
+    {BEYOND, PROXY, LATE, INIT, BEFORE}
+    | {of_space(mark, space) for mark in (PROXY, LATE) for space in SPACES}
+)
 """Marks that order nothing by themselves, and those of what is known like this already."""
 
 EARLIER: Component = ("grid", "earlier")
@@ -149,8 +160,9 @@ def beyond(clock: Clock) -> Clock:
 def learn_by(mark: str, clock: Clock, other: Clock) -> None:
     """Orders ``clock`` after the contents of ``other``, without a document's promise: `BY_EXIT`,
     because threads have ended; `BY_TICKET`, because an atomic counted them."""
+    kept = _KEPT | {mark}
     for component, number in other.items():
-        known_as = component if component[0] in (*_KEPT, mark) else (mark, component)
+        known_as = component if component[0] in kept else (mark, component)
         if clock.get(component, 0) < number and clock.get(known_as, 0) < number:
             clock[known_as] = number
 

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from tcir.machine.order.clocks import BEFORE, LATE, PROXY, marked, observed, observed_beyond
+from tcir.machine.order.clocks import (
+    BEFORE,
+    LATE,
+    PROXY,
+    marked,
+    observed,
+    observed_beyond,
+    of_space,
+)
 from tcir.machine.order.hazard import Conflict, Hazard, first_site
 from tcir.machine.order.ordering import piped
 
 # --- written through the generic proxy, then used through the async proxy ------------------------
 
 
+def fenced(conflict: Conflict, mark: str) -> bool:
+    """Whether a fence.proxy.async covers the first access; mark: `PROXY` or `LATE`."""
+    return conflict.passed(mark) or conflict.passed(of_space(mark, conflict.space))
+
+
 def _fenced_late(conflict: Conflict) -> bool:
-    return not conflict.passed(PROXY) and conflict.passed(LATE)
+    return not fenced(conflict, PROXY) and fenced(conflict, LATE)
 
 
 def _not_fenced(conflict: Conflict) -> bool:
-    return not conflict.passed(PROXY) and not conflict.passed(LATE)
+    return not fenced(conflict, PROXY) and not fenced(conflict, LATE)
 
 
 _WRITE_FENCE = (

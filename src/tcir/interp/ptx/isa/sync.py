@@ -152,7 +152,7 @@ def fence_mbarrier_init(d: Decode) -> Op:
 def fence_proxy_async(d: Decode) -> Op:
     space = d.take("shared::cta", "shared::cluster", "global")
     d.done(0)
-    return _fence(d, "proxy.async.shared" if space and space != "global" else "proxy.async")
+    return _fence(d, f"proxy.async.{space.partition(':')[0]}" if space else "proxy.async")
 
 
 @instruction("fence.proxy.async::generic", "fence.acquire.sync_restrict::shared::cluster",
