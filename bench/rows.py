@@ -125,8 +125,21 @@ def mean(x: torch.Tensor) -> torch.Tensor:
     return x.mean((2, 3))
 
 
+def depthwise(taps: int, stride: int = 1) -> Callable[[Shape], torch.nn.Module]:
+    """A depthwise convolution."""
+    return lambda s: torch.nn.Conv2d(s[1], s[1], taps, stride, taps // 2, groups=s[1])
+
+
 WIDTHS: tuple[Shape, ...] = ((8192, 4096), (1024, 768), (4096, 2048), (16, 4096))
 """Shapes of norms in networks."""
+CONVNEXT: tuple[Shape, ...] = ((8, 96, 56, 56), (8, 192, 28, 28), (8, 384, 14, 14), (8, 768, 7, 7))
+MOBILENET: tuple[Shape, ...] = (
+    (32, 32, 112, 112),
+    (32, 144, 56, 56),
+    (32, 192, 28, 28),
+    (32, 576, 14, 14),
+)
+"""Images of networks' depthwise convolutions."""
 OPS = {
     "add": Op(function(torch.add), two),
     "gelu": Op(lambda _: torch.nn.GELU(), one),
@@ -142,6 +155,10 @@ OPS = {
     "argmax": Op(function(argmax), one),
     "max_pool": Op(lambda _: torch.nn.MaxPool2d(3, 2, 1), image, IMAGES),
     "mean": Op(function(mean), image, IMAGES),
+    "avg_pool": Op(lambda _: torch.nn.AvgPool2d(3, 2, 1), image, IMAGES),
+    "depthwise_7x7": Op(depthwise(7), image, CONVNEXT),
+    "depthwise_3x3": Op(depthwise(3), image, MOBILENET),
+    "depthwise_s2": Op(depthwise(3, 2), image, MOBILENET),
 }
 Key = tuple[str, Shape, str]
 

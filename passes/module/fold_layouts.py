@@ -141,14 +141,28 @@ def _fold_around(function: func.FuncOp, stay: Mapping[int, Stay]) -> None:
 def _products(function: func.FuncOp) -> list[ir.OpView]:
     """The products for tensor cores, and beside them convolutions for CUDA cores, whose images are
     channels last, too; in order. A single contraction of two inputs whatever its body. On CUDA
-    cores alone a thread follows layouts back element by element."""
+    cores alone a thread follows layouts back element by element, except that it computes a
+    depthwise convolution in the order of its image, if that is channels last."""
     found = [op for op in function.entry_block if is_contraction(op) and len(op.results) == 1]
     if len(found) > 1 or any(len(op.operands) == 2 for op in found):
         found = [op for op in found if is_product(op.operation) or multiplied(op)]
     multiplies = {op for op in found if not no_tensor_core(op)}
     if not multiplies:
-        return []
+        return [op for op in found if _is_depthwise_last(op)]
     return [op for op in found if op in multiplies or isinstance(recognise(op), Conv)]
+
+
+def _is_depthwise_last(op: ir.OpView) -> bool:
+    """Whether an op is a depthwise convolution of an image whose memory is channels last."""
+    found = recognise(op)
+    if not isinstance(found, Conv) or found.channels:
+        return False
+    image = list(found.image)
+    if move := move_of(_unpadded(op.operands[found.x])):
+        if not move.is_permutation:
+            return False
+        image = [move.dims.index(d) for d in image]
+    return image == sorted(image)
 
 
 def _has_layouts(function: func.FuncOp) -> bool:

@@ -18,7 +18,7 @@ from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.reshape import RESHAPES
 from tcir.passes.emit.small import SMALL
 from tcir.passes.emit.tensor_functions import is_simt
-from tcir.passes.simt import cells, tiles
+from tcir.passes.simt import cells, depthwise, tiles
 from tcir.passes.simt.elements import STORED, Elements, digits, has_loop
 from tcir.passes.simt.group import ENOUGH, RUN, group_of, run_of
 from tcir.target import TARGETS, targets_with
@@ -68,6 +68,9 @@ def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
         return True
     if chain is None and result == returned and (tiling := _tiling(function, result)) is not None:
         tiles.convert(module, function, result, tiling)
+        return True
+    if (form := depthwise.form_of(function, result)) is not None:
+        depthwise.convert(module, function, result, form)
         return True
     _threads(module, function, returned)
     return True
