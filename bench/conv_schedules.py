@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcir.dialect import tc
-from tcir.passes.conv.schedules import Candidate, Schedules
+from tcir.passes.conv.schedules import ConvCandidate, ConvSchedules
 from tcir.passes.emit.tile_kernel import find_sources
 from tcir.passes.module.split_launches import SplitLaunches
 from tcir.passes.raising.raise_to_tc import RaiseToTc
@@ -36,10 +36,10 @@ class Layer:
     name: str
     batch: int
     text: str
-    ranked: list[Candidate]
-    choices: dict[str, Candidate]
+    ranked: list[ConvCandidate]
+    choices: dict[str, ConvCandidate]
 
-    def changed(self) -> dict[str, Candidate]:
+    def changed(self) -> dict[str, ConvCandidate]:
         """Answers to disputed constants under which another schedule or width is the cheapest."""
         chosen = str(self.ranked[0])
         return {answer: each for answer, each in self.choices.items() if str(each) != chosen}
@@ -59,7 +59,7 @@ def _layer(chunk: Chunk, batch: int) -> Layer:
         for each in (RaiseToTc(), SplitLaunches(), ConvertToSimt()):
             each.apply(module)
         (source,) = find_sources(module, tc.Conv2dOp, "conv_schedules")
-        schedules = Schedules(source.op)
+        schedules = ConvSchedules(source.op)
         ranked, choices = schedules.ranked(), schedules.choices()
     return Layer(str(source.function.name.value), batch, text, ranked, choices)
 
@@ -114,7 +114,7 @@ def markdown(layer: Layer) -> str:
     return f"| {' | '.join([*cells, short(legal[0])])} |"
 
 
-def short(each: Candidate) -> str:
+def short(each: ConvCandidate) -> str:
     """A schedule as the page names it: ``shift-reuse rows``."""
     name, _, tiling = each.schedule.removeprefix("conv-").rstrip("}").partition("{tiling=")
     return f"{name} {tiling}".strip()

@@ -21,7 +21,7 @@ import tcir
 from tcir.dialect.tc import BlockScaledMatmulOp
 from tcir.passes.emit.cost import DEFAULT, launch_behind, under_other_answers
 from tcir.passes.emit.tensor_functions import tensor_ops
-from tcir.passes.gemm.schedules import Candidate, Schedules
+from tcir.passes.gemm.schedules import GemmCandidate, GemmSchedules
 from tcir.passes.gemm.split_k import SplitK
 from tcir.program.source import load_module, mlir_context
 from tcir.time.constants import Constants
@@ -70,7 +70,7 @@ def gemm_schedules(m: int, n: int, k: int) -> list[Schedule]:
             module = load_module(program(m, n, k), context)
             SplitK(splits=parts).apply(module)
             (op,) = (each for each in tensor_ops(module) if isinstance(each, BlockScaledMatmulOp))
-            ranked = Schedules(op).ranked()
+            ranked = GemmSchedules(op).ranked()
         for each in ranked:
             name = f"n-tile {each.work.n_tile}, split-k {parts}"
             cost = partial(gemm_microseconds, m * n, parts, each)
@@ -78,7 +78,9 @@ def gemm_schedules(m: int, n: int, k: int) -> list[Schedule]:
     return found
 
 
-def gemm_microseconds(outputs: int, parts: int, first: Candidate, constants: Constants) -> float:
+def gemm_microseconds(
+    outputs: int, parts: int, first: GemmCandidate, constants: Constants
+) -> float:
     """Modelled time of all launches; with parts of K a second launch adds them."""
     behind = launch_behind(outputs * (4 * parts + 2), constants) if parts > 1 else 0.0
     return first.microseconds(constants) + behind

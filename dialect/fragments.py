@@ -42,7 +42,7 @@ def accumulator_type(element: str) -> str:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class CoreMatrix:
     """First elements of the 8 rows of 16 bytes along K that one 32-bit register of a warp holds.
 
     Thread 4g + c has word c of row g.
@@ -72,7 +72,7 @@ def elements(atom_name: str, operand: str) -> tuple[tuple[tuple[tuple[int, int],
 
 
 @lru_cache(maxsize=64)
-def matrices(atom_name: str, operand: str) -> tuple[Matrix, ...] | None:
+def matrices(atom_name: str, operand: str) -> tuple[CoreMatrix, ...] | None:
     """Returns the 8 x 16-byte matrix of `ldmatrix` that each register of an atom's operand holds;
     None if a register does not hold part of such a matrix."""
     found = []
@@ -83,7 +83,7 @@ def matrices(atom_name: str, operand: str) -> tuple[Matrix, ...] | None:
             g, c = divmod(lane, 4)
             if held != tuple((mn + g, k + c * per + i) for i in range(per)):
                 return None
-        found.append(Matrix(mn, k))
+        found.append(CoreMatrix(mn, k))
     return tuple(found)
 
 
@@ -105,7 +105,7 @@ def loads_for(atom: str, operand: str, major: str, element_bytes: int) -> tuple[
 
 
 @dataclass(frozen=True)
-class Share:
+class WarpShare:
     """One warp's part of a fragment: whole atoms in a grid of rows and columns.
 
     rows, columns: extents of the warp's part; the atom's are atom_rows, atom_columns
@@ -127,21 +127,23 @@ class Share:
         ]
 
 
-def share(atom_name: str, operand: str, shape: list[int], warps: tuple[int, int]) -> Share:
+def share(atom_name: str, operand: str, shape: list[int], warps: tuple[int, int]) -> WarpShare:
     """The part of a warp, with ``warps`` = (m, n) warps over the CTA's tile."""
     atom = mma_atom(atom_name)
     if operand == ROW:  # the rows of C that a thread has
-        return Share(shape[0] // warps[0], 1, atom.shape[0], 1, ROWS_OF_THREAD)
+        return WarpShare(shape[0] // warps[0], 1, atom.shape[0], 1, ROWS_OF_THREAD)
     layout, (atom_rows, atom_columns), bits = atom.operand(operand)
     rows, columns = shape
     divisor = {"A": (warps[0], 1), "B": (warps[1], 1), "C": warps}[operand]
-    return Share(
+    return WarpShare(
         rows // divisor[0], columns // divisor[1], atom_rows, atom_columns,
         layout[1].size * bits // 32,
     )  # fmt: skip
 
 
-def warp_origin(operand: str, part: Share, warps: tuple[int, int], warp: int) -> tuple[int, int]:
+def warp_origin(
+    operand: str, part: WarpShare, warps: tuple[int, int], warp: int
+) -> tuple[int, int]:
     """First row and column of a warp's part of the CTA's fragment."""
     m, n = warp % warps[0], warp // warps[0]
     match operand:

@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # A mistake in lockstep changes no result, so that nothing else would tell.
     config.addinivalue_line(
-        "filterwarnings", "error::tcir.interp.ptx.lockstep.abandoned.Divergence"
+        "filterwarnings", "error::tcir.interp.ptx.lockstep.abandoned.LockstepDivergence"
     )
     if mode := config.getoption("--mode"):
         from modes import MODES

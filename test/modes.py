@@ -11,7 +11,7 @@ import pytest
 import tcir.interp.ptx.jobs.launch as several
 import tcir.interp.ptx.lockstep.launch as lockstep
 import tcir.interp.ptx.loops.running as loops
-from tcir.machine.jit.calls import Compiled
+from tcir.machine.jit.calls import CompiledCalls
 from tcir.run import run_ptx
 
 Mode = Callable[[pytest.MonkeyPatch], None]
@@ -30,11 +30,11 @@ def together(patch: pytest.MonkeyPatch) -> None:
 def interpreted(patch: pytest.MonkeyPatch) -> None:
     """No compiled code: Python runs what is compiled else, and numpy replays traces."""
 
-    def call(self: Compiled, *args: object) -> object:
+    def call(self: CompiledCalls, *args: object) -> object:
         with np.errstate(all="ignore"):  # as compiled code does
             return self.function(*args)
 
-    patch.setattr(Compiled, "__call__", call)
+    patch.setattr(CompiledCalls, "__call__", call)
     patch.setattr(lockstep, "COMPILED", False)
     patch.setattr(loops, "COMPILED", False)
 

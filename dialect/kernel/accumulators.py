@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tcir._mlir import ir
 from tcir.dialect.attributes import defining, string
 from tcir.dialect.kernel.completion import barrier_of
-from tcir.dialect.kernel.view import Found, KernelView, Site, verify_in_kernel
+from tcir.dialect.kernel.view import Found, KernelOp, KernelView, verify_in_kernel
 from tcir.dialect.loops import executions
 from tcir.dialect.ops.block_scale import MmaBlockScaleOp
 from tcir.dialect.ops.compute import MmaOp
@@ -54,12 +54,12 @@ def _(kernel: KernelView) -> Found:
 _ENDS_LOADS = (TmemWaitOp, FenceOp)
 
 
-def _reused(kernel: KernelView) -> Iterator[tuple[SlotOp, Site, Site]]:
+def _reused(kernel: KernelView) -> Iterator[tuple[SlotOp, KernelOp, KernelOp]]:
     """Accumulators with fewer slots than tiles: the slot, its first mma, and the last ld."""
     if not kernel.asynchronous:
         return
-    writes: dict[ir.Value, tuple[SlotOp, Site]] = {}
-    reads: dict[ir.Value, Site] = {}
+    writes: dict[ir.Value, tuple[SlotOp, KernelOp]] = {}
+    reads: dict[ir.Value, KernelOp] = {}
     for site in kernel.sites:
         if isinstance(site.op, MmaOp | MmaBlockScaleOp) and (slot := _slot(site.op.d)):
             writes.setdefault(slot.ring, (slot, site))
@@ -77,13 +77,13 @@ def _slot(tile: ir.Value) -> SlotOp | None:
     return found
 
 
-def _arrivals(kernel: KernelView, last: Site) -> list[Site]:
+def _arrivals(kernel: KernelView, last: KernelOp) -> list[KernelOp]:
     """Arrivals after `last` in its role."""
     behind = kernel.sites[kernel.sites.index(last) :]
     return [s for s in behind if isinstance(s.op, MbarrierArriveOp) and s.role == last.role]
 
 
-def _waits(kernel: KernelView, first: Site) -> list[Site]:
+def _waits(kernel: KernelView, first: KernelOp) -> list[KernelOp]:
     """Waits before `first` in its role."""
     before = kernel.sites[: kernel.sites.index(first)]
     return [s for s in before if isinstance(s.op, MbarrierWaitOp) and s.role == first.role]

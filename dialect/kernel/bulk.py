@@ -6,17 +6,19 @@ from collections.abc import Callable
 
 from tcir._mlir import ir
 from tcir.dialect.attributes import defining, integer, integers
-from tcir.dialect.kernel.view import Found, KernelView, Site, verify_in_kernel
+from tcir.dialect.kernel.view import Found, KernelOp, KernelView, verify_in_kernel
 from tcir.dialect.loops import executions
 from tcir.dialect.ops.memory import SlotOp
 from tcir.dialect.ops.store_shared import StoreSharedOp
 from tcir.dialect.ops.tma_store import BulkCommitOp, BulkWaitOp, TmaStoreOp
 
 
-def _left_open(kernel: KernelView, opens: type, closes: Callable[[ir.OpView], bool]) -> list[Site]:
+def _left_open(
+    kernel: KernelView, opens: type, closes: Callable[[ir.OpView], bool]
+) -> list[KernelOp]:
     """Returns the last op of class `opens` of each role, unless an op that `closes` follows it in
     that role."""
-    left: dict[ir.Operation | None, Site] = {}
+    left: dict[ir.Operation | None, KernelOp] = {}
     for site in kernel.sites:
         role = site.role.operation if site.role else None
         if isinstance(site.op, opens):
@@ -87,7 +89,7 @@ def _written(kernel: KernelView, slot: SlotOp) -> bool:
     return any(each is not None and each.ring == slot.ring for each in slots)
 
 
-def _waits_beside(kernel: KernelView, site: Site) -> list[int]:
+def _waits_beside(kernel: KernelView, site: KernelOp) -> list[int]:
     """``pending`` of each wait in the block of a store, which the loop around it repeats."""
     block = site.op.operation.block
     waits = [op for op in kernel.of(BulkWaitOp) if op.operation.block == block]

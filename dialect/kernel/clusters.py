@@ -12,7 +12,7 @@ from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.kernel.completion import barrier_of
 from tcir.dialect.kernel.pairs import ISSUED, has_pairs, of_leader
 from tcir.dialect.kernel.rings import loaded_slot
-from tcir.dialect.kernel.view import Found, KernelView, Site, attribute_of, verify_in_kernel
+from tcir.dialect.kernel.view import Found, KernelOp, KernelView, attribute_of, verify_in_kernel
 from tcir.dialect.loops import executions
 from tcir.dialect.multicast import CTA_MASK, cluster_ctas, masks_of, ranks_in, transposed
 from tcir.dialect.ops.cluster import ClusterBarrierOp
@@ -123,7 +123,7 @@ def _(kernel: KernelView) -> Found:
         yield site.op, {"reader": reader, "loader": ranks_in(mask)[0], "want": want}
 
 
-def _freed(kernel: KernelView, load: Site, number: int) -> Iterator[list[int]]:
+def _freed(kernel: KernelView, load: KernelOp, number: int) -> Iterator[list[int]]:
     """For each barrier the load's role has waited on: the ranks that each CTA's commits signal."""
     bars = [
         barrier_of(before.op.bar)
@@ -234,12 +234,12 @@ def _fits(kernel: KernelView, op: ir.OpView) -> bool:
     return True
 
 
-def _executing(kernel: KernelView, site: Site) -> range:
+def _executing(kernel: KernelView, site: KernelOp) -> range:
     """Ranks of the CTAs that execute an op."""
     return range(0, _ctas(kernel), PAIR if of_leader(site) else 1)
 
 
-def _reached(kernel: KernelView, site: Site) -> list[int]:
+def _reached(kernel: KernelView, site: KernelOp) -> list[int]:
     """For each CTA, the mask of the CTAs that its execution of an op reaches."""
     ctas, executing = _ctas(kernel), _executing(kernel, site)
     if not _fits(kernel, site.op):

@@ -6,8 +6,8 @@ from tcir._mlir import ir
 from tcir.dialect.attributes import defining, integer
 from tcir.dialect.kernel.view import (
     Found,
+    KernelOp,
     KernelView,
-    Site,
     verify_in_kernel,
 )
 from tcir.dialect.ops.launch_control import LaunchRequestOp
@@ -53,7 +53,7 @@ def _(kernel: KernelView) -> Found:
 def _(kernel: KernelView) -> Found:
     if not kernel.asynchronous:
         return
-    unfinished: dict[ir.Operation | None, Site] = {}
+    unfinished: dict[ir.Operation | None, KernelOp] = {}
     for site in kernel.sites:
         thread = site.role.operation if site.role else None
         if site.traits.completed_by == CommitOp.OPERATION_NAME:

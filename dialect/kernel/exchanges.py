@@ -8,7 +8,7 @@ from itertools import permutations
 from tcir._mlir import ir
 from tcir.dialect.attributes import defining, string
 from tcir.dialect.kernel.completion import barrier_of
-from tcir.dialect.kernel.view import Found, KernelView, Site, verify_in_kernel
+from tcir.dialect.kernel.view import Found, KernelOp, KernelView, verify_in_kernel
 from tcir.dialect.loops import EXCHANGES
 from tcir.dialect.ops.block_scale import MmaBlockScaleOp
 from tcir.dialect.ops.compute import MmaOp
@@ -20,7 +20,7 @@ from tcir.dialect.ops.sync import CommitOp, MbarrierArriveOp, MbarrierWaitOp
 from tcir.dialect.ops.tmem_words import TmemLdWordsOp, TmemStWordsOp
 from tcir.dialect.types import TmemType
 
-Tiles = dict[ir.Value, dict[RoleOp, Site]]
+Tiles = dict[ir.Value, dict[RoleOp, KernelOp]]
 """Tile, or ring of tiles -> role -> its last access."""
 
 
@@ -73,7 +73,7 @@ def _tile(value: ir.Value) -> ir.Value:
     return tile if slot is None else slot.ring
 
 
-def _exchanges(site: Site) -> bool:
+def _exchanges(site: KernelOp) -> bool:
     op = site.op.operation.parent
     while op is not None and op.name != RoleOp.OPERATION_NAME:
         if EXCHANGES in op.attributes:
@@ -82,7 +82,7 @@ def _exchanges(site: Site) -> bool:
     return False
 
 
-def _leads(kernel: KernelView, site: Site, first: RoleOp, last: RoleOp) -> bool:
+def _leads(kernel: KernelView, site: KernelOp, first: RoleOp, last: RoleOp) -> bool:
     """Whether arrivals after `site` let a role wait, directly or by way of others."""
     behind = kernel.sites[kernel.sites.index(site) :]
     told = {barrier_of(each.op.bar) for each in behind if _arrives(each) and each.role == first}
@@ -105,5 +105,5 @@ def _leads(kernel: KernelView, site: Site, first: RoleOp, last: RoleOp) -> bool:
         }
 
 
-def _arrives(site: Site) -> bool:
+def _arrives(site: KernelOp) -> bool:
     return isinstance(site.op, CommitOp | MbarrierArriveOp)

@@ -10,8 +10,8 @@ from tcir.dialect.cta_pair import CTA_GROUP, LEADER, PAIR, cta_group_of
 from tcir.dialect.kernel.completion import barrier_of
 from tcir.dialect.kernel.view import (
     Found,
+    KernelOp,
     KernelView,
-    Site,
     attribute_of,
     triple,
     verify_in_kernel,
@@ -134,7 +134,7 @@ def _(kernel: KernelView) -> Found:
                 yield wait.op, {"want": ".acquire.cluster", "got": ".acquire.cta"}
 
 
-def _arrivals(kernel: KernelView) -> Iterator[tuple[Site, list[Site]]]:
+def _arrivals(kernel: KernelView) -> Iterator[tuple[KernelOp, list[KernelOp]]]:
     """The arrivals of threads in a kernel of pairs, and the waits for each."""
     if not has_pairs(kernel):
         return
@@ -147,7 +147,7 @@ def _arrivals(kernel: KernelView) -> Iterator[tuple[Site, list[Site]]]:
                 yield site, waits
 
 
-def _pair_ops(kernel: KernelView) -> Iterator[Site]:
+def _pair_ops(kernel: KernelView) -> Iterator[KernelOp]:
     return (site for site in kernel.sites if cta_group_of(site.op) == PAIR)
 
 
@@ -156,7 +156,7 @@ def has_pairs(kernel: KernelView) -> bool:
     return any(True for _ in _pair_ops(kernel))
 
 
-def of_leader(site: Site) -> bool:
+def of_leader(site: KernelOp) -> bool:
     """Whether only the leader of a pair executes an op."""
     return LEADER in site.op.attributes or (
         site.role is not None and LEADER in site.role.attributes

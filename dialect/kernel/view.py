@@ -18,7 +18,7 @@ Found = Iterator[tuple[ir.OpView, Mapping[str, object]]]
 
 
 @dataclass(frozen=True)
-class Site:
+class KernelOp:
     """One op of a kernel, its role, if any, and whether it is inside a loop or branch."""
 
     op: ir.OpView
@@ -41,7 +41,7 @@ class KernelView:
     """A kernel with its ops in program order."""
 
     func: ir.OpView
-    sites: list[Site] = field(default_factory=list)
+    sites: list[KernelOp] = field(default_factory=list)
 
     def of(self, *kinds: Any) -> list[Any]:
         """The ops of the given classes, in program order."""
@@ -70,13 +70,13 @@ class KernelView:
 
 def view(func: ir.OpView) -> KernelView:
     """Collects the ops of ``func``."""
-    sites: list[Site] = []
+    sites: list[KernelOp] = []
 
     def collect(op: ir.OpView, role: RoleOp | None, nested: bool) -> None:
         for region in op.regions:
             for block in region:
                 for inner in block:
-                    sites.append(Site(inner, role, nested))
+                    sites.append(KernelOp(inner, role, nested))
                     is_role = isinstance(inner, RoleOp)
                     collect(inner, inner if is_role else role, nested or not is_role)
 

@@ -24,7 +24,7 @@ ZERO_PADDING = "zero_padding"
 
 
 @dataclass(frozen=True)
-class Kind:
+class ScaledMmaKind:
     """A block-scaled ``.kind`` of ``tcgen05.mma`` and its operand types."""
 
     name: str
@@ -38,10 +38,10 @@ class Kind:
 
 
 KINDS = (
-    Kind("mxf8f6f4", tuple(ELEMENT_BITS), ("f8E8M0FNU",), 32),
-    Kind("mxf4", ("f4E2M1FN",), ("f8E8M0FNU",), 32),
-    Kind("mxf4nvf4", ("f4E2M1FN",), ("f8E8M0FNU",), 32),
-    Kind("mxf4nvf4", ("f4E2M1FN",), ("f8E4M3FN", "f8E8M0FNU"), 16),
+    ScaledMmaKind("mxf8f6f4", tuple(ELEMENT_BITS), ("f8E8M0FNU",), 32),
+    ScaledMmaKind("mxf4", ("f4E2M1FN",), ("f8E8M0FNU",), 32),
+    ScaledMmaKind("mxf4nvf4", ("f4E2M1FN",), ("f8E8M0FNU",), 32),
+    ScaledMmaKind("mxf4nvf4", ("f4E2M1FN",), ("f8E4M3FN", "f8E8M0FNU"), 16),
 )
 """All block-scaled kinds (PTX ISA 9.7.16.10.7, tables 56 and 57)."""
 

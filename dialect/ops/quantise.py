@@ -19,7 +19,7 @@ from tcir.dialect.warp_types import FragmentType
 
 
 @dataclass(frozen=True)
-class BlockFormat:
+class QuantisedFormat:
     """A format with block scales that a kernel quantises to.
 
     block: elements that share a scale; bits: of an element; largest: the largest element, and
@@ -35,10 +35,10 @@ class BlockFormat:
 
 
 BLOCK_FORMATS = {
-    ("f4E2M1FN", "f8E4M3FN"): BlockFormat("NVFP4", 16, 4, 6.0, 2),
-    ("f4E2M1FN", "f8E8M0FNU"): BlockFormat("MXFP4", 32, 4, 6.0, 2),
-    ("f8E4M3FN", "f8E8M0FNU"): BlockFormat("MXFP8", 32, 8, 448.0, 8),
-    ("f8E5M2", "f8E8M0FNU"): BlockFormat("MXFP8", 32, 8, 57344.0, 15),
+    ("f4E2M1FN", "f8E4M3FN"): QuantisedFormat("NVFP4", 16, 4, 6.0, 2),
+    ("f4E2M1FN", "f8E8M0FNU"): QuantisedFormat("MXFP4", 32, 4, 6.0, 2),
+    ("f8E4M3FN", "f8E8M0FNU"): QuantisedFormat("MXFP8", 32, 8, 448.0, 8),
+    ("f8E5M2", "f8E8M0FNU"): QuantisedFormat("MXFP8", 32, 8, 57344.0, 15),
 }
 """By element types of codes and scales."""
 ROUNDINGS = ("floor", "rceil")
@@ -97,7 +97,7 @@ class QuantiseBlocksOp(
     scales: ext.Result[ir.RankedTensorType]
 
     @property
-    def format(self) -> BlockFormat:
+    def format(self) -> QuantisedFormat:
         """Block format of the result."""
         return rounded_format(self, BLOCK_FORMATS[_element(self.codes), _element(self.scales)])
 
@@ -133,7 +133,7 @@ class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"
         return "f4E2M1FN" if _element(self.codes) == "i8" else _element(self.codes)
 
     @property
-    def format(self) -> BlockFormat:
+    def format(self) -> QuantisedFormat:
         """Block format of the result."""
         return rounded_format(self, BLOCK_FORMATS[self.elements, _element(self.scales)])
 
@@ -192,7 +192,7 @@ class QuantiseFragmentOp(Op, name="quantise_fragment", role="consumer"):
     scales: ext.Result[FragmentType]
 
     @property
-    def format(self) -> BlockFormat:
+    def format(self) -> QuantisedFormat:
         """Block format of the result."""
         pair = str(self.codes.type.element), str(self.scales.type.element)
         return rounded_format(self, BLOCK_FORMATS[pair])
@@ -237,7 +237,7 @@ def scale_rounding(op: ir.OpView) -> str:
     return string(op, "scale_rounding") if "scale_rounding" in op.attributes else ROUNDINGS[0]
 
 
-def rounded_format(op: ir.OpView, form: BlockFormat) -> BlockFormat:
+def rounded_format(op: ir.OpView, form: QuantisedFormat) -> QuantisedFormat:
     """The format with the rounding that an op names."""
     return replace(form, rounding=scale_rounding(op))
 

@@ -40,7 +40,7 @@ class Number:
 
 
 @dataclass
-class Elements:
+class ElementGraph:
     """The elements of tensors, as functions of variables.
 
     rank:   rank of the values with columns in blocks; the last two indices are block and place

@@ -22,7 +22,7 @@ Factor = tuple[int, list[Axis], list[Axis]]
 
 
 @dataclass(frozen=True)
-class Operand:
+class BlockScaledOperand:
     """Operand numbers of elements and scales, and the loops over the rows."""
 
     elements: int
@@ -38,8 +38,8 @@ class ScaledMatmul:
     blocked: operand numbers of the scales in the 128x4 layout.
     """
 
-    a: Operand
-    b: Operand
+    a: BlockScaledOperand
+    b: BlockScaledOperand
     globals: tuple[int, ...]
     block: int
     split: bool
@@ -226,7 +226,7 @@ def _block(
 
 def _pair(
     out: list[int], elements: Sequence[Factor], scales: Sequence[Factor], maps: Sequence[ir.Value]
-) -> tuple[Operand, Operand]:
+) -> tuple[BlockScaledOperand, BlockScaledOperand]:
     """The operand that is A (its rows come first in the output), and the scales of each."""
     found = []
     for number, rows, _ in elements:
@@ -237,7 +237,7 @@ def _pair(
                 f"expected one tensor of scales over the rows of each operand, got {len(mine)} "
                 f"for the operand with map {maps[number]}"
             )
-        found.append(Operand(number, mine[0], loops))
+        found.append(BlockScaledOperand(number, mine[0], loops))
     for a, b in (found, found[::-1]):
         batch = a.rows[:-1]
         matrix = b.rows[:-1] == batch and [*a.rows, *b.rows[-1:]] == out

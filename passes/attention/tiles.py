@@ -15,7 +15,7 @@ from tcir.dialect.ops.tma import APART
 from tcir.passes.analysis.head_maps import MapDim, map_dims, row_of
 from tcir.passes.analysis.strided import Strided, strided
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, i64, make_tensor_map, tma_load
+from tcir.passes.emit.builders import TmaBox, i64, make_tensor_map, tma_load
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import argument
@@ -53,7 +53,7 @@ class HeadTiles:
         dims = map_dims(heads, layout)
         made = make_tensor_map(
             tensor,
-            Box([box.get(each.letter, 1) for each in dims]),
+            TmaBox([box.get(each.letter, 1) for each in dims]),
             dims=[each.start + each.size for each in dims],
             strides=[each.stride * bytes_ for each in dims[1:]],
             swizzle=tile.swizzle,

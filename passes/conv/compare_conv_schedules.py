@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.passes.conv.cost import SCHEDULES
-from tcir.passes.conv.schedules import Schedules, table
+from tcir.passes.conv.schedules import ConvSchedules, table
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.sources import find_convolutions
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -40,7 +40,7 @@ class CompareConvSchedules(Pass):
             if schedule not in SCHEDULES:
                 continue  # the tiling pass reports the tilings it has
             n_tile = ConvShape.of(op).choose_n_tile(op, self.n_tile)
-            own, ranked = Schedules(op, n_tile).best(schedule), Schedules(op).ranked()
+            own, ranked = ConvSchedules(op, n_tile).best(schedule), ConvSchedules(op).ranked()
             best = ranked[0]
             if own.reason or best.work is None or own.microseconds <= best.microseconds:
                 continue

@@ -11,14 +11,14 @@ from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, best_plan
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
 from tcir.passes.conv.tile_conv_shift_reuse import TILINGS
-from tcir.passes.emit.cost import SECTOR_BYTES, Work
+from tcir.passes.emit.cost import SECTOR_BYTES, LaunchWork
 from tcir.passes.emit.limits import ceil_div, round_up
 
 
-def shift_reuse(tiling: str) -> Callable[[ConvShape, int], Work]:
+def shift_reuse(tiling: str) -> Callable[[ConvShape, int], LaunchWork]:
     """``conv-shift-reuse``: an A tile of 128 lanes per filter row and tap class."""
 
-    def work(shape: ConvShape, n_tile: int) -> Work:
+    def work(shape: ConvShape, n_tile: int) -> LaunchWork:
         classes = ShiftClasses.of(shape)
         tiles = TILINGS[tiling](shape, classes).ctas
         clears = tiling == "linear"
@@ -30,14 +30,14 @@ def shift_reuse(tiling: str) -> Callable[[ConvShape, int], Work]:
     return work
 
 
-def implicit_gemm(shape: ConvShape, n_tile: int) -> Work:
+def implicit_gemm(shape: ConvShape, n_tile: int) -> LaunchWork:
     """``conv-implicit-gemm``: 128 output pixels, loaded again for every tap, or filter row."""
     tiles, loaded = ceil_div(_pixels(shape), TMEM_LANES), gathered(shape)
     work = _work(loaded, n_tile, tiles, (1, 1), loaded.r * loaded.s, a_in_tmem=False)
     return replace(work, unique_bytes=_unique_bytes(shape))
 
 
-def smem_offset(shape: ConvShape, n_tile: int) -> Work | None:
+def smem_offset(shape: ConvShape, n_tile: int) -> LaunchWork | None:
     """``conv-smem-offset``: one tile per filter or filter row; each tap starts at its own pixel."""
     plan = best_plan(shape, n_tile)
     if plan is None:
@@ -51,7 +51,7 @@ def smem_offset(shape: ConvShape, n_tile: int) -> Work | None:
     )
 
 
-SCHEDULES: dict[str, Callable[[ConvShape, int], Work | None]] = {
+SCHEDULES: dict[str, Callable[[ConvShape, int], LaunchWork | None]] = {
     "conv-implicit-gemm": implicit_gemm,
     "conv-smem-offset": smem_offset,
     **{f"conv-shift-reuse{{tiling={name}}}": shift_reuse(name) for name in TILINGS},
@@ -70,7 +70,7 @@ def _work(
     *,
     a_in_tmem: bool,
     clears: bool = False,
-) -> Work:
+) -> LaunchWork:
     """Work of `tiles` of 128 lanes, each `stages` times for all channels.
 
     stage: A tiles of 128 pixels, and taps whose filters are loaded, per stage
@@ -84,7 +84,7 @@ def _work(
     activations = ctas * stages * a_tiles * TMEM_LANES * channels * bytes_
     pixels = _pixels(shape)
     taps = shape.r * shape.s
-    return Work(
+    return LaunchWork(
         ctas=ctas,
         n_tile=n_tile,
         lanes=tiles * TMEM_LANES,

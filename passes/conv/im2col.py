@@ -17,8 +17,8 @@ from tcir.dialect.limits import (
 )
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
-from tcir.passes.emit.cluster import ALONE, EXTENTS, Cluster, multicast
+from tcir.passes.emit.builders import TmaBox, make_tensor_map, tma_load
+from tcir.passes.emit.cluster import ALONE, EXTENTS, ClusterShape, multicast
 from tcir.passes.emit.cta_pair import first_column
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.index import Index
@@ -27,7 +27,7 @@ from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import TiledOperand, k_major, part_step
 from tcir.passes.emit.tile_kernel import Places, Source, argument
 from tcir.passes.kernels.cores.tcgen05 import multiplied
-from tcir.passes.kernels.product import Elements, Load, OfMatrices, Place, Step
+from tcir.passes.kernels.product import Elements, Load, OfMatrices, Step, TilePlace
 
 RANK = 4
 """Rank of the tensor map of an NHWC tensor."""
@@ -52,7 +52,7 @@ class Im2col(OfMatrices):
     filters: TiledOperand
     steps: int
     cta_group: int = 1
-    cluster: Cluster = ALONE
+    cluster: ClusterShape = ALONE
 
     @staticmethod
     def create(
@@ -61,7 +61,7 @@ class Im2col(OfMatrices):
         n_tile: int,
         cta_group: int = 1,
         rows: int = TMEM_LANES,
-        cluster: Cluster = ALONE,
+        cluster: ClusterShape = ALONE,
     ) -> Im2col:
         """Builds the tensor maps in a kernel of these `arguments`."""
         stored = ConvShape.of(op)
@@ -79,7 +79,7 @@ class Im2col(OfMatrices):
         """Type of the accumulator."""
         return self.shape.sum_element
 
-    def at(self, place: Place) -> Step:
+    def at(self, place: TilePlace) -> Step:
         """The steps of the tile at `place`."""
         return multiplied(self.loads(place), self.shape.unsigned, self.cta_group)
 
@@ -87,7 +87,7 @@ class Im2col(OfMatrices):
         """The NHWC output as rows of pixels."""
         return as_matrix(memory)
 
-    def reads(self, source: Source, place: Place) -> Places:
+    def reads(self, source: Source, place: TilePlace) -> Places:
         """The indices that each lane reads: its own pixel's, because rows and images may end at any
         lane."""
         shape = self.shape
@@ -130,7 +130,7 @@ class Im2col(OfMatrices):
             maps.append(ir.AffineMap.get(2, 0, places))
         return tensors, maps
 
-    def loads(self, place: Place) -> Load:
+    def loads(self, place: TilePlace) -> Load:
         """A function that loads the operands of a step of the tile at `place`."""
         shape, filters = self.shape, self.filters
         m0, k0, part = place.row, place.column, place.part
@@ -224,7 +224,7 @@ def check_parts(op: ir.OpView, shape: ConvShape) -> None:
         )
 
 
-def check_cluster(op: ir.OpView, shape: ConvShape, cluster: Cluster) -> None:
+def check_cluster(op: ir.OpView, shape: ConvShape, cluster: ClusterShape) -> None:
     """Raises a match failure if CTAs of the cluster would share pixels but need different channels
     of them, or share filters of different groups."""
     if shape.groups == 1:
@@ -239,7 +239,7 @@ def check_cluster(op: ir.OpView, shape: ConvShape, cluster: Cluster) -> None:
         )
     step = filters_step(op, shape)
     if shape.group_k % cluster.multiple(step):
-        fewer = max(m for m in EXTENTS if shape.group_k % Cluster(m).multiple(step) == 0)
+        fewer = max(m for m in EXTENTS if shape.group_k % ClusterShape(m).multiple(step) == 0)
         raise match_failure(
             op,
             f"expected cluster={fewer}x1 with groups of {shape.group_k} output channels, got "
@@ -280,7 +280,7 @@ def _pixel_map(x: ir.Value, stored: ConvShape, tile: tc.SmemType, pixels: int) -
     row = stored.w * stored.pixel_bytes
     return make_tensor_map(
         x,
-        Box([channels, pixels], [1, sw, sh, 1], "im2col", im2col_corners(shape)),
+        TmaBox([channels, pixels], [1, sw, sh, 1], "im2col", im2col_corners(shape)),
         dims=[shape.channels, shape.w, shape.h, shape.n],
         strides=[across * stored.pixel_bytes, row, shape.h * row],
         swizzle=tile.swizzle,

@@ -9,18 +9,18 @@ from typing import ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTERS
-from tcir.passes.conv.tiling import Boxes, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Load, OutputTiling
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, i64, make_tensor_map, tma_load
+from tcir.passes.emit.builders import TmaBox, i64, make_tensor_map, tma_load
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.lanes import Lanes, lane_index, spread
+from tcir.passes.emit.lanes import LaneValue, lane_index, spread
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import clear_accumulator, loop
 
 
 @dataclass(frozen=True)
-class LinearTiling(Tiling):
+class LinearTiling(OutputTiling):
     """Lane i of unit (a, block) has the anchor ``f = a + t * (block * V + i)`` of N * H * W.
 
     It computes the output (n, p, q) with ``f = (n * H + p * sh) * W + q * sw``, if there is one,
@@ -75,7 +75,7 @@ class LinearTiling(Tiling):
         (dh, dw) = shape.dilations
         tensor_map = make_tensor_map(
             x,
-            Box([a_type.shape[1], boxes.pixels * step], steps=[1, step]),
+            TmaBox([a_type.shape[1], boxes.pixels * step], steps=[1, step]),
             dims=[shape.channels, self.pixels],
             swizzle=a_type.swizzle,
         )
@@ -95,7 +95,9 @@ class LinearTiling(Tiling):
 
         return load
 
-    def _anchors(self, first_unit: Index, quarter: ir.Value) -> tuple[Lanes, Lanes, Lanes]:
+    def _anchors(
+        self, first_unit: Index, quarter: ir.Value
+    ) -> tuple[LaneValue, LaneValue, LaneValue]:
         """Image, row and column of the anchor of each lane."""
         first = self.first_anchor(index.add(first_unit, quarter))
         anchor = lane_index() * self.classes.lane_step + first
@@ -124,7 +126,7 @@ class LinearTiling(Tiling):
 
         return at
 
-    def places(self, first_unit: Index, quarter: ir.Value) -> list[Lanes]:
+    def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
         """Anchors: a lane stores if its has an output and its pixels are not stale."""
         (sh, sw) = self.shape.strides
         n, row, column = self._anchors(first_unit, quarter)

@@ -19,7 +19,7 @@ STAGES = 2
 
 
 @dataclass(frozen=True)
-class Axis:
+class FilterAxis:
     """The taps of one filter direction, as (class, offset) pairs.
 
     For output o, tap t reads pixel ``o * stride - pad + t * dilation``. In the tile of class
@@ -62,10 +62,10 @@ class TapRows(ABC):
         """Rows of a tile from a row of pixels to the next."""
 
     @cached_property
-    def axes(self) -> tuple[Axis, Axis]:
+    def axes(self) -> tuple[FilterAxis, FilterAxis]:
         """Height and width."""
         (sh, sw), (dh, dw) = self.shape.strides, self.shape.dilations
-        return Axis(sh, dh, self.shape.r), Axis(sw, dw, self.shape.s)
+        return FilterAxis(sh, dh, self.shape.r), FilterAxis(sw, dw, self.shape.s)
 
     @cached_property
     def classes(self) -> list[tuple[int, int]]:

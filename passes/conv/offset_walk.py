@@ -18,7 +18,7 @@ from tcir.dialect.limits import (
     WGMMA_M,
 )
 from tcir.passes.conv.im2col import RANK
-from tcir.passes.conv.offset_plan import Axis, TapRows
+from tcir.passes.conv.offset_plan import FilterAxis, TapRows
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.emit.limits import BARRIER_BYTES, OVERLAPPED_SLOTS, ceil_div, round_up
 from tcir.passes.kernels.cores.wgmma import MAPS, is_promoted
@@ -154,7 +154,7 @@ def fastest_walk(shape: ConvShape, widths: Iterable[int], sms: int) -> OffsetWal
     return min(legal, key=lambda walk: walk.cycles(sms), default=None)
 
 
-def _positions(axis: Axis, outputs: int, before: int, pixels: int) -> int:
+def _positions(axis: FilterAxis, outputs: int, before: int, pixels: int) -> int:
     """The fewest positions of a line of `outputs`, for which no tap reads a pixel of the next line.
 
     before: zeros before the line's `pixels`

@@ -14,7 +14,7 @@ from tcir.passes.conv.offset_walk import OffsetWalk, fastest_walk
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.wgmma import check_product
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, i64s, make_tensor_map, tails, tma_load
+from tcir.passes.emit.builders import TmaBox, i64s, make_tensor_map, tails, tma_load
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.element_epilogue import check_elements
 from tcir.passes.emit.index import Index
@@ -24,7 +24,7 @@ from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, argument
 from tcir.passes.kernels.cores.fragments import signed_as, sums_over
 from tcir.passes.kernels.cores.wgmma import N_TILES, OfWarpgroups, is_promoted
-from tcir.passes.kernels.product import OfMatrices, Place, Tile
+from tcir.passes.kernels.product import OfMatrices, Tile, TilePlace
 from tcir.passes.kernels.stores.fragment import FragmentStore
 from tcir.passes.kernels.tile import tile
 from tcir.target import TARGETS
@@ -107,14 +107,16 @@ class RowWalk(OfMatrices):
         shape = walk.shape
         pixels = make_tensor_map(
             argument(arguments, op.x),
-            Box([shape.kc, walk.positions], [1, *shape.strides[::-1], 1], "im2col", walk.corners),
+            TmaBox(
+                [shape.kc, walk.positions], [1, *shape.strides[::-1], 1], "im2col", walk.corners
+            ),
             dims=[shape.channels, shape.w, shape.h, shape.n],
             swizzle=k_major(walk.tile_rows, shape.kc, shape.element).swizzle,
         )
         filters = shape.filter_operand(argument(arguments, op.w), walk.columns, shape.kc)
         return RowWalk(walk, pixels, filters, walk.steps, shape.sum_element)
 
-    def loads(self, place: Place) -> Callable[[Index], tuple[list[ir.Value], list[ir.Value]]]:
+    def loads(self, place: TilePlace) -> Callable[[Index], tuple[list[ir.Value], list[ir.Value]]]:
         """A function that loads A and B for each tap of a step of the tile at `place`."""
         walk, shape = self.walk, self.walk.shape
         (sh, sw), dilation = shape.strides, shape.dilations[0]
@@ -147,7 +149,7 @@ class RowWalk(OfMatrices):
 class WarpgroupTaps(OfWarpgroups):
     """The core wgmma; each tap's instructions start at their own row of A."""
 
-    def sums(self, product: RowWalk, place: Place) -> list[tuple[ir.Value, Place]]:
+    def sums(self, product: RowWalk, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
         """The fragment of the sums of the tile at `place`."""
         load, kind = product.loads(place), self.fragment(self.tile.columns, product.sums)
         rows = i64s([product.walk.place(*tap)[1] for tap in product.walk.taps])

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTERS, TMA_CORNER, TMA_ELEMENT_STRIDE, TMA_OFFSET
-from tcir.passes.conv.tiling import Boxes, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Load, OutputTiling
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
+from tcir.passes.emit.builders import TmaBox, make_tensor_map, tma_load
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.lanes import Lanes, lane_index, spread
+from tcir.passes.emit.lanes import LaneValue, lane_index, spread
 from tcir.passes.emit.limits import ceil_div
 
 RANK = 4
@@ -20,7 +20,7 @@ RANK = 4
 
 
 @dataclass(frozen=True)
-class PackedTiling(Tiling):
+class PackedTiling(OutputTiling):
     """Lanes run over (n, p, x) for each b, x up to ``ceil(Q / dq) + J``; units start V apart.
 
     Lane (n, p, x) computes the output ``q = b + dq * x``; for filter row r and class c it holds the
@@ -78,7 +78,7 @@ class PackedTiling(Tiling):
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
         tensor_map = make_tensor_map(
             x,
-            Box([a_type.shape[1], boxes.pixels], [1, step, sh, 1], "im2col", self.corners),
+            TmaBox([a_type.shape[1], boxes.pixels], [1, step, sh, 1], "im2col", self.corners),
             dims=[shape.channels, shape.w, shape.h, shape.n],
             swizzle=a_type.swizzle,
         )
@@ -100,7 +100,7 @@ class PackedTiling(Tiling):
 
         return load
 
-    def places(self, first_unit: Index, quarter: ir.Value) -> list[Lanes]:
+    def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
         """Positions on the walk: a lane stores if its is an output and its pixels are not stale."""
         b, first = self.decode(index.add(first_unit, quarter))
         lane = lane_index()

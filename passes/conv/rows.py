@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTERS
-from tcir.passes.conv.tiling import Boxes, Channel, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Channel, Load, OutputTiling
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
+from tcir.passes.emit.builders import TmaBox, make_tensor_map, tma_load
 from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.lanes import Lanes, lane_index, spread
+from tcir.passes.emit.lanes import LaneValue, lane_index, spread
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import store_tile
 
 
 @dataclass(frozen=True)
-class RowsTiling(Tiling):
+class RowsTiling(OutputTiling):
     """A unit is ``valid`` outputs of one row, ``column_step`` apart, on one sub-partition.
 
     Unit (n, p, b, block) computes the outputs ``q = b + dq * (block * V + i)``, i < V. For filter
@@ -63,7 +63,7 @@ class RowsTiling(Tiling):
         shape, step = self.shape, self.classes.lane_step
         tensor_map = make_tensor_map(
             x,
-            Box([a_type.shape[1], boxes.pixels * step, 1, 1], steps=[1, step, 1, 1]),
+            TmaBox([a_type.shape[1], boxes.pixels * step, 1, 1], steps=[1, step, 1, 1]),
             dims=[shape.channels, shape.w, shape.h, shape.n],
             swizzle=a_type.swizzle,
         )
@@ -85,7 +85,7 @@ class RowsTiling(Tiling):
 
         return load
 
-    def places(self, first_unit: Index, quarter: ir.Value) -> list[Lanes]:
+    def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
         """Outputs of a row: a lane stores if its pixels are not stale."""
         n, p, q = self.decode(index.add(first_unit, quarter))
         lane, step = lane_index(), self.classes.column_step

@@ -14,7 +14,7 @@ from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
-from tcir.passes.emit.cost import DEFAULT, Cost, Work, under_other_answers
+from tcir.passes.emit.cost import DEFAULT, Cost, LaunchWork, under_other_answers
 from tcir.passes.emit.limits import BARRIER_BYTES, equal_widths
 from tcir.time.constants import Constants
 
@@ -22,11 +22,11 @@ TilingPass = TileConvImplicitGemm | TileConvShiftReuse | TileConvSmemOffset
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ConvCandidate:
     """A schedule with a tile width: its cost, or why it is not legal."""
 
     schedule: str
-    work: Work | None
+    work: LaunchWork | None
     reason: str = ""
     constants: Constants = DEFAULT
 
@@ -44,7 +44,7 @@ class Candidate:
         return f"{self.schedule}, n-tile {self.work.n_tile if self.work else '-'}"
 
 
-class Schedules:
+class ConvSchedules:
     """The schedules of `op`, a ``tc.conv2d``, with every tile width or just `n_tile`."""
 
     def __init__(self, op: ir.OpView, n_tile: int = 0) -> None:
@@ -57,12 +57,12 @@ class Schedules:
         }
         self._reasons: dict[tuple[str, int], str] = {}
 
-    def ranked(self, constants: Constants = DEFAULT) -> list[Candidate]:
+    def ranked(self, constants: Constants = DEFAULT) -> list[ConvCandidate]:
         """Each schedule with its cheapest tile width: cheapest first, illegal ones last."""
         best = (self.best(name, constants) for name in SCHEDULES)
         return sorted(best, key=lambda each: each.microseconds)
 
-    def best(self, schedule: str, constants: Constants = DEFAULT) -> Candidate:
+    def best(self, schedule: str, constants: Constants = DEFAULT) -> ConvCandidate:
         """Returns the candidate of a schedule with the cheapest tile width.
 
         schedule: a key of `SCHEDULES`
@@ -72,7 +72,7 @@ class Schedules:
         fitting = [work for work in works if work.stage_bytes <= room]
         if works and not fitting:
             least = min(work.stage_bytes for work in works)
-            return Candidate(
+            return ConvCandidate(
                 schedule,
                 None,
                 f"expected at most {room} bytes of shared memory a stage, got {least}",
@@ -80,7 +80,7 @@ class Schedules:
             )
         work = min(fitting, key=lambda w: Cost.of(w, constants).microseconds, default=None)
         reason = self._reason(schedule, work.n_tile if work else self.widths[0])
-        return Candidate(schedule, work, reason, constants)
+        return ConvCandidate(schedule, work, reason, constants)
 
     def _reason(self, schedule: str, n_tile: int) -> str:
         """Why the tiling pass refuses; empty if it does not."""
@@ -93,7 +93,7 @@ class Schedules:
             self._reasons[schedule, n_tile] = reason
         return self._reasons[schedule, n_tile]
 
-    def choices(self) -> dict[str, Candidate]:
+    def choices(self) -> dict[str, ConvCandidate]:
         """The cheapest schedule for each alternative value of a constant on which sources
         disagree."""
         return under_other_answers(lambda constants: self.ranked(constants)[0])
@@ -128,7 +128,7 @@ def tiling_pass(schedule: str, n_tile: int) -> TilingPass:
     return TileConvImplicitGemm(n_tile=n_tile)
 
 
-def table(candidates: list[Candidate]) -> str:
+def table(candidates: list[ConvCandidate]) -> str:
     """The candidates as text, one a line; times are modelled."""
     return "\n".join([HEADER, *_rows(candidates)])
 
@@ -139,7 +139,7 @@ HEADER = (
 )
 
 
-def _rows(candidates: list[Candidate]) -> Iterator[str]:
+def _rows(candidates: list[ConvCandidate]) -> Iterator[str]:
     for each in candidates:
         if each.work is None:
             yield f"{each.schedule:<32}  not legal: {each.reason}"

@@ -13,7 +13,7 @@ from tcir.passes.conv.im2col import gathered
 from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.wgmma import check_product, choose, cycles, fastest_parts
-from tcir.passes.emit.cluster import ALONE, Cluster
+from tcir.passes.emit.cluster import ALONE, ClusterShape
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.parts import product_in_parts
@@ -81,7 +81,7 @@ class SplitConvK(Pass):
             reason = f"of {shape.c} channels (a step has {shape.kc}, of one tap)"
         if self.splits == 0:
             chooses = TARGETS[target].wgmma and not reason
-            cluster = Cluster.parse(self.cluster)
+            cluster = ClusterShape.parse(self.cluster)
             parts = fastest_parts(op, shape, self.n_tile, target, cluster) if chooses else 1
             return 1 if parts > 1 and self._shifts(op, parts, target) else parts
         if self.splits > 1 and not reason and shape.steps % self.splits:

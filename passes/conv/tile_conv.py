@@ -9,7 +9,7 @@ from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.ops.highlevel import k_part
 from tcir.passes.conv import warpgroup_schedules
-from tcir.passes.conv.schedules import Schedules, table, tiling_pass
+from tcir.passes.conv.schedules import ConvSchedules, table, tiling_pass
 from tcir.passes.conv.sources import find_convolutions
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import target_of
@@ -58,7 +58,7 @@ class TileConv(Pass):
             if k_part(op) is not None:
                 _alone(module, source.function, tiling_pass("conv-implicit-gemm", self.n_tile))
                 continue
-            schedules = Schedules(op, self.n_tile)
+            schedules = ConvSchedules(op, self.n_tile)
             ranked = schedules.ranked()
             best = ranked[0]
             if best.work is None or best.reason:

@@ -31,7 +31,7 @@ from tcir.passes.conv.rows import RowsTiling
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
 from tcir.passes.conv.sources import find_convolutions
-from tcir.passes.conv.tiling import Boxes, Tiling
+from tcir.passes.conv.tiling import Boxes, OutputTiling
 from tcir.passes.conv.wide import WideTiling
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64, mma
@@ -50,7 +50,7 @@ from tcir.passes.emit.tile_kernel import (
 from tcir.passes.kernels import legal
 from tcir.passmanager.pipeline import Pass, register_pass
 
-TILINGS: dict[str, Callable[[ConvShape, ShiftClasses], Tiling]] = {
+TILINGS: dict[str, Callable[[ConvShape, ShiftClasses], OutputTiling]] = {
     "rows": RowsTiling,
     "linear": LinearTiling,
     "packed": PackedTiling,
@@ -119,7 +119,7 @@ class TileConvShiftReuse(Pass):
         self._choose(op, shape)
         shape.choose_n_tile(op, self.n_tile)
 
-    def _choose(self, op: ir.OpView, shape: ConvShape) -> Tiling:
+    def _choose(self, op: ir.OpView, shape: ConvShape) -> OutputTiling:
         for option, known in (
             ("halo", HALOS), ("tiling", tuple(TILINGS)), ("shift", SHIFTS),
             ("shift_quarters", QUARTERS_OF_A_SHIFT), ("halo_load", HALO_LOADS),
@@ -152,7 +152,7 @@ class TileConvShiftReuse(Pass):
         tiling.check(op)
         return tiling
 
-    def _tile(self, source: Source, shape: ConvShape, tiling: Tiling, n_tile: int) -> None:
+    def _tile(self, source: Source, shape: ConvShape, tiling: OutputTiling, n_tile: int) -> None:
         op, classes = source.op, tiling.classes
         stage = self._stage(shape, tiling)
         steps_per_row = ceil_div(shape.c, stage.kc)
@@ -206,7 +206,7 @@ class TileConvShiftReuse(Pass):
                 source.epilogue(arguments, tiling.row_dim),
             )
 
-    def _stage(self, shape: ConvShape, tiling: Tiling) -> _Stage:
+    def _stage(self, shape: ConvShape, tiling: OutputTiling) -> _Stage:
         """Sizes and types of the tiles of one iteration."""
         halo, wide = tiling.classes.halo, isinstance(tiling, WideTiling)
         refreshed = self.halo == "refresh" and halo > 0

@@ -13,10 +13,10 @@ from tcir.passes.conv.offset_wgmma import tile_for_warpgroups
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.sources import find_convolutions
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, make_tensor_map, mma, tma_load
+from tcir.passes.emit.builders import TmaBox, make_tensor_map, mma, tma_load
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.gpu_module import target_of
-from tcir.passes.emit.lanes import Lanes, lane_index
+from tcir.passes.emit.lanes import LaneValue, lane_index
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import (
     Accumulate,
@@ -142,7 +142,7 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
                     (kind, first), taken = plan.place(*tap), accumulate.take()
                     mma(d, tiles[kind], tile, taken, j, a_row=first, unsigned=shape.unsigned)
 
-        def places(quarter: ir.Value) -> list[Lanes]:
+        def places(quarter: ir.Value) -> list[LaneValue]:
             lane = lane_index() + index.mul(quarter, QUARTER_LANES)
             x, y = lane % plan.pitch, lane // plan.pitch
             inside = x.below(plan.columns) & y.below(plan.images * plan.rows)
@@ -166,7 +166,7 @@ def _pixel_map(x: ir.Value, plan: OffsetPlan, box: list[int], strides: tuple[int
     unit = CORE_COLUMN_BYTES // shape.element_bytes
     return make_tensor_map(
         x,
-        Box([unit, *box], steps=[1, strides[1], strides[0], 1, 1]),
+        TmaBox([unit, *box], steps=[1, strides[1], strides[0], 1, 1]),
         dims=[unit, shape.w, shape.h, shape.n, ceil_div(shape.channels, unit)],
         strides=[pixel, row, shape.h * row, CORE_COLUMN_BYTES],
         swizzle="NONE",

@@ -16,7 +16,7 @@ from tcir.passes.conv.shift_classes import ShiftClasses
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.lanes import Lanes
+from tcir.passes.emit.lanes import LaneValue
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import store_tile_lanes
 
@@ -57,7 +57,7 @@ class Boxes:
 
 
 @dataclass(frozen=True)
-class Tiling(ABC):
+class OutputTiling(ABC):
     """How outputs map to lanes: units of one sub-partition each, four a CTA.
 
     masked: whether lanes hold pixels that do not belong to their output, which the mma of a tap
@@ -112,7 +112,7 @@ class Tiling(ABC):
         """Builds a tensor map of the input; returns a function that loads `boxes` from it."""
 
     @abstractmethod
-    def places(self, first_unit: Index, quarter: ir.Value) -> list[Lanes]:
+    def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
         """Indices in the output of the lanes of a sub-partition, without the channel; a lane that
         stores nothing has one outside."""
 

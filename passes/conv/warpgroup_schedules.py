@@ -18,7 +18,7 @@ IMPLICIT, OFFSET = "conv-implicit-gemm", "conv-smem-offset"
 
 
 @dataclass(frozen=True)
-class Candidate:
+class WarpgroupCandidate:
     """A schedule with its fastest tile.
 
     rows, columns: of a tile; tiles: of the output, for `sms` SMs; per_tap: what one tile of A
@@ -41,7 +41,7 @@ class Candidate:
         return ceil_div(self.tiles, self.sms)
 
 
-def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[Candidate]:
+def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[WarpgroupCandidate]:
     """The schedules of an op, fastest first; option: the pass's n-tile, 0 chooses. Raises a match
     failure for types that wgmma cannot multiply, or taps that im2col loads cannot gather."""
     stored = ConvShape.of(op)
@@ -54,7 +54,7 @@ def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[Candidate]:
     return candidates(shape, widths, sms)
 
 
-def candidates(shape: ConvShape, widths: list[int], sms: int) -> list[Candidate]:
+def candidates(shape: ConvShape, widths: list[int], sms: int) -> list[WarpgroupCandidate]:
     """Schedules with tiles of these widths, the simpler one first. A filter of one tap has only
     one: both schedules would be the same program."""
     found = [_implicit_gemm(shape, fastest_tile(shape, widths, sms), sms)]
@@ -62,7 +62,7 @@ def candidates(shape: ConvShape, widths: list[int], sms: int) -> list[Candidate]
     if walk is not None and shape.r * shape.s > 1:
         m, n = walk.tiles
         found.append(
-            Candidate(
+            WarpgroupCandidate(
                 OFFSET, walk.rows, walk.columns, m * n, sms, "filter" if walk.whole else "row",
                 m * n * walk.steps * walk.loaded, round(walk.cycles(sms)),
             )
@@ -70,18 +70,18 @@ def candidates(shape: ConvShape, widths: list[int], sms: int) -> list[Candidate]
     return sorted(found, key=lambda each: each.cycles)
 
 
-def _implicit_gemm(shape: ConvShape, tile: Tile, sms: int) -> Candidate:
+def _implicit_gemm(shape: ConvShape, tile: Tile, sms: int) -> WarpgroupCandidate:
     pixels, steps = shape.n * shape.p * shape.q, shape.steps // shape.parts
     tiles = shape.parts * tile.count(pixels, shape.k)
     pixel = shape.kc * shape.element_bytes
     loaded = tile.rows * pixel + shape.filter_bytes(tile.columns, shape.kc)
-    return Candidate(
+    return WarpgroupCandidate(
         IMPLICIT, tile.rows, tile.columns, tiles, sms, "tap", tiles * steps * loaded,
         round(cycles(shape, tile, sms)),
     )  # fmt: skip
 
 
-def table(found: list[Candidate]) -> str:
+def table(found: list[WarpgroupCandidate]) -> str:
     """The candidates as text, one a line; cycles are modelled."""
     head = (
         f"{'schedule':<20}{'tile':>9}{'A of a':>8}{'tiles':>7}{'rounds':>8}{'MB to smem':>12}"

@@ -18,7 +18,7 @@ from tcir.passes.conv.im2col import (
     gathered,
 )
 from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.emit.cluster import ALONE, Cluster
+from tcir.passes.emit.cluster import ALONE, ClusterShape
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.element_epilogue import check_elements
 from tcir.passes.emit.limits import ceil_div
@@ -54,7 +54,7 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     is persistent: the loads of the next tile run while this one is stored.
     """
     op, shape = source.op, gathered(ConvShape.of(source.op))
-    cluster = Cluster.parse(options.cluster)
+    cluster = ClusterShape.parse(options.cluster)
     check_im2col(op, shape)
     chosen = choose(op, shape, options.n_tile, target, cluster)
     options.in_parts(op, chosen.columns, cluster, filters_step(op, shape))
@@ -71,7 +71,7 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
 
 
 def fastest_parts(
-    op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: Cluster
+    op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: ClusterShape
 ) -> int:
     """The number of parts of the sums that is fastest; option: the pass's n-tile, 0 chooses."""
     sms = TARGETS[target].sms
@@ -84,7 +84,7 @@ def fastest_parts(
 
 
 def choose(
-    op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: Cluster = ALONE
+    op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: ClusterShape = ALONE
 ) -> Tile:
     """Pixels and output channels of a tile. The channels belong to one group, and the CTAs of
     `cluster` load equal parts of them. Raises a match failure for types that wgmma cannot

@@ -13,17 +13,17 @@ from tcir.dialect.limits import (
     TMA_WIDE_PIXELS,
     TMEM_LANES,
 )
-from tcir.passes.conv.tiling import Boxes, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Load, OutputTiling
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
+from tcir.passes.emit.builders import TmaBox, make_tensor_map, tma_load
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.lanes import Lanes, lane_index, spread
+from tcir.passes.emit.lanes import LaneValue, lane_index, spread
 from tcir.passes.emit.limits import ceil_div
 
 
 @dataclass(frozen=True)
-class WideTiling(Tiling):
+class WideTiling(OutputTiling):
     """The 128 lanes of a CTA run over (n, x) for one b and p, x up to ``ceil(Q / dq) + J``.
 
     Lane (n, x) computes the output ``q = b + dq * x`` of row p; for filter row r and class c it
@@ -81,7 +81,9 @@ class WideTiling(Tiling):
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
         tensor_map = make_tensor_map(
             x,
-            Box([a_type.shape[1], TMA_WIDE_PIXELS], [1, step, 1, 1], "im2col_w128", self.corners),
+            TmaBox(
+                [a_type.shape[1], TMA_WIDE_PIXELS], [1, step, 1, 1], "im2col_w128", self.corners
+            ),
             dims=[shape.channels, shape.w, shape.h, shape.n],
             swizzle=a_type.swizzle,
         )
@@ -97,7 +99,7 @@ class WideTiling(Tiling):
 
         return load
 
-    def places(self, first_unit: Index, quarter: ir.Value) -> list[Lanes]:
+    def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
         """Positions on the walk; a lane stores if its position is an output's."""
         b, p, first = self.decode(first_unit)
         position = lane_index() + index.add(first, index.mul(quarter, QUARTER_LANES))

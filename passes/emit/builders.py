@@ -28,7 +28,7 @@ def flag(value: bool) -> ir.IntegerAttr:
 
 
 @dataclass(frozen=True)
-class Box:
+class TmaBox:
     """The elements that one TMA load brings, as the tensor map describes them.
 
     sizes:   elements per dimension, innermost first; with im2col modes channels and pixels
@@ -45,7 +45,7 @@ class Box:
 
 def make_tensor_map(
     tensor: ir.Value,
-    box: Box,
+    box: TmaBox,
     *,
     dims: Sequence[int],
     swizzle: str,

@@ -20,7 +20,7 @@ EXTENTS = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True)
-class Share:
+class MulticastShare:
     """The part of an operand's tile that this CTA loads for all CTAs that have the same tile.
 
     parts: CTAs that share the tile; number: this CTA's among them; masks: CTAs that each rank of
@@ -44,7 +44,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class ClusterShape:
     """`m` by `n` CTAs, whose tiles are next to each other along M and N; ranks count along M
     first."""
 
@@ -52,12 +52,12 @@ class Cluster:
     n: int = 1
 
     @staticmethod
-    def parse(text: str) -> Cluster:
+    def parse(text: str) -> ClusterShape:
         """The cluster ``MxN`` of an option; InputError for others."""
         match = re.fullmatch(r"(\d+)x(\d+)", text)
         extents = [int(each) for each in match.groups()] if match else []
         if match and set(extents) <= set(EXTENTS) and extents[0] * extents[1] <= CLUSTER_CTAS:
-            return Cluster(*extents)
+            return ClusterShape(*extents)
         raise InputError(
             "expected cluster to be MxN, CTAs along rows and columns of tiles, each 1, 2, 4 or 8 "
             f"and at most {CLUSTER_CTAS} together (what every device with clusters launches), got "
@@ -73,9 +73,9 @@ class Cluster:
         return self.m * self.n
 
     @property
-    def transposed(self) -> Cluster:
+    def transposed(self) -> ClusterShape:
         """The cluster of a product whose operands are exchanged."""
-        return Cluster(self.n, self.m)
+        return ClusterShape(self.n, self.m)
 
     def multiple(self, step: int) -> int:
         """Number that must divide the columns of a tile of B, so that the CTAs along M load equal
@@ -90,24 +90,24 @@ class Cluster:
         """This CTA's number along N."""
         return index.div(tc.CtaRankOp().rank, self.m) if self.n > 1 else 0
 
-    def share_of_a(self) -> Share | None:
+    def share_of_a(self) -> MulticastShare | None:
         """The part of its tile of A that this CTA loads; the CTAs along N have the same tile."""
         if self.n == 1:
             return None
         along = sum(1 << self.m * y for y in range(self.n))
         masks = [along << rank % self.m for rank in range(self.ctas)]
-        return Share(self.n, index.value(self.along_n()), masks)
+        return MulticastShare(self.n, index.value(self.along_n()), masks)
 
-    def share_of_b(self) -> Share | None:
+    def share_of_b(self) -> MulticastShare | None:
         """The part of its tile of B that this CTA loads; the CTAs along M have the same tile."""
         if self.m == 1:
             return None
         along = (1 << self.m) - 1
         masks = [along << rank // self.m * self.m for rank in range(self.ctas)]
-        return Share(self.m, index.value(self.along_m()), masks)
+        return MulticastShare(self.m, index.value(self.along_m()), masks)
 
 
-ALONE = Cluster()
+ALONE = ClusterShape()
 """No cluster."""
 
 

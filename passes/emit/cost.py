@@ -1,8 +1,8 @@
 """Cost of a launch: counted work, and cycles modelled from it.
 
-`Work` is exact: instructions and bytes of one launch, from the shapes alone; tests compare it with
-the counts of the simulated machine. `Cost` is a model; nothing here was measured on a B200. Its
-numbers are those of `tcir.time.constants`, which names a source for each; its rules:
+`LaunchWork` is exact: instructions and bytes of one launch, from the shapes alone; tests compare it
+with the counts of the simulated machine. `Cost` is a model; nothing here was measured on a B200.
+Its numbers are those of `tcir.time.constants`, which names a source for each; its rules:
 
 - the tensor core takes the cycles of the public table (`mma_cycles`) for each mma;
 - ``tcgen05.cp`` holds up the tensor core while it moves its bytes, as it does on a Thor; each
@@ -40,7 +40,7 @@ PRICED = (
     "ld-column", "sector", "shared-port", "shift", "st-column", "tma-store-cycles-per-kb",
     "tma-store-latency",
 )  # fmt: skip
-"""Constants that `Work` and `Cost` read from the table."""
+"""Constants that `LaunchWork` and `Cost` read from the table."""
 SECTOR_BYTES = int(DEFAULT["sector"])
 
 
@@ -51,7 +51,7 @@ def mma_cycles(n: int, *, a_in_tmem: bool) -> int:
 
 
 @dataclass(frozen=True)
-class Work:
+class LaunchWork:
     """Instructions and bytes of one launch, all CTAs together.
 
     lanes: lanes of D computed; outputs: those of them that are stored (for one output channel)
@@ -118,7 +118,7 @@ class Cost:
     clock_ghz: float
 
     @staticmethod
-    def of(work: Work, constants: Constants = DEFAULT) -> Cost:
+    def of(work: LaunchWork, constants: Constants = DEFAULT) -> Cost:
         """The model applied to `work`."""
         c, each = constants, work.ctas
         loaded = work.activations + work.filters

@@ -12,7 +12,7 @@ from tcir.passes.emit.index import Index
 
 
 @dataclass(frozen=True)
-class Lanes:
+class LaneValue:
     """A value per lane; the other operand of an operator may be one number for all lanes.
 
     Quotients and remainders are of non-negative values. ``below`` compares unsigned, so a negative
@@ -21,47 +21,47 @@ class Lanes:
 
     value: ir.Value
 
-    def __add__(self, other: Lanes | Index) -> Lanes:
-        return Lanes(arith.addi(self.value, _value(other)))
+    def __add__(self, other: LaneValue | Index) -> LaneValue:
+        return LaneValue(arith.addi(self.value, _value(other)))
 
-    def __mul__(self, other: Lanes | Index) -> Lanes:
-        return self if isinstance(other, int) and other == 1 else Lanes(
+    def __mul__(self, other: LaneValue | Index) -> LaneValue:
+        return self if isinstance(other, int) and other == 1 else LaneValue(
             arith.muli(self.value, _value(other))
         )  # fmt: skip
 
-    def __floordiv__(self, other: int) -> Lanes:
-        return self if other == 1 else Lanes(arith.divui(self.value, _value(other)))
+    def __floordiv__(self, other: int) -> LaneValue:
+        return self if other == 1 else LaneValue(arith.divui(self.value, _value(other)))
 
-    def __mod__(self, other: int) -> Lanes:
-        return Lanes(arith.remui(self.value, _value(other)))
+    def __mod__(self, other: int) -> LaneValue:
+        return LaneValue(arith.remui(self.value, _value(other)))
 
-    def __and__(self, other: Lanes) -> Lanes:
-        return Lanes(arith.andi(self.value, other.value))
+    def __and__(self, other: LaneValue) -> LaneValue:
+        return LaneValue(arith.andi(self.value, other.value))
 
-    def below(self, limit: Index) -> Lanes:
+    def below(self, limit: Index) -> LaneValue:
         """Whether each value is in ``[0, limit)``."""
-        return Lanes(arith.cmpi(arith.CmpIPredicate.ult, self.value, _value(limit)))
+        return LaneValue(arith.cmpi(arith.CmpIPredicate.ult, self.value, _value(limit)))
 
-    def equals(self, number: Index) -> Lanes:
+    def equals(self, number: Index) -> LaneValue:
         """Whether each value is `number`."""
-        return Lanes(arith.cmpi(arith.CmpIPredicate.eq, self.value, _value(number)))
+        return LaneValue(arith.cmpi(arith.CmpIPredicate.eq, self.value, _value(number)))
 
-    def where(self, condition: Lanes, otherwise: Index) -> Lanes:
+    def where(self, condition: LaneValue, otherwise: Index) -> LaneValue:
         """This value in the lanes where `condition` holds, `otherwise` in the others."""
-        return Lanes(arith.select(condition.value, self.value, _value(otherwise)))
+        return LaneValue(arith.select(condition.value, self.value, _value(otherwise)))
 
 
-def lane_index() -> Lanes:
+def lane_index() -> LaneValue:
     """0 to 31."""
-    return Lanes(tc.LaneIndexOp().lanes)
+    return LaneValue(tc.LaneIndexOp().lanes)
 
 
-def spread(number: Index) -> Lanes:
+def spread(number: Index) -> LaneValue:
     """The same number in every lane; a value per lane is returned as it is."""
     if isinstance(number, ir.Value) and isinstance(number.type, ir.VectorType):
-        return Lanes(number)
-    return Lanes(vector.broadcast(lane_vector(ir.IndexType.get()), index.value(number)))
+        return LaneValue(number)
+    return LaneValue(vector.broadcast(lane_vector(ir.IndexType.get()), index.value(number)))
 
 
-def _value(number: Lanes | Index) -> ir.Value:
-    return number.value if isinstance(number, Lanes) else spread(number).value
+def _value(number: LaneValue | Index) -> ir.Value:
+    return number.value if isinstance(number, LaneValue) else spread(number).value

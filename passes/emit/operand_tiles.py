@@ -8,8 +8,8 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import ATOM_32B, SWIZZLE_ATOM_ROWS, SWIZZLE_OF_SPAN, TMA_STRIDE
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
-from tcir.passes.emit.cluster import Share, multicast
+from tcir.passes.emit.builders import TmaBox, make_tensor_map, tma_load
+from tcir.passes.emit.cluster import MulticastShare, multicast
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
@@ -103,13 +103,15 @@ class TiledOperand:
         box = {"k": k, "mn": mn // parts if kind.major == "K" else kind.span // bytes_}
         tensor_map = make_tensor_map(
             tensor,
-            Box([box.get(name, 1) for name in order]),
+            TmaBox([box.get(name, 1) for name in order]),
             dims=[extents[name] for name in order],
             swizzle=kind.swizzle,
         )
         return TiledOperand(kind, tensor_map, order)
 
-    def load(self, tile: ir.Value, origin: dict[str, Index], share: Share | None = None) -> None:
+    def load(
+        self, tile: ir.Value, origin: dict[str, Index], share: MulticastShare | None = None
+    ) -> None:
         """Fills `tile` with the elements from `origin` on: one box, or one per swizzle span; of a
         shared tile its part, for all CTAs that have the tile."""
         if share is not None:

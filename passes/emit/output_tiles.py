@@ -9,7 +9,7 @@ from typing import Self
 
 from tcir._mlir import arith, ir
 from tcir.passes.emit import index
-from tcir.passes.emit.cluster import ALONE, Cluster
+from tcir.passes.emit.cluster import ALONE, ClusterShape
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.tile_kernel import block_id, counting_loop, loop
@@ -36,7 +36,7 @@ class OutputTiles:
     batch: int | None
     ctas: int | None = None
     taken_over: bool = False
-    cluster: Cluster = ALONE
+    cluster: ClusterShape = ALONE
     group: int = GROUP
 
     @property

@@ -8,7 +8,7 @@ from functools import reduce
 
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect.attributes import integer_type
-from tcir.dialect.ops.quantise import BlockFormat
+from tcir.dialect.ops.quantise import QuantisedFormat
 from tcir.passes.emit import simt
 from tcir.passes.emit.fp8 import rounded_pair, widened_pair
 
@@ -23,7 +23,7 @@ E2M1 = (
 
 
 def quantised_block(
-    numbers: Sequence[ir.Value], form: BlockFormat, elements: str
+    numbers: Sequence[ir.Value], form: QuantisedFormat, elements: str
 ) -> tuple[list[ir.Value], ir.Value]:
     """The codes of a block of f32 in words, and the code of its scale, in an i32.
 
@@ -46,7 +46,7 @@ class QuantisedPart:
 
 
 def quantised_part(
-    numbers: Sequence[ir.Value], form: BlockFormat, among: Callable[[ir.Value], ir.Value]
+    numbers: Sequence[ir.Value], form: QuantisedFormat, among: Callable[[ir.Value], ir.Value]
 ) -> QuantisedPart:
     """Quantises a thread's numbers of a block; among: computes the largest magnitude of the whole
     block from the thread's own."""
@@ -60,12 +60,12 @@ class _Block:
     """Numbers that share a scale; amax: the largest magnitude; finite: whether all are."""
 
     numbers: Sequence[ir.Value]
-    form: BlockFormat
+    form: QuantisedFormat
     amax: ir.Value
     finite: ir.Value
 
     @staticmethod
-    def of(numbers: Sequence[ir.Value], form: BlockFormat, amax: ir.Value) -> _Block:
+    def of(numbers: Sequence[ir.Value], form: QuantisedFormat, amax: ir.Value) -> _Block:
         """Scale for this largest magnitude."""
         infinity = simt.as_f32(simt.constant(INFINITY))
         finite = arith.cmpf(arith.CmpFPredicate.OLT, amax, infinity)

@@ -6,7 +6,7 @@ from tcir._mlir import ir
 from tcir.dialect.ops.block_scaled import ZERO_PADDING
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.limits import round_up
-from tcir.passes.emit.scaled_shape import Operand, ScaledShape
+from tcir.passes.emit.scaled_shape import ScaledRows, ScaledShape
 
 SMALLEST_SCALED = (
     "func.func @f(%a: tensor<1x64xf4E2M1FN>, %sa: tensor<1x1x512xf8E4M3FN>, "
@@ -73,7 +73,7 @@ def check_scaled(op: ir.OpView, shape: ScaledShape) -> None:
 _PAD = "pad K with zeros, or pass row-major scales: then repack-gemm has kernels pad both operands"
 
 
-def _check_pitch(op: ir.OpView, name: str, operand: Operand, shape: ScaledShape) -> None:
+def _check_pitch(op: ir.OpView, name: str, operand: ScaledRows, shape: ScaledShape) -> None:
     if operand.padded and shape.k % PADDED_UNIT:
         raise match_failure(
             op,

@@ -9,7 +9,7 @@ from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.passes.emit.builders import i64, of_pair
-from tcir.passes.emit.cluster import ALONE, Cluster, Share
+from tcir.passes.emit.cluster import ALONE, ClusterShape, MulticastShare
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.scaled_shape import ScaledShape, Stage
 from tcir.passes.emit.scaled_tiles import BlockedScales, RowScales, ScaledOperand, Scales
@@ -31,8 +31,8 @@ class ScaledPlace:
     column: Index = 0
     column_block: Index = 0
     column_inside: Index = 0
-    share_of_a: Share | None = None
-    share_of_b: Share | None = None
+    share_of_a: MulticastShare | None = None
+    share_of_b: MulticastShare | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ScaledProduct:
         stage: Stage,
         n_tile: int,
         cta_group: int = 1,
-        cluster: Cluster = ALONE,
+        cluster: ClusterShape = ALONE,
     ) -> ScaledProduct:
         """Builds the tensor maps; CTAs of a cluster share elements, each loads scales itself."""
         shape = stage.shape

@@ -30,7 +30,7 @@ PTX_NAMES = {
 
 
 @dataclass(frozen=True)
-class Operand:
+class ScaledRows:
     """A or B: rows of K elements with a scale per block.
 
     padded: in shared memory an element takes a byte (kind mxf8f6f4 of 4- and 6-bit elements)
@@ -64,8 +64,8 @@ class ScaledShape:
     m: int
     n: int
     k: int
-    a: Operand
-    b: Operand
+    a: ScaledRows
+    b: ScaledRows
     step: ScaledStep
     scale_type: str
 
@@ -89,11 +89,11 @@ class ScaledShape:
         # Packed fp4 takes half the shared memory of padded fp4.
         kind = kind or min(kinds, key=lambda name: (name == "mxf8f6f4", len(name)))
 
-        def operand(name: str, element: str, rows: int) -> Operand:
+        def operand(name: str, element: str, rows: int) -> ScaledRows:
             bits = ELEMENT_BITS[element]
             padded = kind == "mxf8f6f4" and bits < 8
             layout = string(op, f"{name}_scale_layout")
-            return Operand(rows, PTX_NAMES[element], bits, layout, padded)
+            return ScaledRows(rows, PTX_NAMES[element], bits, layout, padded)
 
         return ScaledShape(
             batch=batch,

@@ -16,11 +16,11 @@ from tcir.dialect.ops.block_scale import (
 )
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, i64, make_tensor_map, tma_load
-from tcir.passes.emit.cluster import Share, multicast
+from tcir.passes.emit.builders import TmaBox, i64, make_tensor_map, tma_load
+from tcir.passes.emit.cluster import MulticastShare, multicast
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div, round_up
-from tcir.passes.emit.scaled_shape import Operand, Stage
+from tcir.passes.emit.scaled_shape import ScaledRows, Stage
 
 _CHUNK = 256
 """Bytes of the inner dimension of a box of whole scale blocks: the maximum of a box."""
@@ -45,11 +45,11 @@ class ScaledOperand:
 
     type: tc.SmemType
     map: ir.Value
-    operand: Operand
+    operand: ScaledRows
 
     @staticmethod
     def create(
-        tensor: ir.Value, operand: Operand, stage: Stage, tile_rows: int, parts: int = 1
+        tensor: ir.Value, operand: ScaledRows, stage: Stage, tile_rows: int, parts: int = 1
     ) -> ScaledOperand:
         """Builds the tensor map, innermost k, then rows, then the batch; boxes of one of `parts`
         equal parts of the rows."""
@@ -59,7 +59,7 @@ class ScaledOperand:
         pitch = pitch if operand.rows * shape.batch > 1 else round_up(pitch, 32)
         tensor_map = make_tensor_map(
             tensor,
-            Box([operand.units(stage.k), tile_rows // parts, 1]),
+            TmaBox([operand.units(stage.k), tile_rows // parts, 1]),
             dims=[operand.units(shape.k), operand.rows, shape.batch],
             strides=[pitch, pitch * operand.rows],
             swizzle=type_.swizzle,
@@ -74,7 +74,7 @@ class ScaledOperand:
         unit: Index,
         stage: Stage,
         batch: Index,
-        share: Share | None = None,
+        share: MulticastShare | None = None,
     ) -> None:
         """Fills `tile` with stage `unit` of the rows from `row` on, zero outside the tensor; of a
         shared tile its part, for all CTAs that have the tile."""
@@ -121,7 +121,7 @@ class BlockedScales:
             box = [SCALE_ROW_BYTES, SCALE_ROWS, blocks, 1]
             strides = [SCALE_ROW_BYTES, BLOCK_BYTES, along_k]
         tensor_map = make_tensor_map(
-            tensor, Box(box), dims=dims, strides=strides, swizzle="NONE", dtype="u8"
+            tensor, TmaBox(box), dims=dims, strides=strides, swizzle="NONE", dtype="u8"
         )
         type_ = byte_tile(SCALE_ROWS * blocks * row_blocks, SCALE_ROW_BYTES)
         chunk = BLOCK_BYTES // _CHUNK if whole else 0
@@ -179,7 +179,7 @@ class RowScales:
         pitch = shape.scales if rows * shape.batch > 1 else round_up(shape.scales, 16)
         tensor_map = make_tensor_map(
             tensor,
-            Box([SCALE_ROW_BYTES, SCALE_ROWS, 1]),
+            TmaBox([SCALE_ROW_BYTES, SCALE_ROWS, 1]),
             dims=[shape.scales, rows, shape.batch],
             strides=[pitch, pitch * rows],
             swizzle="NONE",

@@ -10,7 +10,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, SWIZZLE_OF_SPAN, TMA_STRIDE, TMEM_LANES
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, make_tensor_map, tma_load
+from tcir.passes.emit.builders import TmaBox, make_tensor_map, tma_load
 from tcir.passes.emit.epilogue import Staged
 from tcir.passes.emit.index import Index
 from tcir.passmanager.remarks import remark
@@ -76,7 +76,7 @@ class StagedMatrix:
         swizzle = widest_swizzle(columns * tc.element_bytes(kind))
         wide = tc.SWIZZLE_BYTES[swizzle] // tc.element_bytes(kind)
         outer = [TMEM_LANES if d == element.out_rank - 2 else 1 for d in element.dims[-2::-1]]
-        made = make_tensor_map(matrix, Box([wide, *outer]), dims=shape[::-1], swizzle=swizzle)
+        made = make_tensor_map(matrix, TmaBox([wide, *outer]), dims=shape[::-1], swizzle=swizzle)
         tile = tc.SmemType.build([TMEM_LANES, columns], kind, "K", swizzle)
         ring = tc.SmemTileOp(tc.RingType.build(STAGES, tile)).tile
         return StagedMatrix(made, ring, element.dims)

@@ -10,7 +10,7 @@ from tcir._mlir import arith, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMA_STRIDE
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import Box, i64, make_tensor_map
+from tcir.passes.emit.builders import TmaBox, i64, make_tensor_map
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
@@ -78,7 +78,7 @@ class StagedStore:
             )
         swizzle = widest_swizzle(tile.columns * bytes_)
         box = [tc.SWIZZLE_BYTES[swizzle] // bytes_, tile.rows, *[1] * (len(shape) - 2)]
-        made = make_tensor_map(out, Box(box), dims=shape[::-1], swizzle=swizzle)
+        made = make_tensor_map(out, TmaBox(box), dims=shape[::-1], swizzle=swizzle)
         kind = tc.SmemType.build([tile.rows, tile.columns], element, "K", swizzle)
         ring = tc.SmemTileOp(tc.RingType.build(QUARTERS // tile.warps * stages, kind)).tile
         matrices = {

@@ -19,7 +19,7 @@ from tcir.passes.emit.builders import i64, i64s
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.epilogue import Epilogue, Staged, fused, rounded
 from tcir.passes.emit.index import Index, constant
-from tcir.passes.emit.lanes import Lanes
+from tcir.passes.emit.lanes import LaneValue
 from tcir.passes.emit.limits import MMA_N, MMA_N_PAIR, ceil_div, round_up
 from tcir.passes.emit.quantise import QUANTISED_COLUMNS, Quantiser, padded_columns
 from tcir.target import DEFAULT_TARGET
@@ -368,7 +368,7 @@ def store_tile_lanes(
     d: ir.Value,
     out: ir.Value,
     *,
-    places: Callable[[ir.Value], list[Lanes]],
+    places: Callable[[ir.Value], list[LaneValue]],
     column: Callable[[ir.Value], Index],
     epilogue: Epilogue,
     first: Callable[[ir.Value], list[Index]] | None = None,

@@ -12,7 +12,7 @@ from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN
 from tcir.dialect.ops.block_scaled import BLOCK_ROWS
 from tcir.dialect.ops.highlevel import k_part
 from tcir.passes.emit import index
-from tcir.passes.emit.cluster import ALONE, Cluster
+from tcir.passes.emit.cluster import ALONE, ClusterShape
 from tcir.passes.emit.cta_pair import first_column
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.epilogue import Epilogue, scaled
@@ -22,7 +22,7 @@ from tcir.passes.emit.scaled_checks import check_scaled
 from tcir.passes.emit.scaled_product import ScaledPlace, ScaledProduct
 from tcir.passes.emit.scaled_shape import ScaledShape, Stage
 from tcir.passes.emit.tile_kernel import Accumulate, argument, choose_n_tile
-from tcir.passes.kernels.product import OfMatrices, Place, Step
+from tcir.passes.kernels.product import OfMatrices, Step, TilePlace
 
 ROW_BYTES = 128
 """Bytes of a row in a stage: the widest swizzle."""
@@ -87,7 +87,7 @@ class BlockScaledProduct(OfMatrices):
     n_tile: int
     factors: tuple[ir.Value, ...]
     steps: int
-    cluster: Cluster = ALONE
+    cluster: ClusterShape = ALONE
 
     @staticmethod
     def create(
@@ -96,7 +96,7 @@ class BlockScaledProduct(OfMatrices):
         shape: ScaledShape,
         n_tile: int,
         cta_group: int = 1,
-        cluster: Cluster = ALONE,
+        cluster: ClusterShape = ALONE,
     ) -> BlockScaledProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
         factors = tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None)
@@ -110,7 +110,7 @@ class BlockScaledProduct(OfMatrices):
         """Type of the accumulator."""
         return ir.F32Type.get()
 
-    def at(self, place: Place) -> Step:
+    def at(self, place: TilePlace) -> Step:
         """The stages of the tile at `place`."""
         column, block, inside = self._columns(place)
         column = first_column(column, self.product.b.type.shape[0], self.product.cta_group)
@@ -134,7 +134,7 @@ class BlockScaledProduct(OfMatrices):
             step = index.add(index.mul(part, self.steps), step)
         self.product.multiply(d, step, place, accumulate)
 
-    def _columns(self, place: Place) -> tuple[Index, Index, Index]:
+    def _columns(self, place: TilePlace) -> tuple[Index, Index, Index]:
         """First column of the tile, its block of scale factors, and its number in that."""
         if self.n_tile % BLOCK_ROWS == 0:
             return place.column, index.mul(place.column_tile, self.n_tile // BLOCK_ROWS), 0

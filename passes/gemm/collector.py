@@ -13,7 +13,7 @@ from tcir.passmanager.remarks import remark
 
 
 @dataclass(frozen=True)
-class Together:
+class SharedTiles:
     """count: tiles of B by which a CTA multiplies each tile of A, with one accumulator per tile of
     B; collector: whether the tensor core keeps A from the first of them to the last."""
 
@@ -60,5 +60,5 @@ class Together:
         )
 
 
-ONE = Together()
+ONE = SharedTiles()
 """Each tile of A is multiplied by one tile of B."""

@@ -82,7 +82,7 @@ class Fixed:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class ComputedResult:
     """The result of an op of ``arith`` on other values."""
 
     op: ir.Operation
@@ -94,7 +94,7 @@ class Result:
         return _element(self.op.results[0])
 
 
-Node: TypeAlias = "Read | Fixed | Result"
+Node: TypeAlias = "Read | Fixed | ComputedResult"
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +256,7 @@ def _reads(lanes: Sequence[Node]) -> list[Read]:
         seen.add(node)
         if isinstance(node, Read):
             found.setdefault((node.argument, node.at), node)
-        elif isinstance(node, Result):
+        elif isinstance(node, ComputedResult):
             waiting += reversed(node.operands)
     return list(found.values())
 
@@ -371,7 +371,7 @@ def _constant(op: ir.Operation) -> Fixed:
     return Fixed(value, _element(op.results[0]))
 
 
-def _result(op: ir.Operation, operands: Sequence[Node]) -> Result:
+def _result(op: ir.Operation, operands: Sequence[Node]) -> ComputedResult:
     """An op on elements, if threads compute it on their tiles."""
     kinds = [str(_element(each)) for each in (*op.operands, *op.results)]
     if op.name not in SCALAR_OPS:
@@ -388,4 +388,4 @@ def _result(op: ir.Operation, operands: Sequence[Node]) -> Result:
     codes = [kind for kind in kinds if kind in FP8]
     if codes and (op.name != "arith.extf" or kinds[-1] in FP8):
         raise NotComputedError(f"expected arith.extf of {codes[0]}, got {op.name}")
-    return Result(op, tuple(operands))
+    return ComputedResult(op, tuple(operands))

@@ -13,7 +13,7 @@ from tcir.dialect.attributes import integer_type, string
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
-from tcir.passes.emit.cluster import Share
+from tcir.passes.emit.cluster import MulticastShare
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.kernel_ops import BY_WARP
@@ -21,7 +21,15 @@ from tcir.passes.emit.limits import round_up
 from tcir.passes.emit.narrow import WRAPPING
 from tcir.passes.emit.operand_tiles import TiledOperand, k_major
 from tcir.passes.emit.tile_kernel import argument, loop
-from tcir.passes.gemm.computed import UNIT, Computed, Fixed, Node, NotComputedError, Read, Result
+from tcir.passes.gemm.computed import (
+    UNIT,
+    Computed,
+    ComputedResult,
+    Fixed,
+    Node,
+    NotComputedError,
+    Read,
+)
 from tcir.passes.gemm.digits import ROW, Digit, Number
 
 WORD, BYTE = 32, 8
@@ -59,7 +67,7 @@ class ComputedOperand:
         return self.stored.map
 
     def load(
-        self, tile: ir.Value, origin: dict[str, Index], share: Share | None = None
+        self, tile: ir.Value, origin: dict[str, Index], share: MulticastShare | None = None
     ) -> Callable[[], None]:
         """Loads the stored numbers of `tile`; returns the function that computes the tile from
         them."""
@@ -172,7 +180,7 @@ class _Unit:
                     self.made[key] = self._read(node)
                 case Fixed():
                     self.made[key] = self._constant(node.element, node.value)
-                case Result():
+                case ComputedResult():
                     with node.op.location:
                         self.made[key] = self._result(node)
         return self.made[key]
@@ -221,7 +229,7 @@ class _Unit:
             value = ir.IntegerAttr.get(kind.element_type, ir.IntegerAttr(value).value)
         return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, value)).result
 
-    def _result(self, node: Result) -> ir.Value:
+    def _result(self, node: ComputedResult) -> ir.Value:
         op, operands = node.op, [self._tile(each) for each in node.operands]
         source = node.operands[-1].element
         kind = self._held(node.element)

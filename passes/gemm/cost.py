@@ -11,7 +11,7 @@ from tcir.dialect import tc
 from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS
 from tcir.dialect.ops.highlevel import k_part
-from tcir.passes.emit.cost import Work, epilogue_bytes
+from tcir.passes.emit.cost import LaunchWork, epilogue_bytes
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import k_major, k_step, mn_major
 from tcir.passes.emit.scaled_shape import ScaledShape
@@ -49,14 +49,14 @@ class ProductShape:
         make = _scaled if isinstance(op, tc.BlockScaledMatmulOp) else _dense
         return make(op, kind)
 
-    def work(self, n_tile: int) -> Work:
+    def work(self, n_tile: int) -> LaunchWork:
         """Instructions and bytes of the launch with tiles of `n_tile` columns."""
         tiles = ceil_div(self.rows, TMEM_LANES) * self.matrices * self.parts
         ctas = tiles * ceil_div(self.columns, n_tile)
         (a, b), (a_scales, b_scales) = self.loaded, self.scales
         scales = a_scales, b_scales(n_tile)
         each = ctas * self.steps
-        return Work(
+        return LaunchWork(
             ctas=ctas, n_tile=n_tile, lanes=tiles * TMEM_LANES,
             outputs=self.rows * self.matrices * self.parts,
             mma=each * self.step_bytes // MMA_K_BYTES, a_in_tmem=False,

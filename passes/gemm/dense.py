@@ -12,18 +12,18 @@ from tcir.dialect.attributes import string, unsigned_operands
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part
 from tcir.passes.emit import index
-from tcir.passes.emit.cluster import ALONE, Cluster, Share
+from tcir.passes.emit.cluster import ALONE, ClusterShape, MulticastShare
 from tcir.passes.emit.cta_pair import first_column
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.operand_tiles import TiledOperand, check_pitch, k_step, part_step
 from tcir.passes.emit.tile_kernel import argument
-from tcir.passes.gemm.collector import ONE, Together
+from tcir.passes.gemm.collector import ONE, SharedTiles
 from tcir.passes.gemm.computed import Computed
 from tcir.passes.gemm.computed_tiles import ComputedOperand
 from tcir.passes.kernels.cores.tcgen05 import multiplied
-from tcir.passes.kernels.product import Load, OfMatrices, Place, Step
+from tcir.passes.kernels.product import Load, OfMatrices, Step, TilePlace
 
 
 def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
@@ -49,7 +49,7 @@ def columns_step(op: tc.MatmulOp) -> int:
     return part_step("k" if layout[1] == "k" else "mn", b.type.element_type)
 
 
-def check_rows(op: tc.MatmulOp, cluster: Cluster) -> None:
+def check_rows(op: tc.MatmulOp, cluster: ClusterShape) -> None:
     """Raises a match failure if the CTAs of `cluster` cannot each load a part of A's rows."""
     (a, layout), _ = operands_of(op)
     step = part_step("k" if layout[1] == "k" else "mn", a.type.element_type)
@@ -58,7 +58,7 @@ def check_rows(op: tc.MatmulOp, cluster: Cluster) -> None:
             op,
             f"expected at most {TMEM_LANES // step} CTAs that share a tile of A, got {cluster.n}: "
             f"each loads a part of its {TMEM_LANES} rows, whole swizzle patterns of {step} where "
-            f"they are innermost; take cluster={Cluster(cluster.m, TMEM_LANES // step)}",
+            f"they are innermost; take cluster={ClusterShape(cluster.m, TMEM_LANES // step)}",
         )
 
 
@@ -91,9 +91,9 @@ class DenseProduct(OfMatrices):
     steps: int
     sums: ir.Type
     cta_group: int = 1
-    cluster: Cluster = ALONE
+    cluster: ClusterShape = ALONE
     unsigned: tuple[int, int] = (0, 0)
-    together: Together = ONE
+    together: SharedTiles = ONE
 
     @staticmethod
     def create(
@@ -101,8 +101,8 @@ class DenseProduct(OfMatrices):
         arguments: list[ir.Value],
         n_tile: int,
         cta_group: int = 1,
-        cluster: Cluster = ALONE,
-        together: Together = ONE,
+        cluster: ClusterShape = ALONE,
+        together: SharedTiles = ONE,
     ) -> DenseProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
         (a, a_layout), (b, b_layout) = operands_of(op)
@@ -133,12 +133,12 @@ class DenseProduct(OfMatrices):
             together,
         )
 
-    def at(self, place: Place) -> Step:
+    def at(self, place: TilePlace) -> Step:
         """The steps of the tile at `place`."""
         usage = self.together.usage if self.together.collector else None
         return multiplied(self.loads(place), self.unsigned, self.cta_group, usage)
 
-    def loads(self, place: Place) -> Load:
+    def loads(self, place: TilePlace) -> Load:
         """A function that loads the operands of a step of the tile at `place`."""
         rows = self.b.type.shape[0]
         columns = [
@@ -152,9 +152,9 @@ class DenseProduct(OfMatrices):
 
     def _load(
         self,
-        place: Place,
+        place: TilePlace,
         columns: Sequence[Index],
-        shares: tuple[Share | None, Share | None],
+        shares: tuple[MulticastShare | None, MulticastShare | None],
         step: Index,
     ) -> tuple[ir.Value, list[ir.Value]]:
         """Loads the tile of A of a step at `place`, and the tiles of B from each of

@@ -9,7 +9,7 @@ from tcir.dialect.ops.grouped import tiles_of
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.lanes import Lanes, lane_index, spread
+from tcir.passes.emit.lanes import LaneValue, lane_index, spread
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import (
     Accumulate,
@@ -23,7 +23,7 @@ from tcir.passes.emit.tile_kernel import (
     store_tile_lanes,
 )
 from tcir.passes.gemm.dense import DenseProduct
-from tcir.passes.kernels.product import Place
+from tcir.passes.kernels.product import TilePlace
 
 UNWRITTEN = "tc.unwritten"
 """Attribute of a kernel that leaves elements of its result as they are."""
@@ -50,7 +50,7 @@ def tile_grouped(source: Source, n_tile: int) -> None:
             found.attributes["capacity"] = i64(op.a.type.shape[-2])
         column_tile = block_id("y")
         column = index.mul(column_tile, n_tile)
-        place = Place(0, column_tile, found.first, column, found.group)
+        place = TilePlace(0, column_tile, found.first, column, found.group)
         step = product.at(place)
         # No rows, no turn: the roles of the CTA fall through to its end.
         turns = arith.minui(found.count, index.value(1))
@@ -59,7 +59,7 @@ def tile_grouped(source: Source, n_tile: int) -> None:
             with loop(product.steps) as i:
                 step([d], i, Accumulate(i))
 
-            def places(quarter: ir.Value) -> list[Lanes]:
+            def places(quarter: ir.Value) -> list[LaneValue]:
                 row = lane_index() + index.mul(quarter, QUARTER_LANES)
                 beyond = op.out.type.shape[-2]
                 rows = (row + found.first).where(row.below(found.count), beyond)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN
-from tcir.passes.emit.cost import DEFAULT, Cost, Work, under_other_answers
+from tcir.passes.emit.cost import DEFAULT, Cost, LaunchWork, under_other_answers
 from tcir.passes.emit.limits import MMA_N, MMA_N_STEP, equal_widths, round_up
 from tcir.passes.emit.quantise import QUANTISED_COLUMNS
 from tcir.passes.gemm.cost import ProductShape
@@ -16,10 +16,10 @@ from tcir.time.constants import Constants
 
 
 @dataclass(frozen=True)
-class Candidate:
+class GemmCandidate:
     """A launch with tiles of one width."""
 
-    work: Work
+    work: LaunchWork
 
     def microseconds(self, constants: Constants = DEFAULT) -> float:
         """The modelled time."""
@@ -29,7 +29,7 @@ class Candidate:
         return f"n-tile={self.work.n_tile}"
 
 
-class Schedules:
+class GemmSchedules:
     """Schedules of `op`, a ``tc.matmul`` or ``tc.block_scaled_matmul``.
 
     kind: of the instruction, as in `ScaledShape`; quantised: columns of sums that are quantised
@@ -45,13 +45,13 @@ class Schedules:
         widths = {width for width in equal_widths(shape.columns, step) if width < shape.columns}
         widths |= {round_up(shape.columns, whole)} & set(MMA_N.values)
         self.op = op
-        self.candidates = [Candidate(shape.work(n)) for n in sorted(widths, reverse=True)]
+        self.candidates = [GemmCandidate(shape.work(n)) for n in sorted(widths, reverse=True)]
 
-    def ranked(self, constants: Constants = DEFAULT) -> list[Candidate]:
+    def ranked(self, constants: Constants = DEFAULT) -> list[GemmCandidate]:
         """Candidates, fastest first, and wider tiles first at equal times."""
         return sorted(self.candidates, key=lambda each: each.microseconds(constants))
 
-    def choose(self) -> Candidate:
+    def choose(self) -> GemmCandidate:
         """The fastest candidate; a remark names the next one, and the winner for other values of
         open constants."""
         best, *others = self.ranked()
@@ -61,7 +61,7 @@ class Schedules:
             remark(self.op, f"chose {words}; {self._disputes(best)}")
         return best
 
-    def _disputes(self, best: Candidate) -> str:
+    def _disputes(self, best: GemmCandidate) -> str:
         found = under_other_answers(lambda constants: self.ranked(constants)[0])
         other = [f"{each} under {answer}" for answer, each in found.items() if each != best]
         same = "the same under other answers to constants on which sources disagree"

@@ -24,11 +24,11 @@ from tcir.passes.gemm.block_scaled import (
     check_block_scaled,
     choose_scaled_n_tile,
 )
-from tcir.passes.gemm.collector import Together
+from tcir.passes.gemm.collector import SharedTiles
 from tcir.passes.gemm.computed_tiles import check_computed, check_computed_rows, rows_step
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
 from tcir.passes.gemm.grouped import tile_grouped
-from tcir.passes.gemm.schedules import Schedules
+from tcir.passes.gemm.schedules import GemmSchedules
 from tcir.passes.gemm.wgmma import tile_for_warpgroups
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.scheduled import Scheduled
@@ -171,8 +171,8 @@ class TileGemm(Scheduled):
                 self._tile_dense(source)
 
     @property
-    def _together(self) -> Together:
-        return Together(self.n_tiles, self.collector)
+    def _together(self) -> SharedTiles:
+        return SharedTiles(self.n_tiles, self.collector)
 
     @property
     def warps(self) -> Warps:
@@ -233,7 +233,7 @@ class TileGemm(Scheduled):
         given = self.n_tile or self.n_tiles > 1
         if given or self.persistent or self.cta_group == PAIR or self.cluster != str(ALONE):
             return self.n_tile
-        return Schedules(source.op, self.kind, source.quantised_columns).choose().work.n_tile
+        return GemmSchedules(source.op, self.kind, source.quantised_columns).choose().work.n_tile
 
     def _output_tiles(self, source: Source, n_tile: int) -> OutputTiles:
         *batch, m, n = source.op.out.type.shape

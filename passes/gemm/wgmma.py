@@ -9,7 +9,7 @@ from tcir.dialect import tc
 from tcir.dialect.ops.highlevel import k_part
 from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.dialect.ops.tma import EVICT
-from tcir.passes.emit.cluster import Cluster
+from tcir.passes.emit.cluster import ClusterShape
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL
 from tcir.passes.emit.element_epilogue import check_by_element
 from tcir.passes.emit.limits import ceil_div, round_up
@@ -45,7 +45,7 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     A kernel with more tiles than the target has SMs is always persistent: the loads of the next
     tile run while this one is stored.
     """
-    op, cluster = source.op, Cluster.parse(options.cluster)
+    op, cluster = source.op, ClusterShape.parse(options.cluster)
     check_rows(op, cluster)
     option = options.in_parts(op, options.n_tile, cluster, columns_step(op))
     check_dense(op)
@@ -80,7 +80,7 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     tile_fragments(source, create, tiles, core, m, n)
 
 
-def _width(source: Source, n: int, cluster: Cluster, sms: int) -> int:
+def _width(source: Source, n: int, cluster: ClusterShape, sms: int) -> int:
     """The fastest of the widths whose parts the CTAs of a cluster can load."""
     op = source.op
     *batch, m, _ = op.out.type.shape

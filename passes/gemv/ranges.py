@@ -132,7 +132,7 @@ def largest(a: Index, b: Index) -> Index:
 
 
 @dataclass(frozen=True)
-class Share:
+class CtaRange:
     """The work of one CTA, as values of its kernel."""
 
     ranges: Ranges
@@ -141,9 +141,9 @@ class Share:
     end: Index
 
     @staticmethod
-    def of(ranges: Ranges, cta: ir.Value) -> Share:
+    def of(ranges: Ranges, cta: ir.Value) -> CtaRange:
         """The range of the CTA."""
-        return Share(ranges, cta, ranges.start(cta), ranges.start(index.add(cta, 1)))
+        return CtaRange(ranges, cta, ranges.start(cta), ranges.start(index.add(cta, 1)))
 
     @property
     def segments(self) -> Index:

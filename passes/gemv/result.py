@@ -23,7 +23,7 @@ from tcir.passes.emit.tile_kernel import (
 
 
 @dataclass(frozen=True)
-class Result:
+class GemvResult:
     """Destination of the result: `out` as ``[batch, M, N]``, the kernel's global scales `factors`,
     and the epilogue of the scaled sums.
 
@@ -37,7 +37,7 @@ class Result:
     least: int = 2
 
     @staticmethod
-    def create(source: Source, arguments: list[ir.Value], shape: ScaledShape) -> Result:
+    def create(source: Source, arguments: list[ir.Value], shape: ScaledShape) -> GemvResult:
         """Result of a kernel that stores it itself, as the last of its `arguments`."""
         op = source.op
         factors = [argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None]
@@ -49,12 +49,12 @@ class Result:
             return inner(sums, [at[dim] for dim in dims])
 
         least = 4 if source.after is not None and _has_bytes(source.after) else 2
-        return Result(three_dimensional(arguments[-1], shape), factors, epilogue, least)
+        return GemvResult(three_dimensional(arguments[-1], shape), factors, epilogue, least)
 
     @staticmethod
-    def of_sums(out: ir.Value) -> Result:
+    def of_sums(out: ir.Value) -> GemvResult:
         """Result of a kernel whose partial sums another kernel adds."""
-        return Result(out, (), rounded(out.type.element_type))
+        return GemvResult(out, (), rounded(out.type.element_type))
 
     def store(self, d: ir.Value, indices: Callable[[ir.Value], list[Index]]) -> None:
         """Stores the columns in `out`; ``indices(quarter)``: indices of the quarter's lane 0."""

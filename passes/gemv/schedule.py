@@ -30,7 +30,7 @@ MOST_SEGMENTS = 16
 
 
 @dataclass(frozen=True)
-class Schedule:
+class GemvSchedule:
     """The stage and the ranges of one kernel."""
 
     name: str
@@ -59,30 +59,32 @@ def k_tiles(shape: ScaledShape) -> dict[int, int]:
     return {Stage(shape, width).k: width for width in row_bytes(shape)}
 
 
-def single(shape: ScaledShape, width: int = WIDEST) -> Schedule:
+def single(shape: ScaledShape, width: int = WIDEST) -> GemvSchedule:
     """One CTA per tile, in stages with rows of `width` bytes."""
     stage = Stage(shape, width)
     tiles = ceil_div(shape.m, TMEM_LANES) * shape.batch
-    return Schedule("single", stage, Ranges(tiles, stage.per_tile, tiles))
+    return GemvSchedule("single", stage, Ranges(tiles, stage.per_tile, tiles))
 
 
-def split(shape: ScaledShape, parts: int, width: int = WIDEST) -> Schedule:
+def split(shape: ScaledShape, parts: int, width: int = WIDEST) -> GemvSchedule:
     """`parts` CTAs per tile."""
     one = single(shape, width)
     ranges = one.ranges
-    return Schedule("split-k", one.stage, Ranges(ranges.tiles, ranges.units, ranges.tiles * parts))
+    return GemvSchedule(
+        "split-k", one.stage, Ranges(ranges.tiles, ranges.units, ranges.tiles * parts)
+    )
 
 
-def stream(shape: ScaledShape, width: int) -> Schedule:
+def stream(shape: ScaledShape, width: int) -> GemvSchedule:
     """One CTA per SM, or fewer if one would get less than two stages."""
     stage, tiles = Stage(shape, width), single(shape).ranges.tiles
     ctas = max(1, min(SMS, tiles * stage.per_tile // 2))
-    return Schedule("stream-k", stage, Ranges(tiles, stage.per_tile, ctas))
+    return GemvSchedule("stream-k", stage, Ranges(tiles, stage.per_tile, ctas))
 
 
 def choose(
     op: ir.OpView, shape: ScaledShape, schedule: str, splits: int, k_tile: int = 0
-) -> Schedule:
+) -> GemvSchedule:
     """The schedule selected by the options; `k_tile`: elements of K of a stage, 0 chooses.
 
     ``auto``: `single` if there are fewer than two stages per SM, or if the largest share of an SM

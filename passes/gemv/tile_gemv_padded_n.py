@@ -31,10 +31,10 @@ from tcir.passes.emit.tile_kernel import (
     loop,
 )
 from tcir.passes.gemv.limits import M_TILES, check_pad_n, check_pair
-from tcir.passes.gemv.ranges import Share
+from tcir.passes.gemv.ranges import CtaRange
 from tcir.passes.gemv.reduce import Partials
-from tcir.passes.gemv.result import Result
-from tcir.passes.gemv.schedule import Schedule, choose
+from tcir.passes.gemv.result import GemvResult
+from tcir.passes.gemv.schedule import GemvSchedule, choose
 from tcir.passes.kernels import legal
 from tcir.passmanager.pipeline import Pass, register_pass
 
@@ -120,7 +120,7 @@ class TileGemvPaddedN(Pass):
 
 
 def _tile(
-    source: Source, shape: ScaledShape, pad_n: int, schedule: Schedule, cta_group: int
+    source: Source, shape: ScaledShape, pad_n: int, schedule: GemvSchedule, cta_group: int
 ) -> None:
     """One CTA, or a pair, a tile: the result itself."""
     stage, tiles = schedule.stage, ceil_div(shape.m, TMEM_LANES)
@@ -131,7 +131,7 @@ def _tile(
         column = first_column(0, operands.b.type.shape[0], cta_group)
         tile, batch = block_id("x"), block_id("z") if shape.batch > 1 else 0
         row = index.mul(tile, TMEM_LANES)
-        result = Result.create(source, arguments, shape)
+        result = GemvResult.create(source, arguments, shape)
         d = accumulator(pad_n)
         with loop(stage.per_tile) as i:
             operands.multiply(d, i, ScaledPlace(row, tile, batch, column), Accumulate(i))
@@ -143,7 +143,7 @@ def _tile(
 
 
 def _tile_ranges(
-    module: ir.Module, source: Source, shape: ScaledShape, pad_n: int, schedule: Schedule
+    module: ir.Module, source: Source, shape: ScaledShape, pad_n: int, schedule: GemvSchedule
 ) -> None:
     """CTAs with ranges of stages: a partial result for each segment, and a kernel that adds up."""
     ranges, tiles = schedule.ranges, ceil_div(shape.m, TMEM_LANES)
@@ -151,8 +151,8 @@ def _tile_ranges(
     partials.add_up(module)
     with kernel(source, [ranges.ctas, 1, 1], output=partials.memref) as arguments:
         operands = ScaledProduct.create(source.op, arguments, schedule.stage, pad_n)
-        result = Result.of_sums(arguments[-1])
-        share = Share.of(ranges, block_id("x"))
+        result = GemvResult.of_sums(arguments[-1])
+        share = CtaRange.of(ranges, block_id("x"))
 
         def segment(number: Index) -> None:
             tile = share.tile(number)

@@ -65,7 +65,7 @@ CIRCUMSTANCES: Mapping[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class Limit:
     """A combination that no kernel supports.
 
     fact:   an option, or a key of `NOUNS`; only: the values that it may have
@@ -141,144 +141,145 @@ def dashed(name: str) -> str:
 
 _HOPPER = "leave it out, or take target sm_100a"
 
-ROWS: tuple[Row, ...] = (
+ROWS: tuple[Limit, ...] = (
     # Schedulers.
-    Row("persistent", (True,), {"scheduler": "clc"},
+    Limit("persistent", (True,), {"scheduler": "clc"},
         "the grid has a CTA for every tile, and a CTA that runs takes over the tiles of CTAs not "
         "yet launched", way_out="take persistent=true"),
-    Row("ctas", (0,), {"scheduler": "clc"},
+    Limit("ctas", (0,), {"scheduler": "clc"},
         "the hardware decides how many CTAs are launched"),
-    Row("ctas", (0,), {"persistent": False},
+    Limit("ctas", (0,), {"persistent": False},
         "a kernel that is not persistent has a CTA for every tile", way_out="take persistent=true"),
-    Row("scheduler", ("static",), {"core": WGMMA},
+    Limit("scheduler", ("static",), {"core": WGMMA},
         "clusterlaunchcontrol needs sm_100", "PTX ISA 9.7.13.17", _HOPPER),
-    Row("persistent", (False,), {"product": GROUPED},
+    Limit("persistent", (False,), {"product": GROUPED},
         "the number of tiles is known only at run time"),
     # Clusters and pairs.
-    Row("cluster", ("1x1",), {"cta_group": PAIR},
+    Limit("cluster", ("1x1",), {"cta_group": PAIR},
         "a pair is a cluster of two, whose CTAs share B's columns without multicast",
         way_out="leave one of them out"),
-    Row("cluster", ("1x1",), {"scheduler": "clc"},
+    Limit("cluster", ("1x1",), {"scheduler": "clc"},
         "a request takes over a whole cluster, and only pairs share a response",
         way_out="take scheduler=static"),
-    Row("cluster", ("1x1",), {"product": GROUPED},
+    Limit("cluster", ("1x1",), {"product": GROUPED},
         "its CTAs may belong to different groups, whose matrices differ, and some have no rows"),
-    Row("cta_group", (1,), {"core": WGMMA},
+    Limit("cta_group", (1,), {"core": WGMMA},
         "only tcgen05 has pairs of CTAs", "PTX ISA 9.7.16.5", _HOPPER),
-    Row("cta_group", (1,), {"product": GROUPED},
+    Limit("cta_group", (1,), {"product": GROUPED},
         "a group may end with the first CTA of a pair"),
-    Row("schedule", ("auto", "single"), {"m_tile": 256},
+    Limit("schedule", ("auto", "single"), {"m_tile": 256},
         "the CTAs of a pair compute a tile together, over the same stages, and a part of K belongs "
         "to one CTA", way_out="leave one of them out"),
     # Stores.
-    Row("store_stages", (0,), {"store": "direct"},
+    Limit("store_stages", (0,), {"store": "direct"},
         "threads store from registers, without buffers in shared memory",
         way_out="leave it out, or take store=tma"),
-    Row("store", ("direct",), {"core": WGMMA},
+    Limit("store", ("direct",), {"core": WGMMA},
         "the sums are in registers, and the four threads of a row store 32 bytes together from "
         "there; no kernel of tcir stages them", way_out=_HOPPER),
-    Row("store", ("direct",), {"product": GROUPED},
+    Limit("store", ("direct",), {"product": GROUPED},
         "TMA stores boxes of 32 rows and leaves out only rows outside the output, so a box at a "
         "group's end would overwrite the next group's rows", way_out="leave store out"),
-    Row("store", ("direct",), {"operands": "exchanged"},
+    Limit("store", ("direct",), {"operands": "exchanged"},
         "each thread then holds a column of the output, not a row",
         way_out="take swap=never or store=direct"),
-    Row("store", ("direct",), {"results": QUANTISED},
+    Limit("store", ("direct",), {"results": QUANTISED},
         "a thread stores the elements and scales of its row", way_out="take store=direct"),
-    Row("store", ("direct",), {"results": GATED},
+    Limit("store", ("direct",), {"results": GATED},
         "a staged tile has as many columns as the sums, twice those of the result",
         way_out="take store=direct"),
-    Row("epilogue_tile", ("auto",), {"core": WGMMA},
+    Limit("epilogue_tile", ("auto",), {"core": WGMMA},
         "the sums are in registers already, and none are loaded from tensor memory",
         way_out=_HOPPER),
-    Row("epilogue_tile", ("auto",), {"product": GROUPED},
+    Limit("epilogue_tile", ("auto",), {"product": GROUPED},
         "each lane stores at its own indices, 16 columns at a time"),
     # Results.
-    Row("results", (PLAIN,), {"product": GROUPED},
+    Limit("results", (PLAIN,), {"product": GROUPED},
         "a block of scales has 128 rows, and may span several groups",
         way_out="quantise in another kernel"),
-    Row("results", (PLAIN, GATED), {"product": CONVOLUTIONS},
+    Limit("results", (PLAIN, GATED), {"product": CONVOLUTIONS},
         "a block of scales has 128 rows of a matrix, which are not those of a tile of pixels",
         way_out="take pipeline conv, where a launch of its own quantises "
         "(split-launches{quantise-apart=true})"),
     # Several accumulators.
-    Row("n_tiles", (1,), {"core": WGMMA},
+    Limit("n_tiles", (1,), {"core": WGMMA},
         "the sums are in registers, and a thread has only 255", way_out=_HOPPER),
-    Row("n_tiles", (1,), {"store": "tma"},
+    Limit("n_tiles", (1,), {"store": "tma"},
         "its buffers in shared memory serve one accumulator"),
-    Row("n_tiles", (1,), {"product": GROUPED},
+    Limit("n_tiles", (1,), {"product": GROUPED},
         "a tile of A has rows of one group, which multiplies one matrix"),
-    Row("n_tiles", (1,), {"product": SCALED},
+    Limit("n_tiles", (1,), {"product": SCALED},
         "tensor memory holds the scale factors of one tile of B"),
-    Row("collector", (False,), {"n_tiles": 1},
+    Limit("collector", (False,), {"n_tiles": 1},
         "the buffer keeps A for further mma that read the same A", "PTX ISA 9.7.16.10.9.1",
         "take n-tiles=2"),
     # Kinds of instructions.
-    Row("kind", ("",), {"core": WGMMA},
+    Limit("kind", ("",), {"core": WGMMA},
         "wgmma has one instruction for a type", "PTX ISA 9.7.15.2", _HOPPER),
-    Row("kind", ("",), {"product": (DENSE, GROUPED)},
+    Limit("kind", ("",), {"product": (DENSE, GROUPED)},
         "other types have one instruction each", way_out="leave kind out"),
-    Row("core", (TCGEN05,), {"product": (SCALED, PADDED)},
+    Limit("core", (TCGEN05,), {"product": (SCALED, PADDED)},
         "wgmma multiplies no block scales", "PTX ISA 9.7.15.2", "take target sm_100a"),
-    Row("core", (TCGEN05,), {"product": GROUPED},
+    Limit("core", (TCGEN05,), {"product": GROUPED},
         "no wgmma kernel of tcir finds the group of a tile", way_out="take target sm_100a"),
-    Row("core", (TCGEN05,), {"product": SHIFTED},
+    Limit("core", (TCGEN05,), {"product": SHIFTED},
         "wgmma reads A from shared memory or registers, and shifts neither", "PTX ISA 9.7.15.5",
         "take pipeline conv-smem-offset, or target sm_100a"),
     # Warps of a role.
-    Row("consumer_warps", (0, 1), {"core": TCGEN05},
+    Limit("consumer_warps", (0, 1), {"core": TCGEN05},
         WHO_MULTIPLIES, way_out="leave it out, or take target sm_90a"),
-    Row("epilogue_warps", (0, QUARTERS), {"store": "tma"},
+    Limit("epilogue_warps", (0, QUARTERS), {"store": "tma"},
         "the buffers in shared memory belong to the warps of one warpgroup, and only the thread "
         "that stores a buffer can wait until it is free", way_out="take store=direct"),
-    *(Row(f"{role}_warps", (0, *legal), {"core": WGMMA},
+    *(Limit(f"{role}_warps", (0, *legal), {"core": WGMMA},
           "the sums are in registers of the consumers, two warpgroups with 64 rows each, which "
           "also store them")
       for role, legal in (("producer", (1,)), ("consumer", (8,)), ("epilogue", ()))),
     # Parts of K and exchanged operands.
-    Row("split_k", (1,), {"product": GROUPED},
+    Limit("split_k", (1,), {"product": GROUPED},
         "the number of rows to sum up is known only at run time",
         way_out="leave split-k out"),
-    Row("split_k", (1,), {"results": (GATED, QUANTISED)},
+    Limit("split_k", (1,), {"results": (GATED, QUANTISED)},
         "in the kernel that sums the parts up a thread computes one element, not a block",
         way_out="leave split-k out"),
-    Row("swap", ("auto", "never"), {"product": GROUPED},
+    Limit("swap", ("auto", "never"), {"product": GROUPED},
         "exchanged, a group's rows would be the columns of an mma, whose number is fixed in its "
         "descriptor before the group's size is known", way_out="leave swap out"),
-    Row("swap", ("auto", "never"), {"results": (GATED, QUANTISED)},
+    Limit("swap", ("auto", "never"), {"results": (GATED, QUANTISED)},
         "exchanged, the columns of a block would be in different lanes, but one thread needs all "
         "of them",
         way_out="leave swap out"),
-    Row("operands", ("given",), {"core": WGMMA},
+    Limit("operands", ("given",), {"core": WGMMA},
         "with wgmma a thread holds elements of several rows and columns, exchanged or not",
         way_out="leave swap out"),
-    Row("sums", ("whole",), {"product": (ROW_WALK, SHIFTED)}, "each step takes all taps of a tile",
+    Limit("sums", ("whole",), {"product": (ROW_WALK, SHIFTED)},
+        "each step takes all taps of a tile",
         way_out="take tile-conv-implicit-gemm, or leave out split-conv-k"),
     # Taps that shift a tile in tensor memory.
-    Row("shift", ("ashift",), {"halo": "mask"},
+    Limit("shift", ("ashift",), {"halo": "mask"},
         ".ashift moves A at no cost; tcgen05.shift only serves to be ordered before a refresh",
         way_out="leave shift out, or use halo=refresh"),
-    Row("shift_quarters", ("one",), {"shift": "ashift"},
+    Limit("shift_quarters", ("one",), {"shift": "ashift"},
         "it names the sub-partitions that tcgen05.shift moves, and has no effect on .ashift",
         way_out="leave shift-quarters out, or use halo=refresh with shift=shift"),
-    Row("halo_load", ("boxes",), {"halo": "mask"}, "there is no halo to load",
+    Limit("halo_load", ("boxes",), {"halo": "mask"}, "there is no halo to load",
         way_out="leave halo-load out, or use halo=refresh"),
-    Row("tiling", ("packed",), {"halo_load": "w128"},
+    Limit("tiling", ("packed",), {"halo_load": "w128"},
         "im2col::w::128 traverses 128 pixels of one input row of all images, so sub-partitions "
         "must be consecutive; those of rows are blocks of arbitrary output rows, those of linear "
         "continue from one input row to the next", "PTX ISA 5.5.5",
         "use tiling=packed, or halo-load=boxes"),
     # Warps that load fragments.
-    Row("ctas", (0,), {"copies": "cp.async"},
+    Limit("ctas", (0,), {"copies": "cp.async"},
         "a CTA with several tiles loads the next one's while it stores",
         way_out="take copy=tma, or as many CTAs as tiles"),
 )  # fmt: skip
 
 
-_ADDED: list[Row] = []
+_ADDED: list[Limit] = []
 
 
-def register(name: str, circumstance: str, *rows: Row, fact: str = "product") -> str:
+def register(name: str, circumstance: str, *rows: Limit, fact: str = "product") -> str:
     """Adds a product, or a core, from outside the package to the table, with rows for the
     combinations that have no kernel; returns its name. circumstance: its words in errors, such as
     ``with groups``; fact: ``product`` or ``core``."""
@@ -290,7 +291,7 @@ def register(name: str, circumstance: str, *rows: Row, fact: str = "product") ->
     return name
 
 
-def find(facts: Facts) -> Row | None:
+def find(facts: Facts) -> Limit | None:
     """The first row that excludes these facts."""
     return next((row for row in (*ROWS, *_ADDED) if row.applies(facts)), None)
 

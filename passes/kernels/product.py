@@ -39,7 +39,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Place:
+class TilePlace:
     """Where a tile is in the output: its numbers along m and n, its first row and column, its
     matrix of the batch, and its part of K. `layout`: the order of rows and columns in the output;
     `number`: of the matrix, counted over all parts."""
@@ -54,12 +54,12 @@ class Place:
     number: Index | None = None
 
     @staticmethod
-    def of(op: ir.OpView, numbers: tuple[Index, Index, Index | None], tile: Tile) -> Place:
+    def of(op: ir.OpView, numbers: tuple[Index, Index, Index | None], tile: Tile) -> TilePlace:
         """The place of the `tile` with these numbers along m and n, and in the batch and the parts
         of the product `op`."""
         row_tile, column_tile, batch = numbers
         row, column = index.mul(row_tile, tile.rows), index.mul(column_tile, tile.columns)
-        place = Place(row_tile, column_tile, row, column, batch, out_layout(op), number=batch)
+        place = TilePlace(row_tile, column_tile, row, column, batch, out_layout(op), number=batch)
         if batch is None or k_part(op) is None:
             return place
         a = op.operation.operands[0].type
@@ -68,7 +68,7 @@ class Place:
         part, matrix = index.div(batch, a.shape[0]), index.rem(batch, a.shape[0])
         return replace(place, part=part, batch=matrix)
 
-    def of_tile(self, number: int, n_tile: int) -> Place:
+    def of_tile(self, number: int, n_tile: int) -> TilePlace:
         """The place of tile `number` among adjacent tiles of `n_tile` columns."""
         return replace(self, column=index.add(self.column, number * n_tile))
 
@@ -92,9 +92,9 @@ class Place:
         return at
 
 
-Stored: TypeAlias = "Callable[[ir.Value, Place], None]"
+Stored: TypeAlias = "Callable[[ir.Value, TilePlace], None]"
 """``stored(sums, place)`` applies what follows to sums at `place` in the output, and stores it."""
-Store: TypeAlias = "Callable[[Place], Stored]"
+Store: TypeAlias = "Callable[[TilePlace], Stored]"
 """``store(place)``, called after the main loop of a tile, returns the function that stores its
 sums."""
 Elements: TypeAlias = "tuple[Mapping[ir.Value, ir.Value], Sequence[ir.AffineMap]]"
@@ -126,13 +126,13 @@ class Product(Protocol):
 class Accumulated(Product, Protocol):
     """A product whose sums are in tensor memory."""
 
-    def at(self, place: Place) -> Step:
+    def at(self, place: TilePlace) -> Step:
         """The steps of the tile at `place`; called before the loop over them."""
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
         """Applies `epilogue` to the accumulator; called after the loop over the steps."""
 
-    def reads(self, source: Source, place: Place) -> Places | None:
+    def reads(self, source: Source, place: TilePlace) -> Places | None:
         """The indices in the output's tensor that the epilogue of `source` uses for each lane, at
         the first column of the tile at `place`; None: those of the output's matrix."""
 
@@ -140,7 +140,7 @@ class Accumulated(Product, Protocol):
 class TileProduct(Product, Protocol):
     """A product whose steps are tiles of A and B in shared memory, which any core multiplies."""
 
-    def loads(self, place: Place) -> Load:
+    def loads(self, place: TilePlace) -> Load:
         """A function that loads the operands of a step of the tile at `place`; called before the
         loop over the steps."""
 
@@ -159,7 +159,7 @@ class OfMatrices:
         """The kernel's output."""
         return memory
 
-    def reads(self, source: Source, place: Place) -> Places | None:
+    def reads(self, source: Source, place: TilePlace) -> Places | None:
         """None: the epilogue reads at the indices of the results."""
         return None
 

@@ -12,7 +12,7 @@ from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.highlevel import out_layout
 from tcir.errors import InputError
 from tcir.passes.emit.builders import i64
-from tcir.passes.emit.cluster import Cluster
+from tcir.passes.emit.cluster import ClusterShape
 from tcir.passes.emit.cta_pair import check_cta_group
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.kernel_ops import CTAS_PER_SM
@@ -23,7 +23,7 @@ from tcir.passes.kernels import legal
 from tcir.passes.kernels.cores.tcgen05 import Tcgen05
 from tcir.passes.kernels.product import Accumulated
 from tcir.passes.kernels.stores.accumulator import Storing, accumulator_store
-from tcir.passes.kernels.stores.epilogue_tile import AUTO, Results, parse
+from tcir.passes.kernels.stores.epilogue_tile import AUTO, TileStores, parse
 from tcir.passes.kernels.tile import tile
 from tcir.passes.kernels.warps import Warps
 from tcir.passmanager.pipeline import Pass
@@ -67,7 +67,7 @@ class Scheduled(Pass):
         parse(self.epilogue_tile)
         _ = self.warps
         check_cta_group(self.cta_group)
-        cluster = Cluster.parse(self.cluster)
+        cluster = ClusterShape.parse(self.cluster)
         legal.check(legal.options_of(self))
         if self.ctas % cluster.ctas:
             raise InputError(
@@ -86,12 +86,12 @@ class Scheduled(Pass):
         """Number of warps of each role."""
         return Warps(epilogue=self.epilogue_warps)
 
-    def cluster_of(self, op: ir.OpView) -> Cluster:
+    def cluster_of(self, op: ir.OpView) -> ClusterShape:
         """The cluster's CTAs along rows and columns of the mma's tiles."""
-        cluster = Cluster.parse(self.cluster)
+        cluster = ClusterShape.parse(self.cluster)
         return cluster.transposed if out_layout(op) == "nm" else cluster
 
-    def in_parts(self, op: ir.OpView, n_tile: int, cluster: Cluster, step: int) -> int:
+    def in_parts(self, op: ir.OpView, n_tile: int, cluster: ClusterShape, step: int) -> int:
         """Columns of a tile of B, divisible into one part per CTA of the cluster, each a multiple
         of `step`: `n_tile`, rounded up where the option leaves the choice."""
         multiple = cluster.multiple(step)
@@ -123,7 +123,7 @@ class Scheduled(Pass):
         storing: makes a store from outside the package from the kernel's output
         """
         stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
-        results = Results.of(source, self.epilogue_tile, n_tile, stages)
+        results = TileStores.of(source, self.epilogue_tile, n_tile, stages)
         read = self.warps.assign(source, staged=bool(stages))
         stores = partial(accumulator_store, source, results, read, storing)
         tile(source, create, tiles, Tcgen05(n_tile, count), stores)
@@ -143,7 +143,7 @@ class Scheduled(Pass):
             ceil_div(rows, TMEM_LANES),
             n,
             batch,
-            cluster=Cluster(PAIR) if self.cta_group == PAIR else self.cluster_of(source.op),
+            cluster=ClusterShape(PAIR) if self.cta_group == PAIR else self.cluster_of(source.op),
         )
         if not self.persistent:
             return tiles

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from tcir._mlir import ir
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source
-from tcir.passes.kernels.product import Place, Store, Tile
+from tcir.passes.kernels.product import Store, Tile, TilePlace
 
 Multiplied = TypeVar("Multiplied", contravariant=True)
 """The kind of product that a core multiplies."""
@@ -29,7 +29,7 @@ class Core(Protocol[Multiplied]):
     def kernel(self, source: Source, tiles: OutputTiles) -> AbstractContextManager[list[ir.Value]]:
         """Replaces the source function by a kernel of these warps; yields its arguments."""
 
-    def sums(self, product: Multiplied, place: Place) -> list[tuple[ir.Value, Place]]:
+    def sums(self, product: Multiplied, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
         """Emits the main loop of the tile at `place`; returns its sums in parts, each with its
         place."""
 
@@ -50,7 +50,7 @@ def tile(
         product = create(arguments)
         store = stores(arguments, product)
         with tiles.each() as numbers:
-            place = Place.of(source.op, numbers, core.tile)
+            place = TilePlace.of(source.op, numbers, core.tile)
             sums = core.sums(product, place)
             stored = store(place)
             for each in sums:

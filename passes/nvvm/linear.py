@@ -18,17 +18,17 @@ from .converter import Converter
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearMap:
     """``XOR of columns[b] over the set bits b`` of the thread's number."""
 
     columns: tuple[int, ...]
 
     @staticmethod
-    def of(function: Callable[[int], int], threads: int) -> Linear:
+    def of(function: Callable[[int], int], threads: int) -> LinearMap:
         """Converts a function of the thread's number to this form; raises PassError if it is not
         linear."""
         columns = tuple(function(1 << bit) for bit in range((threads - 1).bit_length()))
-        made = Linear(columns)
+        made = LinearMap(columns)
         for thread in range(threads):
             if function(thread) != made(thread):
                 raise PassError(
@@ -91,10 +91,10 @@ def _field(converter: Converter, low: int, count: int) -> ir.Value:
 
 
 @dataclass(frozen=True)
-class Place:
+class ThreadOffset:
     """``linear(thread) ^ constant`` as a number per thread and a plain offset."""
 
-    linear: Linear
+    linear: LinearMap
     constant: int
 
     def emit(self, converter: Converter) -> tuple[ir.Value, int]:

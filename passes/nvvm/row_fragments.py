@@ -18,7 +18,7 @@ from tcir.passes.emit import simt
 from tcir.passes.emit.online_softmax import Shift, inverse_sum, log_sum, online_max, power
 
 from .converter import Converter, Fragment, GlobalTensor, i32, lower, require_role
-from .linear import Linear
+from .linear import LinearMap
 from .structure import is_equal, only_if
 from .warp_store import PAIR, QUAD, ROW_STEP, first_of_thread, less, of_quad, places_of
 
@@ -199,7 +199,7 @@ def convert_mask_fragment(converter: Converter, op: tc.MaskFragmentOp) -> None:
         return warp_origin(kind.operand, part, converter.warps, thread // WARP)[0]
 
     right = first_of_thread(converter, kind, 1)
-    first = Linear.of(first_of_warp, converter.threads).emit(converter)
+    first = LinearMap.of(first_of_warp, converter.threads).emit(converter)
     mine = first_of_thread(converter, kind, 0)
     keys = simt.sub(converter.constant(integer(op, "keys")), column)
     diagonal = simt.sub(row, column)

@@ -11,14 +11,14 @@ from tcir.errors import PassError
 from tcir.passes.emit.gpu_module import pointer_type
 
 from .converter import Converter, GlobalTensor, SmemTile, StagedTile, lower
-from .linear import Linear, Place
+from .linear import LinearMap, ThreadOffset
 from .structure import only_if
 
 _SIZE_LIMIT = 2**31
 
 
 @dataclass(frozen=True)
-class Pieces:
+class CopyPieces:
     """A tile in pieces of `width` bytes; thread t copies pieces t, t + threads, …"""
 
     type: tc.StagedType
@@ -62,7 +62,7 @@ def convert_cp_async(converter: Converter, op: tc.CpAsyncOp) -> None:
     """``cp.async.cg`` of 16 bytes, or ``.ca`` of fewer; a source size of 0 fills with zeros."""
     tile = converter.record(op.tile, StagedTile)
     tensor = converter.record(op.tensor, GlobalTensor)
-    pieces = Pieces(tile.type, integer(op, "width"), converter.threads)
+    pieces = CopyPieces(tile.type, integer(op, "width"), converter.threads)
     if pieces.working == converter.threads:
         _copy(converter, op, tile, tensor, pieces)
         return
@@ -72,22 +72,26 @@ def convert_cp_async(converter: Converter, op: tc.CpAsyncOp) -> None:
 
 
 def _copy(
-    converter: Converter, op: tc.CpAsyncOp, tile: StagedTile, tensor: GlobalTensor, pieces: Pieces
+    converter: Converter,
+    op: tc.CpAsyncOp,
+    tile: StagedTile,
+    tensor: GlobalTensor,
+    pieces: CopyPieces,
 ) -> None:
     *batch, first_row, first_column = (converter.ssa(index) for index in op.indices)
     bytes_ = tc.element_bytes(tensor.element)
     height, columns = tensor.shape[-2:]
     pitch = columns * bytes_
     tails = string(op, "tails").split()
-    row = arith.AddIOp(first_row, Linear.of(pieces.row, pieces.working).emit(converter)).result
+    row = arith.AddIOp(first_row, LinearMap.of(pieces.row, pieces.working).emit(converter)).result
     byte = arith.AddIOp(
         arith.MulIOp(first_column, converter.constant(bytes_)).result,
-        Linear.of(pieces.byte, pieces.working).emit(converter),
+        LinearMap.of(pieces.byte, pieces.working).emit(converter),
     ).result
     source = global_pointer(converter, tensor, [*batch, row], pitch, byte)
-    place = Linear.of(pieces.shared_offset, pieces.working)
+    place = LinearMap.of(pieces.shared_offset, pieces.working)
     for piece in pieces.rounds:
-        base, offset = Place(place, pieces.shared_offset(piece)).emit(converter)
+        base, offset = ThreadOffset(place, pieces.shared_offset(piece)).emit(converter)
         target = shared_pointer(tile, base, offset)
         further = pieces.row(piece) * pitch + pieces.byte(piece)
         size = None

@@ -12,8 +12,8 @@ from tcir.dialect.fragments import (
     MATRIX_ROWS,
     PTX_TYPE,
     WORD_BYTES,
-    Matrix,
-    Share,
+    CoreMatrix,
+    WarpShare,
     elements,
     matrices,
     share,
@@ -34,7 +34,7 @@ from .converter import (
     lower,
     results_in_word,
 )
-from .linear import Linear, Place
+from .linear import LinearMap, ThreadOffset
 from .warp_copy import shared_pointer
 
 MOST_MATRICES = 4
@@ -98,13 +98,13 @@ def _tile(converter: Converter, op: tc.LoadFragmentOp) -> StagedTile | SmemTile:
 
 def _by_ldmatrix(
     converter: Converter, op: tc.LoadFragmentOp, tile: StagedTile | SmemTile, kind: tc.FragmentType,
-    part: Share,
+    part: WarpShare,
 ) -> list[ir.Value]:  # fmt: skip
     of_atom = matrices(kind.atom, kind.operand)
     assert of_atom is not None
     first = integer(op, "k")
     every = [
-        Matrix(row + matrix.mn, first + column + matrix.k)
+        CoreMatrix(row + matrix.mn, first + column + matrix.k)
         for row, column in part.atoms()
         for matrix in of_atom
     ]
@@ -119,8 +119,8 @@ def _by_ldmatrix(
 
 
 def _ldmatrix(
-    converter: Converter, tile: StagedTile | SmemTile, kind: tc.FragmentType, part: Share,
-    group: list[Matrix], trans: bool,
+    converter: Converter, tile: StagedTile | SmemTile, kind: tc.FragmentType, part: WarpShare,
+    group: list[CoreMatrix], trans: bool,
 ) -> list[ir.Value]:  # fmt: skip
     """Lane 8i + j names row j of matrix i (PTX ISA 9.7.14.5.15)."""
     start = group[0]
@@ -147,50 +147,50 @@ def _ldmatrix(
 
 
 def _place(
-    converter: Converter, offset: Callable[[int, int, int], int], constant: int, start: Matrix,
+    converter: Converter, offset: Callable[[int, int, int], int], constant: int, start: CoreMatrix,
     key: Any,
-) -> Place:  # fmt: skip
+) -> ThreadOffset:  # fmt: skip
     """The address as a number of the thread XOR a constant; PassError if it is not linear.
 
     `key` names the function ``offset(·, 0, 0)``. A sum of coordinates is their XOR when no bit is
     in both; the thread with all bits set has every bit that any thread has.
     """
     if key not in converter.linears:
-        converter.linears[key] = Linear.of(lambda t: offset(t, 0, 0), converter.threads)
-    linear: Linear = converter.linears[key]
+        converter.linears[key] = LinearMap.of(lambda t: offset(t, 0, 0), converter.threads)
+    linear: LinearMap = converter.linears[key]
     for thread in (converter.threads - 1, *(1 << b for b in range(len(linear.columns)))):
         if offset(thread, start.mn, start.k) != linear(thread) ^ constant:
             raise PassError(
                 f"expected rows at the thread's place XOR {constant}, got another address for "
                 f"thread {thread}: extents are no powers of two"
             )
-    return Place(linear, constant)
+    return ThreadOffset(linear, constant)
 
 
 def _by_loads(
     converter: Converter, op: tc.LoadFragmentOp, tile: StagedTile | SmemTile, kind: tc.FragmentType,
-    part: Share,
+    part: WarpShare,
 ) -> list[ir.Value]:  # fmt: skip
     """Extracts each element from the 32-bit word that holds it, for tiles that ldmatrix cannot
     load."""
     first = integer(op, "k")
     held = elements(kind.atom, kind.operand)
     return [
-        _word(converter, tile, kind, part, lanes, Matrix(row, first + column))
+        _word(converter, tile, kind, part, lanes, CoreMatrix(row, first + column))
         for row, column in part.atoms()
         for lanes in held
     ]
 
 
 def _word(
-    converter: Converter, tile: StagedTile | SmemTile, kind: tc.FragmentType, part: Share,
-    lanes: tuple[tuple[tuple[int, int], ...], ...], start: Matrix,
+    converter: Converter, tile: StagedTile | SmemTile, kind: tc.FragmentType, part: WarpShare,
+    lanes: tuple[tuple[tuple[int, int], ...], ...], start: CoreMatrix,
 ) -> ir.Value:  # fmt: skip
     """The register that holds ``lanes[lane]`` of an atom, lowest bits first."""
     bits = 8 * tc.element_bytes(tile.type.element)
     value: ir.Value | None = None
     for i, (row_0, column_0) in enumerate(lanes[0]):
-        first = Matrix(start.mn + row_0, start.k + column_0)
+        first = CoreMatrix(start.mn + row_0, start.k + column_0)
         constant = tile.type.offset(first.mn, first.k)
 
         def offset(thread: int, mn: int, k: int, i: int = i) -> int:
@@ -203,10 +203,10 @@ def _word(
         lane_0 = tuple((lane[i][0] - row_0, lane[i][1] - column_0) for lane in lanes)
         key = (str(tile.type), str(kind), lane_0)
         whole = _place(converter, offset, constant, first, key)
-        words = Linear(tuple(c - c % WORD_BYTES for c in whole.linear.columns))
-        inside = Linear(tuple(8 * (c % WORD_BYTES) for c in whole.linear.columns))
+        words = LinearMap(tuple(c - c % WORD_BYTES for c in whole.linear.columns))
+        inside = LinearMap(tuple(8 * (c % WORD_BYTES) for c in whole.linear.columns))
         byte = constant % WORD_BYTES
-        pointer = shared_pointer(tile, *Place(words, constant - byte).emit(converter))
+        pointer = shared_pointer(tile, *ThreadOffset(words, constant - byte).emit(converter))
         word = llvm.load(i32(), pointer, alignment=WORD_BYTES)
         if bits < 32:
             shift = inside.emit(converter)

@@ -16,7 +16,7 @@ from tcir.dialect.warp_types import WALK
 from tcir.passes.emit import simt
 
 from .converter import Converter, Fragment, GlobalTensor, i32, lower, vector_of
-from .linear import Linear
+from .linear import LinearMap
 from .structure import is_equal, only_if
 from .warp_copy import byte_pointer, global_pointer
 
@@ -187,7 +187,7 @@ def _transposed(converter: Converter, words: list[ir.Value], own: ir.Value) -> l
 
 
 @dataclass(frozen=True)
-class Walk:
+class PixelWalk:
     """The rows of a thread as positions on a walk through images of `height` by `width` of them.
 
     first: position of register 0
@@ -238,7 +238,7 @@ class Held:
 
     first: list[ir.Value]
     places: list[tuple[int, int]]
-    walk: Walk | None
+    walk: PixelWalk | None
 
     @staticmethod
     def create(
@@ -258,7 +258,7 @@ class Held:
         walk = None
         if WALK in op.attributes:
             height, width = integers(op, WALK)
-            walk = Walk(converter, row, height, width)
+            walk = PixelWalk(converter, row, height, width)
         return Held([*batch, row, column], places, walk)
 
 
@@ -272,7 +272,7 @@ def first_of_thread(converter: Converter, kind: tc.FragmentType, axis: int) -> i
         origin = warp_origin(kind.operand, part, converter.warps, warp)
         return origin[axis] + held[0][lane][0][axis]
 
-    return Linear.of(number, converter.threads).emit(converter)
+    return LinearMap.of(number, converter.threads).emit(converter)
 
 
 def of_quad(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:

@@ -25,8 +25,8 @@ from tcir.passes.emit.builders import i64s
 from tcir.passes.emit.clone import Mapping, clone
 from tcir.passes.emit.kernel_ops import CTAS_PER_SM, body, find_kernels
 from tcir.passes.pipelining.deferred import (
-    Part,
-    Result,
+    ColumnRange,
+    DeferredResult,
     fetched_registers,
     is_by_element,
     registers,
@@ -107,7 +107,7 @@ class _Tiles:
 
     loop: scf.ForOp
     steps: scf.ForOp
-    results: list[Result]
+    results: list[DeferredResult]
     room: int
 
     @classmethod
@@ -125,7 +125,7 @@ class _Tiles:
         (loop,) = loops
         steps = [op for op in loop.body if _is_loop(op)]
         stores = [op for op in loop.body if isinstance(op, tc.StoreFragmentOp)]
-        results = [each for each in map(Result.of, stores) if each is not None]
+        results = [each for each in map(DeferredResult.of, stores) if each is not None]
         if len(steps) != 1 or len(results) < max(len(stores), 1):
             return None
         made = cls(loop, steps[0], results, ROOM[string(kernel, WARP_MAP)])
@@ -156,12 +156,12 @@ class _Tiles:
         return sum(registers(result.sums.type) for result in self.results)
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[ColumnRange]:
         """All of a tile."""
-        return [Part(each, number) for each in self.results for number in range(each.parts)]
+        return [ColumnRange(each, number) for each in self.results for number in range(each.parts)]
 
     @cached_property
-    def groups(self) -> list[list[Part]]:
+    def groups(self) -> list[list[ColumnRange]]:
         """What each of the first steps stores."""
         return [self.parts] if self.partial_sum else [[part] for part in self.parts]
 
@@ -228,13 +228,13 @@ class _Tiles:
 
     def _multiply(
         self, mapping: Mapping, before: list[_Waiting], tiles: scf.ForOp
-    ) -> dict[Part, Mapping]:
+    ) -> dict[ColumnRange, Mapping]:
         """The first steps, which store and fetch, then the loop of the others; its results are
         mapped. Returns what is fetched for the parts of this tile."""
         steps = self.steps
         carried = [mapping.get(value, value) for value in steps.initArgs]
         *ops, last = steps.body.operations
-        fetched: dict[Part, Mapping] = {part: {} for part in self.parts}
+        fetched: dict[ColumnRange, Mapping] = {part: {} for part in self.parts}
         with steps.location:
             later = arith.cmpi(
                 arith.CmpIPredicate.ne, tiles.induction_variable, tiles.lowerBound
@@ -251,7 +251,7 @@ class _Tiles:
                 clone(op, inner)
             carried[:] = [inner.get(value, value) for value in last.operands]
 
-        def store(group: list[Part]) -> None:
+        def store(group: list[ColumnRange]) -> None:
             branch = scf.IfOp(later)
             with ir.InsertionPoint(branch.then_block):
                 for each in before:
@@ -259,7 +259,7 @@ class _Tiles:
                         each.store()
                 scf.YieldOp([])
 
-        def fetch(part: Part, reads: list[tc.ElementOp]) -> None:
+        def fetch(part: ColumnRange, reads: list[tc.ElementOp]) -> None:
             for read in reads:
                 if read in part.result.reads:
                     fetched[part][read.value] = part.fetch(read, mapping)
@@ -307,7 +307,7 @@ class _Tiles:
 class _Waiting:
     """Columns of a tile that are not stored yet, and what its indices are by then."""
 
-    part: Part
+    part: ColumnRange
     columns: list[ir.Value]
     indices: Mapping
 

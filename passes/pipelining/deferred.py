@@ -24,7 +24,7 @@ WORD = 32
 
 
 @dataclass(frozen=True)
-class Result:
+class DeferredResult:
     """Sums of a tile, their epilogue and block quantisation, if there are any, and the stores."""
 
     store: tc.StoreFragmentOp
@@ -33,7 +33,7 @@ class Result:
     scales: tc.StoreFragmentScalesOp | None
 
     @classmethod
-    def of(cls, store: tc.StoreFragmentOp) -> Result | None:
+    def of(cls, store: tc.StoreFragmentOp) -> DeferredResult | None:
         """None if it cannot be stored by parts in units of 16 bytes."""
         quantise = defining(store.fragment, tc.QuantiseFragmentOp)
         values = store.fragment if quantise is None else quantise.values
@@ -95,10 +95,10 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Part:
+class ColumnRange:
     """Columns of a result."""
 
-    result: Result
+    result: DeferredResult
     number: int
 
     @property
@@ -192,7 +192,7 @@ def registers_by_column(columns: int, read: tc.ElementOp) -> int:
     return int(columns // 4 * read.value.type.width // WORD)
 
 
-def fetched_registers(result: Result, read: tc.ElementOp) -> int:
+def fetched_registers(result: DeferredResult, read: tc.ElementOp) -> int:
     """Registers of a thread for an operand of an epilogue: two per atom for a row of columns, two
     for a column of rows."""
     *_, row, column = range(read.out_rank)

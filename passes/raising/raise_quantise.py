@@ -8,7 +8,7 @@ from typing import ClassVar
 from tcir._mlir import func, ir
 from tcir.dialect import rules, tc
 from tcir.dialect.ops.block_scaled import SCALE_TYPES, scales_shape
-from tcir.dialect.ops.quantise import BLOCK_FORMATS, ROUNDINGS, BlockFormat
+from tcir.dialect.ops.quantise import BLOCK_FORMATS, ROUNDINGS, QuantisedFormat
 from tcir.passes.analysis.element_graph import COLUMN, NotRaised
 from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.raising.quantise.pattern import (
@@ -105,7 +105,7 @@ def _raise(maximum: Maximum) -> tc.QuantiseBlocksOp:
     return _build(values, codes, scales, form)
 
 
-def _format(maximum: Maximum, codes: ir.Value, scales: ir.Value) -> BlockFormat:
+def _format(maximum: Maximum, codes: ir.Value, scales: ir.Value) -> QuantisedFormat:
     pair = str(codes.type.element_type), str(scales.type.element_type)
     _, block = maximum.blocks
     if maximum.combiner.name == "arith.maxnumf":
@@ -142,7 +142,7 @@ def _moves(scales: ir.Value, shape: list[int]) -> list[ir.Operation]:
 
 
 def _build(
-    values: Values, codes: ir.Value, scales: ir.Value, form: BlockFormat
+    values: Values, codes: ir.Value, scales: ir.Value, form: QuantisedFormat
 ) -> tc.QuantiseBlocksOp:
     block = list(codes.owner.operation.block)
     last = max(block.index(each.owner.opview) for each in (codes, scales))

@@ -14,8 +14,8 @@ from tcir.passes.analysis.row_chain import RowChain
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.element_epilogue import place_of
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.simt.elements import Elements, digits
-from tcir.passes.simt.group import Group
+from tcir.passes.simt.elements import ThreadElements, digits
+from tcir.passes.simt.group import ThreadGroup
 from tcir.passes.simt.slices import Index
 from tcir.passmanager.remarks import remark
 
@@ -30,7 +30,7 @@ class Piece:
 
 
 def convert(
-    module: ir.Module, function: func.FuncOp, result: ir.Value, chain: RowChain, group: Group
+    module: ir.Module, function: func.FuncOp, result: ir.Value, chain: RowChain, group: ThreadGroup
 ) -> None:
     """Turns a function with the attribute ``tc.simt`` into a kernel with a group of threads per
     row.
@@ -47,10 +47,11 @@ def convert(
         llvm.store %t, %partials[%warp]; barrier; the sum of the warps' %partials; %out[%row] = …
 
     Where memory is contiguous across rows, adjacent lanes of a warp have different rows. A row that
-    fits registers (`Group.rounds` is 1) is loaded once, however many reductions there are; each
-    reduction reads a longer row again. The order of a sum is fixed: a tree over a thread's elements
-    of a round, the rounds in order, the shuffles, a tree over the warps. The reference has another
-    order, so sums of floats are within its bound; the passes after this one preserve every bit.
+    fits registers (`ThreadGroup.rounds` is 1) is loaded once, however many reductions there are;
+    each reduction reads a longer row again. The order of a sum is fixed: a tree over a thread's
+    elements of a round, the rounds in order, the shuffles, a tree over the warps. The reference has
+    another order, so sums of floats are within its bound; the passes after this one preserve every
+    bit.
     """
     _Kernel(module, function, result, chain, group).build()
 
@@ -61,7 +62,7 @@ class _Kernel:
     function: func.FuncOp
     result: ir.Value
     chain: RowChain
-    group: Group
+    group: ThreadGroup
 
     def build(self) -> None:
         group, chain = self.group, self.chain
@@ -79,7 +80,7 @@ class _Kernel:
         with simt.simt_kernel(self.module, name, buffers, size, owner.location) as pointers:
             block = self.function.entry_block
             given = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
-            self.elements = Elements(given)
+            self.elements = ThreadElements(given)
             self.out = pointers[buffers[-1]]
             self._begin()
             for number, (total, dims) in enumerate(chain.sums):
@@ -127,7 +128,7 @@ class _Kernel:
 
     # --- the columns -----------------------------------------------------------------------------
 
-    def _pieces(self, elements: Elements, turn: ir.Value) -> list[Piece]:
+    def _pieces(self, elements: ThreadElements, turn: ir.Value) -> list[Piece]:
         """The thread's pieces in round `turn`."""
         group, found = self.group, []
         run = 1 if group.across else group.run
@@ -303,7 +304,7 @@ class _Kernel:
 class _Round:
     """One round of pieces: what is known in it, the pieces, and the reductions so far."""
 
-    elements: Elements
+    elements: ThreadElements
     pieces: list[Piece]
     totals: list[ir.Value]
 

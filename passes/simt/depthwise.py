@@ -18,7 +18,7 @@ from tcir.passes.emit.element_epilogue import place_of
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.reshape import RESHAPES
-from tcir.passes.simt.elements import Elements, digits
+from tcir.passes.simt.elements import ThreadElements, digits
 from tcir.passes.simt.slices import Index
 from tcir.passmanager.remarks import remark
 
@@ -236,7 +236,7 @@ class _Kernel:
             inside = scf.IfOp(simt.less(number, count))
             with ir.InsertionPoint(inside.then_block):
                 self.pointers = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
-                self.elements = Elements(self.pointers)
+                self.elements = ThreadElements(self.pointers)
                 self._begin(number)
                 self._store(pointers[buffers[-1]], self._sums())
                 scf.YieldOp([])

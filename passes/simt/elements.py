@@ -80,7 +80,7 @@ def joined(indices: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value:
 
 
 @dataclass(frozen=True)
-class Elements:
+class ThreadElements:
     """Elements that one thread has computed.
 
     pointers: those of the function's arguments
@@ -118,10 +118,10 @@ class Elements:
             self.runs.update(dict.fromkeys(members, members))
         return members
 
-    def within(self) -> Elements:
+    def within(self) -> ThreadElements:
         """A copy for a region, whose elements are not available outside it."""
         found = (self.known, self.runs, self.shifted, self.views, self.computed)
-        return Elements(self.pointers, *map(dict, found))
+        return ThreadElements(self.pointers, *map(dict, found))
 
     def shift(self, index: ir.Value, by: int, extent: int) -> ir.Value:
         """`index` plus `by`, clamped to the last index of `extent`; runs stay runs if each lies

@@ -19,7 +19,7 @@ from tcir.passes.emit.reshape import RESHAPES
 from tcir.passes.emit.small import SMALL
 from tcir.passes.emit.tensor_functions import is_simt
 from tcir.passes.simt import cells, depthwise, tiles
-from tcir.passes.simt.elements import STORED, Elements, digits, has_loop
+from tcir.passes.simt.elements import STORED, ThreadElements, digits, has_loop
 from tcir.passes.simt.group import ENOUGH, RUN, group_of, run_of
 from tcir.target import TARGETS, targets_with
 
@@ -76,7 +76,7 @@ def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
     return True
 
 
-def _tiling(function: func.FuncOp, result: ir.Value) -> tiles.Tiling | None:
+def _tiling(function: func.FuncOp, result: ir.Value) -> tiles.ResultTiling | None:
     """The tiles of a result that is elementwise, and no argument."""
     if isinstance(result, ir.BlockArgument) or any(
         is_reduction(op.operation) for op in function.entry_block
@@ -107,7 +107,7 @@ def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None
         number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
         inside = scf.IfOp(simt.less(number, count))
         with ir.InsertionPoint(inside.then_block):
-            known = Elements({a: pointers[n] for a, n in zip(block.arguments, buffers)})
+            known = ThreadElements({a: pointers[n] for a, n in zip(block.arguments, buffers)})
             out = pointers[buffers[-1]]
             if narrow.together(element) > 1:
                 numbers = [simt.add(simt.mul(number, each), n) for n in range(each)]

@@ -30,7 +30,7 @@ WARPS_ACROSS = 8
 
 
 @dataclass(frozen=True)
-class Group:
+class ThreadGroup:
     """The threads of a row, or of a run of rows side by side (a cell).
 
     cells:  number of cells
@@ -126,7 +126,7 @@ class Group:
         return f"{sums}: {who}; loads of {self.run} element{'s' if self.run > 1 else ''}; {held}"
 
 
-def group_of(result: ir.Value, chain: RowChain) -> Group | None:
+def group_of(result: ir.Value, chain: RowChain) -> ThreadGroup | None:
     """The group for a chain; None if a single thread computes an element as fast."""
     shape = result.type.shape
     rows, columns = prod(shape[d] for d in chain.rows), prod(chain.columns)
@@ -153,10 +153,10 @@ def group_of(result: ir.Value, chain: RowChain) -> Group | None:
     side = max(1, 128 // size)
     while side > 1 and side * size > WARP and rows * size < ENOUGH:
         side //= 2
-    return Group(rows, False, run, size, side, pieces, rounds)
+    return ThreadGroup(rows, False, run, size, side, pieces, rounds)
 
 
-def _across(rows: int, columns: int, run: int, own: bool) -> Group | None:
+def _across(rows: int, columns: int, run: int, own: bool) -> ThreadGroup | None:
     cells = rows // run
     side = WARP
     size = 1
@@ -167,7 +167,7 @@ def _across(rows: int, columns: int, run: int, own: bool) -> Group | None:
     if size == 1 and not own:
         return None
     pieces = min(ceil_div(columns, size), max(1, HELD // run))
-    return Group(cells, True, run, size, side, pieces, ceil_div(columns, size * pieces))
+    return ThreadGroup(cells, True, run, size, side, pieces, ceil_div(columns, size * pieces))
 
 
 def run_of(extent: int, elements: Sequence[ir.Type]) -> int:

@@ -14,7 +14,7 @@ from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.element_epilogue import place_of
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.simt.elements import Elements, digits
+from tcir.passes.simt.elements import ThreadElements, digits
 from tcir.passes.simt.group import run_of
 from tcir.passes.simt.slices import Index
 from tcir.passmanager.remarks import remark
@@ -27,7 +27,7 @@ PITCH = SIDE + 1
 
 
 @dataclass(frozen=True)
-class Tiling:
+class ResultTiling:
     """Division of a result into tiles.
 
     down, right: the result's dimension along which most operands are contiguous, and its last
@@ -41,7 +41,7 @@ class Tiling:
     run: int
 
 
-def tiling_of(result: ir.Value) -> Tiling | None:
+def tiling_of(result: ir.Value) -> ResultTiling | None:
     """The tiles of an elementwise result; None if most operands are contiguous along its rows."""
     shape = result.type.shape
     sized = [dim for dim, size in enumerate(shape) if size != 1]
@@ -63,7 +63,7 @@ def tiling_of(result: ir.Value) -> Tiling | None:
     run = min(run_of(shape[dim], elements) for dim in (down, sized[-1]))
     if len(staged) > 2 or any(each.width > 32 or not narrow.has_runs(each) for each in elements):
         return None
-    return Tiling(down, sized[-1], staged, run)
+    return ResultTiling(down, sized[-1], staged, run)
 
 
 def _dims(at: At) -> tuple[int | None, ...] | None:
@@ -73,7 +73,9 @@ def _dims(at: At) -> tuple[int | None, ...] | None:
     return tuple(symbol[0][1] if symbol else None for symbol in at)
 
 
-def convert(module: ir.Module, function: func.FuncOp, result: ir.Value, tiling: Tiling) -> None:
+def convert(
+    module: ir.Module, function: func.FuncOp, result: ir.Value, tiling: ResultTiling
+) -> None:
     """Turns an elementwise function with transposed operands into a kernel with a CTA per tile.
 
     Before::
@@ -98,7 +100,7 @@ class _Kernel:
     module: ir.Module
     function: func.FuncOp
     result: ir.Value
-    tiling: Tiling
+    tiling: ResultTiling
 
     def build(self) -> None:
         shape, tiling = self.result.type.shape, self.tiling
@@ -123,7 +125,7 @@ class _Kernel:
             self.module, self.function.name.value, buffers, size, owner.location
         ) as pointers:
             given = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
-            self.elements = Elements(given)
+            self.elements = ThreadElements(given)
             self.shared = simt.shared(self.module)
             tile = list(digits(simt.block_index(0), self.counts))
             self.outer = dict(enumerate(tile))

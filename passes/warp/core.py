@@ -16,35 +16,37 @@ from tcir.passes.emit.index import Index
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, argument, kernel
 from tcir.passes.kernels.cores.fragments import signed_as, sums_over
-from tcir.passes.kernels.product import Load, OfMatrices, Place, Tile
-from tcir.passes.warp.operands import Matrix, Operand
-from tcir.passes.warp.tiling import Tiling
+from tcir.passes.kernels.product import Load, OfMatrices, Tile, TilePlace
+from tcir.passes.warp.operands import LoadedMatrix, WarpMatrix
+from tcir.passes.warp.tiling import WarpTiling
 
 
 @dataclass(frozen=True)
 class StagedProduct(OfMatrices):
     """A ``tc.matmul`` in tiles that TMA or threads fill; steps: over K."""
 
-    left: Operand
-    right: Operand
+    left: LoadedMatrix
+    right: LoadedMatrix
     steps: int
     sums: ir.Type
 
     @staticmethod
     def create(
-        matrices: Sequence[Matrix],
+        matrices: Sequence[WarpMatrix],
         steps: int,
         by_tma: bool,
         batch: int | None,
         arguments: Sequence[ir.Value],
     ) -> StagedProduct:
         """Builds the tensor maps, if there are any, in a kernel of these `arguments`."""
-        filled = partial(Operand.by_tma, batch=batch or 0) if by_tma else Operand.by_cp_async
+        filled = (
+            partial(LoadedMatrix.by_tma, batch=batch or 0) if by_tma else LoadedMatrix.by_cp_async
+        )
         left, right = (filled(each, argument(arguments, each.value)) for each in matrices)
         sums = ir.Type.parse(accumulator_type(str(left.matrix.element)))
         return StagedProduct(left, right, steps, sums)
 
-    def loads(self, place: Place) -> Load:
+    def loads(self, place: TilePlace) -> Load:
         """What fills the tiles of a step at `place`."""
         batch = [] if place.batch is None else [index.value(place.batch)]
 
@@ -62,7 +64,7 @@ class StagedProduct(OfMatrices):
 class MmaSync:
     """Kernels of warps without roles, of a `tiling`."""
 
-    tiling: Tiling
+    tiling: WarpTiling
     target: str
 
     @property
@@ -76,7 +78,7 @@ class MmaSync:
         source.function.attributes["tc.warps"] = i64s([tiling.warps_m, tiling.warps_n])
         return kernel(source, tiles.grid, warps=tiling.warps, target=self.target)
 
-    def sums(self, product: StagedProduct, place: Place) -> list[tuple[ir.Value, Place]]:
+    def sums(self, product: StagedProduct, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
         """The fragment of the sums of the tile at `place`."""
         load, left, right, atom = (
             product.loads(place),

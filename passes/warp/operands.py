@@ -23,7 +23,7 @@ Copy = Callable[[ir.Value, list[ir.Value], Index, Index], None]
 
 
 @dataclass(frozen=True)
-class Matrix:
+class WarpMatrix:
     """A or B of the product `op`: `sizes` are its extents (mn, k), `tile` those of a CTA's tile."""
 
     op: ir.OpView
@@ -62,7 +62,7 @@ class Matrix:
         return (k_major if self.major == "K" else mn_major)(*self.tile, self.element)
 
 
-def tma_obstacle(matrix: Matrix, target: str) -> str:
+def tma_obstacle(matrix: WarpMatrix, target: str) -> str:
     """Why TMA of `target` cannot fill the tiles of `matrix`, or ""."""
     row = matrix.ordered(matrix.sizes)[1] * matrix.bytes
     if row % TMA_INNER_BOX_MULTIPLE:
@@ -92,15 +92,15 @@ def tma_obstacle(matrix: Matrix, target: str) -> str:
 
 
 @dataclass(frozen=True)
-class Operand:
+class LoadedMatrix:
     """A matrix with its tile type and its copies."""
 
-    matrix: Matrix
+    matrix: WarpMatrix
     type: tc.SmemType | tc.StagedType
     fill: Copy
 
     @staticmethod
-    def by_tma(matrix: Matrix, tensor: ir.Value, batch: int) -> Operand:
+    def by_tma(matrix: WarpMatrix, tensor: ir.Value, batch: int) -> LoadedMatrix:
         """Operand that boxes of a tensor map fill; builds the map. `batch`: its extent, or 0."""
         mn, k = matrix.sizes
         order = ("k", "mn") if matrix.major == "K" else ("mn", "k")
@@ -111,10 +111,10 @@ class Operand:
         def fill(tile: ir.Value, at: list[ir.Value], mn: Index, k: Index) -> None:
             tiled.load(tile, {"mn": mn, "k": k, **({"batch": at[0]} if at else {})})
 
-        return Operand(matrix, tiled.type, fill)
+        return LoadedMatrix(matrix, tiled.type, fill)
 
     @staticmethod
-    def by_cp_async(matrix: Matrix, tensor: ir.Value) -> Operand:
+    def by_cp_async(matrix: WarpMatrix, tensor: ir.Value) -> LoadedMatrix:
         """Operand that threads fill, 4 to 16 bytes at a time, with the best swizzle for the
         loads."""
         (outer, inner), (tile_outer, tile_inner) = map(matrix.ordered, (matrix.sizes, matrix.tile))
@@ -135,7 +135,7 @@ class Operand:
             tc.CpAsyncOp(tensor, first, tile, i64(width), ir.StringAttr.get(past))
 
         kind = tc.StagedType.build(list(matrix.tile), matrix.element, matrix.major, swizzle)
-        return Operand(matrix, kind, fill)
+        return LoadedMatrix(matrix, kind, fill)
 
     def load(self, tile: ir.Value, k: int) -> ir.Value:
         """``tc.load_fragment`` of the columns from k."""
@@ -148,7 +148,7 @@ class Operand:
         return tc.LoadFragmentOp(tile, i64(k), via, fragment).fragment
 
 
-def _copy_width(matrix: Matrix, row: int, tile_row: int) -> int:
+def _copy_width(matrix: WarpMatrix, row: int, tile_row: int) -> int:
     for width in reversed(COPY_BYTES):
         if row % width == 0 and tile_row % width == 0:
             return width

@@ -18,9 +18,9 @@ from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import Source, find_sources
 from tcir.passes.kernels.stores.fragment import tile_fragments
 from tcir.passes.warp.core import MmaSync, StagedProduct
-from tcir.passes.warp.operands import Matrix, tma_obstacle
+from tcir.passes.warp.operands import WarpMatrix, tma_obstacle
 from tcir.passes.warp.tiles import GROUP, WarpTiles
-from tcir.passes.warp.tiling import Tiling, TilingOptions, choose_tiling
+from tcir.passes.warp.tiling import TilingOptions, WarpTiling, choose_tiling
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS, targets_with
@@ -136,14 +136,14 @@ def _check_fp8(source: Source, target: str) -> None:
 
 
 def _matrices(
-    op: ir.OpView, tiling: Tiling, sizes: tuple[int, int, int], ldmatrix: bool
-) -> list[Matrix]:
+    op: ir.OpView, tiling: WarpTiling, sizes: tuple[int, int, int], ldmatrix: bool
+) -> list[WarpMatrix]:
     """A and B."""
     m, n, k = sizes
     layouts = string(op, "a_layout") == "mk", string(op, "b_layout") == "nk"
     majors = ["K" if k_inner else "MN" for k_inner in layouts]
     matrices = [
-        Matrix(op, value, name, major, extents, tile, tiling.atom, ldmatrix)
+        WarpMatrix(op, value, name, major, extents, tile, tiling.atom, ldmatrix)
         for value, name, major, extents, tile in zip(
             (op.a, op.b), "AB", majors, ((m, k), (n, k)),
             ((tiling.m, tiling.k), (tiling.n, tiling.k)), strict=True,
@@ -158,7 +158,7 @@ def _matrices(
     return matrices
 
 
-def _is_by_tma(op: ir.OpView, matrices: list[Matrix], copies: str, target: str) -> bool:
+def _is_by_tma(op: ir.OpView, matrices: list[WarpMatrix], copies: str, target: str) -> bool:
     """Whether TMA fills both tiles, or cp.async."""
     obstacle = _tma_obstacle(target, matrices)
     if copies == "tma" and obstacle:
@@ -169,7 +169,7 @@ def _is_by_tma(op: ir.OpView, matrices: list[Matrix], copies: str, target: str) 
     return not obstacle and copies != "cp.async"
 
 
-def _tma_obstacle(target: str, matrices: list[Matrix]) -> str:
+def _tma_obstacle(target: str, matrices: list[WarpMatrix]) -> str:
     if not TARGETS[target].tma:
         return f"{target} has no TMA"
     return next(filter(None, (tma_obstacle(matrix, target) for matrix in matrices)), "")

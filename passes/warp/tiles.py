@@ -12,7 +12,7 @@ from tcir.passes.emit.index import Index
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import block_id
 from tcir.passes.kernels import legal
-from tcir.passes.warp.tiling import Tiling
+from tcir.passes.warp.tiling import WarpTiling
 from tcir.target import TARGETS
 
 GROUP = 16
@@ -41,7 +41,7 @@ class WarpTiles(OutputTiles):
         yield row, column, None if self.batch is None else block_id("z")
 
     def shared_out(
-        self, op: ir.OpView, tiling: Tiling, asked: int, by_tma: bool, target: str
+        self, op: ir.OpView, tiling: WarpTiling, asked: int, by_tma: bool, target: str
     ) -> WarpTiles:
         """Divides these tiles among `asked` CTAs; with 0, among `fewest_ctas` if TMA loads and a
         tile's sums take half an SM's registers, which leaves no room for a second CTA, else one per

@@ -25,7 +25,7 @@ MOST_ACCUMULATORS = 128
 
 
 @dataclass(frozen=True)
-class Tiling:
+class WarpTiling:
     """Tile of a CTA, number of warps along M and N, and the instruction."""
 
     m: int
@@ -68,7 +68,7 @@ def power_of_two(extent: int) -> int:
     return 1 << max(extent - 1, 0).bit_length()
 
 
-def choose_tiling(op: ir.OpView, m: int, n: int, k: int, options: TilingOptions) -> Tiling:
+def choose_tiling(op: ir.OpView, m: int, n: int, k: int, options: TilingOptions) -> WarpTiling:
     """The tiling of the product `op`.
 
     Powers of two: M up to 128, N up to 256, K up to 128 bytes, no more than the problem needs but
@@ -84,7 +84,7 @@ def choose_tiling(op: ir.OpView, m: int, n: int, k: int, options: TilingOptions)
     widest = BLOCK_N * warp_n // WARP_TILE
     tile_n = options.block_n or min(widest, max(LEAST, power_of_two(n)))
     tile_k = options.block_k or max(step, min(BLOCK_K_BYTES // bytes_, power_of_two(k)))
-    tiling = Tiling(
+    tiling = WarpTiling(
         tile_m,
         tile_n,
         tile_k,
@@ -115,7 +115,7 @@ def _atom(op: ir.OpView, name: str) -> MmaAtom:
     return atom
 
 
-def _problem(t: Tiling, element_bytes: int) -> str:
+def _problem(t: WarpTiling, element_bytes: int) -> str:
     numbers = {
         "block-m": t.m, "block-n": t.n, "block-k": t.k, "warps-m": t.warps_m, "warps-n": t.warps_n,
     }  # fmt: skip

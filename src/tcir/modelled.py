@@ -19,7 +19,7 @@ from tcir.machine.events import EventStream, Recording
 from tcir.machine.sample import Sample
 from tcir.program.inputs import poison
 from tcir.program.launch import Call, Launch, LaunchSequence
-from tcir.program.launch_table import Row, Work, launch_table
+from tcir.program.launch_table import LaunchOps, LaunchRow, launch_table
 from tcir.program.memory_image import image_spec
 from tcir.program.signature import Signature
 from tcir.run import run_ptx
@@ -39,7 +39,7 @@ class ModelledLaunch:
     stream: events of the first cluster
     """
 
-    row: Row
+    row: LaunchRow
     time: ModelledTime
     ctas: int
     moved: int
@@ -129,7 +129,7 @@ def modelled(
     signature: Signature,
     target: str,
     *,
-    works: Mapping[str, Work] | None = None,
+    works: Mapping[str, LaunchOps] | None = None,
     registers: int = 0,
 ) -> ModelledProgram:
     """Models the time of a program's launches. Equal launches are executed once.

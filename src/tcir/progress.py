@@ -64,7 +64,7 @@ def left(share: float, passed: float, estimated: float) -> float:
     return (1 - share) * whole
 
 
-class Left:
+class ProgressLine:
     """A line on a terminal with the number of completed CTAs and the remaining time."""
 
     def __init__(self, name: str, seconds: float) -> None:
@@ -100,7 +100,7 @@ class Left:
 @contextmanager
 def simulated(
     name: str, launches: LaunchSequence, known: float | None, asked: bool | None
-) -> Iterator[Left | None]:
+) -> Iterator[ProgressLine | None]:
     """Context of a call on the machine: prints an estimate first, if it is at least
     `WORTH_SAYING` seconds.
 
@@ -118,7 +118,7 @@ def simulated(
             f"@{name} on the simulated machine: {count} launch{'es' * (count > 1)}, {ctas} CTAs, "
             f"{duration(seconds)} ({how})"
         )
-    left = Left(name, seconds)
+    left = ProgressLine(name, seconds)
     try:
         yield left
     finally:

@@ -19,7 +19,7 @@ from tcir.again import changed_variables, launch_again, variables_of
 from tcir.errors import InputError, LaunchError, VerdictError
 from tcir.files import read_text
 from tcir.interp.ptx.arguments import (
-    Buffers,
+    BoundArrays,
     Uninitialized,
     bind_variables,
     parameters,
@@ -29,21 +29,21 @@ from tcir.interp.ptx.calls import inline_calls
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.jobs.launch import run_in_blocks, why_together
-from tcir.interp.ptx.jobs.part import Block, Part, TogetherError, clusters
+from tcir.interp.ptx.jobs.part import Block, GridPart, TogetherError, clusters
 from tcir.interp.ptx.jobs.sampling import why_whole
 from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.launch_sizes import check_residency, check_static, checked_bytes, launch_sizes
-from tcir.interp.ptx.layout import Layout, lay_out
+from tcir.interp.ptx.layout import AddressLayout, lay_out
 from tcir.interp.ptx.lockstep.abandoned import Abandoned
 from tcir.interp.ptx.lockstep.launch import Lockstep, eligible
 from tcir.interp.ptx.lockstep.repeat import Repetition, launch_key
 from tcir.interp.ptx.lockstep.saved import Saved
 from tcir.interp.ptx.op import Blocking, Incomplete
 from tcir.interp.ptx.parser import parse
-from tcir.interp.ptx.program import Program, decode
+from tcir.interp.ptx.program import DecodedEntry, decode
 from tcir.interp.ptx.recording import record, recorded, until_exit
 from tcir.interp.ptx.register_counts import allocated
-from tcir.interp.ptx.syntax import Function, Module, Site
+from tcir.interp.ptx.syntax import Function, PtxModule, Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import (
     Agent,
@@ -255,11 +255,11 @@ class Observer(Protocol):
 
 
 @lru_cache(maxsize=16)
-def _parsed(ptx: str) -> Module:
+def _parsed(ptx: str) -> PtxModule:
     return parse(ptx)
 
 
-def _entry(module: Module, name: str | None) -> Function:
+def _entry(module: PtxModule, name: str | None) -> Function:
     entries = {f.name: f for f in module.functions.values() if f.entry and f.body is not None}
     listed = ", ".join(entries) or "none"
     if name is not None:
@@ -271,7 +271,7 @@ def _entry(module: Module, name: str | None) -> Function:
     return next(iter(entries.values()))
 
 
-def parsed(ptx: str | Path) -> Module:
+def parsed(ptx: str | Path) -> PtxModule:
     """Parses PTX from a text or a file. Raises PtxSyntaxError; LaunchError if the file is
     missing."""
     return _parsed(_text(ptx))
@@ -396,7 +396,7 @@ def run_ptx(
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)
-        buffers = Buffers(machine, args, addressed, written, promises)
+        buffers = BoundArrays(machine, args, addressed, written, promises)
         params = parameters(function, layout, args, buffers)
         program = decode(module, function, layout, bind_variables(module, machine, variables))
         report.incomplete = program.incomplete
@@ -428,7 +428,9 @@ def _until_done(attempt: Callable[[RunOptions], RunReport], way: RunOptions) -> 
             way = replace(way, lockstep=not reason.alone, repeats=None)
 
 
-def _laid_out(module: Module, function: Function, options: RunOptions, dynamic_smem: int) -> Layout:
+def _laid_out(
+    module: PtxModule, function: Function, options: RunOptions, dynamic_smem: int
+) -> AddressLayout:
     """Assigns addresses to variables. Raises LaunchError for more static memory than ptxas
     accepts."""
     layout = lay_out(module, function, Placement(options), checked_bytes(dynamic_smem))
@@ -453,7 +455,7 @@ def _read_only_written(written: tuple[str, int]) -> MachineError:
 
 
 def _execute_fastest(
-    program: Program,
+    program: DecodedEntry,
     launch: LaunchState,
     text: str,
     report: RunReport,
@@ -474,12 +476,12 @@ def _execute_fastest(
 
 
 def _execute_together(
-    program: Program,
+    program: DecodedEntry,
     launch: LaunchState,
     text: str,
     report: RunReport,
     observer: Observer | None,
-    part: Part | None,
+    part: GridPart | None,
 ) -> None:
     """Executes as `_execute` does, in lockstep. Abandoned: the buffers are restored; run it again.
 
@@ -514,7 +516,7 @@ def _execute_together(
             repeats[key] = classes or ()
 
 
-def _part(program: Program, launch: LaunchState, report: RunReport) -> Part | None:
+def _part(program: DecodedEntry, launch: LaunchState, report: RunReport) -> GridPart | None:
     """The CTAs to execute. None stands for all; if a sample was requested, the report then states
     why."""
     machine, sample = launch.machine, launch.machine.options.sample
@@ -527,15 +529,15 @@ def _part(program: Program, launch: LaunchState, report: RunReport) -> Part | No
         report.whole = why
         return None
     report.executed = len(mine) * math.prod(machine.cluster)
-    return Part(machine, mine)
+    return GridPart(machine, mine)
 
 
 def _execute_in_blocks(
-    program: Program,
+    program: DecodedEntry,
     launch: LaunchState,
     report: RunReport,
     observer: Observer | None,
-    part: Part | None,
+    part: GridPart | None,
 ) -> bool:
     """Executes as `_execute` does, in several processes. Returns false if nothing was executed;
     the report then states why."""
@@ -574,12 +576,12 @@ def _execute_in_blocks(
 
 
 def _execute(
-    program: Program,
+    program: DecodedEntry,
     launch: LaunchState,
     report: RunReport,
     observer: Observer | None = None,
     lockstep: Lockstep | Repetition | None = None,
-    part: Part | None = None,
+    part: GridPart | None = None,
 ) -> None:
     """Runs all CTAs, or those of a part, and records the results in the report."""
     machine, threads = launch.machine, launch.sizes.threads

@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 
 from corpus.program import NAMES, Program, programs
-from tcir.testing.record import Placed, record
-from tcir.testing.recorded import ANY, Recorded
+from tcir.testing.record import ArgumentTable, record
+from tcir.testing.recorded import ANY, RecordedLaunch
 
 
 def open_buffers(program: Program) -> list[int]:
     """The numbers of buffers whose values are open."""
-    scope, known = dict(NAMES), Placed()
+    scope, known = dict(NAMES), ArgumentTable()
     found = []
     for name, expression in program.args.items():
         value = eval(expression, scope)
@@ -47,12 +47,12 @@ def write(program: Program, folder: Path) -> bool:
         files = list(Path(made).iterdir())
         if len(files) != 1 or "again" in program.fields["launch"]:
             return False
-        twin = Recorded.read(files[0])
+        twin = RecordedLaunch.read(files[0])
     for number in open_buffers(program):
         twin.after[number] = ANY
     for kind, text in (("wrong", program.text), ("twin", program.twin)):
         about = twin.about | {"test": f"{kind}/{program.name}"}
-        path = Recorded(text, about, twin.before, twin.after).write(folder)
+        path = RecordedLaunch(text, about, twin.before, twin.after).write(folder)
         path.rename(folder / f"{kind}-{program.name}.npz")
     return True
 

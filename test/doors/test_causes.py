@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from tcir.doors.causes import causes, shown_name
-from tcir.doors.launches import Launch, Launches
+from tcir.doors.launches import DoorLaunch, Launches
 from tcir.machine.findings import Finding
 from tcir.run import RunReport
 
@@ -33,7 +33,7 @@ def test_other_kinds_and_instructions_without_lines_are_others() -> None:
 def test_as_many_causes_as_asked_for_are_printed() -> None:
     said = io.StringIO()
     launches = Launches(at_most=1, messages=said)
-    launch = cast("Launch", SimpleNamespace(name="k" * 100, cooperative=False, ptx=""))
+    launch = cast("DoorLaunch", SimpleNamespace(name="k" * 100, cooperative=False, ptx=""))
     findings = [RACE, UNROLLED, ELSEWHERE]
     report = SimpleNamespace(findings=findings, errors=[], incomplete=[])
     assert launches._say_findings(launch, cast("RunReport", report))

@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pytest
 
-from tcir.doors.launches import Launch, Launches
+from tcir.doors.launches import DoorLaunch, Launches
 from tcir.errors import VerdictError
 
 PTX = """
@@ -29,7 +29,9 @@ def test_nothing_is_in_front_of_the_first_launch() -> None:
     """A programmatic one waits for what is in front of it; the second one does not."""
     messages, data = io.StringIO(), np.arange(32, dtype=np.uint32)
     launches = Launches(messages=messages)
-    launch = Launch(PTX, "next", (1, 1, 1), (1, 1, 1), 0, True, [data], [data], [data], (32, 1, 1))
+    launch = DoorLaunch(
+        PTX, "next", (1, 1, 1), (1, 1, 1), 0, True, [data], [data], [data], (32, 1, 1)
+    )
     launches.execute(launch)
     assert launches.status == 0 and not messages.getvalue()
     launches.execute(launch)
@@ -47,7 +49,7 @@ def test_instructions_without_a_rule_are_limited_like_findings(
     ptx = PTX.replace(" ret;\n", f"{calls} ret;\n")
     ptx = ptx.replace(".visible", ".extern .func lost(.param .b64 p);\n.visible")
     data = np.arange(32, dtype=np.uint32)
-    launch = Launch(ptx, "next", (1, 1, 1), (1, 1, 1), 0, False, [data], [data], [], (32, 1, 1))
+    launch = DoorLaunch(ptx, "next", (1, 1, 1), (1, 1, 1), 0, False, [data], [data], [], (32, 1, 1))
     with pytest.raises(VerdictError) as raised:
         Launches(at_most=most).execute(launch)
     assert str(raised.value).count("no body of lost here") == shown

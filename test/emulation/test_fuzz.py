@@ -10,7 +10,7 @@ from corpus.silicon import open_buffers
 
 from tcir.emulation import EmulatedLaunch, emulate
 from tcir.emulation.fuzz import GARBAGE, SEED, plan
-from tcir.emulation.source import Source
+from tcir.emulation.source import SourceParser
 from tcir.run import run_ptx
 
 HEAD = """.version 8.8
@@ -29,7 +29,7 @@ ONE = EmulatedLaunch((1, 1, 1), (32, 1, 1))
 
 def _late(body: str) -> tuple[list[int], dict[int, list[int]]]:
     """Numbers of late accesses, and what each wait or end delivers, by numbers behind the alloc."""
-    (function,) = Source(f"{HEAD}{body}\n ret;\n}}\n").functions
+    (function,) = SourceParser(f"{HEAD}{body}\n ret;\n}}\n").functions
     found = plan(function, 0)
     numbers = {late.number: n for n, late in found.late.items()}
     return [n - 1 for n in found.late], {

@@ -10,10 +10,10 @@ import pytest
 
 import tcir
 from tcir.passes.conv.cost import SCHEDULES
-from tcir.passes.conv.schedules import Schedules
+from tcir.passes.conv.schedules import ConvSchedules
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.tile_conv import TileConv
-from tcir.passes.emit.cost import PRICED, Cost, Work, mma_cycles
+from tcir.passes.emit.cost import PRICED, Cost, LaunchWork, mma_cycles
 from tcir.passes.pipelining.multi_buffer import BARRIER_BYTES
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passmanager.remarks import remarks_to
@@ -49,7 +49,7 @@ layers = pytest.mark.parametrize(
 )
 
 
-def work_of(layer: Conv, schedule: str, n_tile: int) -> Work | None:
+def work_of(layer: Conv, schedule: str, n_tile: int) -> LaunchWork | None:
     """The model's counts."""
     with mlir_context() as context:
         module = load_module(layer.text(), context)
@@ -104,7 +104,7 @@ def test_the_cheapest_legal_schedule_is_chosen(layer: Conv) -> None:
         module = load_module(layer.text(), context)
         RaiseToTc().apply(module)
         op = next(iter(module.body.operations[0].regions[0].blocks[0]))
-        ranked = Schedules(op).ranked()
+        ranked = ConvSchedules(op).ranked()
         with remarks_to(lambda location, text: said.append(text)):
             TileConv().apply(module)
     legal = [each for each in ranked if not each.reason]
@@ -194,7 +194,7 @@ def test_the_whole_layer_of_the_page() -> None:
 
 def test_each_constant_costs_what_it_says() -> None:
     """One wave of two CTAs, by hand: 36 mma of 32 cycles, 12 copies of 4 KB, 24 shifts a CTA."""
-    work = Work(
+    work = LaunchWork(
         ctas=2, n_tile=64, lanes=256, outputs=240, mma=72, a_in_tmem=True, activations=98304,
         filters=147456, to_tmem=98304, stored=61440, epilogue_reads=0, unique_bytes=10,
         stage_bytes=0,

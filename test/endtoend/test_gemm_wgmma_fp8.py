@@ -15,7 +15,7 @@ from tcir._mlir import arith, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of
 from tcir.machine.numerics.types import MmaTypes
-from tcir.machine.numerics.wgmma import Product, wgmma_product
+from tcir.machine.numerics.wgmma import WgmmaTypes, wgmma_product
 from tcir.program.factors import contraction_of
 from tcir.program.inputs import make_inputs
 from tcir.program.signature import signature_of
@@ -84,7 +84,7 @@ def test_the_result_is_the_sum_of_partial_sums(a: str, b: str) -> None:
     kernel = tcir.compile(text, "gemm", target=TARGET)
     out = np.empty((64, 16), np.float32)
     kernel(x.view(TYPES[a]), y.view(TYPES[b]), out)
-    product = Product(MmaTypes(PTX[a], PTX[b], "f32"))
+    product = WgmmaTypes(MmaTypes(PTX[a], PTX[b], "f32"))
     total = np.zeros_like(out)
     for first in range(0, 320, 128):
         partial = None

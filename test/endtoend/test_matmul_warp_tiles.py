@@ -9,7 +9,7 @@ import pytest
 import tcir
 from tcir.layout.atoms import mma_atom
 from tcir.passes.warp.tiles import WarpTiles
-from tcir.passes.warp.tiling import Tiling
+from tcir.passes.warp.tiling import WarpTiling
 
 from .test_matmul_warp import SMALL, Case, check
 from .test_matmul_warp_breaks import Break, erase
@@ -79,7 +79,7 @@ def test_as_many_ctas_as_tiles_have_one_each() -> None:
 def test_no_more_ctas_than_the_rounds_need(
     tiles: int, asked: int, columns: int, by_tma: bool, ctas: int | None
 ) -> None:
-    tiling = Tiling(128, columns, 64, 2, columns // 64, mma_atom("mma.m16n8k16.f16"))
+    tiling = WarpTiling(128, columns, 64, 2, columns // 64, mma_atom("mma.m16n8k16.f16"))
     shared = WarpTiles(1, tiles, None).shared_out(None, tiling, asked, by_tma, "sm_90")
     assert shared.ctas == ctas
 

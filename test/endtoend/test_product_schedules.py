@@ -14,9 +14,9 @@ import tcir
 from tcir._mlir import ir
 from tcir.dialect.tc import BlockScaledMatmulOp, MatmulOp
 from tcir.errors import PassError
-from tcir.passes.emit.cost import PRICED, Cost, Work
+from tcir.passes.emit.cost import PRICED, Cost, LaunchWork
 from tcir.passes.emit.tensor_functions import tensor_ops
-from tcir.passes.gemm.schedules import Schedules
+from tcir.passes.gemm.schedules import GemmSchedules
 from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.module.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
@@ -44,13 +44,13 @@ def op_of(module: ir.Module) -> Any:
     return op
 
 
-def works(text: str, parts: int = 1) -> dict[int, Work]:
+def works(text: str, parts: int = 1) -> dict[int, LaunchWork]:
     """What the model counts of each width."""
     with mlir_context() as context:
         module = load_module(text, context)
         for each in (FuseEpilogue(), RaiseToTc(), SplitK(splits=parts)):
             each.apply(module)
-        return {each.work.n_tile: each.work for each in Schedules(op_of(module)).candidates}
+        return {each.work.n_tile: each.work for each in GemmSchedules(op_of(module)).candidates}
 
 
 NVFP4 = BENCH["program"](128, 320, 1024)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.passes.conv.schedules import Candidate
+from tcir.passes.conv.schedules import ConvCandidate
 from tcir.passes.conv.tile_conv import TileConv
 from tcir.passes.emit.cost import Cost
 from tcir.passes.module.split_launches import SplitLaunches
@@ -78,7 +78,7 @@ def layer_of(place: int, batch: int) -> Any:
 def test_no_schedule_is_chosen_that_the_model_finds_slower(place: int, batch: int) -> None:
     layer = layer_of(place, batch)
     print("\n" + "\n".join(BENCH["rows"](layer)))
-    legal: list[Candidate] = [each for each in layer.ranked if not each.reason]
+    legal: list[ConvCandidate] = [each for each in layer.ranked if not each.reason]
     assert len(legal) >= 3
     times = {each.schedule: each.microseconds for each in legal}
     assert times[chosen(layer.text)] == min(times.values())

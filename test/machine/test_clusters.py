@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Machine, MachineError, TensorMap, TensorOperand
-from tcir.machine.order.mbarrier import Order
+from tcir.machine.order.mbarrier import MemoryOrder
 
 from .bench import at_column_0
 
@@ -21,7 +21,7 @@ ORDERS = (None, *range(8))
 BAR, WORDS = 64, 1024
 RANK = 1 << 24
 """Address of the first byte of rank 1."""
-OF_CLUSTER = Order(scope="cluster")
+OF_CLUSTER = MemoryOrder(scope="cluster")
 
 Body = Callable[[Agent], Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tcir.machine.numerics.formats import FLOATS, NO_EXPONENT, decode, integers
-from tcir.machine.refusal import FormatError
+from tcir.machine.refusal import ElementTypeError
 from tcir.machine.tensor_core.narrow import (
     CP_FORMATS,
     data_bytes,
@@ -69,12 +69,12 @@ def test_integer_codes():
 
 
 def test_unknown_types_and_oversized_codes_are_refused():
-    with pytest.raises(FormatError, match="element type: expected one of f16"):
+    with pytest.raises(ElementTypeError, match="element type: expected one of f16"):
         decode(np.zeros(1, np.uint8), "e8m0")
-    with pytest.raises(FormatError, match="s8 or u8"):
+    with pytest.raises(ElementTypeError, match="s8 or u8"):
         integers(np.zeros(1, np.uint8), "f16")
     decode(np.array([0x3F], np.uint8), "e3m2")
-    with pytest.raises(FormatError, match="e3m2 has 6 bits"):
+    with pytest.raises(ElementTypeError, match="e3m2 has 6 bits"):
         decode(np.array([0x40], np.uint8), "e3m2")
 
 
@@ -95,9 +95,9 @@ def test_padded_units_and_holders(bits, shift):
 
 def test_only_padded_types_have_units():
     unpack_units(np.zeros((2, 16), np.uint8), 6)
-    with pytest.raises(FormatError, match="expected 4 or 6, got 8"):
+    with pytest.raises(ElementTypeError, match="expected 4 or 6, got 8"):
         unpack_units(np.zeros((2, 16), np.uint8), 8)
-    with pytest.raises(FormatError, match="a unit has 16 bytes"):
+    with pytest.raises(ElementTypeError, match="a unit has 16 bytes"):
         unpack_units(np.zeros((2, 8), np.uint8), 4)
 
 
@@ -119,9 +119,9 @@ def test_decompression_of_cp_by_definition(source):
     np.testing.assert_array_equal(
         from_holders(got, bits).reshape(5, 2, 16), unpack_units(units, bits)
     )
-    with pytest.raises(FormatError, match="multiple of 16"):
+    with pytest.raises(ElementTypeError, match="multiple of 16"):
         data_bytes(bits, 24)
-    with pytest.raises(FormatError, match="4 or 6"):
+    with pytest.raises(ElementTypeError, match="4 or 6"):
         data_bytes(8, 32)
 
 

@@ -10,7 +10,7 @@ from corpus.program import PROFILES, Case, cases, outcomes
 
 from tcir.machine.engine import conflict
 from tcir.machine.order.fence_hazards import FENCES, TENSOR_FENCES
-from tcir.machine.order.hazard import Hazard, Rule
+from tcir.machine.order.hazard import Hazard, HazardRule
 from tcir.machine.order.race_hazards import ORDERS, RACES
 from tcir.tools.dev.hazard_page import TARGET, document, rules
 
@@ -23,7 +23,7 @@ def found(case: Case, profile: str) -> set[tuple[str, str]]:
     return set(outcomes(report))
 
 
-def without(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+def without(rule: HazardRule, monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine walks the tables without this rule."""
 
     def left(table: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -36,7 +36,9 @@ def without(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_verdict_on_its_pair_depends_on_it(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verdict_on_its_pair_depends_on_it(
+    rule: HazardRule, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pair = [CASES[rule.wrong], CASES[rule.right]]
     assert rule.wrong.startswith("wrong/") and rule.right.startswith(("right/", "twin/"))
     with_it = [found(case, profile) for case in pair for profile in PROFILES]
@@ -45,7 +47,7 @@ def test_a_verdict_on_its_pair_depends_on_it(rule: Rule, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_it_states_its_source_and_its_evidence(rule: Rule) -> None:
+def test_it_states_its_source_and_its_evidence(rule: HazardRule) -> None:
     assert rule.isa[0] in "89" and rule.evidence
     if isinstance(rule, Hazard):
         kinds = {kind for name in (rule.wrong, rule.right) for _, kind in found(CASES[name], "isa")}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tcir.machine.numerics.fused import FusedParams, integer_mma
-from tcir.machine.refusal import FormatError
+from tcir.machine.refusal import ElementTypeError
 
 from .products import fast_mma, fused_mma
 
@@ -280,7 +280,7 @@ def test_open_constants_are_parameters():
     # … or zero products beside a D that is not zero.
     assert dot16([(2.0**-14, 2.0**-14)], 2.0**-20, params=FusedParams(zero_exponent=0)) == 2.0**-20
     assert dot16([(2.0**-14, 2.0**-14)], 2.0**-20) == 2.0**-20 + 2.0**-28
-    with pytest.raises(FormatError, match=r"window: expected 1\.\.40, got 41"):
+    with pytest.raises(ElementTypeError, match=r"window: expected 1\.\.40, got 41"):
         FusedParams(window=41)
 
 
@@ -376,9 +376,9 @@ def test_wrong_operands_are_refused():
     a, b = np.zeros((4, 16), np.uint16), np.zeros((8, 16), np.uint16)
     types = {"a_type": "f16", "b_type": "f16"}
     fused_mma(a, b, np.zeros((4, 8), np.uint32), **types)
-    with pytest.raises(FormatError, match=r"D \[M, N\]"):
+    with pytest.raises(ElementTypeError, match=r"D \[M, N\]"):
         fused_mma(a, b, np.zeros((8, 4), np.uint32), **types)
-    with pytest.raises(FormatError, match=r"A \[M, K\], B \[N, K\]"):
+    with pytest.raises(ElementTypeError, match=r"A \[M, K\], B \[N, K\]"):
         fused_mma(a, b[:, :8], None, **types)
-    with pytest.raises(FormatError, match="D type: expected f32 or f16, got bf16"):
+    with pytest.raises(ElementTypeError, match="D type: expected f32 or f16, got bf16"):
         fused_mma(a, b, None, d_type="bf16", **types)

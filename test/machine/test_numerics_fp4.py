@@ -8,7 +8,7 @@ import pytest
 from tcir.machine.numerics.block_scaled import Fp4Params
 from tcir.machine.numerics.formats import decode_scale
 from tcir.machine.numerics.fused import FusedParams
-from tcir.machine.refusal import FormatError
+from tcir.machine.refusal import ElementTypeError
 
 from .products import block_scaled_mma
 
@@ -372,7 +372,7 @@ def test_scales_by_definition():
     np.testing.assert_array_equal(values[:128], values[128:])  # bit 7 is ignored
     assert values[0] == 0 and values[1] == 2.0**-9 and values[0x38] == 1 and values[0x7E] == 448
     assert np.isnan(values[0x7F]) and raw[1] == -6 and raw[0x7E] == 8
-    with pytest.raises(FormatError, match="scale type: expected ue8m0 or ue4m3, got e4m3"):
+    with pytest.raises(ElementTypeError, match="scale type: expected ue8m0 or ue4m3, got e4m3"):
         decode_scale(values[:1], "e4m3")
 
 
@@ -384,17 +384,17 @@ def test_wrong_scales_are_refused():
         return block_scaled_mma(a, b, None, *scales, kind=kind, scale_type=name, **more)
 
     run("mxf4nvf4", 4, 4, "ue4m3")
-    with pytest.raises(FormatError, match="expected ue8m0, got ue4m3; ue4m3 is for mxf4nvf4"):
+    with pytest.raises(ElementTypeError, match="expected ue8m0, got ue4m3; ue4m3 is for mxf4nvf4"):
         run("mxf4nvf4", 2, 2, "ue4m3")
-    with pytest.raises(FormatError, match="kind mxf4: SFA"):
+    with pytest.raises(ElementTypeError, match="kind mxf4: SFA"):
         run("mxf4", 4, 4, "ue8m0")
-    with pytest.raises(FormatError, match="4 a row, got"):
+    with pytest.raises(ElementTypeError, match="4 a row, got"):
         run("mxf4nvf4", 4, 2, "ue8m0")
-    with pytest.raises(FormatError, match="kind: expected mxf8f6f4, mxf4 or mxf4nvf4"):
+    with pytest.raises(ElementTypeError, match="kind: expected mxf8f6f4, mxf4 or mxf4nvf4"):
         run("mxf3", 2, 2, "ue8m0")
-    with pytest.raises(FormatError, match="element types"):
+    with pytest.raises(ElementTypeError, match="element types"):
         run("mxf4", 2, 2, "ue8m0", b_type="e4m3")
-    with pytest.raises(FormatError, match="rule: expected products or scales"):
+    with pytest.raises(ElementTypeError, match="rule: expected products or scales"):
         Fp4Params(rule="sum")
-    with pytest.raises(FormatError, match="window"):
+    with pytest.raises(ElementTypeError, match="window"):
         FusedParams(window=0)

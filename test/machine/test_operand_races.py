@@ -17,7 +17,7 @@ import pytest
 from tcir.machine import Agent, ElementAddresses, InstructionDescriptor, Machine, MmaOptions
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor
-from tcir.machine.tma.bulk import Source
+from tcir.machine.tma.bulk import BulkSource
 
 from .bench import A2, A2_VALUES, B_VALUES, ORDERS, A, B, Bench, D, bar, fill, finish, mma
 from .test_cta_pairs import Pair, commit
@@ -32,7 +32,7 @@ BYTES = 32 * SMALL
 def load(b: Bench, agent: Agent, target: int, i: int, nbytes: int = BYTES, first: int = 0) -> None:
     """Rows of `Bench.source` by TMA, announced on mbarrier i."""
     agent.mbarrier.arrive(bar(i), expect_tx=nbytes, site="expect")
-    source = Source("global", b.source_at + first, nbytes)
+    source = BulkSource("global", b.source_at + first, nbytes)
     agent.bulk.load(target, source, bar(i), site="TMA")
 
 
@@ -237,7 +237,7 @@ def test_each_cta_of_a_pair_has_its_rows(rank: int, seed: int | None) -> None:
         window = agent.cta.window | rank << 24
         agent.mbarrier.arrive(window | pair_bar(1), expect_tx=BYTES, site="expect")
         agent.bulk.load(
-            window | 1024, Source("global", at, BYTES), window | pair_bar(1), site="TMA"
+            window | 1024, BulkSource("global", at, BYTES), window | pair_bar(1), site="TMA"
         )
         commit(agent)
         yield from ()

@@ -10,7 +10,7 @@ import pytest
 
 from tcir.machine.numerics.formats import ELEMENT_BITS
 from tcir.machine.numerics.fused import integer_mma
-from tcir.machine.refusal import FormatError, TmemError
+from tcir.machine.refusal import ElementTypeError, TmemError
 from tcir.machine.tensor_core.sparse import CHUNK, SPARSE_K, metadata_places, selected
 
 from .products import fast_mma, fused_mma
@@ -121,7 +121,7 @@ def test_what_is_left_out_does_not_exist(element, nan):
 def test_wrong_selections_are_refused():
     a, select, b = operands("f16", "f16", np.uint16)
     types = {"a_type": "f16", "b_type": "f16"}
-    with pytest.raises(FormatError, match=r"selection: expected \[M, K/2\], as A"):
+    with pytest.raises(ElementTypeError, match=r"selection: expected \[M, K/2\], as A"):
         fused_mma(a, b, None, select=select[:, :4], **types)
-    with pytest.raises(FormatError, match=r"A \[M, K/2\], B \[N, K\]"):
+    with pytest.raises(ElementTypeError, match=r"A \[M, K/2\], B \[N, K\]"):
         fused_mma(a, b[:, :8], None, select=select, **types)

@@ -83,7 +83,7 @@ def test_a_compilation() -> None:
 
 
 def test_what_is_left() -> None:
-    left = progress.Left("f", 100.0)
+    left = progress.ProgressLine("f", 100.0)
     assert left.left(0.0, 50.0) == 100.0  # nothing is done: the estimate
     assert left.left(0.5, 50.0) == 50.0  # the rate so far
     assert left.left(0.125, 25.0) == 0.875 * (0.5 * 200 + 0.5 * 100)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.kernels.derived import Kernel, kernels
+from tcir.interp.ptx.kernels.derived import DerivedKernel, kernels
 from tcir.interp.ptx.op import Compute
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.registers import Slots
@@ -162,7 +162,7 @@ def computed(spelling: str) -> Compute:
 def take_for(patch: pytest.MonkeyPatch, right: np.ufunc, wrong: np.ufunc) -> None:
     """A mistake: compiled code computes `wrong` where the rule is `right`."""
 
-    def mistaken(self: Compute) -> tuple[Kernel, ...] | None:
+    def mistaken(self: Compute) -> tuple[DerivedKernel, ...] | None:
         fn = wrong if self.fn is right else self.fn
         return None if self.across else kernels(fn, *self.dtypes)
 

@@ -7,7 +7,7 @@ import pytest
 
 from tcir.interp.ptx.layout import lay_out
 from tcir.interp.ptx.parser import parse
-from tcir.interp.ptx.program import Program, decode
+from tcir.interp.ptx.program import DecodedEntry, decode
 from tcir.interp.ptx.registers import U32, WarpStorage
 from tcir.run import run_ptx
 
@@ -131,7 +131,7 @@ def waiting(what: str, loop: str) -> list[int]:
     return [at for at, op in enumerate(decoded(loop).code) if getattr(op, what)]
 
 
-def decoded(loop: str) -> Program:
+def decoded(loop: str) -> DecodedEntry:
     registers = ".reg .pred %p<2>; .reg .b32 %r<4>; .shared .b64 bar;"
     module = parse(f"{HEADER}.visible .entry k() {{ {registers}\n mov.b32 %r0, 0;\n {loop} ret; }}")
     (function,) = module.functions.values()

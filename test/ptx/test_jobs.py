@@ -15,7 +15,7 @@ from tiers import tiers
 import tcir
 from tcir.interp.ptx.jobs.part import TogetherError, blocks
 from tcir.interp.ptx.jobs.workers import in_workers
-from tcir.interp.ptx.lockstep.abandoned import Divergence
+from tcir.interp.ptx.lockstep.abandoned import LockstepDivergence
 from tcir.run import Uninitialized, run_ptx
 from tcir.workers import Forks
 
@@ -190,7 +190,7 @@ def test_a_mistake_in_lockstep_is_warned_of_by_this_process(
     body = BODIES["copy"][0]
     one = run(body, together=False)
     _no_such_place(monkeypatch)
-    with pytest.warns(Divergence, match="no such place"):
+    with pytest.warns(LockstepDivergence, match="no such place"):
         several = run(body, together=True, jobs=2)
     check_alike(one, several)
     assert several[0].processes == 1 and "no such place" in several[0].together

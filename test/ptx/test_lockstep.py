@@ -10,8 +10,8 @@ import pytest
 from tiers import tiers
 
 import tcir.interp.ptx.lockstep.launch as lockstep
-from tcir.interp.ptx.lockstep.abandoned import Divergence
-from tcir.interp.ptx.lockstep.ledger import Ledger, Writes, perform
+from tcir.interp.ptx.lockstep.abandoned import LockstepDivergence
+from tcir.interp.ptx.lockstep.ledger import Ledger, LedgerStore, perform
 from tcir.interp.ptx.lockstep.native import lowering
 from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.order.clocks import Access
@@ -225,7 +225,7 @@ def test_what_followers_write_is_defined_and_has_their_names() -> None:
     ctas = [(0, 0, 0), (4, 0, 0), (6, 0, 0)]
     at, row, data = np.array([0, 40, 16]), np.arange(3), np.arange(1, 25, dtype=np.uint8)
     access = Access(((0, 0, 0), "warp 0"), 1, "generic", "line 7")
-    store = Writes(0, at, data.reshape(3, 8), row, row, access)
+    store = LedgerStore(0, at, data.reshape(3, 8), row, row, access)
     perform(buffer, store, np.array([False, True, True]), ctas)
     want = np.zeros(64, np.uint8)
     want[40:48], want[16:24] = np.arange(9, 17), np.arange(17, 25)
@@ -407,7 +407,7 @@ def _lost_store(patch: pytest.MonkeyPatch) -> None:
     from tcir.interp.ptx.lockstep.memory_steps import SharedStore
 
     patch.setattr(SharedStore, "run", lambda self, group: None)
-    patch.setattr(lowering.Lowering, "_shared_store", lambda self, step: None)
+    patch.setattr(lowering.NativeLowering, "_shared_store", lambda self, step: None)
 
 
 @pytest.mark.parametrize("plant", [_wrong_sum, _lost_store])
@@ -418,9 +418,9 @@ def test_a_mistake_in_a_rule_is_seen_and_changes_nothing(
     body = BODIES["shared memory"][0]
     without = run(body, together=False)
     plant(monkeypatch)
-    with pytest.raises(Divergence):  # the tests make an error of the warning
+    with pytest.raises(LockstepDivergence):  # the tests make an error of the warning
         run(body, together=True)
-    with pytest.warns(Divergence, match="lockstep is given up"):
+    with pytest.warns(LockstepDivergence, match="lockstep is given up"):
         check_alike(without, run(body, together=True))
 
 
@@ -431,7 +431,7 @@ def _no_such_register(patch: pytest.MonkeyPatch) -> None:
         raise KeyError("no such register")
 
     patch.setattr(GlobalStore, "run", wrong)
-    patch.setattr(lowering.Lowering, "_global_store", wrong)
+    patch.setattr(lowering.NativeLowering, "_global_store", wrong)
 
 
 def _no_such_place(patch: pytest.MonkeyPatch) -> None:
@@ -448,9 +448,9 @@ def test_an_exception_that_nobody_expects_is_seen_and_changes_nothing(
     body = BODIES["copy"][0]
     without = run(body, together=False)
     plant(monkeypatch)
-    with pytest.raises(Divergence, match=r"Error: .*no such"):
+    with pytest.raises(LockstepDivergence, match=r"Error: .*no such"):
         run(body, together=True)
-    with pytest.warns(Divergence, match="lockstep is given up"):
+    with pytest.warns(LockstepDivergence, match="lockstep is given up"):
         check_alike(without, run(body, together=True))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tcir.interp.ptx.requirements import REQUIREMENTS, Target
+from tcir.interp.ptx.requirements import REQUIREMENTS, RequiredTarget
 from tcir.run import PtxSyntaxError, run_ptx
 
 from .conftest import PTXAS
@@ -139,8 +139,8 @@ def test_messages_name_the_reason() -> None:
 
 
 def test_targets() -> None:
-    family = Target(100, "af", below=120)
+    family = RequiredTarget(100, "af", below=120)
     assert [family.has(f"sm_{t}") for t in ("100a", "100f", "103a", "110a")] == [True] * 4
     assert not any(family.has(f"sm_{t}") for t in ("90a", "100", "120a"))
-    assert Target(90).has("sm_90a, debug")
+    assert RequiredTarget(90).has("sm_90a, debug")
     assert len({row[:2] for row in REQUIREMENTS}) == len(REQUIREMENTS)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from modes import MODES
 
-from tcir.interp.ptx.kernels.derived import Kernel, kernels
+from tcir.interp.ptx.kernels.derived import DerivedKernel, kernels
 from tcir.interp.ptx.kernels.traced import RULES
 from tcir.interp.ptx.lockstep.native.execution import Native
 from tcir.interp.ptx.loops.running import Loops
@@ -42,7 +42,7 @@ of two, and numbers at the edges of narrower formats."""
 KERNELS = sorted(set(SCALAR) - NUMPY_ONLY)
 
 
-def executed(kernel: Kernel, sources: list[np.ndarray], out: np.dtype) -> np.ndarray:
+def executed(kernel: DerivedKernel, sources: list[np.ndarray], out: np.dtype) -> np.ndarray:
     """What machine code computes of 32 lanes, or of several times as many."""
     values = [np.ascontiguousarray(one) for one in sources]
     count = len(values[0]) // 32

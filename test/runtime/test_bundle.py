@@ -24,7 +24,7 @@ from tcir.ptxrun.program_bundle import write_program
 from tcir.run import Uninitialized
 from tcir.runtime import bundle as bundles
 from tcir.runtime import timing, visit
-from tcir.runtime.bundle import Call
+from tcir.runtime.bundle import BundledLaunch
 from tcir.runtime.module import architecture
 from tcir.runtime.replay import Bundle, replay, seal
 
@@ -126,7 +126,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("sound")
     x = np.arange(64, dtype=np.float32)
     args = [np.float32(1.5), x, x[::-1].copy(), Uninitialized(np.zeros(1, np.uint32))]
-    bundles.write(place / "out", PTX.read_text(), [Call("saxpy", 1, 64, args=args)],
+    bundles.write(place / "out", PTX.read_text(), [BundledLaunch("saxpy", 1, 64, args=args)],
                   target="sm_90a")  # fmt: skip
     return place / "out"
 
@@ -221,7 +221,9 @@ def test_a_sound_copy_is_sound(sound: Path, tmp_path: Path, capsys: Any) -> None
 def test_no_bundle_without_a_sound_run(tmp_path: Path, more: str, words: str) -> None:
     text = PTX.read_text().replace("st.global.f32", f"{more} st.global.f32")
     with pytest.raises(Error, match=words):
-        call = Call("saxpy", 1, 1, args=[np.float32(1), *(np.zeros(4, "f4") for _ in range(3))])
+        call = BundledLaunch(
+            "saxpy", 1, 1, args=[np.float32(1), *(np.zeros(4, "f4") for _ in range(3))]
+        )
         bundles.write(tmp_path / "out", text, [call], target="sm_90a")
     assert not (tmp_path / "out").exists()
 
@@ -229,7 +231,7 @@ def test_no_bundle_without_a_sound_run(tmp_path: Path, more: str, words: str) ->
 def test_folder_in_use_is_refused(tmp_path: Path, capsys: Any) -> None:
     write(tmp_path, capsys)
     with pytest.raises(InputError, match="new or empty folder"):
-        bundles.write(tmp_path / "out", PTX.read_text(), [Call("saxpy", 1, 1)])
+        bundles.write(tmp_path / "out", PTX.read_text(), [BundledLaunch("saxpy", 1, 1)])
 
 
 MATMUL = """
@@ -366,7 +368,7 @@ def test_a_program_for_sm_100a_on_a_hopper(
 ) -> None:
     """The program that is carried has no instruction of sm_100; the bytes are the original's."""
     x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
-    call = Call("add", (1, 1, 1), (32, 1, 1), args=[x, np.float32(2).view(np.uint32), y])
+    call = BundledLaunch("add", (1, 1, 1), (32, 1, 1), args=[x, np.float32(2).view(np.uint32), y])
     bundles.write(tmp_path / "out", PAIRS, [call] * several, emulate=True)
     bundle = Bundle.read(tmp_path / "out")
     assert bundle.description["target"] == "sm_90a" and architecture(bundle.cubin) == "sm_90"
@@ -467,7 +469,7 @@ def test_a_launch_out_of_order_is_seen(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_an_unwritten_workspace_is_refused(tmp_path: Path) -> None:
     x, y, seen = np.ones(64, "f4"), np.ones(64, "f4"), np.zeros(4, np.uint32)
-    call = Call("saxpy", 1, 64, args=[np.float32(2), x, y, Uninitialized(seen)])
+    call = BundledLaunch("saxpy", 1, 64, args=[np.float32(2), x, y, Uninitialized(seen)])
     with pytest.raises(Error, match=r"all 16 bytes of a workspace must .* 12 bytes are not"):
         bundles.write(tmp_path / "out", PTX.read_text(), [call], workspaces=[seen], target="sm_90a")
     assert not (tmp_path / "out").exists()

@@ -12,7 +12,7 @@ import pytest
 
 import tcir
 from tcir import runtime
-from tcir.doors.launches import Launch, Launches
+from tcir.doors.launches import DoorLaunch, Launches
 from tcir.emulation import EmulatedLaunch, emulate
 from tcir.errors import InputError
 from tcir.machine import TensorMap
@@ -95,9 +95,9 @@ def test_which_programs_run_as_they_are(hopper: fake_driver.FakeDriver) -> None:
     assert not on_gpu.is_emulated(".target sm_80\n", on)
 
 
-def _launch(x: np.ndarray, **more: object) -> Launch:
+def _launch(x: np.ndarray, **more: object) -> DoorLaunch:
     args = [x, np.float32(1), x]
-    return Launch(PTX, "add", (1, 1, 1), (1, 1, 1), 0, False, args, [x], **more)  # type: ignore[arg-type]
+    return DoorLaunch(PTX, "add", (1, 1, 1), (1, 1, 1), 0, False, args, [x], **more)  # type: ignore[arg-type]
 
 
 def test_a_door_launches_there(hopper: fake_driver.FakeDriver) -> None:
@@ -143,7 +143,7 @@ def test_maps_of_narrow_elements_are_of_bytes(
 ) -> None:
     asked = {}
 
-    def value_of(argument: object, buffers: cubin.Buffers) -> bytes:
+    def value_of(argument: object, buffers: cubin.DeviceBuffers) -> bytes:
         monkeypatch.setattr(buffers, "address", lambda array: 4096)
         cubin.value_of(argument, buffers)
         raise KeyboardInterrupt  # before the launch

@@ -21,7 +21,7 @@ from tcir.ptxrun.kit import programs, write_kit
 from tcir.ptxrun.program_bundle import pack_program
 from tcir.runtime import bundle as bundles
 from tcir.runtime import selftest, timing, visit
-from tcir.runtime.bundle import Call
+from tcir.runtime.bundle import BundledLaunch
 from tcir.runtime.micro_kernels import micro_kernels
 from tcir.runtime.questions import write_questions
 from tcir.runtime.replay import Bundle
@@ -38,7 +38,7 @@ Install = Callable[[Bundle], FakeDriver]
 
 def pack(folder: Path) -> Bundle:
     x, y = np.arange(1, 65, dtype="f4"), np.full(64, 0.5, "f4")
-    call = Call("saxpy", 1, 64, args=[np.float32(1.5), x, y, np.zeros(4, np.uint32)])
+    call = BundledLaunch("saxpy", 1, 64, args=[np.float32(1.5), x, y, np.zeros(4, np.uint32)])
     bundles.pack(folder, PTX, [call], target="sm_90a")
     return Bundle.read(folder)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir.cache import versions
 from tcir.sweep.space import Combination
-from tcir.sweep.work import Job, Program
+from tcir.sweep.work import Job, SweepProgram
 
 GEMM = """\
 func.func @product(%a: tensor<128x72xf16>, %b: tensor<72x96xf16>) -> tensor<128x96xf32> {
@@ -16,7 +16,7 @@ func.func @product(%a: tensor<128x72xf16>, %b: tensor<72x96xf16>) -> tensor<128x
   return %r : tensor<128x96xf32>
 }
 """
-PROGRAM = Program(GEMM, "product.mlir", None, "sm_100a", versions())
+PROGRAM = SweepProgram(GEMM, "product.mlir", None, "sm_100a", versions())
 
 
 def jobs(count: int) -> list[Job]:

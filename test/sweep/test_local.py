@@ -13,14 +13,16 @@ import pytest
 from tcir import workers
 from tcir.sweep import local
 from tcir.sweep.local import LocalProcesses
-from tcir.sweep.work import Job, Program, Row
+from tcir.sweep.work import Job, SweepProgram, SweepRow
 
 from .programs import PROGRAM, jobs
 
-Work = Callable[[Program, Job], Row]
+Work = Callable[[SweepProgram, Job], SweepRow]
 
 
-def rows_of(monkeypatch: pytest.MonkeyPatch, work: Work, count: int, processes: int) -> list[Row]:
+def rows_of(
+    monkeypatch: pytest.MonkeyPatch, work: Work, count: int, processes: int
+) -> list[SweepRow]:
     monkeypatch.setattr(local, "work", work)
     asked = jobs(count)
     found = list(LocalProcesses(processes).run([PROGRAM], asked))
@@ -29,8 +31,8 @@ def rows_of(monkeypatch: pytest.MonkeyPatch, work: Work, count: int, processes: 
     return [by_job[job] for job in asked]
 
 
-def done(program: Program, job: Job) -> Row:
-    return Row(str(job.combination), bytes=int(job.key[3:]))
+def done(program: SweepProgram, job: Job) -> SweepRow:
+    return SweepRow(str(job.combination), bytes=int(job.key[3:]))
 
 
 @pytest.mark.parametrize("processes", [1, 2, 9])
@@ -42,7 +44,7 @@ def test_each_job_has_its_row(monkeypatch: pytest.MonkeyPatch, processes: int) -
 def test_work_of_a_worker_that_dies_is_done_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def dies_once(program: Program, job: Job) -> Row:
+    def dies_once(program: SweepProgram, job: Job) -> SweepRow:
         mark = tmp_path / job.key
         if int(job.key[3:]) % 3 == 0 and not mark.exists():
             mark.touch()
@@ -55,7 +57,7 @@ def test_work_of_a_worker_that_dies_is_done_again(
 
 
 def test_a_job_that_kills_workers_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    def kills(program: Program, job: Job) -> Row:
+    def kills(program: SweepProgram, job: Job) -> SweepRow:
         if job.key == "key2":
             os.kill(os.getpid(), signal.SIGKILL)
         return done(program, job)
@@ -69,7 +71,7 @@ def test_a_job_that_kills_workers_is_a_row(monkeypatch: pytest.MonkeyPatch) -> N
 def test_workers_are_replaced_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(workers, "JOBS_OF_A_WORKER", 2)
 
-    def noted(program: Program, job: Job) -> Row:
+    def noted(program: SweepProgram, job: Job) -> SweepRow:
         (tmp_path / str(os.getpid())).touch()
         return done(program, job)
 
@@ -78,10 +80,10 @@ def test_workers_are_replaced_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_workers_end_with_who_stops_listening(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(program: Program, job: Job) -> Row:
+    def slow(program: SweepProgram, job: Job) -> SweepRow:
         if job.key != "key0":
             time.sleep(3600)  # to the end of the test, were it not ended
-        return Row("a", registers=os.getpid())
+        return SweepRow("a", registers=os.getpid())
 
     monkeypatch.setattr(local, "work", slow)
     running = LocalProcesses(2).run([PROGRAM], jobs(4))

@@ -16,7 +16,7 @@ from tcir import workers
 from tcir.sweep import table
 from tcir.sweep.cluster import DaskCluster
 from tcir.sweep.engine import Sweep, Tell
-from tcir.sweep.executor import Executor
+from tcir.sweep.executor import JobExecutor
 from tcir.sweep.local import LocalProcesses
 from tcir.sweep.results import Results
 from tcir.sweep.space import combinations
@@ -39,7 +39,7 @@ def nothing(done: int, total: int, row: object) -> None:
     """Tells nobody."""
 
 
-def table_of(executor: Executor, tell: Tell = nothing, over: str = OVER) -> bytes:
+def table_of(executor: JobExecutor, tell: Tell = nothing, over: str = OVER) -> bytes:
     sweep = Sweep(PROGRAM, combinations("gemm", over), executor)
     return table.as_csv(sweep.run(Results(), tell))
 

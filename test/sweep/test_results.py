@@ -8,11 +8,11 @@ import pytest
 
 from tcir.errors import InputError
 from tcir.sweep.results import results_in
-from tcir.sweep.work import Row
+from tcir.sweep.work import SweepRow
 
 from .programs import jobs
 
-ROW = Row("gemm{stages=2}", microseconds=1.5, bound="l2", registers=32)
+ROW = SweepRow("gemm{stages=2}", microseconds=1.5, bound="l2", registers=32)
 FIRST, SECOND, THIRD = jobs(3)
 
 
@@ -20,17 +20,17 @@ def test_rows_come_back(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     with results_in(path) as results:
         results.keep(FIRST, ROW)
-        results.keep(SECOND, Row("b", "not legal", "expected less"))
+        results.keep(SECOND, SweepRow("b", "not legal", "expected less"))
     with results_in(path) as results:
         assert results.find(FIRST) == ROW
-        assert results.find(SECOND) == Row("b", "not legal", "expected less")
+        assert results.find(SECOND) == SweepRow("b", "not legal", "expected less")
         assert results.find(THIRD) is None
 
 
 def test_what_failed_is_done_again(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     with results_in(path) as results:
-        results.keep(FIRST, Row("a", "failed", "a worker died"))
+        results.keep(FIRST, SweepRow("a", "failed", "a worker died"))
         assert results.find(FIRST) is None
         results.keep(FIRST, ROW)
     with results_in(path) as results:

@@ -17,13 +17,13 @@ import tcir
 from tcir._mlir import ir
 from tcir.pipelines.gemm import GemmOptions
 from tcir.sweep.cluster import DaskCluster
-from tcir.sweep.executor import Executor
+from tcir.sweep.executor import JobExecutor
 from tcir.sweep.local import LocalProcesses
 from tcir.sweep.results import Results
 from tcir.sweep.space import Combination
-from tcir.sweep.validation import Validation
+from tcir.sweep.validation import SweepValidation
 from tcir.sweep.verdicts import columns
-from tcir.sweep.work import Program, Row
+from tcir.sweep.work import SweepProgram, SweepRow
 from tcir.validation.settings import Settings
 
 from .programs import GEMM, PROGRAM
@@ -126,14 +126,14 @@ def test_refusals(tmp_path: Path, words: list[str], said: str) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def rows_by(executor: Executor) -> list[Row]:
+def rows_by(executor: JobExecutor) -> list[SweepRow]:
     """Two modules, 40 orders of each: three jobs."""
-    modules = [PROGRAM, Program(DOUBLED, "doubled.mlir", None, "sm_100a", PROGRAM.versions)]
-    validation = Validation(modules, Combination("gemm"), Settings(orders=40), executor)
+    modules = [PROGRAM, SweepProgram(DOUBLED, "doubled.mlir", None, "sm_100a", PROGRAM.versions)]
+    validation = SweepValidation(modules, Combination("gemm"), Settings(orders=40), executor)
     return validation.run(Results(), lambda done, total, row: None)
 
 
-def untimed(row: Row) -> dict[str, object]:
+def untimed(row: SweepRow) -> dict[str, object]:
     said = {key: value for key, value in columns(row).items() if key != "seconds"}
     lines = [
         {key: value for key, value in line.items() if not key.endswith("_seconds")}

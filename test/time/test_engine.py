@@ -9,7 +9,7 @@ import pytest
 from tcir.errors import LaunchError
 from tcir.machine.events import Event, EventStream
 from tcir.time import Constants, Surroundings, Timeline, simulate
-from tcir.time.build import Warp
+from tcir.time.build import WarpTrack
 from tcir.time.kernels import Gemm
 from tcir.time.waves import loads_and_stores
 
@@ -22,7 +22,7 @@ def _cycles(stream: EventStream, **choices: str) -> float:
 
 
 def _mma(count: int, n: int = 256, a_in: str = "smem") -> EventStream:
-    warp = Warp(EventStream(), 0)
+    warp = WarpTrack(EventStream(), 0)
     warp.wait(warp.commit(*[warp.mma(n, a_in=a_in) for _ in range(count)]))
     return warp.stream
 
@@ -46,7 +46,7 @@ def test_the_answer_to_a_dispute_shifts_the_time() -> None:
 
 def test_a_pair_occupies_both_tensor_pipes() -> None:
     stream = EventStream(ctas=(0, 1))
-    first, second = Warp(stream, 0, 0), Warp(stream, 0, 1)
+    first, second = WarpTrack(stream, 0, 0), WarpTrack(stream, 0, 1)
     mma = first.mma(256, m=256, group=2)
     other = second.mma(256)
     second.wait(second.commit(other))
@@ -59,7 +59,7 @@ def test_a_pair_occupies_both_tensor_pipes() -> None:
 
 def test_a_copy_delays_an_independent_mma_by_its_data_time() -> None:
     def both(**choices: str) -> float:
-        warp = Warp(EventStream(), 0)
+        warp = WarpTrack(EventStream(), 0)
         copied = warp.copy(4096)
         warp.wait(warp.commit(warp.mma(256), copied))
         return _cycles(warp.stream, **choices)
@@ -73,7 +73,7 @@ def test_tmem_loads_share_a_port_within_a_sub_partition_only() -> None:
     def two(other: int) -> float:
         stream = EventStream()
         for number in (0, other):
-            warp = Warp(stream, number)
+            warp = WarpTrack(stream, number)
             warp.op("tcgen05.wait", [warp.op("tcgen05.ld", columns=64)])
         return _cycles(stream)
 
@@ -82,7 +82,7 @@ def test_tmem_loads_share_a_port_within_a_sub_partition_only() -> None:
 
 
 def test_a_load_alone_and_beside_other_sms() -> None:
-    warp = Warp(EventStream(), 0)
+    warp = WarpTrack(EventStream(), 0)
     warp.wait(warp.load(16 << 10))
     assert simulate(warp.stream, C).cycles == 460 + 16 * 6
     assert simulate(warp.stream, C, Surroundings(active_sms=148)).cycles == 460 + 16384 / 81
@@ -97,9 +97,9 @@ def test_a_load_alone_and_beside_other_sms() -> None:
 def test_a_large_stage_is_loaded_more_slowly(boxes: list[int], rate: float) -> None:
     """By the loads of its CTA that one wait waits for, not by the boxes."""
     stream = EventStream()
-    first, other = Warp(stream, 0), Warp(stream, 0, cta=1)
+    first, other = WarpTrack(stream, 0), WarpTrack(stream, 0, cta=1)
     neighbour = other.load(200 << 10)
-    Warp(stream, 1).wait(*[first.load(kb << 10) for kb in boxes], neighbour)
+    WarpTrack(stream, 1).wait(*[first.load(kb << 10) for kb in boxes], neighbour)
     (span,) = [s for s in simulate(stream, C, Surroundings(148)).spans if s.event == 1 and
                s.track.endswith("L2 to SM")]  # fmt: skip
     assert span.end - span.start == pytest.approx((boxes[0] << 10) / rate)
@@ -113,7 +113,7 @@ def test_a_hopper_s_port_does_not_ask_for_stages() -> None:
 
 def test_short_rows_of_a_box_cost_their_sector() -> None:
     def load(inner: int) -> float:
-        warp = Warp(EventStream(), 0)
+        warp = WarpTrack(EventStream(), 0)
         warp.wait(warp.load(16 << 10, inner))
         return simulate(warp.stream, C, Surroundings(active_sms=148)).cycles
 
@@ -124,7 +124,7 @@ def test_short_rows_of_a_box_cost_their_sector() -> None:
 
 def test_a_wait_ends_by_the_last_arrival_and_its_flow_names_it() -> None:
     stream = EventStream()
-    early, late, waiter = (Warp(stream, number) for number in range(3))
+    early, late, waiter = (WarpTrack(stream, number) for number in range(3))
     first = early.op("mbarrier.arrive")
     late.op("alu", count=500)
     second = late.op("mbarrier.arrive")
@@ -138,7 +138,7 @@ def test_a_wait_ends_by_the_last_arrival_and_its_flow_names_it() -> None:
 
 def test_a_wait_for_the_past_costs_its_own_instruction_only() -> None:
     stream = EventStream()
-    other, waiter = Warp(stream, 0), Warp(stream, 1)
+    other, waiter = WarpTrack(stream, 0), WarpTrack(stream, 1)
     arrival = other.op("mbarrier.arrive")
     waiter.op("alu", count=500)
     waiter.wait(arrival)
@@ -174,7 +174,7 @@ def test_schedulers_are_shared_by_the_warps_of_a_sub_partition() -> None:
     def warps(numbers: tuple[int, ...]) -> float:
         stream = EventStream()
         for number in numbers:
-            Warp(stream, number).op("alu", count=1000)
+            WarpTrack(stream, number).op("alu", count=1000)
         return simulate(stream, C).cycles
 
     assert warps((0, 1, 2, 3)) == 2000  # each has its own; a warp alone uses half of it
@@ -183,7 +183,7 @@ def test_schedulers_are_shared_by_the_warps_of_a_sub_partition() -> None:
 
 
 def test_loads_are_waited_for_by_arithmetic_that_can_use_them() -> None:
-    warp = Warp(EventStream(), 0)
+    warp = WarpTrack(EventStream(), 0)
     warp.op("ld.global", bytes=512)
     warp.op("alu", count=2)  # the address of the next
     warp.op("ld.global", bytes=512)
@@ -234,7 +234,7 @@ def test_loads_of_threads_take_whole_sectors_from_l2() -> None:
     cycles = {}
     for sectors in (1, 4, 32):
         stream = EventStream(block=(32, 1, 1))
-        warp = Warp(stream, 0)
+        warp = WarpTrack(stream, 0)
         for _ in range(100):
             warp.op("ld.global", bytes=128, lanes=32, sectors=sectors)
         line = simulate(stream, C, Surroundings(148))

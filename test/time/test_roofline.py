@@ -21,7 +21,7 @@ from tcir.program.source import load_module, mlir_context
 from tcir.run_options import RunOptions
 from tcir.target import TARGETS
 from tcir.time import modelled_time
-from tcir.time.roofline import CUDA_CORES, Executed, Modelled, Roofline, by_kind, scaled
+from tcir.time.roofline import CUDA_CORES, ExecutedWork, Roofline, RooflineTime, by_kind, scaled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CHIP = 148 * 1.85  # SM cycles a nanosecond
@@ -50,17 +50,17 @@ def test_kinds_have_their_own_rates() -> None:
 
 def test_what_was_executed_runs_where_its_ctas_are() -> None:
     """150 CTAs are two waves: 75 at a time on the average."""
-    done = Executed(ctas=150, tensor_cycles=150 * 2000, products=10, to_sms=150 * 6400)
+    done = ExecutedWork(ctas=150, tensor_cycles=150 * 2000, products=10, to_sms=150 * 6400)
     roof = Roofline("sm_100a", {"f16": 10**9}, 10**6, executed=done)
     assert roof.concurrent_sms == 75
     assert roof.executed_limits["tensor pipe"] == pytest.approx(2 * 2000 / 1850)
     assert roof.executed_limits["L2 to SM"] == pytest.approx(2 * 6400 / 81 / 1850)
     assert roof.share == pytest.approx(10**9 / 8192 / CHIP / 1000 / (4000 / 1850))
     assert "as executed at least 2.16 us (tensor pipe, 75 SMs): at most 21 % of" in str(roof)
-    timed = replace(roof, modelled=Modelled(10.0, "latency"))
+    timed = replace(roof, modelled=RooflineTime(10.0, "latency"))
     assert timed.share == pytest.approx(roof.microseconds / 10)
     assert str(timed).endswith("; takes 10 us (latency), 4 % of the roofline")
-    padded = Executed(ctas=1, tensor_cycles=0, products=8192 * 500, to_sms=0)
+    padded = ExecutedWork(ctas=1, tensor_cycles=0, products=8192 * 500, to_sms=0)
     alone = Roofline("sm_100a", {"f16": 10}, 10, executed=padded)
     assert alone.executed_limits["tensor pipe"] == pytest.approx(1000 / 1850), "no cycles counted"
 

@@ -8,7 +8,7 @@ import pytest
 import tcir
 from tcir import run_ptx
 from tcir.machine.events import Recording
-from tcir.time.stores import GlobalStore, global_stores
+from tcir.time.stores import StoreSites, global_stores
 
 KERNEL = """.version 8.8
 .target sm_100a
@@ -68,6 +68,6 @@ def test_a_validated_kernel_s_report_has_them() -> None:
     }"""
     report = tcir.validate(program, "simt-elementwise")
     assert report.ok and report.code is not None
-    (store,) = (GlobalStore(**each) for each in report.code["global_stores"])
+    (store,) = (StoreSites(**each) for each in report.code["global_stores"])
     assert store.kernel == "f_0_addf" and store.sectors == store.least > 0
     assert "bytes" in report.as_dict()["code"]["global_stores"][0]

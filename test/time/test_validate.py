@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 from tcir.time import Constants
 from tcir.time.rows import HELD_THOR, ROWS, Row
 from tcir.time.validate import (
-    Outcome,
+    PredictedTime,
     Summary,
     groups,
     inversions,
@@ -18,21 +18,21 @@ from tcir.time.validate import (
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> list[Outcome]:
+def outcomes() -> list[PredictedTime]:
     return validate()
 
 
-def test_every_miss_is_explained(outcomes: list[Outcome]) -> None:
+def test_every_miss_is_explained(outcomes: list[PredictedTime]) -> None:
     assert not [o.row.name for o in outcomes if o.missed and not o.row.why]
 
 
-def test_rows_that_fixed_constants(outcomes: list[Outcome]) -> None:
+def test_rows_that_fixed_constants(outcomes: list[PredictedTime]) -> None:
     fit = [o for o in outcomes if o.row.fit]
     assert Summary.of(fit).median < 0.02
     assert Summary.of([o for o in fit if o.row.group.startswith("mma")]).maximum < 0.12
 
 
-def test_what_is_held_out_is_as_the_page_says(outcomes: list[Outcome]) -> None:
+def test_what_is_held_out_is_as_the_page_says(outcomes: list[PredictedTime]) -> None:
     held = [o for o in outcomes if not o.row.fit]
     small = Summary.of([o for o in held if not o.whole_kernel])
     whole = Summary.of([o for o in held if o.whole_kernel])
@@ -41,7 +41,7 @@ def test_what_is_held_out_is_as_the_page_says(outcomes: list[Outcome]) -> None:
     assert whole.median < 0.40 and whole.maximum < 0.64
 
 
-def test_orderings_of_the_ladders(outcomes: list[Outcome]) -> None:
+def test_orderings_of_the_ladders(outcomes: list[PredictedTime]) -> None:
     ladders = {g: m for g, m in groups(outcomes).items() if g.startswith("ladder")}
     assert len(ladders) == 3
     wrong = {pair for members in ladders.values() for pair in inversions(members)}
@@ -81,7 +81,7 @@ def test_rank_correlation_is_spearmans(left: list[float], right: list[float]) ->
 
 def test_inversions_do_not_count_ties() -> None:
     rows = [
-        Outcome(Row("g", name, want, "", lambda c: 0.0), predicted)
+        PredictedTime(Row("g", name, want, "", lambda c: 0.0), predicted)
         for name, want, predicted in (("a", 1, 5), ("b", 2, 5), ("c", 3, 4))
     ]
     assert inversions(rows) == [("a", "c"), ("b", "c")]

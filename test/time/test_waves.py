@@ -7,7 +7,7 @@ import pytest
 from tcir.errors import LaunchError
 from tcir.machine.events import EventStream
 from tcir.time import Constants, ctas_per_sm, modelled_time
-from tcir.time.build import Warp
+from tcir.time.build import WarpTrack
 from tcir.time.kernels import Gemm
 
 C = Constants("sm_100a")
@@ -42,7 +42,7 @@ def test_a_launch_without_ctas_is_refused() -> None:
 
 def _arithmetic(shared: int = 200 << 10) -> EventStream:
     stream = EventStream(block=(32, 1, 1), registers=32, shared_bytes=shared)
-    Warp(stream, 0).op("alu", count=5000)
+    WarpTrack(stream, 0).op("alu", count=5000)
     return stream
 
 
@@ -67,7 +67,7 @@ def test_ctas_of_an_sm_share_it() -> None:
 
 def test_no_launch_is_faster_than_its_bytes() -> None:
     stream = EventStream(block=(32, 1, 1), registers=32)
-    warp = Warp(stream, 0)
+    warp = WarpTrack(stream, 0)
     warp.wait(*[warp.load(64 << 10) for _ in range(16)])
     loaded = 16 * 148 * 64 << 10
     time = modelled_time(stream, Constants("sm_100a", {"l2-port": "best"}), 148)
@@ -91,7 +91,7 @@ def test_it_says_that_it_is_modelled_and_at_which_clock() -> None:
 def test_a_cta_that_ends_makes_room_for_the_next() -> None:
     """Of one long and many short CTAs on an SM, the short ones do not wait for a wave's end."""
     stream = EventStream(block=(32, 1, 1), registers=32, shared_bytes=100 << 10)  # two on an SM
-    warp = Warp(stream, 0)
+    warp = WarpTrack(stream, 0)
     warp.op("alu", count=4)
     warp.wait(warp.load(16 << 10))
     times = {n: modelled_time(stream, C, 148 * n).cycles for n in (1, 2, 3, 4, 6, 8, 40)}

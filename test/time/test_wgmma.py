@@ -17,7 +17,7 @@ from tcir.program.execution import run_sequence
 from tcir.run import run_ptx
 from tcir.run_options import RunOptions
 from tcir.time import Constants, Surroundings, modelled_time, simulate
-from tcir.time.build import Warp
+from tcir.time.build import WarpTrack
 from tcir.time.hopper_rows import HOPPER_ROWS, Warpgroup
 from tcir.tools.dev import time_wgmma
 from tcir.tools.dev.time_wgmma import counted, section, taken
@@ -32,7 +32,7 @@ WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3},
 
 
 def _cycles(n: int, count: int, a_in: str = "smem") -> float:
-    warp = Warp(EventStream(), 0)
+    warp = WarpTrack(EventStream(), 0)
     made = [warp.op("wgmma", m=64, n=n, k=16, kind="f16", a_in=a_in) for _ in range(count)]
     warp.op("wgmma.wait", made)
     return simulate(warp.stream, C).cycles
@@ -66,7 +66,7 @@ def test_two_warpgroups_share_the_tensor_cores() -> None:
 
 
 def test_targets_without_it_refuse_it() -> None:
-    warp = Warp(EventStream(), 0)
+    warp = WarpTrack(EventStream(), 0)
     warp.op("wgmma", m=64, n=8, k=16, kind="f16", a_in="smem")
     with pytest.raises(LaunchError, match=r"wgmma .*cannot be timed on sm_100a"):
         simulate(warp.stream, "sm_100a")

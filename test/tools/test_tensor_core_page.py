@@ -23,7 +23,7 @@ def test_no_form_regresses() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.form.ptx for row in ROWS])
-def test_a_form_has_everything_or_the_reason(row: page.Row) -> None:
+def test_a_form_has_everything_or_the_reason(row: page.FormRow) -> None:
     assert bool(row.form.op) != bool(row.form.why)
     assert not row.missing or not row.form.op
     assert row.ptx or "not an instruction of sm_100a" in row.form.why

@@ -18,7 +18,7 @@ import tcir
 from tcir.session.apart import compilers
 from tcir.tools.dev.aten import coverage, page
 from tcir.tools.dev.aten.case import Case
-from tcir.tools.dev.aten.measured import LEFT, LOWERED, RED, TYPES, Measure, strided
+from tcir.tools.dev.aten.measured import LEFT, LOWERED, RED, TYPES, CaseRunner, strided
 from tcir.torch import choices, decompositions
 
 QUICK = (
@@ -29,7 +29,7 @@ ROWS = page.rows()
 
 
 def _check(names: Sequence[str], types: Sequence[torch.dtype]) -> None:
-    found = Measure(compilers()).cells([page.CASES[name] for name in names], types)
+    found = CaseRunner(compilers()).cells([page.CASES[name] for name in names], types)
     for name, cells in found.items():
         wrong = {key: cell.words for key, cell in cells.items() if cell.state == RED}
         assert not wrong, name
@@ -65,7 +65,7 @@ def test_every_op_of_torch_mlir_has_a_row_or_a_reason() -> None:
 
 
 def _cell(case: Case) -> tuple[str, str]:
-    cells = Measure(compilers()).cells([case], [torch.float16])
+    cells = CaseRunner(compilers()).cells([case], [torch.float16])
     (found,) = {(each.state, each.words) for each in cells[case.name].values()}
     return found
 

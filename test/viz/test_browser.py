@@ -16,7 +16,7 @@ import pytest
 
 from tcir.program.state import State
 from tcir.viz.palette import GREY, category, mix, thread
-from tcir.viz.picture import Bar, Chart, Key, Picture, Row
+from tcir.viz.picture import Bar, BarRow, Chart, Key, Picture
 from tcir.viz.pictures import FOLDER, PICTURES
 from tcir.viz.report import report_html
 from tcir.viz.svg import svg
@@ -213,7 +213,7 @@ HIT = "window.hit=(window.hit||0)+1"
 def hostile_page(payload: str) -> str:
     """The page of a report with the payload in every string, the IR and the timeline's words."""
     bar = Bar(0, 9, payload, "#FFFFFF", about=payload)
-    chart = Chart([Row(payload, [bar])], [], 0, 9, payload, payload)
+    chart = Chart([BarRow(payload, [bar])], [], 0, 9, payload, payload)
     timeline = Picture(payload, payload, [], [Key("#FFFFFF", payload)], charts=[chart])
     states = {0: State(payload), 1: State(f"x\n{payload}")}
     return report_html(hostile(FULL_REPORT, payload), states, svg(timeline))

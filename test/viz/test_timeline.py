@@ -14,7 +14,7 @@ from tcir.machine.events import EventStream
 from tcir.session.timeline import timelines
 from tcir.time import simulate
 from tcir.time.phases import phases
-from tcir.time.recorded import Recorded
+from tcir.time.recorded import RecordedTimeline
 from tcir.time.roles import roles
 from tcir.viz.command import main
 from tcir.viz.svg import svg, ticks
@@ -26,19 +26,19 @@ GEMM = str(EXAMPLES / "matmul.mlir")
 
 
 @pytest.fixture(scope="module")
-def gemm() -> Recorded:
+def gemm() -> RecordedTimeline:
     (found,) = timelines(GEMM, "gemm{n-tile=128}")
     return found
 
 
-def test_roles_of_the_warps(gemm: Recorded) -> None:
+def test_roles_of_the_warps(gemm: RecordedTimeline) -> None:
     assert roles(gemm.stream) == {
         (0, 0): "epilogue", (0, 1): "epilogue", (0, 2): "epilogue", (0, 3): "epilogue",
         (0, 4): "producer", (0, 5): "mma",
     }  # fmt: skip
 
 
-def test_the_rows_hold_the_spans(gemm: Recorded) -> None:
+def test_the_rows_hold_the_spans(gemm: RecordedTimeline) -> None:
     (chart,) = timeline_view([gemm]).charts
     rows = {row.label: row for row in chart.rows}
     assert list(rows)[:3] == ["producer, warp 4", "mma, warp 5", "epilogue, warps 0-3"]
@@ -54,7 +54,7 @@ def test_the_rows_hold_the_spans(gemm: Recorded) -> None:
             assert one.end <= other.start, row.label
 
 
-def test_arrows_end_where_a_wait_does(gemm: Recorded) -> None:
+def test_arrows_end_where_a_wait_does(gemm: RecordedTimeline) -> None:
     (chart,) = timeline_view([gemm]).charts
     assert len(chart.arrows) >= 6 + 3 + 1  # loads, freed stages, the epilogue
     for arrow in chart.arrows:
@@ -68,7 +68,7 @@ def test_arrows_end_where_a_wait_does(gemm: Recorded) -> None:
     }  # fmt: skip
 
 
-def test_phases_of_the_ring(gemm: Recorded) -> None:
+def test_phases_of_the_ring(gemm: RecordedTimeline) -> None:
     """Three stages, six steps: each full mbarrier has two phases, and they do not overlap."""
     found = phases(gemm.stream, gemm.timeline)
     by = {name: [p for p in found if p.by == name] for name in ("copies", "mma", "arrivals")}
@@ -80,17 +80,17 @@ def test_phases_of_the_ring(gemm: Recorded) -> None:
             assert one.end <= other.start and one.number + 1 == other.number
 
 
-def test_a_wait_that_is_not_recorded_has_no_arrow(gemm: Recorded) -> None:
+def test_a_wait_that_is_not_recorded_has_no_arrow(gemm: RecordedTimeline) -> None:
     """The picture draws what the stream says: without dependences nothing is drawn between rows."""
     cut = EventStream(
         (type(e)(e.cta, e.warp, e.op, e.detail, (), e.line) for e in gemm.stream), kernel="cut"
     )
-    (chart,) = timeline_view([Recorded(cut, simulate(cut, "sm_100a"))]).charts
+    (chart,) = timeline_view([RecordedTimeline(cut, simulate(cut, "sm_100a"))]).charts
     assert not chart.arrows
     assert not any("barrier" in row.label for row in chart.rows)
 
 
-def test_svg_and_text(gemm: Recorded) -> None:
+def test_svg_and_text(gemm: RecordedTimeline) -> None:
     picture = timeline_view([gemm])
     drawn = svg(picture)
     root = ElementTree.fromstring(drawn)
@@ -105,7 +105,7 @@ def test_svg_and_text(gemm: Recorded) -> None:
     assert len(keys) == len(set(keys)) >= 6
 
 
-def test_a_part_of_the_time(gemm: Recorded) -> None:
+def test_a_part_of_the_time(gemm: RecordedTimeline) -> None:
     (chart,) = timeline_view([gemm], (1000, 2000)).charts
     assert (chart.start, chart.end) == (1000, 2000)
     drawn = svg(timeline_view([gemm], (1000, 2000)))

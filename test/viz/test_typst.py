@@ -9,7 +9,7 @@ import pytest
 
 from tcir.viz import fragments, layouts, moves, products
 from tcir.viz.command import main
-from tcir.viz.picture import Bar, Cell, Chart, Grid, Key, Picture, Row
+from tcir.viz.picture import Bar, BarRow, Cell, Chart, Grid, Key, Picture
 from tcir.viz.typst import typst
 
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -57,7 +57,7 @@ def test_words_are_never_markup() -> None:
         [Grid([[Cell((HOSTILE,), mark="ring")]], [HOSTILE], [HOSTILE], HOSTILE, HOSTILE, HOSTILE,
               HOSTILE)],
         [Key("#FFFFFF", HOSTILE)], [HOSTILE],
-        [Chart([Row(HOSTILE, [bar])], [], 0, 1, HOSTILE, HOSTILE)],
+        [Chart([BarRow(HOSTILE, [bar])], [], 0, 1, HOSTILE, HOSTILE)],
     )  # fmt: skip
     document = typst(picture)
     assert HOSTILE in words(document) and HOSTILE + "*" in words(document)
@@ -67,7 +67,7 @@ def test_words_are_never_markup() -> None:
 
 def test_a_chart_is_an_image() -> None:
     bar = Bar(0, 5, "mma", "#FFFFFF")
-    chart = Chart([Row("tensor core", [bar])], [], 0, 10, "cycles", "One tile")
+    chart = Chart([BarRow("tensor core", [bar])], [], 0, 10, "cycles", "One tile")
     document = typst(Picture("t", "", [], [], charts=[chart]))
     (drawn,) = (each for each in words(document) if each.startswith("<svg"))
     assert "tensor core" in drawn and "</svg>" in drawn

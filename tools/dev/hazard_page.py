@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tcir.machine.order.fence_hazards import FENCES, TENSOR_FENCES
-from tcir.machine.order.hazard import Hazard, Rule
+from tcir.machine.order.hazard import Hazard, HazardRule
 from tcir.machine.order.race_hazards import ORDERS, RACES
 from tcir.tools.dev.generated_page import write_or_check
 
@@ -39,18 +39,18 @@ programs changes when the rule is left out.
 """
 
 
-def fences() -> list[Rule]:
+def fences() -> list[HazardRule]:
     """The rules about ordered accesses, each once."""
     tables = *FENCES.values(), TENSOR_FENCES
     return list(dict.fromkeys(hazard for table in tables for hazard in table))
 
 
-def rules() -> list[Rule]:
+def rules() -> list[HazardRule]:
     """All rules, each once, in the order of the page."""
     return [*fences(), *ORDERS, *RACES]
 
 
-def _table(chosen: Iterable[Rule]) -> str:
+def _table(chosen: Iterable[HazardRule]) -> str:
     lines = ["| conflict | reported as | PTX ISA | evidence | wrong | right |", "|" + "---|" * 6]
     for rule in chosen:
         verdict = f"{rule.kind} ({rule.severity})" if isinstance(rule, Hazard) else "in order"

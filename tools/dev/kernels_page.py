@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcir.passes.kernels import legal
-from tcir.passes.kernels.legal import Row
+from tcir.passes.kernels.legal import Limit
 from tcir.passmanager.pipeline import registered_passes
 from tcir.target import DEFAULT_TARGET, targets_with
 from tcir.tools.dev.generated_page import write_or_check
@@ -70,7 +70,7 @@ FEATURES: Mapping[str, legal.Facts] = {
 """What is asked for in a column."""
 
 
-def reason(route: Route, feature: legal.Facts) -> Row | str:
+def reason(route: Route, feature: legal.Facts) -> Limit | str:
     """Why a route does not have a feature: a row, or "no option"; "" if it has it."""
     options = legal.options_of(registered_passes()[route.tiling]())
     asked = {*feature} - {"split_k", "sums"}
@@ -83,9 +83,9 @@ def reason(route: Route, feature: legal.Facts) -> Row | str:
 
 def render() -> str:
     """The page."""
-    used: list[Row] = []
+    used: list[Limit] = []
 
-    def cell(found: Row | str) -> str:
+    def cell(found: Limit | str) -> str:
         if isinstance(found, str):
             return found or "yes"
         if found not in used:
@@ -110,12 +110,12 @@ def render() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sentence(row: Row) -> str:
+def _sentence(row: Limit) -> str:
     source = f" ({row.source})" if row.source else ""
     return f"{row.reason[0].upper()}{row.reason[1:]}{source}."
 
 
-def _row(row: Row) -> str:
+def _row(row: Limit) -> str:
     only = ", ".join(f"`{legal.written(value)}`" for value in row.only if value != "") or "none"
     beside = ", ".join(
         f"{legal.dashed(key)} = {' or '.join(map(legal.written, legal.values_of(value)))}"

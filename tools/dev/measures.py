@@ -45,7 +45,7 @@ _FOLDERS = ("dialect", "passes", "pipelines", "tools")
 
 
 @dataclass(frozen=True)
-class Function:
+class MeasuredFunction:
     """A function and its place (``file:line``)."""
 
     name: str
@@ -99,7 +99,7 @@ class Tree:
         return sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes)
 
     @cached_property
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[MeasuredFunction]:
         """Every function of the package."""
         return [
             function
@@ -170,8 +170,8 @@ def _code_lines(text: str, tree: ast.Module) -> int:
     return len(code - documented)
 
 
-def _functions(tree: ast.Module, path: Path, public: frozenset[str]) -> Iterator[Function]:
-    def visit(node: ast.AST, open_: bool) -> Iterator[Function]:
+def _functions(tree: ast.Module, path: Path, public: frozenset[str]) -> Iterator[MeasuredFunction]:
+    def visit(node: ast.AST, open_: bool) -> Iterator[MeasuredFunction]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, _FUNCTIONS):
                 yield _function(child, path, open_ or child.name in public)
@@ -183,14 +183,16 @@ def _functions(tree: ast.Module, path: Path, public: frozenset[str]) -> Iterator
     return visit(tree, False)
 
 
-def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, path: Path, public: bool) -> Function:
+def _function(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, path: Path, public: bool
+) -> MeasuredFunction:
     arguments = node.args
     taken = [*arguments.posonlyargs, *arguments.args]
     positional = sum(argument.arg not in ("self", "cls") for argument in taken)
     keywords = len(arguments.kwonlyargs)
     decorators = {ast.unparse(decorator).split("(")[0] for decorator in node.decorator_list}
     public = public and (node.name == "__init__" or not node.name.startswith("_"))
-    return Function(
+    return MeasuredFunction(
         node.name,
         f"{path}:{node.lineno}",
         (node.end_lineno or node.lineno) - node.lineno + 1,

@@ -90,7 +90,7 @@ _ALIASES = {
 
 
 @dataclass(frozen=True)
-class Row:
+class IsaRow:
     """One instruction.
 
     verdict: "runs", "refused" or "absent"
@@ -114,11 +114,11 @@ def _verdict(name: str) -> tuple[str, str]:
     return "runs", ""
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[IsaRow]:
     """Every instruction of the table of contents."""
     for section, _, names in SECTIONS:
         for name in names.split():
-            yield Row(section, name, *_verdict(name))
+            yield IsaRow(section, name, *_verdict(name))
 
 
 _LATER = """\

@@ -56,7 +56,7 @@ _PROGRAM = f"""\
 
 
 @dataclass(frozen=True)
-class Row:
+class FormRow:
     """The cells of a form; an empty one is missing."""
 
     form: Form
@@ -73,11 +73,11 @@ class Row:
         return tuple(name for name in names if not getattr(self, name))
 
 
-def row(form: Form) -> Row:
+def row(form: Form) -> FormRow:
     """What there is for a form."""
     op = _ops().get(form.op)
     name = form.op if op else ""
-    return Row(
+    return FormRow(
         form,
         op=name,
         verifier=_verifier(op) if op else "",
@@ -123,7 +123,7 @@ def document() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _line(each: Row) -> str:
+def _line(each: FormRow) -> str:
     form = each.form
     name = form.ptx.partition(" ")[0].rstrip(";")
     operands = " (A in tensor memory)" if "], %rd1" in form.ptx else ""

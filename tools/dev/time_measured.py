@@ -64,7 +64,7 @@ _WHY = {
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedCycles:
     """Predicted and measured cycles of a kernel."""
 
     name: str
@@ -86,7 +86,7 @@ class Row:
 
 def measured(
     frozen: str = "predictions_sm90.json", judged: str = "measured_sm90.json"
-) -> tuple[str, list[Row]]:
+) -> tuple[str, list[ComparedCycles]]:
     """Device and date of the measurement, and the rows. ValueError if it belongs to other
     predictions."""
     predictions = (BENCH / frozen).read_bytes()
@@ -96,7 +96,7 @@ def measured(
     runs = [{row["name"]: row for row in run} for run in document["runs"]]
     where = f"{document['device']}, driver {document['driver']}, {document['date']}"
     return where, [
-        Row(
+        ComparedCycles(
             kernel["name"],
             kernel["ctas"],
             kernel["cycles"],
@@ -107,13 +107,13 @@ def measured(
     ]
 
 
-def summary(rows: list[Row], run: int = 0) -> tuple[float, float]:
+def summary(rows: list[ComparedCycles], run: int = 0) -> tuple[float, float]:
     """Median and maximum of the absolute errors."""
     sizes = [abs(row.errors[run]) for row in rows]
     return statistics.median(sizes), max(sizes)
 
 
-def _table(rows: list[Row]) -> str:
+def _table(rows: list[ComparedCycles]) -> str:
     lines = ["| kernel | predicted | measured | GHz | error | second run |", "|" + "---|" * 6]
     for row in rows:
         first, second = (f"{error:+.1%}" for error in row.errors)
@@ -125,7 +125,7 @@ def _table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def per_step(rows: list[Row], copy: str) -> list[tuple[float, float]]:
+def per_step(rows: list[ComparedCycles], copy: str) -> list[tuple[float, float]]:
     """Cycles of a CTA of matmul-warp, predicted and measured: per step of K, and for the rest.
 
     They follow from the sizes 2048 and 4096, without the cycles that the model adds for waves: both
@@ -146,7 +146,7 @@ def per_step(rows: list[Row], copy: str) -> list[tuple[float, float]]:
     return found
 
 
-def _steps(rows: list[Row]) -> str:
+def _steps(rows: list[ComparedCycles]) -> str:
     lines = [
         "| f32, 2048 and 4096 | a step: predicted | measured | the rest: predicted | measured |",
         "|" + "---|" * 5,

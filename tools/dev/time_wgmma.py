@@ -17,7 +17,7 @@ from statistics import median
 from tcir.target import targets_with
 from tcir.time import Constants
 from tcir.time.hopper_rows import HOPPER_ROWS
-from tcir.time.validate import Outcome, rank_correlation, table
+from tcir.time.validate import PredictedTime, rank_correlation, table
 from tcir.tools.dev.time_measured import BENCH, MISS
 
 (TARGET,) = targets_with("wgmma")
@@ -27,7 +27,7 @@ BOOST = Constants(TARGET, {"clock": "boost"})
 
 
 @dataclass(frozen=True)
-class Taken:
+class WgmmaTime:
     """A kernel: its predicted cycles, and the measured microseconds of a launch from rest."""
 
     name: str
@@ -49,12 +49,12 @@ class Taken:
         return abs(self.error) > MISS
 
 
-def taken() -> list[Taken]:
+def taken() -> list[WgmmaTime]:
     """Predicted kernels whose measured time is known."""
     known = json.loads((BENCH / "rest_sm90a.json").read_text())["us"]
     kernels = json.loads((BENCH / "predictions_sm90a.json").read_text())["kernels"]
     return [
-        Taken(k["name"], k["cycles"], k["bound"], known[k["name"]])
+        WgmmaTime(k["name"], k["cycles"], k["bound"], known[k["name"]])
         for k in kernels
         if k["name"] in known
     ]
@@ -101,7 +101,7 @@ def _counted(kernels: Sequence[Counted]) -> str:
 
 
 def _rows() -> str:
-    outcomes = [Outcome(row, row.predict(Constants(TARGET))) for row in HOPPER_ROWS]
+    outcomes = [PredictedTime(row, row.predict(Constants(TARGET))) for row in HOPPER_ROWS]
     lines = ["| under | " + " | ".join(r.name for r in HOPPER_ROWS if not r.fit) + " |"]
     lines.append("|" + "---|" * (1 + sum(not row.fit for row in HOPPER_ROWS)))
     for choices in UNDER:
@@ -112,14 +112,14 @@ def _rows() -> str:
     return "\n".join([*table(outcomes), "", *lines])
 
 
-def _of(kernels: Sequence[Taken]) -> str:
+def _of(kernels: Sequence[WgmmaTime]) -> str:
     errors = [abs(kernel.error) for kernel in kernels]
     ranks = rank_correlation([k.us for k in kernels], [k.predicted for k in kernels])
     misses = sum(kernel.missed for kernel in kernels)
     return f"{len(kernels)} | {median(errors):.1%} | {max(errors):.0%} | {misses} | {ranks:.2f}"
 
 
-def _taken(kernels: Sequence[Taken]) -> str:
+def _taken(kernels: Sequence[WgmmaTime]) -> str:
     lines = [
         "| kernel | predicted cycles | us | taken, us | error | limited by |",
         "|" + "---|" * 6,
@@ -162,7 +162,7 @@ _WHY = (
 """Reason of every miss."""
 
 
-def _misses(kernels: Sequence[Taken]) -> str:
+def _misses(kernels: Sequence[WgmmaTime]) -> str:
     explained = {name for names, _ in _WHY for name in names}
     if explained != {kernel.name for kernel in kernels if kernel.missed}:
         raise ValueError("time_wgmma: expected a reason for each miss, and for nothing else")

@@ -14,7 +14,7 @@ from tcir.passes.emit.builders import mma, of_pair
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Accumulate, Source, accumulator, kernel, loop
-from tcir.passes.kernels.product import Accumulated, Load, Place, Step, Tile
+from tcir.passes.kernels.product import Accumulated, Load, Step, Tile, TilePlace
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Tcgen05:
         """A kernel with the warp map that the source function names, or the default one."""
         return kernel(source, tiles.grid, cluster=tiles.cluster_shape)
 
-    def sums(self, product: Accumulated, place: Place) -> list[tuple[ir.Value, Place]]:
+    def sums(self, product: Accumulated, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
         """The accumulators of the tile at `place`."""
         step = product.at(place)
         sums = [accumulator(self.n_tile, product.sums) for _ in range(self.count)]

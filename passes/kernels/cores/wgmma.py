@@ -29,7 +29,7 @@ from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, kernel
 from tcir.passes.kernels.cores.fragments import signed_as, sums_over
-from tcir.passes.kernels.product import Place, Tile, TileProduct
+from tcir.passes.kernels.product import Tile, TilePlace, TileProduct
 
 M_TILE = TMEM_LANES
 """Rows of an output tile: 64 for each of two warpgroups."""
@@ -102,7 +102,7 @@ class OfWarpgroups:
 class Warpgroups(OfWarpgroups):
     """The core wgmma, which multiplies one tile of A by one of B."""
 
-    def sums(self, product: TileProduct, place: Place) -> list[tuple[ir.Value, Place]]:
+    def sums(self, product: TileProduct, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
         """The sums of the tile at `place`: one fragment, or several side by side where partial sums
         need registers as well."""
         load, promoted = product.loads(place), is_promoted(self.element)

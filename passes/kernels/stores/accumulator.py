@@ -11,8 +11,8 @@ from tcir.dialect.limits import QUARTER_LANES
 from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.staged_store import StagedStore
 from tcir.passes.emit.tile_kernel import Places, Source, argument, quantise_tile, store_tile
-from tcir.passes.kernels.product import Accumulated, Place, Store, Stored
-from tcir.passes.kernels.stores.epilogue_tile import Results
+from tcir.passes.kernels.product import Accumulated, Store, Stored, TilePlace
+from tcir.passes.kernels.stores.epilogue_tile import TileStores
 from tcir.passmanager.remarks import remark
 
 Storing: TypeAlias = "Callable[[ir.Value, Places, Epilogue, Places | None], None]"
@@ -21,7 +21,7 @@ Storing: TypeAlias = "Callable[[ir.Value, Places, Epilogue, Places | None], None
 
 def accumulator_store(
     source: Source,
-    results: Results,
+    results: TileStores,
     read: Sequence[tc.ElementOp],
     storing: Callable[[ir.Value], Storing] | None,
     arguments: list[ir.Value],
@@ -40,7 +40,7 @@ def accumulator_store(
     remark(source.op, str(results))
     own = None if storing is None else storing(out)
 
-    def store(place: Place) -> Stored:
+    def store(place: TilePlace) -> Stored:
         reads = None if source.after is None else product.reads(source, place)
         along = place.dim("m"), place.dim("n")
         rows, columns = along if reads is None else (None, None)
@@ -48,7 +48,7 @@ def accumulator_store(
         epilogue = product.finish(source.epilogue(arguments, rows, columns, readers))
         quantiser = None if source.quantise is None else source.quantiser(arguments)
 
-        def stored(d: ir.Value, place: Place) -> None:
+        def stored(d: ir.Value, place: TilePlace) -> None:
             indices = source.indices(place.indices)
             if own is not None:
                 own(d, indices, epilogue, reads)

@@ -22,7 +22,7 @@ LOADED = tuple(n for n in TMEM_LD_NUM["32x32b"].values if n >= STORE_COLUMNS)
 
 
 @dataclass(frozen=True)
-class Results:
+class TileStores:
     """How a kernel stores its results: one `tile` at a time. stages: buffers that TMA stores from
     in turn, 0 if threads store; why: the reason for this tile."""
 
@@ -31,7 +31,7 @@ class Results:
     why: str
 
     @staticmethod
-    def of(source: Source, option: str, n_tile: int, stages: int) -> Results:
+    def of(source: Source, option: str, n_tile: int, stages: int) -> TileStores:
         """The choice that the `option` states, or the rule of ``auto`` makes; raises a match
         failure for an illegal one."""
         given = parse(option)
@@ -39,13 +39,13 @@ class Results:
             _check_divides(source.op, given, n_tile)
             if not stages:
                 _check_stored_by_threads(source, given)
-            return Results(given, stages, "as the option says")
+            return TileStores(given, stages, "as the option says")
         if stages:
             tile = staged_tile(n_tile, source.function.type.results[0].element_type)
             why = "auto: a warp's rows, the widest swizzle span that divides a tile's"
-            return Results(tile, stages, why)
+            return TileStores(tile, stages, why)
         columns = STORE_COLUMNS if source.quantise is None else QUANTISED_COLUMNS
-        return Results(
+        return TileStores(
             EpilogueTile(TMEM_LANES, columns), 0, "auto: all rows, as threads store them"
         )
 

@@ -18,7 +18,7 @@ from tcir.passes.emit.epilogue import fragment_epilogue
 from tcir.passes.emit.limits import round_up
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source
-from tcir.passes.kernels.product import Place, Store, TileProduct
+from tcir.passes.kernels.product import Store, TilePlace, TileProduct
 from tcir.passes.kernels.tile import Core, tile
 
 Made = TypeVar("Made", bound=TileProduct)
@@ -62,7 +62,7 @@ class FragmentStore:
         made = FragmentStore(after, quantise, tensors, outputs, attribute, maps, walk)
         return lambda place: made._stored
 
-    def _stored(self, sums: ir.Value, place: Place) -> None:
+    def _stored(self, sums: ir.Value, place: TilePlace) -> None:
         outer = [] if place.number is None else [place.number]
         self.store(sums, index.values([*outer, place.row, place.column]))
 

@@ -27,7 +27,7 @@ Indices = list[ir.Value]
 
 
 @dataclass(frozen=True)
-class Axis:
+class ImageAxis:
     """A dimension of the image.
 
     stride:    distance of two pixels, with zeros between them
@@ -45,13 +45,13 @@ class Axis:
     count: int
 
     @staticmethod
-    def of(pixels: int, offset: int, stride: int, extent: int, taps: int) -> Axis:
+    def of(pixels: int, offset: int, stride: int, extent: int, taps: int) -> ImageAxis:
         """pixels: at offset, offset + stride … of `extent`; taps: of the filter."""
         crop = (stride - 1 - offset) % stride
         low = (offset + crop - (stride - 1)) // stride
         count = -(-(extent - taps + 1 + crop) // stride)
         each = taps // stride
-        return Axis(stride, each, low, count + each - 1 - low - pixels, crop, count)
+        return ImageAxis(stride, each, low, count + each - 1 - low - pixels, crop, count)
 
 
 def split_phases(module: ir.Module) -> None:
@@ -119,7 +119,7 @@ def _before(image: ir.Value, sizes: Sequence[int]) -> list[int]:
 
 def _axes(
     image: ir.Value, weights: ir.Value, conv: Conv, sizes: Sequence[int]
-) -> list[Axis] | None:
+) -> list[ImageAxis] | None:
     """Axes of the image; None unless it is pixels between zeros, and all phases have as many
     taps."""
     if isinstance(image, ir.BlockArgument) or max(*conv.strides, *conv.dilations) > 1:
@@ -144,19 +144,19 @@ def _axes(
     if max(steps) == 1 or any(k % s for k, s in zip(taps, steps, strict=True)):
         return None
     return [
-        Axis.of(source[d], offsets[d], strides[d], target[d], k)
+        ImageAxis.of(source[d], offsets[d], strides[d], target[d], k)
         for d, k in zip(dims, taps, strict=True)
     ]
 
 
-def _padded(image: ir.Value, axes: dict[int, Axis]) -> ir.Value:
+def _padded(image: ir.Value, axes: dict[int, ImageAxis]) -> ir.Value:
     shape = list(image.type.shape)
     low = [axes[d].low if d in axes else 0 for d in range(len(shape))]
     high = [axes[d].high if d in axes else 0 for d in range(len(shape))]
     return padded(image, low, high)
 
 
-def _filters(weights: ir.Value, conv: Conv, axes: Sequence[Axis], phases: int) -> ir.Value:
+def _filters(weights: ir.Value, conv: Conv, axes: Sequence[ImageAxis], phases: int) -> ir.Value:
     """For each filter the filters of its phases: every s-th tap, the last phase from the first tap
     on."""
     filters, shape = conv.weights[conv.groups], list(weights.type.shape)
@@ -177,7 +177,7 @@ def _filters(weights: ir.Value, conv: Conv, axes: Sequence[Axis], phases: int) -
     return _generated(empty, lambda at, _: place(at))
 
 
-def _zeros(start: ir.Value, conv: Conv, axes: Sequence[Axis], phases: int) -> ir.Value:
+def _zeros(start: ir.Value, conv: Conv, axes: Sequence[ImageAxis], phases: int) -> ir.Value:
     """Initial value of the sums of all phases."""
     shape = list(start.type.shape)
     shape[conv.out[-1]] *= phases
@@ -186,7 +186,7 @@ def _zeros(start: ir.Value, conv: Conv, axes: Sequence[Axis], phases: int) -> ir
     return zeros(shape, start.type.element_type)
 
 
-def _apart(phased: ir.Value, start: ir.Value, conv: Conv, axes: Sequence[Axis]) -> ir.Value:
+def _apart(phased: ir.Value, start: ir.Value, conv: Conv, axes: Sequence[ImageAxis]) -> ir.Value:
     """Interleaves the phases' elements to the result, and adds its initial value."""
 
     def summed(at: Indices, so_far: ir.Value) -> ir.Value:

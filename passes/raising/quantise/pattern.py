@@ -11,7 +11,7 @@ from tcir.passes.analysis.element_graph import (
     COLUMN,
     VALUE,
     Dims,
-    Elements,
+    ElementGraph,
     NotRaised,
     Number,
 )
@@ -188,7 +188,7 @@ def _in_function(op: ir.OpView, beside: ir.Operation) -> ir.Operation:
     return found
 
 
-def elements_of(maximum: Maximum, values: Values) -> Elements:
+def elements_of(maximum: Maximum, values: Values) -> ElementGraph:
     """Elements as functions of a value and the largest magnitude of its block."""
     rank = maximum.tensor.type.rank
     rows = tuple(range(rank - 2))
@@ -209,4 +209,4 @@ def elements_of(maximum: Maximum, values: Values) -> Elements:
             raise NotRaised(maximum.op, f"{words}, got those of another")
         return Number(None, name=AMAX if tensor == result else VALUE)
 
-    return Elements(rank, maximum.blocks, leaf)
+    return ElementGraph(rank, maximum.blocks, leaf)

@@ -15,7 +15,7 @@ from math import isfinite
 import numpy as np
 
 from tcir._mlir import ir
-from tcir.dialect.ops.quantise import LARGEST_SCALE, ROUNDINGS, BlockFormat
+from tcir.dialect.ops.quantise import LARGEST_SCALE, ROUNDINGS, QuantisedFormat
 from tcir.formats import to_blocked
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.quantise import elements_of, scales_of
@@ -30,7 +30,7 @@ MOST_PIECES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Pieces:
+class MagnitudePieces:
     """Intervals of a value's magnitude and of amax, by their bits, and the value's sign."""
 
     low: Array
@@ -40,22 +40,22 @@ class Pieces:
     negative: Array
 
     @staticmethod
-    def of(*columns: Array, negative: Array | None = None) -> Pieces:
+    def of(*columns: Array, negative: Array | None = None) -> MagnitudePieces:
         """Pieces from bits; positive by default."""
         if negative is None:
             negative = np.zeros(len(columns[0]), np.bool_)
         low, high, amax_low, amax_high = (np.asarray(each, np.uint32) for each in columns)
-        return Pieces(low, high, amax_low, amax_high, negative)
+        return MagnitudePieces(low, high, amax_low, amax_high, negative)
 
     def __len__(self) -> int:
         return len(self.low)
 
-    def __getitem__(self, which: Array) -> Pieces:
-        return Pieces(*(array[which] for array in vars(self).values()))
+    def __getitem__(self, which: Array) -> MagnitudePieces:
+        return MagnitudePieces(*(array[which] for array in vars(self).values()))
 
-    def __add__(self, other: Pieces) -> Pieces:
+    def __add__(self, other: MagnitudePieces) -> MagnitudePieces:
         both = zip(vars(self).values(), vars(other).values())
-        return Pieces(*(np.concatenate(each) for each in both))
+        return MagnitudePieces(*(np.concatenate(each) for each in both))
 
     @property
     def possible(self) -> Array:
@@ -63,22 +63,22 @@ class Pieces:
         return np.asarray((self.low <= self.amax_high) | (self.amax_high >= INFINITY))
 
     @property
-    def corners(self) -> list[Pieces]:
+    def corners(self) -> list[MagnitudePieces]:
         """The four corners of each piece."""
         return [
-            Pieces(value, value, amax, amax, self.negative)
+            MagnitudePieces(value, value, amax, amax, self.negative)
             for value in (self.low, self.high)
             for amax in (self.amax_low, self.amax_high)
         ]
 
-    def halves(self) -> Pieces:
+    def halves(self) -> MagnitudePieces:
         """Divides each piece in two by the value."""
         middle = self.low + (self.high - self.low) // 2
         first = replace(self, high=middle)
         second = replace(self, low=middle + np.uint32(1))
         return first + second[self.low < self.high]
 
-    def halves_by_amax(self) -> Pieces:
+    def halves_by_amax(self) -> MagnitudePieces:
         """Divides each piece in two by amax."""
         middle = self.amax_low + (self.amax_high - self.amax_low) // 2
         return replace(self, amax_high=middle) + replace(self, amax_low=middle + np.uint32(1))
@@ -105,7 +105,7 @@ class Pieces:
 
 
 @dataclass(frozen=True)
-class Difference:
+class WrongCode:
     """A wrong code: that of `value` in a block whose largest magnitude is `amax`.
 
     got: None if the code could be neither proven nor refuted
@@ -116,7 +116,7 @@ class Difference:
     got: int | None
     want: int
 
-    def of_scale(self, form: BlockFormat, kind: DType) -> str:
+    def of_scale(self, form: QuantisedFormat, kind: DType) -> str:
         """The difference of a scale, for the message."""
         ue4m3 = kind.name == "float8_e4m3fn"
         least = 2.0**-10 if ue4m3 else 2.0**-127
@@ -136,7 +136,7 @@ class Difference:
         where = f"where amax, the largest magnitude of the block, is {np.float32(self.amax)}"
         return f"expected the scale of {form.name}: {why}; got {self._codes(kind)} {where}"
 
-    def of_element(self, form: BlockFormat, kind: DType) -> str:
+    def of_element(self, form: QuantisedFormat, kind: DType) -> str:
         """The difference of an element, for the message."""
         if not isfinite(self.amax):
             why = "codes are 0 where the scale is NaN"
@@ -163,8 +163,8 @@ def _code(bits: int, kind: DType) -> str:
 
 
 def proven(
-    codes: tuple[ir.Value, Number], scales: tuple[ir.Value, Number], form: BlockFormat
-) -> BlockFormat:
+    codes: tuple[ir.Value, Number], scales: tuple[ir.Value, Number], form: QuantisedFormat
+) -> QuantisedFormat:
     """The format that `elements` and `scales` (tensors, and the computation of a number of each)
     have bit for bit; raises `NotRaised` with the first difference."""
     kinds = dtype_of(codes[0].type), dtype_of(scales[0].type)
@@ -182,10 +182,10 @@ def proven(
     return found[0]
 
 
-def scale_difference(number: Number, form: BlockFormat, kind: DType) -> Difference | None:
+def scale_difference(number: Number, form: QuantisedFormat, kind: DType) -> WrongCode | None:
     """First difference of a scale from that of ``tc.quantise_blocks``; None if there is none."""
 
-    def want(points: Pieces) -> Array:
+    def want(points: MagnitudePieces) -> Array:
         return bits_of(scales_of(points.amax[0], form, kind))
 
     first, last = _steps(form, kind)
@@ -194,15 +194,15 @@ def scale_difference(number: Number, form: BlockFormat, kind: DType) -> Differen
     low = np.concatenate([first, last, special, first[inside] + 1])
     high = np.concatenate([first, last, special, last[inside] - 1])
     nothing = np.zeros(len(low))
-    return _difference(number, want, Pieces.of(nothing, nothing, low, high))
+    return _difference(number, want, MagnitudePieces.of(nothing, nothing, low, high))
 
 
 def element_difference(
-    number: Number, form: BlockFormat, kinds: tuple[DType, DType]
-) -> Difference | None:
+    number: Number, form: QuantisedFormat, kinds: tuple[DType, DType]
+) -> WrongCode | None:
     """First difference of an element from that of ``tc.quantise_blocks``; None if there is none."""
 
-    def want(points: Pieces) -> Array:
+    def want(points: MagnitudePieces) -> Array:
         with np.errstate(all="ignore"):
             scales = scales_of(points.amax[0], form, kinds[1])
             return bits_of(elements_of(points.values[0][:, None], scales, form, kinds[0]))[:, 0]
@@ -212,8 +212,8 @@ def element_difference(
 
 
 def _difference(
-    number: Number, want: Callable[[Pieces], Array], pieces: Pieces
-) -> Difference | None:
+    number: Number, want: Callable[[MagnitudePieces], Array], pieces: MagnitudePieces
+) -> WrongCode | None:
     """Where `number` is not the code wanted, which does not fall as magnitudes rise.
 
     What is not one code on a piece, and both codes wanted at its ends, is halved: by amax if it is
@@ -229,24 +229,26 @@ def _difference(
         if len(rest) > MOST_PIECES:
             _, value = rest.values
             open_ = int(want(rest.corners[-1])[0])
-            return Difference(float(rest.amax[1][0]), float(value[0]), None, open_)
+            return WrongCode(float(rest.amax[1][0]), float(value[0]), None, open_)
         narrow = replace(rest, amax_high=rest.amax_low).bounds(number).single
         by_amax = (rest.amax_low < rest.amax_high) & (narrow | (rest.low == rest.high))
         pieces = rest[~by_amax].halves() + rest[by_amax].halves_by_amax()
     return None
 
 
-def _wrong(number: Number, want: Callable[[Pieces], Array], points: Pieces) -> Difference | None:
+def _wrong(
+    number: Number, want: Callable[[MagnitudePieces], Array], points: MagnitudePieces
+) -> WrongCode | None:
     """The first of single values and maxima that `number` differs at."""
     codes = np.broadcast_to(bits_of(points.bounds(number).low), len(points))
     wanted = want(points)
     for at in np.flatnonzero(codes != wanted)[:1]:
         amax, value = points.amax[0][at], points.values[0][at]
-        return Difference(float(amax), float(value), int(codes[at]), int(wanted[at]))
+        return WrongCode(float(amax), float(value), int(codes[at]), int(wanted[at]))
     return None
 
 
-def _steps(form: BlockFormat, kind: DType) -> tuple[Array, Array]:
+def _steps(form: QuantisedFormat, kind: DType) -> tuple[Array, Array]:
     """The first and the last amax of every scale, in bits, of blocks that are not zero."""
 
     def code(bits: Array) -> Array:
@@ -264,7 +266,7 @@ def _steps(form: BlockFormat, kind: DType) -> tuple[Array, Array]:
     return low[used], last[used]
 
 
-def _finite(form: BlockFormat, kinds: tuple[DType, DType]) -> Pieces:
+def _finite(form: QuantisedFormat, kinds: tuple[DType, DType]) -> MagnitudePieces:
     """Values up to amax for each scale, cut next to the steps of the elements."""
     first, last = _steps(form, kinds[1])
     scales = scales_of(first.astype(np.uint32).view(np.float32), form, kinds[1])
@@ -280,17 +282,17 @@ def _finite(form: BlockFormat, kinds: tuple[DType, DType]) -> Pieces:
     which = high >= low
     amax = [np.broadcast_to(a[:, None], low.shape)[which] for a in (first, last)]
     columns = [np.tile(a, 2) for a in (low[which], high[which], *amax)]
-    return Pieces.of(*columns, negative=np.repeat([False, True], which.sum()))
+    return MagnitudePieces.of(*columns, negative=np.repeat([False, True], which.sum()))
 
 
-def _special() -> Pieces:
+def _special() -> MagnitudePieces:
     """Blocks of zeros, and those that are not finite."""
     rows = [(0, 0, 0, 0)]
     for amax in (INFINITY, *NANS):
         values = [(0, LARGEST), (INFINITY, INFINITY), *((n, n) for n in NANS if amax != INFINITY)]
         rows += [(low, high, amax, amax) for low, high in values]
     columns = [np.tile(column, 2) for column in np.array(rows).T]
-    return Pieces.of(*columns, negative=np.repeat([False, True], len(rows)))
+    return MagnitudePieces.of(*columns, negative=np.repeat([False, True], len(rows)))
 
 
 # --- around them -------------------------------------------------------------------------------

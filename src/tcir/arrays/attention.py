@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import DTypeLike
 
 from tcir.arrays.kernel import ArrayKernel, build
-from tcir.arrays.text import Function, Value, element_of
+from tcir.arrays.text import FunctionBuilder, TensorValue, element_of
 from tcir.dialect.ops.attention import ATTENTION_TYPES
 from tcir.errors import InputError
 from tcir.interp.types import Array
@@ -53,7 +53,7 @@ def compile_attention(
 
     Raises InputError for other shapes, types or numbers.
     """
-    function = Function(NAME)
+    function = FunctionBuilder(NAME)
     operands = [function.argument(n, x, (4,)) for n, x in (("q", q), ("k", k), ("v", v))]
     _check(operands)
     (batch, heads, rows, depth), keys = operands[0].shape, operands[1].shape[2]
@@ -64,8 +64,8 @@ def compile_attention(
     element = element_of(NAME, operands[0].element if out is None else out, _results(operands[0]))
     body, factor = _body(function, mask, softcap, factor, (batch, heads, rows, keys))
     band = _band(causal, window, keys - rows)
-    result = Value("%o", (*operands[0].shape[:3], operands[2].shape[3]), element)
-    sums = Value("%lse", (batch, heads, rows), "f32")
+    result = TensorValue("%o", (*operands[0].shape[:3], operands[2].shape[3]), element)
+    sums = TensorValue("%lse", (batch, heads, rows), "f32")
     names, types = (", ".join(map(str, operands)), ", ".join(each.type for each in operands))
     function.lines.append(
         f'{result}, {sums} = "tc.attention"({names}) ({{{body}}}) {{scale = {factor!r} : f32, '
@@ -75,11 +75,11 @@ def compile_attention(
     return build(function, (result, sums) if lse else (result,), pipeline, target, options)
 
 
-def _results(q: Value) -> tuple[str, ...]:
+def _results(q: TensorValue) -> tuple[str, ...]:
     return (q.element, "f32")
 
 
-def _check(operands: list[Value]) -> None:
+def _check(operands: list[TensorValue]) -> None:
     q, k, v = operands
     if q.element not in ATTENTION_TYPES or {q.element} != {k.element, v.element}:
         raise InputError(
@@ -116,7 +116,7 @@ def _band(causal: bool, window: tuple[int | None, int | None] | None, last: int)
 
 
 def _body(
-    function: Function,
+    function: FunctionBuilder,
     mask: Array | None,
     softcap: float | None,
     scale: float,
@@ -157,7 +157,7 @@ def _constant(number: float) -> str:
     return f"arith.constant {number!r}"
 
 
-def _mask(function: Function, mask: Array, shape: tuple[int, ...]) -> Value:
+def _mask(function: FunctionBuilder, mask: Array, shape: tuple[int, ...]) -> TensorValue:
     """The argument of a mask, with four dimensions."""
     if getattr(mask, "ndim", 0) in range(1, len(shape)):
         mask = mask.reshape((1,) * (len(shape) - mask.ndim) + mask.shape)

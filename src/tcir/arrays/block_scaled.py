@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike
 from tcir import formats
 from tcir.arrays.epilogue import RESULTS, finish
 from tcir.arrays.kernel import ArrayKernel, build
-from tcir.arrays.text import Function, Value, element_of
+from tcir.arrays.text import FunctionBuilder, TensorValue, element_of
 from tcir.errors import InputError
 from tcir.interp.types import Array
 from tcir.target import DEFAULT_TARGET
@@ -58,7 +58,7 @@ def compile_block_scaled_matmul(
 
     Raises InputError for other shapes, types or names.
     """
-    function = Function("block_scaled_matmul")
+    function = FunctionBuilder("block_scaled_matmul")
     left, left_scales = _operand(function, "a", a)
     right, right_scales = _operand(function, "b", b)
     vector = len(right.shape) < len(left.shape)
@@ -86,7 +86,9 @@ def compile_block_scaled_matmul(
     return build(function, (result,), chosen, target, options)
 
 
-def _operand(function: Function, name: str, given: Scaled) -> tuple[Value, Value]:
+def _operand(
+    function: FunctionBuilder, name: str, given: Scaled
+) -> tuple[TensorValue, TensorValue]:
     if isinstance(given, formats.BlockScaled):
         codes = given.codes.view(CODES[given.format.element])
         scales = given.scales.view(CODES[given.format.scale])

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 
 from tcir.arrays.epilogue import RESULTS, finish
 from tcir.arrays.kernel import ArrayKernel, build
-from tcir.arrays.text import Function, Value, element_of
+from tcir.arrays.text import FunctionBuilder, TensorValue, element_of
 from tcir.errors import InputError
 from tcir.interp.types import Array
 from tcir.target import DEFAULT_TARGET
@@ -48,7 +48,7 @@ def compile_conv2d(
 
     Raises InputError for other shapes, types or names.
     """
-    function = Function("conv2d")
+    function = FunctionBuilder("conv2d")
     image, taps = function.argument("x", x, (4,)), function.argument("w", w, (4,))
     if image.element not in OPERANDS or image.element != taps.element:
         raise InputError(
@@ -123,8 +123,8 @@ def _sides(
 
 
 def _padded(
-    function: Function, image: Value, rows: tuple[int, int], columns: tuple[int, int]
-) -> Value:
+    function: FunctionBuilder, image: TensorValue, rows: tuple[int, int], columns: tuple[int, int]
+) -> TensorValue:
     """`image` with zeros around it."""
     if not any((*rows, *columns)):
         return image

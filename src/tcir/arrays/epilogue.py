@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tcir.arrays.text import Function, Value
+from tcir.arrays.text import FunctionBuilder, TensorValue
 from tcir.errors import InputError
 from tcir.interp.types import Array
 
@@ -37,13 +37,13 @@ RESULTS = ("f32", "f16", "bf16")
 
 
 def finish(
-    function: Function,
-    sums: Value,
+    function: FunctionBuilder,
+    sums: TensorValue,
     out: str,
     bias: Array | None,
     residual: Array | None,
     activation: str | None,
-) -> Value:
+) -> TensorValue:
     """Adds the ops of act(sums + bias + residual), rounded once to the element type `out`.
 
     bias:     a vector along the last dimension, f32, f16 or bf16
@@ -96,7 +96,9 @@ def finish(
     return function.op(text, sums.shape, out)
 
 
-def _body(function: Function, operands: list[Value], activation: str | None, out: str) -> list[str]:
+def _body(
+    function: FunctionBuilder, operands: list[TensorValue], activation: str | None, out: str
+) -> list[str]:
     lines, value = [], "%i0"
     for number, operand in enumerate(operands[1:], 1):
         added = f"%i{number}"

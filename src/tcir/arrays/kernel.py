@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Unpack
 
-from tcir.arrays.text import Function, Value
+from tcir.arrays.text import FunctionBuilder, TensorValue
 from tcir.errors import check_names
 from tcir.interp.types import Array
 from tcir.kernel import CallOptions, Kernel
@@ -40,8 +40,8 @@ class ArrayKernel(Kernel):
 
 
 def build(
-    function: Function,
-    results: tuple[Value, ...],
+    function: FunctionBuilder,
+    results: tuple[TensorValue, ...],
     pipeline: str,
     target: str,
     options: dict[str, Any],

@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike
 
 from tcir.arrays.epilogue import RESULTS, finish
 from tcir.arrays.kernel import ArrayKernel, build
-from tcir.arrays.text import Function, element_of
+from tcir.arrays.text import FunctionBuilder, element_of
 from tcir.errors import InputError
 from tcir.interp.types import Array
 from tcir.target import DEFAULT_TARGET
@@ -42,7 +42,7 @@ def compile_matmul(
 
     Raises InputError for other shapes, types or names.
     """
-    function = Function("matmul")
+    function = FunctionBuilder("matmul")
     left = function.argument("a", a, (2, 3))
     right = function.argument("b", b, (2, 3))
     mixed = {left.element, right.element} <= {"f8E4M3FN", "f8E5M2"}

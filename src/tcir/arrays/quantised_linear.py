@@ -9,7 +9,7 @@ from tcir import formats
 from tcir.arrays.block_scaled import CODES
 from tcir.arrays.epilogue import finish
 from tcir.arrays.kernel import ArrayKernel, build
-from tcir.arrays.text import NAMES, Function, Value
+from tcir.arrays.text import NAMES, FunctionBuilder, TensorValue
 from tcir.errors import InputError
 from tcir.interp.types import Array
 from tcir.target import DEFAULT_TARGET
@@ -70,7 +70,7 @@ def quantised_linear(
             f"{format} block, whose elements share a scale), got {[m, k]} by {[n, k]}; pad k with "
             "zeros"
         )
-    function, row = Function("quantised_linear"), m == 1
+    function, row = FunctionBuilder("quantised_linear"), m == 1
     x = function.argument("x", _shaped(np.float32, m, k))
     norms = [_number(function, "norm")] if form.has_global_scale else []
     layout = scale_layout(k)
@@ -112,18 +112,22 @@ def _shaped(dtype: type, *shape: int) -> Array:
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
-def _number(function: Function, name: str) -> Value:
+def _number(function: FunctionBuilder, name: str) -> TensorValue:
     return function.argument(name, _shaped(np.float32))
 
 
 def _quantised(
-    function: Function, x: Value, norms: list[Value], form: formats.BlockFormat, layout: str
-) -> tuple[Value, Value]:
+    function: FunctionBuilder,
+    x: TensorValue,
+    norms: list[TensorValue],
+    form: formats.BlockFormat,
+    layout: str,
+) -> tuple[TensorValue, TensorValue]:
     """Adds the op that quantises a matrix; returns its codes and scales."""
-    codes = Value("%q#0", x.shape, _name(form.element))
+    codes = TensorValue("%q#0", x.shape, _name(form.element))
     rows, k = x.shape
     shape = scales_shape(rows, k, form.block, layout)
-    scales = Value("%q#1", shape, _name(form.scale))
+    scales = TensorValue("%q#1", shape, _name(form.scale))
     operands = [x, *norms]
     function.lines.append(
         f'%q:2 = "tc.quantise_blocks"({", ".join(map(str, operands))})\n'
@@ -133,7 +137,7 @@ def _quantised(
     return codes, scales
 
 
-def _vector(function: Function, row: Value) -> Value:
+def _vector(function: FunctionBuilder, row: TensorValue) -> TensorValue:
     text = f"tensor.collapse_shape {row} [[0, 1]] : {row.type} into {{type}}"
     return function.op(text, row.shape[1:], row.element)
 

@@ -18,7 +18,7 @@ NAMES = {np.dtype(dtype): name for name, dtype in reversed(DTYPES.items())}
 
 
 @dataclass(frozen=True)
-class Value:
+class TensorValue:
     """A tensor of the function."""
 
     name: str
@@ -35,16 +35,16 @@ class Value:
 
 
 @dataclass
-class Function:
+class FunctionBuilder:
     """A function under construction: the text so far, and the arrays of its arguments."""
 
     name: str
-    arguments: list[Value] = field(default_factory=list)
+    arguments: list[TensorValue] = field(default_factory=list)
     arrays: list[Array] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
-    def argument(self, name: str, array: object, rank: Sequence[int] = ()) -> Value:
+    def argument(self, name: str, array: object, rank: Sequence[int] = ()) -> TensorValue:
         """Adds an argument. InputError for an object that is not an array of a supported type with
         one of these ranks."""
         if not isinstance(array, np.ndarray | np.generic):
@@ -65,14 +65,14 @@ class Function:
                 f"{self.name}: {name}: expected {' or '.join(map(str, rank))} dimensions, "
                 f"got shape {list(array.shape)}"
             )
-        value = Value(f"%{name}", array.shape, NAMES[array.dtype])
+        value = TensorValue(f"%{name}", array.shape, NAMES[array.dtype])
         self.arguments.append(value)
         self.arrays.append(array)
         return value
 
-    def op(self, text: str, shape: Sequence[int], element: str) -> Value:
+    def op(self, text: str, shape: Sequence[int], element: str) -> TensorValue:
         """Adds an op and returns its result; in `text`, ``{type}`` stands for the result's type."""
-        result = Value(f"%{next(self._numbers)}", tuple(shape), element)
+        result = TensorValue(f"%{next(self._numbers)}", tuple(shape), element)
         self.lines.append(f"{result} = {text.replace('{type}', result.type)}")
         return result
 
@@ -83,23 +83,25 @@ class Function:
         self.lines.append(f"{name} = arith.constant {spelled} : {element}")
         return name
 
-    def empty(self, shape: Sequence[int], element: str) -> Value:
+    def empty(self, shape: Sequence[int], element: str) -> TensorValue:
         """Adds an uninitialised tensor."""
         return self.op("tensor.empty() : {type}", shape, element)
 
-    def zeros(self, shape: Sequence[int], element: str) -> Value:
+    def zeros(self, shape: Sequence[int], element: str) -> TensorValue:
         """Adds a tensor of zeros."""
         zero, empty = self.constant(0.0, element), self.empty(shape, element)
         text = f"linalg.fill ins({zero} : {element}) outs({empty} : {empty.type}) -> {{type}}"
         return self.op(text, shape, element)
 
-    def linalg(self, name: str, ins: Sequence[Value], out: Value, attributes: str = "") -> Value:
+    def linalg(
+        self, name: str, ins: Sequence[TensorValue], out: TensorValue, attributes: str = ""
+    ) -> TensorValue:
         """Adds a named `linalg` op that accumulates into `out`."""
         operands = f"{', '.join(map(str, ins))} : {', '.join(each.type for each in ins)}"
         text = f"linalg.{name} {attributes}ins({operands}) outs({out} : {out.type}) -> {{type}}"
         return self.op(text, out.shape, out.element)
 
-    def module(self, *results: Value) -> str:
+    def module(self, *results: TensorValue) -> str:
         """The whole text of the function, which returns `results`."""
         types = ", ".join(each.type for each in results)
         given = ", ".join(f"{each}: {each.type}" for each in self.arguments)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tcir.codegen.cuda import compile_program
-from tcir.cuda.program import Program, compile_runtime
+from tcir.cuda.program import ProgramDevice, compile_runtime
 from tcir.cuda.script import run_python
 from tcir.doors.command import add_flags, check_values, launches_of
 from tcir.doors.device import CHIPS
@@ -44,12 +44,12 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder, _ended_by_signals():
         if given.module or Path(given.program).suffix == ".py":
             launches = launches_of(given, target)
-            return run_python(given, Program(launches), compile_runtime(Path(folder)))
+            return run_python(given, ProgramDevice(launches), compile_runtime(Path(folder)))
         library = Path(folder) / "program.so"
         compile_program(Path(given.program), target.name, library, shlex.split(given.nvcc))
         runtime = compile_runtime(Path(folder))
         launches = launches_of(given, target)
-        run = Program(launches).load(runtime, library, given.program)
+        run = ProgramDevice(launches).load(runtime, library, given.program)
     status = run(given.arguments)
     launches.close()
     return status

@@ -18,7 +18,7 @@ from tcir.errors import InputError, LaunchError, UnknownNameError, did_you_mean
 from tcir.files import read_bytes
 from tcir.interp.ptx.arguments import holds_addresses, initialise
 from tcir.interp.ptx.syntax import Function
-from tcir.interp.ptx.syntax import Module as Syntax
+from tcir.interp.ptx.syntax import PtxModule as Syntax
 from tcir.machine import Assumptions
 from tcir.machine.events import Recording
 from tcir.run import RunReport, parsed, run_ptx

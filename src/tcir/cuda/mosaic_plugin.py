@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tcir.cuda.program import Program
+from tcir.cuda.program import ProgramDevice
 from tcir.cuda.redirect import functions
 from tcir.errors import IncompleteError, MissingDependencyError
 
@@ -27,7 +27,7 @@ _START = _C.CFUNCTYPE(None, _C.c_void_p, _C.c_void_p, _C.c_void_p)
 class Plugin:
     """The plugin's compiler, loaded when a kernel needs it."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ProgramDevice) -> None:
         self.program = program
 
     def kernel(self, config: Mapping[str, Any]) -> Callable[[Sequence[np.ndarray]], None]:

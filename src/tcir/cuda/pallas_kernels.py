@@ -17,9 +17,9 @@ from jax._src.interpreters import mlir
 from jax._src.lib.mlir import ir
 
 from tcir.cuda.mosaic_plugin import Plugin
-from tcir.cuda.program import Program
+from tcir.cuda.program import ProgramDevice
 from tcir.doors.imports import Execute
-from tcir.doors.launches import Launch, scratch
+from tcir.doors.launches import DoorLaunch, scratch
 from tcir.errors import MissingDependencyError
 
 Run = Callable[[Sequence[np.ndarray]], None]
@@ -36,7 +36,7 @@ _TYPES = (
 class Kernels:
     """Kernels of Pallas that a script calls."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ProgramDevice) -> None:
         self.program, self.plugin = program, Plugin(program)
         self._context: Any = None
         self._custom_call = mlir.custom_call
@@ -116,7 +116,7 @@ class Kernels:
         def run(arrays: Sequence[np.ndarray]) -> None:
             args = [*arrays, *(scratch(size * math.prod((x, y, z))) for size in sizes)]
             sizes_of = (x, y, z), (1, 1, 1), meta.shared
-            launch = Launch(kernel.asm["ptx"], meta.name, *sizes_of, False, args, arrays)
+            launch = DoorLaunch(kernel.asm["ptx"], meta.name, *sizes_of, False, args, arrays)
             self.program.launches.execute(launch)
 
         return run

@@ -20,7 +20,7 @@ from tcir.cuda.host_library import compile_library, undefined_symbols
 from tcir.cuda.module import ELF, Module
 from tcir.cuda.tensor_maps import encoded
 from tcir.doors.causes import shown_name
-from tcir.doors.launches import Launch, Launches
+from tcir.doors.launches import DoorLaunch, Launches
 from tcir.doors.limits import Limits, RefusedError
 from tcir.errors import Error, IncompleteError, InputError, UnknownNameError, VerdictError
 from tcir.exit_status import INTERRUPTED, exit_status, internal_error
@@ -102,7 +102,7 @@ def _end_when_interrupted() -> None:
     threading.Thread(target=end, daemon=True).start()
 
 
-class Program:
+class ProgramDevice:
     """The device of a program: its memory, modules and launches.
 
     limits: limits of its kernels, by module number and kernel name.
@@ -286,7 +286,7 @@ class Program:
             memory = list(self.allocations.values())
             memory += self.addressed(np.array([*memoryview(words).cast("q"), *self.mapped]))
             memory += [image for (other, _), image in self.globals.items() if other != number]
-            launch = Launch(
+            launch = DoorLaunch(
                 module.ptx, entry, (x, y, z), (i, j, k), smem, bool(programmatic), given,
                 [*memory, *variables], memory, (u, v, w), module.variables, bool(cooperative),
             )  # fmt: skip

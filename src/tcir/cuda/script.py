@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tcir.codegen.tools import find_tool
-from tcir.cuda.program import Program, missing_functions
+from tcir.cuda.program import ProgramDevice, missing_functions
 from tcir.cuda.redirect import functions, redirect
 from tcir.doors.command import failed, status_of
 from tcir.doors.imports import Around, Execute, around_imports
@@ -45,7 +45,7 @@ _NVCC = "--compress-mode=none -lineinfo -DCCCL_DISABLE_CTK_COMPATIBILITY_CHECK"
 _RUNTIME = re.compile(r"cuda[A-Z]\w*")
 
 
-def run_python(given: argparse.Namespace, program: Program, runtime: Path) -> int:
+def run_python(given: argparse.Namespace, program: ProgramDevice, runtime: Path) -> int:
     """Runs a script or module; returns the exit status.
 
     given: the command's arguments
@@ -65,7 +65,7 @@ def run_python(given: argparse.Namespace, program: Program, runtime: Path) -> in
 
 
 @contextmanager
-def simulated_driver(program: Program, runtime: Path) -> Iterator[None]:
+def simulated_driver(program: ProgramDevice, runtime: Path) -> Iterator[None]:
     """Context in which the device of this process is the simulated one.
 
     runtime: the library of `compile_runtime`
@@ -90,10 +90,12 @@ def simulated_driver(program: Program, runtime: Path) -> Iterator[None]:
         yield
 
 
-def _on_the_cpu(program: Program, stack: ExitStack, module: ModuleType, execute: Execute) -> None:
+def _on_the_cpu(
+    program: ProgramDevice, stack: ExitStack, module: ModuleType, execute: Execute
+) -> None:
     """Executes torch and replaces its GPU by the CPU; kernels reach its tensors."""
     execute(module)
-    from tcir.cuda.torch_extension import Recorded, compiled_to_ptx
+    from tcir.cuda.torch_extension import TensorRecorder, compiled_to_ptx
     from tcir.doors.torch_cuda import cuda_on_the_cpu
     from tcir.triton.addresses import Addresses
 
@@ -103,7 +105,7 @@ def _on_the_cpu(program: Program, stack: ExitStack, module: ModuleType, execute:
     name = "torch.utils.cpp_extension"
     stack.enter_context(around_imports({name: partial(compiled_to_ptx, target)}))
     stack.enter_context(cuda_on_the_cpu(program.launches, addresses.taken))
-    stack.enter_context(Recorded(addresses.taken))
+    stack.enter_context(TensorRecorder(addresses.taken))
 
 
 def _tilelang(stack: ExitStack, module: ModuleType, execute: Execute) -> None:
@@ -115,14 +117,14 @@ def _tilelang(stack: ExitStack, module: ModuleType, execute: Execute) -> None:
     execute(module)
 
 
-def _pallas(program: Program, module: ModuleType, execute: Execute) -> None:
+def _pallas(program: ProgramDevice, module: ModuleType, execute: Execute) -> None:
     """Executes the module of `pallas_call`, whose kernels are lowered as for a GPU."""
     from tcir.cuda.pallas_kernels import Kernels
 
     Kernels(program).lowered_on_the_cpu(module, execute)
 
 
-def _for_its_architecture(program: Program, module: ModuleType, execute: Execute) -> None:
+def _for_its_architecture(program: ProgramDevice, module: ModuleType, execute: Execute) -> None:
     """Executes a module of Mosaic GPU, which compiles for the device's architecture."""
     execute(module)
     module.__dict__["_infer_arch"] = lambda: program.launches.device.chip.capability

@@ -18,7 +18,7 @@ from tcir.doors.imports import Execute
 _HEADER = Path(__file__).with_name("torch_extension.h")
 
 
-class Recorded(TorchDispatchMode):
+class TensorRecorder(TorchDispatchMode):
     """Creates tensors for "cuda" on the CPU and records each tensor, also those of C++ code.
 
     made: called with each tensor that an operator returns

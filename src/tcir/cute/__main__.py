@@ -48,7 +48,7 @@ def _run(given: argparse.Namespace, folder: Path) -> int:
         with signals_wait():  # raised in an initialiser of compiled modules, they would abort
             from tcir.cute import host
             from tcir.cute.engine import Engine
-            from tcir.cute.memory import Memory
+            from tcir.cute.memory import DlpackMemory
     except ImportError as error:
         raise MissingDependencyError(
             f"python -m tcir.cute needs CuTe DSL ({error}); install tcir[cute]"
@@ -58,7 +58,7 @@ def _run(given: argparse.Namespace, folder: Path) -> int:
 
     def run() -> None:
         nonlocal engine
-        memory = Memory(launches.memory)
+        memory = DlpackMemory(launches.memory)
         with host.simulated(launches, memory):
             engine = Engine(launches, memory, folder)
             run_named(given.script, given.module, given.arguments)

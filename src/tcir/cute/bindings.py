@@ -13,21 +13,21 @@ from typing import SupportsInt
 import numpy as np
 from cuda.bindings import driver, runtime
 
-from tcir.cute.memory import Memory
-from tcir.doors.device import Device
+from tcir.cute.memory import DlpackMemory
+from tcir.doors.device import SimulatedDevice
 
 StandIn = tuple[ModuleType, str, Callable[..., object]]
 VERSION = 13000
 
 
-def stand_ins(memory: Memory, device: Device) -> Iterator[StandIn]:
+def stand_ins(memory: DlpackMemory, device: SimulatedDevice) -> Iterator[StandIn]:
     """Replacements for functions of `cuda.bindings`, as triples of module, name and function. They
     present one device that completes work when it is issued."""
     known = device.attributes
     drive, run = driver.CUresult.CUDA_SUCCESS, runtime.cudaError_t.cudaSuccess
     stream, context = driver.CUstream(0), driver.CUcontext(1)
 
-    work = Work(memory)
+    work = Copies(memory)
 
     for name, values in {
         "cuInit": (), "cuDeviceGetCount": (1,), "cuDeviceGet": (driver.CUdevice(0),),
@@ -72,11 +72,11 @@ def stand_ins(memory: Memory, device: Device) -> Iterator[StandIn]:
         yield runtime, f"{name}Async", call
 
 
-class Work:
+class Copies:
     """Copies and fills, which are executed at once. Sizes of copies are in bytes, of fills in
     elements."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: DlpackMemory) -> None:
         self.memory = memory
 
     def copy(self, to: object, source: object, size: int) -> None:

@@ -12,10 +12,10 @@ from cutlass._mlir import execution_engine
 
 from tcir.cuda.module import Module
 from tcir.cuda.tensor_maps import encoded
-from tcir.cute.bindings import Work
-from tcir.cute.memory import Memory
+from tcir.cute.bindings import Copies
+from tcir.cute.memory import DlpackMemory
 from tcir.cute.tensor_maps import MAP_BYTES, with_machine_maps
-from tcir.doors.launches import Launch, Launches
+from tcir.doors.launches import DoorLaunch, Launches
 from tcir.doors.limits import RefusedError
 from tcir.errors import IncompleteError, LaunchError
 
@@ -91,7 +91,7 @@ class Engine:
             code, so the call returns an error code
     """
 
-    def __init__(self, launches: Launches, memory: Memory, dumps: Path) -> None:
+    def __init__(self, launches: Launches, memory: DlpackMemory, dumps: Path) -> None:
         self.launches, self.memory, self.dumps = launches, memory, dumps
         self.failed: Exception | None = None
         self._map_error: Exception | None = None
@@ -152,7 +152,7 @@ class Engine:
 
     def _of_memory(self) -> Functions:
         """Functions for memory, streams and events; work is completed when it is issued."""
-        memory, work = self.memory, Work(self.memory)
+        memory, work = self.memory, Copies(self.memory)
 
         def allocate(where: int, size: int, *_: int) -> int:
             return _put(where, memory.allocate(size))
@@ -224,7 +224,7 @@ class Engine:
             return LAUNCH_FAILURE
         return 0
 
-    def _made(self, config: _Config, kernel: int, arguments: int) -> Launch:
+    def _made(self, config: _Config, kernel: int, arguments: int) -> DoorLaunch:
         module, name = self.kernels[kernel]
         params = module.syntax.functions[name].params
         where = (_C.c_void_p * len(params)).from_address(arguments)
@@ -245,7 +245,7 @@ class Engine:
         x, y, z = config.grid
         u, v, w = config.block
         args = [with_machine_maps(raw, p.align, held) for raw, p in zip(given, params, strict=True)]
-        return Launch(
+        return DoorLaunch(
             module.ptx, name, (x, y, z), cluster, config.shared, programmatic, args, memory,
             memory, (u, v, w), module.variables, cooperative,
         )  # fmt: skip

@@ -16,8 +16,8 @@ from cutlass.cutlass_dsl.cutlass import CuTeDSL, CuteExperimentalDSL
 
 from tcir.cute.bindings import stand_ins
 from tcir.cute.direct_calls import Compiled, DirectCalls
-from tcir.cute.memory import Memory
-from tcir.doors.device import Device
+from tcir.cute.memory import DlpackMemory
+from tcir.doors.device import SimulatedDevice
 from tcir.doors.launches import Launches
 from tcir.doors.numpy_memory import noise_in_empty
 
@@ -31,7 +31,7 @@ OF_TUNING = (
 class Hardware:
     """`cutlass.utils.HardwareInfo` of a B200."""
 
-    def __init__(self, device: Device, device_id: int = 0) -> None:
+    def __init__(self, device: SimulatedDevice, device_id: int = 0) -> None:
         self.device = device
 
     def get_max_active_clusters(self, cluster_size: int, stream: object = None) -> int:
@@ -48,7 +48,7 @@ class Hardware:
 
 
 @contextmanager
-def simulated(launches: Launches, memory: Memory) -> Iterator[None]:
+def simulated(launches: Launches, memory: DlpackMemory) -> Iterator[None]:
     """Context that presents a B200 to CuTe DSL, cuda.bindings and, if installed, torch, in place of
     real devices.
 

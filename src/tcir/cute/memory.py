@@ -16,7 +16,7 @@ from tcir.errors import LaunchError
 from tcir.storage import outermost
 
 
-class Memory:
+class DlpackMemory:
     """The whole memory of every live tensor of `cute.runtime.from_dlpack`.
 
     contents:  records which bytes are initialised

@@ -13,7 +13,7 @@ from tcir.debug.watching import Watched, watch
 from tcir.errors import LaunchError
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.op import Blocking
-from tcir.interp.ptx.syntax import Module
+from tcir.interp.ptx.syntax import PtxModule
 from tcir.machine.order.clocks import Access
 from tcir.run import parsed, run_ptx
 
@@ -70,7 +70,7 @@ class Console(Follower):
     """Prompts before the first instruction, after steps, at breakpoints and after watched
     writes."""
 
-    def __init__(self, module: Module, args: Sequence[object], read: Read, write: Write) -> None:
+    def __init__(self, module: PtxModule, args: Sequence[object], read: Read, write: Write) -> None:
         super().__init__()
         self.module, self.args, self.read, self.write = module, args, read, write
         self.breakpoints: list[tuple[Breakpoint, frozenset[int]]] = []

@@ -9,7 +9,7 @@ from tcir.debug.places import check_numbers
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.op import Blocking, Op
-from tcir.interp.ptx.program import Program
+from tcir.interp.ptx.program import DecodedEntry
 from tcir.machine import Machine
 from tcir.machine.findings import Finding, Findings
 from tcir.machine.memory.protocols import CtaProtocol
@@ -22,7 +22,7 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True)
-class Group:
+class LaneGroup:
     """Lanes of a warp at the same instruction; `next` is None once the code has ended."""
 
     lanes: int
@@ -92,11 +92,11 @@ class Follower:
             raise
 
 
-def groups(interpreter: WarpInterpreter) -> list[Group]:
+def groups(interpreter: WarpInterpreter) -> list[LaneGroup]:
     """Groups of lanes by position, the running group first; empty when the warp has ended."""
     code = interpreter.program.code
     return [
-        Group(g.mask, code[g.pc] if g.pc < len(code) else None)
+        LaneGroup(g.mask, code[g.pc] if g.pc < len(code) else None)
         for g in interpreter.divergence.groups()
     ]
 
@@ -131,7 +131,7 @@ class AtLine(Follower):
         return super().follow(interpreter)
 
 
-def starts(program: Program, lines: Collection[int]) -> set[int]:
+def starts(program: DecodedEntry, lines: Collection[int]) -> set[int]:
     """First instruction of each contiguous range of these lines."""
     code = program.code
     return {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tcir.errors import LaunchError, did_you_mean
 from tcir.interp.ptx.launch import Triple
-from tcir.interp.ptx.syntax import Function, Module, Scope
+from tcir.interp.ptx.syntax import BlockScope, Function, PtxModule
 
 
-def lines_at(place: int | str, module: Module) -> frozenset[int]:
+def lines_at(place: int | str, module: PtxModule) -> frozenset[int]:
     """Lines of the text for a line, `FILE:LINE` of the source, or a label.
 
     A line without an instruction stands for the next line that has one. Raises LaunchError.
@@ -35,7 +35,7 @@ def lines_at(place: int | str, module: Module) -> frozenset[int]:
     return frozenset(s.line for s, (f, _, n) in found if f == file and int(n) == min(behind))
 
 
-def _label(name: str, module: Module) -> frozenset[int]:
+def _label(name: str, module: PtxModule) -> frozenset[int]:
     labels: dict[str, int] = {}
     for function in module.functions.values():
         labels |= _labels(function)
@@ -52,7 +52,7 @@ def _labels(function: Function) -> dict[str, int]:
     body = function.body or []
     found: dict[str, int] = {}
     for instruction in body:
-        scope: Scope | None = instruction.scope
+        scope: BlockScope | None = instruction.scope
         while scope is not None:
             found |= {n: body[at].site.line for n, at in scope.labels.items() if at < len(body)}
             scope = scope.parent

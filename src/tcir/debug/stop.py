@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tcir.debug.control import Follower, Group, groups
+from tcir.debug.control import Follower, LaneGroup, groups
 from tcir.debug.names import named
 from tcir.debug.show import lanes_of, ranges, rows_of_bytes, rows_of_words
 from tcir.interp.ptx.interpreter import WarpInterpreter
@@ -104,7 +104,7 @@ class Stop:
             return self.warp.agent.cta
         return next(reversed(self._follower.warps), None)
 
-    def positions(self) -> list[tuple[Warp, list[Group]]]:
+    def positions(self) -> list[tuple[Warp, list[LaneGroup]]]:
         """Warps of the CTA, each with its groups of lanes."""
         return [(i.warp, groups(i)) for i in self._warps()]
 

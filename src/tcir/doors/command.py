@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tcir.commandline import check_on_gpu
-from tcir.doors.device import Device
+from tcir.doors.device import SimulatedDevice
 from tcir.doors.launches import Launches
 from tcir.errors import Error, InputError
 from tcir.files import check_writable
@@ -80,7 +80,7 @@ def launches_of(given: argparse.Namespace, target: Target = DEFAULT_TARGET) -> L
     return Launches(
         given.order_seed, given.order_seeds, given.numerics, given.jobs,
         at_most=given.max_findings, warnings=given.warnings, trace=given.trace,
-        messages=kept_messages(), device=Device(target, given.sms), gpu=given.gpu,
+        messages=kept_messages(), device=SimulatedDevice(target, given.sms), gpu=given.gpu,
     )  # fmt: skip
 
 

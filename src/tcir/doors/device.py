@@ -33,7 +33,7 @@ CHIPS = {
 
 
 @dataclass(frozen=True)
-class Device:
+class SimulatedDevice:
     """The device that programs see.
 
     sms: number of SMs reported to programs, so that they launch fewer CTAs; None: all of the chip

@@ -15,7 +15,7 @@ from typing import TextIO, TypeAlias
 import numpy as np
 
 from tcir.doors.causes import causes, shown_name
-from tcir.doors.device import Device
+from tcir.doors.device import SimulatedDevice
 from tcir.doors.limits import check_cooperative
 from tcir.doors.memory import Allocations
 from tcir.errors import Error, InputError, LaunchError, VerdictError
@@ -39,7 +39,7 @@ ORDINARY = (
 
 
 @dataclass(frozen=True)
-class Launch:
+class DoorLaunch:
     """One launch.
 
     cluster: shape of a cluster in CTAs
@@ -87,7 +87,7 @@ class Launches:
     trace: Path | None = None
     messages: TextIO = field(default_factory=lambda: sys.stderr)
     memory: Allocations = field(default_factory=Allocations)
-    device: Device = field(default_factory=Device)
+    device: SimulatedDevice = field(default_factory=SimulatedDevice)
     gpu: bool = False
     launches: int = 0
     wrong: int = 0
@@ -109,7 +109,7 @@ class Launches:
         """Records an error: the command exits with its status, although the program continues."""
         self._failed = self._failed or (error if isinstance(error, Error) else Error()).exit_code
 
-    def execute(self, launch: Launch) -> None:
+    def execute(self, launch: DoorLaunch) -> None:
         """Executes a launch and prints its findings; one launch at a time. VerdictError for a
         finding that ends the launch."""
         with self._device:
@@ -123,7 +123,7 @@ class Launches:
                 self.failed(error)
                 raise
 
-    def _execute(self, launch: Launch) -> None:
+    def _execute(self, launch: DoorLaunch) -> None:
         if launch.cooperative:
             check_cooperative(launch.grid, launch.block or (32, 1, 1), launch.shared)
         if self._times is not None:
@@ -156,7 +156,7 @@ class Launches:
         _restore(launch, after)
         self.wrong += wrong
 
-    def _on_gpu(self, launch: Launch) -> None:
+    def _on_gpu(self, launch: DoorLaunch) -> None:
         """Launches on a GPU; rejects, by name, features of a launch that are not supported
         there."""
         from tcir.emulation import EmulatedLaunch
@@ -188,7 +188,7 @@ class Launches:
 
     def _run(
         self,
-        launch: Launch,
+        launch: DoorLaunch,
         seed: int | None,
         products: Products | None,
         written: Sequence[tuple[np.ndarray, np.ndarray]],
@@ -204,7 +204,7 @@ class Launches:
         self.seconds += report.seconds
         return report
 
-    def _say_findings(self, launch: Launch, report: RunReport) -> bool:
+    def _say_findings(self, launch: DoorLaunch, report: RunReport) -> bool:
         """Prints the findings of a launch, by cause; returns whether there is a hazard."""
         name = shown_name(launch.name)
         bad = [each for each in report.findings if each.severity == "error"]
@@ -253,7 +253,7 @@ class Launches:
         finally:
             self._times = outer
 
-    def _modelled(self, launch: Launch) -> ModelledTime | None:
+    def _modelled(self, launch: DoorLaunch) -> ModelledTime | None:
         """Modelled time of a launch, from the events of its first cluster; tensors are
         unchanged."""
         before = _contents(launch)
@@ -296,12 +296,12 @@ class Launches:
             print(f"tcir: {words}", file=self.messages)
 
 
-def _contents(launch: Launch) -> list[bytes]:
+def _contents(launch: DoorLaunch) -> list[bytes]:
     """Contents of the memory that the launch may reach."""
     return [array.tobytes() for array in launch.memory]
 
 
-def _restore(launch: Launch, contents: Sequence[bytes]) -> None:
+def _restore(launch: DoorLaunch, contents: Sequence[bytes]) -> None:
     for array, data in zip(launch.memory, contents, strict=False):
         array.reshape(-1).view(np.uint8)[...] = np.frombuffer(data, np.uint8)
 

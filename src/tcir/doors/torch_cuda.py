@@ -14,7 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from tcir.doors.block_scaled import block_scales, scaled_mm
-from tcir.doors.device import Device
+from tcir.doors.device import SimulatedDevice
 from tcir.doors.launches import Launches
 from tcir.doors.memory import Allocations
 from tcir.doors.torch_memory import called
@@ -135,7 +135,7 @@ class OnDevice:
     def __exit__(self, *_: object) -> None: ...
 
 
-class Stream:
+class CudaStream:
     """A stream that completes each piece of work when it is issued."""
 
     cuda_stream = stream_id = device_index = priority = 0
@@ -143,7 +143,7 @@ class Stream:
 
     def __init__(self, *_: object, **__: object) -> None: ...
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> CudaStream:
         return self
 
     def __exit__(self, *_: object) -> None: ...
@@ -153,16 +153,16 @@ class Stream:
 
     wait_stream = wait_event = synchronize
 
-    def record_event(self, event: Event | None = None) -> Event:
+    def record_event(self, event: CudaEvent | None = None) -> CudaEvent:
         """Returns the event, or a new one."""
-        return event or Event()
+        return event or CudaEvent()
 
     def query(self) -> bool:
         """Whether all work is complete; always true."""
         return True
 
 
-class Event:
+class CudaEvent:
     """An event that measures no time.
 
     cuda_event: a handle that no launch reads
@@ -198,7 +198,7 @@ def no_graph(*_: object, **__: object) -> None:
 _NAME = "simulated B200"
 
 
-def _properties(device: Device) -> SimpleNamespace:
+def _properties(device: SimulatedDevice) -> SimpleNamespace:
     """Result of `torch.cuda.get_device_properties`."""
     known = device.attributes
     return SimpleNamespace(
@@ -219,11 +219,11 @@ _CUDA = {
     "empty_cache": lambda: None,
     "get_device_name": lambda *_: _NAME,
     "get_device_capability": lambda *_: (10, 0),
-    "Stream": Stream,
-    "Event": Event,
-    "current_stream": Stream,
-    "default_stream": Stream,
-    "ExternalStream": Stream,
+    "Stream": CudaStream,
+    "Event": CudaEvent,
+    "current_stream": CudaStream,
+    "default_stream": CudaStream,
+    "ExternalStream": CudaStream,
     "stream": nullcontext,
     "set_stream": lambda *_: None,
     "is_current_stream_capturing": lambda: False,

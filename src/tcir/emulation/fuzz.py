@@ -67,7 +67,7 @@ class Late:
 
 
 @dataclass
-class Plan:
+class LateAccesses:
     """Late accesses of one function.
 
     late: late accesses, by number of their instruction
@@ -78,7 +78,7 @@ class Plan:
     at: dict[int, list[Late]] = field(default_factory=dict)
 
 
-def plan(source: FunctionSource, first: int) -> Plan:
+def plan(source: FunctionSource, first: int) -> LateAccesses:
     """Finds the late accesses of a function and the waits that deliver them.
 
     first: number of the first access, counted over all functions
@@ -92,7 +92,7 @@ def plan(source: FunctionSource, first: int) -> Plan:
     }
     entry = source.function.entry
     ends = [n for n, each in enumerate(words) if entry and each[0] in ("exit", "ret")]
-    found = Plan()
+    found = LateAccesses()
     for n, each in enumerate(words):
         if each[0] != "tcgen05" or each[1] not in ("ld", "st"):
             continue

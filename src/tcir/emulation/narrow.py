@@ -22,7 +22,7 @@ else:
         """An argument of `dataclasses.replace`."""
 
 
-class MapFields(DataclassInstance, Protocol):
+class MapLike(DataclassInstance, Protocol):
     """A dataclass with the fields of a tensor map, under the same names as in `tcir.TensorMap`."""
 
     @property
@@ -39,7 +39,7 @@ class MapFields(DataclassInstance, Protocol):
     def swizzle(self) -> str: ...
 
 
-F = TypeVar("F", bound=MapFields)
+F = TypeVar("F", bound=MapLike)
 UNITS = {"u4_align8b": 8, "u4_align16b": 8, "u6_align16b": 12}
 """Bytes of 16 elements, by element type."""
 NOTE, SPREAD, SWIZZLED = 0x7C120000, 16, 32

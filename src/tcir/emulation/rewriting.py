@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from tcir.emulation import approximate, copies, fuzz, general, tensor
 from tcir.emulation.errors import EmulationError
-from tcir.emulation.sequence import BOX, COMMANDS, PREFIX, RESERVED, Box, refused
+from tcir.emulation.sequence import BOX, COMMANDS, PREFIX, RESERVED, BoxPlace, refused
 from tcir.emulation.sequence import Sequence as Replacement
-from tcir.emulation.source import FunctionSource, Source, Span
+from tcir.emulation.source import FunctionSource, SourceParser, Span
 from tcir.errors import LaunchError
 from tcir.interp.ptx import requirements
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lexer import Token
-from tcir.interp.ptx.syntax import Function, Instruction, Module, Variable
+from tcir.interp.ptx.syntax import Function, Instruction, PtxModule, Variable
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -163,8 +163,8 @@ def emulate_all(ptx: str, launches: Sequence[N], *, narrow: bool = False) -> tup
     return _rewritten(source, kernels, None, Mode(narrow=narrow))
 
 
-def _source(ptx: str) -> Source:
-    source = Source(ptx)
+def _source(ptx: str) -> SourceParser:
+    source = SourceParser(ptx)
     target = source.parsed.target.partition(",")[0].strip()
     if target not in SOURCES:
         raise EmulationError(
@@ -174,7 +174,7 @@ def _source(ptx: str) -> Source:
     return source
 
 
-def _entry(source: Source, name: str | None) -> FunctionSource:
+def _entry(source: SourceParser, name: str | None) -> FunctionSource:
     entries = {f.function.name: f for f in source.functions if f.function.entry}
     listed = ", ".join(entries) or "none"
     if name is None and len(entries) != 1:
@@ -185,7 +185,7 @@ def _entry(source: Source, name: str | None) -> FunctionSource:
 
 
 def _rewritten(
-    source: Source,
+    source: SourceParser,
     launches: Sequence[tuple[S, FunctionSource]],
     seed: int | None,
     mode: Mode,
@@ -284,7 +284,7 @@ class _Kernel(Generic[S]):
     """
 
     def __init__(
-        self, source: Source, launch: S, entry: FunctionSource, edits: list[Edit], mode: Mode
+        self, source: SourceParser, launch: S, entry: FunctionSource, edits: list[Edit], mode: Mode
     ) -> None:
         self.fuzzed, self.defined, self.narrow = mode.fuzzed, mode.defined, mode.narrow
         self.source, self.launch, self.entry, self.edits = source, launch, entry, edits
@@ -323,7 +323,9 @@ class _Kernel(Generic[S]):
         """
         late = 0
         for each in (self.entry, *functions):
-            self.plan = fuzz.plan(each, late) if self.fuzzed and self.tensor else fuzz.Plan()
+            self.plan = (
+                fuzz.plan(each, late) if self.fuzzed and self.tensor else fuzz.LateAccesses()
+            )
             for number, (instruction, span, tokens) in enumerate(each.instructions):
                 if self.fuzzed and fuzz.pauses(instruction.mnemonic):
                     self._pause(span)
@@ -346,7 +348,7 @@ class _Kernel(Generic[S]):
 
     def _sequence(self, instruction: Instruction) -> Replacement:
         base, offset = (self.shared, self.offset) if self.behind else (RESERVED, 0)
-        return Replacement(instruction, Box(base, offset, self.clustered))
+        return Replacement(instruction, BoxPlace(base, offset, self.clustered))
 
     def _plain(self, instruction: Instruction, span: Span) -> None:
         """Rewrites an instruction outside tcgen05 that sm_90a may not have."""
@@ -538,7 +540,7 @@ class _Kernel(Generic[S]):
 
     def _check(self, i: Instruction) -> None:
         """Raises EmulationError for an instruction that sm_90a does not have."""
-        target = Module("9.0", "sm_90a")
+        target = PtxModule("9.0", "sm_90a")
         try:
             requirements.check(i, target)
         except PtxSyntaxError as error:
@@ -548,13 +550,13 @@ class _Kernel(Generic[S]):
             ) from None
 
 
-def _dynamic(module: Module) -> str:
+def _dynamic(module: PtxModule) -> str:
     """Symbol of dynamic shared memory: the module's, or a new one."""
     found = [v for v in module.variables.values() if v.space == "shared" and v.extern]
     return max(found, key=lambda v: v.align).name if found else f"{PREFIX}shared"
 
 
-def _static(module: Module, function: Function) -> int:
+def _static(module: PtxModule, function: Function) -> int:
     """Upper bound on the bytes of static shared memory."""
     variables: Iterable[Variable] = [*module.variables.values(), *function.variables]
     return sum(

@@ -13,7 +13,7 @@ from tcir.interp.ptx.syntax import (
     Operand,
     Reg,
     Sink,
-    Special,
+    SpecialRegister,
     Symbol,
     Vector,
 )
@@ -37,7 +37,7 @@ def refused(instruction: Instruction, what: str, way_out: str) -> EmulationError
 
 
 @dataclass(frozen=True)
-class Box:
+class BoxPlace:
     """Place of the box: an offset in bytes from a symbol, or from `RESERVED`, in a kernel with
     or without clusters."""
 
@@ -49,7 +49,7 @@ class Box:
 class Sequence:
     """Instructions in a block of their own, on one line, so that line numbers do not change."""
 
-    def __init__(self, instruction: Instruction, box: Box) -> None:
+    def __init__(self, instruction: Instruction, box: BoxPlace) -> None:
         self.instruction = instruction
         self._box = box
         self._lines: list[str] = []
@@ -112,7 +112,7 @@ class Sequence:
     def value(self, operand: Operand) -> str:
         """PTX text of an operand. EmulationError for an operand of another kind."""
         match operand:
-            case Reg(name) | Special(name):
+            case Reg(name) | SpecialRegister(name):
                 return name
             case Imm(value, "int"):
                 return str(value)

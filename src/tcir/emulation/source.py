@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tcir.interp.ptx.lexer import Token
 from tcir.interp.ptx.parser import Parser
-from tcir.interp.ptx.syntax import Function, Instruction, Module, Scope
+from tcir.interp.ptx.syntax import BlockScope, Function, Instruction, PtxModule
 
 Span = tuple[int, int]
 """Half-open range of offsets in the text."""
@@ -31,7 +31,7 @@ class FunctionSource:
     labels: set[int] = field(default_factory=set)
 
 
-class Source(Parser):
+class SourceParser(Parser):
     """Parses like the machine, and records positions.
 
     functions:       functions with a body
@@ -63,13 +63,13 @@ class Source(Parser):
         token = self.tokens[self.at - 1]
         return token.offset + len(token.text)
 
-    def declaration(self, module: Module) -> None:
+    def declaration(self, module: PtxModule) -> None:
         start, known = self.peek.offset, len(self.functions)
         super().declaration(module)
         for found in self.functions[known:]:
             found.whole = start, self._end()
 
-    def parse_function(self, module: Module) -> None:
+    def parse_function(self, module: PtxModule) -> None:
         self._current = FunctionSource(Function("", False, [], 0))
         super().parse_function(module)
 
@@ -86,12 +86,12 @@ class Source(Parser):
         self.functions.append(self._current)
         super().body(function)
 
-    def label(self, scope: Scope) -> None:
+    def label(self, scope: BlockScope) -> None:
         super().label(scope)
         assert self._current is not None
         self._current.labels.add(len(self._current.instructions))
 
-    def instruction(self, scope: Scope) -> Instruction:
+    def instruction(self, scope: BlockScope) -> Instruction:
         assert self._current is not None
         first = self.at
         found = super().instruction(scope)

@@ -13,7 +13,7 @@ from tcir.emulation.fuzz import GARBAGE, Late
 from tcir.emulation.sequence import Sequence, refused
 from tcir.interp.ptx.syntax import Address, Imm, Operand, Sink, Vector
 
-Rule = Callable[["Form", Sequence], None]
+Rule = Callable[["Qualifiers", Sequence], None]
 
 END, MMA, CP, SHIFT, COMMIT = range(5)
 A_IN_TMEM, ADD_D, ASHIFT, WS = 1 << 8, 1 << 9, 1 << 10, 1 << 11
@@ -40,7 +40,7 @@ class Fuzz:
     due: tuple[Late, ...] = ()
 
 
-class Form:
+class Qualifiers:
     """The words of a mnemonic after `tcgen05.NAME`, taken one by one; any that remain are
     unknown."""
 
@@ -114,7 +114,7 @@ class Command:
         )  # fmt: skip
 
 
-def _mma(f: Form, s: Sequence) -> None:
+def _mma(f: Qualifiers, s: Sequence) -> None:
     op = MMA | f.pair()
     kind = f.starting("kind::")
     if kind not in KINDS:
@@ -171,7 +171,7 @@ def _mma(f: Form, s: Sequence) -> None:
     Command(word, d, left, right, idesc, *scales, metadata, zeros, off).issue(s)
 
 
-def _cp(f: Form, s: Sequence) -> None:
+def _cp(f: Qualifiers, s: Sequence) -> None:
     shape = f.take(*CP_SHAPES)
     if shape is None:
         raise refused(f.instruction, f"a shape of {', '.join(CP_SHAPES)}", "use one")
@@ -185,14 +185,14 @@ def _cp(f: Form, s: Sequence) -> None:
     Command(op, s.tensor_address(f.operands[0]), s.value(f.operands[1])).issue(s)
 
 
-def _shift(f: Form, s: Sequence) -> None:
+def _shift(f: Qualifiers, s: Sequence) -> None:
     op = SHIFT | f.pair()
     f.take("down")
     f.done()
     Command(op, s.tensor_address(f.operands[0])).issue(s)
 
 
-def _commit(f: Form, s: Sequence) -> None:
+def _commit(f: Qualifiers, s: Sequence) -> None:
     op = COMMIT | f.pair()
     f.take("mbarrier::arrive::one")
     spaced = f.take("shared::cluster") is not None
@@ -209,7 +209,7 @@ def _commit(f: Form, s: Sequence) -> None:
     Command(op, ranks, barrier).issue(s)
 
 
-def _alloc(f: Form, s: Sequence) -> None:
+def _alloc(f: Qualifiers, s: Sequence) -> None:
     pair = f.pair() != 0
     f.take("sync"), f.take("aligned"), f.take("b32")
     spaced = f.take("shared", "shared::cta") is not None
@@ -218,7 +218,7 @@ def _alloc(f: Form, s: Sequence) -> None:
     s.call("alloc", (32, at), (32, columns), (32, int(f.fuzz.on)), (32, int(pair)))
 
 
-def _dealloc(f: Form, s: Sequence) -> None:
+def _dealloc(f: Qualifiers, s: Sequence) -> None:
     f.pair()
     f.take("sync"), f.take("aligned"), f.take("b32")
     f.done()
@@ -226,12 +226,12 @@ def _dealloc(f: Form, s: Sequence) -> None:
     s.call("dealloc", (32, at), (32, columns), (32, int(f.fuzz.on)))
 
 
-def _nothing(f: Form, s: Sequence) -> None:
+def _nothing(f: Qualifiers, s: Sequence) -> None:
     """Has no effect: a permit, or a fence between the program's own barriers, which the GPU
     orders."""
 
 
-def _wait(f: Form, s: Sequence) -> None:
+def _wait(f: Qualifiers, s: Sequence) -> None:
     """Delivers late accesses and makes stores visible to the helpers. The registers of a load need
     no wait."""
     for late in f.fuzz.due:
@@ -256,7 +256,7 @@ def _places(shape: str, registers: int, packed: bool) -> list[int]:
     return found
 
 
-def _access(f: Form, s: Sequence, packing: str, address: Operand) -> tuple[str, str, bool]:
+def _access(f: Qualifiers, s: Sequence, packing: str, address: Operand) -> tuple[str, str, bool]:
     """Computes the place of a thread's first word; returns its register, the shape of the access,
     and whether it is packed."""
     f.take("sync"), f.take("aligned"), f.take("b32")
@@ -284,7 +284,7 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
     return operand.items if isinstance(operand, Vector) else (operand,)
 
 
-def _ld(f: Form, s: Sequence) -> None:
+def _ld(f: Qualifiers, s: Sequence) -> None:
     place, shape, packed = _access(f, s, "pack::16b", f.operands[1])
     targets = _items(f.operands[0])
     late = f.fuzz.late
@@ -305,7 +305,7 @@ def _ld(f: Form, s: Sequence) -> None:
         do(f"prmt.b32 {s.value(target)}, {parts[0]}, {parts[1]}, 0x5410")
 
 
-def _st(f: Form, s: Sequence) -> None:
+def _st(f: Qualifiers, s: Sequence) -> None:
     place, shape, packed = _access(f, s, "unpack::16b", f.operands[0])
     sources = _items(f.operands[-1])
     late = f.fuzz.late
@@ -364,4 +364,4 @@ def rewrite(sequence: Sequence, clustered: bool, fuzz: Fuzz) -> None:
             f"an instruction of {', '.join(RULES)}",
             "sm_100a has no other",
         )
-    RULES[name](Form(sequence, clustered, fuzz), sequence)
+    RULES[name](Qualifiers(sequence, clustered, fuzz), sequence)

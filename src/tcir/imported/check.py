@@ -30,7 +30,7 @@ DRAWS = ("N(0, 1)", "[0, 1)")
 
 
 @dataclass(frozen=True)
-class Source:
+class ProgramOrigin:
     """Origin of a program.
 
     name:       name of the report's line, such as "ONNX → linalg"
@@ -47,7 +47,7 @@ class Source:
     roundings: Mapping[str, int] = field(default_factory=lambda: ROUNDINGS)
 
 
-def checked(source: Source, mlir: str, seed: int = 0) -> Line:
+def checked(source: ProgramOrigin, mlir: str, seed: int = 0) -> Line:
     """The line of a report that compares the results of `mlir` with those of `source` in f64.
 
     The line is `different` if the error exceeds 1.5 times the reference's own plus `ROUNDINGS` of
@@ -114,7 +114,7 @@ def _rounding(dtype: np.dtype) -> float:
 
 
 def _all(
-    source: Source, results: tuple[Sequence[Array], ...], inputs: str, words: list[str]
+    source: ProgramOrigin, results: tuple[Sequence[Array], ...], inputs: str, words: list[str]
 ) -> float:
     """The largest ratio of error to allowed error; appends a line to `words` for each wrong
     result."""

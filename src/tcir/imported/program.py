@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.imported.check import Source, checked
+from tcir.imported.check import ProgramOrigin, checked
 from tcir.interp.types import Array
 from tcir.kernel import Kernel
 from tcir.program.inputs import Kind
@@ -18,7 +18,7 @@ from tcir.validation.report import Report
 
 
 @dataclass(frozen=True)
-class Part:
+class ModelPart:
     """Ops of a model and the kernel that computes them.
 
     mlir:     the program that was compiled
@@ -43,7 +43,7 @@ def lowered(ops: Sequence[str], pipeline: str, kernel: Kernel) -> str:
 P = TypeVar("P")
 
 
-class Table(tuple[P, ...]):
+class PartTable(tuple[P, ...]):
     """Parts of a model; one line per part as text."""
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ def signless(array: Array, dtype: np.dtype) -> Array:
 
 
 def validated(
-    part: Part, source: Source, target: str, seed: int, inputs: Kind, orders: int
+    part: ModelPart, source: ProgramOrigin, target: str, seed: int, inputs: Kind, orders: int
 ) -> Report:
     """Runs `tcir.validate` on a part; its lines follow the line of the import."""
     report = validate(

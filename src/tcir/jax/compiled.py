@@ -10,11 +10,11 @@ import jax
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.imported.check import Source, is_floating
-from tcir.imported.program import Part, Table, run, validated
+from tcir.imported.check import ProgramOrigin, is_floating
+from tcir.imported.program import ModelPart, PartTable, run, validated
 from tcir.interp.types import Array
 from tcir.jax.calls import Call
-from tcir.jax.tracing import Traced
+from tcir.jax.tracing import TracedFunction
 from tcir.kernel import Kernel
 from tcir.program.inputs import Kind
 from tcir.validation.report import Report
@@ -33,8 +33,8 @@ class Compiled:
 
     function: Callable[..., object]
     call: Call
-    traced: Traced
-    part: Part
+    traced: TracedFunction
+    part: ModelPart
     target: str
 
     def __repr__(self) -> str:
@@ -42,9 +42,9 @@ class Compiled:
         return f"<tcir.jax.Compiled {name}: {self.part.kernel!r}>"
 
     @property
-    def table(self) -> Table[Part]:
+    def table(self) -> PartTable[ModelPart]:
         """The primitives and their launches; one line per part as text."""
-        return Table((self.part,))
+        return PartTable((self.part,))
 
     @property
     def kernel(self) -> Kernel:
@@ -77,7 +77,7 @@ class Compiled:
         The first line, "JAX → linalg", compares the program with JAX's own results on the CPU, in
         f64 and in its own types.
         """
-        source = Source(
+        source = ProgramOrigin(
             "JAX → linalg", "JAX", lambda given: self._by_jax(given, wide=True),
             lambda given: self._by_jax(given, wide=False),
         )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tcir.errors import Error, InputError, InternalError
-from tcir.imported.program import Part
+from tcir.imported.program import ModelPart
 from tcir.imported.stablehlo import linalg
 from tcir.jax.calls import Call
 from tcir.jax.compiled import Compiled
@@ -47,4 +47,6 @@ def compile(
         raise
     except Error as error:
         raise InputError(str(error)) from error
-    return Compiled(function, call, found, Part(found.primitives, kernel, mlir, pipeline), target)
+    return Compiled(
+        function, call, found, ModelPart(found.primitives, kernel, mlir, pipeline), target
+    )

@@ -26,7 +26,7 @@ unchanged, or a constant."""
 
 
 @dataclass(frozen=True)
-class Traced:
+class TracedFunction:
     """A traced function.
 
     stablehlo:  the program
@@ -41,7 +41,7 @@ class Traced:
     tree: PyTreeDef
 
 
-def traced(function: Callable[..., object], call: Call) -> Traced:
+def traced(function: Callable[..., object], call: Call) -> TracedFunction:
     """Traces a function for the arguments of a call. InputError for a function that JAX cannot
     trace, such as one whose `if` depends on numbers, and for one that computes nothing."""
     trees: list[PyTreeDef] = []
@@ -72,7 +72,7 @@ def traced(function: Callable[..., object], call: Call) -> Traced:
 
     exported = jax.export.export(jax.jit(program, keep_unused=True), platforms=["cpu"])
     text = _text(exported(*call.specs).mlir_module())
-    return Traced(text, tuple(primitives(jaxpr)), results, trees[-1])
+    return TracedFunction(text, tuple(primitives(jaxpr)), results, trees[-1])
 
 
 def _results(jaxpr: Jaxpr) -> tuple[tuple[Result, ...], list[int]]:

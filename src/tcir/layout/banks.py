@@ -24,7 +24,7 @@ WIDTHS = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
-class Phase:
+class AccessPhase:
     """One phase of an access. ``words[bank]``: the distinct words of that bank that its threads
     access."""
 
@@ -42,7 +42,7 @@ class Phase:
         return max(self.wavefronts - 1, 0)
 
 
-def phases(addresses: Sequence[int], width: int) -> list[Phase]:
+def phases(addresses: Sequence[int], width: int) -> list[AccessPhase]:
     """Returns the phases of one access, in which thread i reads or writes ``width`` bytes at
     ``addresses[i]``."""
     if width not in WIDTHS:
@@ -61,7 +61,7 @@ def phases(addresses: Sequence[int], width: int) -> list[Phase]:
                 )
             for word in range(first // BANK_BYTES, (first + width - 1) // BANK_BYTES + 1):
                 banks[word % BANKS].add(word)
-        found.append(Phase(tuple(group), tuple(tuple(sorted(words)) for words in banks)))
+        found.append(AccessPhase(tuple(group), tuple(tuple(sorted(words)) for words in banks)))
     return found
 
 
@@ -70,7 +70,7 @@ def conflicts(addresses: Sequence[int], width: int) -> int:
     return sum(phase.conflicts for phase in phases(addresses, width))
 
 
-def copy_phases(copy: TiledCopy, tensor: Tensor, side: str) -> list[Phase]:
+def copy_phases(copy: TiledCopy, tensor: Tensor, side: str) -> list[AccessPhase]:
     """Returns all phases of all instructions with which ``copy`` reads (``"S"``) or writes
     (``"D"``).
 
@@ -80,7 +80,7 @@ def copy_phases(copy: TiledCopy, tensor: Tensor, side: str) -> list[Phase]:
     operation = copy.atom.operation
     width = operation.row_bytes
     run = width * 8 // tensor.element_bits
-    found: list[Phase] = []
+    found: list[AccessPhase] = []
     for warp in range(0, copy.size, WARP):
         threads = range(warp, min(warp + WARP, copy.size))
         slices = [copy.get_slice(thread) for thread in threads]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from tcir.machine.events import Event, EventStream, Recording, Triple
 from tcir.machine.order.clocks import Component
 from tcir.machine.order.mbarrier import Mbarrier
-from tcir.machine.order.operation import Operation
+from tcir.machine.order.operation import AsyncOperation
 
 NOTHING: Mapping[str, int | str] = {}
 NO_MISS = (0, 0)
@@ -80,7 +80,7 @@ class Recorder:
             if (cta := self.linear(index)) in self._chosen:
                 self._like[cta] = self.linear(leader)
 
-    def bind(self, operation: Operation) -> None:
+    def bind(self, operation: AsyncOperation) -> None:
         """Attributes later effects of an operation to the event that issues it now."""
         event, run = self.current, operation.run
 

@@ -25,7 +25,7 @@ class Refusal(InputError, ValueError):
         super().__init__(f"{field}: expected {allowed}, got {value}; {reason}")
 
 
-class FormatError(Refusal):
+class ElementTypeError(Refusal):
     """An element type that is unknown, or that the operation does not support."""
 
     code = "bad-element-type"

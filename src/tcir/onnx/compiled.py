@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from tcir.errors import InputError, did_you_mean
-from tcir.imported.check import Source
-from tcir.imported.program import Part, Table, check_array, run, validated
+from tcir.imported.check import ProgramOrigin
+from tcir.imported.program import ModelPart, PartTable, check_array, run, validated
 from tcir.interp.types import Array
 from tcir.kernel import Kernel
 from tcir.onnx.children import readers
-from tcir.onnx.model import Imported, Value
+from tcir.onnx.model import Imported, ModelValue
 from tcir.program.inputs import Kind
 from tcir.validation.report import Report
 
@@ -29,7 +29,7 @@ class Compiled:
 
     name: str
     imported: Imported
-    part: Part
+    part: ModelPart
     target: str
 
     def __repr__(self) -> str:
@@ -37,19 +37,19 @@ class Compiled:
         return f"<tcir.onnx.Compiled {self.name} for {self.target}: {inputs} -> {outputs}>"
 
     @property
-    def inputs(self) -> tuple[Value, ...]:
+    def inputs(self) -> tuple[ModelValue, ...]:
         """Name, shape and type of each input; weights are not inputs."""
         return self.imported.inputs
 
     @property
-    def outputs(self) -> tuple[Value, ...]:
+    def outputs(self) -> tuple[ModelValue, ...]:
         """Name, shape and type of each output."""
         return self.imported.outputs
 
     @property
-    def table(self) -> Table[Part]:
+    def table(self) -> PartTable[ModelPart]:
         """The ops and their launches; one line per part as text."""
-        return Table((self.part,))
+        return PartTable((self.part,))
 
     @property
     def kernel(self) -> Kernel:
@@ -98,7 +98,7 @@ class Compiled:
         evaluator, in f64 and with sums in f32.
         """
         evaluated = partial(readers().reference, self.name, self.imported.data)
-        source = Source(
+        source = ProgramOrigin(
             "ONNX → linalg",
             "ONNX's evaluator",
             partial(evaluated, wide=True),

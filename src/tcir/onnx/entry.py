@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from tcir.errors import Error, InputError, InternalError
-from tcir.imported.program import Part
+from tcir.imported.program import ModelPart
 from tcir.onnx.children import readers
 from tcir.onnx.compiled import Compiled
 from tcir.onnx.model import Shapes
@@ -52,7 +52,7 @@ def compile(
     except Error as error:
         raise InputError(f"{path}: {error}") from error
     ops = tuple(each.partition(" ")[0] for each in imported.nodes)
-    return Compiled(path, imported, Part(ops, kernel, imported.mlir, pipeline), target)
+    return Compiled(path, imported, ModelPart(ops, kernel, imported.mlir, pipeline), target)
 
 
 def _source(model: object) -> tuple[str, bytes | None]:

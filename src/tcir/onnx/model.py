@@ -12,7 +12,7 @@ Shapes = Mapping[str, tuple[tuple[int, ...], str]] | Sequence[tuple[tuple[int, .
 
 
 @dataclass(frozen=True)
-class Value:
+class ModelValue:
     """An input or output: its name, shape and type."""
 
     name: str
@@ -34,6 +34,6 @@ class Imported:
 
     data: bytes
     mlir: str
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
+    inputs: tuple[ModelValue, ...]
+    outputs: tuple[ModelValue, ...]
     nodes: tuple[str, ...]

@@ -14,7 +14,7 @@ from onnx import helper, inliner, shape_inference
 from tcir.errors import InputError, did_you_mean
 from tcir.files import read_bytes
 from tcir.onnx.folding import folded
-from tcir.onnx.model import Shapes, Value
+from tcir.onnx.model import ModelValue, Shapes
 
 MOST_BYTES = (1 << 31) - 1
 """Maximum size in bytes of a model with its weights: protobuf's limit of a message."""
@@ -229,11 +229,11 @@ def inputs_of(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     return [each for each in model.graph.input if each.name not in weights]
 
 
-def value_of(value: onnx.ValueInfoProto) -> Value:
+def value_of(value: onnx.ValueInfoProto) -> ModelValue:
     """Name, shape and type of an input or output."""
     tensor = value.type.tensor_type
     shape = tuple(each.dim_value for each in tensor.shape.dim)
-    return Value(value.name, shape, dtype_of(tensor.elem_type))
+    return ModelValue(value.name, shape, dtype_of(tensor.elem_type))
 
 
 def dtype_of(kind: int) -> np.dtype:

@@ -42,7 +42,7 @@ from tcir.validation.settings import Settings
 if TYPE_CHECKING:
     from tcir._mlir import ir
     from tcir.machine.events import Recording
-    from tcir.program.launch_table import Work
+    from tcir.program.launch_table import LaunchOps
     from tcir.program.signature import Signature
     from tcir.session.code import Code
     from tcir.validation.estimate import Estimate
@@ -148,7 +148,7 @@ class _ChunkRun(Watcher):
         self.running: tuple[Pass, ir.Module] | None = None
         self.launch: bytes | None = None
         self.signature: Signature | None = None
-        self.works: dict[str, Work] = {}
+        self.works: dict[str, LaunchOps] = {}
 
     def process(self, context: ir.Context) -> tuple[int, bytes]:
         """Runs the session on the module; returns exit code and result."""

@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Access:
+class OperandAccess:
     """Indexing of an operand.
 
     shape:  shape of the indices
@@ -34,11 +34,11 @@ class Access:
     places: Array | None = None
 
 
-Accesses: TypeAlias = list[tuple["ir.Value", Access]]
+Accesses: TypeAlias = list[tuple["ir.Value", OperandAccess]]
 
 
 @dataclass(frozen=True)
-class Product:
+class SumOfProducts:
     """A sum of products.
 
     factors: the operands that are multiplied, and their indexing. start: initial value of the
@@ -57,7 +57,7 @@ _MAXIMUM = _MAXIMA | {"linalg.yield", "math.absf"}
 """Ops allowed in a body that takes a maximum."""
 
 
-def product_of(op: ir.Operation) -> Product | None:
+def product_of(op: ir.Operation) -> SumOfProducts | None:
     """Returns the sum of products that an op computes, from its indexing maps or as an op of tc;
     None for any other op, and for one with empty operands."""
     from tcir._mlir import linalg
@@ -81,7 +81,7 @@ def product_of(op: ir.Operation) -> Product | None:
     results = tuple(map(_index, maps[-1].results))
     loops = frozenset(i[0] for i in results if i is not None)
     taps = taps_of_maps(op, maps, sizes, loops)
-    return Product(factors, (op.operands[len(maps) - 1], results), loops, taps)
+    return SumOfProducts(factors, (op.operands[len(maps) - 1], results), loops, taps)
 
 
 def is_empty(op: ir.Operation) -> bool:
@@ -109,19 +109,19 @@ def is_maximum(op: ir.Operation) -> bool:
     return "linalg.yield" in names and names & _MAXIMA != set() and names <= _MAXIMUM
 
 
-def _declared(op: ir.Operation) -> Product:
+def _declared(op: ir.Operation) -> SumOfProducts:
     """Returns the sum of products that the class of an op declares."""
     indexing: Indexing = op.opview.indexing()
     factors = [(each.value, _declared_access(each)) for each in indexing.factors]
     taps = taps_of_convolution(op) if indexing.windows else {}
-    return Product(factors, None, indexing.parallel, taps)
+    return SumOfProducts(factors, None, indexing.parallel, taps)
 
 
-def _declared_access(operand: IndexedOperand) -> Access:
+def _declared_access(operand: IndexedOperand) -> OperandAccess:
     if operand.scales_of is None:
-        return Access(tuple(operand.value.type.shape), operand.dims)
+        return OperandAccess(tuple(operand.value.type.shape), operand.dims)
     places = _blocked(operand.scales_of, operand.batch)
-    return Access(operand.scales_of, operand.dims, places)
+    return OperandAccess(operand.scales_of, operand.dims, places)
 
 
 def _blocked(shape: tuple[int, ...], batch: int) -> Array:
@@ -165,10 +165,12 @@ def _sizes(operands: Sequence[tuple[ir.Value, ir.AffineMap]]) -> dict[int, int]:
     return sizes
 
 
-def _access(shape: Sequence[int], index_map: ir.AffineMap, sizes: Mapping[int, int]) -> Access:
+def _access(
+    shape: Sequence[int], index_map: ir.AffineMap, sizes: Mapping[int, int]
+) -> OperandAccess:
     dims = tuple(map(_index, index_map.results))
     laid_out = _laid_out(shape, index_map, sizes) if None in dims else None
-    return laid_out or Access(tuple(shape), dims)
+    return laid_out or OperandAccess(tuple(shape), dims)
 
 
 def _index(expression: ir.AffineExpr) -> Index | None:
@@ -187,7 +189,7 @@ def _index(expression: ir.AffineExpr) -> Index | None:
 
 def _laid_out(
     shape: Sequence[int], index_map: ir.AffineMap, sizes: Mapping[int, int]
-) -> Access | None:
+) -> OperandAccess | None:
     """Returns the access of a layout whose offset is a sum of functions of one loop each.
 
     None if the offset is no such sum, or if one element has several indices (windows).
@@ -223,7 +225,7 @@ def _laid_out(
     places = places + offsets[0][0]  # what all loops at 0 give
     if places.size > math.prod(shape) or len(np.unique(places)) < places.size:
         return None
-    return Access(places.shape, tuple(dims), places)
+    return OperandAccess(places.shape, tuple(dims), places)
 
 
 def _loops(expression: ir.AffineExpr) -> set[int]:

@@ -15,7 +15,7 @@ import numpy as np
 from tcir.interp.types import Array
 from tcir.program.chains import Chain
 from tcir.program.factors import Contraction, Factor
-from tcir.program.spans import Quantum, Span, draw, draw_start, span_of, spread
+from tcir.program.spans import MagnitudeSpan, Quantum, draw, draw_start, span_of, spread
 from tcir.program.special import Placing, Special, meets_padding, special_values
 
 ROW_EXPONENTS = 6
@@ -138,7 +138,7 @@ class _Drawing:
                 found[index[0]] = own
         return found
 
-    def _room(self, factor: Factor) -> tuple[Span, int, int]:
+    def _room(self, factor: Factor) -> tuple[MagnitudeSpan, int, int]:
         """Returns the span and width of an input, and the number of exponents left in its
         format."""
         span = span_of(factor, 0)

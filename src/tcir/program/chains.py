@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from tcir.dialect.arithmetic import Arithmetic
 from tcir.interp.types import is_float
-from tcir.program.access import Product, product_of
+from tcir.program.access import SumOfProducts, product_of
 from tcir.program.factors import (
     FOLLOWING,
     Contraction,
@@ -154,7 +154,7 @@ class _Analysis:
         )  # fmt: skip
         return chain if chain.share else None
 
-    def _contraction(self, op: ir.Operation, product: Product) -> bool:
+    def _contraction(self, op: ir.Operation, product: SumOfProducts) -> bool:
         """Adds a contraction; False if its sums cannot be exact."""
         if all(_is_integer(value) for value, _ in product.factors):
             return True

@@ -15,7 +15,7 @@ from tcir.dialect.operation import Op, traits_of
 from tcir.interp.types import is_integer
 from tcir.program.access import (
     Array,
-    Product,
+    SumOfProducts,
     is_empty,
     is_maximum,
     product_of,
@@ -71,7 +71,7 @@ class Factor:
 
     argument: number of the input; -1 - n for the sums of an earlier contraction n
     dtype:    element type; for codes, the type they are packed to
-    shape:    shape of its indices (`tcir.program.access.Access`)
+    shape:    shape of its indices (`tcir.program.access.OperandAccess`)
     dims:     the index of each dimension; None unless it is a single loop
     places:   the elements' numbers in the argument; None if the indices are the argument's
     scale:    whether it is a block scale, which has no sign
@@ -179,7 +179,7 @@ class Contraction:
         return (other - one if side else one - other) & self.parallel
 
 
-def factor_types(product: Product) -> set[np.dtype[Any]]:
+def factor_types(product: SumOfProducts) -> set[np.dtype[Any]]:
     """Returns the types of a product's factors, without that of their block scales."""
     types = {source_of(value, access.dims)[2] for value, access in product.factors}
     scale = scale_type({each.name for each in types})
@@ -268,7 +268,7 @@ def consists_of(op: ir.Operation, allowed: Arithmetic) -> bool:
 def contraction_from(
     block: ir.Block,
     signature: Signature,
-    product: Product,
+    product: SumOfProducts,
     made: Callable[[ir.Value], int | None] = lambda _: None,
 ) -> Contraction | None:
     """Returns the contraction of two factors, with or without scales; None if `product` is none, or

@@ -14,7 +14,7 @@ import numpy as np
 
 from tcir.dialect import tc
 from tcir.interp.types import is_integer
-from tcir.program.access import Product, product_of
+from tcir.program.access import SumOfProducts, product_of
 from tcir.program.factors import source_of
 from tcir.program.memory_image import PACKED_BITS
 from tcir.program.programs import Program, programs_on_tensors
@@ -53,7 +53,7 @@ def _of_attention(op: tc.AttentionOp) -> int:
     return 2 * extents["b"] * extents["h"] * op.scores() * (extents["d"] + extents["e"])
 
 
-def _length(product: Product) -> int:
+def _length(product: SumOfProducts) -> int:
     """Number of products in a sum."""
     extents: dict[int, int] = {}
     for _, access in product.factors:
@@ -63,7 +63,7 @@ def _length(product: Product) -> int:
     return prod(extents.values())
 
 
-def _kind(product: Product) -> str:
+def _kind(product: SumOfProducts) -> str:
     types = [source_of(value, access.dims)[2] for value, access in product.factors]
     scales = len(types) > 2  # wider than what they scale, or powers of two
     powers = [each for each in types if each.name == POWERS]

@@ -33,7 +33,7 @@ _NO_WORK = (
 
 
 @dataclass(frozen=True)
-class Work:
+class LaunchOps:
     """Ops of a launch, without their dialects.
 
     fused: ops of its epilogue
@@ -46,7 +46,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Row:
+class LaunchRow:
     """One launch of the table.
 
     arguments: bytes of the caller's inputs and of constants that it reads
@@ -56,7 +56,7 @@ class Row:
     """
 
     name: str
-    work: Work
+    work: LaunchOps
     arguments: int
     loaded: int
     stored: int
@@ -76,14 +76,14 @@ class LaunchTable:
     folded:    launches that computed some of these when the program was compiled
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[LaunchRow, ...]
     workspaces: Workspaces = NONE
     constants: int = 0
     folded: tuple[str, ...] = ()
 
     @property
     def total(self) -> tuple[int, int, int, int]:
-        """Sums of `Row.bytes`."""
+        """Sums of `LaunchRow.bytes`."""
         nothing = [(0, 0, 0, 0)]  # of a program without launches
         sums = map(sum, zip(*nothing, *(row.bytes for row in self.rows), strict=True))
         arguments, loaded, stored, results = sums
@@ -122,7 +122,7 @@ class LaunchTable:
 
 
 def launch_table(
-    sequence: LaunchSequence, signature: Signature, works: Mapping[str, Work]
+    sequence: LaunchSequence, signature: Signature, works: Mapping[str, LaunchOps]
 ) -> LaunchTable:
     """Returns the table of launches in order.
 
@@ -145,19 +145,19 @@ def launch_table(
             [sum(sizes[n] for n in numbers if (n < first) is caller) for numbers in (read, written)]
             for caller in (True, False)
         )
-        work = works.get(launch.title, Work(("(added by tiling)",)))
-        rows.append(Row(launch.title, work, outside[0], inside[0], inside[1], outside[1]))
+        work = works.get(launch.title, LaunchOps(("(added by tiling)",)))
+        rows.append(LaunchRow(launch.title, work, outside[0], inside[0], inside[1], outside[1]))
     return LaunchTable(tuple(rows), sequence.workspaces, sum(constants), sequence.folded)
 
 
-def works_of(texts: Iterable[str]) -> dict[str, Work]:
+def works_of(texts: Iterable[str]) -> dict[str, LaunchOps]:
     """Returns the operations of each launch, from the texts of a program after each pass, in order.
 
     They come from the last text on tensors, where each launch is a function and its ops have names.
     """
     from tcir._mlir import ir
 
-    works: dict[str, Work] = {}
+    works: dict[str, LaunchOps] = {}
     with mlir_context():
         for text in texts:
             found = works_in(ir.Module.parse(text))
@@ -167,7 +167,7 @@ def works_of(texts: Iterable[str]) -> dict[str, Work]:
     return works
 
 
-def works_in(module: ir.Module) -> dict[str, Work]:
+def works_in(module: ir.Module) -> dict[str, LaunchOps]:
     """Returns the operations of each launch in a module of functions on tensors; empty for any
     other module."""
     from tcir.program.flops import flops_of
@@ -178,7 +178,7 @@ def works_in(module: ir.Module) -> dict[str, Work]:
         behind = [op for op in ops if op.name in _BEHIND]
         first = _names(op for op in ops if op not in behind)
         computes, fused = (first, _names(behind)) if first else (_names(behind), ())
-        works[program.title] = Work(computes, fused, tuple(flops_of(program)))
+        works[program.title] = LaunchOps(computes, fused, tuple(flops_of(program)))
     return works
 
 

@@ -21,7 +21,7 @@ F32_TOP, TF32_BITS = 128, 11
 
 
 @dataclass(frozen=True)
-class Span:
+class MagnitudeSpan:
     """Magnitudes of a format: multiples of 2^low, below 2^top and up to `largest`, of `precision`
     bits.
 
@@ -53,18 +53,20 @@ class Quantum:
         return self.total + sum(int(own.max()) for own in self.own.values()) // 2
 
 
-def span_of(factor: Factor, elements: int) -> Span:
+def span_of(factor: Factor, elements: int) -> MagnitudeSpan:
     """Returns the span of a factor; the scales of elements below 2^elements are limited so that
     their product stays in f32's range."""
     if factor.dtype == ml_dtypes.float8_e8m0fnu:
         top = F32_TOP - elements
-        return Span(-127, top, 2.0 ** (top - 1), 1, (0, 0))
+        return MagnitudeSpan(-127, top, 2.0 ** (top - 1), 1, (0, 0))
     if factor.dtype == np.float32:  # as tf32
-        return Span(-136, F32_TOP, float(np.finfo(np.float32).max), TF32_BITS, (1, TF32_BITS))
+        return MagnitudeSpan(
+            -136, F32_TOP, float(np.finfo(np.float32).max), TF32_BITS, (1, TF32_BITS)
+        )
     info = info_of(factor.dtype)
     low = round(float(np.log2(float(info.smallest_subnormal))))
     top, precision = int(np.log2(float(info.max))) + 1, info.nmant + 1
-    return Span(low, top, float(info.max), precision, (1, max(precision, 4)))
+    return MagnitudeSpan(low, top, float(info.max), precision, (1, max(precision, 4)))
 
 
 def draw_start(
@@ -86,7 +88,7 @@ def draw_start(
     width = generator.integers(1, max(bits, 1), start.shape, endpoint=True)
     info = info_of(start.dtype)
     low, top = np.log2(float(info.smallest_subnormal)), np.log2(float(info.max))
-    span = Span(int(low), int(top) + 1, float(info.max), info.nmant + 1, (1, bits))
+    span = MagnitudeSpan(int(low), int(top) + 1, float(info.max), info.nmant + 1, (1, bits))
     return _values(start, span, width, np.broadcast_to(exponent, start.shape), generator)
 
 
@@ -98,7 +100,11 @@ def spread(axis: int, values: Array, factor: Factor) -> Array:
 
 
 def draw(
-    factor: Factor, span: Span, width: Array, exponent: Array, generator: np.random.Generator
+    factor: Factor,
+    span: MagnitudeSpan,
+    width: Array,
+    exponent: Array,
+    generator: np.random.Generator,
 ) -> Array:
     """Draws a value of `width` bits times 2^exponent for each element."""
     if factor.dtype.itemsize > 1:
@@ -114,7 +120,11 @@ def draw(
 
 
 def _values(
-    factor: Factor, span: Span, width: Array, exponent: Array, generator: np.random.Generator
+    factor: Factor,
+    span: MagnitudeSpan,
+    width: Array,
+    exponent: Array,
+    generator: np.random.Generator,
 ) -> Array:
     """Draws signed integers of `width` bits times 2^exponent, one in 16 of them zero."""
     whole = generator.integers(1, 1 << np.maximum(width, 1))

@@ -29,7 +29,7 @@ from tcir.ptxrun.source import read_source
 from tcir.ptxrun.tensor_descriptors import descriptor
 from tcir.ptxrun.values import argument, array_of
 from tcir.run import LaunchError, PtxSyntaxError, RunReport, entry_name, ptx_target, run_ptx
-from tcir.runtime.bundle import Call, write
+from tcir.runtime.bundle import BundledLaunch, write
 from tcir.streams import OutputError
 from tcir.target import DEFAULT_TARGET
 
@@ -41,11 +41,11 @@ _GRAVITY = (0, 2, 1, 3, 4)
 
 
 @dataclass(frozen=True)
-class Job:
+class PtxJob:
     """A job: launches with their arguments, and the results to save afterwards."""
 
     ptx: str
-    calls: list[Call]
+    calls: list[BundledLaunch]
     saves: Saves
     workspaces: Sequence[np.ndarray] = ()
 
@@ -115,7 +115,7 @@ def _run(options: argparse.Namespace) -> int:
     return max((report.exit_code for report in reports), key=_GRAVITY.index, default=0)
 
 
-def _plain(options: argparse.Namespace, path: Path | None, ptx: str) -> Job:
+def _plain(options: argparse.Namespace, path: Path | None, ptx: str) -> PtxJob:
     """Job of one launch, with the sizes and arguments of the command line."""
     known = complete(options, path, ptx)
     if options.out:
@@ -132,11 +132,11 @@ def _plain(options: argparse.Namespace, path: Path | None, ptx: str) -> Job:
         else:
             args.append(argument(text, args))
     args += known.scratch_arguments(len(args), math.prod(options.grid))
-    call = Call(
+    call = BundledLaunch(
         entry_name(ptx, options.entry), options.grid, options.block, options.cluster,
         options.dynamic_smem, args, options.programmatic or known.programmatic,
     )  # fmt: skip
-    return Job(ptx, [call], _saves(options.save, args))
+    return PtxJob(ptx, [call], _saves(options.save, args))
 
 
 def _descriptor(text: str, number: int, known: LaunchMetadata, earlier: list[Any]) -> list[Any]:
@@ -148,7 +148,7 @@ def _descriptor(text: str, number: int, known: LaunchMetadata, earlier: list[Any
         raise LaunchError(f"--arg {text}: {error}") from None
 
 
-def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
+def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> PtxJob:
     """Job with the launches of a launch file."""
     for flag in ("block", "cluster", "dynamic_smem"):
         if getattr(options, flag) is not None:
@@ -172,7 +172,7 @@ def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
         raise LaunchError(f"launch file: {error}, see docs/reference/launch-file.md") from None
     titled = options.entry in [c.title for c, _ in found]  # one launch of a kernel, not all
     made = [
-        Call(c.name, c.grid, c.block, c.cluster, c.dynamic_smem, given, c.programmatic)
+        BundledLaunch(c.name, c.grid, c.block, c.cluster, c.dynamic_smem, given, c.programmatic)
         for c, given in found
         if options.entry in (None, c.title if titled else c.name)
     ]
@@ -180,7 +180,7 @@ def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
         names = ", ".join(c.title for c, _ in found) or "none (nothing is launched)"
         raise LaunchError(f"--entry: expected one of {names}, got {options.entry!r}")
     saves = [*_saves(options.save, values), *zip(options.out, results, strict=False)]
-    return Job(ptx, made, saves, workspaces)
+    return PtxJob(ptx, made, saves, workspaces)
 
 
 def _saves(texts: Sequence[str], args: Sequence[object]) -> Saves:
@@ -197,7 +197,7 @@ def _saves(texts: Sequence[str], args: Sequence[object]) -> Saves:
     return saves
 
 
-def _recording(options: argparse.Namespace, job: Job) -> Recording | None:
+def _recording(options: argparse.Namespace, job: PtxJob) -> Recording | None:
     """Recording for the events of a trace; None without one. Raises an error before the run if the
     trace cannot be written."""
     if not options.trace:
@@ -221,7 +221,9 @@ def _write_trace(path: str, ptx: str, reports: Sequence[RunReport]) -> None:
     write_atomic(path, trace(streams, ptx_target(ptx)))
 
 
-def _execute(options: argparse.Namespace, job: Job, recording: Recording | None) -> list[RunReport]:
+def _execute(
+    options: argparse.Namespace, job: PtxJob, recording: Recording | None
+) -> list[RunReport]:
     """Runs the launches in order, up to the first that is not ok, and prints their reports."""
     for flag in ("break_at", "interactive"):
         if getattr(options, flag) and len(job.calls) > 1:
@@ -243,7 +245,7 @@ def _execute(options: argparse.Namespace, job: Job, recording: Recording | None)
     return reports
 
 
-def _on_gpu(job: Job) -> list[RunReport]:
+def _on_gpu(job: PtxJob) -> list[RunReport]:
     """Runs the launches in order on a GPU and prints their times; there are no reports."""
     from tcir.emulation import EmulatedLaunch
     from tcir.runtime.cubin import triple
@@ -257,7 +259,7 @@ def _on_gpu(job: Job) -> list[RunReport]:
 
 
 def _launch(
-    options: argparse.Namespace, ptx: str, call: Call, recording: Recording | None
+    options: argparse.Namespace, ptx: str, call: BundledLaunch, recording: Recording | None
 ) -> RunReport:
     launch: dict[str, Any] = {
         "entry": call.entry,
@@ -327,7 +329,7 @@ def _bundle_folder(options: argparse.Namespace) -> int:
     return 0
 
 
-def _bundle_ptx(options: argparse.Namespace, job: Job) -> int:
+def _bundle_ptx(options: argparse.Namespace, job: PtxJob) -> int:
     origin = {"program": Path(options.file).name, "arguments": options.arg}
     target = options.target or DEFAULT_TARGET.name
     write(

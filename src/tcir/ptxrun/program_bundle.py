@@ -13,7 +13,7 @@ from tcir.interp import OutputSpec
 from tcir.program.inputs import Kind, make_inputs, poison
 from tcir.program.memory_image import image_spec, images
 from tcir.program.source import load_module, mlir_context
-from tcir.runtime.bundle import Call, Near, carry, check_new, pack
+from tcir.runtime.bundle import BundledLaunch, Near, carry, check_new, pack
 from tcir.target import DEFAULT_TARGET
 from tcir.validation.reference import Reference, reference_of
 from tcir.validation.settings import Settings
@@ -79,7 +79,7 @@ def pack_program(
     results = [poison(image_spec(spec)) for spec in signature.outputs]
     buffers = [*arrays, *results, *workspaces]
     calls = [
-        Call(
+        BundledLaunch(
             launch.name,
             launch.grid,
             launch.block,

@@ -21,7 +21,7 @@ from tcir.reduce import mlir
 from tcir.reduce.arguments import make_parser
 from tcir.reduce.attempt import PATIENCE, Attempts, of_script, of_tc_opt, of_tc_run
 from tcir.reduce.failure import Failure
-from tcir.reduce.program import Mlir, Program, Ptx, reduced_mlir, reduced_ptx
+from tcir.reduce.program import Mlir, Ptx, ReducibleProgram, reduced_mlir, reduced_ptx
 from tcir.streams import write_output
 
 
@@ -86,7 +86,7 @@ class Search:
     """Search for programs that fail as the first one does; the smallest so far is in the file
     `out`."""
 
-    def __init__(self, attempts: Attempts, program: Program, out: Path) -> None:
+    def __init__(self, attempts: Attempts, program: ReducibleProgram, out: Path) -> None:
         self.attempts, self.out, self.first = attempts, out, program
         self.others: set[str] = set()  # that hold, or fail in another way
         start = time.monotonic()
@@ -97,15 +97,15 @@ class Search:
         self.failure: Failure = found
         print(f"{found}; {_words(program)}", file=sys.stderr, flush=True)
 
-    def fails(self, program: Program) -> bool:
+    def fails(self, program: ReducibleProgram) -> bool:
         """Whether a program fails in the same way; if so it is written and reported."""
         return self._fails(program, exactly=False)
 
-    def fails_exactly(self, program: Program) -> bool:
+    def fails_exactly(self, program: ReducibleProgram) -> bool:
         """Whether a program fails with exactly the error of the smallest one so far."""
         return self._fails(program, exactly=True)
 
-    def _fails(self, program: Program, exactly: bool) -> bool:
+    def _fails(self, program: ReducibleProgram, exactly: bool) -> bool:
         if program.text in self.others:
             return False
         found = self.attempts.failure(program.text)
@@ -117,7 +117,7 @@ class Search:
         print(f"{self.attempts.count:>5}  {_words(program)}", file=sys.stderr, flush=True)
         return True
 
-    def end(self, found: Program, again: str) -> int:
+    def end(self, found: ReducibleProgram, again: str) -> int:
         """Writes the smallest program, and prints what became smaller; returns the exit status.
 
         again: command that reproduces the failure
@@ -131,5 +131,5 @@ class Search:
         return 0
 
 
-def _words(program: Program) -> str:
+def _words(program: ReducibleProgram) -> str:
     return ", ".join(f"{count} {name}" for name, count in program.size.items())

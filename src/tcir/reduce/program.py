@@ -15,7 +15,7 @@ from tcir.reduce.ddmin import ddmin
 from tcir.threads import cached_property
 
 
-class Program(Protocol):
+class ReducibleProgram(Protocol):
     """A program that can be written to a file, and reduced."""
 
     @property
@@ -29,7 +29,7 @@ class Program(Protocol):
 
 TOGETHER = 3
 """Maximum number of extents that change at once: a convolution's input, output and filter."""
-Own = TypeVar("Own", bound=Program)
+Own = TypeVar("Own", bound=ReducibleProgram)
 Fails = Callable[[Own], bool]
 
 

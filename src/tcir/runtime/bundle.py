@@ -67,7 +67,7 @@ sys.exit(main(HERE))
 '''
 
 
-class Table:
+class BufferTable:
     """The distinct buffers of the kernels' arguments, and the arguments as JSON."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Call:
+class BundledLaunch:
     """A launch, with the arguments of `tcir.run_ptx`."""
 
     entry: str
@@ -146,7 +146,7 @@ class Near:
 def write(
     folder: Path,
     ptx: str,
-    calls: Sequence[Call],
+    calls: Sequence[BundledLaunch],
     *,
     workspaces: Sequence[Array] = (),
     target: str = DEFAULT_TARGET.name,
@@ -185,7 +185,7 @@ def carry(folder: Path) -> None:
 def pack(
     folder: Path,
     ptx: str,
-    calls: Sequence[Call],
+    calls: Sequence[BundledLaunch],
     *,
     workspaces: Sequence[Array] = (),
     near: Sequence[Near] = (),
@@ -219,7 +219,7 @@ def pack(
         carried, launched = _emulated(ptx, calls)
         target = "sm_90a"
     cubin = assemble(carried, target=target)
-    table = Table()
+    table = BufferTable()
     params = [[table.describe(argument) for argument in call.args] for call in calls]
     before = [array.copy() for array in table.arrays]
     _run(ptx, calls, workspaces)
@@ -270,7 +270,7 @@ class _Named:
     dynamic_smem: int
 
 
-def _emulated(ptx: str, calls: Sequence[Call]) -> tuple[str, list[Call]]:
+def _emulated(ptx: str, calls: Sequence[BundledLaunch]) -> tuple[str, list[BundledLaunch]]:
     """The program rewritten for compute capability 9.0, and its calls."""
     from tcir.emulation import emulate_all, narrow
     from tcir.runtime.on_gpu import types_of_maps
@@ -328,7 +328,7 @@ def save(
     (folder / "launch.json").write_text(json.dumps(description, indent=1) + "\n")
 
 
-def _run(ptx: str, calls: Sequence[Call], workspaces: Sequence[Array]) -> None:
+def _run(ptx: str, calls: Sequence[BundledLaunch], workspaces: Sequence[Array]) -> None:
     """Executes the calls; `Error` on any finding or incompletely written workspace."""
     from tcir.debug import LastWriters
     from tcir.run import Uninitialized, run_ptx

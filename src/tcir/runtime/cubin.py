@@ -21,7 +21,7 @@ def triple(value: Sequence[int] | int) -> tuple[int, int, int]:
     return x, y, z
 
 
-class Buffers:
+class DeviceBuffers:
     """Device copies of the caller's arrays; views of one array share its copy.
 
     encode: encodes tensor maps
@@ -57,7 +57,7 @@ MAP_ALIGNMENT = 64
 """Alignment of a tensor map inside a parameter (PTX ISA 9.7.9.27.1.2)."""
 
 
-def _struct(parts: Sequence[Any], buffers: Buffers) -> bytes:
+def _struct(parts: Sequence[Any], buffers: DeviceBuffers) -> bytes:
     """The concatenated parts of a by-value parameter, padding included."""
     out = b""
     for number, part in enumerate(parts):
@@ -72,7 +72,7 @@ def _struct(parts: Sequence[Any], buffers: Buffers) -> bytes:
     return out
 
 
-def value_of(argument: Any, buffers: Buffers) -> bytes:
+def value_of(argument: Any, buffers: DeviceBuffers) -> bytes:
     """The bytes of one parameter."""
     if isinstance(argument, list | tuple):
         return _struct(argument, buffers)
@@ -111,7 +111,7 @@ def run_cubin(
     """
     module = load(cubin, device)
     function = module.function(entry)
-    buffers = Buffers(module.device)
+    buffers = DeviceBuffers(module.device)
     function.launch(
         [value_of(argument, buffers) for argument in args],
         grid=triple(grid),

@@ -107,9 +107,9 @@ class Module:
                     f"{knows} (nvidia-smi shows it), which rejects it: {error.code}"
                 ) from None
             raise
-        self._functions: dict[str, Function] = {}
+        self._functions: dict[str, LoadedFunction] = {}
 
-    def function(self, name: str) -> Function:
+    def function(self, name: str) -> LoadedFunction:
         """The kernel called `name`."""
         if name not in self._functions:
             self.device.activate()
@@ -119,7 +119,7 @@ class Module:
                 raise InputError(
                     f"expected a kernel of this cubin, got '{name}' ({error.code})"
                 ) from None
-            self._functions[name] = Function(self, name, handle)
+            self._functions[name] = LoadedFunction(self, name, handle)
         return self._functions[name]
 
     def write(self, name: str, value: np.generic) -> None:
@@ -176,7 +176,7 @@ def load_or_compile(cubin: bytes, ptx: str, on: Device) -> tuple[Module, str]:
         return load(ptx.encode() + b"\0", on), f"PTX, compiled by the driver ({error})"
 
 
-class Function:
+class LoadedFunction:
     """A kernel of a module, with the sizes of its parameters and of its static shared memory in
     bytes."""
 

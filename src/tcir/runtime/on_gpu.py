@@ -14,7 +14,7 @@ import numpy as np
 
 from tcir.emulation import EmulatedLaunch, emulate, narrow
 from tcir.errors import InputError
-from tcir.runtime.cubin import Buffers, value_of
+from tcir.runtime.cubin import DeviceBuffers, value_of
 from tcir.runtime.devices import Device, device
 from tcir.runtime.driver import NoDeviceError, call
 from tcir.runtime.module import Module, synchronize
@@ -70,7 +70,7 @@ def is_emulated(ptx: str, on: Device) -> bool:
     )
 
 
-class _Stored(Buffers):
+class _Stored(DeviceBuffers):
     """Buffers of arrays that may be parts of storages, which are copied whole; an array inside one
     that was copied already shares its copy."""
 

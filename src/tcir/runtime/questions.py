@@ -9,7 +9,7 @@ from pathlib import Path
 from tcir.codegen.cubin import assemble
 from tcir.errors import InputError
 from tcir.machine import REGISTRY, Assumptions
-from tcir.runtime.bundle import Table, digest, raw, save
+from tcir.runtime.bundle import BufferTable, digest, raw, save
 from tcir.runtime.cubin import triple
 from tcir.runtime.micro_kernel import MicroKernel
 from tcir.runtime.selftest import FAULT, launch_on_machine
@@ -33,7 +33,7 @@ def _write(folder: Path, name: str, launch: MicroKernel) -> None:
         found = launch_on_machine(launch, Assumptions(**{name: alternative}))
         answers[str(alternative)] = "fault" if found == FAULT else hashlib.sha256(found).hexdigest()
     args, outputs = launch.make()
-    table = Table()
+    table = BufferTable()
     params = [table.describe(argument) for argument in args]
     places = [n for n, a in enumerate(table.arrays) if len(outputs) == 1 and a is outputs[0]]
     if not places:

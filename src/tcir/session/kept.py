@@ -17,7 +17,7 @@ from tcir.program.signature import Signature
 from tcir.program.state import Texts
 from tcir.program.workspaces import Workspaces
 from tcir.target import TARGETS
-from tcir.time.roofline import Executed, Modelled, Roofline
+from tcir.time.roofline import ExecutedWork, Roofline, RooflineTime
 from tcir.validation.report import Line, Report, Unchanged
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _FIELDS = ("signature", "launches", "target", "ptx", "llvm", "report", "ir")
 _CLASSES = (
-    Executed, Launch, LaunchSequence, Line, Modelled, OutputSpec, Report, Roofline, Signature,
-    Texts, Unchanged, Workspaces,
+    ExecutedWork, Launch, LaunchSequence, Line, RooflineTime, OutputSpec, Report, Roofline,
+    Signature, Texts, Unchanged, Workspaces,
 )  # fmt: skip
 """Classes of which a kernel's fields consist, besides numbers, texts and arrays."""
 _CONVERTER = "tcir.passes.nvvm.converter"

@@ -16,7 +16,7 @@ from tcir.program.memory_image import image_spec
 from tcir.target import TARGETS
 from tcir.time import in_sequence, modelled_time
 from tcir.time.constants import is_timed, target_of
-from tcir.time.roofline import Executed, Modelled, Roofline, by_kind
+from tcir.time.roofline import ExecutedWork, Roofline, RooflineTime, by_kind
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -65,7 +65,7 @@ def after_run(
         return roofline
     sms, counted = TARGETS[roofline.target].sms, line.counters
     grids = [prod(launch.grid) for launch in launches.launches]
-    done = Executed(
+    done = ExecutedWork(
         ctas=max(grids, key=lambda ctas: ctas / ceil(ctas / sms)),
         tensor_cycles=counted.get("tensor_cycles", 0),
         products=counted.get("products", 0),
@@ -79,7 +79,7 @@ def after_run(
                 modelled_time(stream, roofline.target, ctas, unique_bytes=nbytes)
                 for stream, ctas, nbytes in zip(streams, grids, unique, strict=True)
             ]
-            modelled = Modelled(*in_sequence(times))
+            modelled = RooflineTime(*in_sequence(times))
     executed = done if line.verdict != "sampled" else None
     return replace(roofline, executed=executed, modelled=modelled)
 

@@ -14,7 +14,7 @@ from tcir.program.memory_image import image_spec
 from tcir.run import run_ptx
 from tcir.session.entry import compile
 from tcir.target import DEFAULT_TARGET
-from tcir.time.recorded import Recorded
+from tcir.time.recorded import RecordedTimeline
 
 FIRST = Sample(0.0, 0)
 """The smallest sample that contains the first CTA."""
@@ -22,7 +22,7 @@ FIRST = Sample(0.0, 0)
 
 def timelines(
     program: str | Path, pipeline: str, target: str = DEFAULT_TARGET.name, entry: str | None = None
-) -> list[Recorded]:
+) -> list[RecordedTimeline]:
     """Timelines of each launch in order, or of the one called `entry`. Inputs are zeros, since the
     timing of a kernel seldom depends on their values."""
     kernel = compile(program, pipeline=pipeline, target=target)
@@ -55,4 +55,4 @@ def timelines(
             ).check()
             assert report.events is not None
             streams.append(report.events)
-    return Recorded.all(streams, target)
+    return RecordedTimeline.all(streams, target)

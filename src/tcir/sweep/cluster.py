@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tcir.cache import digest
 from tcir.errors import InputError, MissingDependencyError
 from tcir.sweep.executor import WorkersError
-from tcir.sweep.work import Job, Program, Row, work
+from tcir.sweep.work import Job, SweepProgram, SweepRow, work
 
 if TYPE_CHECKING:
     import distributed
@@ -24,8 +24,10 @@ class DaskCluster:
 
     scheduler: str
 
-    def run(self, programs: Sequence[Program], jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
-        """See `tcir.sweep.executor.Executor`."""
+    def run(
+        self, programs: Sequence[SweepProgram], jobs: Sequence[Job]
+    ) -> Iterator[tuple[Job, SweepRow]]:
+        """See `tcir.sweep.executor.JobExecutor`."""
         _check_package()
         from distributed import as_completed
 
@@ -50,25 +52,25 @@ class DaskCluster:
                 client.cancel(list(futures))
 
 
-def _itself(program: Program) -> Program:
+def _itself(program: SweepProgram) -> SweepProgram:
     return program
 
 
-def _row(future: distributed.Future, job: Job, cluster: DaskCluster) -> Row:
+def _row(future: distributed.Future, job: Job, cluster: DaskCluster) -> SweepRow:
     from distributed import KilledWorker
 
     if future.status == "finished":
-        found: Row = future.result()
+        found: SweepRow = future.result()
         return found
     error = future.exception() if future.status == "error" else None
     if isinstance(error, KilledWorker):
-        return Row(str(job), "failed", f"workers died on this job: {error}")
+        return SweepRow(str(job), "failed", f"workers died on this job: {error}")
     if error is None:
         raise WorkersError(
             f"lost the connection to the scheduler at {cluster.scheduler}; completed rows are "
             "kept: run the same command again, with the same --results"
         )
-    return Row(str(job), "failed", f"on a worker: {type(error).__name__}: {error}")
+    return SweepRow(str(job), "failed", f"on a worker: {type(error).__name__}: {error}")
 
 
 def _check_package() -> None:

@@ -16,13 +16,13 @@ from tcir.sweep import table, verdicts
 from tcir.sweep.arguments import check_flags, make_parser
 from tcir.sweep.cluster import DaskCluster
 from tcir.sweep.engine import Sweep, fastest, legal
-from tcir.sweep.executor import Executor
+from tcir.sweep.executor import JobExecutor
 from tcir.sweep.local import LocalProcesses
 from tcir.sweep.results import results_in
 from tcir.sweep.schedules import schedules
 from tcir.sweep.space import Combination, combinations
-from tcir.sweep.validation import Validation
-from tcir.sweep.work import Program, Row
+from tcir.sweep.validation import SweepValidation
+from tcir.sweep.work import SweepProgram, SweepRow
 from tcir.validation.settings import Settings
 
 SHOWN = 20
@@ -59,7 +59,7 @@ def validate(options: argparse.Namespace) -> int:
     pipeline = Combination.parse(options.pipeline)
     store = NO_STORE if options.no_cache else user_store()
     modules = [_module(file, options) for file in options.files]
-    validation = Validation(modules, pipeline, settings, _executor(options))
+    validation = SweepValidation(modules, pipeline, settings, _executor(options))
     with results_in(options.results, store) as results:
         rows = validation.run(results, _tell)
     if options.csv is not None:
@@ -70,27 +70,27 @@ def validate(options: argparse.Namespace) -> int:
     return verdicts.status(rows)
 
 
-def _module(file: str, options: argparse.Namespace) -> Program | Row:
+def _module(file: str, options: argparse.Namespace) -> SweepProgram | SweepRow:
     try:
         text, name = read_text(file)
     except InputError as error:
-        return Row(file, "not legal", str(error))
-    return Program(text, name, options.entry, options.target, versions())
+        return SweepRow(file, "not legal", str(error))
+    return SweepProgram(text, name, options.entry, options.target, versions())
 
 
-def _executor(options: argparse.Namespace) -> Executor:
+def _executor(options: argparse.Namespace) -> JobExecutor:
     if options.scheduler is not None:
         return DaskCluster(options.scheduler)
     return LocalProcesses(options.jobs)
 
 
-def _program(options: argparse.Namespace) -> tuple[Program, str | None]:
+def _program(options: argparse.Namespace) -> tuple[SweepProgram, str | None]:
     """The program, and the key under which a sweep's choice is kept (None for `compare`).
 
     The program is read once, so that an error in it is reported here and not by each worker.
     """
     text, name = read_text(options.file)
-    program = Program(text, name, options.entry, options.target, versions())
+    program = SweepProgram(text, name, options.entry, options.target, versions())
     with mlir_context() as context:
         module = load_text(text, name, context, options.entry)
         if options.way == "compare":
@@ -100,7 +100,7 @@ def _program(options: argparse.Namespace) -> tuple[Program, str | None]:
         )
 
 
-def _tell(done: int, total: int, row: Row) -> None:
+def _tell(done: int, total: int, row: SweepRow) -> None:
     words = row.verdict or row.status
     if row.status == "ok" and not row.verdict and row.microseconds is not None:
         words = f"{row.microseconds:.2f} us"
@@ -109,7 +109,7 @@ def _tell(done: int, total: int, row: Row) -> None:
     print(f"{done:>6}/{total}  {row.combination}  {words}", file=sys.stderr, flush=True)
 
 
-def _write(options: argparse.Namespace, sweep: Sweep, rows: Sequence[Row]) -> None:
+def _write(options: argparse.Namespace, sweep: Sweep, rows: Sequence[SweepRow]) -> None:
     if options.csv is not None:
         write_atomic(options.csv, table.as_csv(rows))
     if options.json is not None:
@@ -122,7 +122,7 @@ def _write(options: argparse.Namespace, sweep: Sweep, rows: Sequence[Row]) -> No
         write_atomic(options.plot, svg(drawn).encode())
 
 
-def _status(rows: Sequence[Row]) -> int:
+def _status(rows: Sequence[SweepRow]) -> int:
     verdicts = {row.verdict for row in rows}
     if "different" in verdicts:
         return 1

@@ -9,13 +9,13 @@ from math import inf
 from tcir.cache import digest
 from tcir.cache.tuned import Tuned
 from tcir.errors import InputError
-from tcir.sweep.executor import Executor
+from tcir.sweep.executor import JobExecutor
 from tcir.sweep.results import Results
 from tcir.sweep.space import Combination
-from tcir.sweep.work import Job, Kind, Program, Row
+from tcir.sweep.work import Job, Kind, SweepProgram, SweepRow
 from tcir.target import TARGETS
 
-Tell = Callable[[int, int, Row], None]
+Tell = Callable[[int, int, SweepRow], None]
 """Callback after each job: the number of completed jobs, the number of all jobs, and the row."""
 
 
@@ -26,12 +26,12 @@ class Sweep:
     validate: number of the best combinations that are executed after every pass
     """
 
-    program: Program
+    program: SweepProgram
     combinations: Sequence[Combination]
-    executor: Executor
+    executor: JobExecutor
     validate: int = 0
 
-    def run(self, results: Results, tell: Tell) -> list[Row]:
+    def run(self, results: Results, tell: Tell) -> list[SweepRow]:
         """Runs the sweep; returns the rows in the order of the combinations."""
         keys = [key_of(self.program, each) for each in self.combinations]
         measured = self._do("measure", range(len(keys)), keys, results, tell)
@@ -43,7 +43,7 @@ class Sweep:
 
     def _do(
         self, kind: Kind, numbers: Sequence[int], keys: Sequence[str], results: Results, tell: Tell
-    ) -> dict[int, Row]:
+    ) -> dict[int, SweepRow]:
         """The rows of the combinations with these numbers, including rows that were known."""
         jobs = {Job(keys[number], kind, self.combinations[number]): number for number in numbers}
         found = perform(self.executor, [self.program], list(jobs), results, tell)
@@ -51,12 +51,12 @@ class Sweep:
 
 
 def perform(
-    executor: Executor,
-    programs: Sequence[Program],
+    executor: JobExecutor,
+    programs: Sequence[SweepProgram],
     jobs: Sequence[Job],
     results: Results,
     tell: Tell,
-) -> dict[Job, Row]:
+) -> dict[Job, SweepRow]:
     """The rows of jobs; jobs whose row is known are not executed again."""
     found = {job: row for job in jobs if (row := results.find(job))}
     missing = [job for job in jobs if job not in found]
@@ -67,7 +67,7 @@ def perform(
     return found
 
 
-def key_of(program: Program, combination: Combination, more: object = None) -> str:
+def key_of(program: SweepProgram, combination: Combination, more: object = None) -> str:
     """Key of the module, the passes with their options, the target, the versions, and further
     values."""
     try:
@@ -79,19 +79,19 @@ def key_of(program: Program, combination: Combination, more: object = None) -> s
     return digest(*what) if more is None else digest(*what, more)
 
 
-def legal(rows: Sequence[Row]) -> list[int]:
+def legal(rows: Sequence[SweepRow]) -> list[int]:
     """Numbers of the rows whose combination compiled."""
     return [number for number, row in enumerate(rows) if row.status == "ok"]
 
 
-def order(row: Row) -> tuple[float, ...]:
+def order(row: SweepRow) -> tuple[float, ...]:
     """Sort key of rows: the least modelled time first, then the fewest registers, then the fewest
     bytes of shared memory."""
     time = inf if row.microseconds is None else row.microseconds
     return (time, row.registers or 0, row.shared_bytes or 0)
 
 
-def fastest(combinations: Sequence[Combination], rows: Sequence[Row]) -> Tuned | None:
+def fastest(combinations: Sequence[Combination], rows: Sequence[SweepRow]) -> Tuned | None:
     """The first combination in `order` that passed validation or was not validated; None if there
     is none."""
     kept = [number for number in legal(rows) if rows[number].verdict in ("", "held")]

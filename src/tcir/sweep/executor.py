@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from tcir.errors import Error
-from tcir.sweep.work import Job, Program, Row
+from tcir.sweep.work import Job, SweepProgram, SweepRow
 from tcir.workers import ATTEMPTS
 
 
@@ -16,15 +16,17 @@ class WorkersError(Error):
     exit_code = 2
 
 
-class Executor(Protocol):
+class JobExecutor(Protocol):
     """Processes on this machine or on others."""
 
-    def run(self, programs: Sequence[Program], jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
+    def run(
+        self, programs: Sequence[SweepProgram], jobs: Sequence[Job]
+    ) -> Iterator[tuple[Job, SweepRow]]:
         """Yields each job with its row as it completes. If a worker dies, another one repeats its
         job."""
 
 
-def lost(job: Job, how: str) -> Row:
+def lost(job: Job, how: str) -> SweepRow:
     """The row of a job at which workers died."""
     why = f"{ATTEMPTS} workers died on this job{how}; the others continued"
-    return Row(str(job), "failed", why)
+    return SweepRow(str(job), "failed", why)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tcir.sweep.executor import lost
-from tcir.sweep.work import Job, Program, Row, work
+from tcir.sweep.work import Job, SweepProgram, SweepRow, work
 from tcir.workers import Forks, Lost
 
 
@@ -16,12 +16,14 @@ class LocalProcesses:
 
     count: int
 
-    def run(self, programs: Sequence[Program], jobs: Sequence[Job]) -> Iterator[tuple[Job, Row]]:
-        """See `tcir.sweep.executor.Executor`."""
+    def run(
+        self, programs: Sequence[SweepProgram], jobs: Sequence[Job]
+    ) -> Iterator[tuple[Job, SweepRow]]:
+        """See `tcir.sweep.executor.JobExecutor`."""
 
         spare = self.count // max(len(jobs), 1)
 
-        def row(job: Job) -> Row:
+        def row(job: Job) -> SweepRow:
             if spare > 1 and job.settings.orders > 1:  # whose report is that of one process
                 own = replace(job, settings=replace(job.settings, jobs=spare))
                 return work(programs[job.program], own)

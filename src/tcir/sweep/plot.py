@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from tcir.sweep.engine import legal, order
 from tcir.sweep.space import Combination
-from tcir.sweep.work import Row
+from tcir.sweep.work import SweepRow
 from tcir.viz.palette import EMPTY, viridis
 from tcir.viz.picture import Cell, Grid, Key, Picture
 
 
-def picture(name: str, combinations: Sequence[Combination], rows: Sequence[Row]) -> Picture:
+def picture(name: str, combinations: Sequence[Combination], rows: Sequence[SweepRow]) -> Picture:
     """Picture of a sweep with the last option along the columns and all others along the rows.
     Illegal combinations are hatched."""
     kept = sorted((rows[number] for number in legal(rows)), key=order)
@@ -44,7 +44,7 @@ def _place(combination: Combination) -> tuple[str, str]:
     return " ".join(front) or combination.pipeline, last
 
 
-def _cell(row: Row, low: float, high: float, best: bool) -> Cell:
+def _cell(row: SweepRow, low: float, high: float, best: bool) -> Cell:
     about = f"{row.combination}: {row.message or row.bound or row.status}"
     if row.status != "ok":
         return Cell(("-",), EMPTY, "hatch" if row.status == "not legal" else "cross", about)

@@ -16,7 +16,7 @@ from pathlib import Path
 from tcir.cache import NO_STORE, Store, digest
 from tcir.errors import InputError
 from tcir.files import check_writable, read_bytes, signals_wait
-from tcir.sweep.work import Job, Row
+from tcir.sweep.work import Job, SweepRow
 
 SCHEMA = "tcir.sweep/1"
 
@@ -29,17 +29,17 @@ class Results:
 
     def __init__(self, handle: int | None = None, store: Store = NO_STORE) -> None:
         self._handle, self._store = handle, store
-        self._rows: dict[tuple[str, str], Row] = {}
+        self._rows: dict[tuple[str, str], SweepRow] = {}
 
-    def find(self, job: Job) -> Row | None:
+    def find(self, job: Job) -> SweepRow | None:
         """The row of a job that was done before; None for a failed one, which is to be repeated."""
         row = self._rows.get((job.key, job.kind))
         if row is None and (kept := self._store.get(_entry(job))) is not None:
-            row = Row(**json.loads(kept))
+            row = SweepRow(**json.loads(kept))
             self.keep(job, row)
         return None if row is not None and row.status == "failed" else row
 
-    def keep(self, job: Job, row: Row) -> None:
+    def keep(self, job: Job, row: SweepRow) -> None:
         """Adds the row of a job."""
         self._rows[job.key, job.kind] = row
         if self._handle is not None:
@@ -55,7 +55,7 @@ class Results:
                 found = json.loads(line)
                 if found["schema"] != SCHEMA:
                     raise ValueError(found["schema"])
-                self._rows[found["key"], found["kind"]] = Row(**found["row"])
+                self._rows[found["key"], found["kind"]] = SweepRow(**found["row"])
             except (ValueError, KeyError, TypeError):
                 raise InputError(
                     f"{name}:{number}: expected a line of {SCHEMA} as tc-bench writes it, got "

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from tcir.sweep.engine import legal, order
-from tcir.sweep.work import Program, Row
+from tcir.sweep.work import SweepProgram, SweepRow
 
 SCHEMA = "tcir.bench/1"
 
@@ -17,7 +17,7 @@ def _number(value: float | None, form: str = "") -> str:
     return "-" if value is None else format(value, form)
 
 
-_COLUMNS: dict[str, Callable[[Row], str]] = {
+_COLUMNS: dict[str, Callable[[SweepRow], str]] = {
     "us": lambda row: _number(row.microseconds, ".2f"),
     "bound": lambda row: row.bound or "-",
     "MB": lambda row: _number(None if row.bytes is None else row.bytes / 1e6, ".2f"),
@@ -31,7 +31,7 @@ _COLUMNS: dict[str, Callable[[Row], str]] = {
 }
 
 
-def text(rows: Sequence[Row], most: int | None = None) -> str:
+def text(rows: Sequence[SweepRow], most: int | None = None) -> str:
     """Legal rows, the fastest first, then the others with the first line of their message.
 
     most: maximum number of rows of each kind; the others are counted
@@ -55,25 +55,25 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([f"{name.strip():<{widths[0]}}", *others]).rstrip()
 
 
-def _rest(rows: Sequence[Row], most: int | None) -> list[str]:
+def _rest(rows: Sequence[SweepRow], most: int | None) -> list[str]:
     count = len(rows) - (len(rows) if most is None else most)
     return [f"... and {count} more"] if count > 0 else []
 
 
-def _first(row: Row) -> str:
+def _first(row: SweepRow) -> str:
     return row.message.partition("\n")[0]
 
 
-def as_csv(rows: Sequence[Row]) -> bytes:
+def as_csv(rows: Sequence[SweepRow]) -> bytes:
     """CSV with one line for each row, in the order of the combinations."""
     file = io.StringIO()
-    writer = csv.DictWriter(file, list(Row("").as_dict()), lineterminator="\n")
+    writer = csv.DictWriter(file, list(SweepRow("").as_dict()), lineterminator="\n")
     writer.writeheader()
     writer.writerows(row.as_dict() for row in rows)
     return file.getvalue().encode()
 
 
-def as_json(program: Program, rows: Sequence[Row]) -> bytes:
+def as_json(program: SweepProgram, rows: Sequence[SweepRow]) -> bytes:
     """JSON of the rows and of the program that was compiled."""
     whole = {
         "schema": SCHEMA,

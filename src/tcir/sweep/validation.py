@@ -13,10 +13,10 @@ from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 
 from tcir.sweep.engine import Tell, key_of, perform
-from tcir.sweep.executor import Executor
+from tcir.sweep.executor import JobExecutor
 from tcir.sweep.results import Results
 from tcir.sweep.space import Combination
-from tcir.sweep.work import Job, Program, Row
+from tcir.sweep.work import Job, SweepProgram, SweepRow
 from tcir.validation.compare import Difference
 from tcir.validation.coverage import Coverage
 from tcir.validation.report import Line, Report, Unchanged
@@ -27,27 +27,29 @@ ORDERS_OF_A_JOB = 16
 
 
 @dataclass(frozen=True)
-class Validation:
+class SweepValidation:
     """Modules, their pipeline, the settings of the execution, and the executor.
 
     modules: a row stands for a module that cannot be read
     """
 
-    modules: Sequence[Program | Row]
+    modules: Sequence[SweepProgram | SweepRow]
     pipeline: Combination
     settings: Settings
-    executor: Executor
+    executor: JobExecutor
 
-    def run(self, results: Results, tell: Tell) -> list[Row]:
+    def run(self, results: Results, tell: Tell) -> list[SweepRow]:
         """Validates the modules; returns the rows in the order of the modules."""
-        programs = [module for module in self.modules if isinstance(module, Program)]
+        programs = [module for module in self.modules if isinstance(module, SweepProgram)]
         parts = [self._jobs(number, program) for number, program in enumerate(programs)]
         jobs = [job for each in parts for job in each]
         found = perform(self.executor, programs, jobs, results, tell)
         rows = iter([together([found[job] for job in each]) for each in parts])
-        return [next(rows) if isinstance(module, Program) else module for module in self.modules]
+        return [
+            next(rows) if isinstance(module, SweepProgram) else module for module in self.modules
+        ]
 
-    def _jobs(self, number: int, program: Program) -> list[Job]:
+    def _jobs(self, number: int, program: SweepProgram) -> list[Job]:
         jobs, drawn = [], self.settings.orders - 1
         for skip in range(0, max(drawn, 1), ORDERS_OF_A_JOB):
             orders = 1 + min(drawn - skip, ORDERS_OF_A_JOB)
@@ -57,7 +59,7 @@ class Validation:
         return jobs
 
 
-def together(rows: Sequence[Row]) -> Row:
+def together(rows: Sequence[SweepRow]) -> SweepRow:
     """The row of a module whose completion orders were tried by several jobs; merges their rows in
     the order of the jobs."""
     reports = [row.report for row in rows if row.report]
@@ -67,7 +69,7 @@ def together(rows: Sequence[Row]) -> Row:
         return stopped
     report = joined(reports)
     whole = {**report.as_dict(), "roofline": json.loads(reports[0])["roofline"]}
-    return Row.of(rows[0].combination, report, json.dumps(whole))
+    return SweepRow.of(rows[0].combination, report, json.dumps(whole))
 
 
 def joined(reports: Sequence[str]) -> Report:

@@ -8,15 +8,15 @@ import json
 from collections.abc import Sequence
 
 from tcir.errors import InputError
-from tcir.sweep.validation import Validation
-from tcir.sweep.work import Row
+from tcir.sweep.validation import SweepValidation
+from tcir.sweep.work import SweepRow
 
 SCHEMA = "tcir.validations/1"
 _GRAVITY = (0, 2, 1, InputError.exit_code)
 _WORDS = {"not legal": "refused", "failed": "failed"}
 
 
-def columns(row: Row) -> dict[str, str | float | int | None]:
+def columns(row: SweepRow) -> dict[str, str | float | int | None]:
     """Columns of the table for a module; the error is the largest error over its bound of all
     states."""
     passes = json.loads(row.report)["passes"] if row.report else []
@@ -33,7 +33,7 @@ def columns(row: Row) -> dict[str, str | float | int | None]:
     }
 
 
-def text(rows: Sequence[Row]) -> str:
+def text(rows: Sequence[SweepRow]) -> str:
     """A line for each module, in order, then the first line of the message of each that failed."""
     head = ("file", "verdict", "error/bound", "findings", "seconds")
     cells = [head, *(_cells(row) for row in rows)]
@@ -50,7 +50,7 @@ def text(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, f"{held} of {len(rows)} held"])
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: SweepRow) -> tuple[str, ...]:
     file, verdict, ratio, findings, seconds, _ = columns(row).values()
     return (
         " ".join(str(file).splitlines()),
@@ -61,21 +61,21 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _why(row: Row) -> str:
+def _why(row: SweepRow) -> str:
     first = row.message.partition("\n")[0]
     return first if first.startswith(row.combination) else f"{row.combination}: {first}"
 
 
-def as_csv(rows: Sequence[Row]) -> bytes:
+def as_csv(rows: Sequence[SweepRow]) -> bytes:
     """CSV with one line for each module."""
     file = io.StringIO()
-    writer = csv.DictWriter(file, list(columns(Row(""))), lineterminator="\n")
+    writer = csv.DictWriter(file, list(columns(SweepRow(""))), lineterminator="\n")
     writer.writeheader()
     writer.writerows(columns(row) for row in rows)
     return file.getvalue().encode(errors="replace")  # of a file's name that is not text
 
 
-def as_json(validation: Validation, target: str, rows: Sequence[Row]) -> bytes:
+def as_json(validation: SweepValidation, target: str, rows: Sequence[SweepRow]) -> bytes:
     """JSON of the table, with the report of each module in the form of `tc-opt
     --validate-each`."""
     settings = validation.settings
@@ -91,13 +91,13 @@ def as_json(validation: Validation, target: str, rows: Sequence[Row]) -> bytes:
     return (json.dumps(whole, indent=2) + "\n").encode()
 
 
-def status(rows: Sequence[Row]) -> int:
+def status(rows: Sequence[SweepRow]) -> int:
     """The most severe exit status of the modules, as for the modules of one file (`tc-opt
     --split-input-file`)."""
     return max((_status(row) for row in rows), key=_GRAVITY.index)
 
 
-def _status(row: Row) -> int:
+def _status(row: SweepRow) -> int:
     if row.status == "not legal":
         return InputError.exit_code
     return {"held": 0, "different": 1}.get(row.verdict, 2)

@@ -36,7 +36,7 @@ Kind = Literal["measure", "validate", "report"]
 
 
 @dataclass(frozen=True)
-class Program:
+class SweepProgram:
     """The program to compile: MLIR text with the name of its file, the public function, the target.
 
     versions: versions of the tools that compile it; workers with other versions are rejected, since
@@ -72,7 +72,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Row:
+class SweepRow:
     """The line of a combination.
 
     status:       "ok"; "not legal": a pass rejected it; "failed": anything else went wrong
@@ -104,7 +104,7 @@ class Row:
     report: str = ""
 
     @staticmethod
-    def of(name: str, report: Report, whole: str = "") -> Row:
+    def of(name: str, report: Report, whole: str = "") -> SweepRow:
         """Row of a validation.
 
         whole: the report as JSON text, if it is to be kept
@@ -115,42 +115,46 @@ class Row:
             noted = failure.findings if failure is not None else []
             words = (f"{each['severity']} {each['code']}: {each['text']}" for each in noted)
             message = "\n".join([report.summary(), *words])
-        return Row(name, message=message, verdict=report.verdict, report=whole)
+        return SweepRow(name, message=message, verdict=report.verdict, report=whole)
 
     def as_dict(self) -> dict[str, object]:
         """The fields as a JSON-ready dict."""
         return asdict(self)
 
-    def validated(self, other: Row) -> Row:
+    def validated(self, other: SweepRow) -> SweepRow:
         """This row with the verdict of another row, or its status and message if it has none."""
         return replace(self, verdict=other.verdict or other.status, message=other.message)
 
 
-def work(program: Program, job: Job) -> Row:
+def work(program: SweepProgram, job: Job) -> SweepRow:
     """The row of a job; any failure is also a row."""
     name = str(job)
     if program.versions != versions():
-        return Row(name, "failed", f"expected a worker with {program.versions}, got {versions()}")
+        return SweepRow(
+            name, "failed", f"expected a worker with {program.versions}, got {versions()}"
+        )
     try:
         with _ONE_AT_A_TIME:
             return (_measured if job.kind == "measure" else _validated)(program, job)
     except (MachineError, MissingDependencyError) as error:
-        return Row(name, "failed", str(error))
+        return SweepRow(name, "failed", str(error))
     except InputError as error:
-        return Row(name, "not legal", str(error))
+        return SweepRow(name, "not legal", str(error))
     except Error as error:
-        return Row(name, "failed", str(error))
+        return SweepRow(name, "failed", str(error))
     except Exception as error:
-        return Row(name, "failed", explain(error)[0])
+        return SweepRow(name, "failed", explain(error)[0])
 
 
-def _session(program: Program, context: ir.Context, job: Job, settings: Settings | None) -> Session:
+def _session(
+    program: SweepProgram, context: ir.Context, job: Job, settings: Settings | None
+) -> Session:
     passes = named_pipeline(str(job.combination))
     module = read_module(program.text, program.name, context, program.entry)
     return Session(module, passes, target=program.target, settings=settings)
 
 
-def _measured(program: Program, job: Job) -> Row:
+def _measured(program: SweepProgram, job: Job) -> SweepRow:
     with mlir_context() as context:
         session = _session(program, context, job, None)
         signature = signature_of(session.module)
@@ -160,7 +164,7 @@ def _measured(program: Program, job: Job) -> Row:
     counted = session.report.code or {}
     registers = counted.get("registers", 0)
     time = modelled(code.ptx, code.launches, signature, program.target, registers=registers)
-    return Row(
+    return SweepRow(
         str(job),
         microseconds=round(time.microseconds, 3),
         bound=time.bound,
@@ -183,7 +187,7 @@ def sass_per_mma(sass: str) -> float | None:
     return round(len(opcodes) / multiplying, 1) if multiplying else None
 
 
-def _validated(program: Program, job: Job) -> Row:
+def _validated(program: SweepProgram, job: Job) -> SweepRow:
     with mlir_context() as context:
         session = _session(program, context, job, job.settings)
         report = session.report
@@ -195,4 +199,6 @@ def _validated(program: Program, job: Job) -> Row:
             # What a later pass says of a program that a pass before it broke is no verdict.
             if report.verdict != "different":
                 raise
-    return Row.of(str(job), report, json.dumps(report.as_dict()) if job.kind == "report" else "")
+    return SweepRow.of(
+        str(job), report, json.dumps(report.as_dict()) if job.kind == "report" else ""
+    )

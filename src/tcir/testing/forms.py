@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.testing.recorded import Recorded
+from tcir.testing.recorded import RecordedLaunch
 
 COLUMNS = 128
 A_AT, SFA_AT, SFB_AT, METADATA_AT = 64, 96, 104, 112
@@ -242,7 +242,7 @@ class Form:
         return shared, tensor
 
 
-def recorded(seed: int) -> Recorded:
+def recorded(seed: int) -> RecordedLaunch:
     """Executes a random form on the simulated machine and records the launch. InputError if the
     machine has a finding."""
     from tcir.run import Uninitialized, run_ptx
@@ -261,7 +261,7 @@ def recorded(seed: int) -> Recorded:
         "dynamic_smem": SHARED, "test": str(form),
         "params": [[{"pointer": n, "offset": 0}] for n in range(3)],
     }  # fmt: skip
-    return Recorded(form.ptx, about, before, [*before[:2], out.reshape(-1).view(np.uint8)])
+    return RecordedLaunch(form.ptx, about, before, [*before[:2], out.reshape(-1).view(np.uint8)])
 
 
 def _tame(raw: np.ndarray, element: str) -> np.ndarray:

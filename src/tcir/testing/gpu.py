@@ -30,7 +30,7 @@ import numpy as np
 from tcir.errors import Error
 from tcir.runtime.replay import Fields
 from tcir.testing import forms
-from tcir.testing.recorded import Recorded, digest
+from tcir.testing.recorded import RecordedLaunch, digest
 
 FORM = ".form"
 """Suffix of a path that names a random form instead of a file; its stem is the form's number."""
@@ -52,7 +52,7 @@ def prepare(path: Path, work: Path, target: str, ptxas: str, seeds: int) -> Fiel
             recorded = forms.recorded(int(path.stem))
             path = recorded.write(work / path.stem)
         else:
-            recorded = Recorded.read(path)
+            recorded = RecordedLaunch.read(path)
         about = recorded.about
         told |= {"kernel": about["entry"], "test": about.get("test", "")}
         grid, block, cluster = (tuple(about[k]) for k in ("grid", "block", "cluster"))
@@ -118,7 +118,7 @@ def work(repeats: int) -> None:
     start, stop = (call("cuEventCreate", 0) for _ in range(2))
 
     def run(told: Fields) -> Fields:
-        recorded = Recorded.read(Path(told["record"]))
+        recorded = RecordedLaunch.read(Path(told["record"]))
         copies = [to_device(array, gpu) for array in recorded.before]
         encode_map: Encode = encode
         if told.get("narrow"):
@@ -166,7 +166,7 @@ def work(repeats: int) -> None:
             os._exit(1)
 
 
-class Worker:
+class GpuWorker:
     """The process that runs launches; it is replaced after a hang or a fault."""
 
     def __init__(self, repeats: int) -> None:
@@ -263,7 +263,7 @@ def run(paths: Sequence[Path], options: argparse.Namespace) -> Fields:
     of one kind in a row."""
     begun, results = time.monotonic(), []
     last, row = "", 0
-    worker = Worker(options.repeats)
+    worker = GpuWorker(options.repeats)
     with tempfile.TemporaryDirectory() as folder:
         for told in _prepared(paths, Path(folder), options):
             if "verdict" not in told:
@@ -350,7 +350,7 @@ def _digests(report: Fields) -> Fields:
 def _chosen(path: Path, pattern: str) -> bool:
     if path.suffix == FORM:
         return True
-    about = Recorded.read(path).about
+    about = RecordedLaunch.read(path).about
     text = f"{path.name} {about['entry']} {about.get('test', '')}"
     return re.search(pattern, text) is not None
 

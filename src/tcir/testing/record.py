@@ -14,22 +14,22 @@ from pathlib import Path
 import numpy as np
 
 import tcir.run
-from tcir.interp.ptx.arguments import Buffers, parameters
+from tcir.interp.ptx.arguments import BoundArrays, parameters
 from tcir.interp.ptx.launch import LaunchState
-from tcir.interp.ptx.layout import Layout
-from tcir.interp.ptx.program import Program
+from tcir.interp.ptx.layout import AddressLayout
+from tcir.interp.ptx.program import DecodedEntry
 from tcir.interp.ptx.syntax import Function
 from tcir.machine import TensorMap
 from tcir.run import Observer, RunReport, Uninitialized
 from tcir.runtime.replay import Fields
 from tcir.storage import outermost
-from tcir.testing.recorded import Bytes, Recorded
+from tcir.testing.recorded import Bytes, RecordedLaunch
 
 MOST_BYTES = 1 << 23
 """Maximum size of the buffers of a launch, in bytes."""
 
 
-class Placed:
+class ArgumentTable:
     """The distinct arrays of arguments, by number."""
 
     def __init__(self) -> None:
@@ -75,12 +75,12 @@ def record(
     execute = tcir.run._execute_fastest
 
     def noted(
-        function: Function, layout: Layout, args: Sequence[object], buffers: Buffers
+        function: Function, layout: AddressLayout, args: Sequence[object], buffers: BoundArrays
     ) -> bytes:
         addressed = bool(buffers.bound)
         found = parameters(function, layout, args, buffers)
         given[:] = []
-        known = Placed()
+        known = ArgumentTable()
         try:
             params = []
             for variable, arg in zip(function.params, args, strict=True):
@@ -97,7 +97,7 @@ def record(
         return found
 
     def executed(
-        program: Program, launch: LaunchState, text: str, report: RunReport,
+        program: DecodedEntry, launch: LaunchState, text: str, report: RunReport,
         observer: Observer | None,
     ) -> None:  # fmt: skip
         execute(program, launch, text, report, observer)
@@ -113,7 +113,7 @@ def record(
             "dynamic_smem": sizes.dynamic_smem, "programmatic": launch.machine.programmatic,
             "params": params, "test": name(),
         }  # fmt: skip
-        Recorded(ptx, about, before, list(_bytes(arrays))).write(folder)
+        RecordedLaunch(ptx, about, before, list(_bytes(arrays))).write(folder)
 
     patch(tcir.run, "parameters", noted)
     patch(tcir.run, "_execute_fastest", executed)

@@ -24,7 +24,7 @@ ANY = "any"
 
 
 @dataclass
-class Recorded:
+class RecordedLaunch:
     """One launch.
 
     about:  entry, grid, block, cluster, dynamic_smem, programmatic, and `params`: the parts of each
@@ -62,7 +62,7 @@ class Recorded:
         return path
 
     @staticmethod
-    def read(path: Path) -> Recorded:
+    def read(path: Path) -> RecordedLaunch:
         """Reads a file of `write`. InputError for a file of another kind."""
         try:
             with np.load(path, allow_pickle=False) as data:
@@ -70,7 +70,7 @@ class Recorded:
                 kept = about.pop("after")
                 before = [data[f"before{n}"] for n in range(len(kept))]
                 after = [each or data[f"after{n}"] for n, each in enumerate(kept)]
-                return Recorded(data["ptx"].tobytes().decode(), about, before, after)
+                return RecordedLaunch(data["ptx"].tobytes().decode(), about, before, after)
         except (OSError, KeyError, ValueError) as error:
             raise InputError(f"{path}: expected a recorded launch, got {error}") from None
 

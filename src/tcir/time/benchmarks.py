@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcir.machine.events import EventStream
-from tcir.time.build import Warp
+from tcir.time.build import WarpTrack
 from tcir.time.constants import Constants, target_of
 from tcir.time.engine import Surroundings, simulate
 
@@ -22,7 +22,7 @@ def chain(
 ) -> float:
     """Cycles of `count` mma on one accumulator, then one commit and wait."""
     stream = EventStream(ctas=tuple(range(group)))
-    warp = Warp(stream, 0)
+    warp = WarpTrack(stream, 0)
     mma = [warp.mma(n, m=m, group=group, a_in=a_in, kind=kind) for _ in range(count)]
     warp.wait(warp.commit(*mma))
     return simulate(stream, c).cycles
@@ -36,14 +36,14 @@ def interval(c: Constants, n: int, *, m: int = 128, group: int = 1, a_in: str = 
 
 def commit_and_wait(c: Constants) -> float:
     """Cycles of a commit and its wait without earlier operations."""
-    warp = Warp(EventStream(), 0)
+    warp = WarpTrack(EventStream(), 0)
     warp.wait(warp.commit())
     return simulate(warp.stream, c).cycles
 
 
 def copies(c: Constants, nbytes: int, count: int = 1) -> float:
     """Cycles of `count` tcgen05.cp, then one commit and wait."""
-    warp = Warp(EventStream(), 0)
+    warp = WarpTrack(EventStream(), 0)
     warp.wait(warp.commit(*[warp.copy(nbytes) for _ in range(count)]))
     return simulate(warp.stream, c).cycles
 
@@ -54,7 +54,7 @@ def copy_beside_mma(c: Constants, n: int, steps: int = 1, how: str = "together")
     how: together: one issuer, one wait; apart: a wait between them; warps: a warp for each
     """
     stream = EventStream()
-    issuer, copier = Warp(stream, 0), Warp(stream, 1 if how == "warps" else 0)
+    issuer, copier = WarpTrack(stream, 0), WarpTrack(stream, 1 if how == "warps" else 0)
     for _ in range(steps):
         copied = copier.copy(2 * KB)
         if how != "together":
@@ -66,28 +66,28 @@ def copy_beside_mma(c: Constants, n: int, steps: int = 1, how: str = "together")
 
 def tmem_load(c: Constants, columns: int) -> float:
     """Cycles of a tcgen05.ld of a warp and its wait."""
-    warp = Warp(EventStream(), 0)
+    warp = WarpTrack(EventStream(), 0)
     warp.op("tcgen05.wait", [warp.op("tcgen05.ld", columns=columns)])
     return simulate(warp.stream, c).cycles
 
 
 def tmem_store(c: Constants, columns: int) -> float:
     """Cycles of a tcgen05.st of a warp and its wait."""
-    warp = Warp(EventStream(), 0)
+    warp = WarpTrack(EventStream(), 0)
     warp.op("tcgen05.wait", [warp.op("tcgen05.st", columns=columns)])
     return simulate(warp.stream, c).cycles
 
 
 def tmem_bandwidth(c: Constants) -> float:
     """Bytes per cycle of one warp that loads 16 columns at a time."""
-    warp, count = Warp(EventStream(), 0), 64
+    warp, count = WarpTrack(EventStream(), 0), 64
     warp.op("tcgen05.wait", [warp.op("tcgen05.ld", columns=16) for _ in range(count)])
     return count * 16 * 32 * 4 / simulate(warp.stream, c).cycles
 
 
 def one_box(c: Constants, nbytes: int, *, all_sms: bool) -> float:
     """Cycles of a TMA load and its wait; with `all_sms`, all SMs load from global memory."""
-    warp = Warp(EventStream(), 0)
+    warp = WarpTrack(EventStream(), 0)
     warp.wait(warp.load(nbytes))
     around = Surroundings(target_of(c.target).sms, 1.0) if all_sms else Surroundings()
     return simulate(warp.stream, c, around).cycles
@@ -95,7 +95,7 @@ def one_box(c: Constants, nbytes: int, *, all_sms: bool) -> float:
 
 def throughput(c: Constants, in_flight: int, box: int = 4 * KB, count: int = 400) -> float:
     """TB/s of all SMs together if each keeps `in_flight` bytes of boxes in flight."""
-    warp, loads = Warp(EventStream(), 0), list[int]()
+    warp, loads = WarpTrack(EventStream(), 0), list[int]()
     for number in range(count):
         if number >= in_flight // box:
             warp.wait(loads[number - in_flight // box])

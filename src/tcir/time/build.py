@@ -14,7 +14,7 @@ from tcir.machine.events import Event, EventStream
 
 
 @dataclass(frozen=True)
-class Warp:
+class WarpTrack:
     """Appends events of one warp; each call returns an index for the `after` of other events."""
 
     stream: EventStream

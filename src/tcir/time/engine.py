@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tcir.errors import LaunchError
 from tcir.target import DEFAULT_TARGET
 from tcir.time.constants import Constants
-from tcir.time.resources import SUB_PARTITIONS, Resource, Sm
+from tcir.time.resources import SUB_PARTITIONS, Resource, SmResources
 from tcir.time.timeline import Flow, Span, Timeline
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class _Lane:
 
     events: list[int]
     instance: int
-    sm: Sm
+    sm: SmResources
     quarter: int
     track: str
     next: int = 0
@@ -126,7 +126,7 @@ class _Run:
         self.stages = stages(stream)
         ctas = sorted({event.cta for event in stream})
         several = len(ctas) > 1
-        self.sms = {cta: Sm(f"CTA {cta} " if several else "") for cta in ctas}
+        self.sms = {cta: SmResources(f"CTA {cta} " if several else "") for cta in ctas}
         self.spans: list[Span] = []
         self.waits: list[tuple[int, int]] = []
         """The event that ended each wait, and the wait's span."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from tcir.machine.events import EventStream
-from tcir.time.build import Warp
+from tcir.time.build import WarpTrack
 from tcir.time.constants import Constants, target_of
 from tcir.time.engine import Surroundings, simulate
 from tcir.time.rows import Row
@@ -28,7 +28,7 @@ class Warpgroup:
     """Appends the same events to four warps."""
 
     def __init__(self, stream: EventStream, number: int) -> None:
-        self.warps = [Warp(stream, WARPS * number + n) for n in range(WARPS)]
+        self.warps = [WarpTrack(stream, WARPS * number + n) for n in range(WARPS)]
 
     def multiply(self, n: int, count: int) -> list[list[int]]:
         """Appends a group of `count` wgmma; returns their events, by warp."""
@@ -71,7 +71,10 @@ def main_loop(c: Constants, steps: int) -> Timeline:
     """Returns the timeline of CUTLASS's cooperative kernel with tiles of 128 x 256 x 64, for one
     tile without an epilogue."""
     stream = EventStream()
-    loader, groups = Warp(stream, 2 * WARPS), [Warpgroup(stream, number) for number in range(2)]
+    loader, groups = (
+        WarpTrack(stream, 2 * WARPS),
+        [Warpgroup(stream, number) for number in range(2)],
+    )
     loaded: list[int] = []
     freed: list[list[int]] = []
     before: list[list[list[int]]] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.machine.events import EventStream
-from tcir.time.build import Warp
+from tcir.time.build import WarpTrack
 
 ROWS = 128
 """Rows of A and of C in one CTA."""
@@ -80,10 +80,10 @@ class _Writer:
         self.kernel, self.steps = kernel, steps
         first = 2 if kernel.accumulators > 1 else 0
         ctas = range(kernel.ctas)
-        self.loaders = [Warp(events, 0, cta) for cta in ctas]
-        self.issuer = Warp(events, 1 if kernel.roles else 0)
+        self.loaders = [WarpTrack(events, 0, cta) for cta in ctas]
+        self.issuer = WarpTrack(events, 1 if kernel.roles else 0)
         self.epilogues = [
-            Warp(events, first + warp, cta) for cta in ctas for warp in range(EPILOGUE_WARPS)
+            WarpTrack(events, first + warp, cta) for cta in ctas for warp in range(EPILOGUE_WARPS)
         ]
         self.filled: list[list[int]] = []
         self.freed: list[int] = []
@@ -127,7 +127,7 @@ class _Writer:
                 self.issuer.wait(self.freed[-1])
         self.read.append([self.epilogue(warp) for warp in self.epilogues])
 
-    def epilogue(self, warp: Warp) -> int:
+    def epilogue(self, warp: WarpTrack) -> int:
         """Appends one warp's epilogue, from tensor memory to C."""
         kernel = self.kernel
         warp.wait(self.freed[-1])

@@ -15,7 +15,7 @@ OFFSET = 0xFFFFFF
 
 
 @dataclass(frozen=True)
-class Phase:
+class BarrierPhase:
     """A phase of an mbarrier that was waited for. Times are in cycles.
 
     start: when the first operation that completes it started; end: when the first wait was over
@@ -34,7 +34,7 @@ class Phase:
         return f"CTA {self.cta} barrier {self.barrier:#x}"
 
 
-def phases(stream: EventStream, timeline: Timeline) -> list[Phase]:
+def phases(stream: EventStream, timeline: Timeline) -> list[BarrierPhase]:
     """Returns the phases of all mbarriers; the phases of one mbarrier do not overlap."""
     start: dict[int, float] = {}
     end: dict[int, float] = {}
@@ -52,7 +52,7 @@ def phases(stream: EventStream, timeline: Timeline) -> list[Phase]:
         for number, (after, over) in enumerate(sorted(ends.items(), key=lambda item: item[1])):
             began = min(start[cause] for cause in after)
             by = _by({stream[cause].op for cause in after})
-            listed.append(Phase(cta, barrier, number, max(began, before), over, by))
+            listed.append(BarrierPhase(cta, barrier, number, max(began, before), over, by))
             before = over
     return listed
 

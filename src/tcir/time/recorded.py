@@ -11,13 +11,13 @@ from tcir.time.timeline import Timeline
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedTimeline:
     """The events of a launch's first cluster, and their modelled timeline."""
 
     stream: EventStream
     timeline: Timeline
 
     @classmethod
-    def all(cls, streams: Sequence[EventStream], target: str) -> list[Recorded]:
+    def all(cls, streams: Sequence[EventStream], target: str) -> list[RecordedTimeline]:
         """Computes the timeline of each launch separately."""
         return [cls(stream, simulate(stream, target)) for stream in streams]

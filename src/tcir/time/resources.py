@@ -29,7 +29,7 @@ def _quarters(name: str) -> list[Resource]:
     return [Resource(f"{name} {number}") for number in range(SUB_PARTITIONS)]
 
 
-class Sm:
+class SmResources:
     """The resources of one SM; `prefix` precedes their names if several SMs are modelled.
 
     tensor:  the pipe of tcgen05.mma, cp and shift; wgmma has one per sub-partition

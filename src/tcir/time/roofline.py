@@ -19,7 +19,7 @@ CUDA_CORES = "CUDA cores"
 
 
 @dataclass(frozen=True)
-class Executed:
+class ExecutedWork:
     """Work of a program's kernels, summed over all CTAs, padding and reloads included.
 
     ctas:          CTAs of the launch that has the most of them at a time
@@ -35,7 +35,7 @@ class Executed:
 
 
 @dataclass(frozen=True)
-class Modelled:
+class RooflineTime:
     """The time of a program by the event-driven model, and what limits its longest launch."""
 
     microseconds: float
@@ -57,8 +57,8 @@ class Roofline:
     flops: Mapping[str, int]
     hbm_bytes: int
     moved: int = 0
-    executed: Executed | None = None
-    modelled: Modelled | None = None
+    executed: ExecutedWork | None = None
+    modelled: RooflineTime | None = None
     choices: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -10,7 +10,7 @@ from tcir.machine.events import SECTOR, Event, EventStream
 
 
 @dataclass(frozen=True)
-class GlobalStore:
+class StoreSites:
     """One ``st.global`` of a kernel, over the warps of the recorded CTAs.
 
     line:     line of the PTX
@@ -28,7 +28,7 @@ class GlobalStore:
     least: float
 
 
-def global_stores(streams: Iterable[EventStream]) -> list[GlobalStore]:
+def global_stores(streams: Iterable[EventStream]) -> list[StoreSites]:
     """Returns the global stores of each launch, in the order of its lines; stores by TMA and bulk
     copies are not requests of threads and are left out."""
     return [
@@ -46,11 +46,11 @@ def _by_line(stream: EventStream) -> dict[int, list[Event]]:
     return found
 
 
-def _counted(kernel: str, line: int, events: list[Event]) -> GlobalStore:
+def _counted(kernel: str, line: int, events: list[Event]) -> StoreSites:
     moved, lanes, sectors = (
         sum(int(event.detail[name]) for event in events) for name in ("bytes", "lanes", "sectors")
     )
     count = len(events)
-    return GlobalStore(
+    return StoreSites(
         kernel, line, count, moved // lanes, sectors / count, -(-moved // SECTOR) / count
     )

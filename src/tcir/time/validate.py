@@ -22,7 +22,7 @@ WHOLE = ("ladder", "end points")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PredictedTime:
     """A row with its prediction."""
 
     row: Row
@@ -42,12 +42,13 @@ class Outcome:
         return self.row.group.startswith(WHOLE)
 
 
-def validate(constants: Constants | None = None, rows: Iterable[Row] = ROWS) -> list[Outcome]:
+def validate(constants: Constants | None = None, rows: Iterable[Row] = ROWS) -> list[PredictedTime]:
     """Predicts every row; `constants` may choose one ``clock`` for all rows, else each has its
     own."""
     chosen = dict(constants.choices) if constants else {}
     return [
-        Outcome(row, row.predict(Constants(TARGET, {"clock": row.clock, **chosen}))) for row in rows
+        PredictedTime(row, row.predict(Constants(TARGET, {"clock": row.clock, **chosen})))
+        for row in rows
     ]
 
 
@@ -61,7 +62,7 @@ class Summary:
     misses: int
 
     @classmethod
-    def of(cls, outcomes: Sequence[Outcome]) -> Summary:
+    def of(cls, outcomes: Sequence[PredictedTime]) -> Summary:
         errors = [abs(outcome.error) for outcome in outcomes]
         misses = sum(outcome.missed for outcome in outcomes)
         return cls(len(errors), median(errors), max(errors), misses)
@@ -82,7 +83,7 @@ def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
     return both / (spread[0] * spread[1]) ** 0.5 if all(spread) else 0.0
 
 
-def inversions(group: Sequence[Outcome]) -> list[tuple[str, str]]:
+def inversions(group: Sequence[PredictedTime]) -> list[tuple[str, str]]:
     """Returns the pairs of rows that the model orders the other way round; equal values are no
     inversion."""
     return [
@@ -93,19 +94,19 @@ def inversions(group: Sequence[Outcome]) -> list[tuple[str, str]]:
     ]
 
 
-def groups(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+def groups(outcomes: Iterable[PredictedTime]) -> dict[str, list[PredictedTime]]:
     """Collects outcomes by group, in order."""
-    found: dict[str, list[Outcome]] = {}
+    found: dict[str, list[PredictedTime]] = {}
     for outcome in outcomes:
         found.setdefault(outcome.row.group, []).append(outcome)
     return found
 
 
-def _correlation(group: Sequence[Outcome]) -> float:
+def _correlation(group: Sequence[PredictedTime]) -> float:
     return rank_correlation([o.row.measured for o in group], [o.predicted for o in group])
 
 
-def table(outcomes: Iterable[Outcome]) -> list[str]:
+def table(outcomes: Iterable[PredictedTime]) -> list[str]:
     """Returns a Markdown table of measured and modelled values."""
     lines = ["| group | row | unit | measured | modelled | error |", "|---|---|---|---|---|---|"]
     for group, members in groups(outcomes).items():
@@ -118,7 +119,7 @@ def table(outcomes: Iterable[Outcome]) -> list[str]:
     return lines
 
 
-def _summaries(parts: Iterable[tuple[str, list[Outcome]]]) -> list[str]:
+def _summaries(parts: Iterable[tuple[str, list[PredictedTime]]]) -> list[str]:
     lines = ["| rows | number | median error | maximum | misses |", "|---|---|---|---|---|"]
     for name, outcomes in parts:
         s = Summary.of(outcomes)
@@ -126,7 +127,7 @@ def _summaries(parts: Iterable[tuple[str, list[Outcome]]]) -> list[str]:
     return lines
 
 
-def _under(outcomes: Sequence[Outcome]) -> list[str]:
+def _under(outcomes: Sequence[PredictedTime]) -> list[str]:
     """Returns a table of the held-out rows' errors under each answer to each disputed constant."""
     lines = [
         "| under | micro-benchmarks, median | maximum | whole kernels, median | maximum "

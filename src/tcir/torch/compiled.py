@@ -11,7 +11,7 @@ from typing import Any, Self, TypeAlias, cast
 
 import torch
 
-from tcir.imported.program import Table, lowered
+from tcir.imported.program import PartTable, lowered
 from tcir.kernel import Kernel
 from tcir.modelled import ModelledProgram
 from tcir.program.inputs import Kind
@@ -130,7 +130,7 @@ class Compiled(torch.nn.Module):
         options: GpuOptions,
     ) -> None:
         super().__init__()
-        self.table, self.target, self.options = Table(parts), target, options
+        self.table, self.target, self.options = PartTable(parts), target, options
         self.kernels = [part.kernel for part in parts if part.kernel is not None]
         self._call = call.without_data()
         self.module = module

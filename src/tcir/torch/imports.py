@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from tcir.errors import Error
 from tcir.imported import check
-from tcir.imported.check import Compared, Source
+from tcir.imported.check import Compared, ProgramOrigin
 from tcir.interp.types import Array
 from tcir.torch.tensors import array_of, as_bytes, tensor_of
 from tcir.validation.report import Line
@@ -38,7 +38,7 @@ def checked(part: torch.fx.GraphModule, mlir: str, seed: int = 0) -> Line:
     def own(given: Sequence[Array]) -> list[Array]:
         return _results(reference, _tensors(given, kinds))
 
-    return check.checked(Source(NAME, REFERENCE, exact, own, roundings={}), mlir, seed)
+    return check.checked(ProgramOrigin(NAME, REFERENCE, exact, own, roundings={}), mlir, seed)
 
 
 def compared(

@@ -385,14 +385,14 @@ def _regions(module: torch.fx.GraphModule, units: Sequence[Unit]) -> list[Sequen
     """The largest regions of these ops, each with an op that computes something."""
     taken = {node for unit in units for node in unit}
 
-    class Taken(OperatorSupportBase):
+    class LoweredOps(OperatorSupportBase):
         def is_node_supported(
             self, submodules: Mapping[str, torch.nn.Module], node: torch.fx.Node
         ) -> bool:
             return node in taken
 
     proposed = CapabilityBasedPartitioner(
-        module, Taken(), allows_single_node_partition=True
+        module, LoweredOps(), allows_single_node_partition=True
     ).propose_partitions()
     regions: list[Sequence[Unit]] = []
     for partition in proposed:

@@ -12,8 +12,8 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.compiler import compiler
 
-from tcir.doors.device import Device
-from tcir.doors.launches import Launch, Launches, scratch
+from tcir.doors.device import SimulatedDevice
+from tcir.doors.launches import DoorLaunch, Launches, scratch
 from tcir.interp.ptx.launch_sizes import checked_grid
 from tcir.target import DEFAULT_TARGET
 from tcir.triton.addresses import Addresses
@@ -33,7 +33,7 @@ PROPERTIES = {
 class Utils:
     """Functions that Triton expects in the C part of a driver."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: SimulatedDevice) -> None:
         self.device = device
 
     def load_binary(
@@ -50,7 +50,7 @@ class Utils:
         return PROPERTIES | {"multiprocessor_count": self.device.multiprocessors}
 
 
-class Metadata(Protocol):
+class KernelMetadata(Protocol):
     """Metadata of a compiled kernel."""
 
     shared: int
@@ -68,7 +68,7 @@ class Launcher:
     addresses: Addresses
     ptx: dict[bytes, str]
 
-    def __init__(self, src: compiler.ASTSource, metadata: Metadata) -> None:
+    def __init__(self, src: compiler.ASTSource, metadata: KernelMetadata) -> None:
         self.signature, self.metadata = tuple(src.signature.values()), metadata
         self.descriptors = tuple(getattr(metadata, "tensordesc_meta", None) or ())
 
@@ -93,7 +93,7 @@ class Launcher:
             enter(said)
         if grid is not None:
             memory = {array.ctypes.data: array for array in (*storages.arrays(), *addressed)}
-            launch = Launch(
+            launch = DoorLaunch(
                 self.ptx[cubin], name, grid, (ctas, 1, 1), meta.shared, bool(meta.launch_pdl),
                 args, list(memory.values()), addressed,
                 cooperative=bool(meta.launch_cooperative_grid),

@@ -31,7 +31,7 @@ SCALARS: dict[str, Callable[[float], np.generic]] = {
 """numpy types of scalars, by their names in Triton's signatures."""
 
 
-class Descriptor(Protocol):
+class HostDescriptor(Protocol):
     """A tensor descriptor created on the host by Triton or Gluon."""
 
     base: torch.Tensor
@@ -104,7 +104,7 @@ class _Arguments:
         elif kind == "constexpr":
             return
         elif kind.startswith("tensordesc"):
-            yield from self._descriptor(cast("Descriptor", value))
+            yield from self._descriptor(cast("HostDescriptor", value))
         elif kind.startswith("*"):
             yield (
                 np.uint64(0) if value is None else self.storages.array(cast("torch.Tensor", value))
@@ -116,7 +116,7 @@ class _Arguments:
                 f"expected arguments of {', '.join(SCALARS)}, pointers or descriptors, got {kind}"
             )
 
-    def _descriptor(self, value: Descriptor) -> Iterator[Argument]:
+    def _descriptor(self, value: HostDescriptor) -> Iterator[Argument]:
         base, shape, strides = self.storages.array(value.base), value.shape, value.strides
         if self.metadata:
             fill = "nan" if value.padding == "nan" else "zero"
@@ -134,7 +134,7 @@ class _Arguments:
         yield from map(np.int64, strides)
 
 
-def _pixels(value: Descriptor) -> Pixels | None:
+def _pixels(value: HostDescriptor) -> Pixels | None:
     """Pixels of Gluon's `TensorDescriptorIm2Col`; None: `value` describes a tile."""
     lower, upper, strides = (
         getattr(value, name, None)

@@ -12,7 +12,7 @@ from tcir.dialect.arithmetic import Arithmetic
 from tcir.dialect.walk import walk
 from tcir.errors import IncompleteError
 from tcir.interp.types import Array, DType
-from tcir.program.access import Product, product_of
+from tcir.program.access import SumOfProducts, product_of
 from tcir.program.constants import constant_arrays
 from tcir.program.factors import factor_types
 from tcir.program.programs import Program, find_program
@@ -82,7 +82,7 @@ class DrawBounds:
             draw.no_bound = "the sums of magnitudes overflow the output type: no bound"
 
     @cached_property
-    def _products(self) -> list[Product]:
+    def _products(self) -> list[SumOfProducts]:
         """The sums of products of the first program, if it is on tensors."""
         program = self.programs[0]
         if program.level != "tensor":

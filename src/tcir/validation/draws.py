@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcir.interp.types import Array
-from tcir.program.boundary import Placed, boundary_inputs
+from tcir.program.boundary import PlacedInputs, boundary_inputs
 from tcir.program.chain_inputs import chain_alone, chain_specials
 from tcir.program.chains import Chain, chain_of
 from tcir.program.constants import constants_of
@@ -138,7 +138,7 @@ class Draws:
                 signature.inputs, settings.seed, kind, sums, bits, specials, scalars, factors
             )
 
-        def placed(at: Placed) -> Draw:
+        def placed(at: PlacedInputs) -> Draw:
             special = None if contraction is None or at.arrays else ()
             inputs = at.put_into(drawn(special, factors=at.factors))
             return Draw(inputs, at.words, exact=at.exact)

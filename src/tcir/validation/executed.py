@@ -62,7 +62,7 @@ def digest(module: ir.Module, programs: Sequence[Program], known: bytes = b"") -
 
 
 @dataclass(frozen=True)
-class Executed:
+class ExecutedState:
     """A state whose executions all passed without a finding: its line, and its outcome in issue
     order."""
 

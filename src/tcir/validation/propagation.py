@@ -30,9 +30,9 @@ from tcir.interp.tensor.grouped import groups_of, written
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.scaled_contraction import recognise_product
 from tcir.interp.tensor.softmax import computed, softmax
-from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
+from tcir.interp.tensor.views import AffineExpression, aligned, indexing, loop_sizes, view
 from tcir.interp.types import Array, DType, dtype_of, is_integer, poison, shape_of
-from tcir.program.access import Product, product_of
+from tcir.program.access import SumOfProducts, product_of
 from tcir.program.factors import factor_types
 from tcir.validation import bounds
 from tcir.validation.attention_bounds import attention
@@ -53,7 +53,7 @@ ROUNDED: Rounding = "rounded"
 """Sums round."""
 UNKNOWN: Rounding = "unknown"
 """Sums are exact where their factors show it (`is_exact`)."""
-ZERO = Linear({}, 0)
+ZERO = AffineExpression({}, 0)
 """The index 0."""
 _CUT = np.uint32(0x1FFF)
 """The bits of an f32 that tf32 drops."""
@@ -131,7 +131,7 @@ class _Carrier:
             return self._attention(op.opview, operands, values)
         return [_elementwise(op, operands)]
 
-    def _sums(self, op: ir.Operation, product: Product, operands: list[Known]) -> Known:
+    def _sums(self, op: ir.Operation, product: SumOfProducts, operands: list[Known]) -> Known:
         """Sums of a contraction and their errors, from the error of each factor times all
         others."""
         count = len(operands) - (product.start is not None)
@@ -303,7 +303,7 @@ class _Carrier:
         order = sorted(loops[0])
         reduced = [d for d in range(len(sizes)) if d not in order]
 
-        def spread(each: Known, indices: list[Linear], at: Mapping[int, int]) -> Known:
+        def spread(each: Known, indices: list[AffineExpression], at: Mapping[int, int]) -> Known:
             def change(array: Array) -> Array:
                 seen, dims = view(np.asarray(array), indices, sizes)
                 seen = seen[tuple(at.get(d, slice(None)) for d in dims)]
@@ -351,7 +351,7 @@ def _asserted(op: ir.Operation, known: list[Known]) -> None:
     evaluate[op.name](Interpreter(), op.opview, *(each.value for each in known))
 
 
-def _placed(array: Array, out: list[Linear], order: list[int], sizes: list[int]) -> Array:
+def _placed(array: Array, out: list[AffineExpression], order: list[int], sizes: list[int]) -> Array:
     """An array over the loops `order`, transposed to the indices `out` of a result."""
     loops = [d for e in out for d in e.coefficients]
     places = [order.index(d) for d in loops]

@@ -367,10 +367,10 @@ class Report:
     def _timeline(self) -> str:
         """The timeline as SVG; "" if no PTX was executed, or the target has no time constants."""
         from tcir.time.constants import is_timed
-        from tcir.time.recorded import Recorded
+        from tcir.time.recorded import RecordedTimeline
         from tcir.viz.svg import svg
         from tcir.viz.timeline import timeline_view
 
         if not self.streams or not is_timed(self.target):
             return ""
-        return svg(timeline_view(Recorded.all(self.streams, self.target)))
+        return svg(timeline_view(RecordedTimeline.all(self.streams, self.target)))

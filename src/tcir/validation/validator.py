@@ -30,7 +30,7 @@ from tcir.program.slices import times_filling
 from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
 from tcir.validation.draw_bounds import DrawBounds
 from tcir.validation.draws import Draw, Draws
-from tcir.validation.executed import Executed, Threads, digest
+from tcir.validation.executed import ExecutedState, Threads, digest
 from tcir.validation.execution import Executions
 from tcir.validation.faults import blamed_on_the_pass, guarded, rules_of
 from tcir.validation.functions import OWN
@@ -62,7 +62,7 @@ class Validation:
         line: Line,
         coverage: Coverage,
         baseline: Baseline,
-        executed: Executed | None = None,
+        executed: ExecutedState | None = None,
         bounds: DrawBounds | None = None,
     ) -> None:
         self.runs, self.draws, self.input, self.coverage = runs, draws, line, coverage
@@ -109,7 +109,7 @@ class Validation:
             outcome = state.compare_orders(orders, _levels(programs))
             self._baseline, self._executed = state.baseline, None
             if outcome is not None and not line.findings:
-                self._executed = Executed(written, threads, line, outcome)
+                self._executed = ExecutedState(written, threads, line, outcome)
         return line
 
     def _raised(self, module: ir.Module) -> None:
@@ -124,7 +124,7 @@ class Validation:
             if not draw.exact:
                 bounds.carry_attention(draw)
 
-    def _repeat(self, line: Line, executed: Executed, why: str) -> None:
+    def _repeat(self, line: Line, executed: ExecutedState, why: str) -> None:
         """Fills the line of a state that executes the same instructions as the state before, which
         had no finding."""
         line.level, line.counters = executed.line.level, executed.line.counters
@@ -199,7 +199,7 @@ def _start(runs: Executions, module: ir.Module, programs: Sequence[Program]) -> 
     coverage, executed = _covered(plan, draws, ranged), None
     one_order = not any(map(_asynchronous, programs))  # later states are tried in others as well
     if outcome is not None and one_order and not line.findings:
-        executed = Executed(digest(module, programs), None, line, outcome)
+        executed = ExecutedState(digest(module, programs), None, line, outcome)
     return Validation(runs, draws, line, coverage, baseline, executed, bounds)
 
 

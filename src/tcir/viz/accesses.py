@@ -12,7 +12,7 @@ from tcir.errors import InputError
 
 from .palette import GREY, mix, viridis
 from .picture import Cell, Grid, Key, Picture
-from .walk import Object, Step, Walk, nested
+from .walk import KernelWalk, Object, VisitedOp, nested
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -71,7 +71,7 @@ class _Lane:
     lane: int
     times: Counter[int] = field(default_factory=Counter)
 
-    def visit(self, step: Step) -> object:
+    def visit(self, step: VisitedOp) -> object:
         special = _SPECIAL.fullmatch(step.name)
         if special:
             thread = (LANES * self.warp + self.lane, 0, 0)
@@ -85,7 +85,7 @@ class _Lane:
             self._access(step, "store", step.operands[1], str(stored.type))
         return None
 
-    def _pointer(self, step: Step) -> Object:
+    def _pointer(self, step: VisitedOp) -> Object:
         base, *moves = step.operands
         (index,) = step.integers("rawConstantIndices")
         index = moves[0] if index == _DYNAMIC else index
@@ -94,7 +94,7 @@ class _Lane:
         kind = str(step.operation.attributes["elem_type"])
         return Object(base.kind, base.key, base.type, (base.slot or 0) + index * _bytes(kind))
 
-    def _access(self, step: Step, verb: str, pointer: Object, kind: str) -> None:
+    def _access(self, step: VisitedOp, verb: str, pointer: Object, kind: str) -> None:
         if pointer.kind != "argument":
             return  # shared memory
         number = self.numbers[step.operation]
@@ -121,7 +121,7 @@ def accesses_view(
     accesses: dict[tuple[int, int], _Access] = {}
     numbers = {op: number for number, op in enumerate(nested(kernel))}
     for lane in range(min(LANES, threads - LANES * warp)):
-        Walk(_Lane(accesses, numbers, cta, warp, lane).visit).function(kernel)
+        KernelWalk(_Lane(accesses, numbers, cta, warp, lane).visit).function(kernel)
     found = list(accesses.values())
     if not found:
         raise InputError("expected a kernel that loads or stores its arguments, got none")

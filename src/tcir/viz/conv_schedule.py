@@ -17,7 +17,7 @@ from tcir.errors import InputError
 from tcir.layout.tmem import LANES
 
 from .traversal import Map, Pixel
-from .walk import Object, Step, Walk, kernel_of, nested
+from .walk import KernelWalk, Object, VisitedOp, kernel_of, nested
 
 QUARTER = LANES // 4
 _TILES = {"tc.smem_tile", "tc.tmem_tile", "tc.lane_masks", "tc.tmem_st", "tc.load_rows"}
@@ -53,7 +53,7 @@ class Tap:
 
 
 @dataclass
-class Schedule:
+class TapSchedule:
     """All taps in order, and the output coordinates each lane stores (None: masked)."""
 
     function: str
@@ -90,7 +90,7 @@ class _Load:
 
 @dataclass
 class _Reader:
-    schedule: Schedule
+    schedule: TapSchedule
     shifted: tuple[int, ...]
     """The sub-partitions that the kernel's tcgen05.shift ops name; a single one means all."""
     maps: dict[int, Map] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class _Reader:
     quarter: int = 0
     """The sub-partition whose sums were read last, and are stored next."""
 
-    def visit(self, step: Step) -> Any:
+    def visit(self, step: VisitedOp) -> Any:
         name = step.name
         handler = {
             "tc.make_tensor_map": self._map, "tc.tma_load": self._load, "tc.cp": self._copy,
@@ -119,7 +119,7 @@ class _Reader:
             )
         return None
 
-    def _map(self, step: Step) -> Object:
+    def _map(self, step: VisitedOp) -> Object:
         key = 2_000_000 + len(self.maps)
         self.maps[key] = Map(
             str(step.operation.attributes["mode"].value),
@@ -131,7 +131,7 @@ class _Reader:
         )
         return Object("map", key, "")
 
-    def _load(self, step: Step) -> None:
+    def _load(self, step: VisitedOp) -> None:
         segments = step.integers("operandSegmentSizes")
         described = self.maps[step.operands[0].key]
         at = 1 + segments[1]
@@ -158,7 +158,7 @@ class _Reader:
         # hwcf is contiguous along K: coordinates K, C, S, R; fhwc: C, S, R, K.
         return (at[3], at[2], at[1]) if '"MN"' in tile.type else (at[2], at[1], at[0])
 
-    def _copy(self, step: Step) -> None:
+    def _copy(self, step: VisitedOp) -> None:
         source, target = step.operands[:2]
         rows = self._pixels(source.key)
         if not rows:
@@ -166,7 +166,7 @@ class _Reader:
         lanes = tuple(Lane(rows.get(lane)) for lane in range(LANES))
         self.tensor[target.key, step.integer("slice")] = lanes
 
-    def _mma(self, step: Step) -> None:
+    def _mma(self, step: VisitedOp) -> None:
         a, b = step.operands[1:3]
         at = a.key, step.integer("a_slice")
         if at not in self.tensor:
@@ -181,14 +181,14 @@ class _Reader:
         if shift:
             self.tensor[at] = _moved(lanes, range(LANES // QUARTER))  # after the product
 
-    def _shift(self, step: Step) -> None:
+    def _shift(self, step: VisitedOp) -> None:
         (tile,) = step.operands
         at, quarter = (tile.key, step.integer("slice")), step.integer("quarter")
         quarters = [quarter] if len(self.shifted) > 1 else range(LANES // QUARTER)
         self.tensor[at] = _moved(self.tensor[at], quarters)
         self._then(at, shift="tcgen05.shift")
 
-    def _refresh(self, step: Step) -> None:
+    def _refresh(self, step: VisitedOp) -> None:
         source, target = step.operands
         at, row = (target.key, step.integer("slice")), step.integer("row")
         rows, lanes = self._pixels(source.key), list(self.tensor[at])
@@ -206,19 +206,19 @@ class _Reader:
             taps[last], shift=shift or taps[last].shift, refresh=refresh or taps[last].refresh
         )
 
-    def _read(self, step: Step) -> None:
+    def _read(self, step: VisitedOp) -> None:
         self.quarter = step.operands[1]
 
-    def _lane_index(self, _: Step) -> tuple[int, ...]:
+    def _lane_index(self, _: VisitedOp) -> tuple[int, ...]:
         return tuple(range(QUARTER))
 
-    def _write_mask(self, step: Step) -> None:
+    def _write_mask(self, step: VisitedOp) -> None:
         table, tap, quarter, lanes = step.operands
         if not isinstance(lanes, tuple):
             raise InputError("expected masks computed from indices, got one that depends on data")
         self.masks[table.key, tap, quarter] = lanes
 
-    def _enable(self, step: Step) -> Object:
+    def _enable(self, step: VisitedOp) -> Object:
         tile, table, tap = step.operands
         key = 3_000_000 + len(self.enabled)
         quarters = [self.masks.get((table.key, tap, q), ()) for q in range(LANES // QUARTER)]
@@ -227,7 +227,7 @@ class _Reader:
         self.enabled[key] = tuple(bool(lane) for quarter in quarters for lane in quarter)
         return Object(tile.kind, key, tile.type)
 
-    def _store(self, step: Step) -> None:
+    def _store(self, step: VisitedOp) -> None:
         _, target, *indices = step.operands
         dimension = step.integer("row_dim")
         for i in range(step.integer("rows")):
@@ -235,7 +235,7 @@ class _Reader:
             place[dimension] += i
             self._stored(target, i, place)
 
-    def _store_lanes(self, step: Step) -> None:
+    def _store_lanes(self, step: VisitedOp) -> None:
         _, target, *indices = step.operands
         columns = [x if isinstance(x, tuple) else (x,) * QUARTER for x in indices]
         for i, place in enumerate(zip(*columns, strict=True)):
@@ -260,13 +260,13 @@ def _moved(lanes: Sequence[Lane], quarters: Iterable[int]) -> tuple[Lane, ...]:
     return tuple(found)
 
 
-def read_schedule(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> Schedule:
+def read_schedule(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> TapSchedule:
     """Reads the schedule of one CTA; InputError for programs that do not shift their input."""
     kernel = kernel_of(module)
-    schedule = Schedule(str(kernel.attributes["sym_name"].value))
+    schedule = TapSchedule(str(kernel.attributes["sym_name"].value))
     named = {int(op.attributes["quarter"].value) for op in nested(kernel)
              if op.name == "tc.shift"}  # fmt: skip
-    Walk(_Reader(schedule, tuple(named)).visit, dict(zip("xyz", cta))).function(kernel)
+    KernelWalk(_Reader(schedule, tuple(named)).visit, dict(zip("xyz", cta))).function(kernel)
     if not schedule.taps:
         raise InputError(
             "expected a convolution of tile-conv-shift-reuse, got a kernel without mma"

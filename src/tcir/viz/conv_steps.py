@@ -6,7 +6,7 @@ from typing import Any
 
 from tcir.layout.tmem import LANES
 
-from .conv_schedule import QUARTER, Lane, Schedule, Tap, read_schedule
+from .conv_schedule import QUARTER, Lane, Tap, TapSchedule, read_schedule
 from .palette import EMPTY, GREEN, GREY, PURPLE, light, mix, viridis
 from .picture import Cell, Grid, Key, Picture
 
@@ -45,7 +45,7 @@ def conv_view(
     )  # fmt: skip
 
 
-def lane_table(schedule: Schedule, taps: list[Tap]) -> list[str]:
+def lane_table(schedule: TapSchedule, taps: list[Tap]) -> list[str]:
     """Lists for each lane its output n.p.q and the pixel n.h.w it holds at each tap; ``-`` is a
     masked one."""
     rows = [["lane", "output", *(f"s={tap.column}" for tap in taps)]]
@@ -106,7 +106,7 @@ def _height(lanes: list[Lane]) -> str:
     return " ".join(f"{name}={value}" for name, value in names.items())
 
 
-def _quarter(schedule: Schedule, taps: list[Tap], quarter: int, span: tuple[int, int]) -> Grid:
+def _quarter(schedule: TapSchedule, taps: list[Tap], quarter: int, span: tuple[int, int]) -> Grid:
     lanes = range(quarter * QUARTER, (quarter + 1) * QUARTER)
     whole = not all(_height([tap.lanes[i] for i in lanes]) for tap in taps)
     cells = [
@@ -153,7 +153,7 @@ def _cell(lane: Lane, span: tuple[int, int], whole: bool, enabled: bool) -> Cell
     return Cell(words, viridis(0.12 + 0.85 * part), about=about)
 
 
-def _store(schedule: Schedule, lane: int, whole: bool) -> Cell:
+def _store(schedule: TapSchedule, lane: int, whole: bool) -> Cell:
     place = schedule.stores[lane]
     if place is None:
         return Cell(("-",), OUTSIDE, "hatch", f"lane {lane}: masked, not stored")

@@ -29,7 +29,7 @@ ISSUERS = {
 
 
 @dataclass(frozen=True)
-class Move:
+class MemoryMove:
     """An instruction from one memory to another; `issuer` is one of `ISSUERS`."""
 
     source: str
@@ -40,16 +40,16 @@ class Move:
 
 
 MOVES = (
-    Move(GLOBAL, SHARED, ("TMA:", "cp.async.bulk", ".tensor"), "one", "9.7.9.27"),
-    Move(SHARED, GLOBAL, ("TMA:", "cp.async.bulk", ".tensor"), "one", "9.7.9.27"),
-    Move(GLOBAL, REGISTERS, ("ld.global",), "thread", '9.7.9, "ld"'),
-    Move(REGISTERS, GLOBAL, ("st.global",), "thread", '9.7.9, "st"'),
-    Move(SHARED, REGISTERS, ("ld.shared",), "thread", '9.7.9, "ld"'),
-    Move(REGISTERS, SHARED, ("st.shared",), "thread", '9.7.9, "st"'),
-    Move(SHARED, TENSOR, ("tcgen05.cp", "by descriptor"), "core", "9.7.16.9"),
-    Move(TENSOR, TENSOR, ("tcgen05.shift", ".down"), "core", '9.7.16, "tcgen05.shift"'),
-    Move(TENSOR, REGISTERS, ("tcgen05.ld",), "warp", "9.7.16.8"),
-    Move(REGISTERS, TENSOR, ("tcgen05.st",), "warp", "9.7.16.8"),
+    MemoryMove(GLOBAL, SHARED, ("TMA:", "cp.async.bulk", ".tensor"), "one", "9.7.9.27"),
+    MemoryMove(SHARED, GLOBAL, ("TMA:", "cp.async.bulk", ".tensor"), "one", "9.7.9.27"),
+    MemoryMove(GLOBAL, REGISTERS, ("ld.global",), "thread", '9.7.9, "ld"'),
+    MemoryMove(REGISTERS, GLOBAL, ("st.global",), "thread", '9.7.9, "st"'),
+    MemoryMove(SHARED, REGISTERS, ("ld.shared",), "thread", '9.7.9, "ld"'),
+    MemoryMove(REGISTERS, SHARED, ("st.shared",), "thread", '9.7.9, "st"'),
+    MemoryMove(SHARED, TENSOR, ("tcgen05.cp", "by descriptor"), "core", "9.7.16.9"),
+    MemoryMove(TENSOR, TENSOR, ("tcgen05.shift", ".down"), "core", '9.7.16, "tcgen05.shift"'),
+    MemoryMove(TENSOR, REGISTERS, ("tcgen05.ld",), "warp", "9.7.16.8"),
+    MemoryMove(REGISTERS, TENSOR, ("tcgen05.st",), "warp", "9.7.16.8"),
 )
 """All moves; a pair of memories that is not listed has no instruction."""
 OPERANDS = (

@@ -53,7 +53,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Row:
+class BarRow:
     """A row of bars that do not overlap; thin: half as high, for less important bars."""
 
     label: str
@@ -75,7 +75,7 @@ class Arrow:
 class Chart:
     """A chart: rows of bars over one axis, from `start` to `end`."""
 
-    rows: list[Row]
+    rows: list[BarRow]
     arrows: list[Arrow]
     start: float
     end: float

@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tcir.errors import InputError
-from tcir.time.phases import Phase, phases
+from tcir.time.phases import BarrierPhase, phases
 from tcir.time.roles import roles, track_of
 
 from .palette import BLUE, EMPTY, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, YELLOW, light
-from .picture import Arrow, Bar, Chart, Key, Picture, Row
+from .picture import Arrow, Bar, BarRow, Chart, Key, Picture
 
 if TYPE_CHECKING:
     from tcir.time import Span
-    from tcir.time.recorded import Recorded
+    from tcir.time.recorded import RecordedTimeline
 
 KINDS: dict[str, tuple[str, str, str]] = {
     "tcgen05.mma": ("mma", ORANGE, ""), "wgmma": ("mma", ORANGE, ""),
@@ -50,7 +50,9 @@ NARROW = 0.002
 """Fraction of the width below which consecutive bars of one kind are drawn as one."""
 
 
-def timeline_view(recorded: Sequence[Recorded], cycles: tuple[int, int] | None = None) -> Picture:
+def timeline_view(
+    recorded: Sequence[RecordedTimeline], cycles: tuple[int, int] | None = None
+) -> Picture:
     """Draws a chart for each launch, limited to a range of cycles."""
     for one in recorded:
         if cycles and cycles[0] >= one.timeline.cycles:
@@ -76,7 +78,7 @@ def timeline_view(recorded: Sequence[Recorded], cycles: tuple[int, int] | None =
     )
 
 
-def _chart(one: Recorded, cycles: tuple[int, int] | None) -> Chart:
+def _chart(one: RecordedTimeline, cycles: tuple[int, int] | None) -> Chart:
     line = one.timeline
     start, end = cycles or (0, line.cycles)
     end = min(end, line.cycles)
@@ -87,7 +89,7 @@ def _chart(one: Recorded, cycles: tuple[int, int] | None) -> Chart:
     labels = _warps(one) | _resources(by_track)
     places = {track: row for row, track in enumerate(labels)}
     rows = [
-        Row(label, _merged([_bar(one, span) for span in by_track[track]], narrow))
+        BarRow(label, _merged([_bar(one, span) for span in by_track[track]], narrow))
         for track, label in labels.items()
     ]
     arrows = []
@@ -95,18 +97,18 @@ def _chart(one: Recorded, cycles: tuple[int, int] | None) -> Chart:
         source, sink = line.spans[flow.source], line.spans[flow.sink]
         if sink.name == "mbarrier.wait" and source.track in places and sink.track in places:
             arrows.append(Arrow(places[source.track], source.end, places[sink.track], sink.end))
-    barriers: dict[str, list[Phase]] = {}
+    barriers: dict[str, list[BarrierPhase]] = {}
     for phase in phases(one.stream, line):
         barriers.setdefault(phase.track.removeprefix("CTA 0 "), []).append(phase)
     rows += [
-        Row(f"{name}, by {found[0].by}", list(map(_phase, found)), thin=True)
+        BarRow(f"{name}, by {found[0].by}", list(map(_phase, found)), thin=True)
         for name, found in barriers.items()
     ]
     title = f"@{one.stream.kernel}, CTA {', '.join(map(str, one.stream.ctas))}; {line}"
     return Chart(rows, arrows, start, end, "cycles, modelled", title)
 
 
-def _warps(one: Recorded) -> dict[str, str]:
+def _warps(one: RecordedTimeline) -> dict[str, str]:
     """Returns the tracks of warps with their labels, by role; of warps that do the same, only the
     first."""
     ops: dict[tuple[int, int], list[str]] = {}
@@ -139,7 +141,7 @@ def _resources(tracks: dict[str, list[Span]]) -> dict[str, str]:
     return found
 
 
-def _bar(one: Recorded, span: Span) -> Bar:
+def _bar(one: RecordedTimeline, span: Span) -> Bar:
     text, fill, mark = KINDS.get(span.name, OTHER)
     event = one.stream[span.event]
     details = ", ".join(f"{name} {value}" for name, value in event.detail.items())
@@ -150,7 +152,7 @@ def _bar(one: Recorded, span: Span) -> Bar:
     return Bar(span.start, span.end, text, fill, mark, about)
 
 
-def _phase(phase: Phase) -> Bar:
+def _phase(phase: BarrierPhase) -> Bar:
     about = f"phase {phase.number}, cycles {phase.start:.0f} to {phase.end:.0f}"
     fill = light(SKY) if phase.number % 2 else light(GREY)
     return Bar(phase.start, phase.end, f"{phase.number}", fill, "", about)

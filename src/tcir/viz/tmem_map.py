@@ -9,7 +9,7 @@ from tcir.errors import InputError
 
 from .palette import EMPTY, OKABE_ITO, PAPER, light, mix
 from .picture import Cell, Grid, Key, Picture
-from .walk import Object, Step, Walk, kernel_of, ring_slots, tile_shape, tmem_columns
+from .walk import KernelWalk, Object, VisitedOp, kernel_of, ring_slots, tile_shape, tmem_columns
 
 UNIT = 8
 """Columns per cell: 8 columns hold the 32 bytes of one K slice."""
@@ -38,7 +38,7 @@ class _Collector:
     tiles: dict[int, _Tile] = field(default_factory=dict)
     rows: list[_Row] = field(default_factory=list)
 
-    def visit(self, step: Step) -> Any:
+    def visit(self, step: VisitedOp) -> Any:
         handler = {
             "tc.tmem_alloc": self._alloc, "tc.tmem_dealloc": self._dealloc,
             "tc.tmem_tile": self._tile, "tc.enable_lanes": self._enable, "tc.cp": self._copy,
@@ -52,26 +52,26 @@ class _Collector:
             raise InputError(f"{step.name} uses tensor memory in a way this picture cannot show")
         return None
 
-    def _alloc(self, step: Step) -> None:
+    def _alloc(self, step: VisitedOp) -> None:
         self.allocated += step.integer("columns")
         self._row(step, f"alloc {step.integer('columns')} columns")
 
-    def _dealloc(self, step: Step) -> None:
+    def _dealloc(self, step: VisitedOp) -> None:
         self._row(step, "dealloc")
 
-    def _enable(self, step: Step) -> Object:
+    def _enable(self, step: VisitedOp) -> Object:
         tile: Object = step.operands[0]
         return tile
 
-    def _copy(self, step: Step) -> None:
+    def _copy(self, step: VisitedOp) -> None:
         _, target = step.operands[:2]
         self._use(self._row(step, "cp"), target, WRITE, step.integer("slice"))
 
-    def _copy_scales(self, step: Step) -> None:
+    def _copy_scales(self, step: VisitedOp) -> None:
         _, tile, column = step.operands
         self._part(self._row(step, "cp scales"), tile, WRITE, column, SCALES)
 
-    def _mma(self, step: Step) -> None:
+    def _mma(self, step: VisitedOp) -> None:
         row = self._row(step, "mma")
         d, a, accumulate = step.operands[0], step.operands[1], step.operands[3]
         if a.type.startswith(("!tc.tmem", "!tc.ring")) and a.key in self.tiles:
@@ -80,7 +80,7 @@ class _Collector:
                 self._use(row, a, WRITE, step.integer("a_slice"))
         self._accumulate(row, d, accumulate)
 
-    def _scaled_mma(self, step: Step) -> None:
+    def _scaled_mma(self, step: VisitedOp) -> None:
         row = self._row(step, "mma")
         d, _, _, *scales, accumulate = step.operands
         for which, tile in zip("ab", scales, strict=True):
@@ -91,35 +91,35 @@ class _Collector:
         for kind in (WRITE, READ) if accumulate else (WRITE,):
             self._use(row, d, kind)
 
-    def _shift(self, step: Step) -> None:
+    def _shift(self, step: VisitedOp) -> None:
         row = self._row(step, "shift")
         for kind in (READ, WRITE):
             self._use(row, step.operands[0], kind, step.integer("slice"))
 
-    def _refresh(self, step: Step) -> None:
+    def _refresh(self, step: VisitedOp) -> None:
         _, target = step.operands
         self._use(self._row(step, "refresh"), target, WRITE, step.integer("slice"))
 
-    def _load(self, step: Step) -> None:
+    def _load(self, step: VisitedOp) -> None:
         tile, _, column = step.operands
         self._moved(step, "ld", tile, column, str(step.operation.results[0].type), READ)
 
-    def _store(self, step: Step) -> None:
+    def _store(self, step: VisitedOp) -> None:
         values, tile, _, column = step.operands
         self._moved(step, "st", tile, column, values.type, WRITE)
 
     def _moved(
-        self, step: Step, what: str, tile: Object, column: int, vector: str, kind: str
+        self, step: VisitedOp, what: str, tile: Object, column: int, vector: str, kind: str
     ) -> None:
         """Records a tcgen05.ld or st of a vector of 32 lanes."""
         width = int(vector.split("x")[1].split("x")[0])
         row = self._row(step, f"{what} columns {column} to {column + width - 1}")
         self._part(row, tile, kind, column, width)
 
-    def _touched(self, step: Step) -> bool:
+    def _touched(self, step: VisitedOp) -> bool:
         return any(isinstance(o, Object) and o.key in self.tiles for o in step.operands)
 
-    def _tile(self, step: Step) -> Object:
+    def _tile(self, step: VisitedOp) -> Object:
         if "column" not in step.operation.attributes:
             raise InputError(
                 "expected planned tensor memory (tc.tmem_tile with a column), got a tile without; "
@@ -133,7 +133,7 @@ class _Collector:
         self.tiles[key] = _Tile(step.integer("column"), name, words)
         return Object("tmem", key, words)
 
-    def _row(self, step: Step, what: str) -> _Row:
+    def _row(self, step: VisitedOp, what: str) -> _Row:
         at = f" i={step.iteration[0]}" if step.iteration and "column" not in what else ""
         label = f"{step.role}{at}: {what}".removeprefix(": ").strip()
         if not self.rows or self.rows[-1].label != label:
@@ -170,7 +170,7 @@ def tmem_view(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> Picture:
     """Draws a row per step (roles one after the other), a cell per 8 columns of the allocation."""
     kernel = kernel_of(module)
     found = _Collector()
-    Walk(found.visit, dict(zip("xyz", cta))).function(kernel)
+    KernelWalk(found.visit, dict(zip("xyz", cta))).function(kernel)
     if not found.tiles or not found.allocated:
         raise InputError(
             "expected a kernel with tensor memory allocated and planned, got none; run the passes "

@@ -72,7 +72,7 @@ class Object:
 
 
 @dataclass
-class Step:
+class VisitedOp:
     """An op as passed to the callback: operands are numbers, tuples of them, or `Object`s."""
 
     name: str
@@ -98,13 +98,13 @@ class Step:
 
 
 @dataclass
-class Walk:
+class KernelWalk:
     """Runs the ops of a kernel function and calls `visit` for each that is not arithmetic.
 
     `visit` returns the value of the op's result; for None the result is a fresh `Object`.
     """
 
-    visit: Callable[[Step], Any]
+    visit: Callable[[VisitedOp], Any]
     block: Mapping[str, int] = field(default_factory=dict)
     role: str = ""
     iteration: tuple[int, ...] = ()
@@ -207,7 +207,7 @@ class Walk:
         self.role = ""
 
     def _visit(self, operation: Any, name: str, operands: list[Any]) -> None:
-        step = Step(name, operands, operation, self.role, self.iteration)
+        step = VisitedOp(name, operands, operation, self.role, self.iteration)
         result = self.visit(step)
         if not len(operation.results):
             return

@@ -14,7 +14,7 @@ from tcir.dialect.walk import walk
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tile import execute
 from tcir.interp.tile.compiler import Compiler, Frame, Step
-from tcir.interp.tile.values import Registers
+from tcir.interp.tile.values import RegisterTile
 from tcir.interp.types import dtype_of
 from tcir.mlir import arith, ext, ir
 from tcir.passes.nvvm.converter import Converter, lower
@@ -79,10 +79,10 @@ def narrow(compiler: Compiler, op: NarrowOp) -> Step:
     dtype, site = dtype_of(op.out.type), compiler.site(op)
 
     def round_elements(frame: Frame) -> None:
-        tile: Registers = frame.values[value]
+        tile: RegisterTile = frame.values[value]
         frame.cta_run.consume(frame, tile, site)
         rounded = convert(tile.data, dtype)
-        frame.values[result] = Registers(rounded, tile.quarter, tile.column)
+        frame.values[result] = RegisterTile(rounded, tile.quarter, tile.column)
 
     return round_elements
 

@@ -35,7 +35,7 @@ LOWERED, LEFT, ABSENT, RED = "lowered", "left to PyTorch", "not in PyTorch", "re
 
 
 @dataclass(frozen=True)
-class Cell:
+class MeasuredOp:
     """Result for an op with one element type.
 
     state: LOWERED; LEFT, for the reason in `words`; ABSENT: PyTorch does not have it on the CPU;
@@ -89,12 +89,12 @@ def strided(tensor: torch.Tensor) -> torch.Tensor:
 
 Key = tuple[torch.dtype, bool]
 """A type, and whether the arguments are strided."""
-Cells = dict[str, dict[Key, Cell]]
+Cells = dict[str, dict[Key, MeasuredOp]]
 """Cells by name of the case."""
 
 
 @dataclass
-class Measure:
+class CaseRunner:
     """Measures cases; child processes compile their programs."""
 
     compilers: Compilers
@@ -124,19 +124,19 @@ class Measure:
         try:
             own = [call.run() for call in calls]
         except (RuntimeError, NotImplementedError) as error:
-            return _all(calls, Cell(ABSENT, str(error).splitlines()[0]))
+            return _all(calls, MeasuredOp(ABSENT, str(error).splitlines()[0]))
         try:
             return self._compared(calls, own)
         except InternalError as error:
-            return _all(calls, Cell(RED, str(error)))
+            return _all(calls, MeasuredOp(RED, str(error)))
         except Error as error:
-            return _all(calls, Cell(LEFT, short(without_place(str(error)))))
+            return _all(calls, MeasuredOp(LEFT, short(without_place(str(error)))))
 
     def _compared(self, calls: Sequence[_Call], own: Sequence[list[torch.Tensor]]) -> Cells:
         """Measures the calls as two programs, with contiguous and with strided arguments; they are
         one program if PyTorch traces the same graph."""
         count = len(calls) // 2
-        found = _all(calls, Cell(RED))
+        found = _all(calls, MeasuredOp(RED))
         same: dict[str, tuple[str, Kernel]] = {}
         for first, part in zip((0, count), _parts(calls), strict=True):
             if part.code not in same:
@@ -146,14 +146,14 @@ class Measure:
             mlir, kernel = same[part.code]
             line = checked(part, mlir)
             if line.verdict == "different":
-                return _all(calls, Cell(RED, f"imported: {line.compared}"))
+                return _all(calls, MeasuredOp(RED, f"imported: {line.compared}"))
             ours, theirs = calls[first : first + count], own[first : first + count]
             for call, cell in zip(ours, _run(ours, part, kernel, theirs), strict=True):
                 found[call.case.name][call.kind, call.strides] = cell
         return found
 
 
-def _all(calls: Sequence[_Call], cell: Cell) -> Cells:
+def _all(calls: Sequence[_Call], cell: MeasuredOp) -> Cells:
     found: Cells = {call.case.name: {} for call in calls}
     for call in calls:
         found[call.case.name][call.kind, call.strides] = cell
@@ -200,14 +200,14 @@ def _part(
 def _run(
     calls: Sequence[_Call], part: torch.fx.GraphModule, kernel: Kernel,
     own: Sequence[list[torch.Tensor]],
-) -> list[Cell]:  # fmt: skip
+) -> list[MeasuredOp]:  # fmt: skip
     """Runs the kernel on the simulated machine; returns a cell for each call."""
     ends = tree_leaves(part.graph.output_node().args[0])
     traced = [each.meta["val"] for each in ends]
     try:
         results = KernelModule(kernel, traced, True)(*(x for call in calls for x in call.given))
     except Error as error:
-        return [Cell(RED, f"its kernel: {str(error).splitlines()[0]}")] * len(calls)
+        return [MeasuredOp(RED, f"its kernel: {str(error).splitlines()[0]}")] * len(calls)
     rest = iter(results)
     return [
         _cell(call, [next(rest) for _ in theirs], theirs)
@@ -215,14 +215,14 @@ def _run(
     ]
 
 
-def _cell(call: _Call, mine: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> Cell:
+def _cell(call: _Call, mine: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> MeasuredOp:
     exact = call.run(*(x.double() if x.is_floating_point() else x for x in call.given))
     found = [_compared(call.case, *each) for each in zip(mine, theirs, exact, strict=True)]
     failures = [f"result {n}: {each.failure}" for n, each in enumerate(found) if each.failure]
     if failures:
-        return Cell(RED, "; ".join(failures))
+        return MeasuredOp(RED, "; ".join(failures))
     worst = max(found, key=lambda each: each.error)
-    return Cell(LOWERED, "", worst.error, worst.own)
+    return MeasuredOp(LOWERED, "", worst.error, worst.own)
 
 
 def _compared(

@@ -20,7 +20,16 @@ import torch
 from tcir.session.apart import Compilers
 from tcir.tools.dev.aten import coverage, elementwise, movement, others, products, reductions
 from tcir.tools.dev.aten.case import Case
-from tcir.tools.dev.aten.measured import ABSENT, LEFT, LOWERED, RED, TYPES, Cell, Key, Measure
+from tcir.tools.dev.aten.measured import (
+    ABSENT,
+    LEFT,
+    LOWERED,
+    RED,
+    TYPES,
+    CaseRunner,
+    Key,
+    MeasuredOp,
+)
 
 TARGET = Path(__file__).resolve().parents[3] / "docs" / "reference" / "aten.md"
 GROUPS: dict[str, list[Case]] = {
@@ -50,7 +59,7 @@ at the end of the page.
 _HEAD = "| op | f16 | bf16 | f32 | strided |\n|---|---|---|---|---|"
 
 
-def row(name: str, cells: Mapping[Key, Cell]) -> str:
+def row(name: str, cells: Mapping[Key, MeasuredOp]) -> str:
     """The line of a case."""
     plain = [cells[kind, False] for kind in TYPES]
     other = [cells[kind, True] for kind in TYPES]
@@ -62,7 +71,7 @@ def row(name: str, cells: Mapping[Key, Cell]) -> str:
     return f"| {name} | " + " | ".join((*texts, strided)) + " |"
 
 
-def words(cell: Cell) -> str:
+def words(cell: MeasuredOp) -> str:
     """Text of a cell; a reason is stripped of characters with a meaning in tables, such as pipes
     and stars."""
     if cell.state == LOWERED:
@@ -124,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     lines = rows(options.write)
     with Compilers(1) as compilers:
         for names in batches(options.names or list(CASES)):
-            cells = Measure(compilers).cells([CASES[name] for name in names])
+            cells = CaseRunner(compilers).cells([CASES[name] for name in names])
             lines |= {name: row(name, cells[name]) for name in names}
             red += sum(f" {RED}: " in lines[name] for name in names)
             options.write.write_text(document(lines), encoding="utf-8")

@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from tcir.errors import LaunchError
-from tcir.interp.ptx.layout import Layout
+from tcir.interp.ptx.layout import AddressLayout
 from tcir.interp.ptx.syntax import (
     Function,
     Imm,
-    Module,
+    IntegerTable,
+    PtxModule,
     Symbol,
-    Table,
     Variable,
     count_of,
 )
 from tcir.machine import TensorMap
-from tcir.machine.memory.memories import Place
+from tcir.machine.memory.memories import ArrayPlace
 from tcir.machine.tma.tensor_limits import alignment as alignment_of
 from tcir.storage import outermost
 
@@ -45,7 +45,7 @@ class Uninitialized:
             )
 
 
-class Buffers:
+class BoundArrays:
     """Binds the caller's arrays; arrays that overlap are bound through their common base.
 
     addressed: arrays that keep their CPU addresses. written: partly initialised arrays, with masks
@@ -84,7 +84,7 @@ class Buffers:
             at = array.__array_interface__["data"][0]
             defined = self._defined(array)
             machine.memory.bind(
-                array, defined=defined, name=f"the array at {at:#x}", place=Place(at)
+                array, defined=defined, name=f"the array at {at:#x}", place=ArrayPlace(at)
             )
             self.bound.append((array, at))
 
@@ -118,9 +118,9 @@ class Buffers:
         if not whole.flags.writeable:
             given = np.array(whole)
             self.read_only.append((whole, given, name))
-        place = Place(offset=_offset(whole))
+        place = ArrayPlace(offset=_offset(whole))
         if self.machine.placement.adverse and whole is array:
-            place = Place(alignment=max(self.promises.get(id(array), 1), array.itemsize))
+            place = ArrayPlace(alignment=max(self.promises.get(id(array), 1), array.itemsize))
         at: int = self.machine.memory.bind(
             given, initialized=not undefined, defined=self._defined(whole), name=name, place=place
         )
@@ -202,7 +202,7 @@ def _called(n: int, variable: Variable) -> str:
     return f"argument {n}" if made_up else f"argument {n} ({variable.name})"
 
 
-def _struct(n: int, variable: Variable, parts: Sequence[Any], buffers: Buffers) -> bytes:
+def _struct(n: int, variable: Variable, parts: Sequence[Any], buffers: BoundArrays) -> bytes:
     """The parts of a by-value parameter, concatenated; padding is a part as well."""
     what, out = _what(n, variable), b""
     for place, part in enumerate(parts):
@@ -236,7 +236,7 @@ def _what(n: int, variable: Variable) -> str:
     return f"argument {n} ({variable.name}: .{variable.type.name}, {variable.size} bytes)"
 
 
-def _parameter(n: int, variable: Variable, arg: Any, buffers: Buffers) -> bytes:
+def _parameter(n: int, variable: Variable, arg: Any, buffers: BoundArrays) -> bytes:
     what, name = _what(n, variable), _called(n, variable)
     if isinstance(arg, list | tuple):
         return _struct(n, variable, arg, buffers)
@@ -288,7 +288,7 @@ def _number(what: str, variable: Variable, value: float) -> np.generic:
 
 
 def bind_variables(
-    module: Module, machine: Any, kept: dict[str, np.ndarray] | None = None
+    module: PtxModule, machine: Any, kept: dict[str, np.ndarray] | None = None
 ) -> dict[str, int]:
     """Binds the module's global and constant variables, initialised, by default to zero.
 
@@ -316,7 +316,7 @@ def bind_variables(
             kept=kept is not None,
             constant=variable.space == "const",
             name=f"variable {variable.name}",
-            place=Place(alignment=alignment),
+            place=ArrayPlace(alignment=alignment),
         )
     for name, image in images.items():
         initialise(image, module.variables[name], bound, module)
@@ -331,15 +331,15 @@ def holds_addresses(variable: Variable) -> bool:
 
 
 def initialise(
-    image: np.ndarray, variable: Variable, bound: Mapping[str, int], module: Module
+    image: np.ndarray, variable: Variable, bound: Mapping[str, int], module: PtxModule
 ) -> None:
     """Writes the initial value of a variable; bound: the addresses of the module's variables."""
     name, size, initial = variable.name, variable.type.size, variable.initial or ()
     if count_of(initial) * size > variable.size:
         raise LaunchError(f"variable {name}: expected at most {variable.size} bytes of values")
 
-    def data(value: Imm | Symbol | Table) -> bytes:
-        if isinstance(value, Table):
+    def data(value: Imm | Symbol | IntegerTable) -> bytes:
+        if isinstance(value, IntegerTable):
             return _table(value, size)
         if isinstance(value, Symbol):
             bits = _address(name, value, bound, module)
@@ -351,7 +351,7 @@ def initialise(
     image[: len(written)] = np.frombuffer(written, np.uint8)
 
 
-def _table(table: Table, size: int) -> bytes:
+def _table(table: IntegerTable, size: int) -> bytes:
     """Bytes of the table's numbers, `size` bytes each."""
     low = table.values.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :size]
     found = np.zeros((len(low), size), np.uint8)
@@ -359,7 +359,7 @@ def _table(table: Table, size: int) -> bytes:
     return found.tobytes()
 
 
-def _address(name: str, symbol: Symbol, bound: Mapping[str, int], module: Module) -> int:
+def _address(name: str, symbol: Symbol, bound: Mapping[str, int], module: PtxModule) -> int:
     """An initial value that is the address of a variable or function, or some bits of it."""
     base = bound.get(symbol.name, module.address(symbol.name))
     if base is None:
@@ -388,7 +388,9 @@ def _initial(variable: Variable, value: Imm) -> int:
     return int(np.float64(number).view("u8") if size == 8 else np.float32(number).view("u4"))
 
 
-def parameters(function: Function, layout: Layout, args: Sequence[Any], buffers: Buffers) -> bytes:
+def parameters(
+    function: Function, layout: AddressLayout, args: Sequence[Any], buffers: BoundArrays
+) -> bytes:
     if len(args) != len(function.params):
         names = ", ".join(p.name for p in function.params) or "none"
         raise LaunchError(f"args: expected {len(function.params)} ({names}), got {len(args)}")

@@ -14,19 +14,19 @@ from dataclasses import replace
 from tcir.errors import LaunchError
 from tcir.interp.ptx.syntax import (
     TYPES,
+    Activation,
     Address,
     Because,
-    Frame,
+    BlockScope,
     Function,
     Imm,
     Instruction,
-    Module,
     Not,
     Operand,
     Pair,
+    PtxModule,
     Reg,
     Resume,
-    Scope,
     Symbol,
     SystemCall,
     Type,
@@ -53,7 +53,7 @@ class _Stays(Exception):
     """A call that cannot be replaced, and why."""
 
 
-def inline_calls(module: Module, function: Function) -> Function:
+def inline_calls(module: PtxModule, function: Function) -> Function:
     """Returns `function`, or a copy of it in which every replaceable call is replaced."""
     if not any(_mnemonic(i) == "call" for i in function.body or ()):
         return function
@@ -68,7 +68,7 @@ def _mnemonic(instruction: Instruction) -> str:
     return instruction.mnemonic.split(".")[0]
 
 
-def _pointed_at(module: Module) -> set[str]:
+def _pointed_at(module: PtxModule) -> set[str]:
     """Functions whose address the program uses, in an instruction or an initial value."""
     found = {
         value.name
@@ -88,7 +88,7 @@ class _Copy:
 
     def __init__(
         self,
-        module: Module,
+        module: PtxModule,
         out: Function,
         source: Function,
         bound: dict[str, Variable | Reg] | None,
@@ -96,19 +96,19 @@ class _Copy:
     ) -> None:
         self.module, self.out, self.source, self.caller = module, out, source, caller
         self.depth: int = caller.depth + 1 if caller else 0
-        self.scopes: dict[int, Scope] = {}
+        self.scopes: dict[int, BlockScope] = {}
         self.registers: dict[int, Reg] = {}
         self.number = len(out.registers)
-        self.root: Scope | None = None
+        self.root: BlockScope | None = None
         self.bound = bound or {}
         if bound is not None:
-            self.root = Scope(None)
+            self.root = BlockScope(None)
             for name, actual in bound.items():
                 if isinstance(actual, Variable):
                     self.root.variables[name] = actual
         self.at: dict[int, int] = {}  # of an instruction in the source: in `out`
-        self.copied: list[tuple[Scope, Scope]] = []
-        self.frame: Frame | None = None
+        self.copied: list[tuple[BlockScope, BlockScope]] = []
+        self.frame: Activation | None = None
 
     def run(self) -> None:
         assert self.out.body is not None and self.source.body is not None
@@ -170,7 +170,7 @@ class _Copy:
         mnemonic: str,
         operands: tuple[Operand, ...],
         guard: Reg | Not | None,
-        scope: Scope,
+        scope: BlockScope,
     ) -> None:
         assert self.out.body is not None
         self.out.body.append(
@@ -180,15 +180,15 @@ class _Copy:
     def emit(self, mnemonic: str, operands: tuple[Operand, ...]) -> None:
         """An instruction that stands for none of the text's: it is shown as the body's last."""
         assert self.source.body
-        self.add(self.source.body[-1], mnemonic, operands, None, self.root or Scope(None))
+        self.add(self.source.body[-1], mnemonic, operands, None, self.root or BlockScope(None))
 
-    def jump(self, old: Instruction, guard: Reg | Not | None) -> Scope:
+    def jump(self, old: Instruction, guard: Reg | Not | None) -> BlockScope:
         """Adds a branch; its target is set by `land`."""
-        scope = Scope(None)
+        scope = BlockScope(None)
         self.add(old, "bra", (Symbol("there"),), guard, scope)
         return scope
 
-    def land(self, *jumps: Scope) -> None:
+    def land(self, *jumps: BlockScope) -> None:
         """Makes the next instruction the target of these branches."""
         assert self.out.body is not None
         for scope in jumps:
@@ -199,7 +199,7 @@ class _Copy:
         return self.out.registers[-1]
 
     # --- calls ------------------------------------------------------------------------------------
-    def guarded_call(self, old: Instruction, guard: Reg | Not | None, scope: Scope) -> None:
+    def guarded_call(self, old: Instruction, guard: Reg | Not | None, scope: BlockScope) -> None:
         jumps = []
         if guard is not None:
             jumps.append(self.jump(old, guard.reg if isinstance(guard, Not) else Not(guard)))
@@ -209,7 +209,7 @@ class _Copy:
             self.add(old, old.mnemonic, (Because(str(why)),), None, scope)
         self.land(*jumps)
 
-    def call(self, old: Instruction, scope: Scope) -> None:
+    def call(self, old: Instruction, scope: BlockScope) -> None:
         """Copies the callee here, or each that an address may mean."""
         operands = [self.operand(o) for o in old.operands]
         results = _listed(operands)
@@ -237,7 +237,7 @@ class _Copy:
         old: Instruction,
         function: Function,
         given: Sequence[Variable | Reg | Imm],
-        scope: Scope,
+        scope: BlockScope,
     ) -> None:
         variables = [v for v in given if isinstance(v, Variable)]
         if not _fits(function, given) or len(variables) < len(given):
@@ -272,19 +272,19 @@ class _Copy:
         ends = []
         for function in functions:
             number = Imm(self.module.address(function.name) or 0)
-            self.add(old, "setp.ne.u64", (differs, address, number), None, Scope(None))
+            self.add(old, "setp.ne.u64", (differs, address, number), None, BlockScope(None))
             past = self.jump(old, differs)
             try:
                 self.enter(old, function, given, results)
             except _Stays as why:
-                self.add(old, old.mnemonic, (Because(str(why)),), None, Scope(None))
+                self.add(old, old.mnemonic, (Because(str(why)),), None, BlockScope(None))
             ends.append(self.jump(old, None))
             self.land(past)
         names = ", ".join(f.name for f in functions) or "no function"
-        self.add(old, "call-nowhere", (address, Because(names)), None, Scope(None))
+        self.add(old, "call-nowhere", (address, Because(names)), None, BlockScope(None))
         self.land(*ends)
 
-    def actual(self, operand: Operand, scope: Scope) -> Variable | Reg | Imm:
+    def actual(self, operand: Operand, scope: BlockScope) -> Variable | Reg | Imm:
         """Operand that replaces a parameter in a call."""
         if isinstance(operand, Reg | Imm):
             return operand
@@ -334,7 +334,7 @@ class _Copy:
                 self.move(old, actual, formals[name])
 
     def move(self, old: Instruction, target: Reg, source: Reg | Imm) -> None:
-        self.add(old, f"mov.{target.type.name}", (target, source), None, Scope(None))
+        self.add(old, f"mov.{target.type.name}", (target, source), None, BlockScope(None))
 
     def again(
         self,
@@ -353,18 +353,18 @@ class _Copy:
                 raise _Stays("no rule for recursive calls that pass registers")
             pairs.append((formal, actual))
         if active.frame is None:
-            active.frame = Frame(active.source.name)
+            active.frame = Activation(active.source.name)
         resume = Resume(
             active.frame, tuple(pairs[results:]), tuple(pairs[:results]), len(self.out.body) + 1
         )
         active.frame.resumes.append(resume)
-        self.add(old, "call-again", (resume,), None, Scope(None))
+        self.add(old, "call-again", (resume,), None, BlockScope(None))
 
     # --- what stands in instructions --------------------------------------------------------------
-    def scope(self, old: Scope) -> Scope:
+    def scope(self, old: BlockScope) -> BlockScope:
         if id(old) not in self.scopes:
             parent = self.scope(old.parent) if old.parent is not None else self.root
-            new = self.scopes[id(old)] = Scope(parent)
+            new = self.scopes[id(old)] = BlockScope(parent)
             for name, variable in old.variables.items():
                 own = replace(variable, key=f"{variable.key}.{self.number}")
                 new.variables[name] = own

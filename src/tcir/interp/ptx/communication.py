@@ -45,7 +45,7 @@ def mark_reductions(code: Sequence[Op], body: Sequence[Instruction]) -> None:
 
 
 def parted(straight: list[int], code: list[Op]) -> list[int]:
-    """Splits `straight` (see `tcir.interp.ptx.program.Program`) before each instruction of this
+    """Splits `straight` (see `DecodedEntry` in `program.py`) before each instruction of this
     kind."""
     ends = list(straight)
     for at in reversed(range(len(code) - 1)):

@@ -6,7 +6,7 @@ from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.expressions import WARP_SIZE
 from tcir.interp.ptx.lexer import Token
 from tcir.interp.ptx.reader import Reader
-from tcir.interp.ptx.syntax import TYPES, Imm, Symbol, Table, Type, Variable, count_of
+from tcir.interp.ptx.syntax import TYPES, Imm, IntegerTable, Symbol, Type, Variable, count_of
 
 _MAX_BYTES = 1 << 40  # of one variable
 SPACES = {".shared": "shared", ".global": "global", ".const": "const", ".local": "local"}
@@ -148,8 +148,8 @@ class Declarations(Reader):
             pointee=pointee,
         )  # fmt: skip
 
-    def initialiser(self) -> tuple[Imm | Symbol | Table, ...]:
-        values: list[Imm | Symbol | Table] = []
+    def initialiser(self) -> tuple[Imm | Symbol | IntegerTable, ...]:
+        values: list[Imm | Symbol | IntegerTable] = []
         depth = 0
         while True:
             if self.accept("{"):
@@ -161,7 +161,7 @@ class Declarations(Reader):
             elif token.kind == "word" and token.text != WARP_SIZE:
                 values.append(self.initial_address(None))
             elif token.kind == "numbers":
-                values.append(Table(self.next().text))
+                values.append(IntegerTable(self.next().text))
             else:
                 values.append(self.initial_number())
             while self.peek.text == "}" and depth > 0:

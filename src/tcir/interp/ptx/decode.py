@@ -32,7 +32,7 @@ from tcir.interp.ptx.syntax import (
     Reg,
     Selected,
     Sink,
-    Special,
+    SpecialRegister,
     Symbol,
     Type,
     Vector,
@@ -164,7 +164,7 @@ class Decode:
             return operand.index
         if isinstance(operand, Imm):
             return self.slots.constant(kind.size, self._bits(operand, kind))
-        if isinstance(operand, Special):
+        if isinstance(operand, SpecialRegister):
             if operand.name in MOVING:
                 raise self.incomplete(f"{operand.name} is read by mov only")
             if operand.name in VECTORS:
@@ -208,7 +208,7 @@ class Decode:
             return operand.reg.index, FULL
         if isinstance(operand, Reg) and operand.type.kind == "pred":
             return operand.index, 0
-        if isinstance(operand, Special) and operand.name == "%is_explicit_cluster":
+        if isinstance(operand, SpecialRegister) and operand.name == "%is_explicit_cluster":
             return self.slots.special(operand.name, 0), 0
         if isinstance(operand, Imm) and operand.kind == "int":
             return self.slots.constant(0, int(operand.value != 0)), 0

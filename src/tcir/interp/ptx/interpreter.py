@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from tcir.interp.ptx.divergence import BLOCKED, READY, YIELDED, Divergence, Group
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES
 from tcir.interp.ptx.loops import running
-from tcir.interp.ptx.loops.running import Loops, Watcher
+from tcir.interp.ptx.loops.running import Loops, LoopWatcher
 from tcir.interp.ptx.op import Blocking, Op, synchronise_lanes
-from tcir.interp.ptx.program import Program
+from tcir.interp.ptx.program import DecodedEntry
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import MachineError
@@ -51,7 +51,7 @@ class WarpInterpreter:
         "warp",
     )
 
-    def __init__(self, program: Program, warp: Warp) -> None:
+    def __init__(self, program: DecodedEntry, warp: Warp) -> None:
         self.program, self.warp = program, warp
         self.divergence = Divergence(warp.live)
         self.count = 0
@@ -67,7 +67,7 @@ class WarpInterpreter:
             self._heads = program.loops.heads
         self._straight = self._ends()
         self._loops: Loops | None = None
-        self._watcher: Watcher | None = None
+        self._watcher: LoopWatcher | None = None
 
     def _ends(self) -> Sequence[int]:
         """The end of the plain instructions from each one on, or the head of a loop before it."""
@@ -76,7 +76,7 @@ class WarpInterpreter:
             return program.until_loops[parted]
         return program.parted if parted else program.straight
 
-    def trace(self, fetched: Callable[[], None], watcher: Watcher | None = None) -> None:
+    def trace(self, fetched: Callable[[], None], watcher: LoopWatcher | None = None) -> None:
         """Calls `fetched` before every instruction from now on, except in loops that `watcher`
         leaves to compiled code."""
         self._watcher = watcher

@@ -9,7 +9,7 @@ import numpy as np
 
 from tcir.errors import LaunchError
 from tcir.interp.ptx.launch import LaunchSizes
-from tcir.interp.ptx.layout import Layout
+from tcir.interp.ptx.layout import AddressLayout
 from tcir.interp.ptx.register_counts import SM_REGISTERS, allocated
 from tcir.interp.ptx.syntax import Function
 from tcir.target import DEFAULT_TARGET
@@ -32,7 +32,12 @@ Size = Sequence[int] | int
 
 
 def launch_sizes(
-    function: Function, layout: Layout, grid: Size, block: Size, cluster: Size, dynamic_smem: int
+    function: Function,
+    layout: AddressLayout,
+    grid: Size,
+    block: Size,
+    cluster: Size,
+    dynamic_smem: int,
 ) -> LaunchSizes:
     """Sizes as triples. Raises LaunchError for sizes that the kernel or an SM does not allow."""
     sizes = LaunchSizes(
@@ -54,7 +59,7 @@ def checked_bytes(dynamic_smem: object) -> int:
     return int(dynamic_smem)
 
 
-def check_static(target: str, layout: Layout) -> None:
+def check_static(target: str, layout: AddressLayout) -> None:
     """Raises LaunchError for static shared memory that ptxas 13.5 rejects for the target of the
     text."""
     number = re.match(r"sm_(\d+)", target)
@@ -111,7 +116,7 @@ def _check_sizes(function: Function, sizes: LaunchSizes) -> None:
         )
 
 
-def _check_memory(layout: Layout, sizes: LaunchSizes) -> None:
+def _check_memory(layout: AddressLayout, sizes: LaunchSizes) -> None:
     most = DEFAULT_TARGET.smem_per_cta
     if sizes.dynamic_smem < 0 or sizes.total_smem > most:
         raise LaunchError(

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from tcir.interp.ptx.syntax import (
     Address,
     Function,
-    Module,
     Operand,
     Pair,
+    PtxModule,
     Resume,
     Symbol,
     SystemCall,
@@ -26,7 +26,7 @@ def align_up(value: int, alignment: int) -> int:
 
 
 @dataclass
-class Layout:
+class AddressLayout:
     """Addresses by name or key; those in shared memory count from the start of the CTA's window.
 
     shared_start: first byte that the kernel may use. dynamic_base: start of the dynamic part.
@@ -75,8 +75,8 @@ def _saved(operands: Iterable[Operand | None]) -> Iterable[Variable]:
 
 
 def lay_out(
-    module: Module, function: Function, placement: Placement | None = None, dynamic: int = 0
-) -> Layout:
+    module: PtxModule, function: Function, placement: Placement | None = None, dynamic: int = 0
+) -> AddressLayout:
     """Places parameters in order, static shared variables that are used, then the dynamic ones.
 
     placement: None stands for the default of issue order. dynamic: bytes of dynamic shared memory.
@@ -106,10 +106,10 @@ def lay_out(
             shared, end = _in_order(static, start)
     shared |= dict.fromkeys(extern, base)
     names = {used[key].name: address for key, address in shared.items()}
-    return Layout(params, param_bytes, shared, base, *_in_order(local), start, names)
+    return AddressLayout(params, param_bytes, shared, base, *_in_order(local), start, names)
 
 
-def _used(module: Module, function: Function) -> dict[str, Variable]:
+def _used(module: PtxModule, function: Function) -> dict[str, Variable]:
     """The variables that the function names, by key."""
     used: dict[str, Variable] = {}
     for instruction in function.body or ():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.kernels.derived import Kernel, kernels
+from tcir.interp.ptx.kernels.derived import DerivedKernel, kernels
 from tcir.interp.ptx.registers import dtype_of
 from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import Warp
@@ -78,7 +78,7 @@ class Compute:
         return sources, results
 
     @cached_property
-    def kernels(self) -> tuple[Kernel, ...] | None:
+    def kernels(self) -> tuple[DerivedKernel, ...] | None:
         """Machine code of the function, one kernel for each result; None if only numpy
         computes it."""
         return None if self.across else kernels(self.fn, *self.dtypes)

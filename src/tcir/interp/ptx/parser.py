@@ -13,13 +13,13 @@ from pathlib import PurePosixPath
 from tcir.interp.ptx.declarations import SPACES, Declarations
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.syntax import (
+    BlockScope,
     Function,
     Instruction,
-    Module,
     Not,
     Operand,
+    PtxModule,
     Reg,
-    Scope,
     Site,
     Type,
     Variable,
@@ -36,7 +36,7 @@ _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 _OPAQUE = {".texref", ".samplerref", ".surfref"}
 
 
-def parse(text: str) -> Module:
+def parse(text: str) -> PtxModule:
     """Parses a module. Raises PtxSyntaxError.
 
     Python's cycle collector is off meanwhile: nothing that is made becomes garbage, and visiting it
@@ -53,8 +53,8 @@ def parse(text: str) -> Module:
 
 class Parser(Declarations):
     # --- module -------------------------------------------------------------------------------
-    def module(self) -> Module:
-        module = Module("", "")
+    def module(self) -> PtxModule:
+        module = PtxModule("", "")
         self.variables = module.variables
         while self.peek.kind != "end":
             token = self.peek
@@ -80,7 +80,7 @@ class Parser(Declarations):
         self.name_sources(module)
         return module
 
-    def name_sources(self, module: Module) -> None:
+    def name_sources(self, module: PtxModule) -> None:
         """Puts file names into the sites: compilers write .file after the code."""
         names = {number: PurePosixPath(file).name for number, file in self.files.items()}
         for function in module.functions.values():
@@ -91,7 +91,7 @@ class Parser(Declarations):
                     name = names.get(number, f"file {number}")
                     instruction.site = Site(site.line, site.text, f"{name}:{line}")
 
-    def declaration(self, module: Module) -> None:
+    def declaration(self, module: PtxModule) -> None:
         extern = False
         while self.peek.text in _LINKAGE:
             extern |= self.next().text == ".extern"
@@ -115,7 +115,7 @@ class Parser(Declarations):
         else:
             raise self.fail("a directive such as .entry, .func, .global or .shared")
 
-    def alias(self, module: Module) -> None:
+    def alias(self, module: PtxModule) -> None:
         """`.alias name, function;`: a declared name gets the body of a defined function."""
         self.next()
         token = self.peek
@@ -135,7 +135,7 @@ class Parser(Declarations):
         module.functions[name] = defined
 
     # --- functions ----------------------------------------------------------------------------
-    def parse_function(self, module: Module) -> None:
+    def parse_function(self, module: PtxModule) -> None:
         entry = self.next().text == ".entry"
         results = self.parameters(entry) if not entry and self.peek.text == "(" else []
         token = self.peek
@@ -210,7 +210,7 @@ class Parser(Declarations):
         self.instructions = function.body
         self.mentioned: dict[tuple[int, str], Reg] = {}
         self.source = ""
-        scope = Scope(None)
+        scope = BlockScope(None)
         for variable in (*function.results, *function.params):
             if variable.space == "reg":
                 reg = self.new_register(variable.name, variable.type)
@@ -225,7 +225,7 @@ class Parser(Declarations):
                 depth += 1
                 if depth > _MAX_BLOCKS:
                     raise self.fail(f"at most {_MAX_BLOCKS} nested blocks", token)
-                scope = Scope(scope)
+                scope = BlockScope(scope)
             elif self.accept("}"):
                 depth -= 1
                 scope = scope.parent or scope
@@ -243,7 +243,7 @@ class Parser(Declarations):
             else:
                 function.body.append(self.instruction(scope))
 
-    def label(self, scope: Scope) -> None:
+    def label(self, scope: BlockScope) -> None:
         token = self.peek
         self.identifier("a label")
         self.expect(":")
@@ -272,7 +272,7 @@ class Parser(Declarations):
         else:
             scope.labels[token.text] = len(self.function.body)
 
-    def registers(self, scope: Scope) -> None:
+    def registers(self, scope: BlockScope) -> None:
         """`.reg .b32 %r<10>, x, y;`"""
         self.next()
         token = self.next()
@@ -301,7 +301,7 @@ class Parser(Declarations):
                 break
         self.expect(";")
 
-    def declare(self, name: str, kind: Type, components: Sequence[str], scope: Scope) -> None:
+    def declare(self, name: str, kind: Type, components: Sequence[str], scope: BlockScope) -> None:
         """Declares a register, or a vector of registers; `%v.x` is the same as `%v.r` (PTX ISA
         5.4.2)."""
         if not components:
@@ -313,7 +313,7 @@ class Parser(Declarations):
             scope.registers |= {f"{name}.{spelling}": reg for spelling in part}
 
     # --- instructions -------------------------------------------------------------------------
-    def instruction(self, scope: Scope) -> Instruction:
+    def instruction(self, scope: BlockScope) -> Instruction:
         start = self.peek
         guard: Reg | Not | None = None
         if self.accept("@"):

@@ -11,12 +11,12 @@ from tcir.interp.ptx import (  # (isa registers the instructions)
 )
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.idle import idle_waits, polled_loads, waits_that_give_up
-from tcir.interp.ptx.layout import Layout, align_up
+from tcir.interp.ptx.layout import AddressLayout, align_up
 from tcir.interp.ptx.loops.code import LoopCode, loop_code
 from tcir.interp.ptx.op import BRANCH, EXIT, PLAIN, TRY_WAIT, Incomplete, Op, no_effect
 from tcir.interp.ptx.registers import Slots, WarpStorage
 from tcir.interp.ptx.registry import DECODERS, REFUSED, find, nearest
-from tcir.interp.ptx.syntax import Function, Instruction, Module, Site
+from tcir.interp.ptx.syntax import Function, Instruction, PtxModule, Site
 from tcir.interp.ptx.threads import FAMILIES, in_threads
 from tcir.interp.ptx.watch.idle_lanes import watch_idle_lanes
 from tcir.interp.ptx.watch.loads import watch_loads
@@ -29,7 +29,7 @@ STACK, STACK_ALIGNMENT = 16 << 10, 256
 
 
 @dataclass
-class Program:
+class DecodedEntry:
     """The entry function decoded.
 
     straight[pc]: the first instruction from pc on that may change program counter or mask.
@@ -75,8 +75,8 @@ class Program:
 class _Symbols:
     """Meanings of the names in operands."""
 
-    module: Module
-    layout: Layout
+    module: PtxModule
+    layout: AddressLayout
     globals: dict[str, int]
 
     def find(self, instruction: Instruction, name: str) -> tuple[str, int] | None:
@@ -99,7 +99,9 @@ class _Symbols:
         return ("global", self.globals[name]) if name in self.globals else None
 
 
-def decode(module: Module, function: Function, layout: Layout, globals_: dict[str, int]) -> Program:
+def decode(
+    module: PtxModule, function: Function, layout: AddressLayout, globals_: dict[str, int]
+) -> DecodedEntry:
     """Decodes every instruction once. Raises PtxSyntaxError for operands that do not fit."""
     slots = Slots(local=layout.local)
     slots.stack = align_up(layout.local_bytes, STACK_ALIGNMENT)
@@ -131,7 +133,7 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
     watch_tmem_loads(code)
     watch_idle_lanes(code)
     reached = _reachable(code)
-    return Program(
+    return DecodedEntry(
         function,
         code,
         _straight(code),

@@ -7,15 +7,15 @@ import re
 from tcir.interp.ptx.expressions import OPERATORS, WARP_SIZE, Expressions
 from tcir.interp.ptx.syntax import (
     Address,
+    BlockScope,
     Function,
     Not,
     Operand,
     Pair,
     Reg,
-    Scope,
     Selected,
     Sink,
-    Special,
+    SpecialRegister,
     Symbol,
     Type,
     Variable,
@@ -58,11 +58,11 @@ class Reader(Expressions):
         self.function.registers.append(reg)
         return reg
 
-    def lookup(self, name: str, scope: Scope) -> Reg | None:
+    def lookup(self, name: str, scope: BlockScope) -> Reg | None:
         if name in scope.registers:
             return scope.registers[name]
         ranged = _RANGED.match(name)
-        level: Scope | None = scope
+        level: BlockScope | None = scope
         while level is not None:
             reg = level.registers.get(name)
             if reg is not None:
@@ -75,7 +75,7 @@ class Reader(Expressions):
             level = level.parent
         return None
 
-    def operand(self, scope: Scope, listed: bool = False) -> Operand:
+    def operand(self, scope: BlockScope, listed: bool = False) -> Operand:
         """Reads an operand; listed: parentheses enclose a list, as in call, not an expression."""
         if self.tokens[self.at].kind == "punct":
             if self.accept("{"):
@@ -94,7 +94,7 @@ class Reader(Expressions):
             return self.element(first.name, scope)
         return first
 
-    def element(self, name: str, scope: Scope) -> Symbol:
+    def element(self, name: str, scope: BlockScope) -> Symbol:
         """`name[index]`: an element of an array (PTX ISA 6.4.2)."""
         token = self.peek
         array = scope.variable(name) or self.variables.get(name)
@@ -106,7 +106,7 @@ class Reader(Expressions):
         self.expect("]")
         return Symbol(name, index.value * array.type.size, element=True)
 
-    def vector(self, closing: str, scope: Scope) -> Vector:
+    def vector(self, closing: str, scope: BlockScope) -> Vector:
         items: list[Operand] = []
         while not self.accept(closing):
             items.append(self.atom(scope))
@@ -116,7 +116,7 @@ class Reader(Expressions):
                 self.expect(",")
         return Vector(tuple(items))
 
-    def prefixed(self, scope: Scope) -> Operand:
+    def prefixed(self, scope: BlockScope) -> Operand:
         """`!%p`, or an expression: `-1`, `~1`, `(1+2)*3`."""
         if self.peek.text == "!" and self.tokens[self.at + 1].kind == "word":
             self.next()
@@ -127,7 +127,7 @@ class Reader(Expressions):
             return Not(reg)
         return self.constant("an operand")
 
-    def atom(self, scope: Scope) -> Operand:
+    def atom(self, scope: BlockScope) -> Operand:
         token = self.peek
         if token.kind == "punct":
             return self.prefixed(scope)
@@ -157,13 +157,13 @@ class Reader(Expressions):
             return self.constant("an operand")
         if name.startswith("%"):
             if _SPECIAL.fullmatch(name):
-                return Special(name)
+                return SpecialRegister(name)
             raise self.fail("a declared register or a special register", token)
         if name.startswith("."):
             raise self.fail("an operand", token)
         return Symbol(name)
 
-    def address(self, scope: Scope) -> Address:
+    def address(self, scope: BlockScope) -> Address:
         base = self.atom(scope)
         offset = self.offset()
         coordinates: tuple[Operand, ...] | None = None

@@ -13,7 +13,7 @@ from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.isa.memory import Load, Store
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import BLOCKING, TRY_WAIT, WAIT, Blocking, Op, PendingGroups, Run
-from tcir.interp.ptx.program import Program
+from tcir.interp.ptx.program import DecodedEntry
 from tcir.interp.ptx.registers import unsigned_view
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import Agent
@@ -42,7 +42,7 @@ After = Callable[[WarpEvents], None]
 """Reports an instruction's details once its event has begun."""
 
 
-def recorded(program: Program) -> Program:
+def recorded(program: DecodedEntry) -> DecodedEntry:
     """The program of warps that have `WarpEvents`."""
     code = [_wrapped(op) for op in program.code]
     straight = list(range(len(code)))

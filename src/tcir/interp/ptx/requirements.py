@@ -10,13 +10,13 @@ import re
 from dataclasses import dataclass
 
 from tcir.interp.ptx.errors import PtxSyntaxError
-from tcir.interp.ptx.syntax import Instruction, Module
+from tcir.interp.ptx.syntax import Instruction, PtxModule
 
 Version = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Target:
+class RequiredTarget:
     """The targets that support a feature: sm_`least` or later.
 
     conditional: only variants with these suffixes (sm_100a, sm_100f); below: only architectures
@@ -45,22 +45,22 @@ class Target:
 
 
 _SM = re.compile(r"sm_(\d+)([af]?)")
-_ANY = Target(0)
-_TCGEN05 = Target(100, "af", below=120)
-_SM_80, _SM_90, _SM_100 = Target(80), Target(90), Target(100)
-_CONDITIONAL = Target(100, "af")
+_ANY = RequiredTarget(0)
+_TCGEN05 = RequiredTarget(100, "af", below=120)
+_SM_80, _SM_90, _SM_100 = RequiredTarget(80), RequiredTarget(90), RequiredTarget(100)
+_CONDITIONAL = RequiredTarget(100, "af")
 
-REQUIREMENTS: tuple[tuple[str, str, Version, Target, str], ...] = (
+REQUIREMENTS: tuple[tuple[str, str, Version, RequiredTarget, str], ...] = (
     ("tcgen05", "", (8, 6), _TCGEN05, "9.7.16"),
-    ("tcgen05.shift", "", (8, 6), Target(100, "a", below=120), "9.7.16.9"),
-    ("tcgen05.mma", "kind::i8", (8, 6), Target(100, "a", below=120), "9.7.16.10"),
+    ("tcgen05.shift", "", (8, 6), RequiredTarget(100, "a", below=120), "9.7.16.9"),
+    ("tcgen05.mma", "kind::i8", (8, 6), RequiredTarget(100, "a", below=120), "9.7.16.10"),
     ("tcgen05.mma", "kind::mxf4nvf4", (8, 7), _TCGEN05, "9.7.16.10"),
     ("tcgen05.mma", "block16", (8, 8), _TCGEN05, "9.7.16.10"),
     ("tcgen05.mma", "block32", (8, 8), _TCGEN05, "9.7.16.10"),
-    ("wgmma", "", (8, 0), Target(90, "a", below=100), "9.7.15"),
-    ("wgmma.mma_async.sp", "", (8, 2), Target(90, "a", below=100), "9.7.15.6"),
-    ("wgmma.mma_async", "s8.u8", (8, 4), Target(90, "a", below=100), "9.7.15"),
-    ("wgmma.mma_async", "u8.s8", (8, 4), Target(90, "a", below=100), "9.7.15"),
+    ("wgmma", "", (8, 0), RequiredTarget(90, "a", below=100), "9.7.15"),
+    ("wgmma.mma_async.sp", "", (8, 2), RequiredTarget(90, "a", below=100), "9.7.15.6"),
+    ("wgmma.mma_async", "s8.u8", (8, 4), RequiredTarget(90, "a", below=100), "9.7.15"),
+    ("wgmma.mma_async", "u8.s8", (8, 4), RequiredTarget(90, "a", below=100), "9.7.15"),
     ("cp.async", "", (7, 0), _SM_80, "9.7.9.25.3"),
     ("cp.async.bulk", "", (8, 0), _SM_90, "9.7.9.25.4"),
     ("cp.async.bulk", "shared::cta.global", (8, 6), _SM_90, "9.7.9.25.4"),
@@ -78,30 +78,30 @@ REQUIREMENTS: tuple[tuple[str, str, Version, Target, str], ...] = (
     ("clusterlaunchcontrol", "", (8, 6), _SM_100, "9.7.13.17"),
     ("elect", "", (8, 0), _SM_90, "9.7.13"),
     ("griddepcontrol", "", (7, 8), _SM_90, "9.7.13"),
-    ("setmaxnreg", "", (8, 0), Target(90, "af"), "9.7.19"),
+    ("setmaxnreg", "", (8, 0), RequiredTarget(90, "af"), "9.7.19"),
     ("redux", "", (7, 0), _SM_80, "9.7.13"),
-    ("redux", "f32", (8, 6), Target(100, "af", below=110), "9.7.13"),
-    ("ldmatrix", "", (6, 5), Target(75), "9.7.14.5"),
+    ("redux", "f32", (8, 6), RequiredTarget(100, "af", below=110), "9.7.13"),
+    ("ldmatrix", "", (6, 5), RequiredTarget(75), "9.7.14.5"),
     ("stmatrix", "", (7, 8), _SM_90, "9.7.14.5"),
-    ("movmatrix", "", (7, 8), Target(75), "9.7.14.5"),
+    ("movmatrix", "", (7, 8), RequiredTarget(75), "9.7.14.5"),
     ("mapa", "", (7, 8), _SM_90, "9.7.9"),
     ("getctarank", "", (7, 8), _SM_90, "9.7.9"),
     ("st.async", "", (8, 1), _SM_90, "9.7.9.12"),
     ("red.async", "", (8, 1), _SM_90, "9.7.13"),
     ("multimem", "", (8, 1), _SM_90, "9.7.9"),
-    ("tensormap.replace", "", (8, 3), Target(90, "af"), "9.7.9.28"),
+    ("tensormap.replace", "", (8, 3), RequiredTarget(90, "af"), "9.7.9.28"),
     ("prefetch.tensormap", "", (8, 0), _SM_90, "9.7.9"),
     ("ld", "v8", (8, 8), _SM_100, "9.7.9"),
     ("st", "v8", (8, 8), _SM_100, "9.7.9"),
     ("fma", "f32x2", (8, 6), _SM_100, "9.7.3"),
     ("add", "f32x2", (8, 6), _SM_100, "9.7.3"),
-    ("cvt", "e4m3x2", (7, 8), Target(89), "9.7.9.21"),
+    ("cvt", "e4m3x2", (7, 8), RequiredTarget(89), "9.7.9.21"),
     ("cvt", "e2m1x2", (8, 6), _CONDITIONAL, "9.7.9.21"),
     ("cvt", "ue8m0x2", (8, 6), _CONDITIONAL, "9.7.9.21"),
-    ("cvt", "rs", (8, 7), Target(100, "a", below=110), "9.7.9.21"),
+    ("cvt", "rs", (8, 7), RequiredTarget(100, "a", below=110), "9.7.9.21"),
     ("cvt", "tf32", (7, 0), _SM_80, "9.7.9.21"),
     ("cvt", "bf16x2", (7, 0), _SM_80, "9.7.9.21"),
-    ("tanh", "", (7, 0), Target(75), "9.7.3"),
+    ("tanh", "", (7, 0), RequiredTarget(75), "9.7.3"),
     ("bmsk", "", (7, 6), _ANY, "9.7.1"),
     ("szext", "", (7, 6), _ANY, "9.7.1"),
     ("activemask", "", (6, 2), _ANY, "9.7.13"),
@@ -112,12 +112,12 @@ REQUIREMENTS: tuple[tuple[str, str, Version, Target, str], ...] = (
 )
 """First words of a mnemonic, words that follow anywhere, least .version, .target, section."""
 
-_BY_WORD: dict[str, list[tuple[str, str, Version, Target, str]]] = {}
+_BY_WORD: dict[str, list[tuple[str, str, Version, RequiredTarget, str]]] = {}
 for _row in REQUIREMENTS:
     _BY_WORD.setdefault(_row[0].partition(".")[0], []).append(_row)
 
 
-def check(instruction: Instruction, module: Module) -> None:
+def check(instruction: Instruction, module: PtxModule) -> None:
     """Raises PtxSyntaxError if ptxas rejects the instruction under the module's .version or
     .target."""
     mnemonic = instruction.mnemonic

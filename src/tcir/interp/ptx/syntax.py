@@ -44,7 +44,7 @@ class Reg:
 
 
 @dataclass(frozen=True)
-class Special:
+class SpecialRegister:
     """A special register such as `%tid.x` (PTX ISA 10)."""
 
     name: str
@@ -64,7 +64,7 @@ class Imm:
 
 
 @dataclass(frozen=True)
-class Table:
+class IntegerTable:
     """Decimal integers of an initial value, `1, 2, 3`: one token even for a hundred thousand of
     them."""
 
@@ -141,7 +141,7 @@ class Because:
 
 
 @dataclass(eq=False)
-class Frame:
+class Activation:
     """State of one activation of a recursive function: instructions, registers, variables."""
 
     name: str
@@ -156,7 +156,7 @@ class Frame:
 class Resume:
     """A recursive call: (formal, actual) parameters, and the instruction to return to."""
 
-    frame: Frame
+    frame: Activation
     arguments: tuple[tuple[Variable, Variable], ...]
     results: tuple[tuple[Variable, Variable], ...]
     at: int
@@ -173,11 +173,11 @@ class SystemCall:
 Operand = (
     Because
     | SystemCall
-    | Frame
+    | Activation
     | Resume
     | Reg
     | Selected
-    | Special
+    | SpecialRegister
     | Sink
     | Imm
     | Symbol
@@ -209,15 +209,15 @@ class Instruction:
     operands: tuple[Operand, ...]
     guard: Reg | Not | None
     site: Site
-    scope: Scope
+    scope: BlockScope
     column: int
 
 
 @dataclass
-class Scope:
+class BlockScope:
     """A `{ … }` block: registers, labels and variables declared in it shadow the outer ones."""
 
-    parent: Scope | None
+    parent: BlockScope | None
     registers: dict[str, Reg] = field(default_factory=dict)
     ranges: dict[str, tuple[Type, int]] = field(default_factory=dict)
     vectors: dict[str, Vector] = field(default_factory=dict)
@@ -233,9 +233,9 @@ class Scope:
     def vector(self, name: str) -> Vector | None:
         return next((s.vectors[name] for s in self.outwards() if name in s.vectors), None)
 
-    def outwards(self) -> Iterator[Scope]:
+    def outwards(self) -> Iterator[BlockScope]:
         """It, and the blocks around it."""
-        scope: Scope | None = self
+        scope: BlockScope | None = self
         while scope is not None:
             yield scope
             scope = scope.parent
@@ -257,7 +257,7 @@ class Variable:
     array: bool
     line: int
     extern: bool = False
-    initial: tuple[Imm | Symbol | Table, ...] | None = None
+    initial: tuple[Imm | Symbol | IntegerTable, ...] | None = None
     key: str = ""  # unique within the module
     pointee: int = 1
 
@@ -265,9 +265,9 @@ class Variable:
         self.key = self.key or self.name
 
 
-def count_of(initial: Sequence[Imm | Symbol | Table]) -> int:
+def count_of(initial: Sequence[Imm | Symbol | IntegerTable]) -> int:
     """Number of values of an initial value."""
-    return sum(len(value) if isinstance(value, Table) else 1 for value in initial)
+    return sum(len(value) if isinstance(value, IntegerTable) else 1 for value in initial)
 
 
 @dataclass
@@ -299,7 +299,7 @@ FUNCTIONS = 0x7E00_0000_0000
 
 
 @dataclass
-class Module:
+class PtxModule:
     """A PTX module."""
 
     version: str

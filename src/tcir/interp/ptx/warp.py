@@ -10,7 +10,7 @@ from tcir.interp.ptx.definedness import Bits, Unknown
 from tcir.interp.ptx.lanes import FULL, LANE_MASK
 from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.registers import LocalMemory, WarpStorage, unsigned_view
-from tcir.interp.ptx.syntax import Frame, Site
+from tcir.interp.ptx.syntax import Activation, Site
 from tcir.interp.ptx.wgmma_registers import WgmmaRegisters
 from tcir.interp.ptx.windows import PRIVATE
 from tcir.machine import Agent, Finding, MachineError
@@ -56,7 +56,7 @@ class Warp:
     def __init__(self, storage: WarpStorage, launch: LaunchState, agent: Agent, index: int) -> None:
         self.launch, self.agent, self.index = launch, agent, index
         self.pending: dict[int, Site] = {}
-        self.frames: dict[Frame, list[list]] = {}  # of recursive calls, see isa/frames.py
+        self.frames: dict[Activation, list[list]] = {}  # of recursive calls, see isa/frames.py
         first, threads = 32 * index, launch.sizes.threads
         self.live = FULL if first + 32 <= threads else (1 << (threads - first)) - 1
         if launch.machine.checking:

@@ -15,14 +15,14 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.interp.tensor.arith import convert
-from tcir.interp.tensor.views import Linear, view
+from tcir.interp.tensor.views import AffineExpression, view
 from tcir.interp.types import Array, dtype_of
 
 _SIGNED = ("arith.extf", "arith.extsi")
 
 
 @dataclass(frozen=True)
-class Contraction:
+class ContractionBody:
     """Numbers of the block arguments that are multiplied, and whether each is zero-extended
     (unsigned)."""
 
@@ -48,7 +48,7 @@ def _extended_argument(value: ir.Value, block: ir.Block) -> tuple[int, bool] | N
     return (argument.arg_number, unsigned) if argument.owner == block else None
 
 
-def recognise(block: ir.Block) -> Contraction | None:
+def recognise(block: ir.Block) -> ContractionBody | None:
     """Returns the contraction that `block` (two inputs and one accumulator) computes, or None."""
     if len(block.arguments) != 3:
         return None
@@ -64,7 +64,7 @@ def recognise(block: ir.Block) -> Contraction | None:
             factors = [_extended_argument(v, block) for v in mul.operands] if mul else [None]
             match factors:
                 case [(a, ua), (b, ub)] if {a, b} == {0, 1}:
-                    return Contraction(a, b, (ua, ub))
+                    return ContractionBody(a, b, (ua, ub))
     return None
 
 
@@ -79,10 +79,10 @@ def _widen(array: Array, unsigned: bool) -> Array:
 
 
 def contract(
-    found: Contraction,
+    found: ContractionBody,
     block: ir.Block,
     operands: Sequence[Array],
-    maps: Sequence[list[Linear]],
+    maps: Sequence[list[AffineExpression]],
     sizes: Sequence[int],
 ) -> Array:
     """Returns the new value of the output operand."""

@@ -8,13 +8,15 @@ import ml_dtypes
 import numpy as np
 
 from tcir.dialect import tc
-from tcir.dialect.ops.quantise import LARGEST_SCALE, SMALLEST_SCALE, BlockFormat
+from tcir.dialect.ops.quantise import LARGEST_SCALE, SMALLEST_SCALE, QuantisedFormat
 from tcir.formats import to_blocked
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, DType, dtype_of, shape_of
 
 
-def quantised(values: Array, form: BlockFormat, codes: DType, scales: DType) -> tuple[Array, Array]:
+def quantised(
+    values: Array, form: QuantisedFormat, codes: DType, scales: DType
+) -> tuple[Array, Array]:
     """Quantises f32 values to elements ``[..., K]`` and scales ``[..., K / block]`` in these
     types."""
     blocks = values.reshape(*values.shape[:-1], -1, form.block)
@@ -24,7 +26,7 @@ def quantised(values: Array, form: BlockFormat, codes: DType, scales: DType) -> 
     return elements.reshape(values.shape), factors
 
 
-def elements_of(blocks: Array, scales: Array, form: BlockFormat, kind: DType) -> Array:
+def elements_of(blocks: Array, scales: Array, form: QuantisedFormat, kind: DType) -> Array:
     """Quantises blocks ``[..., block]`` with these scales; elements are 0 where the scale is
     NaN."""
     step = scales.astype(np.float32)[..., None]
@@ -33,14 +35,14 @@ def elements_of(blocks: Array, scales: Array, form: BlockFormat, kind: DType) ->
     return np.clip(quotients, -form.largest, form.largest).astype(kind)
 
 
-def scales_of(amax: Array, form: BlockFormat, kind: DType) -> Array:
+def scales_of(amax: Array, form: QuantisedFormat, kind: DType) -> Array:
     """Returns the scales of blocks with these largest magnitudes; NaN for infinity and NaN."""
     finite = np.isfinite(amax)
     found = _scales(np.where(finite, amax, np.float32(0)), form, kind)
     return np.where(finite, found, np.array(np.nan).astype(kind))
 
 
-def _scales(amax: Array, form: BlockFormat, kind: DType) -> Array:
+def _scales(amax: Array, form: QuantisedFormat, kind: DType) -> Array:
     if kind == ml_dtypes.float8_e4m3fn:
         nearest = np.minimum(amax / np.float32(form.largest), np.float32(LARGEST_SCALE))
         codes = nearest.astype(kind)

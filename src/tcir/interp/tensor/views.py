@@ -14,40 +14,40 @@ from tcir.interp.types import Array
 
 
 @dataclass(frozen=True)
-class Linear:
+class AffineExpression:
     """An affine expression without division: ``constant + sum(coefficients[d] * loop d)``."""
 
     coefficients: dict[int, int]
     constant: int
 
 
-def linear(expression: Any) -> Linear:
-    """Converts `expression` to a `Linear`; IncompleteError for symbols, mod and division."""
+def linear(expression: Any) -> AffineExpression:
+    """Converts `expression`; IncompleteError for symbols, mod and division."""
     if isinstance(expression, ir.AffineDimExpr):
-        return Linear({expression.position: 1}, 0)
+        return AffineExpression({expression.position: 1}, 0)
     if isinstance(expression, ir.AffineConstantExpr):
-        return Linear({}, expression.value)
+        return AffineExpression({}, expression.value)
     if isinstance(expression, ir.AffineAddExpr | ir.AffineMulExpr):
         a, b = linear(expression.lhs), linear(expression.rhs)
         if isinstance(expression, ir.AffineAddExpr):
             dims = a.coefficients.keys() | b.coefficients.keys()
             total = {d: a.coefficients.get(d, 0) + b.coefficients.get(d, 0) for d in dims}
-            return Linear(total, a.constant + b.constant)
+            return AffineExpression(total, a.constant + b.constant)
         if b.coefficients:
             a, b = b, a
         if not b.coefficients:
             scaled = {d: c * b.constant for d, c in a.coefficients.items()}
-            return Linear(scaled, a.constant * b.constant)
+            return AffineExpression(scaled, a.constant * b.constant)
     raise IncompleteError(f"indexing map: {expression} is not a linear function of the loops")
 
 
-def indexing(map_: Any) -> list[Linear]:
-    """Returns the results of an affine map as `Linear`."""
+def indexing(map_: Any) -> list[AffineExpression]:
+    """Returns the results of an affine map as `AffineExpression`."""
     return [linear(e) for e in map_.results]
 
 
 def loop_sizes(
-    loops: int, maps: Sequence[list[Linear]], shapes: Sequence[Sequence[int]]
+    loops: int, maps: Sequence[list[AffineExpression]], shapes: Sequence[Sequence[int]]
 ) -> list[int]:
     """Returns the trip counts of the loops, each of which must be the plain index of some operand's
     dimension."""
@@ -67,7 +67,7 @@ def loop_sizes(
 
 
 def view(
-    array: Array, results: list[Linear], sizes: Sequence[int], writeable: bool = False
+    array: Array, results: list[AffineExpression], sizes: Sequence[int], writeable: bool = False
 ) -> tuple[Array, list[int]]:
     """Returns a view of `array` with one axis per loop its map uses (ascending), and those
     loops."""

@@ -28,19 +28,19 @@ from tcir.dialect.limits import WARP
 from tcir.dialect.walk import nested
 from tcir.errors import IncompleteError, InputError
 from tcir.interp import Outcome, OutputSpec
-from tcir.interp.ptx.jobs.part import Part, clusters
+from tcir.interp.ptx.jobs.part import GridPart, clusters
 from tcir.interp.ptx.lockstep.abandoned import Abandoned
 from tcir.interp.rules import site_of
 from tcir.interp.tensor.func import function_named
 from tcir.interp.tile.compiler import Compiler, execute
-from tcir.interp.tile.kernel import LoopTurns, Program, start_cta
+from tcir.interp.tile.kernel import LoopTurns, TileProgram, start_cta
 from tcir.interp.tile.lockstep.launch import Lockstep, eligible
 from tcir.interp.tile.lockstep.repeat import Repetition, launch_key
 from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, Writers
 from tcir.interp.types import Array, dtype_of, shape_of
 from tcir.machine import Finding, Machine, MachineError, NotModelled
-from tcir.machine.memory.memories import Place
+from tcir.machine.memory.memories import ArrayPlace
 from tcir.program.execution import overwritten
 from tcir.rule_files import load_folder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
@@ -115,14 +115,14 @@ def _run(
         address = machine.memory.bind(
             array,
             initialized=number < len(inputs),
-            place=Place(alignment=LEAST if adverse else 256),
+            place=ArrayPlace(alignment=LEAST if adverse else 256),
         )
         arguments.append(MemRef(address, array.shape, array.dtype, number))
         writers.watch(number, array.size)
     roles = any(isinstance(op, tc.RoleOp) for op in nested(function))
     warps = -(-threads // WARP)
     turns = LoopTurns(options.max_instructions)
-    program = Program(compiler, step, arguments, warps, roles, turns)
+    program = TileProgram(compiler, step, arguments, warps, roles, turns)
     part, why = _part(machine, function)
     try:
         followers = _execute(machine, program, function, part)
@@ -160,7 +160,7 @@ def _run(
     )
 
 
-def _part(machine: Machine, function: ir.Operation) -> tuple[Part | None, str]:
+def _part(machine: Machine, function: ir.Operation) -> tuple[GridPart | None, str]:
     """Returns the CTAs to execute (None: all), and why all run although a sample was requested."""
     sample = machine.options.sample
     if sample is None:
@@ -175,10 +175,12 @@ def _part(machine: Machine, function: ir.Operation) -> tuple[Part | None, str]:
             isinstance(op, tc.TmaStoreOp) and "reduction" in op.operation.attributes
         ):
             return None, f"CTAs may communicate: {op.operation.name}"
-    return Part(machine, mine), ""
+    return GridPart(machine, mine), ""
 
 
-def _execute(machine: Machine, program: Program, function: ir.Operation, part: Part | None) -> int:
+def _execute(
+    machine: Machine, program: TileProgram, function: ir.Operation, part: GridPart | None
+) -> int:
     """Runs all CTAs, or those of a part, in lockstep where they do the same; returns how many
     followed another one."""
     options = machine.options

@@ -12,7 +12,7 @@ from tcir.interp.tensor import arith as tensor_arith
 from tcir.interp.tensor import math as tensor_math
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
-from tcir.interp.tile.values import Registers
+from tcir.interp.tile.values import RegisterTile
 from tcir.interp.types import Array, constant, dtype_of, shape_of
 
 
@@ -108,7 +108,7 @@ def _integer_vector(compiler: Compiler, op: ir.OpView) -> Step:
 
     def checked(frame: Frame) -> None:
         first, second = (
-            v.data if isinstance(v, Registers) else v for v in (frame.values[a], frame.values[b])
+            v.data if isinstance(v, RegisterTile) else v for v in (frame.values[a], frame.values[b])
         )
         width = 8 * second.dtype.itemsize
         if name in _DIVISIONS and (zero := second == 0).any():
@@ -181,15 +181,15 @@ def _by_numpy(compiler: Compiler, op: ir.OpView) -> Step:
 
     def elementwise(frame: Frame) -> None:
         given = [frame.values[o] for o in operands]
-        tiles = [g for g in given if isinstance(g, Registers)]
+        tiles = [g for g in given if isinstance(g, RegisterTile)]
         for tile in tiles:
             frame.cta_run.consume(frame, tile, site)
         (value,) = compute(
-            interpreter, op, *(g.data if isinstance(g, Registers) else g for g in given)
+            interpreter, op, *(g.data if isinstance(g, RegisterTile) else g for g in given)
         )
         if tiles:
             source = max(tiles, key=lambda tile: tile.quarter)
-            frame.values[result] = Registers(value, source.quarter, source.column)
+            frame.values[result] = RegisterTile(value, source.quarter, source.column)
         else:
             frame.values[result] = value
 
@@ -239,9 +239,9 @@ def arith_float(compiler: Compiler, op: ir.OpView) -> Step:
 def arith_constant(compiler: Compiler, op: ir.OpView) -> Step:
     result, type_ = compiler.result(op), op.operation.results[0].type
     value = constant(op.operation.attributes["value"], type_)
-    fixed: Registers | Array | int = value
+    fixed: RegisterTile | Array | int = value
     if isinstance(type_, ir.VectorType):
-        fixed = Registers(value, quarter=-1)
+        fixed = RegisterTile(value, quarter=-1)
     elif _width(type_) is not None:
         fixed = int(value)
 
@@ -273,12 +273,12 @@ def vector_broadcast(compiler: Compiler, op: ir.OpView) -> Step:
 
     def broadcast(frame: Frame) -> None:
         value = frame.values[source]
-        if isinstance(value, Registers):
+        if isinstance(value, RegisterTile):
             frame.cta_run.consume(frame, value, site)
             data, quarter = np.broadcast_to(value.data, shape), value.quarter
         else:
             data, quarter = np.full(shape, value), -1
-        frame.values[result] = Registers(data, quarter)
+        frame.values[result] = RegisterTile(data, quarter)
 
     return broadcast
 
@@ -289,10 +289,10 @@ def vector_bitcast(compiler: Compiler, op: ir.OpView) -> Step:
     dtype, site = dtype_of(op.operation.results[0].type), compiler.site(op)
 
     def cast(frame: Frame) -> None:
-        tile: Registers = frame.values[source]
+        tile: RegisterTile = frame.values[source]
         frame.cta_run.consume(frame, tile, site)
         data = np.ascontiguousarray(tile.data).view(dtype)
-        frame.values[result] = Registers(data, tile.quarter, tile.column)
+        frame.values[result] = RegisterTile(data, tile.quarter, tile.column)
 
     return cast
 
@@ -307,7 +307,7 @@ def vector_interleave(compiler: Compiler, op: ir.OpView) -> Step:
         for tile in (even, odd):
             frame.cta_run.consume(frame, tile, site)
         data = np.stack([even.data, odd.data], -1).reshape(len(even.data), -1)
-        frame.values[result] = Registers(data, max(even.quarter, odd.quarter))
+        frame.values[result] = RegisterTile(data, max(even.quarter, odd.quarter))
 
     return mix
 
@@ -318,9 +318,9 @@ def vector_deinterleave(compiler: Compiler, op: ir.OpView) -> Step:
     results = [compiler.slot(result) for result in op.operation.results]
 
     def sort(frame: Frame) -> None:
-        tile: Registers = frame.values[source]
+        tile: RegisterTile = frame.values[source]
         frame.cta_run.consume(frame, tile, site)
         for first, result in enumerate(results):
-            frame.values[result] = Registers(tile.data[:, first::2], tile.quarter, tile.column)
+            frame.values[result] = RegisterTile(tile.data[:, first::2], tile.quarter, tile.column)
 
     return sort

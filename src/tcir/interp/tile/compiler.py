@@ -18,7 +18,7 @@ from tcir.dialect.multicast import cluster_ctas, masks_of
 from tcir.dialect.warp_map import CONSUMER, warp_map_of
 from tcir.errors import IncompleteError
 from tcir.interp.rules import Rules, site_of
-from tcir.interp.tile.values import Load, Site, Writers
+from tcir.interp.tile.values import PendingLoad, Site, Writers
 from tcir.machine.memory.memories import RANK_SHIFT
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Frame:
     in_role: bool = False
     threads: int = WARP
     """Threads that execute: 1 in a role of one thread, else those of the warp."""
-    loads: list[Load] = field(default_factory=list)
+    loads: list[PendingLoad] = field(default_factory=list)
 
     def elected(self, warp: int = 0) -> bool:
         """Whether this agent executes an op that `warp` executes for the CTA."""

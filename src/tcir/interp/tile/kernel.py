@@ -14,7 +14,7 @@ from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import TMEM_COLUMNS, WARP
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, may_block, meet
 from tcir.interp.tile.places import Places
-from tcir.interp.tile.values import MemRef, Registers, Site
+from tcir.interp.tile.values import MemRef, RegisterTile, Site
 from tcir.interp.types import Array
 from tcir.machine import Agent, Cta, ElementAddresses, MachineError, TmemAddr
 
@@ -59,7 +59,7 @@ class CtaRun:
         """Returns the error of an illegal use of the hardware, for the caller to raise."""
         return MachineError(code, message, site=site)
 
-    def consume(self, frame: Frame, tile: Registers, site: Site) -> None:
+    def consume(self, frame: Frame, tile: RegisterTile, site: Site) -> None:
         """Checks that the registers of a tensor-memory load were waited for before use."""
         load = tile.load
         if load is not None and not load.ready:
@@ -170,7 +170,7 @@ class CtaRun:
 
 
 @dataclass(frozen=True)
-class Program:
+class TileProgram:
     """A compiled kernel as its CTAs run it. warps: warps of a CTA; roles: whether each warp is an
     agent."""
 
@@ -200,7 +200,7 @@ class Program:
         return run.body(self.step, frame)
 
 
-def start_cta(cta: Cta, program: Program, trace: Trace | None = None) -> list[Agent]:
+def start_cta(cta: Cta, program: TileProgram, trace: Trace | None = None) -> list[Agent]:
     """Returns the agents of one CTA; a trace records the operations that they issue."""
     run = program.run(cta)
 

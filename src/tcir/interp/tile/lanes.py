@@ -10,7 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.dialect.limits import LANE_MASK_BYTES, QUARTER_LANES
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
-from tcir.interp.tile.values import LaneMasks, MemRef, Registers, Site, Stored, TmemTile
+from tcir.interp.tile.values import LaneMasks, MemRef, RegisterTile, Site, Stored, TmemTile
 
 
 @execute(tc.LaneIndexOp)
@@ -18,7 +18,7 @@ def lane_index(compiler: Compiler, op: tc.LaneIndexOp) -> Step:
     result = compiler.result(op)
 
     def number(frame: Frame) -> None:
-        frame.values[result] = Registers(np.arange(QUARTER_LANES, dtype=np.int64), quarter=-1)
+        frame.values[result] = RegisterTile(np.arange(QUARTER_LANES, dtype=np.int64), quarter=-1)
 
     return number
 
@@ -54,7 +54,7 @@ def write_lane_mask(compiler: Compiler, op: tc.WriteLaneMaskOp) -> Step:
 
     def write(frame: Frame) -> None:
         v = frame.values
-        on: Registers = v[on_]
+        on: RegisterTile = v[on_]
         word = int(np.packbits(~on.data, bitorder="little").view(np.uint32)[0])
         place = _entry(frame, v[masks_], v[entry_], site) + 4 * v[quarter_]
         data = np.array([[word]], np.uint32).view(np.uint8)
@@ -88,7 +88,7 @@ def store_lanes(compiler: Compiler, op: tc.StoreLanesOp) -> Step:
 
     def store(frame: Frame) -> None:
         v = frame.values
-        value: Registers = v[value_]
+        value: RegisterTile = v[value_]
         target: MemRef = v[tensor_]
         frame.cta_run.consume(frame, value, site)
         places, first = [v[i].data for i in places_], v[column_]

@@ -10,7 +10,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import optional_integer
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
-from tcir.interp.tile.values import MemRef, Registers, Site
+from tcir.interp.tile.values import MemRef, RegisterTile, Site
 from tcir.interp.types import Array, shape_of
 
 
@@ -49,13 +49,13 @@ def load_rows(compiler: Compiler, op: tc.LoadRowsOp) -> Step:
         source: MemRef = v[source_]
         places = []
         for dim, slot in enumerate(indices_):
-            first = v[slot].data[:, None] if isinstance(v[slot], Registers) else v[slot]
+            first = v[slot].data[:, None] if isinstance(v[slot], RegisterTile) else v[slot]
             index = np.broadcast_to(np.asarray(first, np.int64), extents)
             if dim in along:
                 index = index + np.indices(extents)[along.index(dim)]
             places.append(index)
         data = gather(frame, source, places, extents, site)
-        v[result] = Registers(np.broadcast_to(data, shape), quarter=-1)
+        v[result] = RegisterTile(np.broadcast_to(data, shape), quarter=-1)
 
     return load
 

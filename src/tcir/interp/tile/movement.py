@@ -26,7 +26,15 @@ from tcir.interp.tile.compiler import (
     meet,
     of_pair,
 )
-from tcir.interp.tile.values import Load, MemRef, Registers, Site, SmemTile, Stored, TmemTile
+from tcir.interp.tile.values import (
+    MemRef,
+    PendingLoad,
+    RegisterTile,
+    Site,
+    SmemTile,
+    Stored,
+    TmemTile,
+)
 from tcir.interp.types import dtype_of, shape_of
 from tcir.machine import TensorOperand
 from tcir.machine.tma.tensor_map import DecodedMap, MapFields
@@ -218,12 +226,12 @@ def tmem_ld(compiler: Compiler, op: tc.TmemLdOp) -> Step:
         with frame.cta_run.as_warp(frame, quarter):
             words = frame.agent.tmem.ld(address, shape="32x32b", num=shape[1], site=site)
         data = np.ascontiguousarray(words.T).view(dtype)
-        handle = Load(site, ready=sequential)
+        handle = PendingLoad(site, ready=sequential)
         if sequential:
             frame.agent.drain()
         else:
             frame.loads.append(handle)
-        v[result] = Registers(data, quarter, column, handle)
+        v[result] = RegisterTile(data, quarter, column, handle)
 
     return load
 
@@ -271,7 +279,7 @@ def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
 
     def store(frame: Frame) -> None:
         v = frame.values
-        value: Registers = v[value_]
+        value: RegisterTile = v[value_]
         target: MemRef = v[tensor_]
         frame.cta_run.consume(frame, value, site)
         first = [v[i] for i in indices_]

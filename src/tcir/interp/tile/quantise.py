@@ -13,7 +13,7 @@ from tcir.dialect.ops.quantise import SCALED_COLUMNS
 from tcir.interp.tensor.quantise import quantised
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.movement import segments
-from tcir.interp.tile.values import MemRef, Registers, Stored
+from tcir.interp.tile.values import MemRef, RegisterTile, Stored
 from tcir.interp.tile.warp import held_by
 from tcir.interp.tile.wgmma import settled
 from tcir.interp.types import DTYPES, Array, dtype_of
@@ -27,14 +27,14 @@ def quantise_rows(compiler: Compiler, op: tc.QuantiseRowsOp) -> Step:
     kinds = np.dtype(DTYPES[op.elements]), dtype_of(op.scales.type)
 
     def quantise(frame: Frame) -> None:
-        tile: Registers = frame.values[values_]
+        tile: RegisterTile = frame.values[values_]
         frame.cta_run.consume(frame, tile, site)
         codes, scales = quantised(tile.data, form, *kinds)
         if packed:
             nibbles = codes.view(np.uint8) & 15
             codes = (nibbles[:, ::2] | nibbles[:, 1::2] << 4).view(np.int8)
-        frame.values[codes_] = Registers(codes, tile.quarter, tile.column)
-        frame.values[scales_] = Registers(scales, tile.quarter, tile.column)
+        frame.values[codes_] = RegisterTile(codes, tile.quarter, tile.column)
+        frame.values[scales_] = RegisterTile(scales, tile.quarter, tile.column)
 
     return quantise
 
@@ -47,7 +47,7 @@ def store_scales(compiler: Compiler, op: tc.StoreScalesOp) -> Step:
 
     def store(frame: Frame) -> None:
         v = frame.values
-        value: Registers = v[value_]
+        value: RegisterTile = v[value_]
         target: MemRef = v[tensor_]
         frame.cta_run.consume(frame, value, site)
         *outer, row, scale = (v[i] for i in indices_)

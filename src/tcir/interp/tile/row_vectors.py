@@ -14,7 +14,7 @@ from tcir.dialect.ops.attention import Band
 from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
 from tcir.interp import online_softmax
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
-from tcir.interp.tile.values import Registers, Site
+from tcir.interp.tile.values import RegisterTile, Site
 from tcir.interp.types import Array
 
 
@@ -24,7 +24,7 @@ def lane_numbers(compiler: Compiler, op: tc.LaneNumbersOp) -> Step:
     data = np.full((TMEM_LANES, 1), ir.FloatAttr(op.value).value, np.float32)
 
     def make(frame: Frame) -> None:
-        frame.values[result] = Registers(data, quarter=-1)
+        frame.values[result] = RegisterTile(data, quarter=-1)
 
     return make
 
@@ -50,7 +50,7 @@ def row_numbers(compiler: Compiler, op: tc.RowNumbersOp) -> Step:
     def take(frame: Frame) -> None:
         quarter = frame.values[quarter_]
         lanes = _lanes(frame, quarter, site)
-        frame.values[result] = Registers(frame.values[numbers_].data[lanes], quarter)
+        frame.values[result] = RegisterTile(frame.values[numbers_].data[lanes], quarter)
 
     return take
 
@@ -64,7 +64,7 @@ def set_row_numbers(compiler: Compiler, op: tc.SetRowNumbersOp) -> Step:
         v = frame.values
         data = v[numbers_].data.copy()
         data[_lanes(frame, v[quarter_], site)] = v[mine_].data
-        v[result] = Registers(data, quarter=-1)
+        v[result] = RegisterTile(data, quarter=-1)
 
     return put
 
@@ -75,12 +75,12 @@ def _of_rows(compiler: Compiler, op: ir.OpView, compute: Callable[..., Sequence[
     results = [compiler.slot(result) for result in op.operation.results]
 
     def step(frame: Frame) -> None:
-        tiles: list[Registers] = [frame.values[each] for each in operands]
+        tiles: list[RegisterTile] = [frame.values[each] for each in operands]
         for tile in tiles:
             frame.cta_run.consume(frame, tile, site)
         quarter = max(tile.quarter for tile in tiles)
         for result, data in zip(results, compute(*(tile.data for tile in tiles)), strict=True):
-            frame.values[result] = Registers(data, quarter)
+            frame.values[result] = RegisterTile(data, quarter)
 
     return step
 
@@ -117,10 +117,10 @@ def mask_rows(compiler: Compiler, op: tc.MaskRowsOp) -> Step:
 
     def mask(frame: Frame) -> None:
         v = frame.values
-        scores: Registers = v[scores_]
+        scores: RegisterTile = v[scores_]
         frame.cta_run.consume(frame, scores, site)
         data = online_softmax.masked(scores.data, v[row_], v[column_], keys, band)
-        v[result] = Registers(data, scores.quarter)
+        v[result] = RegisterTile(data, scores.quarter)
 
     return mask
 
@@ -141,7 +141,7 @@ def rows_differ(compiler: Compiler, op: tc.RowsDifferOp) -> Step:
     value, site = np.float32(ir.FloatAttr(op.value).value), compiler.site(op)
 
     def vote(frame: Frame) -> None:
-        numbers: Registers = frame.values[numbers_]
+        numbers: RegisterTile = frame.values[numbers_]
         frame.cta_run.consume(frame, numbers, site)
         frame.values[result] = int((numbers.data != value).any())
 

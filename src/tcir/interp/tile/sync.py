@@ -9,7 +9,7 @@ from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import WARP, WARPGROUP
 from tcir.dialect.multicast import CTA_MASK, ranks_in
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, in_cta, in_leader
-from tcir.machine.order.mbarrier import Order
+from tcir.machine.order.mbarrier import MemoryOrder
 
 
 @execute(tc.MbarrierWaitOp)
@@ -68,11 +68,11 @@ def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
     return arrive
 
 
-def _order(op: ir.OpView) -> Order:
+def _order(op: ir.OpView) -> MemoryOrder:
     """Order of an arrival (release) or a wait (acquire): in a pair or cluster also with respect to
     other CTAs."""
     far = cta_group_of(op) == PAIR or "cluster" in op.attributes or CTA_MASK in op.attributes
-    return Order(scope="cluster" if far else "cta")
+    return MemoryOrder(scope="cluster" if far else "cta")
 
 
 @execute(tc.CommitOp)

@@ -12,7 +12,7 @@ from tcir.dialect.ops.cp_rows import format_of, lane_of
 from tcir.dialect.ops.tmem_words import HALF_LANES, covered_columns, repetitions, split_of
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, of_pair
-from tcir.interp.tile.values import Load, Registers, Site, SmemTile, TmemTile
+from tcir.interp.tile.values import PendingLoad, RegisterTile, Site, SmemTile, TmemTile
 
 
 def _address(
@@ -42,13 +42,13 @@ def ld_words(compiler: Compiler, op: tc.TmemLdWordsOp) -> Step:
         address = _address(frame, v[source_], quarter, column, columns, upper, site)
         with frame.cta_run.as_warp(frame, quarter):
             words = frame.agent.tmem.ld(address, shape, num, pack, split, site=site)
-        handle = Load(site, ready=sequential)
+        handle = PendingLoad(site, ready=sequential)
         if sequential:
             frame.agent.drain()
         else:
             frame.loads.append(handle)
         data = np.ascontiguousarray(words.T).view(np.int32)
-        v[result] = Registers(data, quarter, column, handle)
+        v[result] = RegisterTile(data, quarter, column, handle)
 
     return load
 

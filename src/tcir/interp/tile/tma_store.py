@@ -14,7 +14,7 @@ from tcir.dialect.ops.tma_store import reduction_of, scatters
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
 from tcir.interp.tile.movement import segments
-from tcir.interp.tile.values import MemRef, Registers, Site, SmemTile, Stored, Writers
+from tcir.interp.tile.values import MemRef, RegisterTile, Site, SmemTile, Stored, Writers
 from tcir.interp.types import Array, dtype_of
 from tcir.machine import TensorOperand
 from tcir.machine.order.distinct import distinct
@@ -28,7 +28,7 @@ def store_shared(compiler: Compiler, op: tc.StoreSharedOp) -> Step:
 
     def store(frame: Frame) -> None:
         v = frame.values
-        value: Registers = v[value_]
+        value: RegisterTile = v[value_]
         tile: SmemTile = v[tile_]
         frame.cta_run.consume(frame, value, site)
         columns = value.data.shape[1]
@@ -57,7 +57,7 @@ def load_shared(compiler: Compiler, op: tc.LoadSharedOp) -> Step:
         places = _places(frame, v[tile_], v[row_], v[column_], columns, site)
         raw = frame.agent.memory.load("shared", places.reshape(-1), STORE_BYTES, site=site)
         data = np.ascontiguousarray(raw).reshape(QUARTER_LANES, -1).view(dtype)
-        v[result] = Registers(data, quarter=-1)
+        v[result] = RegisterTile(data, quarter=-1)
 
     return load
 

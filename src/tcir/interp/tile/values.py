@@ -95,7 +95,7 @@ class Ring:
 
 
 @dataclass
-class Load:
+class PendingLoad:
     """An asynchronous read of tensor memory: `ready` once its warp has waited for it."""
 
     site: Site
@@ -103,7 +103,7 @@ class Load:
 
 
 @dataclass
-class Registers:
+class RegisterTile:
     """A register tile: row = thread of the warp.
 
     `quarter` and `column` are its origin in tensor memory (-1: none), `load` is the read itself if
@@ -113,7 +113,7 @@ class Registers:
     data: Array
     quarter: int = 0
     column: int = 0
-    load: Load | None = None
+    load: PendingLoad | None = None
 
 
 @dataclass

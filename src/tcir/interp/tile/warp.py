@@ -110,7 +110,7 @@ def cp_async_wait(compiler: Compiler, op: tc.CpAsyncWaitOp) -> Step:
 
 
 @dataclass(frozen=True)
-class Part:
+class AccumulatorPart:
     """Part of an accumulator that an agent holds: its shape, and its first row and column."""
 
     shape: tuple[int, int]
@@ -122,18 +122,18 @@ class Part:
         return [*batch, row + self.origin[0], column + self.origin[1]]
 
 
-def held_by(compiler: Compiler, kind: tc.FragmentType) -> Callable[[Frame], Part]:
+def held_by(compiler: Compiler, kind: tc.FragmentType) -> Callable[[Frame], AccumulatorPart]:
     """Returns the part of a fragment of C, or of its rows, that an agent holds: all of it, or that
     of a warp of a role."""
     rows, columns = kind.shape
-    everything = Part((rows, columns))
+    everything = AccumulatorPart((rows, columns))
     if "tc.warps" not in compiler.attributes:
         return lambda frame: everything
     warps_m, warps_n = ir.DenseI64ArrayAttr(compiler.attributes["tc.warps"])
     warps = (warps_m, warps_n)
     mine = share(kind.atom, kind.operand, kind.shape, warps)
     parts = [
-        Part((mine.rows, mine.columns), warp_origin(kind.operand, mine, warps, warp))
+        AccumulatorPart((mine.rows, mine.columns), warp_origin(kind.operand, mine, warps, warp))
         for warp in range(warps_m * warps_n)
     ]
     return lambda frame: parts[frame.warp] if frame.in_role else everything

@@ -41,7 +41,7 @@ from tcir.machine.recorder import WarpEvents
 from tcir.machine.sync.barriers import Barriers
 from tcir.machine.sync.cluster_barrier import ClusterBarrier
 from tcir.machine.sync.mbarriers import Mbarriers
-from tcir.machine.sync.registers import Registers
+from tcir.machine.sync.registers import RegisterQuota
 from tcir.machine.tensor_core.unit import TensorCore
 from tcir.machine.tma.bulk import Bulk
 from tcir.machine.tma.tensormap import TensorMaps
@@ -125,7 +125,7 @@ class Agent:
         self.st_async = StAsync(self, self.memory)
         self.barrier = Barriers(self)
         self.cluster_barrier = ClusterBarrier(self)
-        self.registers = Registers(self)
+        self.registers = RegisterQuota(self)
         self.mbarrier = Mbarriers(self)
         self.bulk = Bulk(self, self.memory)
         self.tensormap = TensorMaps(self, self.memory)

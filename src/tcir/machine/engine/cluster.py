@@ -19,7 +19,7 @@ from tcir.machine.memory.protocols import MachineProtocol, OperandReads
 from tcir.machine.order.clocks import Component
 from tcir.machine.order.involved import lane_words
 from tcir.machine.order.lanes import WARP
-from tcir.machine.order.operation import Operation, Pending
+from tcir.machine.order.operation import AsyncOperation, Pending
 from tcir.machine.order.rounds import ClusterRound
 
 
@@ -30,7 +30,7 @@ class Cluster:
         self.machine, self.order = machine, order
         self.ctas: list[Cta] = []
         self.agents: list[Agent] = []
-        self.in_flight: list[Operation] = []
+        self.in_flight: list[AsyncOperation] = []
         self.round: ClusterRound | None = None
         """The use of barrier.cluster that is under way."""
         self.declined: object = None
@@ -70,7 +70,7 @@ class Cluster:
 
     # --- scheduling ------------------------------------------------------------------------------
 
-    def launch(self, operation: Operation) -> None:
+    def launch(self, operation: AsyncOperation) -> None:
         """Takes an asynchronous operation: at once in prompt order, else some time later."""
         if self.order is None and operation.ready:
             operation.run()
@@ -80,7 +80,7 @@ class Cluster:
                 self.machine.recorder.bind(operation)
             self.in_flight.append(operation)
 
-    def complete(self, operation: Operation) -> None:
+    def complete(self, operation: AsyncOperation) -> None:
         """Lets an operation in flight take effect."""
         self.in_flight.remove(operation)
         operation.run()
@@ -118,7 +118,7 @@ class Cluster:
         if not ready and not runnable:
             return False
         chosen = self.order.pick(ready, runnable)
-        if isinstance(chosen, Operation):
+        if isinstance(chosen, AsyncOperation):
             self.complete(chosen)
         else:
             self.order.advance(chosen)

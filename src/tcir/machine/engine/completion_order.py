@@ -23,7 +23,7 @@ import random
 from collections.abc import Sequence
 
 from tcir.machine.engine.agent import Agent
-from tcir.machine.order.operation import Operation
+from tcir.machine.order.operation import AsyncOperation
 
 HOLD = 64
 """Polls in vain after which an agent does not keep operations from completing any more."""
@@ -52,11 +52,13 @@ class CompletionOrder:
         self._polls: dict[Agent, int] = {}
         self._held = 0
 
-    def pick(self, ready: Sequence[Operation], runnable: Sequence[Agent]) -> Operation | Agent:
+    def pick(
+        self, ready: Sequence[AsyncOperation], runnable: Sequence[Agent]
+    ) -> AsyncOperation | Agent:
         """Returns the operation or agent that goes next; `ready` and `runnable` are not both
         empty."""
         if not self.late:
-            either: list[Operation | Agent] = [*ready, *runnable]
+            either: list[AsyncOperation | Agent] = [*ready, *runnable]
             return self._rng.choice(either)
         early = [o for o in ready if _path(o) not in self.late]
         if early:
@@ -87,6 +89,6 @@ class CompletionOrder:
         return HOLD if self.late else 1
 
 
-def _path(operation: Operation) -> str:
+def _path(operation: AsyncOperation) -> str:
     """Path of an operation, out of two: only the tensor core's keeps operations in order."""
     return _COPY if operation.access is None else _TENSOR

@@ -8,7 +8,7 @@ from tcir.machine.engine.agent import Agent, Body
 from tcir.machine.findings import Finding, Unpromised
 from tcir.machine.memory.memories import RANK_SHIFT, SharedMemory
 from tcir.machine.memory.protocols import ClusterProtocol, MachineProtocol, Triple, WarpgroupPart
-from tcir.machine.memory.tensor_memory import Sm, TensorMemory
+from tcir.machine.memory.tensor_memory import SmTensorMemory, TensorMemory
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import BEYOND, Access, Clock, Component, join, observed_beyond
 from tcir.machine.order.collected import Collected
@@ -35,7 +35,7 @@ class Cta:
         machine: MachineProtocol,
         index: Triple,
         cluster: ClusterProtocol,
-        sm: Sm,
+        sm: SmTensorMemory,
     ) -> None:
         self.machine = machine
         self.index = index

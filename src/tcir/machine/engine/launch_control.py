@@ -14,7 +14,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.clocks import Access
-from tcir.machine.order.operation import Operation
+from tcir.machine.order.operation import AsyncOperation
 
 BYTES = 16
 _MAGIC = 0xC1C
@@ -94,4 +94,4 @@ class LaunchControl:
                 smem.written(place, None, site)
                 barrier.complete_tx(BYTES, number, site)
 
-        agent.cta.launch(Operation(site, run))
+        agent.cta.launch(AsyncOperation(site, run))

@@ -24,9 +24,9 @@ from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.memory.protocols import AgentProtocol, Triple
 from tcir.machine.memory.shared_names import SharedNames
 from tcir.machine.memory.stores_in_flight import StoresInFlight
-from tcir.machine.memory.tensor_memory import Sm
+from tcir.machine.memory.tensor_memory import SmTensorMemory
 from tcir.machine.order.loads_in_flight import LoadsInFlight
-from tcir.machine.order.strong import Done, Place, Writes
+from tcir.machine.order.strong import AtomicUpdate, Place, StrongWrites
 from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
@@ -88,12 +88,12 @@ class Machine:
         self.assumptions = (options.assumptions or Assumptions()).under(options.ordering)
         self.progress = progress
         self.memory = GlobalMemory()
-        self.strong: dict[Place, Writes] = {}
+        self.strong: dict[Place, StrongWrites] = {}
         """What strong reads of each place observe."""
         self.loads_in_flight = LoadsInFlight()
         self.shared_names = SharedNames()
         self.stores_in_flight = StoresInFlight()
-        self.updates: dict[Place, list[Done]] = {}
+        self.updates: dict[Place, list[AtomicUpdate]] = {}
         """Changes of each place by a load and a store."""
         self.counters = Counters()
         self.effects: Callable[[Effect | None], None] | None = None
@@ -193,7 +193,10 @@ class Machine:
             clusters = []
             for n, (number, place) in enumerate(places):
                 if n % self.ctas_per_sm == 0:
-                    sms = [Sm(self.assumptions.alloc_permit == "owned") for _ in range(size)]
+                    sms = [
+                        SmTensorMemory(self.assumptions.alloc_permit == "owned")
+                        for _ in range(size)
+                    ]
                 clusters.append(self._cluster(number, place, sms))
             for cluster in clusters:
                 for cta in cluster.ctas:
@@ -253,7 +256,7 @@ class Machine:
                 raise
         return parked
 
-    def _cluster(self, number: int, place: tuple[int, ...], sms: list[Sm]) -> Cluster:
+    def _cluster(self, number: int, place: tuple[int, ...], sms: list[SmTensorMemory]) -> Cluster:
         """The cluster at a place of the grid (z, y, x), a CTA on each SM."""
         seed = self.options.order_seed
         cluster = Cluster(self, None if seed is None else CompletionOrder(seed, number))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TypeVar, cast
 
-from tcir.machine.jit.calls import Compiled
+from tcir.machine.jit.calls import CompiledCalls
 from tcir.machine.jit.external import External
 
 __all__ = ["External", "fma_jit", "jit"]
@@ -22,9 +22,9 @@ F = TypeVar("F", bound=Callable[..., object])
 def jit(function: F) -> F:
     """Compile `function` of arrays, numbers and tuples of integers; it runs without the
     interpreter lock."""
-    return cast(F, Compiled(cast(FunctionType, function), fma=False))
+    return cast(F, CompiledCalls(cast(FunctionType, function), fma=False))
 
 
 def fma_jit(function: F) -> F:
     """As `jit`, for sums that are exact: a product and a sum may be one instruction."""
-    return cast(F, Compiled(cast(FunctionType, function), fma=True))
+    return cast(F, CompiledCalls(cast(FunctionType, function), fma=True))

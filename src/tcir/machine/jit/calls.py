@@ -10,7 +10,7 @@ from types import CodeType, FunctionType
 import numpy as np
 
 from tcir.machine.jit.external import External
-from tcir.machine.jit.kinds import RESULTS, Key, Kind, flatten
+from tcir.machine.jit.kinds import RESULTS, ArgumentKind, Key, flatten
 from tcir.machine.jit.native import address, code_key, link
 from tcir.threads import cached_property
 
@@ -20,7 +20,7 @@ _SUCCESS = (0, -2)
 Entry = Callable[..., int]
 
 
-class Compiled:
+class CompiledCalls:
     """A function, compiled for each combination of kinds of arguments that it is called with.
 
     Called from Python it takes no keywords, and returns None or a number, as its annotation says.
@@ -38,7 +38,7 @@ class Compiled:
         keys = tuple([flatten(arg, values) for arg in args])
         entry = self._entries.get(keys)
         if entry is None:
-            entry = self._entries[keys] = self._link([Kind(*key) for key in keys])
+            entry = self._entries[keys] = self._link([ArgumentKind(*key) for key in keys])
         result, error = RESULTS[self.returned](), ctypes.c_void_p()
         status = entry(ctypes.byref(result), ctypes.byref(error), *values)
         if status not in _SUCCESS:
@@ -53,7 +53,7 @@ class Compiled:
 
         return type_of(self.function, self.fma)
 
-    def _link(self, kinds: list[Kind]) -> Entry:
+    def _link(self, kinds: list[ArgumentKind]) -> Entry:
         name = f"{self.__name__}-{code_key(*_contents(self), kinds)}"
 
         def make() -> bytes:
@@ -67,7 +67,7 @@ class Compiled:
         return called(address(name))
 
 
-def _contents(compiled: Compiled) -> Iterator[str]:
+def _contents(compiled: CompiledCalls) -> Iterator[str]:
     """All that the code of a function depends on."""
     yield f"{compiled.fma} {compiled.returned}"
     yield from _constants(compiled.function.__code__, compiled.function.__globals__)
@@ -82,7 +82,7 @@ def _constants(code: CodeType, scope: dict[str, object]) -> Iterator[str]:
             yield repr(constant)
     for name in code.co_names:
         value = scope.get(name)
-        if isinstance(value, Compiled):
+        if isinstance(value, CompiledCalls):
             yield from _contents(value)
         elif isinstance(value, External):
             yield value.text

@@ -14,7 +14,7 @@ from numba import types
 
 from tcir.machine.jit.entry import entry
 from tcir.machine.jit.external import EXTERNAL
-from tcir.machine.jit.kinds import ALIGNED, C_CONTIGUOUS, Kind
+from tcir.machine.jit.kinds import ALIGNED, C_CONTIGUOUS, ArgumentKind
 from tcir.machine.jit.native import target_machine
 from tcir.machine.jit.runtime import RUNTIME
 
@@ -28,7 +28,7 @@ def type_of(function: FunctionType, fma: bool) -> types.Type:
 
 
 def object_code(
-    function: FunctionType, fma: bool, kinds: Sequence[Kind], returned: str, symbol: str
+    function: FunctionType, fma: bool, kinds: Sequence[ArgumentKind], returned: str, symbol: str
 ) -> bytes:
     """Object code for arguments of these kinds, which defines `symbol` only."""
     dispatcher = _dispatcher(function, fma)
@@ -64,7 +64,7 @@ def _dispatcher(function: FunctionType, fma: bool) -> Any:
     return numba.njit(function, nogil=True, fastmath={"contract"} if fma else False)
 
 
-def _numba_type(kind: Kind) -> types.Type:
+def _numba_type(kind: ArgumentKind) -> types.Type:
     if kind.dimensions is None:
         return _NUMBERS[kind.type]
     if kind.dimensions < 0:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tcir.machine.jit.kinds import Kind
+from tcir.machine.jit.kinds import ArgumentKind
 
 _DATA = object.__basicsize__
 _SHAPE, _STRIDES = _DATA + 16, _DATA + 24
@@ -18,7 +18,7 @@ _SHAPE, _STRIDES = _DATA + 16, _DATA + 24
 _NUMBERS = {"bool": "i8", "int": "i64", "float": "double"}
 
 
-def entry(symbol: str, function: str, kinds: Sequence[Kind]) -> str:
+def entry(symbol: str, function: str, kinds: Sequence[ArgumentKind]) -> str:
     """Defines `symbol`, which calls `function`."""
     taken, passed = ["ptr %result", "ptr %error"], ["ptr %result", "ptr %error"]
     lines: list[str] = []
@@ -56,7 +56,7 @@ def _array(name: str, dimensions: int) -> Iterator[str]:
         yield f"  {name}.size.{i + 1} = mul i64 {name}.size.{i}, {name}.shape.{i}"
 
 
-def _parts(name: str, kind: Kind) -> Iterator[str]:
+def _parts(name: str, kind: ArgumentKind) -> Iterator[str]:
     """The memory's owner, the array's owner, elements, bytes of one, data, shape, strides."""
     dimensions = kind.dimensions or 0
     yield from ("ptr null", "ptr null")

@@ -17,10 +17,10 @@ RESULTS: dict[str, Any] = {**NUMBERS, "None": ctypes.c_void_p}
 
 
 Key = tuple[str] | tuple[str, int] | tuple[str, int, int]
-"""The fields of a `Kind`."""
+"""The fields of a `ArgumentKind`."""
 
 
-class Kind(NamedTuple):
+class ArgumentKind(NamedTuple):
     """type: of a number, or the letter of a numpy dtype. dimensions: of an array; below 0: of a
     tuple of as many integers; None: of a number."""
 

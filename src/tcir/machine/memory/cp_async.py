@@ -18,14 +18,14 @@ from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access, Component
 from tcir.machine.order.lanes import members
 from tcir.machine.order.mbarrier import Mbarrier
-from tcir.machine.order.operation import Blocking, Operation
+from tcir.machine.order.operation import AsyncOperation, Blocking
 
 ALL_LANES = (1 << 32) - 1
 
 
 @dataclass(eq=False)
 class _Copy:
-    operation: Operation
+    operation: AsyncOperation
     number: int
     lanes: int
     groups: NDArray[np.int64]  # of the 32 lanes, at the time of issue
@@ -89,7 +89,7 @@ class CpAsync:
             smem.data[where] = data
             smem.written(where, undefined, site)
 
-        operation = Operation(site, run)
+        operation = AsyncOperation(site, run)
         self.copies.append(_Copy(operation, self.issued, lanes, self.groups, granules))
         agent.cta.launch(operation)
 
@@ -144,7 +144,7 @@ class CpAsync:
             def run(barrier: Mbarrier = barrier) -> None:
                 barrier.arrive(1, issued, site)
 
-            agent.cta.launch(Operation(site, run, after=after))
+            agent.cta.launch(AsyncOperation(site, run, after=after))
 
     def _sources(
         self,

@@ -97,7 +97,7 @@ class Buffer(Tracked):
 
 
 @dataclass(frozen=True)
-class Place:
+class ArrayPlace:
     """Place of an array in global memory.
 
     at: its address; None: the next free one, `offset` bytes after a multiple of 256, or, for an
@@ -109,7 +109,7 @@ class Place:
     alignment: int = 256
 
 
-ANYWHERE = Place()
+ANYWHERE = ArrayPlace()
 
 
 class GlobalMemory:
@@ -156,7 +156,7 @@ class GlobalMemory:
         kept: bool = False,
         constant: bool = False,
         name: str = "a buffer",
-        place: Place = ANYWHERE,
+        place: ArrayPlace = ANYWHERE,
     ) -> int:
         """Gives ``array`` (C-contiguous, written in place) an address.
 

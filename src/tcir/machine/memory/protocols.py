@@ -27,12 +27,12 @@ from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import Lanes
 from tcir.machine.order.loads_in_flight import LoadsInFlight
 from tcir.machine.order.mbarrier import Mbarrier
-from tcir.machine.order.operation import Blocking, Operation
+from tcir.machine.order.operation import AsyncOperation, Blocking
 from tcir.machine.order.ordering import Class
 from tcir.machine.order.register_pool import RegisterPool
 from tcir.machine.order.rounds import BarrierRound, ClusterRound
 from tcir.machine.order.shadow import Shadow
-from tcir.machine.order.strong import Done, Place, Strong, Writes
+from tcir.machine.order.strong import AtomicUpdate, Place, Strong, StrongWrites
 from tcir.machine.order.tensor_thread import TensorThread
 from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder, WarpEvents
@@ -54,11 +54,11 @@ class MachineProtocol(Protocol):
     recorder: Recorder | None
     running: AgentProtocol | None
     memory: GlobalMemory
-    strong: dict[Place, Writes]
+    strong: dict[Place, StrongWrites]
     loads_in_flight: LoadsInFlight
     shared_names: SharedNames
     stores_in_flight: StoresInFlight
-    updates: dict[Place, list[Done]]
+    updates: dict[Place, list[AtomicUpdate]]
     cta_group: tuple[int, object] | None
     static_smem: int
     dynamic_smem: int
@@ -105,7 +105,7 @@ class ClusterProtocol(Protocol):
     def agents(self) -> Sequence[AgentProtocol]: ...
     def at(self, rank: int, site: object) -> CtaProtocol: ...
     def pair(self, rank: int, site: object) -> tuple[CtaProtocol, CtaProtocol]: ...
-    def launch(self, operation: Operation) -> None: ...
+    def launch(self, operation: AsyncOperation) -> None: ...
     def finish(self) -> None: ...
     def note_mma(self, mma: OperandReads) -> None: ...
     def last_mma(self, component: Component) -> Sequence[OperandReads]: ...
@@ -151,7 +151,7 @@ class CtaProtocol(Protocol):
     @property
     def agents(self) -> Sequence[AgentProtocol]: ...
     @property
-    def launch(self) -> Callable[[Operation], None]: ...
+    def launch(self) -> Callable[[AsyncOperation], None]: ...
     def report(
         self,
         severity: str | Unpromised,

@@ -15,7 +15,7 @@ from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.memory.reduction import Reduction
 from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access
-from tcir.machine.order.operation import Operation
+from tcir.machine.order.operation import AsyncOperation
 
 
 class StAsync:
@@ -81,4 +81,4 @@ class StAsync:
             smem.written(place, undefined, site)
             barrier.complete_tx(nbytes, number, site)
 
-        agent.cta.launch(Operation(site, run))
+        agent.cta.launch(AsyncOperation(site, run))

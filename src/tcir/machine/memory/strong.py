@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.clocks import BY_TICKET, REACHES, Clock, join, learn_by
 from tcir.machine.order.fence_marks import in_front, mark_fence, observe_fences, see
-from tcir.machine.order.strong import Place, Strong, Writes, merged
+from tcir.machine.order.strong import Place, Strong, StrongWrites, merged
 
 
 class StrongAccesses:
@@ -58,7 +58,7 @@ class StrongAccesses:
             known = self.machine.strong.get(place)
             if known is None or not (strong.atomic and known.last.meets(here)):
                 readers = known.readers if known else {}
-                known = Writes(known.version if known else 0, here, readers=readers)
+                known = StrongWrites(known.version if known else 0, here, readers=readers)
                 self.machine.strong[place] = known
             if strong.release:
                 self._released[place] = here.reach, now

@@ -17,7 +17,7 @@ Address = TypeVar("Address", int, NDArray[np.int64])
 
 
 @dataclass(frozen=True)
-class Swizzle:
+class ChunkSwizzle:
     """A swizzle XORs bits of the 128-byte line number into the position of a chunk in its line."""
 
     span: int
@@ -35,18 +35,18 @@ class Swizzle:
         return (self.lines_mask + 1) * 128 if self.lines_mask else 1
 
 
-SWIZZLES: dict[str, Swizzle] = {
-    "NONE": Swizzle(0, 0, 4),
-    "32B": Swizzle(32, 1, 4),
-    "64B": Swizzle(64, 3, 4),
-    "128B": Swizzle(128, 7, 4),
-    "128B_ATOM_32B": Swizzle(128, 3, 5),
-    "128B_ATOM_32B_FLIP_8B": Swizzle(128, 3, 5, flip=True),
-    "128B_ATOM_64B": Swizzle(128, 1, 6),
+SWIZZLES: dict[str, ChunkSwizzle] = {
+    "NONE": ChunkSwizzle(0, 0, 4),
+    "32B": ChunkSwizzle(32, 1, 4),
+    "64B": ChunkSwizzle(64, 3, 4),
+    "128B": ChunkSwizzle(128, 7, 4),
+    "128B_ATOM_32B": ChunkSwizzle(128, 3, 5),
+    "128B_ATOM_32B_FLIP_8B": ChunkSwizzle(128, 3, 5, flip=True),
+    "128B_ATOM_64B": ChunkSwizzle(128, 1, 6),
 }
 
 
-def swizzle(mode: str) -> Swizzle:
+def swizzle(mode: str) -> ChunkSwizzle:
     """Returns the swizzle called `mode`; DescriptorError if this machine has none of that name."""
     try:
         return SWIZZLES[mode]

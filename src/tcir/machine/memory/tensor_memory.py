@@ -41,7 +41,7 @@ class PairCall:
     base: int = 0
 
 
-class Sm:
+class SmTensorMemory:
     """The tensor memories of the CTAs on one SM; `permits`: whether the first CTA to allocate
     excludes the others until it relinquishes its permit."""
 
@@ -107,12 +107,12 @@ class TensorMemory(Tracked):
         hazards: bool,
         zeros: bool = False,
         pick: Callable[[Sequence[int]], int] = min,
-        sm: Sm | None = None,
+        sm: SmTensorMemory | None = None,
         name: str = "the CTA",
     ) -> None:
         self._pick = pick
         self.name = name
-        self.sm = sm or Sm()
+        self.sm = sm or SmTensorMemory()
         self.sm.memories.append(self)
         self.zeros = zeros
         """Whether alloc returns zeroed columns: an open question."""

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.lanes import known_to
-from tcir.machine.order.strong import Done, Place, Put, Update
+from tcir.machine.order.strong import AtomicUpdate, Place, Put, Update
 
 KEPT = 64
 """Number of the last updates of a place that are kept."""
@@ -40,7 +40,7 @@ class Loaded(NamedTuple):
     update: Update
     site: object
     writes: bool
-    done: Sequence[Done]
+    done: Sequence[AtomicUpdate]
     version: int
 
 
@@ -102,7 +102,7 @@ class Updates:
                     self._report(loaded, site, what)
                 version = known.version if (known := self.machine.strong.get(place)) else 0
                 access = self.agent.own_access("generic", site, by_lane=True)
-                done.append(Done(access, place, version + 1, found, value))
+                done.append(AtomicUpdate(access, place, version + 1, found, value))
                 del done[:-KEPT]
 
     def _others_wrote(self, place: Place) -> bool:
@@ -114,7 +114,7 @@ class Updates:
             for by, (number, version) in known.writes.items()
         )
 
-    def _after(self, done: Done) -> bool:
+    def _after(self, done: AtomicUpdate) -> bool:
         return self._knows(done.place, done.access, done.version)
 
     def _knows(self, place: Place, access: Access, version: int) -> bool:

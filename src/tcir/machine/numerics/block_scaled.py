@@ -46,7 +46,7 @@ from tcir.machine.numerics.fused import (
     rounded_all,
 )
 from tcir.machine.numerics.types import ScaledTypes
-from tcir.machine.refusal import FormatError
+from tcir.machine.refusal import ElementTypeError
 
 FP4_KINDS = ("mxf4", "mxf4nvf4")
 
@@ -75,9 +75,13 @@ class Fp4Params:
 
     def __post_init__(self) -> None:
         if self.rule not in ("products", "scales"):
-            raise FormatError("rule", self.rule, "products or scales", "no other model is known")
+            raise ElementTypeError(
+                "rule", self.rule, "products or scales", "no other model is known"
+            )
         if self.ue4m3_group not in (1, 2, 4, 8, 16):
-            raise FormatError("ue4m3_group", self.ue4m3_group, "1, 2, 4, 8 or 16", "divisors of 16")
+            raise ElementTypeError(
+                "ue4m3_group", self.ue4m3_group, "1, 2, 4, 8 or 16", "divisors of 16"
+            )
 
 
 DEFAULT_FP4 = Fp4Params()
@@ -285,20 +289,20 @@ def _check_scales(
 ) -> None:
     counts = {"mxf8f6f4": (1,), "mxf4": (2,), "mxf4nvf4": (2, 4)}
     if kind not in counts:
-        raise FormatError("kind", kind, "mxf8f6f4, mxf4 or mxf4nvf4", "PTX ISA 9.7.16.10.7")
+        raise ElementTypeError("kind", kind, "mxf8f6f4, mxf4 or mxf4nvf4", "PTX ISA 9.7.16.10.7")
     if scale_type == "ue4m3" and (kind != "mxf4nvf4" or scale_a.shape[-1] != 4):
-        raise FormatError(
+        raise ElementTypeError(
             "scale type", "ue4m3", "ue8m0", "ue4m3 is for mxf4nvf4 with scale_vec::4X only"
         )
     for name, scales, of in (("SFA", scale_a, a), ("SFB", scale_b, b)):
         shapes = [(*of.shape[:-1], count) for count in counts[kind]]
         if scales.shape not in shapes:
             allowed = " or ".join(map(str, shapes))
-            raise FormatError(
+            raise ElementTypeError(
                 f"kind {kind}: {name}", scales.shape, allowed, "one per row and block"
             )
     if scale_a.shape[-1] != scale_b.shape[-1]:
-        raise FormatError("SFB", scale_b.shape, f"{scale_a.shape[-1]} a row", "as many as SFA")
+        raise ElementTypeError("SFB", scale_b.shape, f"{scale_a.shape[-1]} a row", "as many as SFA")
 
 
 def block_scaled_mma(
@@ -356,7 +360,7 @@ def _fp4_mma(
 ) -> NDArray[np.uint32]:
     """Exact `block_scaled_mma` for the fp4 kinds."""
     if (types.a_type, types.b_type) != ("e2m1", "e2m1"):
-        raise FormatError(
+        raise ElementTypeError(
             f"kind {types.kind}: element types", (types.a_type, types.b_type), "e2m1", "fp4 kinds"
         )
     for codes in (a, b):

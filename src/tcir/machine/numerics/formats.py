@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.machine.refusal import FormatError
+from tcir.machine.refusal import ElementTypeError
 
 NO_EXPONENT = -4096
 """Raw exponent of a missing term; two of them add without overflow."""
@@ -78,11 +78,11 @@ ELEMENT_BITS: dict[str, int] = {
 
 
 def float_format(name: str) -> Format:
-    """Returns the format called `name`; FormatError if there is none."""
+    """Returns the format called `name`; ElementTypeError if there is none."""
     try:
         return FLOATS[name]
     except KeyError:
-        raise FormatError(
+        raise ElementTypeError(
             "element type", name, "one of " + ", ".join(FLOATS), "PTX ISA 5.2.3 knows no other"
         ) from None
 
@@ -116,7 +116,7 @@ def _table(name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
 def decode(codes: NDArray[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Exact values (float64) and raw exponents (int32) of an array of unsigned codes.
 
-    FormatError if bits above the format's width are set: the codes were unpacked incorrectly.
+    ElementTypeError if bits above the format's width are set: the codes were unpacked incorrectly.
     """
     f = float_format(name)
     if f.bits > 16:
@@ -127,10 +127,10 @@ def decode(codes: NDArray[Any], name: str) -> tuple[NDArray[np.float64], NDArray
 
 
 def check_codes(codes: NDArray[np.unsignedinteger], name: str) -> None:
-    """FormatError if bits above the width of a format of at most 16 bits are set."""
+    """ElementTypeError if bits above the width of a format of at most 16 bits are set."""
     bits = FLOATS[name].bits
     if codes.dtype.itemsize * 8 > bits and codes.size and int(codes.max()) >> bits:
-        raise FormatError(
+        raise ElementTypeError(
             f"{name} code", hex(int(codes.max())), f"below {hex(1 << bits)}",
             f"{name} has {bits} bits",
         )  # fmt: skip
@@ -166,7 +166,7 @@ def lowest_bit(codes: NDArray[Any], name: str) -> int | None:
 def integers(codes: NDArray[Any], name: str) -> NDArray[np.int64]:
     """Values of 8-bit integer codes (`name` is "s8" or "u8")."""
     if name not in INTEGERS:
-        raise FormatError("element type", name, "s8 or u8", "the integer kind takes no other")
+        raise ElementTypeError("element type", name, "s8 or u8", "the integer kind takes no other")
     return codes.astype(np.uint8).view(INTEGERS[name]).astype(np.int64)
 
 
@@ -190,6 +190,6 @@ def decode_scale(codes: NDArray[np.uint8], name: str) -> tuple[NDArray[Any], NDA
     NaN (PTX ISA 5.2.3; OCP Microscaling Formats 1.0).
     """
     if name not in SCALES:
-        raise FormatError("scale type", name, "ue8m0 or ue4m3", "PTX ISA 9.7.16.10.7")
+        raise ElementTypeError("scale type", name, "ue8m0 or ue4m3", "PTX ISA 9.7.16.10.7")
     values, exponents = _scale_table(name)
     return values.take(codes), exponents.take(codes)

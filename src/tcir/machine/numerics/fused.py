@@ -37,7 +37,7 @@ from tcir.machine.numerics.formats import (
     lowest_bit,
 )
 from tcir.machine.numerics.types import ProductTypes
-from tcir.machine.refusal import FormatError
+from tcir.machine.refusal import ElementTypeError
 
 NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
 """The canonical NaN of each D type."""
@@ -57,7 +57,9 @@ class FusedParams:
 
     def __post_init__(self) -> None:
         if not 1 <= self.window <= 40:
-            raise FormatError("window", self.window, "1..40", "wider sums are not exact in float64")
+            raise ElementTypeError(
+                "window", self.window, "1..40", "wider sums are not exact in float64"
+            )
 
 
 DEFAULT = FusedParams()
@@ -233,21 +235,25 @@ def check_shapes(
     d: NDArray[Any] | None,
     select: NDArray[np.int32] | None = None,
 ) -> None:
-    """FormatError unless shapes are A [M, K], B [N, K], D [M, N] (sparse: A, `select` [M, K/2])."""
+    """Checks the shapes A [M, K], B [N, K], D [M, N] (sparse: A, `select` [M, K/2])."""
     shapes = f"A {a.shape}, B {b.shape}, D {None if d is None else d.shape}"
     terms = 1 if select is None else 2
     if a.ndim not in (2, 3) or b.ndim != a.ndim or terms * a.shape[-1] != b.shape[-1]:
         wanted = "A [M, K], B [N, K]" if select is None else "A [M, K/2], B [N, K]"
-        raise FormatError("operand shapes", shapes, wanted, "D = A · Bᵀ + D")
+        raise ElementTypeError("operand shapes", shapes, wanted, "D = A · Bᵀ + D")
     if select is not None and select.shape != a.shape:
-        raise FormatError("selection", select.shape, "[M, K/2], as A", "one k per stored element")
+        raise ElementTypeError(
+            "selection", select.shape, "[M, K/2], as A", "one k per stored element"
+        )
     if d is not None and d.shape != (*a.shape[:-1], b.shape[-2]):
-        raise FormatError("operand shapes", shapes, "D [M, N]", "D = A · Bᵀ + D")
+        raise ElementTypeError("operand shapes", shapes, "D [M, N]", "D = A · Bᵀ + D")
 
 
 def _check_d_type(d_type: str) -> None:
     if d_type not in NAN:
-        raise FormatError("D type", d_type, "f32 or f16", "PTX ISA 9.7.16.10, instruction table")
+        raise ElementTypeError(
+            "D type", d_type, "f32 or f16", "PTX ISA 9.7.16.10, instruction table"
+        )
 
 
 def d_as_f32(d: NDArray[np.uint32] | None, d_type: str) -> NDArray[np.float32]:

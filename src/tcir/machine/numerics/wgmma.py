@@ -24,7 +24,7 @@ FP8_WINDOW, FP8_LOST = 13, 10
 
 
 @dataclass(frozen=True)
-class Product:
+class WgmmaTypes:
     """Types and signs of one instruction."""
 
     types: MmaTypes
@@ -35,7 +35,7 @@ def wgmma_product(
     a: np.ndarray,
     b: np.ndarray,
     d: NDArray[np.uint32] | None,
-    product: Product,
+    product: WgmmaTypes,
     select: NDArray[np.int32] | None = None,
 ) -> NDArray[np.uint32]:
     """D = A · Bᵀ + D: codes a [M, K], b [N, K], d uint32 [M, N] (None: scale-d is false).

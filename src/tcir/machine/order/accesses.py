@@ -37,7 +37,7 @@ class Loads:
         return Access(self.component, self.number, "generic", site, lanes=lanes)
 
 
-class Place(NamedTuple):
+class PlaceOfLoads(NamedTuple):
     """One of them, which also becomes an `Access` on demand."""
 
     loads: Loads
@@ -49,7 +49,7 @@ class Accesses:
     each load, and hardly any of these is ever looked at."""
 
     def __init__(self) -> None:
-        self._known: list[Access | Twin | Loads | Place] = []
+        self._known: list[Access | Twin | Loads | PlaceOfLoads] = []
 
     def __len__(self) -> int:
         return len(self._known)
@@ -87,21 +87,21 @@ class Accesses:
         found = []
         for position in positions:
             known = self._known[position]
-            found.append(self[position] if isinstance(known, Loads | Place) else known)
+            found.append(self[position] if isinstance(known, Loads | PlaceOfLoads) else known)
         return found
 
     def keep(self, chosen: Iterable[bool]) -> None:
         """Forgets accesses; chosen: one boolean per access, true if it is kept."""
         self._known = [
-            Place(one, position - one.first) if isinstance(one, Loads) else one
+            PlaceOfLoads(one, position - one.first) if isinstance(one, Loads) else one
             for position, one in compress(enumerate(self._known), chosen)
         ]
 
 
-def _made(known: Twin | Loads | Place, position: int) -> Access:
+def _made(known: Twin | Loads | PlaceOfLoads, position: int) -> Access:
     if isinstance(known, Loads):
         return known[position - known.first]
-    if isinstance(known, Place):
+    if isinstance(known, PlaceOfLoads):
         return known.loads[known.place]
     return _of_cta(*known)
 

@@ -137,7 +137,7 @@ class Conflict(Protocol):
 
 
 @dataclass(frozen=True)
-class Rule:
+class HazardRule:
     """A rule about conflicts.
 
     isa: sections of the PTX ISA. evidence: what shows it, kernels that rely on it or a measurement.
@@ -155,7 +155,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Order(Rule):
+class OrderRule(HazardRule):
     """A rule by which two accesses are ordered beyond the clocks. fences: whether fences may still
     be missing"""
 
@@ -171,7 +171,7 @@ def _never(conflict: Conflict) -> bool:
 
 
 @dataclass(frozen=True)
-class Hazard(Rule):
+class Hazard(HazardRule):
     """A conflict that is reported.
 
     kind: of the finding, as in docs/explanation/hazards.md. missing: the edge that is missing.

@@ -11,7 +11,7 @@ from tcir.machine.order.clocks import EARLIER, Access, Clock, Component, beyond,
 MAX_COUNT = (1 << 20) - 1
 
 
-class Order(NamedTuple):
+class MemoryOrder(NamedTuple):
     """.sem and .scope of an arrival or a wait, the defaults of PTX ISA 9.7.13.15.13."""
 
     relaxed: bool = False
@@ -45,7 +45,7 @@ class Released:
         """A copy."""
         return Released(dict(self.near), dict(self.far))
 
-    def to(self, order: Order) -> Clock:
+    def to(self, order: MemoryOrder) -> Clock:
         """The clock released by other CTAs with which a wait of this order synchronises."""
         return self.far if order.of_cluster or not self.far else beyond(self.far)
 

@@ -11,7 +11,7 @@ from tcir.machine.order.mbarrier import Mbarrier
 
 
 @dataclass(eq=False)
-class Operation:
+class AsyncOperation:
     """An asynchronous operation in flight: it may complete once everything in ``after`` has.
 
     What has completed is dropped from the end of ``after``.
@@ -19,7 +19,7 @@ class Operation:
 
     site: object
     run: Callable[[], None]
-    after: tuple[Operation, ...] = ()
+    after: tuple[AsyncOperation, ...] = ()
     access: Access | None = None
     """How a tensor-core operation is recorded, for the order of its pipe; None for the others."""
     done: bool = False

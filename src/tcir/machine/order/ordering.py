@@ -28,7 +28,7 @@ SHIPPED = {("mma", "cp"): _SCALES, ("cp", "cp"): _SCALES, ("mma", "mma"): "CUTLA
 """Pairs in order of issue beyond the ISA's list, and what relies on it."""
 
 
-class Product(NamedTuple):
+class PipeProduct(NamedTuple):
     """The properties of an mma that decide its order in the pipe.
 
     accumulator: D's address, M and N; ashift: whether it moves its A.
@@ -44,7 +44,7 @@ def listed(assumptions: Assumptions, first: Access, second: Access) -> bool:
     if pair in _LISTED:
         return True
     one, other = first.target, second.target
-    if isinstance(one, Product) and isinstance(other, Product):
+    if isinstance(one, PipeProduct) and isinstance(other, PipeProduct):
         return one.accumulator == other.accumulator
     if other == "4x256b":
         return pair == ("shift", "cp") or (
@@ -83,7 +83,7 @@ def piped(clock: Clock, access: Access) -> bool:
 
 def _moves_a(group: Class) -> bool:
     _, kind, target = group
-    return kind == "shift" or (isinstance(target, Product) and target.ashift)
+    return kind == "shift" or (isinstance(target, PipeProduct) and target.ashift)
 
 
 class PipeOrder:

@@ -12,7 +12,7 @@ from tcir.machine.order.hazard import (
     TENSOR_MEMORY,
     Conflict,
     Hazard,
-    Order,
+    OrderRule,
 )
 from tcir.machine.order.lanes import known_to
 from tcir.machine.order.ordering import SHIPPED, piped
@@ -38,7 +38,7 @@ def _read_since(conflict: Conflict) -> bool:
 
 
 ORDERS = (
-    Order(
+    OrderRule(
         name="two tcgen05.dealloc: the alloc between them waited for the first",
         isa="9.7.16.7",
         evidence="tcgen05.alloc blocks until the columns are free",
@@ -46,7 +46,7 @@ ORDERS = (
         right="right/tcgen05_two_owners_in_turn",
         applies=_both_free,
     ),
-    Order(
+    OrderRule(
         name="cp, mma of another thread that reads it, commit of that thread",
         isa="9.7.16.12",
         evidence="PTX ISA 9.7.16.6.2: the pipe completes the cp before the mma",
@@ -55,7 +55,7 @@ ORDERS = (
         applies=_tracked,
         fences=True,
     ),
-    Order(
+    OrderRule(
         name="tensor-core operations that the pipe keeps in order",
         isa="9.7.16.6.2",
         evidence="the list in `tcir.machine.order.ordering`",
@@ -63,7 +63,7 @@ ORDERS = (
         right="right/tcgen05_two_steps",
         applies=_listed,
     ),
-    Order(
+    OrderRule(
         name="a strong write that an observed strong read has read",
         isa="8.9.5",
         evidence="a read comes after the writes that it observed, fences or not",

@@ -49,7 +49,7 @@ class Put(NamedTuple):
     value: bytes
 
 
-class Done(NamedTuple):
+class AtomicUpdate(NamedTuple):
     """A change of a place by a thread that found a value and put another there.
 
     access: the store; version: of the place, that it made; found: what the load read; put: what
@@ -85,7 +85,7 @@ class Strong:
 
 
 @dataclass(eq=False)
-class Writes:
+class StrongWrites:
     """What a strong read of a location observes: the last strong write and, if that is an atomic's,
     what the atomic observed.
 

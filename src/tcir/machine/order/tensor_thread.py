@@ -6,7 +6,7 @@ from functools import partial
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.order.clocks import Component
-from tcir.machine.order.operation import Operation
+from tcir.machine.order.operation import AsyncOperation
 from tcir.machine.order.ordering import PipeOrder, kept, listed
 
 
@@ -21,7 +21,7 @@ class TensorThread:
         self.agent, self.lane = agent, lane
         self.component: Component = ("tc", agent, lane)
         self.issued = 0
-        self.in_flight: list[Operation] = []
+        self.in_flight: list[AsyncOperation] = []
         self.kept = PipeOrder(partial(kept, assumptions))
         """The order in which they complete."""
         self.listed = PipeOrder(partial(listed, assumptions))

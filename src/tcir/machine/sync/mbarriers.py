@@ -9,7 +9,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.clocks import BEYOND, INIT, beyond, join, marked
 from tcir.machine.order.lanes import known_to
-from tcir.machine.order.mbarrier import Mbarrier, Order, PhaseWait, Released
+from tcir.machine.order.mbarrier import Mbarrier, MemoryOrder, PhaseWait, Released
 from tcir.machine.order.operation import Blocking
 from tcir.machine.order.unpromised import (
     INIT_AGAIN,
@@ -18,7 +18,7 @@ from tcir.machine.order.unpromised import (
     OVERTAKEN_WAIT,
 )
 
-RELEASE = ACQUIRE = Order()
+RELEASE = ACQUIRE = MemoryOrder()
 MBARRIER_OPERATION = "mbarrier operation"
 """Access kind of an mbarrier operation by a thread of another CTA."""
 
@@ -164,7 +164,7 @@ class Mbarriers:
         drop: bool = False,
         completes: bool = True,
         more: int = 0,
-        order: Order = RELEASE,
+        order: MemoryOrder = RELEASE,
         site: object,
     ) -> None:
         """mbarrier.arrive and arrive_drop, with ``expect_tx`` announced first.
@@ -220,7 +220,7 @@ class Mbarriers:
         address: int,
         parity: int,
         *,
-        order: Order = ACQUIRE,
+        order: MemoryOrder = ACQUIRE,
         heeded: bool = True,
         site: object,
     ) -> bool:
@@ -288,7 +288,9 @@ class Mbarriers:
         barrier = self._own(address, site)
         return barrier.phase, barrier.pending
 
-    def wait(self, address: int, parity: int, *, order: Order = ACQUIRE, site: object) -> Blocking:
+    def wait(
+        self, address: int, parity: int, *, order: MemoryOrder = ACQUIRE, site: object
+    ) -> Blocking:
         """mbarrier.try_wait.parity in a loop."""
         self.agent.proceed(site)
         barrier = self._own(address, site)
@@ -302,7 +304,7 @@ class Mbarriers:
         barrier.check_live(site)
         self._acquire(released or Released(), order)
 
-    def _acquire(self, released: Released, order: Order) -> None:
+    def _acquire(self, released: Released, order: MemoryOrder) -> None:
         """Merges the clock that a wait acquires; the scope of a fence after a relaxed one must
         include the releasing thread."""
         self.agent.lanes.learn()

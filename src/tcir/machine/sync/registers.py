@@ -16,7 +16,7 @@ GRANULE = 8
 """Registers per thread are allocated in multiples of this."""
 
 
-class Registers:
+class RegisterQuota:
     """Registers of one warp."""
 
     def __init__(self, agent: AgentProtocol) -> None:

@@ -21,8 +21,8 @@ from tcir.machine.tensor_core.d_lanes import Words
 from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor
 from tcir.machine.tensor_core.issued_mma import LostWords
 from tcir.machine.tensor_core.mma import check_sparse, fused_params
-from tcir.machine.tensor_core.mma_effect import Arithmetic
-from tcir.machine.tensor_core.mma_operands import Codes, Source
+from tcir.machine.tensor_core.mma_effect import MmaArithmetic
+from tcir.machine.tensor_core.mma_operands import Codes, OperandSource
 from tcir.machine.tensor_core.mma_step import MmaOptions, MmaStep
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.tensor_core.pipe import Missing, by_row
@@ -86,7 +86,7 @@ class BlockScale:
         sfa_of = [self._scales("A", sfa, i, cta, site) for cta in ctas]
         sfb_of = [self._scales("B", sfb, i, cta, site) for cta in ctas]
 
-        chosen: list[Source] = []
+        chosen: list[OperandSource] = []
         if options.metadata is not None:
             chosen = [
                 self.step.operands.metadata(options.metadata, i, 0, cta, site) for cta in ctas
@@ -138,7 +138,7 @@ class BlockScale:
         ]
         reads += [(source.shadow, source.where) for source in chosen]
         together = exact and kept is None
-        arithmetic = Arithmetic(
+        arithmetic = MmaArithmetic(
             multiply, reads, None if chosen else scaled, scales, together=together
         )
         self.step.issue(d_taddr, a, b, i, options, arithmetic, site=site)

@@ -17,13 +17,13 @@ from tcir.machine.order.ordering import class_of
 from tcir.machine.order.unpromised import last_use_of_nothing
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
 from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor
-from tcir.machine.tensor_core.mma_operands import Source
+from tcir.machine.tensor_core.mma_operands import OperandSource
 from tcir.machine.tensor_core.operands import ElementAddresses, TmemAddr
 from tcir.machine.tensor_core.pipe import Pipe
 
 
 @dataclass(frozen=True)
-class Matrix:
+class MatrixIdentity:
     """Identity of a matrix that a collector may hold.
 
     what: place, type and shape of the matrix. versions: the last writes of its bytes.
@@ -36,8 +36,8 @@ class Matrix:
 def matrix(
     operand: TmemAddr | ElementAddresses,
     i: InstructionDescriptor | ScaledDescriptor,
-    sources: Sequence[Source],
-) -> Matrix:
+    sources: Sequence[OperandSource],
+) -> MatrixIdentity:
     """Identity of the operand of one mma that a collector may hold: A, or B under .ws; `sources`:
     the operand in each CTA of the pair."""
     if isinstance(operand, TmemAddr):
@@ -52,7 +52,7 @@ def matrix(
         for last in source.shadow.writers_at(source.where)
         for writer in (last, *last.concurrent)
     }
-    return Matrix((place, i.kind, form), frozenset(writers))
+    return MatrixIdentity((place, i.kind, form), frozenset(writers))
 
 
 class Collectors:
@@ -62,7 +62,7 @@ class Collectors:
         self.agent = pipe.agent
 
     def note(
-        self, usage: tuple[str, str], matrix: Matrix | None, mma: Access, owner: CtaProtocol
+        self, usage: tuple[str, str], matrix: MatrixIdentity | None, mma: Access, owner: CtaProtocol
     ) -> None:
         """Checks and records the issue of `mma` with `.collector::BUFFER::OP`.
 
@@ -78,7 +78,7 @@ class Collectors:
             owner.collectors[buffer] = Collected(mma)
 
     def _check(
-        self, words: str, buffer: str, held: Collected | None, matrix: Matrix, mma: Access
+        self, words: str, buffer: str, held: Collected | None, matrix: MatrixIdentity, mma: Access
     ) -> None:
         name = "B" if buffer.startswith("b") else "A"
         if held is None or held.matrix is None:

@@ -22,10 +22,10 @@ from tcir.machine.memory.tensor_memory import (
 )
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.clocks import Access
-from tcir.machine.order.ordering import Product
+from tcir.machine.order.ordering import PipeProduct
 from tcir.machine.order.shadow import Shadow
 from tcir.machine.tensor_core.d_lanes import Words, join_columns, stack_columns
-from tcir.machine.tensor_core.mma_operands import Codes, Elements, Source
+from tcir.machine.tensor_core.mma_operands import Codes, OperandPlace, OperandSource
 from tcir.machine.tensor_core.pipe import Missing, Pipe
 from tcir.machine.tensor_core.zero_columns import ZeroColumns
 
@@ -62,7 +62,7 @@ class LostWords:
 
 
 @dataclass(frozen=True)
-class Place:
+class AccumulatorPlace:
     """Place of D: `rows` rows per CTA x n, in `columns` of tensor memory.
 
     lanes: all lanes that hold D. parts: number of parts of its columns, which are stacked on the
@@ -79,13 +79,13 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Part:
+class MmaPart:
     """One CTA's part of an mma. a, b: operands in shared memory. lanes: lanes of D that are
     written; on: mask of these among all lanes of D (None: all)."""
 
     tmem: TensorMemory
-    a: Elements | None
-    b: Elements | None
+    a: OperandPlace | None
+    b: OperandPlace | None
     lanes: Lanes
     on: Mask | None
 
@@ -103,9 +103,9 @@ class IssuedMma:
     def __init__(
         self,
         pipe: Pipe,
-        d: Place,
-        parts: Sequence[Part],
-        sources: Sequence[tuple[Source, Source]],
+        d: AccumulatorPlace,
+        parts: Sequence[MmaPart],
+        sources: Sequence[tuple[OperandSource, OperandSource]],
         multiply: Multiply,
         site: object,
     ) -> None:
@@ -131,7 +131,7 @@ class IssuedMma:
             for part, mask in zip(self.parts, masks, strict=True):
                 self._lose(part, mask, origin)
 
-    def _run(self, number: int, a: Source, bv: Codes, missing_columns: Missing) -> None:
+    def _run(self, number: int, a: OperandSource, bv: Codes, missing_columns: Missing) -> None:
         place, part = self.d, self.parts[number]
         tmem = part.tmem
         av, missing_rows = a.read()
@@ -165,7 +165,7 @@ class IssuedMma:
     def begin(self, access: Access) -> None:
         """Notes that the mma was issued as `access`."""
         self.access = access
-        assert isinstance(access.target, Product)
+        assert isinstance(access.target, PipeProduct)
         self._accumulator = access.target.accumulator
         self._sums = [
             part.tmem.accumulate(
@@ -222,17 +222,17 @@ class IssuedMma:
             masks.append(mask if part.on is None else mask[part.on])
         return masks
 
-    def _unused(self, part: Part, sums: Accumulation, mask: Mask) -> bool:
+    def _unused(self, part: MmaPart, sums: Accumulation, mask: Mask) -> bool:
         """Whether only further sums of this accumulator can have used these words."""
         if sums.was_read(mask, part.lanes):
             return False
         assert part.tmem.shadow is not None
         return all(
-            isinstance(last.target, Product) and last.target.accumulator == self._accumulator
+            isinstance(last.target, PipeProduct) and last.target.accumulator == self._accumulator
             for last in part.tmem.shadow.writers_at((part.lanes, self.d.columns))
         )
 
-    def _lose(self, part: Part, mask: Mask, origin: Origin) -> None:
+    def _lose(self, part: MmaPart, mask: Mask, origin: Origin) -> None:
         tmem, where = part.tmem, (part.lanes, self.d.columns)
         if mask.any():
             half = UNSPECIFIED_HALF if self.d.d_type == "f16" else 0
@@ -258,7 +258,7 @@ def shift_lanes(tmem: TensorMemory, source: NDArray[np.int64], columns: slice) -
 
 
 def _rows(
-    operand: Elements | None, shadow: Shadow, words: NDArray[np.int64]
+    operand: OperandPlace | None, shadow: Shadow, words: NDArray[np.int64]
 ) -> NDArray[np.bool_] | None:
     """Mask of an operand's rows with an element in these words of a shared memory; None: the
     operand is elsewhere."""

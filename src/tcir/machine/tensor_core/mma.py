@@ -18,8 +18,8 @@ from tcir.machine.tensor_core.instruction_descriptor import (
     legal_n,
 )
 from tcir.machine.tensor_core.issued_mma import LostWords
-from tcir.machine.tensor_core.mma_effect import Arithmetic, Fused
-from tcir.machine.tensor_core.mma_operands import Codes, Source
+from tcir.machine.tensor_core.mma_effect import Fused, MmaArithmetic
+from tcir.machine.tensor_core.mma_operands import Codes, OperandSource
 from tcir.machine.tensor_core.mma_step import MmaOptions, MmaStep
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
 
@@ -48,7 +48,7 @@ class Mma:
         """
         ctas = self.step.agent.peers.group(i.cta_group, site)
         self._check_form(a, i, options, site)
-        chosen: list[Source] = []
+        chosen: list[OperandSource] = []
         if options.metadata is not None:
             d_lane = d_taddr >> 16
             chosen = [
@@ -71,7 +71,7 @@ class Mma:
             and self.machine.options.numerics == "exact"
             and self.machine.options.products is None
         )
-        arithmetic = Arithmetic(
+        arithmetic = MmaArithmetic(
             multiply, reads, None if chosen else dense, together=together,
             fused=self._fused(i, options),
         )  # fmt: skip

@@ -15,7 +15,7 @@ from tcir.machine.numerics.fused import FusedParams
 from tcir.machine.numerics.types import MmaTypes
 from tcir.machine.tensor_core.d_lanes import Words, join_columns, stack_columns
 from tcir.machine.tensor_core.issued_mma import LostWords
-from tcir.machine.tensor_core.mma_operands import Codes, Source
+from tcir.machine.tensor_core.mma_operands import Codes, OperandSource
 from tcir.machine.tensor_core.pipe import Places
 
 EVERY_LANE = np.arange(LANES)
@@ -33,7 +33,7 @@ class Fused:
 
 
 @dataclass(frozen=True)
-class Arithmetic:
+class MmaArithmetic:
     """Computation of D from the operands of an mma.
 
     checked:  ``(A, B, D or None, cta, lost)``, with the machine's checks; `lost` receives the
@@ -105,10 +105,10 @@ class MmaEffect:
 
     def __init__(
         self,
-        a: Source,
-        b: Source,
+        a: OperandSource,
+        b: OperandSource,
         d: Accumulator,
-        arithmetic: Arithmetic,
+        arithmetic: MmaArithmetic,
         adds: bool,
         shifts: tuple[NDArray[np.int64], slice] | None,
     ) -> None:
@@ -165,7 +165,7 @@ class MmaEffect:
         )
 
     def multiply(self, smem: SharedBytes, tmem: TensorWords) -> NDArray[np.bool_] | None:
-        """Does `apply` with `Arithmetic.multiply`."""
+        """Does `apply` with `MmaArithmetic.multiply`."""
         multiply = self.arithmetic.multiply
         assert multiply is not None
         av, bv = self.codes(smem, tmem)

@@ -34,7 +34,7 @@ Descriptor = InstructionDescriptor | ScaledDescriptor
 
 
 @dataclass(frozen=True)
-class Elements:
+class OperandPlace:
     """Place of an operand in shared memory, and the owner of that memory."""
 
     shadow: Shadow | None
@@ -49,7 +49,7 @@ class Elements:
 
 
 @dataclass(frozen=True)
-class Source:
+class OperandSource:
     """An operand as the tensor core reads it: the granules it touches, and its codes [rows, K].
 
     `read` returns the codes and the rows that hold anything undefined. elements: None in tensor
@@ -60,7 +60,7 @@ class Source:
     shadow: Shadow | None
     where: Granules
     read: Callable[[], tuple[Codes, Missing]]
-    elements: Elements | None = None
+    elements: OperandPlace | None = None
     codes: Callable[[SharedBytes, TensorWords], Codes] | None = None
 
 
@@ -77,7 +77,7 @@ class MmaOperands:
         d_lane: int,
         cta: CtaProtocol,
         site: object,
-    ) -> Source:
+    ) -> OperandSource:
         """Finds the selectors of a sparse A; the source reads the k of every stored element, int32
         [rows, K/2]."""
         assumptions = self.machine.assumptions
@@ -132,7 +132,7 @@ class MmaOperands:
             except Refusal as refusal:
                 raise MachineError.of(refusal, site) from None
 
-        return Source(tmem.shadow, (lanes.reshape(-1), columns.reshape(-1)), read)
+        return OperandSource(tmem.shadow, (lanes.reshape(-1), columns.reshape(-1)), read)
 
     def tmem(
         self,
@@ -142,7 +142,7 @@ class MmaOperands:
         d_lane: int,
         cta: CtaProtocol,
         site: object,
-    ) -> Source:
+    ) -> OperandSource:
         """Finds A in tensor memory: 8 columns of the lanes of D.
 
         Where D's rows are on several lanes, A's rows are stored several times. The copies must be
@@ -190,11 +190,11 @@ class MmaOperands:
                 )  # fmt: skip
             return taken(words[:rows]), missing
 
-        return Source(tmem.shadow, where, read, codes=codes if copies == 1 else None)
+        return OperandSource(tmem.shadow, where, read, codes=codes if copies == 1 else None)
 
     def shared(
         self, operand: ElementAddresses, kind: str, element: str, cta: CtaProtocol, site: object
-    ) -> Source:
+    ) -> OperandSource:
         """Finds an operand in shared memory. Padding is not read."""
         form = storage(kind, element)
         bits, size = ELEMENT_BITS[element], _bytes(element)
@@ -228,7 +228,7 @@ class MmaOperands:
             return codes(smem.data, cta.tmem.words), missing
 
         granules = footprint.granules + base // 4
-        return Source(smem.shadow, granules, read, Elements(smem.shadow, operand), codes)
+        return OperandSource(smem.shadow, granules, read, OperandPlace(smem.shadow, operand), codes)
 
 
 def _bytes(element: str) -> int:

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.tensor_memory import LANES, Lanes
-from tcir.machine.order.ordering import Product
+from tcir.machine.order.ordering import PipeProduct
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.collector import Collectors, matrix
 from tcir.machine.tensor_core.d_lanes import enabled_lanes
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
-from tcir.machine.tensor_core.issued_mma import IssuedMma, Part, Place
-from tcir.machine.tensor_core.mma_effect import Accumulator, Arithmetic, MmaEffect
+from tcir.machine.tensor_core.issued_mma import AccumulatorPlace, IssuedMma, MmaPart
+from tcir.machine.tensor_core.mma_effect import Accumulator, MmaArithmetic, MmaEffect
 from tcir.machine.tensor_core.mma_operands import Descriptor, MmaOperands, addresses
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.tensor_core.pipe import Pipe
@@ -62,7 +62,7 @@ class MmaStep:
         b: SharedDesc | ElementAddresses,
         i: Descriptor,
         options: MmaOptions,
-        arithmetic: Arithmetic,
+        arithmetic: MmaArithmetic,
         *,
         site: object,
     ) -> None:
@@ -113,7 +113,7 @@ class MmaStep:
             else:
                 reads.append((a_from.shadow, a_from.where))
             sources.append((a_from, b_from))
-            found.append(Part(cta.tmem, a_from.elements, b_from.elements, lanes, on))
+            found.append(MmaPart(cta.tmem, a_from.elements, b_from.elements, lanes, on))
         counters = self.machine.counters
         counters.mma += 1
         counters.products += m * n * i.k
@@ -130,7 +130,7 @@ class MmaStep:
                 m=m, n=n, k=i.k, kind=i.kind, cta_group=cta_group,
                 a_in="tmem" if in_tmem else "smem",
             )  # fmt: skip
-        d = Place(rows, n, parts, every, columns, d_type, zeros)
+        d = AccumulatorPlace(rows, n, parts, every, columns, d_type, zeros)
         issued = IssuedMma(self.pipe, d, found, sources, arithmetic.checked, site)
         issued.add_d = options.enable_input_d
         issued.shift = (shifted, moved) if ashift else None
@@ -138,7 +138,7 @@ class MmaStep:
             at = Accumulator(every, found[0].lanes, columns, parts, found[0].on, d_type)
             known = MmaEffect(*sources[0], at, arithmetic, issued.add_d, issued.shift)
             self.machine.effects(known.of_one_cta(cta_group, zeros is not None))
-        target = Product((d_taddr, m, n), ashift)
+        target = PipeProduct((d_taddr, m, n), ashift)
         collected = None
         if self.machine.checking and options.collector != "discard":
             collected = matrix(b if i.ws else a, i, [b if i.ws else a for a, b in sources])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.numerics.formats import ELEMENT_BITS
-from tcir.machine.refusal import FormatError
+from tcir.machine.refusal import ElementTypeError
 
 UNIT = 16
 """Bytes of a padded unit; also its number of elements."""
@@ -38,7 +38,9 @@ def storage(kind: str, element: str) -> str:
 
 def _check(bits: int) -> None:
     if bits not in HOLDER_SHIFT:
-        raise FormatError("bits of a padded element", bits, "4 or 6", "wider types are not padded")
+        raise ElementTypeError(
+            "bits of a padded element", bits, "4 or 6", "wider types are not padded"
+        )
 
 
 def data_bytes(bits: int, width: int) -> NDArray[np.int64]:
@@ -46,7 +48,9 @@ def data_bytes(bits: int, width: int) -> NDArray[np.int64]:
     16."""
     _check(bits)
     if width % UNIT:
-        raise FormatError("bytes of padded units", width, "a multiple of 16", "a unit has 16 bytes")
+        raise ElementTypeError(
+            "bytes of padded units", width, "a multiple of 16", "a unit has 16 bytes"
+        )
     at = np.arange(width)
     return at[at % UNIT < 2 * bits]
 
@@ -62,7 +66,9 @@ def unpack_units(units: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     """Codes of the 16 elements of each padded unit: uint8 [..., 16] -> uint8 [..., 16]."""
     _check(bits)
     if units.shape[-1:] != (UNIT,):
-        raise FormatError("padded units", units.shape, "[..., 16] bytes", "a unit has 16 bytes")
+        raise ElementTypeError(
+            "padded units", units.shape, "[..., 16] bytes", "a unit has 16 bytes"
+        )
     return unpack_stream(units[..., : 2 * bits], bits)
 
 

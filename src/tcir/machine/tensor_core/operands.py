@@ -45,8 +45,8 @@ class ElementAddresses:
     addresses: Index
     base: int = 0
 
-    def footprint(self, element_bytes: int) -> Footprint:
-        """Returns the `Footprint` of the operand for elements of that size."""
+    def footprint(self, element_bytes: int) -> OperandTables:
+        """Returns the `OperandTables` of the operand for elements of that size."""
         if self.addresses.flags.writeable:
             return _footprint(self.addresses, element_bytes)
         return _remembered(_Same(self.addresses), element_bytes)
@@ -59,7 +59,7 @@ class ElementAddresses:
 
 
 @dataclass(frozen=True, eq=False)
-class Footprint:
+class OperandTables:
     """Tables of an operand, relative to its base.
 
     low, high: its bytes are in [low, high). granules: the 4-byte words it touches, each once.
@@ -89,7 +89,7 @@ class _Same:
 
 
 @lru_cache(maxsize=2048)
-def _remembered(key: _Same, element_bytes: int) -> Footprint:
+def _remembered(key: _Same, element_bytes: int) -> OperandTables:
     return _footprint(key.array, element_bytes)
 
 
@@ -104,8 +104,8 @@ def _data_only(addresses: Index, bits: int) -> Index:
     return addresses[:, data_bytes(bits, addresses.shape[1])]
 
 
-def _footprint(addresses: Index, element_bytes: int) -> Footprint:
-    return Footprint(
+def _footprint(addresses: Index, element_bytes: int) -> OperandTables:
+    return OperandTables(
         low=int(addresses.min()) if addresses.size else 0,
         high=int(addresses.max()) + element_bytes if addresses.size else 0,
         granules=distinct(addresses // 4),

@@ -8,7 +8,7 @@ from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol, OperandRea
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.lane_shadow import Granules
-from tcir.machine.order.operation import Operation
+from tcir.machine.order.operation import AsyncOperation
 from tcir.machine.order.ordering import class_of
 from tcir.machine.order.shadow import Shadow
 from tcir.machine.order.unpromised import DESCRIPTOR_CONSTANT
@@ -62,7 +62,7 @@ class Pipe:
             and not o.done
             and reach.get(class_of(o.access), 0) >= o.access.number
         )
-        operation = Operation(site, run, earlier, access)
+        operation = AsyncOperation(site, run, earlier, access)
         if mma is not None and self.machine.checking:
             mma.begin(access)
             self.cta.cluster.note_mma(mma)

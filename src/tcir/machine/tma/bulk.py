@@ -23,13 +23,13 @@ from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access, Component, Scope
 from tcir.machine.order.distinct import distinct
 from tcir.machine.order.mbarrier import Mbarrier
-from tcir.machine.order.operation import Blocking, Operation
+from tcir.machine.order.operation import AsyncOperation, Blocking
 
 UNIT = 16
 
 
 @dataclass(frozen=True)
-class Source:
+class BulkSource:
     """The bytes to copy, in "global" or "shared" memory."""
 
     space: str
@@ -46,8 +46,8 @@ class Bulk:
 
     def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
         self.agent, self.memory, self.cta = agent, memory, agent.cta
-        self._open: list[Operation] = []
-        self._groups: list[list[Operation]] = []
+        self._open: list[AsyncOperation] = []
+        self._groups: list[list[AsyncOperation]] = []
         self.last: object = None
         """Site of the last operation that joined a bulk group."""
         self.reads: Component = ("bulk", agent.me)
@@ -65,7 +65,7 @@ class Bulk:
         """Number of the open group."""
         return len(self._groups) + 1
 
-    def launch(self, operation: Operation) -> None:
+    def launch(self, operation: AsyncOperation) -> None:
         """Starts an operation in the open group."""
         self.last = operation.site
         self._open.append(operation)
@@ -102,7 +102,7 @@ class Bulk:
     def load(
         self,
         target: int,
-        source: Source,
+        source: BulkSource,
         mbar: int,
         *,
         cta_mask: int | None = None,
@@ -180,7 +180,7 @@ class Bulk:
                 smem.poison(at + last, nbytes - last)
                 barrier.complete_tx(nbytes, number, site)
 
-        agent.cta.launch(Operation(site, run))
+        agent.cta.launch(AsyncOperation(site, run))
 
     def store(
         self,
@@ -244,7 +244,7 @@ class Bulk:
 
         if reduction is None:
             stores.begin(bytes_)
-        self.launch(Operation(site, run))
+        self.launch(AsyncOperation(site, run))
 
     def destinations(
         self, target: int, mbar: int, cta_mask: int | None, cta_group: int, site: object

@@ -17,7 +17,7 @@ from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.distinct import distinct
 from tcir.machine.order.lane_shadow import Granules
-from tcir.machine.order.operation import Operation
+from tcir.machine.order.operation import AsyncOperation
 from tcir.machine.refusal import Refusal
 from tcir.machine.tma.box import Box, TensorOperand, load_box, store_box
 from tcir.machine.tma.bulk import Bulk
@@ -83,7 +83,7 @@ class Tma:
                 self._move_in(cta, box, source, site)
                 barrier.complete_tx(box.nbytes, number, site)
 
-        self.cta.launch(Operation(site, run))
+        self.cta.launch(AsyncOperation(site, run))
 
     def store(
         self,
@@ -134,7 +134,7 @@ class Tma:
 
         if bytes_ is not None:
             stores.begin(bytes_)
-        self.bulk.launch(Operation(site, run))
+        self.bulk.launch(AsyncOperation(site, run))
 
     def prefetch(
         self,

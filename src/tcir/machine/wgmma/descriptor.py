@@ -22,7 +22,7 @@ _FIELDS = "PTX ISA 9.7.15.5.1.2.2, matrix descriptor of wgmma"
 
 
 @dataclass(frozen=True)
-class Descriptor:
+class WgmmaDescriptor:
     """Decoded fields, in bytes. line: the 128-byte line, modulo 8, where the swizzle's pattern
     starts (the base offset)."""
 
@@ -34,7 +34,7 @@ class Descriptor:
 
 
 @lru_cache(maxsize=4096)
-def decode_matrix(bits: int) -> Descriptor:
+def decode_matrix(bits: int) -> WgmmaDescriptor:
     """Decodes and checks a descriptor. DescriptorError names the illegal field."""
 
     def field(high: int, low: int) -> int:
@@ -48,7 +48,7 @@ def decode_matrix(bits: int) -> Descriptor:
                 "0" + " (0b001 is tcgen05's)" * (high == 48),
                 _FIELDS,
             )
-    return Descriptor(
+    return WgmmaDescriptor(
         start=field(13, 0) << 4,
         lbo=field(29, 16) << 4,
         sbo=field(45, 32) << 4,
@@ -58,7 +58,7 @@ def decode_matrix(bits: int) -> Descriptor:
 
 
 def element_table(
-    desc: Descriptor, rows: int, k: int, bits: int, major: str
+    desc: WgmmaDescriptor, rows: int, k: int, bits: int, major: str
 ) -> tuple[int, NDArray[np.int64]]:
     """(base, table): element (mn, k) of `bits` bits lies at base + table[mn, k], int64 [rows, k].
 
@@ -69,7 +69,7 @@ def element_table(
 
 
 @lru_cache(maxsize=512)
-def _table(desc: Descriptor, rows: int, k: int, bits: int, major: str) -> NDArray[np.int64]:
+def _table(desc: WgmmaDescriptor, rows: int, k: int, bits: int, major: str) -> NDArray[np.int64]:
     """Offsets with the swizzle, which XORs by the line number counted from the start of the
     pattern."""
     mode = swizzle(desc.swizzle)
@@ -80,7 +80,7 @@ def _table(desc: Descriptor, rows: int, k: int, bits: int, major: str) -> NDArra
 
 
 def _linear(
-    desc: Descriptor, span: int, rows: int, k: int, bits: int, major: str
+    desc: WgmmaDescriptor, span: int, rows: int, k: int, bits: int, major: str
 ) -> NDArray[np.int64]:
     """Byte offsets from the start, before the swizzle. span: bytes of a row of the swizzle; 0: no
     swizzle."""

@@ -18,10 +18,10 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.protocols import AgentProtocol, WarpgroupPart
 from tcir.machine.numerics.types import MmaTypes
-from tcir.machine.numerics.wgmma import Product, wgmma_product
+from tcir.machine.numerics.wgmma import WgmmaTypes, wgmma_product
 from tcir.machine.order.clocks import BY_WARPGROUP, Access, Clock, Component, join
 from tcir.machine.order.distinct import distinct
-from tcir.machine.order.operation import Blocking, Operation
+from tcir.machine.order.operation import AsyncOperation, Blocking
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.operands import ElementAddresses
 from tcir.machine.wgmma.descriptor import decode_matrix, element_table
@@ -72,7 +72,7 @@ class Wgmma:
         self.component: Component = ("wgmma", agent.me)
         self.issued = 0
         self._committed: list[int] = []
-        self._flying: list[Operation] = []
+        self._flying: list[AsyncOperation] = []
         """Operations that no wait has covered, in issue order."""
         self.last: object = None
         """Site of the last operation issued."""
@@ -126,11 +126,11 @@ class Wgmma:
             codes_b = self._codes(of_b, form, site)
             codes_a = registers if of_a is None else self._codes(of_a[rows], form, site)
             before = flight.d.result if isinstance(flight.d, Flight) else flight.d
-            product = Product(form.types, form.saturate)
+            product = WgmmaTypes(form.types, form.saturate)
             flight.result = wgmma_product(codes_a, codes_b, before, product, select)
             flight.d = None
 
-        operation = Operation(site, run, tuple(self._flying[-1:]))
+        operation = AsyncOperation(site, run, tuple(self._flying[-1:]))
         self._flying.append(operation)
         agent.cta.launch(operation)
         return flight
@@ -156,7 +156,7 @@ class Wgmma:
         rows = len(a if isinstance(a, np.ndarray) else a.addresses)
         of_b = self._shared(b, form.n, form.k, form, 1, access)
         agent.machine.counters.products += rows * form.n * form.k
-        product = Product(form.types, form.saturate)
+        product = WgmmaTypes(form.types, form.saturate)
         if isinstance(a, np.ndarray):
             codes_a = a
         else:

@@ -31,7 +31,7 @@ FAR_BELOW = 8
 
 
 @dataclass(frozen=True)
-class BlockFormat:
+class BlockTypes:
     """Types of the elements and scales of a result with block scales."""
 
     codes: DType
@@ -76,18 +76,18 @@ class BlockFormat:
         return np.maximum(nearest, 2.0**-9)
 
 
-def block_format_of(outputs: tuple[OutputSpec, ...]) -> BlockFormat | None:
+def block_format_of(outputs: tuple[OutputSpec, ...]) -> BlockTypes | None:
     """Returns the format of results that are codes and their scales; None if there are none."""
     types = [spec.dtype for spec in outputs]
     for codes, scales in pairwise(types):
         narrow = codes.itemsize == 1 and codes.kind not in "iub" and codes != UE8M0
         if narrow and (scales == UE8M0 or (scales == UE4M3 and info_of(codes).bits == 4)):
-            return BlockFormat(codes, scales)
+            return BlockTypes(codes, scales)
     return None
 
 
 def rows_of_blocks(
-    form: BlockFormat,
+    form: BlockTypes,
     count: int,
     width: int,
     generator: np.random.Generator,

@@ -19,7 +19,7 @@ from tcir.interp.types import Array, DType, ends_of_integers, is_integer
 from tcir.program.access import product_of
 from tcir.program.boundary.added import added_at_boundaries
 from tcir.program.boundary.attention import attention_alone, attention_inputs
-from tcir.program.boundary.block_amax import BlockFormat, block_format_of, rows_of_blocks
+from tcir.program.boundary.block_amax import BlockTypes, block_format_of, rows_of_blocks
 from tcir.program.boundary.placed_sums import Wanted, factors_with_sums
 from tcir.program.boundary.targets import boundaries_of, drawn_of
 from tcir.program.factors import ROUNDED, Contraction, consists_of, is_parallel
@@ -54,7 +54,7 @@ _EXACT_REDUCTIONS = Arithmetic() | {
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedInputs:
     """Inputs of an execution that are set rather than drawn.
 
     words:   description of the inputs
@@ -80,12 +80,12 @@ class Placed:
 
 def boundary_inputs(
     module: ir.Module, signature: Signature, contraction: Contraction | None, seed: int
-) -> Iterator[Placed]:
+) -> Iterator[PlacedInputs]:
     """Yields the boundary inputs of a program; contraction: its only one, else None."""
     for number, spec in enumerate(signature.inputs):
         if spec.groups is not None:
             for words, sizes in special_sizes(spec):
-                yield Placed(words, arrays={number: sizes})
+                yield PlacedInputs(words, arrays={number: sizes})
     if signature.level != "tensor":
         return
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
@@ -94,7 +94,7 @@ def boundary_inputs(
     if attention := attention_alone(ops):
         arguments = drawn_of(block, signature)
         for words, arrays, exact in attention_inputs(attention, arguments, generator):
-            yield Placed(words, arrays=arrays, exact=exact)
+            yield PlacedInputs(words, arrays=arrays, exact=exact)
     elif contraction is not None:
         placed = list(_of_sums(block, signature, contraction, generator))
         yield from placed
@@ -125,7 +125,7 @@ def _of_sums(
     signature: Signature,
     contraction: Contraction,
     generator: np.random.Generator,
-) -> Iterator[Placed]:
+) -> Iterator[PlacedInputs]:
     """Yields inputs that place the sums of a contraction at boundaries."""
     root = next(
         each.operation.results[0] for each in block if product_of(each.operation) is not None
@@ -143,12 +143,12 @@ def _of_sums(
     neutral = {n: value for n, value in found.neutral.items() if n not in factors}
     if contraction.start is not None:
         neutral[contraction.start.argument] = 0.0
-    yield Placed(TIES, factors, neutral)
+    yield PlacedInputs(TIES, factors, neutral)
 
 
 def _of_added(
     block: ir.Block, signature: Signature, generator: np.random.Generator
-) -> Iterator[Placed]:
+) -> Iterator[PlacedInputs]:
     """Yields inputs with sums 0 and the addends of the sums at boundaries."""
     if not all(_is_rounded(each.operation) for each in block):
         return
@@ -158,11 +158,11 @@ def _of_added(
         given = {n: each.astype(signature.inputs[n].dtype) for n, each in matrices.items()}
         arrays = given | {number: added.astype(spec.dtype)}
         others = {n: value for n, value in numbers.items() if n not in arrays}
-        yield Placed(TIES, numbers=others, arrays=arrays, exact=True)
+        yield PlacedInputs(TIES, numbers=others, arrays=arrays, exact=True)
 
 
 def _wanted(
-    form: BlockFormat | None, sums: Sequence[float], generator: np.random.Generator
+    form: BlockTypes | None, sums: Sequence[float], generator: np.random.Generator
 ) -> Wanted:
     """Returns a function that fills rows and columns with the numbers: all of them, as far as there
     is room, each at several places."""
@@ -176,18 +176,18 @@ def _wanted(
     return numbers
 
 
-def _of_scales(signature: Signature, contraction: Contraction) -> Iterator[Placed]:
+def _of_scales(signature: Signature, contraction: Contraction) -> Iterator[PlacedInputs]:
     """Yields inputs with a subnormal global scale."""
     scales = [n for n, s in enumerate(signature.inputs) if s.unsigned and not s.shape]
     if len(contraction.pairs) == 1 or contraction.blocks or not scales:
         return
     numbers = dict.fromkeys(scales, FACING_SCALE) | {scales[0]: SUBNORMAL_SCALE}
-    yield Placed("a subnormal global scale", numbers=numbers)
+    yield PlacedInputs("a subnormal global scale", numbers=numbers)
 
 
 def _of_inputs(
     block: ir.Block, signature: Signature, generator: np.random.Generator
-) -> Iterator[Placed]:
+) -> Iterator[PlacedInputs]:
     """Yields inputs at boundaries for a program without sums: each input in turn, the others
     neutral."""
     form = block_format_of(signature.outputs)
@@ -205,10 +205,10 @@ def _of_inputs(
         else:
             continue
         array = array.reshape(spec.shape).astype(spec.dtype)
-        yield Placed(TIES, numbers=found.neutral, arrays={number: array}, exact=True)
+        yield PlacedInputs(TIES, numbers=found.neutral, arrays={number: array}, exact=True)
 
 
-def _without_a_number(signature: Signature, generator: np.random.Generator) -> Placed:
+def _without_a_number(signature: Signature, generator: np.random.Generator) -> PlacedInputs:
     """Returns inputs with whole windows, or rows, of -inf and of inf: the first and the last of
     each dimension. Between them are the numbers next to these, and a few more infinities."""
     arrays = {}
@@ -223,7 +223,7 @@ def _without_a_number(signature: Signature, generator: np.random.Generator) -> P
         for rows in axes:
             rows[: len(rows) > 1] = low
         arrays[number] = array
-    return Placed("windows of -inf only", arrays=arrays, exact=True)
+    return PlacedInputs("windows of -inf only", arrays=arrays, exact=True)
 
 
 def _beside_ends(dtype: DType) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tcir.interp import OutputSpec
 from tcir.interp.types import Array
-from tcir.program.access import Product, product_of
+from tcir.program.access import SumOfProducts, product_of
 from tcir.program.boundary.targets import boundaries_of
 from tcir.program.factors import inputs_of, source_of
 from tcir.program.slices import is_drawn
@@ -52,7 +52,7 @@ def with_single_products(
 
 
 def _factor(
-    product: Product, arguments: Sequence[ir.Value], specs: Sequence[OutputSpec]
+    product: SumOfProducts, arguments: Sequence[ir.Value], specs: Sequence[OutputSpec]
 ) -> int | None:
     """Returns the number of the input that is one factor if the other factor is a constant; else
     None."""
@@ -74,7 +74,7 @@ def _is_constant(value: ir.Value, inputs: Sequence[ir.Value]) -> bool:
 
 
 def _single(
-    product: Product, argument: ir.Value, spec: OutputSpec, generator: np.random.Generator
+    product: SumOfProducts, argument: ir.Value, spec: OutputSpec, generator: np.random.Generator
 ) -> Array:
     """Draws an input with one non-zero number per sum: at one index of the reduction loops; for
     windows at pixels as far apart as the filter is long."""

@@ -41,7 +41,7 @@ _TO_WHOLE = {"arith.fptosi", "arith.fptoui"}
 
 
 @dataclass(frozen=True)
-class Step:
+class AffineStep:
     """``x * factor + term``, rounded to a type."""
 
     factor: float
@@ -58,11 +58,11 @@ class Made:
     """A value computed from sums (or from an input) in steps; `dtype`: type of its elements."""
 
     dtype: DType
-    steps: tuple[Step, ...] = ()
+    steps: tuple[AffineStep, ...] = ()
 
     def then(self, factor: float, term: float, dtype: DType) -> Made:
         """Returns the value after one more step."""
-        return Made(dtype, (*self.steps, Step(factor, term, dtype)))
+        return Made(dtype, (*self.steps, AffineStep(factor, term, dtype)))
 
     def sums_for(self, wanted: Sequence[float], first: DType) -> list[float]:
         """Returns sums of type `first` for which the value is one of `wanted`, where there are

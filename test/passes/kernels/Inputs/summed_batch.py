@@ -35,7 +35,7 @@ from tcir.passes.emit.tile_kernel import (
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.cores.tcgen05 import multiplied
 from tcir.passes.kernels.cores.wgmma import Warpgroups
-from tcir.passes.kernels.product import Load, OfMatrices, Place, Step, Tile
+from tcir.passes.kernels.product import Load, OfMatrices, Step, Tile, TilePlace
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.stores.accumulator import Storing
 from tcir.passes.kernels.stores.fragment import tile_fragments
@@ -44,9 +44,9 @@ from tcir.pipelines.parts.back import tile_to_llvm
 
 SUMMED = legal.register(
     "summed-batch", "with a summed batch",
-    legal.Row("cta_group", (1,), {"product": "summed-batch"}, "a CTA loads whole tiles of B"),
-    legal.Row("cluster", ("1x1",), {"product": "summed-batch"}, "a CTA loads whole tiles"),
-    legal.Row("store", ("direct",), {"turned": True}, "threads store from the right"),
+    legal.Limit("cta_group", (1,), {"product": "summed-batch"}, "a CTA loads whole tiles of B"),
+    legal.Limit("cluster", ("1x1",), {"product": "summed-batch"}, "a CTA loads whole tiles"),
+    legal.Limit("store", ("direct",), {"turned": True}, "threads store from the right"),
 )  # fmt: skip
 
 
@@ -98,7 +98,7 @@ class SummedBatch(OfMatrices):
         a, b, each = operand(op.a, TMEM_LANES), operand(op.b, n_tile), ceil_div(k, kc)
         return SummedBatch(a, b, kc, each, batch * each, ir.F32Type.get())
 
-    def loads(self, place: Place) -> Load:
+    def loads(self, place: TilePlace) -> Load:
         """The tiles of a step at `place`."""
 
         def load(step: index.Index) -> tuple[ir.Value, list[ir.Value]]:
@@ -110,7 +110,7 @@ class SummedBatch(OfMatrices):
 
         return load
 
-    def at(self, place: Place) -> Step:
+    def at(self, place: TilePlace) -> Step:
         """The steps of the tile at `place`."""
         return multiplied(self.loads(place))
 

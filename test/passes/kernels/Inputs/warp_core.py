@@ -26,7 +26,7 @@ from tcir.passes.emit.tile_kernel import Source, find_sources, kernel
 from tcir.passes.gemm.dense import DenseProduct
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.cores.fragments import sums_over
-from tcir.passes.kernels.product import Place, Tile, TileProduct
+from tcir.passes.kernels.product import Tile, TilePlace, TileProduct
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.stores.fragment import tile_fragments
 from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
@@ -37,10 +37,10 @@ from tcir.pipelines.parts.back import threads_to_llvm
 NAME, ONLY = "four-warps", {"core": "four-warps"}
 CORE = legal.register(
     NAME, "with four warps",
-    legal.Row("store", ("direct",), ONLY, "sums are in registers"),
-    legal.Row("scheduler", ("static",), ONLY, "no warp has a role"),
-    legal.Row("cluster", ("1x1",), ONLY, "a CTA loads whole tiles"),
-    legal.Row("cta_group", (1,), ONLY, "pairs of CTAs are of tcgen05", "PTX ISA 9.7.16.5"),
+    legal.Limit("store", ("direct",), ONLY, "sums are in registers"),
+    legal.Limit("scheduler", ("static",), ONLY, "no warp has a role"),
+    legal.Limit("cluster", ("1x1",), ONLY, "a CTA loads whole tiles"),
+    legal.Limit("cta_group", (1,), ONLY, "pairs of CTAs are of tcgen05", "PTX ISA 9.7.16.5"),
     fact="core",
 )  # fmt: skip
 K = 16
@@ -64,7 +64,7 @@ class FourWarps:
         source.function.attributes["tc.warps"] = i64s([4, 1])
         return kernel(source, tiles.grid, warps=4, target=self.target)
 
-    def sums(self, product: TileProduct, place: Place) -> list[tuple[ir.Value, Place]]:
+    def sums(self, product: TileProduct, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
         """One fragment."""
         load, sums = product.loads(place), self._fragment("C", self.columns, product.sums)
 

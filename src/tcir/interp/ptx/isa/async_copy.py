@@ -8,7 +8,7 @@ import numpy as np
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.mbarrier import shared_operand
-from tcir.interp.ptx.isa.memory import HINTS, Place, addresses, check_aligned
+from tcir.interp.ptx.isa.memory import HINTS, AccessTarget, addresses, check_aligned
 from tcir.interp.ptx.lanes import LANE_INDICES, LANE_MASK
 from tcir.interp.ptx.op import Blocking, Op, PendingGroups
 from tcir.interp.ptx.registers import U32
@@ -24,8 +24,8 @@ class AsyncCopy:
     """A cp.async of `nbytes`; slots of the source size and of the ignore-src predicate (-1: none);
     flip: `!%p`."""
 
-    shared: Place
-    source: Place
+    shared: AccessTarget
+    source: AccessTarget
     nbytes: int
     count: int
     ignore: int
@@ -40,7 +40,10 @@ def copy(d: Decode) -> Op:
     d.skip(*HINTS)
     d.done((3, 4, 5))
     at = shared_operand(d, d.operands[0], True)
-    shared, source = Place.of(d, d.operands[0], "shared"), Place.of(d, d.operands[1], "global")
+    shared, source = (
+        AccessTarget.of(d, d.operands[0], "shared"),
+        AccessTarget.of(d, d.operands[1], "global"),
+    )
     nbytes = d.immediate(d.operands[2])
     allowed = (16,) if ".cg." in d.name else (4, 8, 16)
     if nbytes not in allowed:

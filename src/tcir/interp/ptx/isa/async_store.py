@@ -8,7 +8,14 @@ from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.atomic import OPERATIONS, Combine, combination
 from tcir.interp.ptx.isa.atomic import red as reduce_now
 from tcir.interp.ptx.isa.mbarrier import shared_operand
-from tcir.interp.ptx.isa.memory import Place, addresses, check_aligned, store, stored, take_space
+from tcir.interp.ptx.isa.memory import (
+    AccessTarget,
+    addresses,
+    check_aligned,
+    store,
+    stored,
+    take_space,
+)
 from tcir.interp.ptx.isa.memory import st as store_now
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import Op
@@ -90,7 +97,7 @@ def fill(d: Decode) -> Op:
     d.done(3)
     if d.immediate(d.operands[2]) != 0:
         raise d.malformed(f"expected 0 as the value, got {d.immediate(d.operands[2])}")
-    place = Place.of(d, d.operands[0], named)
+    place = AccessTarget.of(d, d.operands[0], named)
     u64 = TYPES["u64"]
     count = d.src(d.operands[1], u64)
     site = d.site

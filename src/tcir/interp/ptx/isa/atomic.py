@@ -8,7 +8,7 @@ import numpy as np
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.memory import (
-    Place,
+    AccessTarget,
     addresses,
     check_aligned,
     load,
@@ -104,7 +104,7 @@ def _atomic(d: Decode, returns: bool) -> Op:
     n = unsigned_view(kind.size) if kind.kind == "f" else view(kind)
     dtype = VIEW_DTYPES[n]
     rest = d.operands[1:] if returns else d.operands
-    place = Place.of(d, rest[0], space)
+    place = AccessTarget.of(d, rest[0], space)
     space = place.space
     operands = [d.src(o, kind) for o in d.vector(rest[1], count)]
     c = d.src(rest[2], kind) if name == "cas" else None

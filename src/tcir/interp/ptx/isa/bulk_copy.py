@@ -7,7 +7,7 @@ import numpy as np
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.atomic import OPERATIONS, combination
 from tcir.interp.ptx.isa.mbarrier import MULTICAST, PerLane, shared_operand
-from tcir.interp.ptx.isa.memory import Place, addresses, split
+from tcir.interp.ptx.isa.memory import AccessTarget, addresses, split
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import VIEW_DTYPES, unsigned_view, view
@@ -16,7 +16,7 @@ from tcir.interp.ptx.syntax import TYPES, Operand, Type
 from tcir.interp.ptx.threads import alike, one_by_one
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.memory.reduction import Reduction
-from tcir.machine.tma.bulk import Source
+from tcir.machine.tma.bulk import BulkSource
 
 _U32_TYPE, _U16 = TYPES["u32"], TYPES["u16"]
 _COMPLETE = "mbarrier::complete_tx::bytes"
@@ -25,7 +25,7 @@ _SCOPES = ("cta", "cluster", "gpu", "sys")
 
 def _global(d: Decode, operand: Operand) -> PerLane:
     """Function (warp, mask) → global addresses; generic addresses must be in global memory."""
-    place, site = Place.of(d, operand, "generic"), d.site
+    place, site = AccessTarget.of(d, operand, "generic"), d.site
 
     def at(w: Warp, m: int) -> list[int]:
         found = addresses(w, place, m, site)
@@ -97,7 +97,7 @@ def load(d: Decode) -> Op:
                 w.agent.peers.cta_of(to, site, own=True)
             w.agent.bulk.load(
                 to,
-                Source(space, at, nbytes),
+                BulkSource(space, at, nbytes),
                 mbar,
                 cta_mask=mask,
                 ignore=ignore,
@@ -212,7 +212,12 @@ def reduce_in_cluster(d: Decode) -> Op:
         rows = zip(target(w, m), source(w, m), size(w, m), barrier(w, m), strict=True)
         for to, at, nbytes, mbar in one_by_one(w, m, rows):
             w.agent.bulk.load(
-                to, Source("shared", at, nbytes), mbar, reduction=reduction, scope=scope, site=site
+                to,
+                BulkSource("shared", at, nbytes),
+                mbar,
+                reduction=reduction,
+                scope=scope,
+                site=site,
             )
 
     return d.plain(run)

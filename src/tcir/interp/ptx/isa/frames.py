@@ -13,7 +13,7 @@ from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import INDEXED, Op
 from tcir.interp.ptx.registers import U64, unsigned_view
 from tcir.interp.ptx.registry import instruction
-from tcir.interp.ptx.syntax import TYPES, Because, Frame, Resume, Variable
+from tcir.interp.ptx.syntax import TYPES, Activation, Because, Resume, Variable
 from tcir.interp.ptx.warp import Warp
 
 #: Calls inside each other of one thread: far above what its stack holds on a GPU.
@@ -33,7 +33,7 @@ _Saved = tuple[np.ndarray, np.ndarray, list[int], list[int], list[np.generic], l
 class _Saver:
     """Saves one lane's activation, and restores it."""
 
-    def __init__(self, d: Decode, frame: Frame) -> None:
+    def __init__(self, d: Decode, frame: Activation) -> None:
         self.bytes = _places(d, frame.variables)
         sizes = d.slots.sizes
         self.predicates = [slot for slot in frame.registers if not sizes[slot]]
@@ -101,7 +101,7 @@ def again(d: Decode) -> Op:
 def leave(d: Decode) -> Op:
     """Ends the activation of each lane, which continues after its call or the outermost one."""
     (frame,) = d.operands
-    assert isinstance(frame, Frame)
+    assert isinstance(frame, Activation)
     saver, behind = _Saver(d, frame), frame.end + 1
     results = {
         resume: (

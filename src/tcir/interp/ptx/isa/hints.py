@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.isa.memory import Place, addresses, check_aligned, split
+from tcir.interp.ptx.isa.memory import AccessTarget, addresses, check_aligned, split
 from tcir.interp.ptx.lanes import LANE_INDICES, LANE_MASK
 from tcir.interp.ptx.op import Op, no_effect
 from tcir.interp.ptx.registers import U32, view
@@ -50,7 +50,7 @@ def line(d: Decode) -> Op:
     d.done(2)
     if d.immediate(d.operands[1]) != _LINE:
         raise d.malformed(f"expected a size of {_LINE}, got {d.immediate(d.operands[1])}")
-    place = Place.of(d, d.operands[0], "generic")
+    place = AccessTarget.of(d, d.operands[0], "generic")
     site, drops = d.site, d.name == "discard"
 
     def run(w: Warp, m: int) -> None:
@@ -71,7 +71,7 @@ def bulk_prefetch(d: Decode) -> Op:
     d.require("global")
     policy = d.take("L2::cache_hint") is not None
     d.done(2 + policy)
-    place = Place.of(d, d.operands[0], "global")
+    place = AccessTarget.of(d, d.operands[0], "global")
     count, site = d.src(d.operands[1], TYPES["u32"]), d.site
 
     def run(w: Warp, m: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.isa.memory import Place, addresses, split
+from tcir.interp.ptx.isa.memory import AccessTarget, addresses, split
 from tcir.interp.ptx.isa.values.elementwise import elementwise
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import TRY_WAIT, Op
@@ -17,7 +17,7 @@ from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Address, Operand, Pair, Site
 from tcir.interp.ptx.threads import one_by_one
 from tcir.interp.ptx.warp import Warp
-from tcir.machine.order.mbarrier import Order
+from tcir.machine.order.mbarrier import MemoryOrder
 
 _U32_TYPE = TYPES["u32"]
 
@@ -28,7 +28,7 @@ MULTICAST = ("multicast::cluster", "multicast::cluster::16b")
 """Signals to the CTAs of a 16-bit mask; `::16b` is of PTX ISA 9.4."""
 
 
-def shared_addresses(w: Warp, place: Place, m: int, site: Site) -> list[int]:
+def shared_addresses(w: Warp, place: AccessTarget, m: int, site: Site) -> list[int]:
     """Shared-memory addresses of the active lanes; generic ones have to point to shared memory."""
     at = addresses(w, place, m, site)
     if place.space == "generic":
@@ -43,7 +43,7 @@ def shared_addresses(w: Warp, place: Place, m: int, site: Site) -> list[int]:
 
 def shared_operand(d: Decode, operand: Operand, spaced: bool) -> PerLane:
     """Function (warp, mask) → shared addresses of an address operand."""
-    place, site = Place.of(d, operand, "shared" if spaced else "generic"), d.site
+    place, site = AccessTarget.of(d, operand, "shared" if spaced else "generic"), d.site
 
     def at(w: Warp, m: int) -> list[int]:
         return shared_addresses(w, place, m, site)
@@ -98,7 +98,7 @@ def inval(d: Decode) -> Op:
     return d.plain(run)
 
 
-def _order(d: Decode) -> Order:
+def _order(d: Decode) -> MemoryOrder:
     """.sem and .scope, which are given together; without them an arrival releases and a wait
     acquires, with scope .cta."""
     relaxed = d.take("relaxed") is not None
@@ -106,7 +106,7 @@ def _order(d: Decode) -> Order:
     scope = d.take("cta", "cluster")
     if relaxed and scope is None:
         raise d.malformed("expected .cta or .cluster with .relaxed")
-    return Order(relaxed, scope or "cta")
+    return MemoryOrder(relaxed, scope or "cta")
 
 
 # The state of a phase, opaque to programs: pending arrivals in the low 20 bits, the phase above.

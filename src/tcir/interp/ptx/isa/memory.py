@@ -58,7 +58,7 @@ def take_space(d: Decode) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class AccessTarget:
     """Target of an access: the slot of the address, its bytes, an offset, the state space."""
 
     slot: int
@@ -67,13 +67,13 @@ class Place:
     space: str
 
     @staticmethod
-    def of(d: Decode, operand: Operand, space: str) -> Place:
+    def of(d: Decode, operand: Operand, space: str) -> AccessTarget:
         """Place of an address operand. A variable is in its declared space; call parameters are
         in local memory here."""
         slot, size, offset, declared = d.address(operand)
         if declared is not None and (space == "generic" or declared == "local"):
             space = SPACE_WORDS[declared]
-        return Place(slot, size, offset, space)
+        return AccessTarget(slot, size, offset, space)
 
     def effective(self, value: np.ndarray) -> np.ndarray:
         """int64 addresses of values of the slot.
@@ -85,7 +85,7 @@ class Place:
         return at & 0xFFFFFFFF if self.size == 4 or self.space in _NARROW else at
 
 
-def addresses(w: Warp, place: Place, m: int, site: Site) -> np.ndarray:
+def addresses(w: Warp, place: AccessTarget, m: int, site: Site) -> np.ndarray:
     """int64 addresses of the active lanes."""
     if w.undef[place.slot] & m:
         w.read_undefined(site, (place.slot,), m)
@@ -109,7 +109,7 @@ class Load:
     plain: not a strong access. constant: the launch does not write the bytes.
     """
 
-    place: Place
+    place: AccessTarget
     nbytes: int
     dtype: np.dtype
     moves: tuple[tuple[int, int, int], ...]
@@ -121,7 +121,7 @@ class Load:
 class Store:
     """An st of `nbytes` per lane in elements of `dtype`; sources as (slot, view)."""
 
-    place: Place
+    place: AccessTarget
     nbytes: int
     dtype: np.dtype
     sources: tuple[tuple[int, int], ...]
@@ -383,7 +383,7 @@ def ld(d: Decode) -> Op:
     d.done((2, 3))  # the third is an L2 cache policy
     if kind.kind == "pred" or kind.size * count > 32:
         raise d.malformed(f"expected at most 32 bytes, got .v{count}.{kind.name}")
-    place = Place.of(d, d.operands[1], space)
+    place = AccessTarget.of(d, d.operands[1], space)
     space = place.space
     targets = d.vector(d.operands[0], count)
     moves = []
@@ -461,7 +461,7 @@ def st(d: Decode) -> Op:
     d.done((2, 3))
     if kind.kind == "pred" or kind.size * count > 32:
         raise d.malformed(f"expected at most 32 bytes, got .v{count}.{kind.name}")
-    place = Place.of(d, d.operands[0], space)
+    place = AccessTarget.of(d, d.operands[0], space)
     space = place.space
     sources = [d.src(o, kind, wider=True) for o in d.vector(d.operands[1], count)]
     views = [unsigned_view(d.slots.sizes[s]) for s in sources]

@@ -14,7 +14,7 @@ from tcir.interp.ptx.op import Compute, Op
 from tcir.interp.ptx.registers import PREDICATE, U32, VIEW_DTYPES, unsigned_view, view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.special_registers import MOVING, VECTORS
-from tcir.interp.ptx.syntax import TYPES, Operand, Sink, Special, Type, Vector
+from tcir.interp.ptx.syntax import TYPES, Operand, Sink, SpecialRegister, Type, Vector
 from tcir.interp.ptx.warp import Warp
 from tcir.interp.ptx.windows import WINDOWS
 
@@ -29,10 +29,12 @@ def mov_vector(d: Decode) -> Op:
     kind = d.type("b32", "u32", "s32", "b16", "u16", "s16", "b64", "u64", "s64", "f32", "f64")
     d.done(2)
     source = d.operands[1]
-    if isinstance(source, Special) and source.name in VECTORS:
+    if isinstance(source, SpecialRegister) and source.name in VECTORS:
         if count != 4:
             raise d.malformed(f"expected .v4: {source.name} has four elements")
-        parts: tuple[Operand, ...] = tuple(Special(f"{source.name}.{axis}") for axis in "xyzw")
+        parts: tuple[Operand, ...] = tuple(
+            SpecialRegister(f"{source.name}.{axis}") for axis in "xyzw"
+        )
     else:
         parts = d.vector(source, count)
     targets = [d.dst(o, kind) for o in d.vector(d.operands[0], count)]
@@ -66,7 +68,7 @@ def mov(d: Decode) -> Op:
         return _pack(d, kind, source)
     n = unsigned_view(kind.size)
     dst = d.dst(target, kind)
-    if isinstance(source, Special) and source.name in MOVING:
+    if isinstance(source, SpecialRegister) and source.name in MOVING:
         name = source.name
 
         def clock(w: Warp, m: int) -> None:

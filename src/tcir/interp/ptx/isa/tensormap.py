@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.isa.memory import Place, addresses, split
+from tcir.interp.ptx.isa.memory import AccessTarget, addresses, split
 from tcir.interp.ptx.isa.sync import uniform
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import Op
@@ -24,7 +24,7 @@ def _place(
     d: Decode, operand: Operand, space: str | None
 ) -> Callable[[Warp, int], list[tuple[str, int]]]:
     """Function (warp, mask) -> (space, address) of every active lane."""
-    place, site = Place.of(d, operand, space or "generic"), d.site
+    place, site = AccessTarget.of(d, operand, space or "generic"), d.site
 
     def at(w: Warp, m: int) -> list[tuple[str, int]]:
         found = addresses(w, place, m, site)

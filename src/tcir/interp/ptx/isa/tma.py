@@ -9,7 +9,7 @@ import numpy as np
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_addresses
-from tcir.interp.ptx.isa.memory import Place, load, split
+from tcir.interp.ptx.isa.memory import AccessTarget, load, split
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import Blocking, Op, PendingGroups, no_effect
 from tcir.interp.ptx.registers import S32, U64
@@ -34,7 +34,7 @@ class TensorCopy:
     load: into shared memory. plain: neither multicast nor reduction nor of a pair.
     """
 
-    place: Place
+    place: AccessTarget
     tensor: TensorPlace
     mode: str
     im2col_offsets: tuple[int, ...]
@@ -116,9 +116,9 @@ def tensor_copy(d: Decode) -> Op:
     group = d.take("cta_group::1", "cta_group::2")
     multicast = d.take(*MULTICAST) is not None
     d.done((3, 4, 5, 6))
-    place = Place.of(d, d.operands[0], "shared")
+    place = AccessTarget.of(d, d.operands[0], "shared")
     tensor = TensorPlace(d, d.operands[1], rank, mode)
-    signal = Place.of(d, d.operands[2], "shared")
+    signal = AccessTarget.of(d, d.operands[2], "shared")
     rest = list(d.operands[3:])
     offsets: list[int] = []
     if mode.startswith("im2col"):
@@ -161,7 +161,7 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
     mode = d.take(*_STORES) or "tile"
     d.done((2, 3))
     tensor = TensorPlace(d, d.operands[0], rank, mode)
-    place = Place.of(d, d.operands[1], "shared")
+    place = AccessTarget.of(d, d.operands[1], "shared")
     site = d.site
 
     def run(w: Warp, m: int) -> None:

@@ -13,10 +13,10 @@ from tcir.interp.ptx.jobs.footprint import Footprint, apart, footprints, perform
 from tcir.interp.ptx.jobs.part import Block, TogetherError, blocks
 from tcir.interp.ptx.jobs.workers import Tell, in_workers
 from tcir.interp.ptx.launch import PRINTED, LaunchState
-from tcir.interp.ptx.lockstep.abandoned import Divergence
+from tcir.interp.ptx.lockstep.abandoned import LockstepDivergence
 from tcir.interp.ptx.lockstep.counts import Counts
 from tcir.interp.ptx.lockstep.launch import Lockstep
-from tcir.interp.ptx.program import Program
+from tcir.interp.ptx.program import DecodedEntry
 from tcir.machine import Machine
 from tcir.storage import outermost
 
@@ -27,7 +27,7 @@ PAUSE = 0.05
 
 
 @dataclass(frozen=True)
-class Done:
+class BlockReport:
     """A worker's report on its block.
 
     printed:   output, by cluster
@@ -42,7 +42,7 @@ class Done:
     followers: int
 
 
-def why_together(program: Program, launch: LaunchState, mine: Sequence[int]) -> str:
+def why_together(program: DecodedEntry, launch: LaunchState, mine: Sequence[int]) -> str:
     """Reason why this launch cannot be divided into blocks; empty if it can."""
     machine = launch.machine
     options = machine.options
@@ -61,7 +61,7 @@ def why_together(program: Program, launch: LaunchState, mine: Sequence[int]) -> 
 
 def run_in_blocks(
     launch: LaunchState, mine: Sequence[int], execute: Callable[[Block], Lockstep | None]
-) -> list[Done]:
+) -> list[BlockReport]:
     """Runs clusters of the grid by ``execute(block)`` in workers and performs their writes.
 
     Raises `TogetherError`, before anything is performed, if one process has to run the launch.
@@ -69,9 +69,9 @@ def run_in_blocks(
     machine = launch.machine
     progress = machine.progress
 
-    def block(mine: Sequence[int]) -> Callable[[Tell], Done]:
-        def work(tell: Tell) -> Done:
-            warnings.simplefilter("error", Divergence)  # one process will say so
+    def block(mine: Sequence[int]) -> Callable[[Tell], BlockReport]:
+        def work(tell: Tell) -> BlockReport:
+            warnings.simplefilter("error", LockstepDivergence)  # one process will say so
             _own_memory(machine)
             known = len(machine.memory.buffers)
             machine.progress = None if progress is None else _now_and_then(tell)
@@ -80,7 +80,7 @@ def run_in_blocks(
             tell(len(mine) * math.prod(machine.cluster))
             if len(machine.memory.buffers) != known or launch.clocked:
                 raise TogetherError("what one process has to order: clocks, or a grid's barrier")
-            return Done(
+            return BlockReport(
                 footprints(machine.memory, None if lockstep is None else lockstep.ledger),
                 Counts.of(launch),
                 own.printed,
@@ -103,7 +103,7 @@ def run_in_blocks(
     return done
 
 
-def _check(launch: LaunchState, done: list[Done]) -> None:
+def _check(launch: LaunchState, done: list[BlockReport]) -> None:
     """Raises `TogetherError` unless the blocks together did the same as one process would have."""
     memory = launch.machine.memory
     if not apart(memory, [each.touched for each in done]):

@@ -40,7 +40,7 @@ def blocks(clusters: Sequence[int], jobs: int) -> list[Sequence[int]]:
     return list(cut)
 
 
-class Together(Protocol):
+class JoinedLockstep(Protocol):
     """Executes CTAs in lockstep with those that the machine runs."""
 
     def ended(self, cta: Cta) -> int: ...
@@ -50,7 +50,7 @@ class Together(Protocol):
     def only(self, numbers: Sequence[int]) -> None: ...
 
 
-class Part:
+class GridPart:
     """See `tcir.machine.engine.machine.Followers`: leaves other clusters out.
 
     mine: the numbers of the clusters that are executed
@@ -59,12 +59,12 @@ class Part:
 
     def __init__(self, machine: Machine, mine: Sequence[int]) -> None:
         self.machine, self.mine = machine, mine
-        self.lockstep: Together | None = None
+        self.lockstep: JoinedLockstep | None = None
         self._mine: Container[int] = mine if isinstance(mine, range) else frozenset(mine)
         self._extents = [g // c for g, c in zip(machine.grid, machine.cluster, strict=True)]
 
-    def join(self, lockstep: Together) -> None:
-        """Lets `Together` execute CTAs; in such a launch each CTA is a cluster."""
+    def join(self, lockstep: JoinedLockstep) -> None:
+        """Lets `JoinedLockstep` execute CTAs; in such a launch each CTA is a cluster."""
         self.lockstep = lockstep
         lockstep.only(self.mine)
 
@@ -84,7 +84,7 @@ class Part:
         return 0 if self.lockstep is None else self.lockstep.ended(cta)
 
 
-class Block(Part):
+class Block(GridPart):
     """The block that a worker executes; raises `TogetherError` as soon as the attempt is in vain.
 
     printed: output of the CTAs, by the number of their cluster

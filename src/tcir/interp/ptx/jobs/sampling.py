@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tcir.interp.ptx.program import Program
+from tcir.interp.ptx.program import DecodedEntry
 from tcir.machine import Machine
 
 _COMMUNICATES = re.compile(
@@ -13,7 +13,7 @@ _COMMUNICATES = re.compile(
 )
 
 
-def why_whole(program: Program, machine: Machine) -> str:
+def why_whole(program: DecodedEntry, machine: Machine) -> str:
     """Reason why a CTA may wait for another one or add to its results; empty if there is none."""
     if machine.programmatic:
         return "a programmatic launch"

@@ -23,7 +23,7 @@ Dtypes = tuple[np.dtype, ...]
 
 
 @dataclass(frozen=True)
-class Kernel:
+class DerivedKernel:
     """Machine code of one result of an instruction. module: its LLVM IR, which defines `name`."""
 
     name: str
@@ -36,12 +36,12 @@ class Kernel:
         return native.address(PREFIX + self.name)
 
 
-def link(kernels: Iterable[Kernel]) -> None:
+def link(kernels: Iterable[DerivedKernel]) -> None:
     """Compiles the machine code of these kernels and links them together."""
     native.link_texts(Path(__file__), {one.name: one.module for one in kernels})
 
 
-def kernels(fn: Function, sources: Dtypes, results: Dtypes) -> tuple[Kernel, ...] | None:
+def kernels(fn: Function, sources: Dtypes, results: Dtypes) -> tuple[DerivedKernel, ...] | None:
     """A kernel for each result of a function of arrays of these dtypes; None: it cannot be traced,
     or takes more operands than kernels have."""
     return _derived(_Rule(_contents(fn), sources, results, fn))
@@ -59,7 +59,7 @@ class _Rule:
 
 
 @lru_cache(maxsize=1 << 12)
-def _derived(rule: _Rule) -> tuple[Kernel, ...] | None:
+def _derived(rule: _Rule) -> tuple[DerivedKernel, ...] | None:
     if len(rule.sources) > MOST_SOURCES:
         return None
     found = []
@@ -70,7 +70,7 @@ def _derived(rule: _Rule) -> tuple[Kernel, ...] | None:
         kinds = tuple(map(_stored, rule.sources))
         name = hashlib.sha256("\n".join((*kinds, *code.lines)).encode()).hexdigest()[:16]
         text = vector(name, _stored(result), kinds, "\n".join(code.lines))
-        found.append(Kernel(name, "\n".join([*sorted(code.declared), text])))
+        found.append(DerivedKernel(name, "\n".join([*sorted(code.declared), text])))
     return tuple(found)
 
 
@@ -112,7 +112,7 @@ class _Itself:
         return id(self.of)
 
 
-def one_kernel(fn: Function, result: DTypeLike, *sources: DTypeLike) -> Kernel:
+def one_kernel(fn: Function, result: DTypeLike, *sources: DTypeLike) -> DerivedKernel:
     """The kernel of a function with one result, which can be traced."""
     found = kernels(fn, tuple(map(np.dtype, sources)), (np.dtype(result),))
     assert found is not None

@@ -1,6 +1,6 @@
-"""The numpy function of an instruction as LLVM IR: it is called once with `Lanes` for arrays.
+"""The numpy function of an instruction as LLVM IR: it is called once with `LaneVector` for arrays.
 
-An instruction is written once, as a function of numpy arrays (`tcir.interp.ptx.isa`). `Lanes`
+An instruction is written once, as a function of numpy arrays (`tcir.interp.ptx.isa`). `LaneVector`
 answers numpy's functions, operators, `astype` and `view` with the dtypes that numpy would give, and
 writes what they compute as vectors of LLVM. A function that needs values (`if x.any():`), or that
 exchanges values between lanes, cannot be traced.
@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 LANES = 32
 _BOOL = np.dtype(bool)
 Function = Callable[..., Any]
-"""Function of arrays or of `Lanes` that returns one or a tuple of them."""
+"""Function of arrays or of `LaneVector` that returns one or a tuple of them."""
 
 
 class Untraceable(Exception):
@@ -37,7 +37,7 @@ def llvm_type(dtype: np.dtype) -> str:
     return "float" if dtype.char == "f" else "double"
 
 
-class Code:
+class FunctionText:
     """Lines of a function; equal expressions share one value.
 
     declared: declarations of the intrinsics that it calls
@@ -57,14 +57,14 @@ class Code:
         return name
 
 
-class Lanes(NDArrayOperatorsMixin):
+class LaneVector(NDArrayOperatorsMixin):
     """A vector of `count` numbers, one or several for each lane of a warp.
 
     name: in LLVM. most: the largest integer that it may hold, if that is known.
     """
 
     def __init__(
-        self, code: Code, name: str, dtype: np.dtype, count: int, most: int | None = None
+        self, code: FunctionText, name: str, dtype: np.dtype, count: int, most: int | None = None
     ) -> None:
         self.code, self.name, self.dtype, self.count = code, name, dtype, count
         self.most = most
@@ -74,9 +74,9 @@ class Lanes(NDArrayOperatorsMixin):
         """Its LLVM type."""
         return f"<{self.count} x {llvm_type(self.dtype)}>"
 
-    def let(self, expression: str, dtype: np.dtype) -> Lanes:
+    def let(self, expression: str, dtype: np.dtype) -> LaneVector:
         """Value of an expression with the same number of lanes."""
-        return Lanes(self.code, self.code.value(expression), dtype, self.count)
+        return LaneVector(self.code, self.code.value(expression), dtype, self.count)
 
     def __bool__(self) -> bool:
         raise Untraceable("a decision that depends on values")
@@ -84,20 +84,20 @@ class Lanes(NDArrayOperatorsMixin):
     def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
         raise Untraceable("an array of values")
 
-    def splat(self, value: object, dtype: np.dtype) -> Lanes:
+    def splat(self, value: object, dtype: np.dtype) -> LaneVector:
         """A number in each lane, converted as numpy does."""
         number = np.array(value, dtype)
         if number.ndim:
             raise Untraceable("an array that is no operand")
         name = f"splat ({llvm_type(dtype)} {_literal(number)})"
         most = int(number) if dtype.kind in "ui" and number >= 0 else None
-        return Lanes(self.code, name, dtype, self.count, most)
+        return LaneVector(self.code, name, dtype, self.count, most)
 
-    def copy(self) -> Lanes:
+    def copy(self) -> LaneVector:
         """Itself: no value changes."""
         return self
 
-    def view(self, dtype: DTypeLike) -> Lanes:
+    def view(self, dtype: DTypeLike) -> LaneVector:
         """Traces `view`: the same bits as another type."""
         dtype = np.dtype(dtype)
         if dtype == self.dtype:
@@ -105,12 +105,12 @@ class Lanes(NDArrayOperatorsMixin):
         if "b" in (dtype.kind, self.dtype.kind):
             raise Untraceable("the bits of bool")
         count = self.count * self.dtype.itemsize // dtype.itemsize
-        found = Lanes(self.code, self.name, dtype, count)
+        found = LaneVector(self.code, self.name, dtype, count)
         if found.type != self.type:
             found.name = self.code.value(f"bitcast {self.type} {self.name} to {found.type}")
         return found
 
-    def astype(self, dtype: DTypeLike, casting: str = "unsafe", copy: bool = True) -> Lanes:
+    def astype(self, dtype: DTypeLike, casting: str = "unsafe", copy: bool = True) -> LaneVector:
         """Traces `astype`, with C's conversions."""
         dtype = np.dtype(dtype)
         source, target = self.dtype, dtype
@@ -120,7 +120,7 @@ class Lanes(NDArrayOperatorsMixin):
             return not_equal(self, self.splat(0, source))
         word = _conversion(source, target)
         if word is None:
-            return Lanes(self.code, self.name, target, self.count)
+            return LaneVector(self.code, self.name, target, self.count)
         to = f"<{self.count} x {llvm_type(target)}>"
         found = self.let(f"{word} {self.type} {self.name} to {to}", target)
         found.most = self.most if word == "zext" else None
@@ -128,11 +128,11 @@ class Lanes(NDArrayOperatorsMixin):
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: object, **options: object
-    ) -> Lanes:
+    ) -> LaneVector:
         rule = RULES.get(ufunc)
         if rule is None or method != "__call__" or options:
             raise Untraceable(f"{ufunc.__name__} {method} {' '.join(options)}")
-        kinds = [x.dtype if isinstance(x, Lanes) else _kind(x) for x in inputs]
+        kinds = [x.dtype if isinstance(x, LaneVector) else _kind(x) for x in inputs]
         *wanted, result = ufunc.resolve_dtypes((*kinds, None))
         operands = [self.operand(x, t) for x, t in zip(inputs, wanted, strict=True)]
         found = rule(*operands)
@@ -140,9 +140,9 @@ class Lanes(NDArrayOperatorsMixin):
             raise Untraceable(f"{ufunc.__name__} of {wanted}")
         return found
 
-    def operand(self, value: object, dtype: np.dtype) -> Lanes:
+    def operand(self, value: object, dtype: np.dtype) -> LaneVector:
         """A value as a vector of this dtype, with the same number of lanes."""
-        if not isinstance(value, Lanes):
+        if not isinstance(value, LaneVector):
             return self.splat(value, dtype)
         if value.count != self.count:
             raise Untraceable("vectors of different lengths")
@@ -152,25 +152,25 @@ class Lanes(NDArrayOperatorsMixin):
         self,
         function: Callable[..., object],
         types: object,
-        args: tuple[Lanes, ...],
+        args: tuple[LaneVector, ...],
         options: dict[str, object],
-    ) -> Lanes:
+    ) -> LaneVector:
         if function is np.where and len(args) == 3 and not options:
             return choose(*args)
         if function is np.copy and len(args) == 1 and not options:
             return args[0]
         if function is np.clip and len(args) == 3 and not options:
-            return cast(Lanes, np.minimum(np.maximum(args[0], args[1]), args[2]))
+            return cast(LaneVector, np.minimum(np.maximum(args[0], args[1]), args[2]))
         if function in (np.zeros_like, np.ones_like) and len(args) <= 2 and not options:
             dtype = np.dtype(cast(DTypeLike, args[1])) if len(args) > 1 else args[0].dtype
             return args[0].splat(int(function is np.ones_like), dtype)
         raise Untraceable(function.__name__)
 
 
-def choose(test: object, yes: object, no: object) -> Lanes:
+def choose(test: object, yes: object, no: object) -> LaneVector:
     """Traces `np.where`."""
-    values = [one for one in (test, yes, no) if isinstance(one, Lanes)]
-    kinds = [one.dtype if isinstance(one, Lanes) else one for one in (yes, no)]
+    values = [one for one in (test, yes, no) if isinstance(one, LaneVector)]
+    kinds = [one.dtype if isinstance(one, LaneVector) else one for one in (yes, no)]
     dtype = np.result_type(*cast(list[DTypeLike], kinds))
     t = values[0].operand(test, _BOOL)
     x, y = (values[0].operand(one, dtype) for one in (yes, no))
@@ -211,22 +211,22 @@ def _conversion(source: np.dtype, target: np.dtype) -> str | None:
 
 # --- one rule for each function of numpy ------------------------------------------------
 
-RULES: dict[np.ufunc, Callable[..., Lanes]] = {}
+RULES: dict[np.ufunc, Callable[..., LaneVector]] = {}
 """Takes operands of the dtypes that numpy converts them to."""
 
 
-def _rule(*functions: np.ufunc) -> Callable[[Callable[..., Lanes]], Callable[..., Lanes]]:
-    def register(rule: Callable[..., Lanes]) -> Callable[..., Lanes]:
+def _rule(*functions: np.ufunc) -> Callable[[Callable[..., LaneVector]], Callable[..., LaneVector]]:
+    def register(rule: Callable[..., LaneVector]) -> Callable[..., LaneVector]:
         RULES.update(dict.fromkeys(functions, rule))
         return rule
 
     return register
 
 
-def _binary(of: dict[str, str]) -> Callable[[Lanes, Lanes], Lanes]:
+def _binary(of: dict[str, str]) -> Callable[[LaneVector, LaneVector], LaneVector]:
     """of: the instruction of LLVM by the kind of the numbers, `i` for all integers."""
 
-    def rule(x: Lanes, y: Lanes) -> Lanes:
+    def rule(x: LaneVector, y: LaneVector) -> LaneVector:
         kind = "i" if x.dtype.kind == "u" else x.dtype.kind
         if kind not in of or x.dtype != y.dtype:
             raise Untraceable(f"an operation of {x.dtype} and {y.dtype}")
@@ -249,8 +249,10 @@ RULES |= {
 }
 
 
-def _comparison(word: str, unordered: bool = False) -> Callable[[Lanes, Lanes], Lanes]:
-    def rule(x: Lanes, y: Lanes) -> Lanes:
+def _comparison(
+    word: str, unordered: bool = False
+) -> Callable[[LaneVector, LaneVector], LaneVector]:
+    def rule(x: LaneVector, y: LaneVector) -> LaneVector:
         if x.dtype != y.dtype:
             raise Untraceable(f"a comparison of {x.dtype} and {y.dtype}")
         if x.dtype.kind == "f":
@@ -275,7 +277,7 @@ RULES |= {
 }  # fmt: skip
 
 
-def call(intrinsic: str, *operands: Lanes) -> Lanes:
+def call(intrinsic: str, *operands: LaneVector) -> LaneVector:
     """Calls an LLVM intrinsic whose operands and result have one type."""
     x = operands[0]
     element = llvm_type(x.dtype).replace("float", "f32").replace("double", "f64")
@@ -285,8 +287,8 @@ def call(intrinsic: str, *operands: Lanes) -> Lanes:
     return x.let(f"call {x.type} {name}({arguments})", x.dtype)
 
 
-def _of_floats(intrinsic: str) -> Callable[..., Lanes]:
-    def rule(*operands: Lanes) -> Lanes:
+def _of_floats(intrinsic: str) -> Callable[..., LaneVector]:
+    def rule(*operands: LaneVector) -> LaneVector:
         if any(one.dtype.kind != "f" for one in operands):
             raise Untraceable(f"{intrinsic} of integers")
         return call(intrinsic, *operands)
@@ -302,7 +304,7 @@ RULES |= {
 
 
 @_rule(np.negative)
-def negative(x: Lanes) -> Lanes:
+def negative(x: LaneVector) -> LaneVector:
     """Traces -x."""
     if x.dtype.kind == "f":
         return x.let(f"fneg {x.type} {x.name}", x.dtype)
@@ -310,21 +312,21 @@ def negative(x: Lanes) -> Lanes:
 
 
 @_rule(np.invert, np.logical_not)
-def invert(x: Lanes) -> Lanes:
+def invert(x: LaneVector) -> LaneVector:
     """Inverts every bit."""
     ones = x.splat(1 if x.dtype.kind == "b" else ~x.dtype.type(0), x.dtype)
     return RULES[np.bitwise_xor](x, ones)
 
 
 @_rule(np.absolute)
-def absolute(x: Lanes) -> Lanes:
+def absolute(x: LaneVector) -> LaneVector:
     """Magnitude; the least integer stays itself."""
     if x.dtype.kind == "f":
         return call("fabs", x)
     return x if x.dtype.kind == "u" else choose(less(x, x.splat(0, x.dtype)), negative(x), x)
 
 
-def _infinite(x: Lanes) -> Lanes:
+def _infinite(x: LaneVector) -> LaneVector:
     return x.splat(np.inf, x.dtype)
 
 
@@ -336,7 +338,7 @@ RULES |= {
 
 
 @_rule(np.nextafter)
-def nextafter(x: Lanes, y: Lanes) -> Lanes:
+def nextafter(x: LaneVector, y: LaneVector) -> LaneVector:
     """The neighbour of x in the direction of y."""
     size = x.dtype.itemsize
     bits, least = x.view(f"i{size}"), np.ones((), f"i{size}").view(x.dtype)
@@ -345,8 +347,10 @@ def nextafter(x: Lanes, y: Lanes) -> Lanes:
     return choose(np.isnan(x) | np.isnan(y), x + y, choose(x == y, y, found))
 
 
-def _extreme(test: Callable[[Lanes, Lanes], Lanes]) -> Callable[[Lanes, Lanes], Lanes]:
-    def rule(x: Lanes, y: Lanes) -> Lanes:
+def _extreme(
+    test: Callable[[LaneVector, LaneVector], LaneVector],
+) -> Callable[[LaneVector, LaneVector], LaneVector]:
+    def rule(x: LaneVector, y: LaneVector) -> LaneVector:
         if x.dtype.kind == "b":
             raise Untraceable("the extreme of bool")
         first = test(x, y)
@@ -358,7 +362,7 @@ def _extreme(test: Callable[[Lanes, Lanes], Lanes]) -> Callable[[Lanes, Lanes], 
 
 
 @_rule(np.minimum)
-def minimum(x: Lanes, y: Lanes) -> Lanes:
+def minimum(x: LaneVector, y: LaneVector) -> LaneVector:
     """The smaller operand, with the bound of unsigned numbers."""
     found = _extreme(_comparison("le"))(x, y)
     if x.dtype.kind == "u":
@@ -369,8 +373,8 @@ def minimum(x: Lanes, y: Lanes) -> Lanes:
 RULES[np.maximum] = _extreme(_comparison("ge"))
 
 
-def _shift(left: bool) -> Callable[[Lanes, Lanes], Lanes]:
-    def rule(x: Lanes, amount: Lanes) -> Lanes:
+def _shift(left: bool) -> Callable[[LaneVector, LaneVector], LaneVector]:
+    def rule(x: LaneVector, amount: LaneVector) -> LaneVector:
         """numpy: amounts from the width on give 0, or the sign."""
         width = 8 * x.dtype.itemsize
         word = "shl" if left else "ashr" if x.dtype.kind == "i" else "lshr"
@@ -392,13 +396,13 @@ RULES |= {np.left_shift: _shift(True), np.right_shift: _shift(False)}
 
 
 @_rule(np.bitwise_count)
-def bitwise_count(x: Lanes) -> Lanes:
+def bitwise_count(x: LaneVector) -> LaneVector:
     """Number of ones in the magnitude."""
     return call("ctpop", absolute(x)).astype(np.uint8)
 
 
-def _division(word: str) -> Callable[[Lanes, Lanes], Lanes]:
-    def rule(x: Lanes, y: Lanes) -> Lanes:
+def _division(word: str) -> Callable[[LaneVector, LaneVector], LaneVector]:
+    def rule(x: LaneVector, y: LaneVector) -> LaneVector:
         """numpy: 0 by zero."""
         if x.dtype.kind != "u" or x.dtype != y.dtype:
             raise Untraceable("a division of signed numbers")
@@ -416,22 +420,24 @@ RULES |= {np.floor_divide: _division("udiv"), np.remainder: _division("urem")}
 def are_lanes(*values: object) -> bool:
     """Whether a function is being traced; used where LLVM has an operation that numpy lacks, and to
     skip shortcuts that depend on values."""
-    return Lanes in map(type, values)
+    return LaneVector in map(type, values)
 
 
 def intrinsic(name: str, *values: np.ndarray) -> np.ndarray:
     """`call`, in a function of arrays that is being traced."""
-    return cast(np.ndarray, call(name, *cast(tuple[Lanes, ...], values)))
+    return cast(np.ndarray, call(name, *cast(tuple[LaneVector, ...], values)))
 
 
 FAILURES = (Untraceable, AttributeError, TypeError, ValueError, OverflowError, IndexError)
 """Errors of a function that takes arrays of numbers only."""
 
 
-def traced(fn: Function, sources: Sequence[np.dtype], result: np.dtype, which: int) -> Code | None:
+def traced(
+    fn: Function, sources: Sequence[np.dtype], result: np.dtype, which: int
+) -> FunctionText | None:
     """The function of vectors %x, %y, %z (bytes for bool), as lines that end with %r: its result
     number `which`, as this dtype. None: it is not for vectors."""
-    code = Code()
+    code = FunctionText()
     try:
         found = fn(*(_source(code, name, t) for name, t in zip("xyz", sources, strict=False)))
         one = found[which] if isinstance(found, tuple) else found
@@ -440,13 +446,13 @@ def traced(fn: Function, sources: Sequence[np.dtype], result: np.dtype, which: i
             one = one.let(f"zext {one.type} {one.name} to <{one.count} x i8>", np.dtype("u1"))
     except FAILURES:
         return None
-    if not isinstance(one, Lanes) or one.count != LANES:
+    if not isinstance(one, LaneVector) or one.count != LANES:
         return None
     code.lines.append(f"  %r = bitcast {one.type} {one.name} to {one.type}")
     return code
 
 
-def _source(code: Code, name: str, dtype: np.dtype) -> Lanes:
+def _source(code: FunctionText, name: str, dtype: np.dtype) -> LaneVector:
     if dtype.kind == "b":
-        return Lanes(code, f"%{name}", np.dtype("u1"), LANES).astype(dtype)
-    return Lanes(code, f"%{name}", dtype, LANES)
+        return LaneVector(code, f"%{name}", np.dtype("u1"), LANES).astype(dtype)
+    return LaneVector(code, f"%{name}", dtype, LANES)

@@ -13,7 +13,7 @@ class Abandoned(Exception):
         self.alone = alone
 
 
-class Divergence(RuntimeWarning):
+class LockstepDivergence(RuntimeWarning):
     """Raised when a group's row of the leader differs from what the leader did, or a rule raised: a
     mistake that costs time and changes no result. Users are warned, tests fail
     (test/conftest.py)."""
@@ -21,12 +21,12 @@ class Divergence(RuntimeWarning):
 
 def warn(mistake: Exception) -> str:
     """Warns about a divergence; returns the reason why lockstep ended."""
-    raised = "" if isinstance(mistake, Divergence) else f"{type(mistake).__name__}: "
+    raised = "" if isinstance(mistake, LockstepDivergence) else f"{type(mistake).__name__}: "
     what = f"{raised}{mistake}"
     warnings.warn(
         f"{what}; lockstep is given up, which costs time and changes no result. Please report "
         "this as a mistake in tcir",
-        Divergence,
+        LockstepDivergence,
         stacklevel=2,
     )
     return f"a mistake in a rule: {what}"

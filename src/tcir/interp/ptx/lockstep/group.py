@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.interp.ptx.lanes import LANE_MASK
-from tcir.interp.ptx.lockstep.ledger import Reads, Writes
+from tcir.interp.ptx.lockstep.ledger import LedgerLoad, LedgerStore
 from tcir.interp.ptx.registers import PREDICATE, VIEW_DTYPES, dtype_of
 from tcir.machine import Machine
 from tcir.machine.memory.memories import POISON
@@ -21,7 +21,7 @@ Operand = int | np.ndarray
 """The slot of a varying register, or the 32 values of a uniform one."""
 
 
-class Group:
+class LockstepGroup:
     """State of a group; row 0 replays the leader, for comparison with its run on the machine.
 
     ctas: index of each CTA. alive: those that have behaved like the leader so far. step: current
@@ -36,7 +36,7 @@ class Group:
         self.registers: list[dict[int, Row]] = [{} for _ in range(warps)]
         self.smem = np.full((self.count, -(-smem // 16) * 16), POISON, np.uint8)
         self._tmem: NDArray[np.uint32] | None = None
-        self.accesses: list[Reads | Writes] = []
+        self.accesses: list[LedgerLoad | LedgerStore] = []
         self.reads: set[int] = set()
         """Positions of the global buffers that were read otherwise."""
         self.extra: dict[str, NDArray[np.int64]] = {}
@@ -58,7 +58,7 @@ class Group:
             arrays += registers.values()
         for one in self.accesses:
             arrays += [one.at, one.row, one.thread]
-            if isinstance(one, Writes):
+            if isinstance(one, LedgerStore):
                 arrays.append(one.data)
         return sum({id(array): array.nbytes for array in arrays}.values())
 
@@ -94,11 +94,11 @@ class Group:
         for n, one in enumerate(self.accesses):
             stays = self.alive[one.row]
             at, row, thread = one.at[stays], place[one.row[stays]], one.thread[stays]
-            if isinstance(one, Writes):
+            if isinstance(one, LedgerStore):
                 data = one.data[stays]
-                self.accesses[n] = Writes(one.buffer, at, data, row, thread, one.access)
+                self.accesses[n] = LedgerStore(one.buffer, at, data, row, thread, one.access)
             else:
-                self.accesses[n] = Reads(one.buffer, at, one.nbytes, row, thread)
+                self.accesses[n] = LedgerLoad(one.buffer, at, one.nbytes, row, thread)
         self.extra = {name: amounts[kept] for name, amounts in self.extra.items()}
         self.last_loads = {w: (at[kept], data[kept]) for w, (at, data) in self.last_loads.items()}
         self.alive, self.count = np.ones(len(kept), bool), len(kept)
@@ -112,9 +112,9 @@ class Group:
         return self._tmem
 
     @property
-    def writes(self) -> list[Writes]:
+    def writes(self) -> list[LedgerStore]:
         """Accesses that write."""
-        return [one for one in self.accesses if isinstance(one, Writes)]
+        return [one for one in self.accesses if isinstance(one, LedgerStore)]
 
     def count_beyond(self, counter: str, amounts: NDArray[np.int64]) -> None:
         """Adds the difference of each CTA's count to the leader's. amounts: [CTAs]"""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.interp.ptx.lanes import LANE_MASK
-from tcir.interp.ptx.lockstep.group import Group
+from tcir.interp.ptx.lockstep.group import LockstepGroup
 from tcir.interp.ptx.registers import PREDICATE
 
 
@@ -30,7 +30,7 @@ class Active:
     unread: int = 0
     unwritten: int = 0
 
-    def of(self, group: Group) -> NDArray[np.bool_]:
+    def of(self, group: LockstepGroup) -> NDArray[np.bool_]:
         """bool [CTAs, 32]. A CTA leaves if a lane would read an undefined value, or leave one in a
         result."""
         if self.guard < 0:
@@ -49,6 +49,6 @@ class Active:
         """Whether all live lanes execute it in every CTA."""
         return self.guard < 0 and self.whole
 
-    def where(self, group: Group) -> NDArray[np.bool_] | None:
+    def where(self, group: LockstepGroup) -> NDArray[np.bool_] | None:
         """Like `of`, as [CTAs * 32]; None: `everywhere`."""
         return None if self.everywhere else self.of(group).reshape(-1)

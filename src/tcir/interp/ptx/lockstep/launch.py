@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.launch import LaunchState, Triple
-from tcir.interp.ptx.lockstep.abandoned import Abandoned, Divergence, warn
+from tcir.interp.ptx.lockstep.abandoned import Abandoned, LockstepDivergence, warn
 from tcir.interp.ptx.lockstep.counts import Counts
-from tcir.interp.ptx.lockstep.group import Group
+from tcir.interp.ptx.lockstep.group import LockstepGroup
 from tcir.interp.ptx.lockstep.ledger import Ledger, perform, performed
 from tcir.interp.ptx.lockstep.native.execution import Native, NotNative
-from tcir.interp.ptx.lockstep.recorder import Recorder, Traced
-from tcir.interp.ptx.lockstep.repeat import Alike, Classes, Part
+from tcir.interp.ptx.lockstep.recorder import TracedWarp, TraceRecorder
+from tcir.interp.ptx.lockstep.repeat import Alike, Classes, ClassPart
 from tcir.interp.ptx.lockstep.rules import RULES
 from tcir.interp.ptx.lockstep.stream import Stream, polling
 from tcir.interp.ptx.op import Blocking
-from tcir.interp.ptx.program import Program
+from tcir.interp.ptx.program import DecodedEntry
 from tcir.interp.ptx.registers import unsigned_view
 from tcir.machine import Cta
 
@@ -63,7 +63,7 @@ class Lockstep:
     See `tcir.machine.engine.machine.Followers`.
     """
 
-    def __init__(self, program: Program, launch: LaunchState) -> None:
+    def __init__(self, program: DecodedEntry, launch: LaunchState) -> None:
         self.program, self.launch, self.machine = program, launch, launch.machine
         self.ledger = Ledger(launch.machine.memory)
         self.total = math.prod(launch.machine.grid)
@@ -79,7 +79,7 @@ class Lockstep:
         """By number: where it has left a leader; those that left at one place may do the same."""
         self._places: dict[tuple[int, int], int] = {}
         """Numbers of these places: a leader and a step of its trace."""
-        self._recorder: Recorder | None = None
+        self._recorder: TraceRecorder | None = None
         known = polling(program)
         self._polling = known or frozenset()
         self._stream = Stream(self._polling)
@@ -100,7 +100,7 @@ class Lockstep:
         """Called before a CTA starts."""
         self.finish()
         if not self.why:
-            self._recorder, self._stream = Recorder(cta, RULES), Stream(self._polling)
+            self._recorder, self._stream = TraceRecorder(cta, RULES), Stream(self._polling)
             self._before = Counts.of(self.launch)
             self.machine.effects = self._recorder.effect
 
@@ -153,7 +153,7 @@ class Lockstep:
         for number in np.flatnonzero(alike & (np.frombuffer(self._done, np.uint8) == 0)).tolist():
             yield number % x, number // x % y, number // (x * y)
 
-    def _follow_up(self, recorder: Recorder) -> int:
+    def _follow_up(self, recorder: TraceRecorder) -> int:
         found = 0
         own = Counts.of(self.launch) - self._before
         left = self._done.count(0)
@@ -201,7 +201,7 @@ class Lockstep:
             del group  # before the next one is made
         return found
 
-    def _compiled(self, recorder: Recorder) -> Native | None:
+    def _compiled(self, recorder: TraceRecorder) -> Native | None:
         """The trace as compiled kernels; None: numpy replays it."""
         if not COMPILED:
             return None
@@ -212,7 +212,7 @@ class Lockstep:
         except NotNative:
             return None
 
-    def _replay(self, recorder: Recorder, ctas: Sequence[Triple]) -> Group:
+    def _replay(self, recorder: TraceRecorder, ctas: Sequence[Triple]) -> LockstepGroup:
         telling = self._telling()
         values = np.array([[at(cta) for cta in ctas] for at in telling.values()], np.uint32)
         if self._native is not None:
@@ -229,14 +229,14 @@ class Lockstep:
             step.run(group)
             if group.left:
                 if not group.alive[0]:
-                    raise Divergence("the leader leaves its own group")
+                    raise LockstepDivergence("the leader leaves its own group")
                 if self._few(group, len(ctas) - 1):
                     return group
                 group.compress()
         return group
 
-    def _group(self, recorder: Recorder, ctas: Sequence[Triple]) -> Group:
-        group = Group(self.machine, ctas, len(recorder.warps), recorder.cta.smem.size)
+    def _group(self, recorder: TraceRecorder, ctas: Sequence[Triple]) -> LockstepGroup:
+        group = LockstepGroup(self.machine, ctas, len(recorder.warps), recorder.cta.smem.size)
         group.reads |= recorder.reads
         return group
 
@@ -250,14 +250,16 @@ class Lockstep:
                 found[slot] = (lambda cta: 0) if axis == "w" else itemgetter("xyz".index(axis))
         return found
 
-    def _few(self, group: Group, asked: int) -> bool:
+    def _few(self, group: LockstepGroup, asked: int) -> bool:
         """Whether it is not worth it: a leader and its group take the time of some CTAs.
 
         A group that has written to global memory binds the others: the ledger has to know them.
         """
         return not self.committed and 3 * int(group.alive[1:].sum()) < max(asked, 1)
 
-    def _why_not(self, group: Group, recorder: Recorder, asked: int, first: bool) -> str:
+    def _why_not(
+        self, group: LockstepGroup, recorder: TraceRecorder, asked: int, first: bool
+    ) -> str:
         """Reason why the group must not commit its stores; "" if there is none."""
         if self._few(group, asked):
             return "few CTAs do the same as the leader"
@@ -273,7 +275,7 @@ class Lockstep:
         """Numbers of the CTAs in the grid, from 1."""
         return np.array([1 + self._number(cta) for cta in ctas])
 
-    def _keep(self, group: Group, own: Counts, first: bool) -> None:
+    def _keep(self, group: LockstepGroup, own: Counts, first: bool) -> None:
         """Records the stores of a group's CTAs. first: whether it is the leader's first group"""
         if self._room < 0:
             return
@@ -281,7 +283,7 @@ class Lockstep:
             self._classes.append(Alike(self._stream.digest(), own))
         rows = group.alive.copy()
         rows[0] &= first
-        self._classes[-1].parts.append(Part(group.ctas, rows, group.writes, group.extra))
+        self._classes[-1].parts.append(ClassPart(group.ctas, rows, group.writes, group.extra))
         self._room -= sum(one.size for one in group.writes)
         if self._room < 0:
             self._classes.clear()
@@ -293,7 +295,7 @@ class Lockstep:
         return self._classes
 
 
-def _compare(group: Group, recorder: Recorder) -> None:
+def _compare(group: LockstepGroup, recorder: TraceRecorder) -> None:
     """Raises Divergence unless row 0 equals the leader's state."""
     for traced in (t for t in recorder.warps if not t.split):
         warp, registers = traced.warp, group.registers[traced.warp.index]
@@ -307,17 +309,19 @@ def _compare(group: Group, recorder: Recorder) -> None:
                 same = row == np.array([warp.p[slot] >> n & 1 for n in range(32)], bool)
             for lane in np.flatnonzero(~same):
                 if not undefined >> int(lane) & 1 and warp_lane(traced, int(lane)):
-                    raise Divergence(f"{warp.names[slot]}, lane {lane} of warp {warp.index}")
+                    raise LockstepDivergence(
+                        f"{warp.names[slot]}, lane {lane} of warp {warp.index}"
+                    )
     smem = recorder.cta.smem
     chosen = np.repeat(recorder.shared, 4)[: smem.size] & smem.defined
     if (group.smem[0, : smem.size][chosen] != smem.data[chosen]).any():
-        raise Divergence("shared memory")
+        raise LockstepDivergence("shared memory")
     for one in group.writes:
         buffer = group.machine.memory.buffers[one.buffer]
         if not performed(buffer, one, one.row == 0):
-            raise Divergence(f"buffer {one.buffer}")
+            raise LockstepDivergence(f"buffer {one.buffer}")
 
 
-def warp_lane(traced: Traced, lane: int) -> bool:
+def warp_lane(traced: TracedWarp, lane: int) -> bool:
     """Whether the warp has this lane: the last warp of a CTA may have fewer."""
     return 32 * traced.warp.index + lane < traced.warp.launch.sizes.threads

@@ -23,7 +23,7 @@ _MANY = -1
 
 
 @dataclass(frozen=True)
-class Reads:
+class LedgerLoad:
     """One load: `nbytes` from byte `at` [n] of a buffer; row, thread: CTA and thread of each."""
 
     buffer: int
@@ -34,8 +34,8 @@ class Reads:
 
 
 @dataclass(frozen=True)
-class Writes:
-    """One store: data uint8 [n, nbytes] to byte `at` [n] of a buffer; row, thread: as in `Reads`.
+class LedgerStore:
+    """One store: data uint8 [n, nbytes] to byte `at` [n] of a buffer; row, thread: `LedgerLoad`.
 
     access: the leader's access in the machine's record.
     """
@@ -104,7 +104,9 @@ class Ledger:
         self._written: set[int] = set()
         self._read: set[int] = set()
 
-    def note(self, accesses: Sequence[Reads | Writes], anywhere: set[int], numbers: Index) -> bool:
+    def note(
+        self, accesses: Sequence[LedgerLoad | LedgerStore], anywhere: set[int], numbers: Index
+    ) -> bool:
         """Records accesses in order of time; returns whether there is no conflict.
 
         anywhere: buffers that are also read at unknown places. numbers: number of each row's CTA;
@@ -118,7 +120,7 @@ class Ledger:
                 self._threads[one.buffer] = bits, np.zeros(count, np.int32)
             number = numbers[one.row]
             who = np.where(number > 0, THREADS * number + one.thread, -1)
-            write = isinstance(one, Writes)
+            write = isinstance(one, LedgerStore)
             if write:
                 self._written.add(one.buffer)
             marks, granule = self._threads[one.buffer], self._granules[one.buffer]
@@ -137,7 +139,9 @@ class Ledger:
         return number in self._read
 
 
-def perform(buffer: Buffer, one: Writes, chosen: NDArray[np.bool_], ctas: Sequence[Triple]) -> None:
+def perform(
+    buffer: Buffer, one: LedgerStore, chosen: NDArray[np.bool_], ctas: Sequence[Triple]
+) -> None:
     """Performs the writes of the chosen CTAs, and records the writers."""
     defined = np.zeros(0, bool) if buffer.defined is None else buffer.defined
     _store(one.at, one.data, one.row, chosen, buffer.data, defined)
@@ -168,7 +172,7 @@ def _store(
                     defined[at[n] + byte] = True
 
 
-def performed(buffer: Buffer, one: Writes, chosen: NDArray[np.bool_]) -> bool:
+def performed(buffer: Buffer, one: LedgerStore, chosen: NDArray[np.bool_]) -> bool:
     """Whether memory already holds the stores of the chosen rows."""
     where = one.at[chosen][:, None] + np.arange(one.data.shape[1])
     return bool((buffer.data[where] == one.data[chosen]).all())

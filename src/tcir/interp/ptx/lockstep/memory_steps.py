@@ -11,9 +11,9 @@ from tcir.interp.ptx.isa.async_copy import AsyncCopy
 from tcir.interp.ptx.isa.memory import Load, Store
 from tcir.interp.ptx.isa.mma.warp_matrix import MatrixLoad
 from tcir.interp.ptx.lanes import LANE_INDICES
-from tcir.interp.ptx.lockstep.group import Group, Operand
+from tcir.interp.ptx.lockstep.group import LockstepGroup, Operand
 from tcir.interp.ptx.lockstep.lanes_of import Active
-from tcir.interp.ptx.lockstep.ledger import ENGINE, Reads, Writes
+from tcir.interp.ptx.lockstep.ledger import ENGINE, LedgerLoad, LedgerStore
 from tcir.interp.ptx.registers import PREDICATE, U32, U64
 from tcir.machine.order.clocks import Access
 
@@ -21,7 +21,7 @@ Bytes = NDArray[np.uint8]
 
 
 def _loaded(
-    group: Group, active: Active, load: Load, data: Bytes, old: tuple[Operand | None, ...]
+    group: LockstepGroup, active: Active, load: Load, data: Bytes, old: tuple[Operand | None, ...]
 ) -> None:
     """Moves loaded bytes, uint8 [CTAs * 32, nbytes], into registers."""
     values = data.view(load.dtype)
@@ -38,7 +38,7 @@ class SharedFill:
     at: NDArray[np.int64]
     data: Bytes
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         group.smem[:, self.at] = self.data
 
 
@@ -53,7 +53,7 @@ class SharedLoad:
     old: tuple[Operand | None, ...]
     again: bool
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         nbytes = self.load.nbytes
         found = _pieces(group.smem, self.at, nbytes)
         lanes = LANE_INDICES[self.active.leader]
@@ -78,7 +78,7 @@ class SharedMatrices:
     at: NDArray[np.int64]
     again: bool
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         rows = group.smem[:, self.at[:, None] + np.arange(16)]
         at = np.broadcast_to(self.at, (group.count, self.at.size))
         _note_last(group, self.warp, at, rows, self.again)
@@ -105,7 +105,7 @@ class CopyToShared:
     buffer: int | None
     found: Bytes
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         copy, warp, nbytes = self.copy, self.active.warp, self.copy.nbytes
         lanes = LANE_INDICES[self.active.leader]
         view = U64 if copy.source.size == 8 else U32
@@ -121,7 +121,9 @@ class CopyToShared:
         group.smem[:, self.at[:, None] + np.arange(nbytes)] = self._data(group, start, read)
         group.count_beyond("global_load", read.sum(axis=1))
 
-    def _data(self, group: Group, start: NDArray[np.int64], read: NDArray[np.int64]) -> Bytes:
+    def _data(
+        self, group: LockstepGroup, start: NDArray[np.int64], read: NDArray[np.int64]
+    ) -> Bytes:
         """The loaded bytes, followed by zeros."""
         nbytes = self.copy.nbytes
         if self.buffer is None:
@@ -154,7 +156,7 @@ class GlobalLoad:
     found: Bytes
     """Bytes that the leader's lanes read, [32, nbytes]; it may have overwritten them since."""
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         buffer, nbytes = group.machine.memory.buffers[self.buffer], self.load.nbytes
         active = self.active.of(group)
         view = U64 if self.load.place.size == 8 else U32
@@ -168,7 +170,7 @@ class GlobalLoad:
         chosen, row, thread = _chosen(group, self.active.warp, active)
         if self.load.constant:  # nobody may write it, not even the same thread
             thread = np.full(len(row), ENGINE)
-        group.accesses.append(Reads(self.buffer, at.reshape(-1)[chosen], nbytes, row, thread))
+        group.accesses.append(LedgerLoad(self.buffer, at.reshape(-1)[chosen], nbytes, row, thread))
         group.count_beyond("global_load", nbytes * active.sum(axis=1))
         shown = data if isinstance(chosen, slice) else np.where(active[..., None], data, 0)
         _note_last(group, self.active.warp, np.where(active, at, -1), shown, self.again)
@@ -183,7 +185,7 @@ def _pieces(memory: Bytes, at: NDArray[np.int64], nbytes: int) -> Bytes:
 
 
 def _chosen(
-    group: Group, warp: int, active: NDArray[np.bool_]
+    group: LockstepGroup, warp: int, active: NDArray[np.bool_]
 ) -> tuple[slice | NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Mask of the active lanes of all CTAs, with the row and thread of each."""
     row, thread = group.everyone(warp)
@@ -193,7 +195,9 @@ def _chosen(
     return chosen, row[chosen], thread[chosen]
 
 
-def _note_last(group: Group, warp: int, at: NDArray[np.int64], data: Bytes, again: bool) -> None:
+def _note_last(
+    group: LockstepGroup, warp: int, at: NDArray[np.int64], data: Bytes, again: bool
+) -> None:
     """Removes a CTA whose load repeats its last load where the leader's does not, or vice versa."""
     if again:
         last_at, last_data = group.last_loads[warp]
@@ -205,7 +209,7 @@ def _note_last(group: Group, warp: int, at: NDArray[np.int64], data: Bytes, agai
 
 
 def _inside(
-    group: Group,
+    group: LockstepGroup,
     active: NDArray[np.bool_],
     at: NDArray[np.int64],
     nbytes: int,
@@ -221,7 +225,7 @@ def _inside(
     return start
 
 
-def _stored(group: Group, warp: int, store: Store, sources: tuple[Operand, ...]) -> Bytes:
+def _stored(group: LockstepGroup, warp: int, store: Store, sources: tuple[Operand, ...]) -> Bytes:
     """Bytes that the lanes store, uint8 [CTAs, 32, nbytes]."""
     data = np.empty((group.count, 32, len(sources)), store.dtype)
     for position, (source, (_, view)) in enumerate(zip(sources, store.sources, strict=True)):
@@ -239,7 +243,7 @@ class SharedStore:
     at: NDArray[np.int64]
     sources: tuple[Operand, ...]
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         data = _stored(group, self.active.warp, self.store, self.sources)
         lanes = LANE_INDICES[self.active.leader]
         group.smem[:, self.at[:, None] + np.arange(self.store.nbytes)] = data[:, lanes]
@@ -256,7 +260,7 @@ class GlobalStore:
     sources: tuple[Operand, ...]
     access: Access
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         buffer, nbytes = group.machine.memory.buffers[self.buffer], self.store.nbytes
         active = self.active.of(group)
         view = U64 if self.store.place.size == 8 else U32
@@ -266,4 +270,4 @@ class GlobalStore:
         group.count_beyond("global_store", nbytes * active.sum(axis=1))
         chosen, row, thread = _chosen(group, self.active.warp, active)
         at, data = at.reshape(-1)[chosen], data.reshape(-1, nbytes)[chosen]
-        group.accesses.append(Writes(self.buffer, at, data, row, thread, self.access))
+        group.accesses.append(LedgerStore(self.buffer, at, data, row, thread, self.access))

@@ -37,7 +37,7 @@ class NoReplay(Exception):
 
 
 @dataclass
-class Traced:
+class TracedWarp:
     """A warp of the leader; varying: the slots whose values may differ between the CTAs.
 
     last_load: place of the last load, and whether it is a step.
@@ -50,7 +50,7 @@ class Traced:
     """Whether some lanes of the warp ended before others."""
 
 
-Rule = Callable[["Recorder", Traced, Op, Active], None]
+Rule = Callable[["TraceRecorder", TracedWarp, Op, Active], None]
 
 
 def no_note() -> None:
@@ -62,8 +62,8 @@ class Uniform:
     """Follows loops whose registers and memory do not vary between CTAs; only their loads are
     recorded."""
 
-    recorder: Recorder
-    traced: Traced
+    recorder: TraceRecorder
+    traced: TracedWarp
 
     def avoided(self) -> set[int]:
         """Slots that a loop without variation does not touch."""
@@ -76,7 +76,7 @@ class Uniform:
         self.traced.last_load = site, False
 
 
-class Recorder:
+class TraceRecorder:
     """Follows the warps of a CTA; `steps` is the trace, `why` the reason if there is none.
 
     shared: words of shared memory that may differ between the CTAs.
@@ -86,7 +86,7 @@ class Recorder:
         self.cta, self.rules = cta, rules
         self.steps: list[Step] = []
         self.why = ""
-        self.warps: list[Traced] = []
+        self.warps: list[TracedWarp] = []
         self.shared = np.zeros(cta.smem.size // 4 + 1, bool)
         self.reads: set[int] = set()
         """Positions of the global buffers that are read alike in all CTAs."""
@@ -95,7 +95,7 @@ class Recorder:
         """Records one warp from its first instruction on. stream: records its instructions"""
         if self.why:
             return
-        traced = Traced(interpreter.warp)
+        traced = TracedWarp(interpreter.warp)
         slots = interpreter.program.storage.slots
         traced.varying = {s for s, name in slots.specials.items() if name.startswith(VARYING)}
         self.warps.append(traced)
@@ -125,7 +125,7 @@ class Recorder:
 
     # --- one instruction -------------------------------------------------------------------------
 
-    def _fetched(self, traced: Traced, interpreter: WarpInterpreter) -> None:
+    def _fetched(self, traced: TracedWarp, interpreter: WarpInterpreter) -> None:
         op = interpreter.next_op()
         try:
             self._record(traced, op, interpreter.divergence.mask, interpreter.active(op))
@@ -134,7 +134,7 @@ class Recorder:
         except NoReplay as reason:
             self.why = f"{op.site}: {reason}"
 
-    def _record(self, traced: Traced, op: Op, mask: int, leader: int) -> None:
+    def _record(self, traced: TracedWarp, op: Op, mask: int, leader: int) -> None:
         warp = traced.warp
         if op.guard >= 0 and warp.undef[op.guard] & mask:
             raise NoReplay("an undefined guard")
@@ -161,7 +161,7 @@ class Recorder:
         else:
             raise NoReplay(f"no rule for {op.name}")
 
-    def _compute(self, traced: Traced, op: Op, active: Active) -> None:
+    def _compute(self, traced: TracedWarp, op: Op, active: Active) -> None:
         compute, warp = op.compute, traced.warp
         assert compute is not None
         varying = traced.varying
@@ -184,7 +184,7 @@ class Recorder:
         self.steps.append(Computing(active, compute, operands, old, op.spelling))
         varying.update(results)
 
-    def _whole_warp(self, traced: Traced, op: Op, active: Active) -> None:
+    def _whole_warp(self, traced: TracedWarp, op: Op, active: Active) -> None:
         """Raises NoReplay unless all 32 lanes take part in an exchange of values."""
         warp, members = traced.warp, op.members
         if active.leader != FULL or active.guard >= 0:
@@ -198,7 +198,7 @@ class Recorder:
     # --- for the rules ---------------------------------------------------------------------------
 
     def masked(
-        self, traced: Traced, active: Active, sources: list[int], results: list[int]
+        self, traced: TracedWarp, active: Active, sources: list[int], results: list[int]
     ) -> Active:
         """Adds the undefined lanes of these registers, which matter if the guard varies between
         CTAs."""
@@ -215,7 +215,7 @@ class Recorder:
             unread, unwritten,
         )  # fmt: skip
 
-    def operand(self, traced: Traced, slot: int, view: int) -> Operand:
+    def operand(self, traced: TracedWarp, slot: int, view: int) -> Operand:
         """Operand that stands for a register's current value."""
         if slot in traced.varying:
             return slot
@@ -223,11 +223,11 @@ class Recorder:
             return LANE_MASK[traced.warp.p[slot] & 0xFFFFFFFF]
         return traced.warp.v[view][slot].copy()
 
-    def old(self, traced: Traced, slot: int, view: int, active: Active) -> Operand | None:
+    def old(self, traced: TracedWarp, slot: int, view: int, active: Active) -> Operand | None:
         """Old value of a register, for lanes that do not write it; None: all write it."""
         return None if active.everywhere else self.operand(traced, slot, view)
 
-    def same(self, traced: Traced, op: Op, slots: tuple[int, ...], lanes: int) -> None:
+    def same(self, traced: TracedWarp, op: Op, slots: tuple[int, ...], lanes: int) -> None:
         """Requires these registers to have the leader's values."""
         for slot in slots:
             if traced.warp.undef[slot] & lanes:
@@ -261,7 +261,7 @@ class Recorder:
             self.steps.append(SharedFill(known, smem.data[known].copy()))
         return bool(varying.any())
 
-    def uniform(self, traced: Traced, slots: tuple[int, ...], active: Active) -> None:
+    def uniform(self, traced: TracedWarp, slots: tuple[int, ...], active: Active) -> None:
         """Records that these registers now hold the same values in every CTA."""
         if active.whole:
             traced.varying.difference_update(slots)

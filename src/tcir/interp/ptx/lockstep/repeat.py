@@ -20,10 +20,10 @@ from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.launch import LaunchState, Triple
 from tcir.interp.ptx.lockstep.abandoned import Abandoned
 from tcir.interp.ptx.lockstep.counts import Counts
-from tcir.interp.ptx.lockstep.ledger import Writes, perform, performed
+from tcir.interp.ptx.lockstep.ledger import LedgerStore, perform, performed
 from tcir.interp.ptx.lockstep.stream import Stream, polling
 from tcir.interp.ptx.op import Blocking
-from tcir.interp.ptx.program import Program
+from tcir.interp.ptx.program import DecodedEntry
 from tcir.machine import Cta
 
 SAMPLE = 16
@@ -31,7 +31,7 @@ SAMPLE = 16
 
 
 @dataclass
-class Part:
+class ClassPart:
     """CTAs and their stores.
 
     rows: mask of the CTAs that are valid; extra: as in `Group`
@@ -39,7 +39,7 @@ class Part:
 
     ctas: Sequence[Triple]
     rows: NDArray[np.bool_]
-    writes: list[Writes]
+    writes: list[LedgerStore]
     extra: dict[str, NDArray[np.int64]]
 
 
@@ -49,10 +49,10 @@ class Alike:
 
     stream: tuple[tuple[int, ...], ...]
     counts: Counts
-    parts: list[Part] = field(default_factory=list)
+    parts: list[ClassPart] = field(default_factory=list)
 
     @property
-    def members(self) -> list[tuple[Part, int]]:
+    def members(self) -> list[tuple[ClassPart, int]]:
         return [(part, int(n)) for part in self.parts for n in np.flatnonzero(part.rows)]
 
 
@@ -77,15 +77,15 @@ def launch_key(launch: LaunchState, text: str) -> bytes:
 class Repetition:
     """Runs some CTAs of each class; see `tcir.machine.engine.machine.Followers`."""
 
-    def __init__(self, program: Program, launch: LaunchState, classes: Classes) -> None:
+    def __init__(self, program: DecodedEntry, launch: LaunchState, classes: Classes) -> None:
         self.launch, self.machine = launch, launch.machine
         self.committed = True
         """An error is reported as in a run of every CTA."""
         self.followers = 0
         """CTAs that did not run."""
         draw = random.Random(f"{self.machine.options.order_seed}/representatives")
-        self._running: dict[Triple, tuple[Alike, Part, int]] = {}
-        self._others: dict[int, list[tuple[Part, NDArray[np.bool_]]]] = {}
+        self._running: dict[Triple, tuple[Alike, ClassPart, int]] = {}
+        self._others: dict[int, list[tuple[ClassPart, NDArray[np.bool_]]]] = {}
         for alike in classes:
             members = alike.members
             chosen = draw.sample(members, 1 + (len(members) - 1) // SAMPLE)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.interp.ptx.isa.async_copy import AsyncCopy
-from tcir.interp.ptx.isa.memory import Load, Place, Store, split
+from tcir.interp.ptx.isa.memory import AccessTarget, Load, Store, split
 from tcir.interp.ptx.isa.mma.warp_matrix import MatrixLoad
 from tcir.interp.ptx.isa.tcgen05.access import TmemAccess
 from tcir.interp.ptx.isa.tma import TensorCopy, decode_map
@@ -21,7 +21,7 @@ from tcir.interp.ptx.lockstep.memory_steps import (
     SharedMatrices,
     SharedStore,
 )
-from tcir.interp.ptx.lockstep.recorder import NoReplay, Recorder, Rule, Traced
+from tcir.interp.ptx.lockstep.recorder import NoReplay, Rule, TracedWarp, TraceRecorder
 from tcir.interp.ptx.lockstep.steps import SameLanes
 from tcir.interp.ptx.lockstep.tensor_steps import TensorMove, TmemLoad, TmemStore
 from tcir.interp.ptx.op import Op
@@ -35,7 +35,7 @@ from tcir.machine.tmem.places import access_base, access_map
 Index = NDArray[np.int64]
 
 
-def _where(warp: Warp, place: Place, lanes: int) -> tuple[str, Index]:
+def _where(warp: Warp, place: AccessTarget, lanes: int) -> tuple[str, Index]:
     """State space, and addresses inside it, of the lanes in the leader."""
     value = warp.v[U64 if place.size == 8 else U32][place.slot][LANE_INDICES[lanes]]
     at, space = place.effective(value), place.space
@@ -47,7 +47,7 @@ def _where(warp: Warp, place: Place, lanes: int) -> tuple[str, Index]:
     return ("shared" if space == "cluster" else space), at
 
 
-def _buffer(recorder: Recorder, at: Index, nbytes: int) -> int:
+def _buffer(recorder: TraceRecorder, at: Index, nbytes: int) -> int:
     """The position of the one buffer that the leader's addresses are in."""
     memory = recorder.cta.machine.memory
     try:
@@ -63,7 +63,7 @@ def _defined(warp: Warp, slots: tuple[int, ...], lanes: int) -> None:
             raise NoReplay("an undefined operand")
 
 
-def load(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
+def load(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -> None:
     """Records a load (``ld``)."""
     form, warp = op.form, traced.warp
     assert isinstance(form, Load)
@@ -96,7 +96,7 @@ def load(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
         recorder.uniform(traced, results, active)
 
 
-def _again(traced: Traced, op: Op, last: tuple[object, bool]) -> bool:
+def _again(traced: TracedWarp, op: Op, last: tuple[object, bool]) -> bool:
     """Whether the load may repeat the last one of the warp."""
     if len(traced.warp.agent.lanes.groups) > 1:
         raise NoReplay("a varying load by lanes that know different things")
@@ -107,7 +107,7 @@ def _again(traced: Traced, op: Op, last: tuple[object, bool]) -> bool:
 
 
 def _load_shared(
-    recorder: Recorder, traced: Traced, op: Op, active: Active, at: Index,
+    recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active, at: Index,
     last: tuple[object, bool],
 ) -> bool:  # fmt: skip
     form = op.form
@@ -126,7 +126,7 @@ def _load_shared(
 
 
 def _load_global(
-    recorder: Recorder, traced: Traced, op: Op, active: Active, at: Index,
+    recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active, at: Index,
     last: tuple[object, bool],
 ) -> bool:  # fmt: skip
     form = op.form
@@ -148,7 +148,7 @@ def _load_global(
     return True
 
 
-def store(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
+def store(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -> None:
     """Records a store (``st``)."""
     form, warp = op.form, traced.warp
     assert isinstance(form, Store)
@@ -183,7 +183,7 @@ def store(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
         raise NoReplay(f"no rule for such stores to {space} memory")
 
 
-def tensor_copy(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
+def tensor_copy(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -> None:
     """cp.async.bulk.tensor."""
     form, warp = op.form, traced.warp
     assert isinstance(form, TensorCopy)
@@ -223,7 +223,7 @@ def tensor_copy(recorder: Recorder, traced: Traced, op: Op, active: Active) -> N
         recorder.written(where, not traced.varying.isdisjoint(tensor.coordinates))
 
 
-def tmem_access(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
+def tmem_access(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -> None:
     """tcgen05.ld and st."""
     form, warp = op.form, traced.warp
     assert isinstance(form, TmemAccess)
@@ -254,7 +254,7 @@ def tmem_access(recorder: Recorder, traced: Traced, op: Op, active: Active) -> N
     recorder.steps.append(TmemStore(warp.index, lanes, columns, sources))
 
 
-def load_matrices(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
+def load_matrices(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -> None:
     """Records ``ldmatrix``."""
     form, smem = op.form, recorder.cta.smem
     assert isinstance(form, MatrixLoad)
@@ -275,7 +275,7 @@ def load_matrices(recorder: Recorder, traced: Traced, op: Op, active: Active) ->
     traced.varying.update(form.targets)
 
 
-def async_copy(recorder: Recorder, traced: Traced, op: Op, active: Active) -> None:
+def async_copy(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -> None:
     """Records ``cp.async``."""
     form, warp, lanes = op.form, traced.warp, active.leader
     assert isinstance(form, AsyncCopy)
@@ -308,7 +308,7 @@ def async_copy(recorder: Recorder, traced: Traced, op: Op, active: Active) -> No
 
 
 def _copied(
-    recorder: Recorder, source: Index, read: Index, nbytes: int
+    recorder: TraceRecorder, source: Index, read: Index, nbytes: int
 ) -> tuple[int | None, NDArray[np.uint8]]:
     """The buffer that the leader's lanes read (None: nothing is read), and the bytes that arrive in
     shared memory, [lanes, nbytes]."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tcir.interp.ptx.lanes import LANE_MASK
-from tcir.interp.ptx.lockstep.group import Group, Operand
+from tcir.interp.ptx.lockstep.group import LockstepGroup, Operand
 from tcir.interp.ptx.lockstep.lanes_of import Active
 from tcir.interp.ptx.op import Compute
 from tcir.machine.memory.effects import Effect
@@ -15,7 +15,7 @@ from tcir.machine.memory.effects import Effect
 class Step(Protocol):
     """One instruction, or part of one."""
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         """Executes it in all CTAs of the group."""
 
 
@@ -30,7 +30,7 @@ class Computing:
     old: tuple[Operand | None, ...]
     spelling: str
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         active, compute, warp = self.active, self.compute, self.active.warp
         values = []
         for n, (operand, (_, view)) in enumerate(zip(self.operands, compute.sources, strict=True)):
@@ -55,7 +55,7 @@ class SameLanes:
 
     active: Active
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         own = self.active.of(group)
         group.leave((own != LANE_MASK[self.active.leader]).any(axis=1))
 
@@ -68,7 +68,7 @@ class SameValue:
     slot: int
     lanes: int
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         row = group.registers[self.warp][self.slot]
         row = row.view(f"u{row.itemsize}").reshape(group.count, -1)  # bits, whatever the type
         own = row[:, LANE_MASK[self.lanes]]
@@ -81,7 +81,7 @@ class OnMemories:
 
     effect: Effect
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         well = self.effect.apply(group.smem, group.tmem)
         if well is not None:
             group.leave(~well)

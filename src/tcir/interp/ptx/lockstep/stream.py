@@ -7,10 +7,10 @@ from collections.abc import Callable
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import BRANCH, TRY_WAIT, WAIT, Op
-from tcir.interp.ptx.program import Program
+from tcir.interp.ptx.program import DecodedEntry
 
 
-def polling(program: Program) -> frozenset[int] | None:
+def polling(program: DecodedEntry) -> frozenset[int] | None:
     """Instructions that a warp executes until a wait succeeds: waits, branches, and computations on
     the answers of waits.
 

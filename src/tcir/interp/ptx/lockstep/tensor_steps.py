@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.interp.ptx.isa.tma import TensorCopy
-from tcir.interp.ptx.lockstep.group import Group, Operand
+from tcir.interp.ptx.lockstep.group import LockstepGroup, Operand
 from tcir.interp.ptx.lockstep.lanes_of import Active
-from tcir.interp.ptx.lockstep.ledger import ENGINE, Writes
+from tcir.interp.ptx.lockstep.ledger import ENGINE, LedgerStore
 from tcir.interp.ptx.registers import S32, U32
 from tcir.interp.ptx.syntax import Site
 from tcir.machine import Assumptions, DecodedMap, MachineError, TensorOperand
@@ -40,7 +40,7 @@ class TensorMove:
     site: Site
     access: Access
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         columns = [
             group.by_cta(self.warp, operand, S32)[:, self.lane] for operand in self.coordinates
         ]
@@ -77,7 +77,9 @@ class TensorMove:
         except MachineError:
             return None
 
-    def _whole_boxes(self, group: Group, coords: Index) -> tuple[Box | None, NDArray[np.bool_]]:
+    def _whole_boxes(
+        self, group: LockstepGroup, coords: Index
+    ) -> tuple[Box | None, NDArray[np.bool_]]:
         """Moves boxes that lie inside the tensor and consist of contiguous pieces; returns one such
         box, and the mask of the CTAs for which that is done."""
         starts, whole = whole_boxes(self.tensor_map, coords)
@@ -107,7 +109,7 @@ class TensorMove:
         done[rows] = True
         return box, done
 
-    def _words(self, group: Group, box: Box) -> tuple[int, Index] | None:
+    def _words(self, group: LockstepGroup, box: Box) -> tuple[int, Index] | None:
         """The buffer of the words inside the tensor, and their bytes in it."""
         memory, eb = group.machine.memory, box.fields.piece_bytes
         low, high = int(box.addresses.min()), int(box.addresses.max()) + eb
@@ -117,7 +119,7 @@ class TensorMove:
             return None
         return memory.buffers.index(buffer), box.addresses - buffer.base
 
-    def _move_in(self, group: Group, box: Box, rows: list[int]) -> bool:
+    def _move_in(self, group: LockstepGroup, box: Box, rows: list[int]) -> bool:
         eb = box.fields.piece_bytes
         words = np.empty(0, f"u{eb}")
         if box.addresses.size:
@@ -138,7 +140,7 @@ class TensorMove:
             shared[row, box.shared // eb] = values
         return True
 
-    def _move_out(self, group: Group, box: Box, rows: list[int]) -> bool:
+    def _move_out(self, group: LockstepGroup, box: Box, rows: list[int]) -> bool:
         eb = box.fields.piece_bytes
         if not box.addresses.size:
             return True
@@ -150,7 +152,7 @@ class TensorMove:
             values = np.ascontiguousarray(elements(group.smem[row], eb)[where])
             data = values.view(np.uint8).reshape(-1, eb)
             many = np.full(len(data), row), np.full(len(data), ENGINE)
-            group.accesses.append(Writes(*found, data, *many, self.access))
+            group.accesses.append(LedgerStore(*found, data, *many, self.access))
         return True
 
 
@@ -165,7 +167,7 @@ class TmemLoad:
     slots: tuple[int, ...]
     old: tuple[Operand | None, ...]
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         found = group.tmem[:, self.lanes, self.columns]
         if self.halves == 2:
             high = group.tmem[:, self.lanes, self.columns + 1]
@@ -185,6 +187,6 @@ class TmemStore:
     columns: Index
     sources: tuple[Operand, ...]
 
-    def run(self, group: Group) -> None:
+    def run(self, group: LockstepGroup) -> None:
         data = np.stack([group.by_cta(self.warp, s, U32) for s in self.sources], axis=1)
         group.tmem[:, self.lanes, self.columns] = data

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.interp.ptx.isa.memory import Load
-from tcir.interp.ptx.kernels.derived import Kernel, link
+from tcir.interp.ptx.kernels.derived import DerivedKernel, link
 from tcir.interp.ptx.loops import execution as on
 from tcir.interp.ptx.op import BRANCH, PLAIN, Op
 from tcir.interp.ptx.registers import VIEW_DTYPES, WarpStorage
@@ -32,7 +32,7 @@ class LoopCode:
     """
 
     rows: NDArray[np.int64]
-    kernels: dict[int, Kernel]
+    kernels: dict[int, DerivedKernel]
     heads: frozenset[int]
     predicates: tuple[int, ...]
     sites: tuple[Site, ...]
@@ -74,7 +74,7 @@ def loop_code(ops: list[Op], storage: WarpStorage) -> LoopCode | None:
     if not heads:
         return None
     rows = np.full((len(ops), on.WIDTH), on.NONE, np.int64)
-    kernels: dict[int, Kernel] = {}
+    kernels: dict[int, DerivedKernel] = {}
     for at, op in enumerate(ops):
         if known(at):
             rows[at] = encoder.row(op)

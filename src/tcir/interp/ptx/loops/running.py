@@ -55,7 +55,7 @@ _NOTHING = _Memory(np.empty(0, np.uint32), np.empty(0, bool), _NONE, _NONE,
                    np.empty(0, np.uint32), _NONE, _NONE, _NONE, _NONE, _NONE)  # fmt: skip
 
 
-class Watcher(Protocol):
+class LoopWatcher(Protocol):
     """Observes loads, and excludes loops that touch certain registers from compiled code."""
 
     def avoided(self) -> Set[int]:
@@ -68,7 +68,7 @@ class Watcher(Protocol):
 class Loops:
     """heads: starts of loops; empty once calls have proved not worthwhile."""
 
-    def __init__(self, program: LoopCode, warp: Warp, watched: Watcher | None) -> None:
+    def __init__(self, program: LoopCode, warp: Warp, watched: LoopWatcher | None) -> None:
         self.program, self.warp, self.watched = program, warp, watched
         self.heads = program.heads
         self._state = np.zeros(on.ADDRESS + 1, np.int64)

@@ -8,9 +8,9 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.interp.ptx.lockstep.ledger import ENGINE, Writes, perform, performed
+from tcir.interp.ptx.lockstep.ledger import ENGINE, LedgerStore, perform, performed
 from tcir.interp.tile.lockstep.counts import Counts
-from tcir.interp.tile.lockstep.trace import Call, Operands, Operation, Trace, alike, key_of
+from tcir.interp.tile.lockstep.trace import Operands, Operation, Trace, UnitCall, alike, key_of
 from tcir.machine import Machine, TensorOperand
 from tcir.machine.counters import Counters
 from tcir.machine.memory.effects import elements
@@ -24,11 +24,11 @@ Index = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 
-class Left(Exception):
+class FollowerLeft(Exception):
     """Raised when a follower diverges from the leader or needs a checked execution."""
 
 
-class Memories:
+class FollowerMemories:
     """Shared and tensor memory of a follower, [1, bytes] and [1, lanes, columns].
 
     Successive followers may share them, because a leader without a finding reads only memory that
@@ -54,7 +54,7 @@ class FollowerCta:
     buffers that it read. accesses: its writes to them.
     """
 
-    def __init__(self, index: Triple, machine: Machine, memories: Memories) -> None:
+    def __init__(self, index: Triple, machine: Machine, memories: FollowerMemories) -> None:
         self.index, self.memories = index, memories
         self.smem = self.tmem = Forgetful()
         self.window = self.rank_in_cluster = 0
@@ -62,7 +62,7 @@ class FollowerCta:
         self.memory, self.assumptions = machine.memory, machine.assumptions
         self.counters = Counters()
         self.reads: set[int] = set()
-        self.accesses: list[Writes] = []
+        self.accesses: list[LedgerStore] = []
         self.turns = 0
         """Number of iterations of all loops."""
 
@@ -86,7 +86,7 @@ class FollowerCta:
 
     def report(self, *_: object) -> NoReturn:
         """Raises Left: only the machine reports findings."""
-        raise Left
+        raise FollowerLeft
 
     def find(self, addresses: Index, nbytes: int, site: object) -> tuple[int, Buffer, Index]:
         """Returns the position of the buffer that holds these words of global memory, the buffer,
@@ -95,20 +95,22 @@ class FollowerCta:
         buffer = self.memory.find(low, high, site)
         return self.memory.buffers.index(buffer), buffer, addresses - buffer.base
 
-    def store(self, call: Call, agent: int, addresses: Index, data: Bytes, site: object) -> None:
+    def store(
+        self, call: UnitCall, agent: int, addresses: Index, data: Bytes, site: object
+    ) -> None:
         """Buffers a store to global memory."""
         number, _, at = self.find(addresses, data.shape[1], site)
         count = len(at)
         row, thread = np.zeros(count, np.int64), np.full(count, agent)
         assert call.access is not None
-        self.accesses.append(Writes(number, at, data.copy(), row, thread, call.access))
+        self.accesses.append(LedgerStore(number, at, data.copy(), row, thread, call.access))
 
 
 class FollowerAgent:
     """An agent of a follower: accepts the operations of the rules if they are the leader's, in its
     order."""
 
-    def __init__(self, cta: FollowerCta, number: int, warp: int, calls: Sequence[Call]) -> None:
+    def __init__(self, cta: FollowerCta, number: int, warp: int, calls: Sequence[UnitCall]) -> None:
         self.cta, self.number, self.warp = cta, number, warp
         self.machine = cta  # whose counters and assumptions the rules may want
         self._calls, self._next = calls, 0
@@ -128,12 +130,12 @@ class FollowerAgent:
     def call(self, unit: str, name: str, operands: Operands, named: dict[str, object]) -> object:
         """Executes one operation; raises Left unless it is the leader's next one."""
         if self.ended:
-            raise Left
+            raise FollowerLeft
         call = self._calls[self._next]
         self._next += 1
         same = (call.unit, call.name) == (unit, name)
         if not same or not alike(key_of(unit, name, operands, named), call.key):
-            raise Left
+            raise FollowerLeft
         if call.turns is not None:
             return self._blocking(call, operands)
         if unit == "tensor_core":
@@ -141,7 +143,7 @@ class FollowerAgent:
         effect = EFFECTS.get((unit, name))
         return call.result if effect is None else effect(self, call, *operands, **named)
 
-    def _blocking(self, call: Call, operands: Operands) -> Generator[object, object, None]:
+    def _blocking(self, call: UnitCall, operands: Operands) -> Generator[object, object, None]:
         for _ in range(call.turns or 0):
             yield None
         if call.name == "alloc":  # which writes the address to shared memory
@@ -149,16 +151,18 @@ class FollowerAgent:
             assert isinstance(call.result, np.ndarray)
             self.cta.memories.smem[0, place : place + 4] = call.result
 
-    def _of_tensor_core(self, call: Call) -> None:
+    def _of_tensor_core(self, call: UnitCall) -> None:
         if call.effect is not None:
             memories = self.cta.memories
             well = call.effect.apply(memories.smem, memories.tmem)
             if well is not None and not well.all():
-                raise Left
+                raise FollowerLeft
 
     # --- ld, st ----------------------------------------------------------------------------------
 
-    def load(self, _: Call, space: str, addresses: Index, nbytes: int, *, site: object) -> Bytes:
+    def load(
+        self, _: UnitCall, space: str, addresses: Index, nbytes: int, *, site: object
+    ) -> Bytes:
         """Follows `load` of `tcir.machine.memory.generic.Memory`."""
         span = np.arange(nbytes)
         if space != "global":
@@ -167,13 +171,15 @@ class FollowerAgent:
         number, buffer, at = self.cta.find(addresses, nbytes, site)
         where = at[:, None] + span
         if buffer.defined is not None and not buffer.defined[where].all():
-            raise Left
+            raise FollowerLeft
         self.cta.reads.add(number)
         self.cta.counters.global_load += where.size
         read: Bytes = buffer.data[where]
         return read
 
-    def store(self, call: Call, space: str, addresses: Index, data: Bytes, *, site: object) -> None:
+    def store(
+        self, call: UnitCall, space: str, addresses: Index, data: Bytes, *, site: object
+    ) -> None:
         """Follows `store` of `tcir.machine.memory.generic.Memory`."""
         if space == "global":
             self.cta.counters.global_store += data.size
@@ -185,7 +191,7 @@ class FollowerAgent:
 
     def tma_load(
         self,
-        _: Call,
+        _: UnitCall,
         target: int,
         tensor: TensorOperand,
         mbar: int,
@@ -201,7 +207,7 @@ class FollowerAgent:
             number, buffer, at = self.cta.find(box.addresses, eb, site)
             known = buffer.defined
             if known is not None and not known[at[:, None] + np.arange(eb)].all():
-                raise Left
+                raise FollowerLeft
             self.cta.reads.add(number)
             usable = buffer.data.size // eb * eb
             words = buffer.data[:usable].view(words.dtype)[at // eb]
@@ -210,7 +216,7 @@ class FollowerAgent:
 
     def tma_store(
         self,
-        call: Call,
+        call: UnitCall,
         source: int,
         tensor: TensorOperand,
         reduction: str | None = None,
@@ -220,7 +226,7 @@ class FollowerAgent:
         """Follows a store of `tcir.machine.tma.unit.Tma`."""
         box: Box = store_box(tensor, source, self.cta.assumptions, site)
         if reduction is not None or box.gaps is not None:
-            raise Left
+            raise FollowerLeft
         eb = box.fields.piece_bytes
         self.cta.counters.shared_to_global += box.addresses.size * eb
         if box.addresses.size:
@@ -239,7 +245,7 @@ class FollowerAgent:
 
     def tmem_ld(
         self,
-        _: Call,
+        _: UnitCall,
         address: int,
         shape: str = "32x32b",
         num: int = 16,
@@ -258,7 +264,7 @@ class FollowerAgent:
 
     def tmem_st(
         self,
-        _: Call,
+        _: UnitCall,
         address: int,
         shape: str,
         num: int,
@@ -271,7 +277,7 @@ class FollowerAgent:
         """Follows a store of `tcir.machine.tmem.unit.Tmem`."""
         lanes, columns, halves = self._reach(address, shape, num, unpack, split)
         if halves == 2:
-            raise Left
+            raise FollowerLeft
         self.cta.memories.tmem[0, lanes, columns] = data
 
 
@@ -312,9 +318,9 @@ def take_turns(
             next(bodies[number])
         except StopIteration:
             if not ends:
-                raise Left from None
+                raise FollowerLeft from None
         else:
             if ends:
-                raise Left
+                raise FollowerLeft
     if not all(agent.ended for agent in agents):
-        raise Left
+        raise FollowerLeft

@@ -9,15 +9,15 @@ from typing import cast
 import numpy as np
 
 from tcir.interp.ptx.lockstep import launch as ptx
-from tcir.interp.ptx.lockstep.abandoned import Abandoned, Divergence, warn
+from tcir.interp.ptx.lockstep.abandoned import Abandoned, LockstepDivergence, warn
 from tcir.interp.ptx.lockstep.ledger import Ledger
-from tcir.interp.tile.kernel import Program
+from tcir.interp.tile.kernel import TileProgram
 from tcir.interp.tile.lockstep.counts import Counts
 from tcir.interp.tile.lockstep.follower import (
     FollowerAgent,
     FollowerCta,
-    Left,
-    Memories,
+    FollowerLeft,
+    FollowerMemories,
     take_turns,
 )
 from tcir.interp.tile.lockstep.repeat import Alike
@@ -46,7 +46,7 @@ def eligible(machine: Machine) -> bool:
 class Lockstep:
     """Runs leaders and replays their followers; see `tcir.machine.engine.machine.Followers`."""
 
-    def __init__(self, machine: Machine, program: Program) -> None:
+    def __init__(self, machine: Machine, program: TileProgram) -> None:
         self.machine, self.program = machine, program
         self.committed = False
         """Whether a follower has written to global memory."""
@@ -103,7 +103,7 @@ class Lockstep:
             return 0
         try:
             return self._follow(trace)
-        except Divergence as mistake:
+        except LockstepDivergence as mistake:
             self._stop(warn(mistake))
             return 0
 
@@ -124,10 +124,10 @@ class Lockstep:
 
     def _follow(self, trace: Trace) -> int:
         counts = Counts.of(self.machine) - self._before
-        memories = Memories(trace.cta.smem.size)
+        memories = FollowerMemories(trace.cta.smem.size)
         again = self._replay(trace, trace.cta.index, memories)
         if again is None or not again.performed(self.machine):
-            raise Divergence(f"CTA {trace.cta.index} does something else in its own replay")
+            raise LockstepDivergence(f"CTA {trace.cta.index} does something else in its own replay")
         self._ledger = self._ledger or Ledger(self.machine.memory)
         if not self._note(again):
             return 0
@@ -156,7 +156,9 @@ class Lockstep:
             self._stop("no CTA does the same as the leader")
         return found
 
-    def _replay(self, trace: Trace, index: Triple, memories: Memories) -> FollowerCta | None:
+    def _replay(
+        self, trace: Trace, index: Triple, memories: FollowerMemories
+    ) -> FollowerCta | None:
         """Replays a trace in the CTA `index`; returns the CTA when it has ended, None if it
         left."""
         program, turns = self.program, self.program.turns.count
@@ -168,7 +170,7 @@ class Lockstep:
         ]
         try:
             take_turns(trace, agents, [program.body(run, cast("Agent", a), a.warp) for a in agents])
-        except (Left, MachineError):
+        except (FollowerLeft, MachineError):
             program.turns.count = turns
             return None
         cta.turns = program.turns.count - turns

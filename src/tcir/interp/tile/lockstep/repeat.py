@@ -14,7 +14,7 @@ import numpy as np
 
 from tcir.interp.ptx.lockstep.abandoned import Abandoned
 from tcir.interp.ptx.lockstep.repeat import SAMPLE
-from tcir.interp.tile.kernel import Program
+from tcir.interp.tile.kernel import TileProgram
 from tcir.interp.tile.lockstep.counts import Counts
 from tcir.interp.tile.lockstep.follower import FollowerCta
 from tcir.interp.tile.lockstep.trace import Trace
@@ -48,7 +48,7 @@ class Repetition:
     committed = True
     """True, so that an error is reported as in a run of every CTA."""
 
-    def __init__(self, machine: Machine, program: Program, classes: list[Alike]) -> None:
+    def __init__(self, machine: Machine, program: TileProgram, classes: list[Alike]) -> None:
         self.machine, self.program = machine, program
         self.followers = 0
         self._trace: Trace | None = None

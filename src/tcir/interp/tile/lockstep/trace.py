@@ -31,7 +31,7 @@ KNOWN = {
 
 
 @dataclass
-class Call:
+class UnitCall:
     """One operation of a unit.
 
     key: the operands that must be the same in a follower. turns: how often the operation yielded;
@@ -98,10 +98,10 @@ class Trace:
 
     def __init__(self, cta: Cta) -> None:
         self.cta = cta
-        self.calls: list[list[Call]] = []
+        self.calls: list[list[UnitCall]] = []
         self.turns: list[tuple[int, bool]] = []
         self.why = ""
-        self._open: Call | None = None
+        self._open: UnitCall | None = None
 
     @property
     def streams(self) -> list[list[tuple[str, str, object]]]:
@@ -135,12 +135,12 @@ class Trace:
         else:
             self._open.effect = effect
 
-    def call(self, agent: Agent, calls: list[Call], unit: str, name: str) -> Operation:
+    def call(self, agent: Agent, calls: list[UnitCall], unit: str, name: str) -> Operation:
         """Returns an operation of a unit that records itself."""
         method = getattr(getattr(agent, unit) if unit else agent, name)
 
         def operation(*operands: object, **named: object) -> object:
-            call = Call(unit, name, key_of(unit, name, operands, named), named.get("site"))
+            call = UnitCall(unit, name, key_of(unit, name, operands, named), named.get("site"))
             call.access = _access(agent, call, named)
             calls.append(call)
             self._open = call
@@ -155,7 +155,7 @@ class Trace:
         return operation
 
     def _blocking(
-        self, call: Call, operands: Operands, steps: Iterator[object]
+        self, call: UnitCall, operands: Operands, steps: Iterator[object]
     ) -> Iterator[object]:
         assert call.turns is not None
         for step in steps:
@@ -166,7 +166,7 @@ class Trace:
             call.result = self.cta.smem.data[place : place + 4].copy()
 
 
-def _access(agent: Agent, call: Call, named: Mapping[str, object]) -> Access | None:
+def _access(agent: Agent, call: UnitCall, named: Mapping[str, object]) -> Access | None:
     if (call.unit, call.name) == ("tma", "store"):
         bulk = agent.bulk
         return Access(bulk.writes, bulk.number, "TMA store", named["site"], "async")
@@ -178,7 +178,7 @@ def _access(agent: Agent, call: Call, named: Mapping[str, object]) -> Access | N
 class RecordedAgent:
     """An agent of the leader as this level's rules see it: every operation is recorded."""
 
-    def __init__(self, agent: Agent, trace: Trace, calls: list[Call]) -> None:
+    def __init__(self, agent: Agent, trace: Trace, calls: list[UnitCall]) -> None:
         self._agent, self._trace, self._calls = agent, trace, calls
         self.cta, self.machine = agent.cta, agent.machine
 
@@ -205,7 +205,7 @@ class RecordedAgent:
 class RecordedUnit:
     """A unit of a `RecordedAgent`."""
 
-    def __init__(self, agent: Agent, trace: Trace, calls: list[Call], unit: str) -> None:
+    def __init__(self, agent: Agent, trace: Trace, calls: list[UnitCall], unit: str) -> None:
         self._agent, self._trace, self._calls, self._unit = agent, trace, calls, unit
 
     def __getattr__(self, name: str) -> object:

@@ -49,7 +49,7 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 
 
 @dataclass(frozen=True)
-class Form:
+class MmaSyncForm:
     """Shape and types of one product."""
 
     m: int
@@ -67,7 +67,7 @@ class Form:
         return BITS[self.a]
 
 
-def _form(d: Decode, sparse: bool) -> Form:
+def _form(d: Decode, sparse: bool) -> MmaSyncForm:
     """Takes the modifiers; rejects combinations of types and shapes that do not exist."""
     if _ELSEWHERE & set(d.modifiers):
         raise d.incomplete(
@@ -114,7 +114,7 @@ def _form(d: Decode, sparse: bool) -> Form:
     if layouts != ["row", "col"] and not volta:
         raise d.malformed(f"expected .row.col for {shape}")
     rows = (layouts[0] == "row", layouts[1] == "row")
-    return Form(m, k, d_type, a_type, b_type, c_type, saturate, rows)
+    return MmaSyncForm(m, k, d_type, a_type, b_type, c_type, saturate, rows)
 
 
 def registers_of(count: int, bits: int) -> int:
@@ -204,7 +204,7 @@ def collective(
     return op
 
 
-def multiplied_by(d: Decode, form: Form, operation: str | None) -> Matrices:
+def multiplied_by(d: Decode, form: MmaSyncForm, operation: str | None) -> Matrices:
     """D of A [M, K] codes, B [8, K] codes and C [M, 8] words."""
     if form.a == "b1":
         assert operation is not None
@@ -222,7 +222,7 @@ def multiplied_by(d: Decode, form: Form, operation: str | None) -> Matrices:
     )
 
 
-def dense(form: Form, multiply: Matrices) -> Matrices:
+def dense(form: MmaSyncForm, multiply: Matrices) -> Matrices:
     """D from the words of a, b and c, whose elements are placed by `fragments`."""
     m, n, k, bits, half = form.m, form.n, form.k, form.bits, form.d == "f16"
     a_at, b_at, c_at = fragment_a(bits, m, k), fragment_b(bits, k, n), fragment_c(m, n)
@@ -240,7 +240,7 @@ def dense(form: Form, multiply: Matrices) -> Matrices:
     return run
 
 
-def dense_spread(form: Form) -> Spread:
+def dense_spread(form: MmaSyncForm) -> Spread:
     """An undefined bit in a row of A makes that row of D undefined, in a column of B that column,
     in an element of C that element."""
     m, n, k, bits, half = form.m, form.n, form.k, form.bits, form.d == "f16"
@@ -262,7 +262,7 @@ def _packed(result: np.ndarray, half: bool) -> np.ndarray:
     return result[..., 0::2, :] | result[..., 1::2, :] << np.uint32(16) if half else result
 
 
-def _volta(form: Form) -> Matrices:
+def _volta(form: MmaSyncForm) -> Matrices:
     """m8n8k4: four products of 8 x 8 x 4; the lanes of each hold them as `fragments` says.
 
     Tensor cores since Ampere lack it. ptxas spells it with f32 instructions: a chain of fused
@@ -296,7 +296,7 @@ def _volta(form: Form) -> Matrices:
     return run
 
 
-def doubles(form: Form, mode: str) -> Matrices:
+def doubles(form: MmaSyncForm, mode: str) -> Matrices:
     """Products and sums of f64, rounded by `mode`."""
     m, k = form.m, form.k
     a_at, b_at, c_at = fragment_a(64, m, k), fragment_b(64, k), fragment_c(m)

@@ -10,7 +10,7 @@ import numpy as np
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.definedness import Bits, Unknown, octets
 from tcir.interp.ptx.isa.memory import (
-    Place,
+    AccessTarget,
     addresses,
     check_aligned,
     read,
@@ -38,7 +38,7 @@ _SHARED = np.full(32, TOGETHER)
 class MatrixLoad:
     """An ldmatrix of b16: `fragments` makes words [..., count, 32] of rows [..., 8·count, 16]."""
 
-    place: Place
+    place: AccessTarget
     count: int
     targets: tuple[int, ...]
     fragments: Callable[[np.ndarray], np.ndarray]
@@ -48,7 +48,7 @@ class _RowAddresses:
     """Shared addresses of the 8·count rows, which the first 8·count lanes hold."""
 
     def __init__(self, d: Decode, operand: Operand, space: str, count: int) -> None:
-        self.place = Place.of(d, operand, space)
+        self.place = AccessTarget.of(d, operand, space)
         self.generic = self.place.space == "generic"
         self.lanes, self.site = (1 << 8 * count) - 1, d.site
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.memory import (
-    Place,
+    AccessTarget,
     addresses,
     check_aligned,
     load,
@@ -23,8 +23,8 @@ from tcir.interp.ptx.isa.memory import (
 )
 from tcir.interp.ptx.isa.mma.mma_sync import (
     BITS,
-    Form,
     Matrices,
+    MmaSyncForm,
     collective,
     dense,
     dense_spread,
@@ -104,7 +104,11 @@ class _Matrix:
     def __init__(
         self, d: Decode, address: Operand, fragment: _Fragment, by_row: bool, space: str
     ) -> None:
-        self.place, self.fragment, self.by_row = Place.of(d, address, space), fragment, by_row
+        self.place, self.fragment, self.by_row = (
+            AccessTarget.of(d, address, space),
+            fragment,
+            by_row,
+        )
         self.space = self.place.space
         self.stride = d.src(d.operands[2], TYPES["u32"]) if len(d.operands) == 3 else None
         if fragment.together > 1 and by_row != (fragment.matrix == "a"):
@@ -213,7 +217,7 @@ def multiply(d: Decode) -> Op:
         raise d.malformed("expected operands of one width, .xor.popc or .and.popc with .b1 only")
     if of_d == "f16" and of_c == "f32":
         raise d.incomplete("no rule for C of f32 and D of f16: no document says how C is rounded")
-    form = Form(m, k, of_d, of_a, of_b, of_c, saturate, (True, False), n)
+    form = MmaSyncForm(m, k, of_d, of_a, of_b, of_c, saturate, (True, False), n)
     wide, bits = of_a == "f64", BITS[of_a]
     factors = [_F16_FACTOR if of_a == "f16" else registers_of(x * k, bits) for x in (m, n)]
     sums = [registers_of(m * n, BITS.get(each, 32)) for each in (of_d, of_c)]
@@ -227,7 +231,7 @@ def multiply(d: Decode) -> Op:
     return collective(d, False, targets, sources, run, products, dense_spread(form), together)
 
 
-def _widened(form: Form, product: Matrices) -> Matrices:
+def _widened(form: MmaSyncForm, product: Matrices) -> Matrices:
     """C of f16 for a D of f32."""
     if (form.d, form.c) != ("f32", "f16"):
         return product

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_addresses
-from tcir.interp.ptx.isa.memory import Place, addresses
+from tcir.interp.ptx.isa.memory import AccessTarget, addresses
 from tcir.interp.ptx.isa.tcgen05.operands import (
     cta_group,
     per_thread,
@@ -27,7 +27,7 @@ def commit(d: Decode) -> Op:
     multicast = d.take(*MULTICAST) is not None
     d.require("b64")
     d.done(2 if multicast else 1)
-    place = Place.of(d, d.operands[0], "shared" if spaced else "generic")
+    place = AccessTarget.of(d, d.operands[0], "shared" if spaced else "generic")
     mask = d.src(d.operands[1], TYPES["u16"]) if multicast else None
     site = d.site
 
@@ -44,7 +44,7 @@ def commit(d: Decode) -> Op:
     return per_thread(d, issue)
 
 
-def _address(w: Warp, place: Place, m: int, site: Site) -> int:
+def _address(w: Warp, place: AccessTarget, m: int, site: Site) -> int:
     """Address of the mbarrier. The hardware takes the low half of a generic address, which also
     fits an address in shared memory (ptxas: UTCBAR)."""
     if place.space == "generic" and not int(addresses(w, place, m, site)[0]) >> 32:

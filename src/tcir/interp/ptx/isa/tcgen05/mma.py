@@ -10,8 +10,8 @@ from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.tcgen05.mma_block_scale import block_scale
 from tcir.interp.ptx.isa.tcgen05.mma_ws import weight_stationary
 from tcir.interp.ptx.isa.tcgen05.operands import (
+    DecodedMmaOperands,
     LaneOperand,
-    MmaOperands,
     Predicate,
     collector,
     cta_group,
@@ -41,7 +41,7 @@ def mma(d: Decode) -> Op:
     shifting = d.take("ashift") is not None
     buffer, use = collector(d, "a")
     d.done((6, 7, 8) if sparse else (5, 6, 7))
-    operands = MmaOperands(d, sparse=sparse)
+    operands = DecodedMmaOperands(d, sparse=sparse)
     if shifting and not operands.in_tmem:
         raise d.malformed(".ashift takes A from tensor memory only")
     if shifting and use in ("fill", "use"):

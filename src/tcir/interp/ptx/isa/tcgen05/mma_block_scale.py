@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.tcgen05.operands import (
-    MmaOperands,
+    DecodedMmaOperands,
     Predicate,
     TmemAddress,
     collector,
@@ -49,7 +49,7 @@ def block_scale(d: Decode) -> Op:
     if "ashift" in d.modifiers:
         raise d.malformed(".ashift cannot go with .block_scale")
     d.done(8 if sparse else 7)
-    operands = MmaOperands(d, sparse=sparse)
+    operands = DecodedMmaOperands(d, sparse=sparse)
     sfa, sfb = TmemAddress(d, operands.rest[0]), TmemAddress(d, operands.rest[1])
     enable = Predicate(d, operands.rest[2])
     site = d.site

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.tcgen05.operands import (
+    DecodedMmaOperands,
     LaneOperand,
-    MmaOperands,
     Predicate,
     collector,
     per_thread,
@@ -28,7 +28,7 @@ def weight_stationary(d: Decode) -> Op:
     kind = d.require("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8")[6:]
     buffer, use = collector(d, "b0", "b1", "b2", "b3")
     d.done((6, 7) if sparse else (5, 6))
-    operands = MmaOperands(d, sparse=sparse)
+    operands = DecodedMmaOperands(d, sparse=sparse)
     enable = Predicate(d, operands.rest[0])
     zeros = LaneOperand(d, operands.rest[1], wide=True) if len(operands.rest) == 2 else None
     site = d.site

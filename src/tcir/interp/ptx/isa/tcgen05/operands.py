@@ -86,7 +86,7 @@ def collector(d: Decode, *buffers: str) -> tuple[str, str]:
     return buffer, use
 
 
-class MmaOperands:
+class DecodedMmaOperands:
     """`[d], adesc|[a], bdesc, {[metadata],} idesc`, with which every form of tcgen05.mma begins."""
 
     def __init__(self, d: Decode, *, sparse: bool) -> None:

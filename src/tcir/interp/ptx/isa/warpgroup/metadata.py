@@ -17,7 +17,7 @@ from tcir.machine.wgmma.unit import WgmmaForm
 
 
 @dataclass(frozen=True)
-class Metadata:
+class SparsityMetadata:
     """The metadata of a sparse A.
 
     slot: register; chunks: 4-bit codes per row; lanes: those whose bits are used
@@ -31,7 +31,7 @@ class Metadata:
     site: Site
 
     @classmethod
-    def of(cls, d: Decode, form: WgmmaForm, operands: Sequence[Operand]) -> Metadata:
+    def of(cls, d: Decode, form: WgmmaForm, operands: Sequence[Operand]) -> SparsityMetadata:
         """From `sp-meta, sp-sel`."""
         if not isinstance(operands[0], Reg):
             raise d.malformed(f"expected a register of metadata, {example(d)}")

@@ -10,7 +10,7 @@ import numpy as np
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.sync import uniform
 from tcir.interp.ptx.isa.values.fragments import elements, fragment_a
-from tcir.interp.ptx.isa.warpgroup.metadata import Metadata
+from tcir.interp.ptx.isa.warpgroup.metadata import SparsityMetadata
 from tcir.interp.ptx.isa.warpgroup.wgmma_form import example, form_of, is_sparse, with_immediates
 from tcir.interp.ptx.lanes import FULL
 from tcir.interp.ptx.op import Blocking, Op, PendingGroups
@@ -53,7 +53,7 @@ def mma_async(d: Decode) -> Op:
     a_slots: tuple[int, ...] = ()
     if registers:
         a_slots = tuple(d.src(o, kind) for o in d.vector(d.operands[1], 4))
-    meta = Metadata.of(d, form, d.operands[3:5]) if sparse else None
+    meta = SparsityMetadata.of(d, form, d.operands[3:5]) if sparse else None
     held_a = a_slots if meta is None else (*a_slots, meta.slot)
     adesc = -1 if registers else d.src(d.operands[1], TYPES["b64"])
     bdesc = d.src(d.operands[2], TYPES["b64"])

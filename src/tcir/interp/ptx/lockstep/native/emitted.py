@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.interp.ptx.kernels.derived import Kernel
+from tcir.interp.ptx.kernels.derived import DerivedKernel
 
 Array = np.ndarray
 
@@ -19,7 +19,7 @@ have left; places of an access to global memory; what one stores; a counter; a s
 address."""
 
 
-class Operand(NamedTuple):
+class EmittedOperand(NamedTuple):
     """kind: memory it is in. at: number of a row, or a place. stride: bytes from one CTA to the
     next; 0: shared by all."""
 
@@ -28,19 +28,19 @@ class Operand(NamedTuple):
     stride: int
 
 
-NOTHING = Operand(GIVEN, 0, 0)
+NOTHING = EmittedOperand(GIVEN, 0, 0)
 
 
 class Called(NamedTuple):
     """A kernel with operands d, a, b, c; lead: the kernel that the leader executes instead."""
 
-    kernel: str | Kernel
-    d: Operand
-    a: Operand
-    b: Operand
-    c: Operand
+    kernel: str | DerivedKernel
+    d: EmittedOperand
+    a: EmittedOperand
+    b: EmittedOperand
+    c: EmittedOperand
     imm: int
-    lead: str | Kernel
+    lead: str | DerivedKernel
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Aside:
 
     step: int
     fn: Callable[..., Array | tuple[Array, ...]]
-    sources: tuple[tuple[Operand, np.dtype], ...]
-    results: tuple[tuple[Operand, np.dtype], ...]
+    sources: tuple[tuple[EmittedOperand, np.dtype], ...]
+    results: tuple[tuple[EmittedOperand, np.dtype], ...]
 
 
 @dataclass
@@ -66,33 +66,33 @@ class Emitted:
     _used: list[list[int]] = field(default_factory=list)
     """Rows, by step."""
 
-    def row(self, size: int) -> Operand:
+    def row(self, size: int) -> EmittedOperand:
         """Adds a row with lanes of `size` bytes."""
         self.rows.append(size)
-        return Operand(ROW, len(self.rows) - 1, 32 * size)
+        return EmittedOperand(ROW, len(self.rows) - 1, 32 * size)
 
-    def constant(self, values: Array) -> Operand:
+    def constant(self, values: Array) -> EmittedOperand:
         """Adds a constant, shared by all CTAs."""
         content = np.ascontiguousarray(values).tobytes()
         if content not in self._constants:
             self._constants[content] = self.kept(len(content)).at
             at = self._constants[content]
             self.pool[at : at + len(content)] = content
-        return Operand(POOL, self._constants[content], 0)
+        return EmittedOperand(POOL, self._constants[content], 0)
 
-    def kept(self, nbytes: int) -> Operand:
+    def kept(self, nbytes: int) -> EmittedOperand:
         """Reserves bytes that the leader writes and the others read."""
         at = len(self.pool)
         self.pool += bytes(-(-nbytes // 64) * 64)
-        return Operand(POOL, at, 0)
+        return EmittedOperand(POOL, at, 0)
 
     def call(
         self,
-        kernel: str | Kernel,
-        d: Operand = NOTHING,
-        a: Operand = NOTHING,
-        b: Operand = NOTHING,
-        c: Operand = NOTHING,
+        kernel: str | DerivedKernel,
+        d: EmittedOperand = NOTHING,
+        a: EmittedOperand = NOTHING,
+        b: EmittedOperand = NOTHING,
+        c: EmittedOperand = NOTHING,
         imm: int = 0,
         lead: str = "",
     ) -> None:
@@ -103,8 +103,8 @@ class Emitted:
     def aside(
         self,
         fn: Callable[..., Array | tuple[Array, ...]],
-        sources: Sequence[tuple[Operand, np.dtype]],
-        results: Sequence[tuple[Operand, np.dtype]],
+        sources: Sequence[tuple[EmittedOperand, np.dtype]],
+        results: Sequence[tuple[EmittedOperand, np.dtype]],
     ) -> None:
         """Adds a function of arrays of whole warps."""
         self.asides.append(Aside(len(self.called), fn, tuple(sources), tuple(results)))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.interp.ptx.kernels.derived import Kernel, link
-from tcir.interp.ptx.lockstep.abandoned import Divergence
-from tcir.interp.ptx.lockstep.group import Group
-from tcir.interp.ptx.lockstep.ledger import ENGINE, Reads, Writes
+from tcir.interp.ptx.kernels.derived import DerivedKernel, link
+from tcir.interp.ptx.lockstep.abandoned import LockstepDivergence
+from tcir.interp.ptx.lockstep.group import LockstepGroup
+from tcir.interp.ptx.lockstep.ledger import ENGINE, LedgerLoad, LedgerStore
 from tcir.interp.ptx.lockstep.memory_steps import GlobalLoad
 from tcir.interp.ptx.lockstep.native.emitted import (
     COUNTED,
@@ -24,11 +24,11 @@ from tcir.interp.ptx.lockstep.native.emitted import (
     SHARED,
     SPECIAL,
     Aside,
-    Operand,
+    EmittedOperand,
 )
 from tcir.interp.ptx.lockstep.native.kernels import WIDTH
 from tcir.interp.ptx.lockstep.native.library import address, runner
-from tcir.interp.ptx.lockstep.native.lowering import Lowering, NotNative, Touch
+from tcir.interp.ptx.lockstep.native.lowering import GlobalAccess, NativeLowering, NotNative
 from tcir.interp.ptx.lockstep.native.movement import POLLS
 from tcir.interp.ptx.lockstep.steps import Step
 from tcir.machine.memory.memories import Buffer
@@ -42,11 +42,11 @@ CLOSE = 1 << 17
 MOST = 64
 
 
-class Table:
+class StepTable:
     """Steps of a leader or of followers in the form that `run` reads, without the addresses of
     memories."""
 
-    def __init__(self, lowered: Lowering, lead: bool) -> None:
+    def __init__(self, lowered: NativeLowering, lead: bool) -> None:
         out = lowered.out
         self.rows, self.bytes = out.offsets(reuse=not lead)
         operands = [one for called in out.called for one in called[1:5]]
@@ -58,9 +58,9 @@ class Table:
         self.at = np.where(np.isin(self.kind, (COUNTED, SPECIAL)), self.stride * at, self.at)
         self.code = np.zeros((len(out.called), WIDTH), np.int64)
         names = [called.lead if lead else called.kernel for called in out.called]
-        link(dict.fromkeys(name for name in names if isinstance(name, Kernel)))
+        link(dict.fromkeys(name for name in names if isinstance(name, DerivedKernel)))
         self.code[:, 0] = [
-            name.address if isinstance(name, Kernel) else address(name) for name in names
+            name.address if isinstance(name, DerivedKernel) else address(name) for name in names
         ]
         self.code[:, 13] = [called.imm for called in out.called]
         self.pooled = np.array([name in PLACING for name in names], bool)
@@ -77,7 +77,7 @@ class Table:
 
 
 @dataclass
-class Memories:
+class CtaMemories:
     """Memories of `count` CTAs, laid out for the kernels."""
 
     count: int
@@ -95,17 +95,17 @@ class Native:
     def __init__(
         self, steps: Sequence[Step], specials: dict[int, int], shared: int, buffers: list[Buffer]
     ) -> None:
-        """Or `NotNative`; see `Lowering`."""
-        self.lowered = lowered = Lowering(specials, shared, buffers)
+        """Or `NotNative`; see `NativeLowering`."""
+        self.lowered = lowered = NativeLowering(specials, shared, buffers)
         lowered.lower(steps)
         self.pool = np.frombuffer(bytes(lowered.out.pool) or bytes(64), np.uint8).copy()
-        self.leader, self.followers = Table(lowered, lead=True), Table(lowered, lead=False)
+        self.leader, self.followers = StepTable(lowered, lead=True), StepTable(lowered, lead=False)
 
-    def run(self, group: Group, special: NDArray[np.uint32]) -> bool:
+    def run(self, group: LockstepGroup, special: NDArray[np.uint32]) -> bool:
         """Executes the steps in a fresh group; returns False if numpy must do it. special: special
         registers by number and CTA."""
         lowered, count = self.lowered, group.count
-        memories = Memories(
+        memories = CtaMemories(
             count, group.smem, np.zeros(count, np.uint8),
             np.empty((len(lowered.touches), 32 * count), np.int64),
             np.empty(lowered.stored * count, np.uint8),
@@ -115,7 +115,7 @@ class Native:
         if memories.left[0] == POLLS:
             return False
         if memories.left[0]:
-            raise Divergence("the leader leaves its own group")
+            raise LockstepDivergence("the leader leaves its own group")
         if count > 1:
             self._execute(self.followers, memories, 1, count)
         group.leave(memories.left != 0)
@@ -129,7 +129,7 @@ class Native:
             group.accesses.append(self._access(group, touch, memories, number))
         return True
 
-    def _execute(self, table: Table, memories: Memories, first: int, last: int) -> NDArray:
+    def _execute(self, table: StepTable, memories: CtaMemories, first: int, last: int) -> NDArray:
         """The CTAs from `first` to the one before `last`; returns the registers."""
         asides = self.lowered.out.asides
         apart = bool(asides)
@@ -161,8 +161,8 @@ class Native:
             start = end
         return registers
 
-    def _aside(self, aside: Aside, table: Table, registers: NDArray, width: int) -> None:
-        def row(operand: Operand) -> NDArray:
+    def _aside(self, aside: Aside, table: StepTable, registers: NDArray, width: int) -> None:
+        def row(operand: EmittedOperand) -> NDArray:
             if operand.kind == POOL:
                 return self.pool[operand.at :]
             start = int(table.rows[operand.at]) * width
@@ -179,7 +179,9 @@ class Native:
         for (operand, kind), result in zip(aside.results, results, strict=True):
             row(operand).view(kind)[:] = result
 
-    def _access(self, group: Group, touch: Touch, memories: Memories, n: int) -> Reads | Writes:
+    def _access(
+        self, group: LockstepGroup, touch: GlobalAccess, memories: CtaMemories, n: int
+    ) -> LedgerLoad | LedgerStore:
         step, at = touch.step, memories.places[n]
         row, thread = group.everyone(step.active.warp)
         chosen: slice | Index = slice(None)
@@ -189,11 +191,11 @@ class Native:
         if isinstance(step, GlobalLoad):
             if step.load.constant:  # nobody may write it, not even the same thread
                 thread = np.full(len(row), ENGINE)
-            return Reads(step.buffer, at, step.load.nbytes, row, thread)
+            return LedgerLoad(step.buffer, at, step.load.nbytes, row, thread)
         size = 32 * step.store.nbytes
         data = memories.data[touch.data * group.count :][: size * group.count]
         data = data.reshape(-1, step.store.nbytes)[chosen]
-        return Writes(step.buffer, at, data, row, thread, step.access)
+        return LedgerStore(step.buffer, at, data, row, thread, step.access)
 
 
 __all__ = ["Native", "NotNative"]

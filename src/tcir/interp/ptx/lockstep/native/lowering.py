@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcir.interp.ptx.kernels.derived import AND, COPY, NOT, SELECT, XOR, Kernel, one_kernel
+from tcir.interp.ptx.kernels.derived import AND, COPY, NOT, SELECT, XOR, DerivedKernel, one_kernel
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES, LANE_MASK
 from tcir.interp.ptx.lockstep import group as replayed
 from tcir.interp.ptx.lockstep.lanes_of import Active
@@ -28,14 +28,14 @@ from tcir.interp.ptx.lockstep.native.emitted import (
     SHARED,
     SPECIAL,
     Emitted,
-    Operand,
+    EmittedOperand,
 )
 from tcir.interp.ptx.lockstep.steps import Computing, SameLanes, SameValue, Step
 from tcir.interp.ptx.registers import dtype_of
 from tcir.machine.memory.memories import Buffer
 
 _INTS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
-LEFT_FLAG = Operand(LEFT, 0, 1)
+LEFT_FLAG = EmittedOperand(LEFT, 0, 1)
 
 
 class NotNative(Exception):
@@ -43,7 +43,7 @@ class NotNative(Exception):
 
 
 @dataclass(frozen=True)
-class Touch:
+class GlobalAccess:
     """An access to global memory: its step, and whether all 32 lanes of a warp execute it."""
 
     step: GlobalLoad | GlobalStore
@@ -52,20 +52,20 @@ class Touch:
     """Offset of a store's data: bytes per CTA used by the stores before it."""
 
 
-class Lowering:
+class NativeLowering:
     """registers: current row of each register, by warp and slot."""
 
     def __init__(self, specials: dict[int, int], shared: int, buffers: Sequence[Buffer]) -> None:
         """specials: the number of each special register that tells the CTAs apart, by slot.
         shared: bytes of shared memory of a CTA."""
         self.out = Emitted()
-        self.registers: dict[tuple[int, int], Operand] = {}
-        self.touches: list[Touch] = []
+        self.registers: dict[tuple[int, int], EmittedOperand] = {}
+        self.touches: list[GlobalAccess] = []
         self.counters: dict[str, int] = {}
         self.stored = 0
         """Bytes of all stores of a CTA."""
         self._specials, self._shared, self._buffers = specials, shared, buffers
-        self._last: dict[int, tuple[Operand, np.ndarray | None]] = {}
+        self._last: dict[int, tuple[EmittedOperand, np.ndarray | None]] = {}
         """Places of each warp's last load."""
         self._rules: dict[type, Callable[..., None]] = {
             Computing: self._computing, SameLanes: self._same_lanes, SameValue: self._same_value,
@@ -84,7 +84,7 @@ class Lowering:
 
     # --- operands --------------------------------------------------------------------------------
 
-    def _value(self, warp: int, operand: replayed.Operand, size: int) -> Operand:
+    def _value(self, warp: int, operand: replayed.Operand, size: int) -> EmittedOperand:
         """A register, or the 32 values of a uniform one, of lanes of `size` bytes."""
         if not isinstance(operand, int):
             if operand.dtype.itemsize != size:
@@ -96,12 +96,12 @@ class Lowering:
             if number is None or size != 4:
                 raise NotNative("a register that no step has written")
             found = self.registers[warp, operand] = self.out.row(4)
-            self.out.call("splat_i32", found, Operand(SPECIAL, number, 4))
+            self.out.call("splat_i32", found, EmittedOperand(SPECIAL, number, 4))
         if found.stride != 32 * size:
             raise NotNative("a register of another width")
         return found
 
-    def _mask(self, active: Active) -> Operand:
+    def _mask(self, active: Active) -> EmittedOperand:
         """A byte for each lane: whether it executes the instruction."""
         if active.guard < 0:
             return self.out.constant(LANE_MASK[active.leader])
@@ -121,7 +121,9 @@ class Lowering:
             out.call("leave_if", a=self._new(1, AND, others, lanes), c=LEFT_FLAG)
         return own
 
-    def _new(self, size: int, kernel: str | Kernel, *sources: Operand) -> Operand:
+    def _new(
+        self, size: int, kernel: str | DerivedKernel, *sources: EmittedOperand
+    ) -> EmittedOperand:
         row = self.out.row(size)
         a, b, c = (*sources, NOTHING, NOTHING)[:3]
         self.out.call(kernel, row, a, b, c)
@@ -131,8 +133,8 @@ class Lowering:
         self,
         active: Active,
         slot: int,
-        row: Operand,
-        mask: Operand | None,
+        row: EmittedOperand,
+        mask: EmittedOperand | None,
         old: replayed.Operand | None,
     ) -> None:
         if mask is not None and old is not None:
@@ -143,11 +145,11 @@ class Lowering:
             row = self._new(size, SELECT[size], row, kept, mask)
         self.registers[active.warp, slot] = row
 
-    def _count(self, active: Active, mask: Operand, counter: str, each: int) -> None:
+    def _count(self, active: Active, mask: EmittedOperand, counter: str, each: int) -> None:
         """Counts the lanes of a varying guard; without one the count is the leader's."""
         if active.guard >= 0:
             number = self.counters.setdefault(counter, len(self.counters))
-            self.out.call("count", Operand(COUNTED, number, 8), mask, imm=each)
+            self.out.call("count", EmittedOperand(COUNTED, number, 8), mask, imm=each)
 
     # --- steps -----------------------------------------------------------------------------------
 
@@ -182,14 +184,14 @@ class Lowering:
         if compute.products and mask is not None:
             self._count(active, mask, "simt_products", compute.products)
 
-    def _divisor(self, value: Operand, kind: np.dtype, mask: Operand) -> None:
+    def _divisor(self, value: EmittedOperand, kind: np.dtype, mask: EmittedOperand) -> None:
         """Removes a CTA with a zero divisor in lanes where the leader, whose result would be
         undefined, has none."""
         zero = self._new(1, one_kernel(lambda values: values == 0, bool, kind), value)
         own, known = self._new(1, AND, zero, mask), self.out.kept(32)
         self.out.call("within", a=own, b=known, c=LEFT_FLAG, lead="keep_i8")
 
-    def _shuffled(self, step: Computing, value: Operand) -> list[Operand]:
+    def _shuffled(self, step: Computing, value: EmittedOperand) -> list[EmittedOperand]:
         """Gives every lane the value of another lane, the same one in all CTAs."""
         found = step.compute.fn(np.arange(32, dtype=np.uint32), *step.operands[1:])
         lanes, *inside = found if isinstance(found, tuple) else (found,)
@@ -216,10 +218,10 @@ class Lowering:
         if step.at.size:
             self.out.call("fill", self._smem(), at, data, imm=step.at.size)
 
-    def _smem(self) -> Operand:
-        return Operand(SHARED, 0, self._shared)
+    def _smem(self) -> EmittedOperand:
+        return EmittedOperand(SHARED, 0, self._shared)
 
-    def _shared_places(self, at: np.ndarray, nbytes: int) -> Operand:
+    def _shared_places(self, at: np.ndarray, nbytes: int) -> EmittedOperand:
         """Places of `nbytes` in shared memory; below 0: none."""
         if at.size and int(at.max()) + nbytes > self._shared:
             raise NotNative("an illegal access to shared memory")
@@ -244,7 +246,7 @@ class Lowering:
         kernel = _pattern(at) if load.dtype.itemsize == 4 else f"gather_{_INTS[_width(load.dtype)]}"
         mask = None if active.everywhere else self._mask(active)
 
-        def element(number: int, row: Operand) -> None:
+        def element(number: int, row: EmittedOperand) -> None:
             self.out.call(kernel, row, places, self._smem(), imm=number * load.dtype.itemsize)
 
         self._moves(step, element, mask)
@@ -252,8 +254,8 @@ class Lowering:
     def _moves(
         self,
         step: SharedLoad | GlobalLoad,
-        load: Callable[[int, Operand], None],
-        mask: Operand | None,
+        load: Callable[[int, EmittedOperand], None],
+        mask: EmittedOperand | None,
     ) -> None:
         """Elements that were loaded, to registers."""
         kind = step.load.dtype
@@ -265,11 +267,11 @@ class Lowering:
                 row = self._as(row, kind, target)
             self._assign(step.active, slot, row, mask, old)
 
-    def _as(self, row: Operand, kind: np.dtype, target: np.dtype) -> Operand:
+    def _as(self, row: EmittedOperand, kind: np.dtype, target: np.dtype) -> EmittedOperand:
         kernel = one_kernel(lambda values: values.astype(target), target, kind)
         return self._new(target.itemsize, kernel, row)
 
-    def _stored(self, step: SharedStore | GlobalStore) -> list[Operand]:
+    def _stored(self, step: SharedStore | GlobalStore) -> list[EmittedOperand]:
         """The values that a store writes, one for each element."""
         kind, found = step.store.dtype, []
         for source, (_, view) in zip(step.sources, step.store.sources, strict=True):
@@ -296,13 +298,13 @@ class Lowering:
             out.call("polls", a=places, b=last[0], c=LEFT_FLAG, lead="leader_polls")
         self._last[active.warp] = places, None
         if buffer.defined is not None:
-            defined = Operand(GIVEN, buffer.defined.ctypes.data, 0)
+            defined = EmittedOperand(GIVEN, buffer.defined.ctypes.data, 0)
             for at in range(0, load.nbytes, size):
                 out.call(f"defined_{_INTS[size]}", a=places, b=defined, c=LEFT_FLAG, imm=at)
-        memory = Operand(GIVEN, buffer.data.ctypes.data, 0)
+        memory = EmittedOperand(GIVEN, buffer.data.ctypes.data, 0)
         self._count(active, mask, "global_load", load.nbytes)
 
-        def element(number: int, row: Operand) -> None:
+        def element(number: int, row: EmittedOperand) -> None:
             at = number * size
             known = out.constant(step.found[:, at : at + size])
             kernel = f"_{_INTS[size]}"
@@ -312,7 +314,7 @@ class Lowering:
 
     def _place(
         self, step: GlobalLoad | GlobalStore, size: int, offset: int, nbytes: int
-    ) -> tuple[Operand, Operand]:
+    ) -> tuple[EmittedOperand, EmittedOperand]:
         """The mask of an access to global memory, and its places."""
         active, buffer = step.active, self._buffers[step.buffer]
         mask = self._mask(active)
@@ -321,9 +323,9 @@ class Lowering:
             raise NotNative("a buffer smaller than the access, or an address of another width")
         numbers = [offset, buffer.base, buffer.data.size - nbytes, nbytes - 1]
         known = self.out.constant(np.array(numbers, np.int64))
-        places = Operand(PLACES, len(self.touches), 256)
+        places = EmittedOperand(PLACES, len(self.touches), 256)
         whole = active.guard < 0 and active.leader == FULL
-        self.touches.append(Touch(step, whole, self.stored))
+        self.touches.append(GlobalAccess(step, whole, self.stored))
         self.out.call(f"places_{_INTS[size]}", places, address, mask, LEFT_FLAG, known.at)
         return mask, places
 
@@ -333,8 +335,8 @@ class Lowering:
         mask, _ = self._place(step, store.place.size, store.place.offset, store.nbytes)
         self._count(step.active, mask, "global_store", store.nbytes)
         for element, value in enumerate(values):
-            data, column = Operand(DATA, self.stored, 32 * store.nbytes), element * size
-            self.out.call(f"spread_{_INTS[size]}", data, value, Operand(GIVEN, column, 0),
+            data, column = EmittedOperand(DATA, self.stored, 32 * store.nbytes), element * size
+            self.out.call(f"spread_{_INTS[size]}", data, value, EmittedOperand(GIVEN, column, 0),
                           imm=store.nbytes)  # fmt: skip
         self.stored += 32 * store.nbytes
 
