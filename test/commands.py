@@ -87,7 +87,8 @@ def preload() -> None:
 
 
 def main_of(name: str) -> Callable[[], int]:
-    """Of ``tc-opt``, or of ``tcir.cuda``, which is `python -m tcir.cuda`."""
+    """Returns the main function of ``tc-opt``, or of ``tcir.cuda``, which is `python -m
+    tcir.cuda`."""
     if "." not in name:
         main: Callable[[], int] = import_module(f"tcir.tools.{name.replace('-', '_')}").main
         return main

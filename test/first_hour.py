@@ -45,7 +45,7 @@ keeps it.
 
 @dataclass(frozen=True)
 class Row:
-    """Of the table."""
+    """A row of the table."""
 
     file: str
     command: str
@@ -61,7 +61,7 @@ def steps() -> list[Block]:
 
 
 def title(block: Block, command: str = "") -> str:
-    """What a row says was pasted: a command, or for Python the line that calls tcir."""
+    """The pasted command of a row; for Python, the line that calls tcir."""
     calls = (
         line for line in block.text.splitlines() if re.search(r"tcir\.[\w.]+\(|\"tcir\"", line)
     )
@@ -71,7 +71,7 @@ def title(block: Block, command: str = "") -> str:
 
 
 def titles() -> list[str]:
-    """Of all rows behind the installation."""
+    """Titles of all rows after the installation."""
     return [title(block, line) for block in steps() for line, _ in block.runs or [("", "")]]
 
 

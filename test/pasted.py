@@ -1,4 +1,4 @@
-"""What README, docs/, the heads of examples/ and ``--help`` tell users to paste."""
+"""Commands that README, docs/, the heads of examples/ and ``--help`` tell users to paste."""
 
 from __future__ import annotations
 

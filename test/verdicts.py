@@ -35,7 +35,7 @@ _TARGET = re.compile(r"--target[ =](\w+)")
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one program of a file: its number, the options, the last line of its report."""
+    """Verdict on one program of a file: its number, the options, the last line of its report."""
 
     file: str
     number: int
@@ -62,7 +62,7 @@ def parts(path: Path) -> list[str]:
 
 
 def verdict(program: tuple[Path, int]) -> Verdict:
-    """Of a program by its number in a file, every pass executed, down to PTX."""
+    """Executes a program of a file after every pass, down to PTX."""
     path, number = program
     options = options_of(path.read_text())
     words = dict(word.removeprefix("--").split("=", 1) for word in shlex.split(options))
@@ -74,7 +74,7 @@ def verdict(program: tuple[Path, int]) -> Verdict:
 
 
 def every(files: list[Path], processes: int) -> Iterator[Verdict]:
-    """Of all programs of files, as they end."""
+    """Yields the verdicts on all programs of files, as they end."""
     programs = [(path, n) for path in files for n, _ in enumerate(parts(path), 1)]
     with get_context("spawn").Pool(processes, maxtasksperchild=1) as pool:
         yield from pool.imap_unordered(verdict, programs)

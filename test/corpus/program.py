@@ -222,7 +222,7 @@ def outcomes(report: RunReport) -> list[tuple[str, str]]:
 
 
 def verdict(case: Case, order: int | None, profile: str = "silicon") -> str:
-    """What is wrong with the machine's verdict on the case: "" if nothing."""
+    """Describes an error in the machine's verdict on the case; "" if there is none."""
     program = case.program
     report, wrong = program.run(case.text, order, ordering=profile)
     found = outcomes(report)

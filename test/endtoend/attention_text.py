@@ -49,7 +49,7 @@ class Attention:
 
     @property
     def shapes(self) -> dict[str, list[int]]:
-        """Of each operand and of the result."""
+        """Shapes of the operands and of the result."""
         rows, keys = (
             {"b": self.b, "h": self.h, "m": self.m},
             {"b": self.b, "h": self.g, "n": self.n},
@@ -65,7 +65,8 @@ class Attention:
 
     @property
     def beside(self) -> list[tuple[str, str, list[int]]]:
-        """For each tensor of the body its letters of bhmn, its type, and its shape."""
+        """For each tensor of the body: its dimensions as letters of bhmn, its type, and its
+        shape."""
         parts = [each.split() for each in self.body]
         found = [(p[1], "i1" if p[0] == "mask" else p[2]) for p in parts if p[0] in NAMED]
         return [(x, kind, [getattr(self, n) if n in x else 1 for n in "bhmn"]) for x, kind in found]

@@ -72,7 +72,7 @@ class Chosen:
 
     @property
     def pairs(self) -> frozenset[Pair]:
-        """Those of its values, the axes in the order of `AXES`."""
+        """Pairs of its values, with the axes in the order of `AXES`."""
         return frozenset(combinations(vars(self).items(), 2))
 
     @property

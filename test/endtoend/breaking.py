@@ -124,7 +124,7 @@ def activation_first(module: Any) -> None:
 
 @dataclass(frozen=True)
 class Caught:
-    """Which pass a break was laid to, and by what."""
+    """The pass to which a break was attributed, and the check that found it."""
 
     at: str
     by: str
@@ -141,7 +141,7 @@ NOTHING = Caught("", "")
 
 
 def verdict_of(line: Line, orders: int) -> Caught:
-    """What a line of a report says of the program."""
+    """Verdict of a line of a report."""
     if line.verdict == "incomplete":
         raise AssertionError(f"incomplete is no verdict: {line}")
     codes = [f["code"] for f in line.findings if f["severity"] == "error"]
@@ -186,7 +186,7 @@ def run_broken(
 
 
 def noticed(program: str, pipeline: tcir.Pipeline, target: str) -> Caught:
-    """What reports of `program` say first, on random numbers and then on all draws."""
+    """First finding in reports of `program`, on random numbers and then on all draws."""
     for inputs in ("random", "integers"):
         lines: list[Line] = []
         try:
@@ -228,7 +228,7 @@ class PtxCheck:
         self._validations: dict[int, Validation] = {}
 
     def run(self, ptx: str, orders: int = ORDERS) -> Caught:
-        """What is caught in issue order, else under up to `orders` completion orders."""
+        """Findings in issue order, or else under up to `orders` completion orders."""
         for count in sorted({1, orders}):
             line = Line(0, "llvm-to-ptx")
             self._validation(count).check_ptx(ptx, self.kernel.launches, line)

@@ -63,4 +63,4 @@ func.func @two(%a: tensor<128x16xf16>, %b: tensor<16x16xf16>, %c: tensor<16x16xf
     : (tensor<128x16xf16>, tensor<16x16xf16>) -> tensor<128x16xf32>
   return %y : tensor<128x16xf32>
 }"""
-"""The same with short sums."""
+"""Chains with short sums."""

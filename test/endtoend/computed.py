@@ -57,7 +57,7 @@ def element_of(kind: str) -> str:
 
 
 def spread(number: Number, dims: str, loops: str) -> Number:
-    """With a dimension for each loop: 1 where `dims` does not have it."""
+    """The array with one dimension per loop: of size 1 for loops that `dims` does not contain."""
 
     def change(array: Array) -> Array:
         array = array.transpose([dims.index(d) for d in loops if d in dims])
@@ -275,7 +275,7 @@ class Computed(Layers):
         return self.mapped(to, body, number, (x, loops))
 
     def widened(self, x: str) -> str:
-        """As f32."""
+        """Widens to f32."""
         kind = kind_of(sizes(self.types[x]), "f32")
         loops = "abcdef"[: len(sizes(kind))]
         body = f"%t = arith.extf %s : {element_of(self.types[x])} to f32"
@@ -306,7 +306,7 @@ class Computed(Layers):
         )
 
     def transposed(self, x: str, order: tuple[int, ...]) -> str:
-        """By ``linalg.transpose``."""
+        """Transposes by ``linalg.transpose``."""
         shape = sizes(self.types[x])
         kind = kind_of([shape[n] for n in order], element_of(self.types[x]))
         empty = self.empty(kind)

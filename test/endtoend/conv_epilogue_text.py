@@ -58,7 +58,8 @@ class FusedConv:
         return signature.replace(f"  return %sum : {sums}", self._generic())
 
     def unfused(self) -> str:
-        """What follows the convolution as a program of its own: its first input is the sums."""
+        """The ops after the convolution as a program of their own, whose first input is the
+        sums."""
         sums, out = self.tensor(self.sums, "npqk"), self.tensor(self.conv.out, "npqk")
         more = "".join(f", %{name}_: {self.tensor(*each)}" for name, each in self.inputs.items())
         return f"func.func @behind(%sum: {sums}{more}) -> {out} {{\n{self._generic()}\n}}\n"

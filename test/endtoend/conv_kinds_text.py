@@ -136,7 +136,7 @@ NAMED = [
     Named("conv_3d_ndhwc_dhwcf", (1, 2, 3), "ndhwctrs,trsck->ndhwk", (1, 3, 4, 4, 2),
           (3, 3, 3, 2, 4), 1, 1, 1, 1),
 ]  # fmt: skip
-"""On tensor cores the first three; on CUDA cores the others."""
+"""Named convolutions: the first three run on tensor cores, the others on CUDA cores."""
 ON_TENSOR_CORES = 3
 
 

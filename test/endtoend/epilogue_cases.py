@@ -187,7 +187,8 @@ LOGARITHMS = Fused(
 QUOTIENTS = Fused(
     "%h = math.tanh %s : f32\n %t = arith.divf %s, %h : f32" + KEEP, out="f32", **SMALL
 )
-"""Of zeros NaN; of small sums 1, for which tanh has to be as near to them as they are to 0."""
+"""Quotients: NaN for zeros; 1 for small sums, for which tanh must be accurate relative to its
+argument."""
 
 
 def gelu(inner: str) -> Fused:

@@ -86,7 +86,7 @@ SILU_OF_SUMS = """
 
 
 def gelu_of_sums(inner: str) -> str:
-    """By erf or tanh."""
+    """GELU of the sums, by erf or tanh."""
     return f"""
     %point5 = arith.constant 0.5 : f32
     %one = arith.constant 1.0 : f32

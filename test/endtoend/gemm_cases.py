@@ -76,7 +76,8 @@ TAILS = [
     *(Dense(5, 9, 33, element, a, b)
       for element in ("f32", "f8E5M2", "i8") for a, b in (("mk", "kn"), ("km", "nk"))),
 ]  # fmt: skip
-"""One more, one less than tiles; rows of no multiple of 16 bytes are repacked."""
+"""Sizes that are one more or one less than tiles; rows that are not a multiple of 16 bytes are
+repacked."""
 
 TILES = [
     *(Dense(40, 264, 96, element, b="nk", options=f"n-tile={n}")

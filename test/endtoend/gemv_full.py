@@ -28,7 +28,7 @@ class Full:
 
     @property
     def case(self) -> BlockScaled:
-        """As text."""
+        """The case as text."""
         return BlockScaled(
             m=self.m, k=self.k, batch=self.batch if self.batch > 1 else None, out="f16",
             alpha="after",

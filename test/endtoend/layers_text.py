@@ -119,7 +119,7 @@ class Layers:
         return self._generic(kind, body, "m", ("n",), self.filled(kind, start), read)
 
     def mean(self, x: str) -> str:
-        """Of height and width of NHWC, in bf16; sums in f32."""
+        """Mean over height and width of NHWC in bf16, with sums in f32."""
         n, h, w, c, element = self.types[x].split("x")
         body = f"%e = arith.extf %s : {element} to f32\n %t = arith.addf %e, %o : f32"
         zeros = self.filled(f"{n}x{c}xf32", "0.0")
@@ -141,7 +141,7 @@ class Layers:
         return self.each(kind, "%t = arith.divf %s, %s1 : f32", (e, "mn"), (total, "m"))
 
     def rounded(self, x: str, element: str = "bf16") -> str:
-        """In a narrower type."""
+        """Rounds to a narrower type."""
         kind = self.types[x].replace("f32", element)
         return self.each(kind, f"%t = arith.truncf %s : f32 to {element}", (x, "mn"))
 

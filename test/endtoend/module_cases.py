@@ -1,4 +1,4 @@
-"""One module each: kinds of layers, types, layouts, and what is computed behind them."""
+"""Modules of several layers: kinds of layers, types, layouts, and the ops after them."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Number:
         return Number(self.value * other.value, error + self.error * other.error).computed()
 
     def __truediv__(self, other: Number) -> Number:
-        """By positive numbers."""
+        """Quotient by positive numbers."""
         least = other.value - other.error
         if not (least > 0).all():
             raise OutOfRange("a divisor that may be 0")
@@ -98,21 +98,21 @@ class Number:
         return Number(self.value / other.value, error).computed()
 
     def maximum(self, other: Number) -> Number:
-        """Of two: no rounding."""
+        """Maximum of two numbers, without rounding."""
         return Number(np.maximum(self.value, other.value), np.maximum(self.error, other.error))
 
     def exp(self) -> Number:
-        """By ``ex2.approx``."""
+        """Exponential by ``ex2.approx``."""
         value = np.exp(self.value)
         own = value * (2.0**-20 + 2.0**-22 * np.abs(self.value)) + 2.0**-126
         return Number(value, (value + own) * np.expm1(self.error) + own).computed()
 
     def tanh(self) -> Number:
-        """Its slope is 1 at most."""
+        """tanh, whose slope is at most 1."""
         return Number(np.tanh(self.value), self.error + 2.0**-20).computed()
 
     def rsqrt(self) -> Number:
-        """Of positive numbers, by ``rsqrt.approx``."""
+        """Reciprocal root of positive numbers, by ``rsqrt.approx``."""
         least = self.value - self.error
         if not (least > 0).all():
             raise OutOfRange("a number that may be 0")
@@ -127,7 +127,7 @@ class Number:
         return Number(value, 1.1 * self.error + own)
 
     def erf(self) -> Number:
-        """Its slope is 2 / sqrt(pi) at most."""
+        """erf, whose slope is at most 2 / sqrt(pi)."""
         return Number(scipy.special.erf(self.value), 1.13 * self.error + 2.0**-20).computed()
 
     def sum(self) -> Number:

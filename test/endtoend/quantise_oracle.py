@@ -1,4 +1,5 @@
-"""What ``tc.quantise_blocks`` means, in NumPy: exact quotients, rounded once by looking them up."""
+"""An independent implementation of ``tc.quantise_blocks`` in NumPy: exact quotients, rounded once
+by table."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def nearest(x: Array, element: str) -> Array:
 
 
 def scale_codes(amax: Array, element: str, scale: str, rounding: str = "floor") -> Array:
-    """Of the largest magnitudes of blocks; rounding: of ue8m0, floor or rceil."""
+    """Scales for the largest magnitudes of blocks; rounding: of ue8m0, floor or rceil."""
     finite = np.isfinite(amax)
     size = np.where(finite, amax, 0).astype(np.float64)
     if scale == "f8E4M3FN":

@@ -36,7 +36,8 @@ TORCH_CLAMP = """
     %wild = arith.cmpf uge, %amax, %inf : f32
     %known = arith.select %wild, %nan, %number : f32
     %scale = arith.truncf %known : f32 to f8E4M3FN"""
-"""The same as torch-mlir has clamp and where: unordered comparisons, numbers rounded from f64."""
+"""The computation as torch-mlir writes clamp and where: unordered comparisons, numbers rounded from
+f64."""
 SHIFT = """
     %bits = arith.bitcast %amax : f32 to i32
     %23 = arith.constant 23 : i32
@@ -103,7 +104,7 @@ PRODUCT = """
     %one = arith.constant 1.0 : f32
     %by = arith.divf %one, %wide : f32
     %quotient = arith.mulf %y, %by : f32"""
-"""By the reciprocal, which of a power of two is exact."""
+"""Multiplication by the reciprocal, which is exact for a power of two."""
 CLAMP = """
     %low = arith.maximumf %quotient, %lowest : f32
     %clamped = arith.minimumf %low, %largest : f32"""
@@ -261,7 +262,7 @@ func.func @f(%x: {values}{more}) -> ({codes}, {scales}) {{{self.body()}
       : {turned} into {self.results[1]}"""
 
     def linear(self, k: int = 16) -> str:
-        """The same of relu(a @ w + bias)."""
+        """The quantiser after relu(a @ w + bias)."""
         m, n = self.m, self.n
         a, w, x = f"tensor<{m}x{k}xf16>", f"tensor<{k}x{n}xf16>", f"tensor<{m}x{n}xf32>"
         norm = ", %norm: tensor<f32>" if self.norm else ""

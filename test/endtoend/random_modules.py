@@ -292,7 +292,7 @@ def _vector_of_floats(draw: Random, p: Computed) -> Built:
 
 
 def _twice(draw: Random, p: Computed) -> Built:
-    """One tensor as two results."""
+    """Returns one tensor as two results."""
     m, n, k = (_size(draw, 40) for _ in range(3))
     a, b = p.given(kind_of((m, k), "f16")), p.given(kind_of((k, n), "f16"))
     c = p.contract(a, b, ("mk", "kn", "mn"))

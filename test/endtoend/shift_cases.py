@@ -34,7 +34,7 @@ OF_FEW_ROWS = [
     Conv(2, 1, 9, 16, 16, 1, 5, (0, 0, 2, 2), element="f8E4M3FN", out="f16"),
     Conv(1, 2, 34, 12, 16, 2, 3, element="f32", filter="fhwc"),
 ]
-"""For halo_load=w128, which takes a CTA for every output row."""
+"""Cases for halo_load=w128, which uses a CTA for every output row."""
 TYPES = [
     Conv(1, 6, 9, 16, 16, 3, 3, SAME_3x3, element="i8", out="i32"),
     Conv(1, 6, 9, 32, 16, 3, 3, SAME_3x3, element="u8", w_element="i8", out="i32"),
@@ -55,7 +55,7 @@ W128 = {
     "w128": {"halo": "refresh", "halo_load": "w128"},
     "w128-shift": {"halo": "refresh", "halo_load": "w128", "shift": "shift"},
 }
-"""With tiling packed only."""
+"""Cases with tiling packed only."""
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Weights:
 
     @property
     def arguments(self) -> str:
-        """Those of the function that are the weights'."""
+        """Numbers of the function's arguments that are weights."""
         kind = self.stored if self._of_fp8 else "i32" if self.stored == "words" else "i8"
         width = self.k // HELD[self.stored]
         beside = f"{self.rows}x{self._groups}x1x"

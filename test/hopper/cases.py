@@ -76,7 +76,7 @@ def run_on_gpu(case: Case, cubin: bytes) -> bytes:
 
 
 def digest(data: bytes) -> str:
-    """What `silicon.json` records of a result."""
+    """Digest of a result, as `silicon.json` stores it."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -424,7 +424,8 @@ def im2col_loads() -> Iterator[Case]:
 
 
 def borders() -> Iterator[Case]:
-    """What the documents leave open: types that convert, rows shorter than the swizzle's span."""
+    """Cases that the documents leave open: types that convert, rows shorter than the swizzle's
+    span."""
     signs = np.array([0, 1 << 31], np.uint32)[:, None]
     odd = [0, 1, 0xFFF, 0x1000, 0x1001, 0x2000, 0x3000, 0x7FFFFF, 0x7FEFFF, 0x7FF000, 0x800000,
            0x3F800FFF, 0x3F801000, 0x3F801001, 0x3F803000, 0x3F805000, 0x7F7FEFFF, 0x7F7FF000,
@@ -455,7 +456,7 @@ def borders() -> Iterator[Case]:
 
 
 def faults() -> Iterator[Case]:
-    """What ends the kernel on silicon (illegal instruction, misaligned address)."""
+    """Cases that end the kernel on silicon (illegal instruction, misaligned address)."""
     for dtype, starts in {
         "u16": (1, 2, 3, 4, 7, -1, -4), "f32": (1, 2, -1), "u8": (1, 4, 8, -4), "f64": (1, -1),
     }.items():  # fmt: skip

@@ -220,7 +220,7 @@ def on_machine(form: Form, seed: int = 0, target: str = "sm_90") -> tuple[RunRep
 
 
 def on_gpu(form: Form, cubin: bytes, seed: int = 0) -> Array:
-    """The same words from a GPU."""
+    """The result words from a GPU."""
     from tcir.runtime import run_cubin
 
     args, d = _arguments(form, seed)
@@ -229,5 +229,5 @@ def on_gpu(form: Form, cubin: bytes, seed: int = 0) -> Array:
 
 
 def digest(data: Array) -> str:
-    """What `mma_sync.json` records of a result."""
+    """Digest of a result, as `mma_sync.json` stores it."""
     return hashlib.sha256(data.tobytes()).hexdigest()[:16]

@@ -73,8 +73,8 @@ def cases() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
 
 
 def _measured() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """What the convolutions of docs/explanation/conv-sm90a.md have beside the tiles of the
-    tests."""
+    """The convolutions measured in docs/explanation/conv-sm90a.md whose tiles the tests do not
+    have."""
     for number, conv in enumerate([test_conv_filter_rows.STEM, *test_conv_filter_rows.CASES]):
         yield f"conv-rows{number}", conv.text(), "conv-implicit-gemm", {"programmatic": True}
     for number, (conv, options) in enumerate(test_conv_split_k.CASES):

@@ -59,7 +59,7 @@ class Prepared:
             assert report.ok, str(report)
 
     def launch(self, *buffers: Any, stream: Any = None) -> None:
-        """On a GPU."""
+        """Launches the kernel on a GPU."""
         from tcir.runtime import launch
 
         launch(self, *buffers, stream=stream)
@@ -98,7 +98,7 @@ def save(folder: Path, kernel: Any) -> None:
 
 
 def load(folder: Path) -> Prepared:
-    """What `save` wrote."""
+    """Reads a kernel that `save` wrote."""
     meta = tuples(json.loads((folder / "meta.json").read_text()))
     inputs, outputs = (
         [OutputSpec(s, dtype(n)) for s, n in meta[of]] for of in ("inputs", "outputs")

@@ -34,11 +34,11 @@ class Form:
     modifier: str = ""
     operation: str = ""
     selector: int | None = None
-    """Of a sparse form."""
+    """Selector of a sparse form."""
 
     @property
     def name(self) -> str:
-        """Of the entry."""
+        """Name of the entry."""
         m, n, k = self.shape
         words = [f"m{m}n{n}k{k}", *self.types, self.layout, self.modifier, self.operation]
         if self.selector is not None:
@@ -59,7 +59,7 @@ class Form:
 
     @property
     def instruction(self) -> str:
-        """With operands %d0…, %a0…, %b0…, %c0…, the metadata in %e0."""
+        """The instruction with operands %d0…, %a0…, %b0…, %c0…, and the metadata in %e0."""
         m, n, k = self.shape
         vectors = (
             "{" + ", ".join(f"%{letter}{i}" for i in range(count)) + "}"

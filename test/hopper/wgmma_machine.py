@@ -33,7 +33,7 @@ def run(
 
 
 def summary(group: str, probe: Probe, words: Any) -> str:
-    """What `wgmma.json` has of a result."""
+    """Summary of a result, as `wgmma.json` stores it."""
     if not group.startswith("addresses"):
         return digest(words)
     return digest(threads_of(probe, read_at(words, probe.form)))

@@ -74,7 +74,7 @@ def launch(module: Any, probe: Probe) -> np.ndarray:
 
 
 def digest(*arrays: np.ndarray) -> str:
-    """Of arrays' bytes."""
+    """Digest of arrays' bytes."""
     together = hashlib.sha256()
     for array in arrays:
         together.update(np.ascontiguousarray(array).tobytes())

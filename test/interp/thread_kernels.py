@@ -64,7 +64,7 @@ def kernel(
 
 
 def run(text: str, inputs: list[Array], outputs: list[Any]) -> list[Array]:
-    """What the spelled kernel writes; nothing may be left out or suspicious."""
+    """Output of the spelled kernel, which must have no finding and no missing rule."""
     with ir.Context() as context, ir.Location.unknown():
         tc.load(context)
         module = ir.Module.parse(text)
@@ -78,7 +78,7 @@ def run(text: str, inputs: list[Array], outputs: list[Any]) -> list[Array]:
 
 
 def through_llvm(text: str, inputs: list[Array], outputs: list[Any]) -> list[Array]:
-    """What LLVM's PTX of the same kernel writes."""
+    """Output of LLVM's PTX for the same kernel."""
     with ir.Context() as context, ir.Location.unknown():
         tc.load(context)
         module = ir.Module.parse(text)

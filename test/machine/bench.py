@@ -175,7 +175,7 @@ class Bench:
 
     @property
     def codes(self) -> set[str]:
-        """Of all findings, and of the error that ended the run."""
+        """Codes of all findings, and of the error that ended the run."""
         found = {f.code for f in self.machine.findings}
         return found | ({self.error.code} if self.error else set())
 

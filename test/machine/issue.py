@@ -7,13 +7,13 @@ from typing import Any
 from tcir.machine import Agent, InstructionDescriptor, MmaOptions, SharedDesc
 
 SHAPE = ("d_type", "negate_a", "negate_b", "saturate", "cta_group", "ws")
-"""What of the keywords of `issue_mma` belongs to the descriptor."""
+"""Keywords of `issue_mma` that belong to the descriptor."""
 
 
 def issue_mma(
     agent: Agent, d: int, a: Any, b: Any, m: int, n: int, a_type: str, b_type: str, **given: Any
 ) -> None:
-    """By shape and types."""
+    """Issues an mma, given its shape and types."""
     site, kind = given.pop("site"), given.pop("kind", "f16")
     types = {name: given.pop(name) for name in SHAPE if name in given}
     sparse = given.get("metadata") is not None
@@ -24,7 +24,7 @@ def issue_mma(
 def issue_mma_bits(
     agent: Agent, d: int, a: Any, b: int, idesc: int, kind: str = "f16", **given: Any
 ) -> None:
-    """By the bits of the descriptors."""
+    """Issues an mma, given the bits of the descriptors."""
     site = given.pop("site")
     form = {name: given.pop(name) for name in ("cta_group", "ws") if name in given}
     i = agent.tensor_core.instruction(idesc, kind, **form, site=site)
@@ -34,7 +34,7 @@ def issue_mma_bits(
 def issue_mma_scaled(
     agent: Agent, d: int, a: Any, b: int, idesc: int, sfa: int, sfb: int, kind: str, **given: Any
 ) -> None:
-    """With block scaling, by the bits of the descriptors."""
+    """Issues an mma with block scaling, given the bits of the descriptors."""
     site, scales, group = given.pop("site"), given.pop("scales"), given.pop("cta_group", 1)
     i = agent.tensor_core.scaled_instruction(idesc, kind, scales, cta_group=group, site=site)
     agent.tensor_core.mma_block_scale(

@@ -137,7 +137,7 @@ def int8_weights(kind: int) -> onnx.ModelProto:
 
 
 def dynamic_reshape(kind: int) -> onnx.ModelProto:
-    """What exporters write for x.view(batch, -1)."""
+    """The nodes that exporters write for x.view(batch, -1)."""
     b = Builder(kind)
     x = b.input("x", "batch", 4, 16)
     batch = b.op("Gather", b.op("Shape", x), b.constant([0], np.int64))

@@ -45,11 +45,11 @@ class Written:
     target: str = "sm_90a"
 
     def but(self, **changes: object) -> Written:
-        """With other fields."""
+        """A copy with other fields."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def causal(self, offset: int, *, by: str = "select") -> Written:
-        """With keys up to row + offset."""
+        """A copy with a causal mask: keys up to row + offset."""
         how = {
             "select": "%masked = arith.select %kept, %scaled, %minus : f32",
             "add": """%bias = arith.select %kept, %nothing, %minus : f32

@@ -15,7 +15,7 @@ FLUSHED = where("olt", "6.104e-05", "0.0")
 
 
 def first(edit: Edit) -> Edit:
-    """In the first function only."""
+    """Edits the first function only."""
 
     def changed(text: str) -> str:
         head, name, rest = text.partition("func.func @two_1")
@@ -25,7 +25,7 @@ def first(edit: Edit) -> Edit:
 
 
 def second(edit: Edit) -> Edit:
-    """In the second function only."""
+    """Edits the second function only."""
 
     def changed(text: str) -> str:
         head, name, rest = text.partition("func.func @two_1")

@@ -211,7 +211,7 @@ LAYERS = (
     "silu",
     "mean_hw",
 )
-"""Of `endtoend/layers`, through simt-elementwise."""
+"""Layers of `endtoend/layers`, through simt-elementwise."""
 PRODUCTS = (
     "attention_masked",
     "mlp_casts",

@@ -90,7 +90,7 @@ def drop(*spots: Spot) -> Edit:
 
 
 def move(what: Spot, before: Spot) -> Edit:
-    """With a line in front of another."""
+    """Moves a line before another."""
 
     def edit(text: str) -> str:
         lines = text.split("\n")
@@ -103,7 +103,7 @@ def move(what: Spot, before: Spot) -> Edit:
 
 
 def change(where: Spot, old: str, new: str) -> Edit:
-    """With other text in a line."""
+    """Replaces text in a line."""
 
     def edit(text: str) -> str:
         lines = text.split("\n")
@@ -116,7 +116,7 @@ def change(where: Spot, old: str, new: str) -> Edit:
 
 
 def like(where: Spot, other: Spot, part: str) -> Edit:
-    """With the part of a line that another has there."""
+    """Replaces a part of a line by that of another line."""
 
     def edit(text: str) -> str:
         lines = text.split("\n")
@@ -444,7 +444,7 @@ TILES_IN_TURN = [
         ),
     )
 ]
-"""Of two tiles, after their products are interleaved."""
+"""Bugs of two tiles, planted after their products are interleaved."""
 NUMBERS = [
     Planted(what, name, TILES, edit, by)
     for what, name, edit, by in (
@@ -648,5 +648,5 @@ NUMBERS_OF_TWO = [
         ),
     )
 ]
-"""Of two tiles, after tiling."""
+"""Bugs of two tiles, planted after tiling."""
 BUGS = [*EXCHANGES, *TILES_IN_TURN, *NUMBERS, *NUMBERS_OF_TWO]

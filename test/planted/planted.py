@@ -27,7 +27,7 @@ from tcir.validation.validator import Validation, begin
 
 PTX = "llvm-to-ptx"
 RAISING = ("fuse-epilogue", "raise-to-tc")
-"""What a program of tc ops does without."""
+"""Passes that a program of tc ops does not need."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Program:
         return self._whole[after]
 
     def run(self, bug: Planted) -> Caught:
-        """What notices the bug, at the pass behind which it is."""
+        """Returns what notices the bug, at the pass after which it is planted."""
         text = self.state(bug.after)
         damaged = bug.edit(text)
         assert damaged != text, f"the edit changes nothing: {bug}"

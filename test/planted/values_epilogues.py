@@ -11,7 +11,7 @@ SPLIT, ROLES = "split-launches", "assign-roles"
 READ = r'"tc.element".*tensor<\d.*x\w+>\)'
 """Elements of tensors other than the sums, in an epilogue; no scalars."""
 LOADED = r'"tc.load_rows"\(%\w+, %'
-"""The same on register tiles."""
+"""The same bugs on register tiles."""
 BETWEEN = r'"tc.matmul".*-> tensor<40x48xf16>'
 """The first of two products."""
 HALF_TO_BF16 = (
@@ -36,7 +36,7 @@ def integer(op: str, value: int) -> tuple[str, ...]:
 
 
 def in_first(edit: Edit) -> Edit:
-    """In the first function of two."""
+    """Edits the first function of two."""
 
     def changed(text: str) -> str:
         first, name, second = text.partition(SECOND)
@@ -46,7 +46,7 @@ def in_first(edit: Edit) -> Edit:
 
 
 def in_second(edit: Edit) -> Edit:
-    """In the second function of two."""
+    """Edits the second function of two."""
 
     def changed(text: str) -> str:
         first, name, second = text.partition(SECOND)

@@ -18,9 +18,9 @@ import numpy as np
 from tcir.run import LaunchError, PtxSyntaxError, run_ptx
 
 SECONDS = 20.0
-"""Of processor time for one kernel: a guard against hangs, a hundred times what one takes."""
+"""Limit of processor seconds for one kernel: a guard against hangs, a hundred times the usual."""
 MEMORY = 1 << 30
-"""Of address space for all of them together, beside what the imports took."""
+"""Limit of address space for all kernels together, in addition to that of the imports."""
 
 
 class Hang(BaseException):
@@ -39,7 +39,7 @@ def _argument(word: str) -> Any:
 
 
 def verdict(case: dict[str, Any]) -> dict[str, Any]:
-    """What became of a kernel: kind "syntax", "launch", "error", "incomplete", "hazard", "ok"."""
+    """Outcome of a kernel: kind "syntax", "launch", "error", "incomplete", "hazard", "ok"."""
     case["args"] = [_argument(word) for word in case.get("args", ())]
     try:
         report = run_ptx(**case)

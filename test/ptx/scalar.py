@@ -132,7 +132,7 @@ _add("{op}.bf16x2", "www", op="min max min.NaN max.NaN")
 
 
 NUMPY_ONLY = {"prmt.b32"}
-"""Those that no kernel computes: its bytes go their own ways."""
+"""Instructions that no kernel computes: prmt moves single bytes."""
 
 
 def written(spelling: str, result: str, *sources: str) -> str:

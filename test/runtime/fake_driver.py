@@ -29,7 +29,7 @@ NATIVE = {
 
 
 class Launched:
-    """What the driver was told of one launch."""
+    """Arguments of one launch that the driver received."""
 
     def __init__(self, kernel: str, config: Any, values: list[bytes]) -> None:
         self.kernel, self.values = kernel, values

@@ -20,7 +20,7 @@ PROGRAM = SweepProgram(GEMM, "product.mlir", None, "sm_100a", versions())
 
 
 def jobs(count: int) -> list[Job]:
-    """Of different keys."""
+    """Jobs with different keys."""
     return [
         Job(f"key{n}", "measure", Combination("gemm", (("stages", str(n)),))) for n in range(count)
     ]

@@ -32,7 +32,7 @@ def mark(compiler: Compiler, op: MarkOp) -> Step:
 
 @lower(MarkOp)
 def convert_mark(converter: Converter, op: MarkOp) -> None:
-    """One instruction."""
+    """Lowers the op to one instruction."""
     llvm.inline_asm(None, [], "pmevent 0;", "", has_side_effects=True)
 
 

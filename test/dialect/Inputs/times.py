@@ -19,7 +19,7 @@ class TimesOp(Op, dialect=Demo, name="times", arithmetic="products"):
     out: ext.Result[ir.RankedTensorType]
 
     def indexing(self) -> Indexing:
-        """By the loops of a matrix product."""
+        """Indexing maps: the loops of a matrix product."""
         a = IndexedOperand(self.a, ((M, 1), (K, 1)))
         b = IndexedOperand(self.b, ((N, 1), (K, 1)))
         return Indexing((a, b), frozenset((M, N)))
@@ -27,5 +27,5 @@ class TimesOp(Op, dialect=Demo, name="times", arithmetic="products"):
 
 @evaluate(TimesOp)
 def times(interpreter, op, a, b):
-    """By numpy."""
+    """Computes the op by numpy."""
     return [(a.astype("f8") @ b.astype("f8").T).astype("f4")]

@@ -70,7 +70,7 @@ class SummedBatchOp(Op, dialect=Demo, name="summed_batch", arithmetic="products"
 
 @evaluate(SummedBatchOp)
 def summed_batch(interpreter, op, a, b):
-    """By numpy."""
+    """Computes the op by numpy."""
     return [np.einsum("lmk,lnk->mn", a.astype("f8"), b.astype("f8")).astype("f4")]
 
 
@@ -127,7 +127,7 @@ def mark(compiler: Compiler, op: MarkOp) -> CompiledStep:
 
 @lower(MarkOp)
 def convert_mark(converter: Converter, op: MarkOp) -> None:
-    """One instruction."""
+    """Lowers the op to one instruction."""
     llvm.inline_asm(None, [], "pmevent 0;", "", has_side_effects=True)
 
 
@@ -159,7 +159,7 @@ class TileSummedBatch(Scheduled):
     turned: bool = False
 
     def run(self, module: ir.Module) -> None:
-        """By the way to a kernel that all products take, of tcgen05 or wgmma."""
+        """Builds the kernel as all products do, for tcgen05 or wgmma."""
         for source in find_sources(module, SummedBatchOp, self.name, epilogues=True):
             op, (m, n) = source.op, source.op.out.type.shape
             facts = legal.facts_of(source, SUMMED, target_of(module))

@@ -104,7 +104,7 @@ class TileFourWarps(Scheduled):
     name: ClassVar[str] = "tile-four-warps"
 
     def run(self, module: ir.Module) -> None:
-        """By the way to a kernel that all cores take."""
+        """Builds the kernel as all cores do."""
         target = target_of(module)
         (kind,) = {kind for kind in PRODUCTS for op in tensor_ops(module) if isinstance(op, kind)}
         name, product = PRODUCTS[kind]
