@@ -148,3 +148,18 @@ def test_named_pipelines() -> None:
         named_pipeline("test-pipe")
     with pytest.raises(tcir.InputError, match="has no option 'n'"):
         named_pipeline("test-pipeline{n=2}")
+
+
+def test_a_chain_on_which_recursion_ends() -> None:
+    kind = "tensor<8x8xf32>"
+    steps = "".join(
+        f"\n  %x{n + 1} = linalg.add ins(%x{n}, %y : {kind}, {kind}) outs(%e : {kind}) -> {kind}"
+        for n in range(400)
+    )
+    text = f"""
+func.func @main(%x0: {kind}, %y: {kind}) -> {kind} {{
+  %e = tensor.empty() : {kind}{steps}
+  return %x400 : {kind}
+}}"""
+    with pytest.raises(tcir.PassError, match="expected a shorter chain of ops .* divide the func"):
+        tcir.compile(text, "layers")

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -67,6 +68,15 @@ class Pass:
             raise
         except Error:
             raise
+        except RecursionError as error:
+            limit = sys.getrecursionlimit()
+            raise PassError(
+                "expected a shorter chain of ops that each read the one before, got one at which "
+                f"Python's recursion ends (limit {limit}); divide the function, or raise the limit "
+                "with sys.setrecursionlimit",
+                None,
+                self.name,
+            ) from error
         except Exception as error:
             if is_mlir_error(error):  # a verifier's or parser's message
                 raise PassError(str(error), None, self.name) from error
