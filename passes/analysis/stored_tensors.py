@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 from tcir._mlir import func, ir
 from tcir.passes.analysis.contraction import is_contraction
+from tcir.passes.analysis.frozen import computed_once
 from tcir.passes.analysis.moves import WIDENING, is_widening, move_of, parallel
 from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.reshape import RESHAPES
@@ -58,6 +59,13 @@ def mark_joined(function: func.FuncOp, products: Sequence[ir.OpView]) -> None:
             for each in read:
                 if not _is_marked(each):
                     _mark(each)
+
+
+def mark_once(function: func.FuncOp) -> None:
+    """Marks what is computed of frozen arguments, so that ops which read it do not compute it."""
+    for each in computed_once(function):
+        if not _is_marked(each):
+            _mark(each)
 
 
 def _is_elementwise(op: ir.OpView) -> bool:

@@ -27,6 +27,7 @@ from tcir.passes.analysis.stored_tensors import (
     mark,
     mark_joined,
     mark_of,
+    mark_once,
     multiplied,
     repeat,
     unmark,
@@ -128,6 +129,7 @@ def _fold_around(function: func.FuncOp, stay: Mapping[int, Stay]) -> None:
     repeat(function)
     mark(function, _products(function), stay)
     mark_joined(function, _products(function))
+    mark_once(function)
     _fuse(function)
     if _order_results(function):
         _pad_first(function)

@@ -21,6 +21,7 @@ from tcir.passes.analysis.contraction import (
 )
 from tcir.passes.analysis.cuda_cores import no_tensor_core
 from tcir.passes.analysis.einsum import Einsum
+from tcir.passes.analysis.frozen import FREE, computed_once
 from tcir.passes.analysis.head_maps import views_of
 from tcir.passes.analysis.moves import move_of
 from tcir.passes.analysis.reductions import (
@@ -60,8 +61,6 @@ from tcir.passes.module.rewrites.softmax import decompose_softmax
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
-FREE = ("arith.constant", "linalg.fill", "tensor.empty")
-"""Ops that every launch duplicates."""
 Dims: TypeAlias = "Sequence[int] | None"
 FOLDED = ("linalg.transpose", "tensor.pad")
 """Ops between memory and a factor of a product that raise-to-tc folds into it."""
@@ -242,6 +241,7 @@ class _Layers:
                 layers.stored.update(map(_base, layers._leaving(layers._pooled(op))))
             elif is_reduction(op) and op not in products:
                 layers.stored.update(each for each in op.results if list(each.uses))
+        layers.stored.update(map(_base, computed_once(function)))
         arguments = {each for each in layers.stored if isinstance(each, ir.BlockArgument)}
         layers.stored -= arguments | set(filter(is_empty, layers.stored))
         layers._hold_rows(products)

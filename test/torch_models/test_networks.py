@@ -123,7 +123,7 @@ def test_a_wrong_kernel_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights of another network: the check does not hold whatever comes."""
     text = lowering.torch_text
     monkeypatch.setattr(
-        lowering, "torch_text", lambda part: text(part).replace("aten.relu", "aten.neg")
+        lowering, "torch_text", lambda *part: text(*part).replace("aten.relu", "aten.neg")
     )
     assert measure(TWO, torch.float16).failures
 

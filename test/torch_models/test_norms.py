@@ -14,7 +14,10 @@ import torch
 from torch import nn
 
 import tcir.torch
+from tcir.program.frozen import split
 from tcir.torch import sums
+from tcir.torch.compiled import KernelModule
+from tcir.torch.imports import checked
 
 NORMS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "layer": (lambda: nn.LayerNorm(96), (5, 96)),
@@ -48,6 +51,45 @@ def test_one_launch(name: str, kind: torch.dtype) -> None:
     assert len(kernel.launches.launches) == 1, str(ours.table)
     assert error <= 1.5 * own + torch.finfo(kind).eps, (error, own)
     assert kind == torch.float32 or "f64" not in kernel.ptx, "PyTorch sums f16 and bf16 in f32"
+
+
+class _Images(nn.Module):
+    """A convolution, its batch norm with statistics of its own, and a residual."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(16, 32, 1, bias=False), nn.BatchNorm2d(32)
+        nn.init.normal_(self.norm.running_mean)
+        nn.init.uniform_(self.norm.running_var, 0.5, 2)
+        nn.init.normal_(self.norm.weight)
+        nn.init.normal_(self.norm.bias)
+
+    def forward(self, x: torch.Tensor, r: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.norm(self.conv(x)) + r)
+
+
+@pytest.mark.parametrize("freeze", [True, False])
+def test_a_batch_norms_vectors_are_computed_once(freeze: bool) -> None:
+    torch.manual_seed(0)
+    model = _Images().half().eval().requires_grad_(False).to(memory_format=torch.channels_last)
+    x, r = (
+        torch.randn(2, n, 6, 6).half().contiguous(memory_format=torch.channels_last)
+        for n in (16, 32)
+    )
+    ours = tcir.torch.compile(model, (x, r), target="sm_90a", freeze=freeze)
+    (part,) = (each for each in ours.graph.modules() if isinstance(each, KernelModule))
+    kernel, frozen = part.kernel, part.launcher.frozen
+    parts = split(kernel.launches, len(kernel.signature.inputs) + 1, frozen)
+    assert (len(parts.once), len(parts.each)) == ((2, 1) if freeze else (0, 1))
+    last = kernel.launch_table.rows[-1].work
+    assert ("rsqrt" in last.fused) == (not freeze), last
+    mine, own = ours(x, r).double(), model(x, r).double()
+    exact = model.double()(x.double(), r.double())
+    error, eager = ((each - exact).norm() / exact.norm() for each in (mine, own))
+    assert error <= 1.2 * eager, (error, eager)
+    (row,) = ours.table
+    assert row.graph is not None
+    assert checked(row.graph, row.mlir).verdict != "different"
 
 
 def test_a_group_without_a_channel_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

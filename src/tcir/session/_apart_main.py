@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from tcir._mlir import import_bindings, ir, is_mlir_error, passmanager
 from tcir.codegen.worker import receive, send
 from tcir.errors import Error, InputError, InvalidIRError
 from tcir.kernel import Kernel
+from tcir.passes.analysis.frozen import freeze
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.program.source import load_module, mlir_context
 from tcir.session.entry import compile as compile_program
@@ -64,10 +65,17 @@ def takes(text: str, *, pipeline: str, target: str) -> None:
         Session(module, as_pipeline(pipeline), target=target).run_passes()
 
 
-def lower(text: str, *, pipeline: str, target: str) -> tuple[str, Kernel]:
+def lower(
+    text: str, *, pipeline: str, target: str, frozen: Sequence[int] = ()
+) -> tuple[str, Kernel]:
     """Compiles a module of the dialect torch; returns its `linalg` and its kernel. Errors have the
-    locations of the text."""
+    locations of the text.
+
+    frozen: numbers of the arguments that are the same at each call
+    """
     module = _linalg(text)
+    if frozen:
+        freeze(module, frozen)
     mlir = str(module)
     try:
         return mlir, compile_program(mlir, pipeline, target=target)

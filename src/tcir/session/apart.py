@@ -12,7 +12,7 @@ import os
 import queue
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -74,10 +74,15 @@ class Compilers:
         assert isinstance(kernel, Kernel)
         return kernel
 
-    def lower(self, torch_text: str, pipeline: str, target: str) -> tuple[str, Kernel]:
+    def lower(
+        self, torch_text: str, pipeline: str, target: str, frozen: Sequence[int] = ()
+    ) -> tuple[str, Kernel]:
         """Compiles a module of the dialect torch; returns its `linalg` and its kernel. Raises the
-        errors of `linalg` and `compile`, with the location that the text gives the op."""
-        pair = self.ask("lower", torch_text, pipeline=pipeline, target=target)
+        errors of `linalg` and `compile`, with the location that the text gives the op.
+
+        frozen: numbers of the arguments that are the same at each call
+        """
+        pair = self.ask("lower", torch_text, pipeline=pipeline, target=target, frozen=frozen)
         assert isinstance(pair, tuple)
         return pair
 

@@ -114,6 +114,28 @@ def _reciprocal(x: torch.Tensor) -> torch.Tensor:
     return aten.div.Tensor(torch.ones((), dtype=x.dtype), x)
 
 
+def _batch_norm(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor,
+    var: torch.Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Normalises by running statistics: by a factor and a summand of each channel, where
+    torch-mlir's version has four numbers and a root."""
+    shape = [1, x.shape[1], *[1] * (x.dim() - 2)]
+    factor = torch.rsqrt(wide(var) + eps)
+    if weight is not None:
+        factor = factor * wide(weight)
+    summand = -wide(mean) * factor
+    if bias is not None:
+        summand = summand + wide(bias)
+    result = wide(x) * factor.view(shape) + summand.view(shape)
+    return result.to(x.dtype), x.new_zeros(0), x.new_zeros(0)
+
+
 def _instance_norm(
     x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
     mean: torch.Tensor | None, var: torch.Tensor | None, use_input_stats: bool, momentum: float,
@@ -219,6 +241,10 @@ def _norm(
 
 def _xor(x: torch.Tensor, other: int) -> torch.Tensor:
     return x ^ torch.full((), other, dtype=x.dtype, device=x.device)
+
+
+OF_FROZEN: Decompositions = {aten._native_batch_norm_legit_no_training.default: _batch_norm}
+"""Decompositions that pay if what is made of weights alone is computed once."""
 
 
 def decompositions() -> Decompositions:

@@ -114,7 +114,7 @@ def compiled(
     keep_aliases(graph)
     keep_layouts(graph, weights)
     tell = _say if progress.wanted(verbose) else _quiet
-    lowering = lower(graph, units(graph.graph), pipeline, target, tell)
+    lowering = lower(graph, units(graph.graph), pipeline, target, tell, weights)
     return Compiled(graph, table(graph, lowering, weights), call, module, target, options)
 
 

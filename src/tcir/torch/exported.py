@@ -19,7 +19,7 @@ from tcir.errors import InputError
 from tcir.torch import objects
 from tcir.torch.aliases import KEPT
 from tcir.torch.calls import Call
-from tcir.torch.decompositions import decompositions, either
+from tcir.torch.decompositions import OF_FROZEN, decompositions, either
 from tcir.torch.subclasses import made_of, parts_of
 from tcir.torch.sums import partial_sums
 
@@ -241,8 +241,10 @@ PLACE = re.compile(rf'"?{PLACES}"?(?:", line |:)(\d+)(?::\d+: (?:error: )?)?')
 
 
 @one_at_a_time
-def torch_text(part: torch.fx.GraphModule) -> str:
+def torch_text(part: torch.fx.GraphModule, frozen: bool = False) -> str:
     """The part in torch-mlir's dialect `torch`, after tcir's and torch-mlir's decompositions.
+
+    frozen: whether some arguments are frozen weights, of which launches of their own compute
 
     Whatever the nth op of the part becomes has line n of the file `PLACES` as its location.
     """
@@ -254,7 +256,7 @@ def torch_text(part: torch.fx.GraphModule) -> str:
     on_device(part, torch.device("cpu"))
     given = examples(part)
     table = dict(import_bindings("extras.fx_decomp_util").get_decomposition_table())
-    for op, ours in decompositions().items():
+    for op, ours in (decompositions() | (OF_FROZEN if frozen else {})).items():
         table[op] = either(ours, table[op]) if op in table else ours
     partial = torch.float32 if _is_narrow(part) else torch.float64
     try:

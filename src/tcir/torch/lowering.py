@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -87,13 +87,21 @@ Tell = Callable[[str], None]
 
 
 def lower(
-    module: torch.fx.GraphModule, units: Sequence[Unit], pipeline: str, target: str, tell: Tell
+    module: torch.fx.GraphModule,
+    units: Sequence[Unit],
+    pipeline: str,
+    target: str,
+    tell: Tell,
+    frozen: Collection[str] = (),
 ) -> Lowering:
     """Compiles the ops of the graph that `pipeline` supports, in several child processes at a
-    time."""
+    time.
+
+    frozen: names of the arguments of the graph that are frozen weights
+    """
     started = time.perf_counter()
     result = Lowering()
-    work = _Work(module, pipeline, target, compilers(), tell, result)
+    work = _Work(module, pipeline, target, compilers(), tell, result, frozenset(frozen))
     work.own([unit for unit in units if unit[0].target in OWN])
     plain = [unit for unit in units if unit[0].target not in OWN]
     work.compile(plain)
@@ -112,7 +120,8 @@ class _Work:
     compilers: Compilers
     tell: Tell
     result: Lowering
-    kernels: dict[str, Future[tuple[str, Kernel]]] = field(default_factory=dict)
+    frozen: frozenset[str]
+    kernels: dict[object, Future[tuple[str, Kernel]]] = field(default_factory=dict)
     answers: dict[tuple[object, ...], str] = field(default_factory=dict)
     """Why the pipeline rejects a kind of op; "" if it accepts it."""
 
@@ -205,21 +214,24 @@ class _Work:
             for kind, some in kinds.items() if self.answers.get(kind) for unit in some
         }  # fmt: skip
 
-    def _text(self, nodes: Sequence[torch.fx.Node], apart: bool = False) -> tuple[str, str]:
-        """The text of a region in the dialect torch and "", or "" and the reason why there is none.
+    def _text(
+        self, nodes: Sequence[torch.fx.Node], apart: bool = False
+    ) -> tuple[str, str, tuple[int, ...]]:
+        """The text of a region in the dialect torch, "", and the numbers of its frozen arguments;
+        or "" and the reason why there is none.
 
         apart: whether each op is given arguments of its own instead of results of the others
         """
         try:
             if apart:
-                inner = _side_by_side(self.module, nodes)
-            else:
-                inner, *_ = fuse_as_graphmodule(self.module, list(nodes), "region")
-            return torch_text(inner), ""
+                return torch_text(_side_by_side(self.module, nodes)), "", ()
+            inner, inputs, _ = fuse_as_graphmodule(self.module, list(nodes), "region")
+            frozen = [n for n, each in enumerate(inputs) if each.name in self.frozen]
+            return torch_text(inner, bool(frozen)), "", tuple(frozen)
         except Error as error:
-            return "", str(error)
+            return "", str(error), ()
 
-    def _takes(self, text: str, reason: str) -> str:
+    def _takes(self, text: str, reason: str, _: tuple[int, ...]) -> str:
         if reason:
             return without_place(reason)
         try:
@@ -231,17 +243,16 @@ class _Work:
     def _start(
         self, pool: ThreadPoolExecutor, region: Sequence[Unit]
     ) -> Future[tuple[str, Kernel]]:
-        text, reason = self._text([node for unit in region for node in unit])
-        key = text or reason
+        key = self._text([node for unit in region for node in unit])
         if key not in self.kernels:
             self.result.attempts += 1
-            self.kernels[key] = pool.submit(self._compiled, text, reason)
+            self.kernels[key] = pool.submit(self._compiled, *key)
         return self.kernels[key]
 
-    def _compiled(self, text: str, reason: str) -> tuple[str, Kernel]:
+    def _compiled(self, text: str, reason: str, frozen: tuple[int, ...]) -> tuple[str, Kernel]:
         if reason:
             raise Error(reason)
-        return self.compilers.lower(text, self.pipeline, self.target)
+        return self.compilers.lower(text, self.pipeline, self.target, frozen)
 
 
 @dataclass
