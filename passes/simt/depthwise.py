@@ -148,10 +148,15 @@ def form_of(function: func.FuncOp, result: ir.Value) -> Form | None:
         axes = [
             Axis(size, before, out, taps, stride, dilation, tile)
             for size, before, out, taps, stride, dilation, tile in zip(
-                x.type.shape[1:3], low[1:3], (p, q), w.type.shape, found.strides,
-                found.dilations, (down, across),
+                x.type.shape[1:3],
+                low[1:3],
+                (p, q),
+                w.type.shape,
+                found.strides,
+                found.dilations,
+                (down, across),
             )
-        ]  # fmt: skip
+        ]
         if axes[1].is_split:
             return Form(op, x, w, *axes)
     return None

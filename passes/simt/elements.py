@@ -307,13 +307,15 @@ class ThreadElements:
         for each in ats:
             point = {d: each[n] for n, d in _dims_of(outs[number])}
             points.append(point)
-            starts.append({
-                c: self.element(
-                    op.operands[len(op.operands) - len(outs) + c],
-                    tuple(_place(op, e, point) for e in outs[c]),
-                )
-                for c in carried
-            })  # fmt: skip
+            starts.append(
+                {
+                    c: self.element(
+                        op.operands[len(op.operands) - len(outs) + c],
+                        tuple(_place(op, e, point) for e in outs[c]),
+                    )
+                    for c in carried
+                }
+            )
         found = self._reduced(op, maps, points, sums, starts)
         for each, totals in zip(ats, found, strict=True):
             self.learn(op.results[number], each, totals[number])
@@ -389,10 +391,13 @@ class ThreadElements:
                     SMALLEST_SIMT,
                 )
             operands = [
-                o if isinstance(o.type, ir.ShapedType)
-                else inner[o] if o in inner else self.element(o, ())
+                o
+                if isinstance(o.type, ir.ShapedType)
+                else inner[o]
+                if o in inner
+                else self.element(o, ())
                 for o in each.operands
-            ]  # fmt: skip
+            ]
             given = [loops[_loop(each)]] if name == "linalg.index" else operands
             key = (each.operation, *given)
             if key not in self.computed:

@@ -206,14 +206,20 @@ def test_instructions_of_a_result() -> None:
 @pytest.mark.parametrize(
     "edit",
     [
-        pytest.param(change_text(r"cmpi ult, (%\w+), %c7_i32", r"cmpi uge, \1, %c7_i32"),
-                     id="rows before the image"),
-        pytest.param(change_text(r"arith.extsi (%\w+) : i1 to i32",
-                                 r"arith.extui \1 : i1 to i32"), id="the mask"),
-        pytest.param(change_text(r"intr.fma\((%\w+), (%\w+), (%\w+)\)", r"intr.fma(\1, \1, \3)"),
-                     id="a factor"),
+        pytest.param(
+            change_text(r"cmpi ult, (%\w+), %c7_i32", r"cmpi uge, \1, %c7_i32"),
+            id="rows before the image",
+        ),
+        pytest.param(
+            change_text(r"arith.extsi (%\w+) : i1 to i32", r"arith.extui \1 : i1 to i32"),
+            id="the mask",
+        ),
+        pytest.param(
+            change_text(r"intr.fma\((%\w+), (%\w+), (%\w+)\)", r"intr.fma(\1, \1, \3)"),
+            id="a factor",
+        ),
     ],
-)  # fmt: skip
+)
 def test_breaks(edit: Edit) -> None:
     caught = run_broken(
         text(CASES[0], "f16"), tcir.named_pipeline(PIPELINE), "convert-to-simt", edit

@@ -123,9 +123,15 @@ def test_every_pass_is_executed() -> None:
 @pytest.mark.parametrize("parts", [1, 4])
 @pytest.mark.parametrize(
     ("columns", "element", "loads"),
-    [(128, "f16", 1), (128, "bf16", 1), (128, "f32", 1), (192, "f16", 1), (129, "f16", 0),
-     (104, "i64", 0)],
-)  # fmt: skip
+    [
+        (128, "f16", 1),
+        (128, "bf16", 1),
+        (128, "f32", 1),
+        (192, "f16", 1),
+        (129, "f16", 0),
+        (104, "i64", 0),
+    ],
+)
 def test_rows_are_gathered_16_bytes_at_once(
     columns: int, element: str, loads: int, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,11 +164,13 @@ def test_long_rows_are_executed_after_every_pass(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     "edit",
     [
-        pytest.param(change_text("c4_i32_1 = arith.constant 4", "c4_i32_1 = arith.constant 3"),
-                     id="where the next run is"),
+        pytest.param(
+            change_text("c4_i32_1 = arith.constant 4", "c4_i32_1 = arith.constant 3"),
+            id="where the next run is",
+        ),
         pytest.param(change_text("arith.remui", "arith.divui"), id="the row's first run"),
     ],
-)  # fmt: skip
+)
 def test_breaks(edit: Edit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elementwise, "ENOUGH", 1)
     text, pipeline = LONG.format(n=128, t="f16"), tcir.named_pipeline("layers")

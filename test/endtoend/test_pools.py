@@ -143,11 +143,14 @@ def test_every_pass_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_order_than_memorys_is_a_launch_of_its_own() -> None:
     """Channels first in, channels last out: a transpose in tiles after the pool."""
     n, c, h, w = SHAPE
-    program = text("f16", "max", False).replace("  return %m", f"""
+    program = text("f16", "max", False).replace(
+        "  return %m",
+        f"""
   %ye = tensor.empty() : tensor<{n}x{h // 2}x{w // 2}x{c}xf16>
   %y = linalg.transpose ins(%m : tensor<{n}x{c}x{h // 2}x{w // 2}xf16>)
       outs(%ye : tensor<{n}x{h // 2}x{w // 2}x{c}xf16>) permutation = [0, 2, 3, 1]
-  return %y""")  # fmt: skip
+  return %y""",
+    )
     kind = f"tensor<{n}x{h // 2}x{w // 2}x{c}xf16>"
     program = re.sub(r"-> tensor<[\dx]*xf16> \{\n  %low", f"-> {kind} {{\n  %low", program)
     program = re.sub(r"return %y : .*", f"return %y : {kind}", program)
@@ -159,10 +162,14 @@ def test_another_order_than_memorys_is_a_launch_of_its_own() -> None:
     "edit",
     [
         pytest.param(change_text("arith.maximumf", "arith.minimumf"), id="the least"),
-        pytest.param(change_text(r"arith.select (%\w+), (%\w+), (%\w+) : f16",
-                                 r"arith.select \1, \2, \2 : f16"), id="the padding"),
+        pytest.param(
+            change_text(
+                r"arith.select (%\w+), (%\w+), (%\w+) : f16", r"arith.select \1, \2, \2 : f16"
+            ),
+            id="the padding",
+        ),
     ],
-)  # fmt: skip
+)
 def test_breaks(edit: Edit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elementwise, "MANY", 1)
     pipeline = tcir.named_pipeline("layers")
