@@ -161,5 +161,5 @@ func.func @main(%x0: {kind}, %y: {kind}) -> {kind} {{
   %e = tensor.empty() : {kind}{steps}
   return %x400 : {kind}
 }}"""
-    with pytest.raises(tcir.PassError, match="expected a shorter chain of ops .* divide the func"):
+    with pytest.raises(tcir.PassError, match=r"expected a shorter chain of ops .* divide the func"):
         tcir.compile(text, "layers")

@@ -296,7 +296,7 @@ class Lockstep:
 
 
 def _compare(group: LockstepGroup, recorder: TraceRecorder) -> None:
-    """Raises Divergence unless row 0 equals the leader's state."""
+    """Raises LockstepDivergence unless row 0 equals the leader's state."""
     for traced in (t for t in recorder.warps if not t.split):
         warp, registers = traced.warp, group.registers[traced.warp.index]
         for slot in traced.varying & registers.keys():

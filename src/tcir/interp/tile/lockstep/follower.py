@@ -85,7 +85,7 @@ class FollowerCta:
         counts.with_own(self.counters).add_to(machine)
 
     def report(self, *_: object) -> NoReturn:
-        """Raises Left: only the machine reports findings."""
+        """Raises FollowerLeft: only the machine reports findings."""
         raise FollowerLeft
 
     def find(self, addresses: Index, nbytes: int, site: object) -> tuple[int, Buffer, Index]:
