@@ -460,7 +460,7 @@ def test_without_memory_for_a_group_each_cta_runs_on_its_own(
     def wrong(*of: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(lockstep, "Group", wrong)
+    monkeypatch.setattr(lockstep, "LockstepGroup", wrong)
     without, together = (run(BODIES["copy"][0], together=t) for t in (False, True))
     check_alike(without, together)
     assert together[0].lockstep == 0
