@@ -146,7 +146,7 @@ class AttentionOp(
 
     @property
     def rank(self) -> int:
-        """Dimensions of the scores, which maps of ``tc.element`` are from."""
+        """Number of dimensions of the scores, the domain of ``tc.element``'s maps."""
         return 4
 
     @property

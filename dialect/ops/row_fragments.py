@@ -42,10 +42,10 @@ class FillRowsOp(Op, name="fill_rows", role="consumer"):
 class MaskFragmentOp(Op, name="mask_fragment", role="consumer"):
     """Scores with -inf for keys that a row does not have.
 
-    Element [i, j] is that of row ``row + i`` and key ``column + j``. It stays where the key is
-    below ``keys``, with ``causal_offset`` at most the row plus it, and with ``window_offset`` at
-    least the row plus it. A warp whose elements all stay compares none (``setp``, ``selp``, PTX ISA
-    9.7.6).
+    Element [i, j] is the score of row r = ``row + i`` and key k = ``column + j``. It is kept if k <
+    ``keys``, k <= r + ``causal_offset`` and k >= r + ``window_offset`` (offsets that are left out
+    do not count); otherwise it becomes -inf. A warp that keeps all of its elements compares none
+    (``setp``, ``selp``, PTX ISA 9.7.6).
     """
 
     example = (

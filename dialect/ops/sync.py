@@ -77,8 +77,9 @@ class CommitOp(Op, name="commit", issued_by="thread", role="mma", async_only=Tru
 
     The work is all its earlier mma, cp and shift (PTX ISA 9.7.16.12). Implies
     ``tcgen05.fence::before_thread_sync``. With ``cta_group = 2`` the work is that on the pair.
-    With ``cta_mask`` it arrives on the barrier at that place in each CTA of the mask: a bit for
-    each rank of the cluster, or an array with such a mask for each CTA (``.multicast::cluster``).
+    With ``cta_mask`` it arrives on the barrier at the same address in each CTA of the mask: a bit
+    for each rank of the cluster, or an array with such a mask for each CTA
+    (``.multicast::cluster``).
     """
 
     example = """

@@ -21,9 +21,9 @@ IMPLICIT, OFFSET = "conv-implicit-gemm", "conv-smem-offset"
 class WarpgroupCandidate:
     """A schedule with its fastest tile.
 
-    rows, columns: of a tile; tiles: of the output, for `sms` SMs; per_tap: what one tile of A
-                   serves; loaded: bytes that TMA loads to shared memory; cycles: modelled, of the
-                   SM with the most tiles
+    rows, columns: of a tile; tiles: of the output, for `sms` SMs
+    tile_of: the taps that one tile of A serves
+    loaded: bytes that TMA loads to shared memory; cycles: modelled, of the SM with the most tiles
     """
 
     schedule: str

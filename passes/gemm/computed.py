@@ -278,8 +278,8 @@ class _Elements:
                 self.known[tensor, at] = self._new(tensor, at)
             except NoDigitsError:
                 raise NotComputedError(
-                    f"expected {tensor.type} in rows and groups that a step of k ends with, got "
-                    "one whose dimensions cut them"
+                    f"expected dimensions of {tensor.type} that divide into the rows and groups of "
+                    "a step of k, got others"
                 ) from None
         return self.known[tensor, at]
 

@@ -106,7 +106,7 @@ class Ranges:
 
     @cached_property
     def longest(self) -> int:
-        """The most stages of a range."""
+        """Largest number of stages in a range."""
         return max(self.lengths)
 
     def shares(self, sms: int = SMS) -> list[int]:

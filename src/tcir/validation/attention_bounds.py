@@ -71,7 +71,7 @@ EX2, HALF = 2.0**-22, 2.0**-24
 FLUSHED = 2.0**-126
 """Exponentials below it are zeros."""
 MOST = 80.0
-"""Errors of exponents beyond it are all alike: weights then say nothing."""
+"""Exponent errors beyond this are equivalent: the weights are then arbitrary."""
 
 
 def attention(
@@ -81,7 +81,7 @@ def attention(
     body: Body | None,
     values: Mapping[ir.Value, Array],
 ) -> list[Known]:
-    """The results of ``tc.attention``; values: of the tensors that its body reads."""
+    """Results of ``tc.attention`` with their errors. values: the tensors that its body reads"""
     of = op.extents()
     q = operands[0].like(partial(by_heads, layout=string(op, "q_layout")))
     k, v = (each.like(partial(by_heads, layout=string(op, "kv_layout"))) for each in operands[1:])

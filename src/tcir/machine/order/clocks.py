@@ -94,12 +94,12 @@ class Scope:
 class Access:
     """One recorded access.
 
-    kind: what a report calls it. proxy: "generic" or "async" (of shared and global memory).
-    target: what decides the order of tensor-core operations among themselves: D's address and shape
-    of an mma, the shape of a cp. strong: of a strong operation of PTX's memory model, its scope.
-    concurrent: strong accesses to the same place before it that it is not ordered with. lanes: of a
-    warp's own access, the lanes that do it; 0: all together (see `tcir.machine.order.lanes`). size:
-    bytes of each element of a strong one; 0: of an asynchronous one, any.
+    kind: its name in reports. proxy: "generic" or "async" (of shared and global memory).
+    target: the properties that order tensor-core operations among themselves: D's address and shape
+    for an mma, the shape for a cp. strong: scope of a strong operation of PTX's memory model.
+    concurrent: earlier strong accesses to the same bytes with which it is not ordered. lanes: mask
+    of the lanes that do a warp's own access; 0: all together (see `tcir.machine.order.lanes`).
+    size: bytes of each element of a strong access; 0 (any) for an asynchronous one.
     """
 
     component: Component
