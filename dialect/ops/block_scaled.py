@@ -6,7 +6,7 @@ from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, is_integer, string
 from tcir.dialect.indexing import BATCH, Index, IndexedOperand, Indexing, K, M, N
 from tcir.dialect.operation import Op
-from tcir.dialect.ops.highlevel import OUT_LAYOUTS, k_part, out_layout
+from tcir.dialect.ops.highlevel import OUT_LAYOUTS, RESULT_TYPES, k_part, out_layout
 from tcir.dialect.rules import Broken, one_of, verify
 
 SOURCE = "PTX ISA 9.7.16.10.7"
@@ -15,7 +15,6 @@ ELEMENT_BITS = {"f4E2M1FN": 4, "f6E2M3FN": 6, "f6E3M2FN": 6, "f8E4M3FN": 8, "f8E
 """Element types of block-scaled operands, and their bits in memory."""
 SCALE_TYPES = {"f8E8M0FNU": "ue8m0", "f8E4M3FN": "ue4m3"}
 """Types of block scales, and their names in PTX. Bit 7 of ue4m3 is ignored."""
-RESULT_TYPES = ("f32", "f16", "bf16")
 SCALE_LAYOUTS = ("row_major", "blocked_128x4")
 BLOCK_ROWS, BLOCK_SCALES, BLOCK_BYTES = 128, 4, 512
 """``blocked_128x4``: rows and scales of a block, and its bytes."""

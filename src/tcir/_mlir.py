@@ -16,7 +16,7 @@ import os
 import sys
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcir.errors import MissingDependencyError
 
@@ -32,20 +32,23 @@ _OUR_DIALECTS = ("linalg", "llvm", "nvvm")
 _SMALL_DIALECTS = "tcir._mlir_dialects"
 
 if TYPE_CHECKING:
-    from torch_mlir import ir as ir
-    from torch_mlir import passmanager as passmanager
-    from torch_mlir import rewrite as rewrite
-    from torch_mlir.dialects import arith as arith
-    from torch_mlir.dialects import ext as ext
-    from torch_mlir.dialects import func as func
-    from torch_mlir.dialects import linalg as linalg
-    from torch_mlir.dialects import memref as memref
-    from torch_mlir.dialects import scf as scf
-    from torch_mlir.dialects import tensor as tensor
-    from torch_mlir.dialects import vector as vector
+    from tcir import _bindings as arith
+    from tcir import _bindings as ext
+    from tcir import _bindings as func
+    from tcir import _bindings as ir
+    from tcir import _bindings as linalg
+    from tcir import _bindings as memref
+    from tcir import _bindings as passmanager
+    from tcir import _bindings as rewrite
+    from tcir import _bindings as scf
+    from tcir import _bindings as tensor
+    from tcir import _bindings as vector
+    from tcir._mlir_dialects import llvm, nvvm
 
-    from tcir._mlir_dialects import llvm as llvm
-    from tcir._mlir_dialects import nvvm as nvvm
+__all__ = [
+    "arith", "ext", "func", "ir", "linalg", "llvm", "memref", "nvvm", "passmanager", "rewrite",
+    "scf", "tensor", "vector",
+]  # fmt: skip
 
 
 @cache
@@ -105,7 +108,7 @@ def is_mlir_error(error: BaseException) -> bool:
     return isinstance(error, import_bindings("ir").MLIRError)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> ModuleType:
     if name in _MODULES:
         module = import_bindings(name)
     elif name in _OUR_DIALECTS:
