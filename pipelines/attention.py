@@ -24,6 +24,7 @@ class AttentionOptions:
     stages: blocks of keys and values in shared memory; 0 chooses
     tau: growth of exponents up to which the sums of the blocks before are not rescaled
     split_kv: parts of the keys, whose results a second kernel combines; 0 chooses, 1: one kernel
+    polynomial: exponentials of every 16 keys that a polynomial computes, on sm_100a
     """
 
     rows: int = 0
@@ -32,6 +33,7 @@ class AttentionOptions:
     stages: int = 0
     tau: float = 8.0
     split_kv: int = 0
+    polynomial: int = 0
 
 
 def build(options: AttentionOptions) -> Pipeline:

@@ -17,8 +17,26 @@ FAR = 1024.0
 """Exponents of two beyond which a product of score and scale, rounded to f32, is too coarse: of
 scores that far from 0 differences are multiplied."""
 LN_2, LOG2_E = math.log(2), math.log2(math.e)
+PERIOD = 16
+"""Columns of scores of which the last ones may have exponentials by `POLYNOMIAL`."""
+POLYNOMIAL = (0.6932829022407532, 0.24221096932888031, 0.055008899420499802)
+"""c1, c2, c3 in f32 of ``1 + c1 f + c2 f^2 + c3 f^3``, which is 2^f on [-1/2, 1/2] but for a part
+of `POLYNOMIAL_ERROR`: the least possible of degree 3 with 1 at 0."""
+POLYNOMIAL_ERROR = 1.014e-4
+"""Of all f of 24 bits, with every fma rounded."""
+LEAST_EXPONENT = -127.0
+"""An exponent of two whose power is 0 in f32, as of all below it."""
+TO_WHOLE = 1.5 * 2**23 + 127
+"""An f32 whose sum with an exponent of two x is rounded to a whole number; the low bits of the sum
+are those of the exponent of 2^x in f32."""
 ATTENTION_TYPES = ("f16", "bf16")
 """Types of queries, keys and values."""
+
+
+def by_polynomial(columns: int, polynomial: int) -> list[int]:
+    """The columns of `columns` that are among the last `polynomial` of `PERIOD`: which way an
+    exponential is computed depends on its key only."""
+    return [n for n in range(columns) if n % PERIOD >= PERIOD - polynomial]
 
 
 @dataclass(frozen=True)

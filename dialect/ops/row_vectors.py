@@ -8,9 +8,10 @@ those of its own sub-partition. The numbers of the softmax are those of
 """
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import constant_of
+from tcir.dialect.attributes import constant_of, optional_integer
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMEM_LANES
 from tcir.dialect.operation import Op
+from tcir.dialect.ops.attention import PERIOD
 from tcir.dialect.rules import Broken, same_rules, verify
 
 PARTIAL_SUMS = 8
@@ -168,7 +169,9 @@ class RowExponentialsOp(Op, name="row_exponentials", pure=True):
     """2 to the power of ``(scores - reference) * scale``: an fma with the row's product, and
     ``ex2.approx.ftz.f32`` (PTX ISA 9.7.3.21).
 
-    See `tcir.interp.online_softmax` for rows whose product is too coarse.
+    With ``polynomial`` the last ones of every 16 columns have a polynomial instead, with a relative
+    error of 2^-13.26, for which the special-function unit is not needed
+    (`tcir.interp.online_softmax.exp2_polynomial`). See there for rows whose product is too coarse.
     """
 
     example = """
@@ -183,6 +186,11 @@ class RowExponentialsOp(Op, name="row_exponentials", pure=True):
     reference: ext.Operand[ir.VectorType]
     scale: ir.FloatAttr
     powers: ext.Result[ir.VectorType]
+
+    @property
+    def polynomial(self) -> int:
+        """Columns of every 16 that have a polynomial."""
+        return optional_integer(self, "polynomial") or 0
 
 
 class RowsDifferOp(Op, name="rows_differ", pure=True):
@@ -400,6 +408,23 @@ def _(op: RowExponentialsOp) -> Broken:
     if alike and _is_scale(op.scale):
         return None
     return {"one": ONE, "got": f"{scores}, {reference}, {powers} and {op.scale}"}
+
+
+@verify(
+    RowExponentialsOp,
+    "polynomial",
+    "tc",
+    "polynomial must be an even number of every {period} columns, from 2 on, got {got}: an "
+    "instruction computes two; leave it out for none",
+    bad={"scale = 0.125 : f32": "scale = 0.125 : f32, polynomial = 3 : i64"},
+    good={"scale = 0.125 : f32": "scale = 0.125 : f32, polynomial = 4 : i64"},
+)
+def _(op: RowExponentialsOp) -> Broken:
+    if "polynomial" not in op.attributes:
+        return None
+    got = op.attributes["polynomial"]
+    whole = isinstance(got, ir.IntegerAttr) and got.value in range(2, PERIOD + 1, 2)
+    return None if whole else {"period": PERIOD, "got": got}
 
 
 @verify(

@@ -108,7 +108,9 @@ def tile_in_tensor_memory(
         modify = None
         if op.modified:
             modify = fused(op, [argument(arguments, x.tensor) for x in op.elements], ROW, KEY)
-        rows = _Rows(blocks, of["e"], op.v.type.element_type, *softmax.attributes, modify)
+        rows = _Rows(
+            blocks, of["e"], op.v.type.element_type, *softmax.attributes, softmax.polynomial, modify
+        )
         tiles = [
             rows.tile(queries, (batch, head, index.add(first, tile * ROWS)), every, role)
             for tile, role in enumerate(roles)
@@ -181,7 +183,8 @@ class _Tile:
 class _Rows:
     """The rows of tiles.
 
-    width: elements of a result; element: type of factors; modify: scores of sums, if other
+    width: elements of a result; element: type of factors; polynomial: exponentials of every 16 keys
+    that a polynomial computes; modify: scores of sums, if other
     """
 
     blocks: Blocks
@@ -189,6 +192,7 @@ class _Rows:
     element: ir.Type
     scale: ir.FloatAttr
     tau: ir.FloatAttr
+    polynomial: int
     modify: Epilogue | None
 
     def tile(
@@ -251,7 +255,7 @@ class _Rows:
             now = tc.RowOnlineMaxOp(before, tc.RowMaxOp(rows).largest, self.scale, self.tau)
             if tile.corrected:
                 tile.hand_over(now.alpha, now.after, quarter, FACTORS)
-            p = tc.RowExponentialsOp(rows, now.reference, self.scale, rows.type).powers
+            p = self._powers(rows, now.reference)
             if tile.corrected:
                 self._store_powers(p, tile.powers, quarter)
             summed = tc.RowSumOp(p).total
@@ -284,6 +288,13 @@ class _Rows:
                 new = self._scaled(tile.sums, quarter, column, alpha)
                 tc.TmemStOp(new, tile.sums, quarter, column)
             scf.YieldOp([])
+
+    def _powers(self, rows: ir.Value, reference: ir.Value) -> ir.Value:
+        """Exponentials of scores."""
+        made = tc.RowExponentialsOp(rows, reference, self.scale, rows.type)
+        if self.polynomial:
+            made.attributes["polynomial"] = i64(self.polynomial)
+        return made.powers
 
     def _masked(self, rows: ir.Value, row: Index, first: Index) -> ir.Value:
         masked = tc.MaskRowsOp(

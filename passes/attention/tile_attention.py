@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.limits import WGMMA_N, Legal
-from tcir.dialect.ops.attention import LOG2_E
+from tcir.dialect.ops.attention import LOG2_E, PERIOD
 from tcir.errors import InputError
 from tcir.passes.analysis.head_maps import views_of
 from tcir.passes.analysis.strided import view_ops
@@ -44,6 +44,8 @@ class TileAttention(Pass):
           where there are more tiles; in tensor memory one for each tile
     tau:  growth of exponents up to which a row's maximum stays as it is: the sums of the blocks
           before are rescaled only if it grows by more
+    polynomial: exponentials of every 16 keys, the last ones, that are computed by a polynomial
+          instead of the special-function unit, in tensor memory; an even number
 
     Before::
 
@@ -101,6 +103,7 @@ class TileAttention(Pass):
     keys: int = 0
     ctas: int = 0
     tau: float = 8.0
+    polynomial: int = 0
 
     def __post_init__(self) -> None:
         legal = sorted({*MAPS, *TILES.values})
@@ -123,6 +126,12 @@ class TileAttention(Pass):
             raise InputError(
                 f"expected tau from 0 to 15, got {self.tau}: exponentials up to 2^tau have to be "
                 "numbers of f16; take tau=8"
+            )
+
+        if self.polynomial not in range(0, PERIOD + 1, 2):
+            raise InputError(
+                f"expected polynomial to be an even number of every {PERIOD} keys, "
+                f"got {self.polynomial}: an instruction computes two; take polynomial=4"
             )
 
     def run(self, module: ir.Module) -> None:
@@ -148,6 +157,12 @@ class TileAttention(Pass):
                 f"{self.ctas}: tiles have different numbers of blocks, and the ring of a CTA goes "
                 "on by one; leave it out",
             )
+        if self.polynomial:
+            raise match_failure(
+                source.op,
+                f"expected no polynomial for {target}, got {self.polynomial}: "
+                "tc.exp_fragment, whose scores wgmma leaves in registers, has none; leave it out",
+            )
         tile_by_warpgroups(source, heads, blocks, softmax, self.ctas, target)
 
     def _in_tensor_memory(self, source: Source, target: str) -> None:
@@ -167,7 +182,8 @@ class TileAttention(Pass):
                 f"expected no ctas for {target}, got {self.ctas}: a CTA has one tile there, and "
                 "two CTAs share an SM; leave it out",
             )
-        blocks, softmax = heads.blocks(rows, keys), self._softmax(source)
+        blocks = heads.blocks(rows, keys)
+        softmax = replace(self._softmax(source), polynomial=self.polynomial)
         tile_in_tensor_memory(source, heads, blocks, softmax, target)
 
     def _softmax(self, source: Source) -> Softmax:

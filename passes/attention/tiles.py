@@ -257,10 +257,12 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Softmax:
-    """scale: of scores, times log2(e); tau: growth of exponents that rescales no sum."""
+    """scale: of scores, times log2(e); tau: growth of exponents that rescales no sum; polynomial:
+    exponentials of every 16 keys that a polynomial computes."""
 
     scale: float
     tau: float
+    polynomial: int = 0
 
     @property
     def attributes(self) -> tuple[ir.FloatAttr, ir.FloatAttr]:

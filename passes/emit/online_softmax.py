@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 
 from tcir._mlir import arith, ir, llvm
-from tcir.dialect.ops.attention import FAR, LN_2, LOG2_E
-from tcir.passes.emit.functions.f32 import constant, each
+from tcir.dialect.ops.attention import FAR, LEAST_EXPONENT, LN_2, LOG2_E, POLYNOMIAL, TO_WHOLE
+from tcir.passes.emit.functions.f32 import about_one, constant, each
 
 
 def exp2(x: ir.Value) -> ir.Value:
@@ -65,6 +65,18 @@ class Shift:
 def power(score: ir.Value, scale: ir.Value, added: ir.Value) -> ir.Value:
     """``2^(score * scale + added)``: an fma, and ex2."""
     return exp2(llvm.intr_fma(score, scale, added))
+
+
+def exp2_polynomial(x: ir.Value) -> ir.Value:
+    """2^x of a vector, by `POLYNOMIAL`: a maximum, two sums, a difference, three fma, and a product
+    with a power of two, of which all but the maximum and a shift are of two elements at a time."""
+    bits = ir.VectorType.get(x.type.shape, ir.IntegerType.get_signless(32))
+    to_whole = constant(x.type, TO_WHOLE)
+    x = arith.maximumf(x, constant(x.type, LEAST_EXPONENT))
+    shifted = arith.addf(x, to_whole)
+    rest = arith.subf(x, arith.subf(shifted, to_whole))
+    exponent = arith.ShLIOp(arith.bitcast(bits, shifted), constant(bits, 23)).result
+    return arith.mulf(about_one(rest, POLYNOMIAL), arith.bitcast(x.type, exponent))
 
 
 def inverse_sum(total: ir.Value) -> ir.Value:

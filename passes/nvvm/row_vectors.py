@@ -8,15 +8,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import groupby
 
 from tcir._mlir import arith, ir, llvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
-from tcir.dialect.ops.attention import Band
+from tcir.dialect.ops.attention import Band, by_polynomial
 from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
 from tcir.passes.emit import simt
 from tcir.passes.emit.functions.f32 import constant
-from tcir.passes.emit.online_softmax import Shift, inverse_sum, log_sum, online_max, power
+from tcir.passes.emit.online_softmax import (
+    Shift,
+    exp2,
+    exp2_polynomial,
+    inverse_sum,
+    log_sum,
+    online_max,
+)
 
 from .converter import Converter, lower, vector_of
 
@@ -30,6 +38,7 @@ def _number(value: float) -> ir.Value:
 
 
 def _elements(converter: Converter, row: ir.Value) -> list[ir.Value]:
+    """The numbers of a row in a thread."""
     return [llvm.extractelement(row, converter.constant(n)) for n in range(row.type.shape[0])]
 
 
@@ -134,7 +143,20 @@ def convert_exponentials(converter: Converter, op: tc.RowExponentialsOp) -> None
     times, plus = (
         _everywhere(converter, value, scores.type) for value in (_number(_scale(op)), shift.added)
     )
-    converter.values[op.powers] = power(branch.results[0], times, plus)
+    exponents = llvm.intr_fma(branch.results[0], times, plus)
+    converter.values[op.powers] = _powers(converter, exponents, op.polynomial)
+
+
+def _powers(converter: Converter, exponents: ir.Value, polynomial: int) -> ir.Value:
+    """2 to the power of a row's exponents, of every 16 the last `polynomial` by a polynomial."""
+    if not polynomial:
+        return exp2(exponents)
+    count = exponents.type.shape[0]
+    ways = dict.fromkeys(by_polynomial(count, polynomial), exp2_polynomial)
+    powers: list[ir.Value] = []
+    for way, columns in groupby(range(count), lambda n: ways.get(n, exp2)):
+        powers += _elements(converter, way(llvm.shufflevector(exponents, list(columns))))
+    return vector_of(powers)
 
 
 def _everywhere(converter: Converter, number: ir.Value, row: ir.Type) -> ir.Value:

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -16,9 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcir
+from tcir.dialect.ops.attention import POLYNOMIAL
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
 from tcir.validation import bounds, compare, propagation
+from tcir.validation.attention_bounds import BY_EX2, BY_POLYNOMIAL, Powers
 from tcir.validation.draws import Draws
 from tcir.validation.settings import Settings
 
@@ -65,14 +69,14 @@ class Case:
         return [each.astype(self.dtype) for each in (q * spread, k, v)]
 
 
-def known(case: Case, arrays: list[Array]) -> list[propagation.Known]:
+def known(case: Case, arrays: list[Array], powers: Powers = BY_EX2) -> list[propagation.Known]:
     """The results of the op, and what they may be off."""
     with mlir_context() as context:
         module = load_module(case.text, context)
         (function,) = (op.operation for op in module.body.operations)
         inputs = [each[None, None] for each in arrays]
         found = propagation.carried(
-            function, inputs, lambda types: bounds.Sums(), propagation.UNKNOWN
+            function, inputs, lambda types: bounds.Sums(), propagation.UNKNOWN, powers=powers
         )
     return [each.like(lambda a: a[0, 0]) for each in found]
 
@@ -87,8 +91,10 @@ def kernel(
     last_first: bool = False,
     skip: bool = False,
     mistake: str = "",
+    exp2: Callable[[Array], Array] = np.exp2,
 ) -> tuple[Array, Array]:
-    """O and the logarithms of the sums, in f32 steps; skip: blocks of keys that no row has."""
+    """O and the logarithms of the sums, in f32 steps; skip: blocks of keys that no row has; exp2:
+    of the exponentials."""
     q, k, v = (each.astype(np.float64) for each in arrays)
     c = np.float32(case.scale * np.log2(np.e))
     if mistake == "no log2(e)":
@@ -127,7 +133,7 @@ def kernel(
             after, reference = np.where(keeps, m, after), np.where(keeps, m, reference)
         alpha = np.where(keeps, 1, np.exp2(exponent.astype(np.float64))).astype(F32)
         shift = (np.asarray(reference, F32) * c).astype(F32)
-        p = np.exp2((s.astype(np.float64) * c - shift[:, None]).astype(F32)).astype(F32)
+        p = exp2((s.astype(np.float64) * c - shift[:, None]).astype(F32)).astype(F32)
         rounded = p.astype(case.dtype)
         if mistake == "stale quarter of P" and number:
             rounded[:, -block // 4 :] = before[:, -block // 4 :]
@@ -482,3 +488,25 @@ def test_scores_of_large_numbers_have_bounded_exponentials(case: Case, target: s
     report = tcir.validate(case.text, tcir.Pipeline(["tile-attention"]), target=target)
     assert "full range" in str(report)
     assert report.ok, str(report)
+
+
+def cubic(x: Array, first: float = POLYNOMIAL[0]) -> Array:
+    """2^x, by the polynomial; first: the coefficient of its first power."""
+    n = np.rint(x.astype(np.float64))
+    f = x - n
+    power = np.exp2(n) * (1 + f * (first + f * (POLYNOMIAL[1] + f * POLYNOMIAL[2])))
+    return np.where(np.isneginf(x), 0, power)
+
+
+@pytest.mark.parametrize("dtype", [F16, BF16], ids=str)
+def test_powers_by_a_polynomial_have_a_bound_of_their_own(dtype: np.dtype[Any]) -> None:
+    """The logarithms, which no rounding of P hides, are beyond the bound of ex2.approx, and beyond
+    that of the polynomial where a coefficient is off by one percent."""
+    case = Case(dtype=dtype, out=dtype)
+    arrays = case.normal()
+    got = kernel(case, arrays, exp2=cubic)
+    expected = known(case, arrays, BY_POLYNOMIAL)
+    assert beyond(expected, got) == []
+    assert "lse" in beyond(known(case, arrays), got)
+    assert beyond(expected, kernel(case, arrays, exp2=partial(cubic, first=0.7)))
+    assert (expected[0].error >= known(case, arrays)[0].error).all()

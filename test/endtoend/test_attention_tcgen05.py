@@ -45,6 +45,8 @@ TWO = [Case(n=128 * blocks, m=256, options="rows=256") for blocks in (1, 2, 3)]
 SHAPES = [
     *BLOCKS,
     *TWO,
+    Case(n=256, m=256, options="rows=256 polynomial=4"),
+    Case(n=200, m=140, causal=20, element="bf16", options="polynomial=16"),
     Case(n=384, m=300, element="bf16", options="rows=256 tau=0.0 stages=1"),
     Case(h=2, g=1, b=2, n=200, m=270, causal=-70, options="rows=256"),
     Case(n=150, m=256, d=128, e=128, causal=20, result="f32", options="rows=256"),
@@ -137,7 +139,9 @@ PAIR = pytest.param("rows=256", marks=pytest.mark.slow)
 """Two tiles."""
 
 
-@pytest.mark.parametrize("options", ["", "tau=0.0", "keys=64", "keys=32 tau=0.0 stages=1", PAIR])
+@pytest.mark.parametrize(
+    "options", ["", "tau=0.0", "keys=64", "keys=32 tau=0.0 stages=1", "polynomial=6", PAIR]
+)
 def test_whole_scores_are_exact(options: str) -> None:
     """The same bits whatever the blocks, the tiles and the threshold: all sums are exact."""
     case = Case(m=200 if options == "rows=256" else 128, n=384, scale=math.log(2), options=options)
@@ -215,6 +219,17 @@ def test_two_tiles_are_taken_where_they_are_faster(case: Case, two: bool) -> Non
         set_target(module, "sm_100a")
         TileAttention().apply(module)
         assert ('tc.warp_map = "tcgen05-attention"' in str(module)) == two
+
+
+@pytest.mark.parametrize("columns", [3, 18, -2])
+def test_polynomials_of_half_an_instruction_are_refused(columns: int) -> None:
+    with pytest.raises(tcir.InputError, match=f"an even number of every 16 keys, got {columns}"):
+        tcir.compile(Case().text, f"attention{{polynomial={columns}}}", target="sm_100a")
+
+
+def test_polynomials_on_hopper_are_refused() -> None:
+    with pytest.raises(tcir.PassError, match="expected no polynomial for sm_90a, got 2"):
+        tcir.compile(Case().text, "attention{polynomial=2}", target="sm_90a")
 
 
 def test_keys_that_no_load_takes_are_refused() -> None:

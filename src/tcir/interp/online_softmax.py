@@ -42,6 +42,23 @@ def exp2(x: Array) -> Array:
         return flushed(np.exp2(flushed(x).astype(np.float64)).astype(np.float32))
 
 
+def exp2_polynomial(x: Array) -> Array:
+    """2^x by a polynomial, `attention.POLYNOMIAL`, for x below 128.
+
+    With n the nearest whole number of x: ``1 + c1 f + c2 f^2 + c3 f^3`` of f = x - n, in fused
+    multiply-adds, times 2^n, whose exponent comes from the sum that rounds x. Exact for whole x;
+    0 from `attention.LEAST_EXPONENT` on down; NaN for NaN.
+    """
+    with np.errstate(all="ignore"):
+        x = np.maximum(np.asarray(x, np.float32), np.float32(attention.LEAST_EXPONENT))
+        shifted = x + TO_WHOLE
+        rest = x - (shifted - TO_WHOLE)
+        total = np.full_like(rest, attention.POLYNOMIAL[-1])
+        for factor in (*reversed(attention.POLYNOMIAL[:-1]), 1.0):
+            total = fma(total, rest, np.asarray(factor, np.float32))
+        return total * (shifted.view(np.uint32) << np.uint32(23)).view(np.float32)
+
+
 def log2(x: Array) -> Array:
     """``lg2.approx.ftz.f32``, rounded to nearest (PTX ISA 9.7.3.20)."""
     with np.errstate(all="ignore"):
@@ -55,6 +72,7 @@ def reciprocal(x: Array) -> Array:
 
 
 FAR = np.float32(attention.FAR)
+TO_WHOLE = np.float32(attention.TO_WHOLE)
 
 
 def exponents(scores: Array, reference: Array, c: np.float32) -> Array:
@@ -101,9 +119,17 @@ def online_max(
     return after, reference, alpha
 
 
-def exponentials(scores: Array, reference: Array, c: np.float32) -> Array:
-    """``2^((scores - reference) * c)``, at most near ``2^tau``; reference: a column."""
-    return exp2(exponents(scores, reference, c))
+def exponentials(scores: Array, reference: Array, c: np.float32, polynomial: int = 0) -> Array:
+    """``2^((scores - reference) * c)``, at most near ``2^tau``.
+
+    reference:  a column
+    polynomial: columns of every 16, the last ones, whose powers are `exp2_polynomial`
+    """
+    x = exponents(scores, reference, c)
+    powers = exp2(x)
+    columns = attention.by_polynomial(x.shape[1], polynomial)
+    powers[:, columns] = exp2_polynomial(x[:, columns])
+    return powers
 
 
 def row_sum(values: Array, parts: int) -> Array:

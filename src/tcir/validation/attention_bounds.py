@@ -16,7 +16,9 @@ b is made of
     ln2 2^-24 (4 (|x_j| + TAU) + |r c|)  x = (s - r) c: the constant c, the product with r, which is
                                          rounded once for a row, the fma, and the factors of sums
                                          before, whose exponents add up to x at most
-    2^-22 (1 + blocks)                   ex2.approx (PTX ISA 9.7.3.21), here and in these factors
+    2^-22 (1 + blocks)                   ex2.approx (PTX ISA 9.7.3.21), here and in these factors;
+                                         2^-13.26 + 2^-22 blocks where a kernel has exponentials of
+                                         some keys by a polynomial
 
 Where keys are in parts, whose results are combined (``tc.combine_parts``), b also has what a part's
 weight 2^((L - most) log2(e)) is off, of L = (r c + log2 l) ln2 in f32, with n keys:
@@ -39,11 +41,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tcir.dialect.attributes import string
+from tcir.dialect.ops.attention import POLYNOMIAL_ERROR
 from tcir.interp.bands import allowed
 from tcir.interp.online_softmax import log2_scale
 from tcir.interp.tensor.attention import attended, by_heads
@@ -68,6 +71,18 @@ LEAST_BLOCK = 16
 """Least keys of a block, those of one instruction."""
 EX2, HALF = 2.0**-22, 2.0**-24
 """What ex2.approx is off, relative, and half a unit of f32."""
+
+
+class Powers(NamedTuple):
+    """Part that a power of two may be off, at most, and the root of its mean square."""
+
+    most: float
+    mean: float
+
+
+BY_EX2 = Powers(EX2, EX2 / 4)
+BY_POLYNOMIAL = Powers(POLYNOMIAL_ERROR, POLYNOMIAL_ERROR)
+"""Alike for keys with the same exponent: none of the errors is taken to cancel another."""
 FLUSHED = 2.0**-126
 """Exponentials below it are zeros."""
 MOST = 80.0
@@ -80,8 +95,10 @@ def attention(
     products: Products,
     body: Body | None,
     values: Mapping[ir.Value, Array],
+    powers: Powers = BY_EX2,
 ) -> list[Known]:
-    """Results of ``tc.attention`` with their errors. values: the tensors that its body reads"""
+    """Results of ``tc.attention`` with their errors. values: the tensors that its body reads;
+    powers: the errors of exponentials"""
     of = op.extents()
     q = operands[0].like(partial(by_heads, layout=string(op, "q_layout")))
     k, v = (each.like(partial(by_heads, layout=string(op, "kv_layout"))) for each in operands[1:])
@@ -95,7 +112,7 @@ def attention(
                 each.like(itemgetter(at)) for each, at in ((q, own), (k, shared), (v, shared))
             )
             scores = body(own) if body is not None else None
-            found = _Head(own_q, own_k, own_v, op.factor, keys, products, scores).results()
+            found = _Head(own_q, own_k, own_v, op.factor, keys, products, scores, powers).results()
             for whole, part in zip((out, lse), found, strict=True):
                 for name in ("value", "error", "square"):
                     getattr(whole, name)[own] = getattr(part, name)
@@ -109,7 +126,7 @@ def attention(
 @dataclass(frozen=True)
 class _Head:
     """Queries [m, d], keys [n, d] and values [n, e] of one head; keys: those each row has; body:
-    scores of the sums, if other."""
+    scores of the sums, if other; powers: what exponentials are off."""
 
     q: Known
     k: Known
@@ -117,7 +134,8 @@ class _Head:
     scale: float
     keys: Array
     products: Products
-    body: Scores | None = None
+    body: Scores | None
+    powers: Powers
 
     def results(self) -> tuple[Known, Known]:
         """The result [m, e] and the logarithms [m], before they are rounded."""
@@ -133,7 +151,7 @@ class _Head:
         open_ = np.logical_or.reduce(self.keys & scores.open, axis=-1) & ~nan
         none = ~self.keys | np.isneginf(scores.wide) | (nan | open_)[:, None]
         row = _Exponentials.of(
-            np.where(none, 0.0, exact), scores, none, float(log2_scale(self.scale))
+            np.where(none, 0.0, exact), scores, none, float(log2_scale(self.scale)), self.powers
         )
         known, class_ = self._sums(row, out), self._classes(row, nan, open_)
         return known.opened(class_), row.logarithms(lse).opened(open_)
@@ -197,6 +215,7 @@ class _Exponentials:
     largest:    |r c|, a column
     order:      additions of a sum, a column
     blocks:     most blocks of keys
+    power:      part that an exponential is off by how it is computed, at most
     """
 
     x: Array
@@ -209,13 +228,14 @@ class _Exponentials:
     largest: Array
     order: Array
     blocks: int
+    power: float
 
     @staticmethod
-    def of(exact: Array, scores: Known, none: Array, c: float) -> _Exponentials:
+    def of(exact: Array, scores: Known, none: Array, c: float, powers: Powers) -> _Exponentials:
         """Returns the exponentials of scores and their errors.
 
         exact: scores in float64; scores: scores as a kernel computes them; none: mask of keys
-            without weight
+            without weight; powers: what exponentials are off
         """
         with np.errstate(all="ignore"):
             error, square = (np.where(none, 0.0, e) for e in (scores.error, scores.square))
@@ -230,22 +250,23 @@ class _Exponentials:
         blocks = -(-exact.shape[-1] // LEAST_BLOCK)
         near, bits = np.abs(np.where(none, 0.0, x)), math.log2(exact.shape[-1])
         products = 4 * (near + TAU) + largest + 4 * (largest + bits) + 3 * (near + bits)
-        products, calls = np.where(none, 0.0, products), 2 + blocks + bits
+        products, calls = np.where(none, 0.0, products), 1 + blocks + bits
 
         def exponents(off: Array, half: float) -> Array:
             return np.where(none, 0.0, math.log(2) * (c * off + half * products))
 
-        def parts(off: Array, half: float, calls: float) -> Array:
+        def parts(off: Array, half: float, computed: float) -> Array:
             capped = np.minimum(exponents(off, half), MOST)
-            return np.where(none, 0.0, np.expm1(capped) + EX2 * calls)
+            return np.where(none, 0.0, np.expm1(capped) + computed)
 
+        factors = math.sqrt(calls) * BY_EX2.mean
         dead = np.logical_and.reduce(none, axis=-1, keepdims=True)
         return _Exponentials(
             x, p, np.maximum(p.sum(axis=-1, keepdims=True), 1), dead,
-            parts(error + away, HALF, calls) * (1 + 2.0**-10),
-            parts(np.sqrt(square) + away, HALF / 2, math.sqrt(calls) / 4),
+            parts(error + away, HALF, powers.most + calls * EX2) * (1 + 2.0**-10),
+            parts(np.sqrt(square) + away, HALF / 2, math.hypot(powers.mean, factors)),
             exponents(error + away, HALF).max(axis=-1, keepdims=True, initial=0),
-            largest, (~none).sum(axis=-1, keepdims=True) + 2 * blocks, blocks,
+            largest, (~none).sum(axis=-1, keepdims=True) + 2 * blocks, blocks, powers.most,
         )  # fmt: skip
 
     @property
@@ -269,7 +290,7 @@ class _Exponentials:
         bits = np.abs(np.log2(self.total)) + TAU + 1
         size = np.abs(np.where(np.isfinite(lse), lse, 0.0))[:, None]
         last = 2 * (math.log(2) * (EX2 * bits + HALF * self.largest) + 4 * HALF * size)
-        far = self.far + EX2 * (2 + self.blocks) + self.order * HALF
+        far = self.far + self.power + EX2 * (1 + self.blocks) + self.order * HALF
         off = self.sum_error
         sums = np.where(off < 1 / 2, -np.log1p(-np.minimum(off, 1 / 2)), far)
         mean = (self.p * self.mean).sum(axis=-1, keepdims=True) / self.total

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcir.dialect import tc
 from tcir.dialect.arithmetic import Arithmetic
 from tcir.dialect.walk import walk
 from tcir.errors import IncompleteError
@@ -19,9 +20,10 @@ from tcir.program.programs import Program, find_program
 from tcir.target import DEFAULT_TARGET
 from tcir.threads import cached_property
 from tcir.validation import bounds, propagation
+from tcir.validation.attention_bounds import BY_EX2, BY_POLYNOMIAL, Powers
 from tcir.validation.draws import OPEN, Bound, Draw
 from tcir.validation.execution import Executions
-from tcir.validation.raised import Raised, with_quantisation_raised
+from tcir.validation.raised import Raised, attentions, with_quantisation_raised
 from tcir.validation.report import Line
 from tcir.validation.rules import Known
 
@@ -46,6 +48,8 @@ class DrawBounds:
 
     known:  whether the inputs are made so that all sums are exact
     raised: the program before and after attention is raised, if it has some
+    past:   whether the states are those after that
+    powers: what the exponentials of attention are off in the states
     """
 
     runs: Executions
@@ -53,6 +57,22 @@ class DrawBounds:
     programs: Sequence[Program]
     known: bool
     raised: Raised | None = None
+    past: bool = False
+    powers: Powers = BY_EX2
+
+    def of_state(self, module: ir.Module) -> DrawBounds:
+        """Bounds for a state and those after it: with more ``tc.attention`` ops than the input it
+        is one after raise-attention, and a kernel may have exponentials by a polynomial."""
+        past = self.past or (
+            self.raised is not None and attentions(module) > attentions(self.raised.before)
+        )
+        polynomial = any(
+            isinstance(op, tc.RowExponentialsOp) and op.polynomial for op in walk(module.operation)
+        )
+        powers = BY_POLYNOMIAL if polynomial else self.powers
+        if (past, powers) == (self.past, self.powers):
+            return self
+        return replace(self, past=past, powers=powers)
 
     def prepare(self, draw: Draw) -> None:
         """Runs the program on magnitudes and on ones: sums of |a * b|, and numbers of products."""
@@ -98,13 +118,12 @@ class DrawBounds:
         return sorted({op.name for op in ops if not _SUM_OF_PRODUCTS.has(op)})
 
     def carry(self, draw: Draw) -> None:
-        """Sets the bound of a program that continues after its sums, element by element."""
-        self._set(draw, self._carried(with_quantisation_raised(self.module), draw))
-
-    def carry_attention(self, draw: Draw) -> None:
-        """Sets the bound for states after raise-attention: the distance of the op from the program
-        (`Raised`) plus that of a kernel from the op."""
-        assert self.raised is not None
+        """Sets the bound of a program that continues after its sums, element by element. After
+        raise-attention it is the distance of the op from the program (`Raised`) plus that of a
+        kernel from the op."""
+        if not self.past or self.raised is None:
+            self._set(draw, self._carried(with_quantisation_raised(self.module), draw))
+            return
         before = self._carried(self.raised.before, draw, tf32=bounds.WHOLE)
         after = self._carried(self.raised.after, draw)
         both = None if before is None or after is None else map(_either, before, after)
@@ -135,7 +154,7 @@ class DrawBounds:
         try:
             inputs = [*draw.inputs, *constant_arrays(self.module)]
             tf32 = tf32 or bounds.sums_of("float32", _target(self.module))
-            return propagation.carried(function, inputs, self._sums, sums, tf32)
+            return propagation.carried(function, inputs, self._sums, sums, tf32, self.powers)
         except (propagation.NoBoundError, IncompleteError):
             return None
 

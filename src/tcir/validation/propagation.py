@@ -35,7 +35,7 @@ from tcir.interp.types import Array, DType, dtype_of, is_integer, poison, shape_
 from tcir.program.access import SumOfProducts, product_of
 from tcir.program.factors import factor_types
 from tcir.validation import bounds
-from tcir.validation.attention_bounds import attention
+from tcir.validation.attention_bounds import BY_EX2, Powers, attention
 from tcir.validation.quantised import hull, rows_of
 from tcir.validation.raised import UNROUNDED
 from tcir.validation.reordered import AnyOrder, quantum_of
@@ -73,13 +73,15 @@ def carried(
     how: Callable[[Collection[DType]], bounds.Sums],
     sums: Rounding,
     tf32: bounds.Sums = bounds.WHOLE,
+    powers: Powers = BY_EX2,
 ) -> list[Known]:
     """The results of a function on tensors that has contractions.
 
     how, tf32: of factors of these types, and of two of f32 that tf32 cuts
+    powers: what the exponentials of an attention are off
     """
     with np.errstate(all="ignore"):
-        return _Carrier(how, sums, tf32).run(function, inputs)
+        return _Carrier(how, sums, tf32, powers).run(function, inputs)
 
 
 @dataclass
@@ -87,6 +89,7 @@ class _Carrier:
     how: Callable[[Collection[DType]], bounds.Sums]
     sums: Rounding
     tf32: bounds.Sums
+    powers: Powers
 
     def run(self, function: ir.Operation, inputs: Sequence[Array]) -> list[Known]:
         block = function.regions[0].blocks[0]
@@ -162,7 +165,7 @@ class _Carrier:
     ) -> list[Known]:
         """Attention whose body computes scores from sums, as an epilogue does."""
         if not op.modified:
-            return attention(op, operands, self._products, None, {})
+            return attention(op, operands, self._products, None, {}, self.powers)
         block = op.body.blocks[0]
         (sum_,) = block.arguments
 
@@ -177,7 +180,7 @@ class _Carrier:
             return made.like(lambda array: np.broadcast_to(array, np.shape(sums.value)))
 
         read = {each.tensor: np.asarray(values[each.tensor].value) for each in op.elements}
-        return attention(op, operands, self._products, body, read)
+        return attention(op, operands, self._products, body, read, self.powers)
 
     def _products(self, a: Known, b: Known) -> Known:
         """Sums of products of the rows of `a` with the columns of `b`, in f32."""

@@ -88,10 +88,15 @@ def attentions(module: ir.Module) -> int:
     return sum(isinstance(each, tc.AttentionOp) for each in walk(module.operation))
 
 
-def _after(name: str, module: ir.Module) -> ir.Module:
+def copied(module: ir.Module) -> ir.Module:
+    """A copy of a module, which passes over that module leave as it is."""
     from tcir._mlir import ir
 
-    copy = ir.Module.parse(module.operation.get_asm(print_generic_op_form=True), module.context)
+    return ir.Module.parse(module.operation.get_asm(print_generic_op_form=True), module.context)
+
+
+def _after(name: str, module: ir.Module) -> ir.Module:
+    copy = copied(module)
     with remarks_to(lambda _, __: None):
         for each in Pipeline([name]):
             each.run(copy)

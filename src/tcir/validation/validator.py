@@ -36,7 +36,7 @@ from tcir.validation.faults import blamed_on_the_pass, guarded, rules_of
 from tcir.validation.functions import OWN
 from tcir.validation.judgement import Judge
 from tcir.validation.plan import Plan
-from tcir.validation.raised import attentions, with_attention_raised
+from tcir.validation.raised import attentions, copied, with_attention_raised
 from tcir.validation.ranged import Ranged
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
@@ -87,7 +87,7 @@ class Validation:
         with blamed_on_the_pass(line):
             given, module = module, inlined(module)
             programs = find_programs(module)
-            self._raised(module)
+            self._widen(module)
             written = digest(module, programs, known_as if module is given else b"")
             known = self._executed
             if known and written is not None and known.module == written:
@@ -112,17 +112,17 @@ class Validation:
                 self._executed = ExecutedState(written, threads, line, outcome)
         return line
 
-    def _raised(self, module: ir.Module) -> None:
-        """Sets the bounds of the first state with more ``tc.attention`` ops than the input."""
-        bounds = self._bounds
-        if bounds is None or bounds.raised is None:
+    def _widen(self, module: ir.Module) -> None:
+        """Sets the bounds anew where those of a state are other than those before it."""
+        if self._bounds is None:
             return
-        if attentions(module) <= attentions(bounds.raised.before):
+        bounds = self._bounds.of_state(module)
+        if bounds is self._bounds:
             return
-        self._bounds = None
+        self._bounds = bounds
         for draw in (*self.draws.more, self.draws.main):
             if not draw.exact:
-                bounds.carry_attention(draw)
+                bounds.carry(draw)
 
     def _repeat(self, line: Line, executed: ExecutedState, why: str) -> None:
         """Fills the line of a state that executes the same instructions as the state before, which
@@ -189,7 +189,9 @@ def _start(runs: Executions, module: ir.Module, programs: Sequence[Program]) -> 
     runs = runs.after(baseline.work)
     approximate = any(op.operation.name in OWN for op in walk(module.operation))
     raised = with_attention_raised(module) if tensors and approximate else None
-    bounds = DrawBounds(runs, module, programs, draws.known, raised)
+    # passes change the module, but bounds of attention are carried through it again later
+    kept = copied(module) if raised is not None or attentions(module) else module
+    bounds = DrawBounds(runs, kept, find_programs(kept), draws.known, raised)
     if tensors and (approximate or settings.inputs == "random" or not draws.known):
         for draw in (*draws.more, draws.main):
             if not draw.exact:

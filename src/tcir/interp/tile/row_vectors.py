@@ -127,11 +127,13 @@ def mask_rows(compiler: Compiler, op: tc.MaskRowsOp) -> Step:
 
 @execute(tc.RowExponentialsOp)
 def exponentials(compiler: Compiler, op: tc.RowExponentialsOp) -> Step:
-    scale = _scale(op)
+    scale, polynomial = _scale(op), op.polynomial
     return _of_rows(
         compiler,
         op,
-        lambda scores, reference: [online_softmax.exponentials(scores, reference, scale)],
+        lambda scores, reference: [
+            online_softmax.exponentials(scores, reference, scale, polynomial)
+        ],
     )
 
 
