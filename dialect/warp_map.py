@@ -230,11 +230,11 @@ WARP_MAPS = {
     ),
     TCGEN05_ATTENTION: WarpMap(
         (
-            Role(PRODUCER, (12,), "one", registers=80),
-            Role(MMA, (13,), "one", registers=80),
+            Role(PRODUCER, (12,), "one", registers=96),
+            Role(MMA, (13,), "one", registers=96),
             Role(SOFTMAX[0], (0, 1, 2, 3), "warp", registers=176),
             Role(SOFTMAX[1], (4, 5, 6, 7), "warp", registers=176),
-            Role(EPILOGUE, (8, 9, 10, 11), "warp", registers=80),
+            Role(EPILOGUE, (8, 9, 10, 11), "warp", registers=64),
         ),
         allocates=MMA,
     ),

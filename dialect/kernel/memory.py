@@ -16,10 +16,12 @@ from tcir.dialect.kernel.view import (
 )
 from tcir.dialect.limits import SMEM_BYTES, TMEM_COLUMNS
 from tcir.dialect.ops.memory import (
+    SHARES,
     TmemAllocOp,
     TmemDeallocOp,
     TmemRelinquishOp,
     TmemTileOp,
+    first_columns,
 )
 from tcir.dialect.types import tensor_columns
 
@@ -44,9 +46,10 @@ def _(kernel: KernelView) -> Found:
             live.pop(op.base, None)
     tiles = kernel.of(TmemTileOp)
     if not allocations and tiles:
-        parts = [tensor_columns(t.tile.type) for t in tiles]
-        if sum(parts) > TMEM_COLUMNS:
-            yield tiles[-1], _budget(parts)
+        places, got = first_columns(tiles)
+        if got > TMEM_COLUMNS:
+            ends = [*places[1:], got]
+            yield tiles[-1], _budget([b - a for a, b in zip(places, ends, strict=True) if b > a])
 
 
 def _budget(parts: list[int]) -> Mapping[str, object]:
@@ -132,8 +135,24 @@ def _(kernel: KernelView) -> Found:
     planned = [t for t in kernel.of(TmemTileOp) if t.base is not None]
     for one, two in combinations(planned, 2):
         a, b = _columns(one), _columns(two)
-        if one.base == two.base and a.start < b.stop and b.start < a.stop:
+        number = optional_integer(one, SHARES)
+        apart = number is None or number != optional_integer(two, SHARES)
+        if apart and one.base == two.base and a.start < b.stop and b.start < a.stop:
             yield two, _overlap(a, b)
+
+
+@verify_in_kernel(
+    "tmem-shares",
+    "tc",
+    "a tile has at most the columns of the first with its number, {most}, got {got}: it has the "
+    "last of these; swap the two",
+)
+def _(kernel: KernelView) -> Found:
+    first: dict[int, int] = {}
+    for tile in kernel.of(TmemTileOp):
+        number, got = optional_integer(tile, SHARES), tensor_columns(tile.tile.type)
+        if number is not None and got > (most := first.setdefault(number, got)):
+            yield tile, {"most": most, "got": got}
 
 
 def _columns(tile: TmemTileOp) -> range:

@@ -1,5 +1,6 @@
 """Memory and barriers."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from tcir._mlir import ext, ir
@@ -50,11 +51,17 @@ class SmemTileOp(Op, name="smem_tile", in_shared=SMEM_TILE_ALIGNMENT):
         return shared_bytes(self.tile.type)
 
 
+SHARES = "shares"
+"""Attribute of tiles in tensor memory with columns in common."""
+
+
 class TmemTileOp(Op, name="tmem_tile"):
     """A tensor-memory tile, or a ring of them.
 
     Before ``plan-memory`` it has no operand and no address; afterwards it is the run of columns
     of the allocation ``base`` from attribute ``column`` on, slots of a ring consecutively.
+    Tiles with the same number ``shares`` have columns in common: those after the first are its last
+    ones, and a program writes one of them when no other is needed any more.
     """
 
     example = """
@@ -68,6 +75,24 @@ class TmemTileOp(Op, name="tmem_tile"):
 
     tile: ext.Result[Any]  # TmemType or RingType of it
     base: ext.Operand[TmemBaseType] | None = None
+
+
+def first_columns(tiles: Sequence[TmemTileOp]) -> tuple[list[int], int]:
+    """The first column of each tile, where they are side by side but for those that share columns,
+    and the columns of all."""
+    places: list[int] = []
+    ends: dict[int, int] = {}
+    top = 0
+    for tile in tiles:
+        size, number = tensor_columns(tile.tile.type), optional_integer(tile, SHARES)
+        if number in ends:
+            places.append(ends[number] - size)
+            continue
+        places.append(top)
+        top += size
+        if number is not None:
+            ends[number] = top
+    return places, top
 
 
 class TmemAllocOp(Op, name="tmem_alloc", issued_by="cta"):

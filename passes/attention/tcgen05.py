@@ -17,6 +17,7 @@ from tcir.dialect.limits import (
     TMEM_LANES,
     Legal,
 )
+from tcir.dialect.ops.memory import SHARES
 from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import (
     EPILOGUE,
@@ -53,6 +54,8 @@ KEYS = Legal((16, 32, 64, 128), "", "columns of one tcgen05.ld, PTX ISA 9.7.16.8
 """Keys of a block: a warp loads the scores of one at a time."""
 LONG = 2048
 """Keys from which on a CTA of two tiles is faster than two CTAs, modelled."""
+ELEMENTS = 128
+"""Most elements of the queries and keys of two tiles."""
 FACTORS, TOTALS = 0, 2
 """Columns of the scores, once these are in registers, in which a softmax leaves numbers for the
 epilogue: in each block, and after the last, when those of that block may not have been read yet."""
@@ -60,26 +63,33 @@ COLUMNS = 32
 """Most columns of the sums that a warp scales, or stores, at a time."""
 
 
-def choose_keys(of: HeadShape) -> int:
+def choose_keys(of: HeadShape, rows: int, modified: bool) -> int:
     """The most keys of a block with which two tiles fit an SM: one has its softmax under the
-    products of the other. Where none do, the most keys."""
-    fitting = [keys for keys in (128, 64) if 2 * _columns_of(of, keys) <= TMEM_COLUMNS]
+    products of the other. Where none do, the most keys. Two tiles of a CTA may have exponentials
+    over scores; masks and `modified` scores need registers that such a block does not leave."""
+    shares = rows > ROWS and not modified and not of.band.limits
+    fitting = [keys for keys in (128, 64) if 2 * _columns_of(of, keys, shares) <= TMEM_COLUMNS]
     return max(fitting, default=128)
 
 
 def choose_rows(of: HeadShape, keys: int, modified: bool) -> int:
     """Queries of a CTA: two tiles, which share keys and values, where that is faster, modelled:
     with blocks of 128 keys, and enough of them for what the products of the second tile cannot hide
-    at both ends. Masks and `modified` scores need registers that such a block does not leave."""
-    fit = keys == KEYS.values[-1] and 2 * _columns_of(of, keys) <= TMEM_COLUMNS
-    plain = not modified and not of.band.limits
+    at both ends. Not with masks and `modified` scores, see `choose_keys`, nor with more elements,
+    for whose products the warp that multiplies lacks registers.
+
+    keys: of a block, 0 for those of `choose_keys`
+    """
+    most = KEYS.values[-1]
+    fit = keys in (0, most) and 2 * _columns_of(of, most, shares=True) <= TMEM_COLUMNS
+    plain = not modified and not of.band.limits and of["d"] <= ELEMENTS
     return 2 * ROWS if fit and plain and of["m"] > ROWS and of.visited >= LONG else ROWS
 
 
-def _columns_of(of: HeadShape, keys: int) -> int:
-    """Columns of tensor memory of a tile: scores take one a key, exponentials half of one, sums
-    one an element."""
-    return keys + keys // 2 + of["e"]
+def _columns_of(of: HeadShape, keys: int, shares: bool = False) -> int:
+    """Columns of tensor memory of a tile: scores take one a key, exponentials half of one, unless
+    they share those of the scores, sums one an element."""
+    return keys + (0 if shares else keys // 2) + of["e"]
 
 
 def tile_in_tensor_memory(
@@ -111,8 +121,15 @@ def tile_in_tensor_memory(
         rows = _Rows(
             blocks, of["e"], op.v.type.element_type, *softmax.attributes, softmax.polynomial, modify
         )
+        shares = len(roles) * _columns_of(of, keys) > TMEM_COLUMNS
         tiles = [
-            rows.tile(queries, (batch, head, index.add(first, tile * ROWS)), every, role)
+            rows.tile(
+                queries,
+                (batch, head, index.add(first, tile * ROWS)),
+                every,
+                role,
+                tile if shares else None,
+            )
             for tile, role in enumerate(roles)
         ]
         for tile, result in zip(
@@ -196,19 +213,22 @@ class _Rows:
     modify: Epilogue | None
 
     def tile(
-        self, queries: HeadTiles, place: tuple[Index, Index, Index], every: Index, role: str
+        self,
+        queries: HeadTiles,
+        place: tuple[Index, Index, Index],
+        every: Index,
+        role: str,
+        number: int | None,
     ) -> _Tile:
-        """The tile of the rows from `place` on, its queries loaded."""
+        """The tile of the rows from `place` on, its queries loaded; number: of the columns that its
+        exponentials share with its scores, which are in registers by then."""
         kind = tc.TmemType.build([ROWS, self.blocks.keys], self.element)
-        return _Tile(
-            role,
-            place,
-            every,
-            queries.load(*place),
-            accumulator(self.blocks.keys),
-            tc.TmemTileOp(kind).tile,
-            accumulator(self.width),
-        )
+        loaded, scores = queries.load(*place), accumulator(self.blocks.keys)
+        powers = tc.TmemTileOp(kind).tile
+        if number is not None:
+            for each in (scores, powers):
+                each.owner.attributes[SHARES] = i64(number)
+        return _Tile(role, place, every, loaded, scores, powers, accumulator(self.width))
 
     def over(
         self,

@@ -167,9 +167,10 @@ class TileAttention(Pass):
 
     def _in_tensor_memory(self, source: Source, target: str) -> None:
         heads = HeadShape.of(source.op).together(source.op.elements)
-        keys = self.keys or choose_keys(heads)
+        modified = source.op.modified
+        rows = self.rows or choose_tensor_rows(heads, self.keys, modified)
+        keys = self.keys or choose_keys(heads, rows, modified)
         _check_keys(source, keys, KEYS)
-        rows = self.rows or choose_tensor_rows(heads, keys, source.op.modified)
         if rows not in TILES:
             raise match_failure(
                 source.op,

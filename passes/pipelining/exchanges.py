@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import defining
+from tcir.dialect.attributes import defining, optional_integer
+from tcir.dialect.ops.memory import SHARES
 from tcir.dialect.types import TmemType
 from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import MMA, role_of
@@ -127,6 +129,23 @@ def edges_of(runs: list[Run]) -> list[Edge]:
             if a.role != b.role and a.conflicts(b) and not _leads(runs, edges, first, after):
                 edges.append(Edge(a, b, after >= count))
     return edges
+
+
+def reuses_of(runs: list[Run]) -> list[Edge]:
+    """Edges from products whose A is in columns that others write, as tiles share them: that one
+    pipe executes the products in their order the ISA does not state."""
+    return [
+        Edge(a, b, second <= first)
+        for first, a in enumerate(runs)
+        for second, b in enumerate(runs)
+        if a.role == b.role == MMA and any(map(_share, product(a.reads, b.writes)))
+    ]
+
+
+def _share(tiles: tuple[ir.Value, ir.Value]) -> bool:
+    """Whether two tiles have columns in common."""
+    numbers = [optional_integer(tile.owner.opview, SHARES) for tile in tiles]
+    return tiles[0] != tiles[1] and numbers[0] is not None and numbers[0] == numbers[1]
 
 
 def _leads(runs: list[Run], edges: list[Edge], first: int, last: int) -> bool:

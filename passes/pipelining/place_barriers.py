@@ -53,6 +53,7 @@ from tcir.passes.pipelining.exchanges import (
     accesses,
     edges_of,
     handovers_of,
+    reuses_of,
     runs_of,
 )
 from tcir.passes.pipelining.multicasts import bytes_of, freed_by
@@ -395,9 +396,11 @@ class _Placer:
         A commit tells that the mma before are complete. After their last access warps wait for
         their stores, fence them and their loads, which they have waited for, and arrive. The runs
         take turns, so that phases are the iterations'; an edge to the next one is open in the
-        first.
+        first. Products that write columns of an A in tensor memory wait for the commit of the
+        products that read it.
         """
-        edges = edges_of(runs_of(loop))
+        runs = runs_of(loop)
+        edges = [*edges_of(runs), *reuses_of(runs)]
         for edge in edges:
             self._guard_edge(loop, edge)
         if edges:

@@ -10,6 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR, kernel_cta_group
 from tcir.dialect.limits import SMEM_BYTES, TMEM_COLUMNS
 from tcir.dialect.operation import traits_of
+from tcir.dialect.ops.memory import SHARES, first_columns
 from tcir.dialect.types import one_of, shared_bytes, slots, tensor_columns
 from tcir.dialect.warp_map import warp_map_of
 from tcir.passes.emit.builders import i64, of_pair
@@ -53,8 +54,9 @@ class PlanMemory(Pass):
         "tc.cta_barrier"()
         "tc.tmem_dealloc"(%base) {columns = 128, warp = 5}
 
-    Tiles start at multiples of 1024 bytes, where swizzle patterns start; the slots of a ring follow
-    one another. ``tcgen05.alloc`` writes the address to ``address_slot``. Preserves
+    Tiles in tensor memory with the same number ``shares`` get columns in common. Tiles in shared
+    memory start at multiples of 1024 bytes, where swizzle patterns start; the slots of a ring
+    follow one another. ``tcgen05.alloc`` writes the address to ``address_slot``. Preserves
     everything else.
     """
 
@@ -110,16 +112,16 @@ def _place_columns(kernel: func.FuncOp, address: int, barriers: list[ir.OpView])
         return
     if not tiles:
         raise match_failure(kernel, "expected a kernel with tiles in tensor memory, got none")
-    sizes = [tensor_columns(tile.tile.type) for tile in tiles]
-    if sum(sizes) > TMEM_COLUMNS:
-        parts = " + ".join(str(size) for size in sizes)
+    places, total = first_columns(tiles)
+    if total > TMEM_COLUMNS:
+        parts = " + ".join(str(tensor_columns(tile.tile.type)) for tile in tiles)
         raise match_failure(
             tiles[0],
-            f"expected at most {TMEM_COLUMNS} columns of tensor memory, got {sum(sizes)} ({parts}; "
+            f"expected at most {TMEM_COLUMNS} columns of tensor memory, got {total} ({parts}; "
             "PTX ISA 9.7.16.1); take fewer stages or a smaller n-tile "
             "(smallest accepted: stages=1, n-tile=16)",
         )
-    columns = tmem_allocation(sum(sizes))
+    columns = tmem_allocation(total)
     warp = i64(warp_map_of(kernel).allocating_warp)
     with ir.InsertionPoint(barriers[0]), tiles[0].location:
         alloc = tc.TmemAllocOp(i64(columns))
@@ -128,12 +130,12 @@ def _place_columns(kernel: func.FuncOp, address: int, barriers: list[ir.OpView])
         relinquish.attributes["warp"] = warp
     ops = body(kernel)
     behind = ops[ops.index(barriers[0]) + 1]
-    column = 0
-    for tile, size in zip(tiles, sizes):
+    for tile, column in zip(tiles, places, strict=True):
         with ir.InsertionPoint(behind), tile.location:
             placed = tc.TmemTileOp(tile.tile.type, base=alloc.base)
         placed.attributes["column"] = i64(column)
-        column += size
+        if SHARES in tile.attributes:
+            placed.attributes[SHARES] = tile.attributes[SHARES]
         tile.tile.replace_all_uses_with(placed.tile)
         tile.operation.erase()
     with ir.InsertionPoint(body(kernel)[-1]), barriers[-1].location:

@@ -42,6 +42,8 @@ class Case(Attention):
 
 BLOCKS = [Case(n=128 * blocks) for blocks in (1, 2, 3)]
 TWO = [Case(n=128 * blocks, m=256, options="rows=256") for blocks in (1, 2, 3)]
+OVER = [Case(n=n, m=256, d=128, e=128, options="rows=256") for n in (128, 300)]
+"""Exponentials over scores."""
 SHAPES = [
     *BLOCKS,
     *TWO,
@@ -50,6 +52,7 @@ SHAPES = [
     Case(n=384, m=300, element="bf16", options="rows=256 tau=0.0 stages=1"),
     Case(h=2, g=1, b=2, n=200, m=270, causal=-70, options="rows=256"),
     Case(n=150, m=256, d=128, e=128, causal=20, result="f32", options="rows=256"),
+    *OVER,
     Case(n=100, m=140, d=96, e=48, options="keys=32 rows=256", q="bmhd", kv="bnhd", out="bmhd"),
     Case(b=2, h=8, g=2, m=1, n=200),
     Case(h=8, g=1, m=1, n=100, causal=60, d=128, e=128, element="bf16"),
@@ -82,7 +85,7 @@ def test_at_every_level(case: Case, orders: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("case", [*BLOCKS, *TWO], ids=str)
+@pytest.mark.parametrize("case", [*BLOCKS, *TWO, *OVER], ids=str)
 def test_in_orders_that_the_isa_allows(case: Case) -> None:
     report = tcir.validate(case.text, case.pipeline, target="sm_100a", orders=7, ordering="isa")
     assert report.ok, str(report)
@@ -140,7 +143,8 @@ PAIR = pytest.param("rows=256", marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
-    "options", ["", "tau=0.0", "keys=64", "keys=32 tau=0.0 stages=1", "polynomial=6", PAIR]
+    "options",
+    ["", "tau=0.0", "keys=64", "keys=32 tau=0.0 stages=1 split-kv=1", "polynomial=6", PAIR],
 )
 def test_whole_scores_are_exact(options: str) -> None:
     """The same bits whatever the blocks, the tiles and the threshold: all sums are exact."""
@@ -197,7 +201,8 @@ def test_rows_without_keys_are_zero() -> None:
     [(Case(n=1024), 168), (Case(n=1024, d=128, e=128, causal=0), 168),
      (Case(n=1024, d=256, e=256), 255), (Case(m=256, n=1024, options="rows=256"), 128),
      (Case(m=256, n=1024, d=128, e=128, causal=0, options="rows=256"), 128),
-     (Case(m=256, n=1000, element="bf16", options="rows=256"), 128)],
+     (Case(m=256, n=1000, element="bf16", options="rows=256"), 128),
+     (Case(m=256, n=1024, d=128, e=128, options="rows=256"), 128)],
     ids=str,
 )  # fmt: skip
 def test_nothing_spills_and_two_tiles_fit(case: Case, registers: int) -> None:
@@ -209,8 +214,10 @@ def test_nothing_spills_and_two_tiles_fit(case: Case, registers: int) -> None:
 @pytest.mark.parametrize(
     ("case", "two"),
     [(Case(m=256, n=2048), True), (Case(m=256, n=1920), False), (Case(m=128, n=2048), False),
-     (Case(m=256, n=2048, causal=0), False), (Case(m=256, n=2048, e=128), False),
-     (Case(m=256, n=2048, d=128, e=64), True), (Case(h=8, m=1, n=2048), False)],
+     (Case(m=256, n=2048, causal=0), False), (Case(m=256, n=2048, e=128), True),
+     (Case(m=256, n=2048, d=192, e=128), False), (Case(m=256, n=2048, d=128, e=256), False),
+     (Case(m=256, n=2048, d=128, e=64), True), (Case(m=256, n=2048, d=128, e=128), True),
+     (Case(h=8, m=1, n=2048), False)],
     ids=str,
 )  # fmt: skip
 def test_two_tiles_are_taken_where_they_are_faster(case: Case, two: bool) -> None:

@@ -18,7 +18,9 @@ TILES = "tile-attention"
 ATTENTION, CAUSAL = "attention", "causal attention"
 NO_KEYS = "attention of rows without keys"
 TWO_TILES = "attention of two tiles"
+OVER = "attention of two tiles with exponentials over scores"
 INTERLEAVED = "interleave-products"
+PLANNED = "plan-memory"
 
 
 def text(queries: str, keys: str, out: str, lse: str, causal: str = "") -> str:
@@ -46,6 +48,10 @@ TEXTS = {
         "tensor<1x1x256x64xf16>", "tensor<1x1x384x64xf16>", "tensor<1x1x256x64xf16>",
         "tensor<1x1x256xf32>",
     ),
+    OVER: text(
+        "tensor<1x1x256x128xf16>", "tensor<1x1x384x128xf16>", "tensor<1x1x256x128xf16>",
+        "tensor<1x1x256xf32>",
+    ),
     NO_KEYS: text(
         "tensor<1x1x256x64xf16>", "tensor<1x1x128x64xf16>", "tensor<1x1x256x64xf16>",
         "tensor<1x1x256xf32>", ", causal_offset = -130 : i64",
@@ -56,7 +62,7 @@ TEXTS = {
 @cache
 def program(name: str) -> Program:
     """The compiled program."""
-    rows = 256 if name == TWO_TILES else 128
+    rows = 256 if name in (TWO_TILES, OVER) else 128
     return Program(f"attention{{stages=1 tau=0.0 rows={rows}}}", TEXTS[name])
 
 
@@ -445,6 +451,42 @@ TILES_IN_TURN = [
     )
 ]
 """Bugs of two tiles, planted after their products are interleaved."""
+COLUMNS = [
+    Planted(what, OVER, after, edit, by)
+    for what, after, edit, by in (
+        (
+            "the next scores do not wait for the product that reads exponentials",
+            INTERLEAVED,
+            drop(_("mma", WAIT, 8)),
+            "warning: issue-order",
+        ),
+        (
+            "the second tile's scores wait for the first tile's product",
+            INTERLEAVED,
+            like(_("mma", WAIT, 11), _("mma", WAIT, 8), r"\(%\w+, "),
+            "warning: issue-order",
+        ),
+        (
+            "the product with values is committed before it is issued",
+            INTERLEAVED,
+            move(_("mma", COMMIT, 3), before=_("mma", FIRST, 16)),
+            "warning: issue-order",
+        ),
+        (
+            "exponentials are over the factors of the epilogue",
+            PLANNED,
+            change(_("", "column = 64"), "column = 64", "column = 0"),
+            "difference",
+        ),
+        (
+            "exponentials are over the scores of the other tile",
+            PLANNED,
+            change(_("", "column = 320"), "column = 320", "column = 64"),
+            "hazard: race",
+        ),
+    )
+]
+"""Bugs of two tiles whose exponentials are over scores."""
 NUMBERS = [
     Planted(what, name, TILES, edit, by)
     for what, name, edit, by in (
@@ -649,4 +691,4 @@ NUMBERS_OF_TWO = [
     )
 ]
 """Bugs of two tiles, planted after tiling."""
-BUGS = [*EXCHANGES, *TILES_IN_TURN, *NUMBERS, *NUMBERS_OF_TWO]
+BUGS = [*EXCHANGES, *TILES_IN_TURN, *COLUMNS, *NUMBERS, *NUMBERS_OF_TWO]

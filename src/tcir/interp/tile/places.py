@@ -10,7 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import optional_integer
 from tcir.dialect.limits import MBARRIER_BYTES, TMEM_COLUMNS
 from tcir.dialect.operation import traits_of
-from tcir.dialect.types import tensor_columns
+from tcir.dialect.ops.memory import first_columns
 from tcir.dialect.walk import nested
 from tcir.errors import IncompleteError
 from tcir.interp.rules import site_of
@@ -71,17 +71,14 @@ class Places:
 
 
 def _columns(places: Places, ops: list[Any]) -> int:
-    top = 0
-    for op in ops:
-        if op.name != "tc.tmem_tile":
-            continue
-        column = optional_integer(op, "column")
-        if column is None:
-            places.columns[op] = top
-            top += tensor_columns(op.results[0].type)
-        else:
+    tiles = [op for op in ops if op.name == "tc.tmem_tile"]
+    new = [op for op in tiles if optional_integer(op, "column") is None]
+    for op in tiles:
+        if (column := optional_integer(op, "column")) is not None:
             places.columns[op] = column
             places.planned.add(op)
+    columns, top = first_columns([op.opview for op in new])
+    places.columns.update(zip(new, columns, strict=True))
     if top > TMEM_COLUMNS:
         raise IncompleteError(
             f"{site_of(ops[0])}: the kernel's tiles need {top} tensor-memory columns, "
