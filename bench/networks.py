@@ -6,11 +6,13 @@
 
 Needs torchvision and transformers. f16, random weights, PyTorch's defaults (cuDNN's autotuner is
 on). A time is the median of five rows of 30 calls, plain and replayed from a CUDA graph; with
---runs, the median of as many such times of each graph, taken in turns. tcir's weights are frozen.
+--runs, the median of as many such times of each graph, taken in turns. tcir's weights are frozen,
+and its graph is that of graph=True, whose calls copy the results out.
 --autotune also measures torch.compile's mode max-autotune. After --prepare, seconds to compile are
 those with filled caches. Columns:
 
 of, least, most  torch.compile's time in a graph divided by tcir's: of the medians, of single runs
+launches, once   of tcir at each call; those that read only weights
 host us          until a plain call of tcir returns, divided by its launches
 MB moved         what tcir's launches read and write, each buffer of a launch once
 MB               tcir's workspaces and repacked weights; what torch.compile allocates during a call
@@ -41,8 +43,8 @@ COLUMNS = (
     ("torch.compile", "inductor_ms"), ("its graph", "inductor_graph_ms"),
     ("tcir", "tcir_ms"), ("its graph", "tcir_graph_ms"),
     ("max-autotune", "autotuned_graph_ms"), ("of", "of_inductor"), ("least", "of_least"),
-    ("most", "of_most"), ("launches", "launches"), ("host us", "host_us_a_launch"),
-    ("MB moved", "moved_mb"), ("MB", "tcir_mb"), ("torch.compile's", "inductor_mb"),
+    ("most", "of_most"), ("launches", "launches"), ("once", "once"),
+    ("host us", "host_us_a_launch"), ("MB moved", "moved_mb"), ("MB", "tcir_mb"), ("torch.compile's", "inductor_mb"),
     ("compile s", "tcir_compile_s"), ("torch.compile's", "inductor_compile_s"), ("error", "error"),
 )  # fmt: skip
 
@@ -122,6 +124,7 @@ def measure(name: str, options: argparse.Namespace, row: Row) -> None:
     """Measures a network into `row`, which keeps what was measured when an error ends it."""
     import tcir.torch
     from tcir.torch.compiled import KernelModule
+    from tcir.torch.graphs import Graphs
 
     torch._dynamo.reset()
     torch.manual_seed(0)
@@ -139,11 +142,13 @@ def measure(name: str, options: argparse.Namespace, row: Row) -> None:
     row["tcir_compile_s"] = time.time() - started
     row["error"] = float((got.double() - wanted.double()).norm() / wanted.double().norm())
     parts = [each for each in ours.graph.modules() if isinstance(each, KernelModule)]
-    row["launches"] = sum(len(part.kernel.launches.launches) for part in parts)
     row["parts"] = len(parts)
     row["moved_mb"] = sum(sum(part.kernel.launch_table.total) for part in parts) / 1e6
-    ready = [each.prepared for part in parts for each in part.launcher._ready.values()]
-    row["tcir_mb"] = sum(each.arena_bytes + each.kept_bytes for each in ready if each) / 1e6
+    found = [each.prepared for part in parts for each in part.launcher._ready.values()]
+    ready = [each for each in found if each is not None]
+    row["tcir_mb"] = sum(each.arena_bytes + each.kept_bytes for each in ready) / 1e6
+    row["launches"] = sum(len(each._each._steps) for each in ready)
+    row["once"] = sum(len(each._once._steps) for each in ready if each._once)
     started = time.time()
     other = torch.compile(model)
     other(x)
@@ -160,7 +165,11 @@ def measure(name: str, options: argparse.Namespace, row: Row) -> None:
         torch._dynamo.reset()
         calls["autotuned"] = torch.compile(model, mode="max-autotune-no-cudagraphs")
         calls["autotuned"](x)
+    row["kernels"] = kernels(lambda: ours(x))
+    row["inductor_kernels"] = kernels(lambda: other(x))
     replays = {key: graphed(lambda call=call: call(x))[0] for key, call in calls.items()}
+    ours._graphs = Graphs(True)  # as compile(…, graph=True) does
+    replays["tcir"] = lambda: ours(x)
     runs = [
         {key: milliseconds(replay) for key, replay in replays.items()} for _ in range(options.runs)
     ]
@@ -169,8 +178,6 @@ def measure(name: str, options: argparse.Namespace, row: Row) -> None:
     row["of_inductor"] = row["inductor_graph_ms"] / row["tcir_graph_ms"]
     of = [run["inductor"] / run["tcir"] for run in runs]
     row["of_least"], row["of_most"] = min(of), max(of)
-    row["kernels"] = kernels(lambda: ours(x))
-    row["inductor_kernels"] = kernels(lambda: other(x))
 
 
 def peak_mb(call: Callable[[], Any]) -> float:

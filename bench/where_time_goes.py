@@ -24,16 +24,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from launching import graphed, milliseconds
+from launching import milliseconds
 from networks import NETWORKS
 
 CALLS = 20
 Row = dict[str, Any]
 
 
-def measure(name: str) -> dict[str, Any]:
-    """Measures a network, then models it."""
+def measure(name: str, keep: Path | None) -> dict[str, Any]:
+    """Measures a network, then models it; writes what was measured before that to `keep`."""
     import tcir.torch
+    from tcir.torch.graphs import Graphs
 
     torch.manual_seed(0)
     with torch.device("cuda"):
@@ -43,7 +44,12 @@ def measure(name: str) -> dict[str, Any]:
     compiled(x)
     launches = [each for kernel in compiled.kernels for each in kernel.launches.launches]
     measured = profiled(lambda: compiled(x), [each.name for each in launches])
-    graph_us = 1000 * milliseconds(graphed(lambda: compiled(x))[0])
+    compiled._graphs = Graphs(True)  # as compile(…, graph=True) does
+    graph_us = 1000 * milliseconds(lambda: compiled(x))
+    found = {"name": name, "device": torch.cuda.get_device_name(), "graph_us": graph_us}
+    if keep:
+        names = [each.name for each in launches]
+        keep.write_text(json.dumps({**found, "measured": list(zip(names, measured, strict=True))}))
     started = time.time()
     modelled = compiled.modelled()
     rows = [
@@ -57,10 +63,7 @@ def measure(name: str) -> dict[str, Any]:
         for each, us in zip(modelled.launches, measured, strict=True)
         if us is not None
     ]  # fmt: skip
-    return {
-        "name": name, "device": torch.cuda.get_device_name(), "graph_us": graph_us,
-        "modelling_s": time.time() - started, "rows": rows,
-    }  # fmt: skip
+    return {**found, "modelling_s": time.time() - started, "rows": rows}
 
 
 def profiled(call: Any, names: list[str]) -> list[float | None]:
@@ -137,7 +140,7 @@ def main() -> int:
         print("where_time_goes: no GPU that PyTorch sees", file=sys.stderr)
         return 2
     with torch.no_grad():
-        found = measure(options.name)
+        found = measure(options.name, options.json)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1))
     print("\n".join(page(found)))
