@@ -44,7 +44,8 @@ COLUMNS = (
     ("tcir", "tcir_ms"), ("its graph", "tcir_graph_ms"),
     ("max-autotune", "autotuned_graph_ms"), ("of", "of_inductor"), ("least", "of_least"),
     ("most", "of_most"), ("launches", "launches"), ("once", "once"),
-    ("host us", "host_us_a_launch"), ("MB moved", "moved_mb"), ("MB", "tcir_mb"), ("torch.compile's", "inductor_mb"),
+    ("host us", "host_us_a_launch"), ("MB moved", "moved_mb"), ("MB", "tcir_mb"),
+    ("torch.compile's", "inductor_mb"),
     ("compile s", "tcir_compile_s"), ("torch.compile's", "inductor_compile_s"), ("error", "error"),
 )  # fmt: skip
 
