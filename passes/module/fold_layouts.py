@@ -504,9 +504,10 @@ def _name_constants(function: func.FuncOp) -> None:
 
 
 def _repeated(op: ir.OpView) -> ir.Attribute | None:
-    """The number to which each element of an op's result is equal: a filled tensor, or a reshape of
-    such a constant."""
-    if isinstance(op, RESHAPES) and is_op(op.operands[0], "arith.constant"):
+    """The number to which each element of an op's result is equal: a filled tensor, or a reshape or
+    a move of such a constant."""
+    moves = isinstance(op, RESHAPES) or move_of(op.results[0]) is not None
+    if moves and is_op(op.operands[0], "arith.constant"):
         elements = op.operands[0].owner.attributes["value"]
         splat = isinstance(elements, ir.DenseElementsAttr) and elements.is_splat
         return elements.get_splat_value() if splat else None

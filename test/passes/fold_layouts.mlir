@@ -329,3 +329,25 @@ func.func @zeros(%x: tensor<2x16x32xf16>, %v: tensor<24x32xf16>, %w: tensor<24x3
   %z = tensor.expand_shape %d [[0, 1], [2]] output_shape [2, 16, 24] : tensor<32x24xf16> into tensor<2x16x24xf16>
   return %y, %z : tensor<2x16x24xf16>, tensor<2x16x24xf16>
 }
+
+// -----
+
+// Zeros that are reshaped and transposed stay zeros.
+// CHECK-LABEL: func.func @moved_zeros(
+// CHECK-NOT: linalg.fill
+// CHECK: arith.constant dense<0.000000e+00> : tensor<24x32xf32>
+// CHECK: linalg.generic
+// CHECK: %[[A:.*]] = arith.constant dense<0.000000e+00> : tensor<32x24xf32>
+// CHECK: linalg.generic {{.*}} outs(%[[A]] : tensor<32x24xf32>)
+func.func @moved_zeros(%x: tensor<32x40xf16>, %v: tensor<24x40xf16>, %w: tensor<40x24xf16>) -> (tensor<24x32xf32>, tensor<32x24xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<24x32xf32>
+  %0 = linalg.fill ins(%zero : f32) outs(%e : tensor<24x32xf32>) -> tensor<24x32xf32>
+  %h = tensor.empty() : tensor<40x32xf16>
+  %xt = linalg.transpose ins(%x : tensor<32x40xf16>) outs(%h : tensor<40x32xf16>) permutation = [1, 0]
+  %a = linalg.matmul ins(%v, %xt : tensor<24x40xf16>, tensor<40x32xf16>) outs(%0 : tensor<24x32xf32>) -> tensor<24x32xf32>
+  %f = tensor.empty() : tensor<32x24xf32>
+  %1 = linalg.transpose ins(%0 : tensor<24x32xf32>) outs(%f : tensor<32x24xf32>) permutation = [1, 0]
+  %b = linalg.matmul ins(%x, %w : tensor<32x40xf16>, tensor<40x24xf16>) outs(%1 : tensor<32x24xf32>) -> tensor<32x24xf32>
+  return %a, %b : tensor<24x32xf32>, tensor<32x24xf32>
+}

@@ -19,6 +19,7 @@ from tcir.torch.compiled import Compiled, GpuOptions, KernelModule, Part
 from tcir.torch.exported import exported, is_getitem, name_of, units, weights_of
 from tcir.torch.layouts import keep_layouts
 from tcir.torch.lowering import OWN, Lowered, Lowering, lower
+from tcir.torch.rows import keep_rows
 from tcir.torch.tensors import EMULATED, emulation, target_of
 
 
@@ -112,6 +113,7 @@ def compiled(
     places = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
     weights = places[len(call.tensors) :] if options.freeze else []
     keep_aliases(graph)
+    keep_rows(graph)
     keep_layouts(graph, weights)
     tell = _say if progress.wanted(verbose) else _quiet
     lowering = lower(graph, units(graph.graph), pipeline, target, tell, weights)
