@@ -9,15 +9,7 @@ from tcir._mlir import ir, linalg
 from tcir.passes.analysis.contraction import is_contraction, value
 from tcir.passes.analysis.scaled_contraction import is_scaled_contraction
 from tcir.passes.emit.diagnostics import is_op
-
-COMBINING = {
-    "arith.addf": "zero", "arith.addi": "zero", "arith.ori": "zero", "arith.xori": "zero",
-    "arith.maxui": "zero", "arith.muli": "one", "arith.andi": "ones",
-    "arith.minui": "ones", "arith.maximumf": "least", "arith.maxnumf": "least",
-    "arith.maxsi": "least", "arith.minimumf": "most", "arith.minnumf": "most",
-    "arith.minsi": "most",
-}  # fmt: skip
-"""Ops whose operands may be combined in any order, with their neutral element."""
+from tcir.passes.emit.neutral import NEUTRAL
 
 
 @dataclass(frozen=True)
@@ -35,7 +27,7 @@ def combined(op: ir.Operation, number: int) -> Combined | None:
     block = op.regions[0].blocks[0]
     total = block.arguments[len(op.operands) - len(op.results) + number]
     last = list(block)[-1].operation.operands[number]
-    if isinstance(last, ir.BlockArgument) or last.owner.name not in COMBINING:
+    if isinstance(last, ir.BlockArgument) or last.owner.name not in NEUTRAL:
         return None
     element = [each for each in last.owner.operands if each != total]
     if len(element) != 1 or _reads_totals(op, element[0]):

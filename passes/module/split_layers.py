@@ -54,6 +54,7 @@ from tcir.passes.emit.tensor_functions import (
     tensor_bytes,
 )
 from tcir.passes.module.rewrites.half_sums import widen_half_sums
+from tcir.passes.module.rewrites.long_rows import divide_long_rows
 from tcir.passes.module.rewrites.numbers import read_in_bodies
 from tcir.passes.module.rewrites.packs import lower_packs
 from tcir.passes.module.rewrites.places import spread_places
@@ -104,7 +105,8 @@ class SplitLayers(Pass):
     bf16 are sums of f32, rounded once. A workspace is written by one launch; results that are
     arguments, or one tensor twice, are copied. A remark states each launch. A function of one
     product and its epilogue stays as it is, and so does one with ops of ``tc`` but ``tc.repack`` of
-    results. Preserves every value, bit for bit.
+    results. Few long rows are reduced in parts, then the parts. Preserves every value, bit for bit,
+    except for the order of such sums.
     """
 
     name: ClassVar[str] = "split-layers"
@@ -134,6 +136,7 @@ class SplitLayers(Pass):
             decompose_softmax(module)
             widen_half_sums(module)
             spread_places(module)
+            divide_long_rows(module)
             _Layers.of(function, self).split(module)
 
 

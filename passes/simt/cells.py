@@ -9,11 +9,12 @@ from math import prod
 
 from tcir._mlir import arith, func, ir, linalg, nvvm, scf
 from tcir.dialect.limits import WARP
-from tcir.passes.analysis.reductions import COMBINING, Combined, combined, loop_sizes
+from tcir.passes.analysis.reductions import Combined, combined, loop_sizes
 from tcir.passes.analysis.row_chain import RowChain
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.element_epilogue import place_of
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.emit.neutral import neutral
 from tcir.passes.simt.elements import ThreadElements, digits
 from tcir.passes.simt.group import ThreadGroup
 from tcir.passes.simt.slices import Index
@@ -180,7 +181,7 @@ class _Kernel:
         ats = [tuple(self.zero if d is None else row[d] for d in dims) for row in rows]
         kind = narrow.register(total.type)
         with op.location:
-            nothing = neutral(how, kind)
+            nothing = neutral(how.combine, kind)
             with self._rounds([nothing] * len(rows)) as each:
                 for n, at in enumerate(ats):
                     values = self._contributions(each, op, result, how, at, nothing)
@@ -221,7 +222,8 @@ class _Kernel:
         return values
 
     def _of_group(self, number: int, how: Combined, values: Sequence[ir.Value]) -> list[ir.Value]:
-        """The threads' values together, in each of them."""
+        """The threads' values together, in each of them; where only the result is left, in the one
+        that stores it."""
         group, kind = self.group, values[0].type
         found = list(values)
         for distance in group.distances:
@@ -238,18 +240,28 @@ class _Kernel:
                 simt.store(simt.at(shared, simt.add(place, 4 * n)), word)
             scf.YieldOp([])
         nvvm.barrier()
-        parts: list[list[ir.Value]] = []
-        for warp in range(group.warps):
-            begin = group.slot_of(self.inside, warp, number)
-            read = [
-                simt.load(simt.at(shared, simt.add(begin, 4 * n)), words[0].type)
-                for n in range(len(words))
-            ]
-            each = len(words) // len(found)
-            parts.append(
-                [simt.of_words(read[n * each : (n + 1) * each], kind) for n in range(len(found))]
-            )
-        return [tree(how, [part[n] for part in parts]) for n in range(len(found))]
+
+        def of_warps() -> list[ir.Value]:
+            parts: list[list[ir.Value]] = []
+            for warp in range(group.warps):
+                begin = group.slot_of(self.inside, warp, number)
+                read = [
+                    simt.load(simt.at(shared, simt.add(begin, 4 * n)), words[0].type)
+                    for n in range(len(words))
+                ]
+                each = len(words) // len(found)
+                part = [read[n * each : (n + 1) * each] for n in range(len(found))]
+                parts.append([simt.of_words(each, kind) for each in part])
+            return [tree(how, [part[n] for part in parts]) for n in range(len(found))]
+
+        if self.chain.own or number + 1 < len(self.chain.sums):
+            return of_warps()
+        stores = scf.IfOp(simt.equal(self.member, 0), [kind] * len(found), has_else=True)
+        with ir.InsertionPoint(stores.then_block):
+            scf.YieldOp(of_warps())
+        with ir.InsertionPoint(stores.else_block):
+            scf.YieldOp(found)
+        return list(stores.results)
 
     # --- the result ------------------------------------------------------------------------------
 
@@ -326,21 +338,3 @@ def tree(how: Combined, values: Sequence[ir.Value]) -> ir.Value:
         pairs = [how_of(how, *found[n : n + 2]) for n in range(0, len(found) - 1, 2)]
         found = [*pairs, *found[len(found) - len(found) % 2 :]]
     return found[0]
-
-
-def neutral(how: Combined, kind: ir.Type) -> ir.Value:
-    """The neutral element of a combination."""
-    name = COMBINING[how.combine.operation.name]
-    if isinstance(kind, ir.FloatType):
-        number = {"zero": 0.0, "one": 1.0, "least": -float("inf"), "most": float("inf")}[name]
-        return arith.ConstantOp(kind, ir.FloatAttr.get(kind, number)).result
-    own = how.combine.operation.results[0].type
-    bits = own.width
-    numbers = {
-        "zero": 0,
-        "one": 1,
-        "ones": -1,
-        "least": -(1 << bits - 1),
-        "most": (1 << bits - 1) - 1,
-    }
-    return arith.ConstantOp(kind, ir.IntegerAttr.get(kind, numbers[name])).result

@@ -25,8 +25,9 @@ MOST = 512
 """Threads of a group: with more each had fewer than 128 registers."""
 FEW = 16
 """Elements that one thread sums faster than several threads can exchange: windows of pooling."""
-WARPS_ACROSS = 8
-"""Warps per cell if each warp holds the sums of several cells."""
+WARPS_ACROSS = 16
+"""Warps of a CTA, each with sums of several cells: few cells are few CTAs, whose loads have to
+occupy an SM."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,8 @@ def _across(rows: int, columns: int, run: int, own: bool) -> ThreadGroup | None:
         size *= 2
     if size == 1 and not own:
         return None
-    pieces = min(ceil_div(columns, size), max(1, HELD // run))
+    held = HELD if own else 2 * HELD  # without results of its own, it holds no more than loads
+    pieces = min(ceil_div(columns, size), max(1, held // run))
     return ThreadGroup(cells, True, run, size, side, pieces, ceil_div(columns, size * pieces))
 
 

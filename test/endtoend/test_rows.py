@@ -10,6 +10,7 @@ import pytest
 from tiers import tiers
 
 import tcir
+from tcir.passes.module.rewrites import long_rows
 
 from .breaking import Edit, change_text, erase, run_broken
 from .row_text import DTYPES, OPS, WIDE, Array
@@ -74,6 +75,40 @@ def test_other_types(name: str, rows: int, columns: int, element: str) -> None:
     check(name, rows, columns, element, "sm_90a")
 
 
+LONG = [("sum", 2, 20000, 2), ("max", 3, 17000, 2), ("softmax", 2, 17000, 5), ("sum", 1, 16411, 1),
+        ("rms_norm", 2, 17000, 3), ("sum", 300, 17000, 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "rows", "columns", "launches"), tiers(LONG))
+def test_few_long_rows_are_divided(name: str, rows: int, columns: int, launches: int) -> None:
+    """Unless there are enough rows, or the length is prime."""
+    program = OPS[name][0](rows, columns, "f16")
+    kernel = tcir.compile(program, "simt-elementwise", target="sm_90a")
+    assert len(kernel.launches.launches) == launches
+    if rows < 300:
+        check(name, rows, columns, "f16", "sm_90a")
+
+
+@pytest.mark.parametrize("name", ["sum", "softmax"])
+def test_parts_of_rows_at_every_level(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_rows, "LONG", 100)
+    monkeypatch.setattr(long_rows, "GROUPS", 8)
+    program = OPS[name][0](2, 600, "f32")
+    assert len(tcir.compile(program, "simt-elementwise").launches.launches) > 1
+    report = tcir.validate(program, "simt-elementwise", orders=1)
+    assert report.ok, str(report)
+
+
+def test_a_part_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of half the length."""
+    right = long_rows.reshape
+    monkeypatch.setattr(
+        long_rows, "reshape", lambda x, shape: right(x, [shape[0], shape[2], shape[1]])
+    )
+    with pytest.raises(tcir.Error):
+        tcir.compile(OPS["sum"][0](2, 20000, "f32"), "simt-elementwise")
+
+
 @pytest.mark.parametrize("inputs", ["integers", "random"])
 @pytest.mark.parametrize(("rows", "columns"), tiers(SIZES))
 @pytest.mark.parametrize("name", OPS)
@@ -122,6 +157,9 @@ def test_one_launch(name: str) -> None:
         pytest.param("column_sum", (33, 31), "convert-to-simt",
                      change_text(r"arith.select (%\d+), (%\d+), (%\w+) : f32",
                                  r"arith.select \1, \2, \2 : f32"), id="rows that are not there"),
+        pytest.param("softmax", (3, 1000), "convert-to-simt",
+                     change_text(r"arith.addf (%\d+), (%\d+) : f32", r"arith.addf \1, \1 : f32"),
+                     id="a power twice"),
         pytest.param("softmax", (3, 100), "convert-scf-to-cf",
                      change_text("arith.maxnumf", "arith.minnumf"), id="a later pass"),
     ],

@@ -108,7 +108,7 @@ func.func @columns(%x: tensor<300x64xf32>) -> tensor<64xf32> attributes {tc.simt
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<64xf32>
   %i = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
-  // expected-remark @+1 {{1 reduction over 300 elements: 64 threads share 4 adjacent results, 4 such groups per CTA (memory is contiguous across the results); loads of 4 elements; elements stay in registers}}
+  // expected-remark @+1 {{1 reduction over 300 elements: 128 threads share 4 adjacent results, 4 such groups per CTA (memory is contiguous across the results); loads of 4 elements; elements stay in registers}}
   %m = linalg.reduce ins(%x : tensor<300x64xf32>) outs(%i : tensor<64xf32>) dimensions = [0] (%a: f32, %b: f32) {
     %t = arith.addf %a, %b : f32
     linalg.yield %t : f32

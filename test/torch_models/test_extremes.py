@@ -76,8 +76,8 @@ def test_pytorchs_place(name: str, kind: torch.dtype) -> None:
 
 
 @pytest.mark.slow
-def test_long_rows_are_read_in_rounds() -> None:
-    assert wrong("argmax", rows(torch.float16, 20000)[:3]) == (0, 1)
+def test_long_rows_are_read_in_parts_or_rounds() -> None:
+    assert wrong("argmax", rows(torch.float16, 20000)[:3]) == (0, 4)
     assert wrong("argmax", rows(torch.float32, 16411)[1:3]) == (0, 1)
 
 

@@ -11,7 +11,7 @@ mean square is the square of the largest error. Sums that no order rounds are ex
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import log2
 from typing import TYPE_CHECKING
 
@@ -34,16 +34,16 @@ _ROOM = 1 + 2.0**-7
 class AnyOrder:
     """A sum of a reduction, and what its steps were.
 
-    element: the number of the body that is added
+    element: the number of the body that is added; None: `add` is called with each
     sizes:   the sum of magnitudes
     partial, squares: sums of the magnitudes and squares of the partial sums
     quantum: the largest power of two of which all elements are multiples
     """
 
-    element: ir.Value
-    sizes: Array
-    partial: Array
-    squares: Array
+    element: ir.Value | None = None
+    sizes: Array = field(default_factory=lambda: np.zeros(()))
+    partial: Array = field(default_factory=lambda: np.zeros(()))
+    squares: Array = field(default_factory=lambda: np.zeros(()))
     quantum: float = np.inf
     count: int = 0
 
@@ -60,12 +60,16 @@ class AnyOrder:
         added = [each for each in last.owner.operands if each != total]
         if len(added) != 1:
             return None
-        zero = np.zeros(())
-        return AnyOrder(added[0], zero, zero, zero)
+        return AnyOrder(added[0])
 
     def step(self, known: Mapping[ir.Value, Known], total: Known) -> None:
+        """Adds the element of a point of the loops; total: with it."""
+        assert self.element is not None, "a sum of a body"
+        self.add(known[self.element], total)
+
+    def add(self, added: Known, total: Known) -> None:
         """Adds an element; total: with it."""
-        element = known[self.element].finite()
+        element = added.finite()
         self.sizes = self.sizes + element.size
         reached = np.abs(total.finite().wide)
         self.partial, self.squares = self.partial + reached, self.squares + reached**2

@@ -1,0 +1,26 @@
+"""Neutral elements of the ops that reductions combine by."""
+
+from __future__ import annotations
+
+from tcir._mlir import arith, ir
+
+NEUTRAL = {
+    "arith.addf": "zero", "arith.addi": "zero", "arith.ori": "zero", "arith.xori": "zero",
+    "arith.maxui": "zero", "arith.muli": "one", "arith.andi": "ones",
+    "arith.minui": "ones", "arith.maximumf": "least", "arith.maxnumf": "least",
+    "arith.maxsi": "least", "arith.minimumf": "most", "arith.minnumf": "most",
+    "arith.minsi": "most",
+}  # fmt: skip
+"""By op: its operands may be combined in any order."""
+
+
+def neutral(combine: ir.OpView, kind: ir.Type) -> ir.Value:
+    """The neutral element of `combine`, as a number of type `kind` in a register."""
+    name = NEUTRAL[combine.operation.name]
+    if isinstance(kind, ir.FloatType):
+        number = {"zero": 0.0, "one": 1.0, "least": -float("inf"), "most": float("inf")}[name]
+        return arith.ConstantOp(kind, ir.FloatAttr.get(kind, number)).result
+    bits = combine.operation.results[0].type.width
+    integer = {"zero": 0, "one": 1, "ones": -1, "least": -(1 << bits - 1)}
+    value = integer.get(name, (1 << bits - 1) - 1)
+    return arith.ConstantOp(kind, ir.IntegerAttr.get(kind, value)).result

@@ -1,0 +1,147 @@
+"""Few long rows are reduced in parts, then the parts: a row has several CTAs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from tcir._mlir import ir, linalg, tensor
+from tcir.passes.analysis.contraction import value
+from tcir.passes.analysis.reductions import (
+    Combined,
+    combined,
+    is_product,
+    is_reduction,
+    loop_sizes,
+)
+from tcir.passes.emit.clone import clone
+from tcir.passes.emit.neutral import neutral
+from tcir.passes.emit.reshape import reshape
+from tcir.passes.emit.tensor_functions import functions_with_body
+from tcir.passes.module.rewrites.generic import generic
+
+LONG = 1 << 14
+"""Elements that a CTA holds in registers: longer rows it would read in rounds."""
+GROUPS = 256
+"""Rows, or parts of them, that keep all SMs busy."""
+PARTS = 1 << 10
+"""The most parts of a row, which one CTA combines at once."""
+
+
+def divide_long_rows(module: ir.Module) -> None:
+    """Makes two reductions of one over few long rows.
+
+    Before::
+
+        %s = linalg.reduce { arith.addf } ins(%x : tensor<4x4194304xf32>) outs(%zeros) …
+
+    After::
+
+        %p = tensor.expand_shape %x [[0], [1, 2]] : … into tensor<4x256x16384xf32>
+        %t = linalg.generic ins(%p) outs(%neutral : tensor<4x256xf32>) … arith.addf
+        %s = linalg.generic ins(%t) outs(%zeros : tensor<4xf32>) … arith.addf
+
+    Results of a sum of floats differ as those of another order do. Rows whose length has no divisor
+    that fits stay whole.
+    """
+    for function in functions_with_body(module):
+        for op in [each.operation for each in function.entry_block]:
+            if (found := _found(op)) is not None:
+                with ir.InsertionPoint(op), op.location:
+                    op.results[found.number].replace_all_uses_with(_divided(op, found))
+                op.erase()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A reduction to divide.
+
+    number: of the result that is read, the only one
+    loop:   over a long row
+    parts:  of a row
+    """
+
+    number: int
+    loop: int
+    parts: int
+    how: Combined
+
+
+def _found(op: ir.Operation) -> _Found | None:
+    """The reduction over long rows that an op is; None for any other."""
+    used = [n for n, each in enumerate(op.results) if list(each.uses)]
+    if len(used) != 1 or not is_reduction(op) or is_product(op):
+        return None
+    maps = [value(each) for each in linalg.get_indexing_maps(op)]
+    kept = {e.position for e in maps[-1].results if isinstance(e, ir.AffineDimExpr)}
+    (loop, *more) = [dim for dim in range(maps[-1].n_dims) if dim not in kept]
+    single = all(isinstance(e, ir.AffineDimExpr) for each in maps for e in each.results)
+    how = combined(op, used[0])
+    if more or how is None or not single or _reads_places(how.element):
+        return None
+    length, rows = loop_sizes(op, maps).get(loop, 1), prod(op.results[used[0]].type.shape)
+    if length <= LONG or not 0 < rows < GROUPS:
+        return None
+    fits = [n for n in range(2, PARTS + 1) if length % n == 0 and length // n >= GROUPS]
+    enough = (n for n in fits if rows * n >= GROUPS and length // n <= LONG)
+    parts = next(enough, fits[-1] if fits else 1)
+    return _Found(used[0], loop, parts, how) if parts > 1 else None
+
+
+def _reads_places(number: ir.Value) -> bool:
+    """Whether a number of a body depends on the indices of its loops."""
+    if isinstance(number, ir.BlockArgument):
+        return False
+    op = number.owner
+    return op.name in ("linalg.index", "tensor.extract") or any(map(_reads_places, op.operands))
+
+
+def _divided(op: ir.Operation, found: _Found) -> ir.Value:
+    parts, loop, how, block = found.parts, found.loop, found.how, op.regions[0].blocks[0]
+    count = len(op.operands) - len(op.results)
+    start, total = op.operands[count + found.number], block.arguments[count + found.number]
+    combining = how.combine.operation.results[0]
+    maps = [value(each) for each in linalg.get_indexing_maps(op)]
+    out = maps[count + found.number]
+    part, inner = ir.AffineDimExpr.get(out.n_dims), ir.AffineDimExpr.get(loop)
+    inputs, reads = [], []
+    for operand, each in zip(list(op.operands)[:count], maps):
+        shape: list[int] = []
+        index: list[ir.AffineExpr] = []
+        for size, e in zip(operand.type.shape, each.results):
+            along = e == inner
+            shape += [parts, size // parts] if along else [size]
+            index += [part, inner] if along else [e]
+        inputs.append(reshape(operand, shape) if len(shape) > operand.type.rank else operand)
+        reads.append(ir.AffineMap.get(out.n_dims + 1, 0, index))
+    kind = start.type.element_type
+    empty = tensor.EmptyOp([*start.type.shape, parts], kind).result
+    low = linalg.fill(neutral(how.combine, kind), outs=[empty])
+    reads.append(ir.AffineMap.get(out.n_dims + 1, 0, [*out.results, part]))
+    loops = ["reduction" if n == loop else "parallel" for n in range(out.n_dims + 1)]
+
+    def element(*given: ir.Value) -> ir.Value:
+        known = dict(zip([*list(block.arguments)[:count], total], given, strict=True))
+        return _cloned(combining, block, known)
+
+    def both(e: ir.Value, so_far: ir.Value) -> ir.Value:
+        return _cloned(combining, block, {how.element: e, total: so_far})
+
+    partial = generic(inputs, low, [ir.AffineMapAttr.get(each) for each in reads], loops, element)
+    rank = start.type.rank
+    whole = ir.AffineMap.get_identity(rank + 1)
+    row = ir.AffineMap.get(rank + 1, 0, list(whole.results)[:rank])
+    maps_of_parts = [ir.AffineMapAttr.get(each) for each in (whole, row)]
+    return generic([partial], start, maps_of_parts, ["parallel"] * rank + ["reduction"], both)
+
+
+def _cloned(number: ir.Value, block: ir.Block, known: dict[ir.Value, ir.Value]) -> ir.Value:
+    """A copy of what computes a number of the body `block` from `known`."""
+    if number in known:
+        return known[number]
+    if isinstance(number, ir.BlockArgument) or number.owner.operation.block != block:
+        return number
+    for each in number.owner.operands:
+        _cloned(each, block, known)
+    clone(number.owner.opview, known)
+    return known[number]
