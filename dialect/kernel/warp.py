@@ -7,6 +7,7 @@ from math import prod
 from tcir._mlir import ir
 from tcir.dialect.kernel.view import Found, KernelView, attribute_of, triple, verify_in_kernel
 from tcir.dialect.limits import FP8, WARP
+from tcir.dialect.ops.structure import OneThreadOp
 from tcir.dialect.ops.sync import MbarrierExpectTxOp
 from tcir.dialect.ops.tma import TmaLoadOp
 from tcir.dialect.ops.warp import MmaSyncOp
@@ -46,7 +47,7 @@ def _(kernel: KernelView) -> Found:
     if kernel.of(*WGMMA_OPS):  # roles come later
         return
     for op in kernel.of(MbarrierExpectTxOp, TmaLoadOp):
-        if op.operation.parent.name != "tc.one_thread":
+        if not isinstance(op.operation.parent.opview, OneThreadOp):
             yield op, {"got": op.operation.name}
 
 

@@ -7,6 +7,7 @@ from tcir._mlir import ext, ir
 from tcir.dialect.attributes import constant_of, integer, is_integer, optional_integer
 from tcir.dialect.limits import LANE_MASK_BYTES, QUARTER_LANES, SMEM_BYTES, TMEM_LANES
 from tcir.dialect.operation import Op
+from tcir.dialect.ops.compute import MmaOp
 from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import LaneMasksType, TmemType
 
@@ -192,7 +193,7 @@ def _(op: EnableLanesOp) -> Broken:
 )
 def _(op: EnableLanesOp) -> Broken:
     for use in op.tile.uses:
-        if use.owner.name != "tc.mma" or use.operand_number != 0:
+        if not isinstance(use.owner.opview, MmaOp) or use.operand_number != 0:
             return {"got": use.owner.name}
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcir._mlir import ir
-from tcir.dialect.ops.highlevel import k_part, out_layout
+from tcir.dialect.ops.highlevel import MatmulOp, k_part, out_layout
 from tcir.errors import PassError
 
 SMALLEST_CONV = (
@@ -70,7 +70,7 @@ def check_whole_rows(op: ir.OpView, pass_name: str) -> None:
             op,
             f"expected whole sums in {pass_name}, got k_part = {k_part(op)}; take tile-gemm",
         )
-    if op.operation.name == "tc.matmul" and op.a.type.rank != op.b.type.rank:
+    if isinstance(op, MatmulOp) and op.a.type.rank != op.b.type.rank:
         raise match_failure(
             op,
             f"expected operands of the same batch in {pass_name}, got a b without; reshape a to "

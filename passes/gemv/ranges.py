@@ -92,11 +92,6 @@ class Ranges:
         """The number of the segment of range `cta` in `tile`."""
         return index.sub(index.add(cta, tile), index.div(cta, self.period))
 
-    def first_segment(self, tile: int) -> int:
-        """The number of the first segment of `tile`; its segments end at the next tile's first."""
-        cta = tile * self.ctas // self.tiles
-        return cta + tile - cta // self.period
-
     @cached_property
     def per_cta(self) -> int:
         """The most segments of a range."""

@@ -118,7 +118,7 @@ class Partials:
         return loop.results[0]
 
     def _first_segment(self, tile: ir.Value) -> ir.Value:
-        """`Ranges.first_segment` of a value."""
+        """The number of the first segment of a tile; its segments end at the next tile's first."""
         ranges = self.ranges
         cta = simt.divide(simt.mul(tile, ranges.ctas), ranges.tiles)
         return simt.sub(simt.add(cta, tile), simt.divide(cta, ranges.period))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import ir, scf
+from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of
 from tcir.dialect.walk import walk
@@ -59,9 +59,11 @@ def _slots(loop: scf.ForOp) -> int:
     """Slots of the ring that a loop goes through, in whole laps or with a constant slot for each
     step; else 0."""
     parent = loop.operation.parent
-    while parent.name not in ("tc.role", "func.func"):
+    while not isinstance(parent.opview, tc.RoleOp | func.FuncOp):
         parent = parent.parent
-    if parent.name != "tc.role" or any(isinstance(op, scf.ForOp) for op in list(walk(loop))[1:]):
+    if isinstance(parent.opview, func.FuncOp) or any(
+        isinstance(op, scf.ForOp) for op in list(walk(loop))[1:]
+    ):
         return 0
     counts = {op.ring.type.count for op in loop.body if isinstance(op, tc.SlotOp)}
     first, end, step = (constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step))

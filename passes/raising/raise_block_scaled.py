@@ -25,7 +25,6 @@ from tcir.passes.emit.tensor_functions import drop_arguments, is_simt
 from tcir.passmanager.pipeline import Pass, register_pass
 
 SMALLEST = SMALLEST_BLOCK_SCALED
-OP = "tc.block_scaled_matmul"
 BLOCKED = "blocked_128x4"
 
 
@@ -74,7 +73,9 @@ class RaiseBlockScaled(Pass):
                 )
             if len(op.regions[0].blocks) != 1:
                 raise match_failure(op, "expected a function of one block, got branches", SMALLEST)
-            if not is_simt(op) and not any(o.operation.name == OP for o in op.entry_block):
+            if not is_simt(op) and not any(
+                isinstance(o, tc.BlockScaledMatmulOp) for o in op.entry_block
+            ):
                 raise_scaled(op)
 
 

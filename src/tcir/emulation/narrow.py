@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from tcir.emulation.errors import EmulationError
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    from _typeshed import DataclassInstance as DataclassInstance
 else:
 
     class DataclassInstance(Protocol):

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from math import prod
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from tcir.emulation import approximate, copies, fuzz, general, tensor
 from tcir.emulation.errors import EmulationError
+from tcir.emulation.narrow import DataclassInstance
 from tcir.emulation.sequence import BOX, COMMANDS, PREFIX, RESERVED, BoxPlace, refused
 from tcir.emulation.sequence import Sequence as Replacement
 from tcir.emulation.source import FunctionSource, SourceParser, Span
@@ -20,14 +21,6 @@ from tcir.interp.ptx import requirements
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lexer import Token
 from tcir.interp.ptx.syntax import Function, Instruction, PtxModule, Variable
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-else:
-
-    class DataclassInstance(Protocol):
-        """An argument of `dataclasses.replace`."""
-
 
 Triple = tuple[int, int, int]
 Edit = tuple[Span, str]

@@ -69,15 +69,6 @@ def run(
     return Outcome([np.asarray(r, order="C") for r in results], "tensor")
 
 
-def _is_filled_first(argument: ir.Value) -> bool:
-    """Whether a memref argument is filled first: before bufferisation it was a tensor that is only
-    filled."""
-    if not isinstance(argument.type, ir.MemRefType):
-        return False
-    users = [op for op in argument.owner if argument in list(op.operation.operands)]
-    return bool(users) and users[0].operation.name == "linalg.fill"
-
-
 def _arguments(
     block: ir.Block,
     inputs: Sequence[Array],
