@@ -10,6 +10,9 @@ from typing import Any, Union, get_args, get_origin
 
 from tcir._mlir import ext, ir
 
+OPERAND_SIZES = "operandSegmentSizes"
+"""Attribute with the number of values of each operand of an op."""
+
 
 def as_declared(op: ir.OpView) -> bool:
     """True when every field of ``op`` is present and of its declared kind."""
@@ -17,7 +20,7 @@ def as_declared(op: ir.OpView) -> bool:
     return (
         all(f.name in op.attributes for f in attributes)
         and all(_is_a(op.attributes[f.name], f.constraint) for f in attributes)
-        and _values(op, "operandSegmentSizes", operands, list(op.operands))
+        and _values(op, OPERAND_SIZES, operands, list(op.operands))
         and _values(op, "resultSegmentSizes", results, list(op.results))
         and len(op.regions) == len(regions)
     )
@@ -26,11 +29,11 @@ def as_declared(op: ir.OpView) -> bool:
 def wrong_sizes(op: ir.OpView) -> list[str] | None:
     """Names of the operands if ``operandSegmentSizes`` does not match them; None if it does.
 
-    MLIR ignores the attribute if only one operand is optional or variadic; the accessors of the op
-    classes use it.
+    MLIR ignores the attribute if only one operand is optional or variadic. The accessors of the
+    op classes use it, but for classes that are ``counted``.
     """
     fields = ext.partition_fields(type(op)._fields)[0]
-    sizes = _segments(op, "operandSegmentSizes", fields)
+    sizes = _segments(op, OPERAND_SIZES, fields)
     fits = sizes is not None and sum(sizes) == len(op.operands)
     fixed = all(f.variadicity.name == "single" for f in fields)
     return None if fits or fixed else [f.name for f in fields]
@@ -55,7 +58,8 @@ def _segments(op: ir.OpView, sizes_name: str, fields: list[Any]) -> list[int] | 
     if all(low == high for low, high in bounds):
         return [1] * len(fields)
     if sizes_name not in op.attributes:
-        return None
+        rest = len(op.operands) - len(fields) + 1
+        return [*[1] * (len(fields) - 1), rest] if type(op).traits.counted and rest >= 0 else None
     attribute = op.attributes[sizes_name]
     if not isinstance(attribute, ir.DenseI32ArrayAttr):
         return None

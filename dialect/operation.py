@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from tcir._mlir import ext, ir
 from tcir.dialect import rules
 from tcir.dialect.base import DIALECTS, TC, Dialect
+from tcir.dialect.declared import OPERAND_SIZES
 from tcir.dialect.indexing import Indexing
 
 Issuer = Literal["thread", "warp", "cta", ""]
@@ -34,6 +36,8 @@ class Traits:
     pure:         whether every role may duplicate it
     async_only:   whether it has no meaning in a kernel without ``tc.async``
     lowered_by:   passes that lower it, where no rule of ``convert-tc-to-nvvm`` does
+    counted:      whether it needs no ``operandSegmentSizes``: only the last of its operands is
+                  variadic
 
     Ops on tensors also have these, for inputs and bounds of validation:
 
@@ -54,6 +58,7 @@ class Traits:
     pure: bool = False
     async_only: bool = False
     lowered_by: tuple[str, ...] = ()
+    counted: bool = False
     arithmetic: Arithmetic = ""
     group_sizes: str = ""
     block_maxima: bool = False
@@ -84,6 +89,18 @@ class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc
     def __init_subclass__(cls, *, name: str, dialect: type[Dialect] = TC, **keywords: Any) -> None:
         cls.traits = Traits(**{key: keywords.pop(key) for key in _TRAITS & keywords.keys()})
         super().__init_subclass__(name=name, dialect=dialect, **keywords)
+        if cls.traits.counted:
+            *fixed, more = [each.name for each in ext.partition_fields(cls._fields)[0]]
+            for place, operand in enumerate(fixed):
+                setattr(cls, operand, property(partial(_operand, place)))
+            setattr(cls, more, property(partial(_operand, slice(len(fixed), None))))
+            build = cls.__init__
+
+            def __init__(op: ir.OpView, *values: object, **named: object) -> None:
+                build(op, *values, **named)
+                del op.attributes[OPERAND_SIZES]
+
+            cls.__init__ = __init__  # type: ignore[method-assign, assignment]
 
     def indexing(self) -> Indexing:
         """Factors of the op; each op with ``arithmetic="products"`` defines it."""
@@ -94,6 +111,10 @@ class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc
     def verify_invariants(self) -> bool:
         """Called by MLIR's verifier and parser."""
         return rules.report_broken(self)
+
+
+def _operand(place: int | slice, op: ir.OpView) -> ir.Value | list[ir.Value]:
+    return list(op.operands)[place]
 
 
 def all_ops() -> list[type[Op]]:

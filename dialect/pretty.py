@@ -140,6 +140,8 @@ class _Names(dict[str, str]):
         fields = ext.partition_fields(type(op)._fields)[0]
         names = iter(operands.split(", ") if operands else [])
         sizes = list(op.attributes.get("operandSegmentSizes", [])) or [1] * len(fields)
+        if op.traits.counted:
+            sizes = [*[1] * (len(fields) - 1), len(op.operands) - len(fields) + 1]
         self.groups = {f.name: [next(names) for _ in range(n)] for f, n in zip(fields, sizes)}
 
     def __missing__(self, name: str) -> str:

@@ -203,7 +203,8 @@ class _Reading:
         after it."""
         operands = [value for f in self.operand_fields for value in self.groups[f.name]]
         attributes = {name: _mlir_attribute(value) for name, value in self.attributes.items()}
-        if any(f.variadicity.name != "single" for f in self.operand_fields):
+        single = all(f.variadicity.name == "single" for f in self.operand_fields)
+        if not single and not self.cls.traits.counted:
             sizes = ", ".join(str(len(self.groups[f.name])) for f in self.operand_fields)
             attributes["operandSegmentSizes"] = f"array<i32: {sizes}>"
         kinds = [types.at(self.number, value) for value in operands]

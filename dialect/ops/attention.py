@@ -29,6 +29,8 @@ LEAST_EXPONENT = -127.0
 TO_WHOLE = 1.5 * 2**23 + 127
 """An f32 whose sum with an exponent of two x is rounded to a whole number; the low bits of the sum
 are those of the exponent of 2^x in f32."""
+LENGTHS = 3
+"""Operand that is the numbers of keys."""
 ATTENTION_TYPES = ("f16", "bf16")
 """Types of queries, keys and values."""
 
@@ -76,7 +78,11 @@ class Band:
 
 
 class AttentionOp(
-    Op, name="attention", lowered_by=("tile-attention",), traits=[ir.NoTerminatorTrait]
+    Op,
+    name="attention",
+    lowered_by=("tile-attention",),
+    counted=True,
+    traits=[ir.NoTerminatorTrait],
 ):
     """Scaled dot-product attention: ``out = softmax(scale * f(q * k^T)) * v`` for each head.
 
@@ -87,7 +93,10 @@ class AttentionOp(
 
     With ``causal_offset`` row i has the keys j <= i + causal_offset only: 0 aligns the first row
     with the first key, n - m the last with the last. With ``window_offset`` it has the keys
-    j >= i + window_offset only. A row without keys is 0.
+    j >= i + window_offset only. ``limits`` is nothing, or ``[b]`` of i32: numbers of keys from 0 to
+    n, one for each batch, whose rows have the keys below it only (padding, a cache that is not
+    full). Values of keys that a row does not have are multiplied by zero, or not at all: they must
+    be finite. A row without keys is 0.
 
     f is the body: it takes a sum of products, reads elements of other tensors with ``tc.element``,
     whose map is from ``[b, h, m, n]``, and ends in ``tc.yield`` of an f32. A key that it gives -inf
@@ -123,6 +132,7 @@ class AttentionOp(
     q: ext.Operand[ir.RankedTensorType]
     k: ext.Operand[ir.RankedTensorType]
     v: ext.Operand[ir.RankedTensorType]
+    limits: Sequence[ext.Operand[ir.RankedTensorType]]
     scale: ir.FloatAttr
     q_layout: ir.StringAttr
     kv_layout: ir.StringAttr
@@ -140,6 +150,11 @@ class AttentionOp(
     def band(self) -> Band:
         """The keys that rows have by their numbers."""
         return Band.of(self)
+
+    @property
+    def lengths(self) -> ir.Value | None:
+        """Numbers of keys, one for each batch; None where rows of all have n."""
+        return next(iter(self.limits), None)
 
     @property
     def key_part(self) -> int | None:
@@ -291,6 +306,23 @@ def _(op: AttentionOp) -> Broken:
     if fits and of["g"] and of["h"] % of["g"] == 0:
         return None
     return {"got": [list(v.type.shape) for v in (op.q, op.k, op.v, op.out, op.lse)]}
+
+
+@verify(
+    AttentionOp,
+    "lengths",
+    "tc",
+    "expected nothing after q, k and v, or numbers of keys, tensor<{batch}xi32>, got {got}",
+    bad={
+        "(%q, %k, %v)": "(%q, %k, %v, %mask)",
+        "2x4x512x128xf16>)": "2x4x512x128xf16>, tensor<2x1x1x512xi1>)",
+    },
+)
+def _(op: AttentionOp) -> Broken:
+    batch, got = op.extents()["b"], [str(each.type) for each in op.limits]
+    return (
+        None if got in ([], [f"tensor<{batch}xi32>"]) else {"batch": batch, "got": ", ".join(got)}
+    )
 
 
 @verify(

@@ -121,3 +121,43 @@ def _(op: LoadRowsOp) -> Broken:
     if row_dim is None and all(is_lane_vector(type_, "index") for type_ in got):
         return None
     return {"got": ", ".join(map(str, got)), "row_dim": op.attributes.get("row_dim", "none")}
+
+
+class LoadIndexOp(Op, name="load_index", loads="tensor", pure=True, counted=True):
+    """An element of a tensor of i32, as an index, with its sign.
+
+    All threads read it, at one address (PTX ISA 9.7.9.8).
+    """
+
+    example = """
+    func.func @example(%lengths: memref<8xi32>, %batch: index) {
+      %keys = "tc.load_index"(%lengths, %batch) : (memref<8xi32>, index) -> index
+      return
+    }
+    """
+    form = "{tensor}[{indices}]"
+
+    tensor: ext.Operand[ir.MemRefType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+    value: ext.Result[ir.IndexType] = ext.result(default_factory=ir.IndexType.get)
+
+
+@verify(
+    LoadIndexOp,
+    "tensor",
+    "tc",
+    "expected a static, contiguous memref of i32 and an index for each dimension, got {got} and "
+    "{count} indices",
+    bad=(
+        {"memref<8xi32>": "memref<8xi64>"},
+        {
+            "(memref<8xi32>, index)": "(memref<8x8xi32>, index)",
+            "%lengths: memref<8xi32>": "%lengths: memref<8x8xi32>",
+        },
+    ),
+)
+def _(op: LoadIndexOp) -> Broken:
+    type_, count = op.tensor.type, len(op.indices)
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank, op.context))
+    plain = type_.has_static_shape and type_.layout == identity and type_.rank == count
+    return None if plain and str(type_.element_type) == "i32" else {"got": type_, "count": count}

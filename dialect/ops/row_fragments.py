@@ -51,9 +51,9 @@ class MaskFragmentOp(Op, name="mask_fragment", role="consumer"):
     example = (
         _ALIASES
         + """
-    func.func @example(%s: !c, %row: index, %column: index) {
-      %masked = "tc.mask_fragment"(%s, %row, %column) {keys = 300 : i64, causal_offset = 44 : i64}
-          : (!c, index, index) -> !c
+    func.func @example(%s: !c, %row: index, %column: index, %keys: index) {
+      %masked = "tc.mask_fragment"(%s, %row, %column, %keys) {causal_offset = 44 : i64}
+          : (!c, index, index, index) -> !c
       return
     }
     """
@@ -62,7 +62,7 @@ class MaskFragmentOp(Op, name="mask_fragment", role="consumer"):
     scores: ext.Operand[FragmentType]
     row: ext.Operand[ir.IndexType]
     column: ext.Operand[ir.IndexType]
-    keys: ir.IntegerAttr
+    keys: ext.Operand[ir.IndexType]
     masked: ext.Result[FragmentType]
 
     @property

@@ -151,9 +151,9 @@ class MaskRowsOp(Op, name="mask_rows", pure=True):
     """
 
     example = """
-    func.func @example(%scores: vector<32x64xf32>, %row: index, %column: index) {
-      %masked = "tc.mask_rows"(%scores, %row, %column) {keys = 100 : i64, causal_offset = 0 : i64}
-          : (vector<32x64xf32>, index, index) -> vector<32x64xf32>
+    func.func @example(%scores: vector<32x64xf32>, %row: index, %column: index, %keys: index) {
+      %masked = "tc.mask_rows"(%scores, %row, %column, %keys) {causal_offset = 0 : i64}
+          : (vector<32x64xf32>, index, index, index) -> vector<32x64xf32>
       return
     }
     """
@@ -161,7 +161,7 @@ class MaskRowsOp(Op, name="mask_rows", pure=True):
     scores: ext.Operand[ir.VectorType]
     row: ext.Operand[ir.IndexType]
     column: ext.Operand[ir.IndexType]
-    keys: ir.IntegerAttr
+    keys: ext.Operand[ir.IndexType]
     masked: ext.Result[ir.VectorType]
 
 
@@ -431,12 +431,12 @@ def _(op: RowExponentialsOp) -> Broken:
     MaskRowsOp,
     "types",
     "tc",
-    "scores and the result must be of one vector<32xNxf32>, keys and offsets integers, got {got}",
+    "scores and the result must be of one vector<32xNxf32>, offsets integers, got {got}",
     bad=(
         {"-> vector<32x64xf32>": "-> vector<32x32xf32>"},
         {"causal_offset = 0 : i64": "causal_offset = 0.0 : f32"},
     ),
-    good={", causal_offset = 0 : i64": ""},
+    good={"causal_offset = 0 : i64": ""},
 )
 def _(op: MaskRowsOp) -> Broken:
     scores, masked = op.scores.type, op.masked.type
@@ -444,7 +444,7 @@ def _(op: MaskRowsOp) -> Broken:
     whole = all(isinstance(each, ir.IntegerAttr | None) for each in offsets)
     if _has_rows(scores) and masked == scores and whole:
         return None
-    return {"got": f"{scores}, {masked}, {op.keys} and {', '.join(map(str, offsets))}"}
+    return {"got": f"{scores}, {masked} and {', '.join(map(str, offsets))}"}
 
 
 @verify(

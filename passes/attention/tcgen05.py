@@ -28,7 +28,7 @@ from tcir.dialect.warp_map import (
     role_of,
 )
 from tcir.passes.analysis.strided import strided
-from tcir.passes.attention.tiles import KEY, ROW, Blocks, HeadShape, HeadTiles, Softmax
+from tcir.passes.attention.tiles import KEY, ROW, Blocks, HeadShape, HeadTiles, Rows, Softmax
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import flag, i64, mma
 from tcir.passes.emit.epilogue import Epilogue, fused
@@ -82,7 +82,7 @@ def choose_rows(of: HeadShape, keys: int, modified: bool) -> int:
     """
     most = KEYS.values[-1]
     fit = keys in (0, most) and 2 * _columns_of(of, most, shares=True) <= TMEM_COLUMNS
-    plain = not modified and not of.band.limits and of["d"] <= ELEMENTS
+    plain = not modified and not of.band.limits and not of.lengths and of["d"] <= ELEMENTS
     return 2 * ROWS if fit and plain and of["m"] > ROWS and of.visited >= LONG else ROWS
 
 
@@ -109,9 +109,11 @@ def tile_in_tensor_memory(
             HeadTiles.create(arguments, strided(op.k), of.kv, keys, "K"),
             HeadTiles.create(arguments, strided(op.v), of.kv, keys, "MN"),
         )
+        lengths = argument(arguments, op.lengths) if blocks.lengths else None
         out, *lse = map(of.results, arguments[len(source.function.arguments) :])
         number, head, every = block_id("x"), block_id("y"), block_id("z")
         part, batch = of.part_of(every)
+        count = blocks.counted(lengths, batch)
         if blocks.band.last is not None:  # the longest first
             number = index.value(index.sub(grid[0] - 1, number))
         first = index.mul(number, blocks.rows)
@@ -133,7 +135,9 @@ def tile_in_tensor_memory(
             for tile, role in enumerate(roles)
         ]
         for tile, result in zip(
-            tiles, rows.over(first, part, tiles, operands, (batch, of.keys_of(head))), strict=True
+            tiles,
+            rows.over((first, part, count), tiles, operands, (batch, of.keys_of(head))),
+            strict=True,
         ):
             rows.store(tile, result, out, of.out, lse)
 
@@ -232,17 +236,16 @@ class _Rows:
 
     def over(
         self,
-        row: Index,
-        part: Index,
+        mine: Rows,
         tiles: Sequence[_Tile],
         operands: tuple[HeadTiles, HeadTiles],
         place: tuple[Index, Index],
     ) -> list[tuple[ir.Value, ir.Value]]:
         """The maxima of scores and the sums of exponentials of each tile's rows over all blocks of
-        keys of a part that the rows from `row` on have."""
+        keys of a part that `mine` have."""
         start = [tile.numbers(value) for tile in tiles for value in (float("-inf"), 0.0)]
         # the first block is what makes the sums zeros
-        over, first = self.blocks.loop(row, part, start, least=1)
+        over, first = self.blocks.loop(mine, start, least=1)
         with ir.InsertionPoint(over.body):
             step = over.induction_variable
             k, v = (
@@ -252,25 +255,28 @@ class _Rows:
             for tile in tiles:
                 _multiply(tile.scores, tile.queries, k, constant(0, integer_type(1)))
             for number, tile in enumerate(tiles):
-                mine = slice(2 * number, 2 * number + 2)
-                state[mine] = self._weigh(tile, first, step, state[mine])
+                own = slice(2 * number, 2 * number + 2)
+                state[own] = self._weigh(tile, (first, mine[2]), step, state[own])
                 _multiply(tile.sums, tile.powers, v, Accumulate(step).take())
             scf.YieldOp(state)
         return list(zip(over.results[0::2], over.results[1::2], strict=True))
 
     def _weigh(
-        self, tile: _Tile, first: Index, step: ir.Value, state: Sequence[ir.Value]
+        self, tile: _Tile, keys: tuple[Index, Index], step: ir.Value, state: Sequence[ir.Value]
     ) -> list[ir.Value]:
-        """Makes factors of a block's scores, and rescales the sums of the blocks before."""
+        """Makes factors of a block's scores, and rescales the sums of the blocks before.
+
+        keys: the first of the block, and the number of all
+        """
         *outer, row = tile.place
 
         def weigh(quarter: ir.Value, largest: ir.Value, total: ir.Value) -> list[ir.Value]:
             rows = load_registers(tile.scores, quarter, index.value(0), self.blocks.keys)
             mine = index.add(row, _lanes(quarter))
             if self.modify is not None:
-                rows = self.modify(rows, [*outer, mine, first])
+                rows = self.modify(rows, [*outer, mine, keys[0]])
             if self.blocks.masked:
-                rows = self._masked(rows, mine, first)
+                rows = self._masked(rows, mine, keys)
             before = tc.RowNumbersOp(largest, quarter).mine
             now = tc.RowOnlineMaxOp(before, tc.RowMaxOp(rows).largest, self.scale, self.tau)
             if tile.corrected:
@@ -316,10 +322,8 @@ class _Rows:
             made.attributes["polynomial"] = i64(self.polynomial)
         return made.powers
 
-    def _masked(self, rows: ir.Value, row: Index, first: Index) -> ir.Value:
-        masked = tc.MaskRowsOp(
-            rows, index.value(row), index.value(first), i64(self.blocks.count), rows.type
-        )
+    def _masked(self, rows: ir.Value, row: Index, keys: tuple[Index, Index]) -> ir.Value:
+        masked = tc.MaskRowsOp(rows, *index.values([row, *keys]), rows.type)
         self.blocks.band.give(masked)
         return masked.masked
 

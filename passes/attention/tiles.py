@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from tcir._mlir import arith, ir, memref, scf
 from tcir.dialect import tc
@@ -22,6 +23,10 @@ from tcir.passes.emit.tile_kernel import argument
 
 HEAD, ROW, KEY = 1, 2, 3
 """Dimensions of scores, which are ``[b, h, m, n]``."""
+
+
+Rows: TypeAlias = tuple[Index, Index, Index]
+"""Rows of a CTA: the first, the part of the keys, and the number of all keys."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ class HeadShape:
     q, kv, out: layouts
     keys: that the last row has; band: those of each row; packed: whether groups are heads
     parts, part: of the keys, whose results are apart; keys of one
+    lengths: whether batches have numbers of keys of their own
     """
 
     extents: dict[str, int]
@@ -95,15 +101,15 @@ class HeadShape:
     packed: bool = False
     parts: int = 1
     part: int | None = None
+    lengths: bool = False
 
     @staticmethod
     def of(op: tc.AttentionOp) -> HeadShape:
         """The heads of an op as they are."""
         q, kv, out = (string(op, f"{name}_layout") for name in ("q", "kv", "out"))
         extents = op.extents()
-        return HeadShape(
-            extents, q, kv, out, extents["n"], op.band, parts=op.parts, part=op.key_part
-        )
+        parts, lengths = (op.parts, op.key_part), op.lengths is not None
+        return HeadShape(extents, q, kv, out, extents["n"], op.band, False, *parts, lengths)
 
     def together(self, elements: Sequence[ir.OpView]) -> HeadShape:
         """Where heads have one row each, those of a group, which read the same keys, as rows of one
@@ -137,7 +143,7 @@ class HeadShape:
 
     def blocks(self, rows: int, keys: int) -> Blocks:
         """The keys in blocks of `keys`, for tiles of `rows` rows."""
-        return Blocks(rows, keys, self.keys, self.band, self.parts, self.part)
+        return Blocks(rows, keys, self.keys, self.band, self.parts, self.part, self.lengths)
 
     def part_of(self, batch: Index) -> tuple[Index, Index]:
         """The part of the keys, and the batch, of one of all parts' batches."""
@@ -182,6 +188,7 @@ class Blocks:
 
     rows, keys: of a tile, of a block; count: of keys in all; band: the keys of each row
     parts, part: of the keys, each of whole blocks; keys of one, None where there is one
+    lengths: whether batches have fewer keys than `count`, of a number read at run time
     """
 
     rows: int
@@ -190,6 +197,7 @@ class Blocks:
     band: Band
     parts: int = 1
     part: int | None = None
+    lengths: bool = False
 
     @property
     def most(self) -> int:
@@ -204,20 +212,27 @@ class Blocks:
     @property
     def alike(self) -> bool:
         """Whether all tiles have as many blocks."""
-        return not self.band.limits and self.part is None
+        return not self.band.limits and self.part is None and not self.lengths
 
     @property
     def masked(self) -> bool:
         """Whether a block may have elements without a key."""
         empty = self.part is not None and (self.parts - 1) * self.part >= self.count
-        return self.band.limits or self.count % self.keys != 0 or empty
+        return self.band.limits or self.lengths or self.count % self.keys != 0 or empty
+
+    def counted(self, lengths: ir.Value | None, batch: Index) -> Index:
+        """Number of keys of a batch, by the tensor `lengths`."""
+        if lengths is None:
+            return self.count
+        loaded = tc.LoadIndexOp(lengths, index.values([batch])).value
+        return arith.minsi(arith.maxsi(loaded, index.value(0)), index.value(self.count))
 
     def loop(
-        self, row: Index, part: Index, start: Sequence[ir.Value], least: int = 0
+        self, rows: Rows, start: Sequence[ir.Value], least: int = 0
     ) -> tuple[scf.ForOp, Index]:
-        """A loop over the blocks of a part that have a key of the rows from `row` on, `least` of
-        them at least, which carries `start`, and the first key of the block that it is at."""
-        before, visited = self._visited(row, part)
+        """A loop over the blocks of a part that have a key of some rows, `least` of them at least,
+        which carries `start`, and the first key of the block that it is at."""
+        before, visited = self._visited(*rows)
         if least and not isinstance(visited, int):
             visited = arith.maxui(visited, index.value(least))
         loop = scf.ForOp(index.value(0), index.value(visited), index.value(1), start)
@@ -227,13 +242,13 @@ class Blocks:
             first = index.mul(index.add(loop.induction_variable, before), self.keys)
         return loop, first
 
-    def _visited(self, row: Index, part: Index) -> tuple[Index, Index]:
+    def _visited(self, row: Index, part: Index, keys: Index) -> tuple[Index, Index]:
         """The range of blocks of a part with a key of one of the rows from `row` on: the number of
         blocks before it, and its length. If it is empty, the former is that of all blocks."""
         first, last = self.band.first, self.band.last
-        every = ceil_div(self.count, self.keys)
+        every = index.div(index.add(keys, self.keys - 1), self.keys)
         before: Index = 0
-        end: Index = every
+        end = every
         if last is not None:
             key = index.value(index.add(row, self.rows + last + self.keys - 1))
             blocks = arith.divui(arith.maxsi(key, index.value(0)), index.value(self.keys))

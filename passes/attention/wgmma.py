@@ -72,6 +72,7 @@ def tile_by_warpgroups(
             HeadTiles.create(arguments, strided(op.k), of.kv, keys, "K"),
             HeadTiles.create(arguments, strided(op.v), of.kv, keys, "MN"),
         )
+        lengths = argument(arguments, op.lengths) if blocks.lengths else None
         out, *lse = map(of.results, arguments[len(source.function.arguments) :])
         read = {each.tensor: argument(arguments, each.tensor) for each in op.elements}
         of_tile = _Rows(op, blocks, softmax, read)
@@ -84,7 +85,8 @@ def tile_by_warpgroups(
             row = index.value(index.mul(number, rows))
             tile = queries.load(batch, head, row)
             place, stored = (batch, head, row), (every, head, row)
-            sums, most, total = of_tile.over(place, part, tile, operands, of.keys_of(head))
+            limit = part, blocks.counted(lengths, batch)
+            sums, most, total = of_tile.over(place, limit, tile, operands, of.keys_of(head))
             inverse = tc.InvertRowsOp(total, total.type).inverse
             result = tc.ScaleFragmentOp(sums, inverse, sums.type).scaled
             matrix, at = _matrix(out, of, stored)
@@ -134,14 +136,14 @@ class _Rows:
     def over(
         self,
         place: tuple[Index, Index, Index],
-        part: Index,
+        limit: tuple[Index, Index],
         queries: ir.Value,
         tiles: Sequence[HeadTiles],
         shared: Index,
     ) -> list[ir.Value]:
         """The sums of values, the maxima and the sums of exponentials of all blocks of a part.
 
-        place: batch, head and first row; shared: head of the keys
+        place: batch, head and first row; limit: part, number of keys; shared: head of the keys
         """
         f32, blocks, (batch, _, row) = ir.F32Type.get(), self.blocks, place
         start = [
@@ -149,7 +151,7 @@ class _Rows:
             tc.FillRowsOp(ir.FloatAttr.get(f32, float("-inf")), self.row).rows,
             tc.FillRowsOp(ir.FloatAttr.get(f32, 0.0), self.row).rows,
         ]
-        loop, first = blocks.loop(row, part, start)
+        loop, first = blocks.loop((row, *limit), start)
         with ir.InsertionPoint(loop.body):
             k, v = (
                 each.load(batch, shared, first, apart=bool(number))
@@ -160,9 +162,8 @@ class _Rows:
                 at = index.values([*place, first])
                 scores = fragment_epilogue(self.op, self.tensors, scores, at, self.past)
             if blocks.masked:
-                masked = tc.MaskFragmentOp(
-                    scores, index.value(row), index.value(first), i64(blocks.count), self.scores
-                )
+                at = index.values([row, first, limit[1]])
+                masked = tc.MaskFragmentOp(scores, *at, self.scores)
                 blocks.band.give(masked)
                 scores = masked.masked
             scf.YieldOp(self._block(scores, v, *loop.inner_iter_args))

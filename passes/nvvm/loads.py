@@ -1,4 +1,4 @@
-"""Global memory to registers: ``memref.load``, ``tc.load_rows``."""
+"""Global memory to registers: ``memref.load``, ``tc.load_index``, ``tc.load_rows``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from .converter import Converter, GlobalTensor, i32, lower, require_role
 from .scalar import WORD_BYTES, converted_type, is_fp8, is_i8
 from .stores import INT32_BYTES, MAX_STORE_BYTES, known_divisor, largest_power_of_two
 
+INDEX_BYTES = 4
+"""Bytes of an element that is an index."""
 NE, ULT = arith.CmpIPredicate.ne, arith.CmpIPredicate.ult
 
 
@@ -32,6 +34,17 @@ def convert_load(converter: Converter, op: ir.OpView) -> None:
     converter.values[op.operation.results[0]] = llvm.load(
         source.element, pointer, alignment=tc.element_bytes(source.element)
     )
+
+
+@lower(tc.LoadIndexOp)
+def convert_load_index(converter: Converter, op: tc.LoadIndexOp) -> None:
+    """A load executed by every thread, of one address."""
+    tensor = converter.record(op.tensor, GlobalTensor)
+    place = simt.constant(0, 64)
+    for number, extent in zip(op.indices, tensor.shape, strict=True):
+        place = simt.add(simt.mul(place, extent), simt.wide(converter.ssa(number)))
+    address = simt.at(converter.pointers[tensor.argument], simt.mul(place, INDEX_BYTES))
+    converter.values[op.value] = llvm.load(i32(), address, alignment=INDEX_BYTES)
 
 
 @lower(tc.LoadRowsOp)

@@ -11,7 +11,6 @@ from functools import reduce
 
 from tcir._mlir import arith, ir, llvm, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer
 from tcir.dialect.fragments import ROW, share, warp_origin
 from tcir.dialect.limits import WARP
 from tcir.passes.emit import simt
@@ -201,7 +200,7 @@ def convert_mask_fragment(converter: Converter, op: tc.MaskFragmentOp) -> None:
     right = first_of_thread(converter, kind, 1)
     first = LinearMap.of(first_of_warp, converter.threads).emit(converter)
     mine = first_of_thread(converter, kind, 0)
-    keys = simt.sub(converter.constant(integer(op, "keys")), column)
+    keys = simt.sub(converter.ssa(op.keys), column)
     diagonal = simt.sub(row, column)
     end, least = [simt.sub(keys, right)] * len(downs), keys
     if (last := op.band.last) is not None:

@@ -12,7 +12,6 @@ from itertools import groupby
 
 from tcir._mlir import arith, ir, llvm, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer
 from tcir.dialect.ops.attention import Band, by_polynomial
 from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
 from tcir.passes.emit import simt
@@ -102,7 +101,7 @@ def _scale(op: tc.RowOnlineMaxOp | tc.RowExponentialsOp | tc.RowLogSumOp) -> flo
 @lower(tc.MaskRowsOp)
 def convert_mask_rows(converter: Converter, op: tc.MaskRowsOp) -> None:
     """Compares each column with the first and the last key of the row."""
-    end, band = converter.constant(integer(op, "keys")), Band.of(op)
+    end, band = converter.ssa(op.keys), Band.of(op)
     row, start = arith.addi(converter.ssa(op.row), converter.lane), None
     if band.last is not None:
         end = arith.minsi(converter.add(row, band.last + 1), end)

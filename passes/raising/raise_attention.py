@@ -123,7 +123,7 @@ def _build(found: Pattern, target: str) -> tc.AttentionOp:
         of = dict(zip(roles.q.layout, roles.q.shape, strict=True))
         rows = ir.RankedTensorType.get([of["b"], of["h"], of["m"]], f32)
         made = tc.AttentionOp(
-            q, k, v, scale=ir.FloatAttr.get(f32, body.scale),
+            q, k, v, [], scale=ir.FloatAttr.get(f32, body.scale),
             q_layout=ir.StringAttr.get(roles.q.layout),
             kv_layout=ir.StringAttr.get(roles.k.layout),
             out_layout=ir.StringAttr.get(roles.out.layout), out=kind, lse=rows,

@@ -20,7 +20,8 @@ NAMED = ("mask", "bias")
 @dataclass(frozen=True)
 class Attention:
     """b, h, m, d of queries, g, n of keys, e of values; causal, window: offsets of a mask; q, kv,
-    out: layouts; lse: whether the logarithms are a result; body: parts of the op's."""
+    out: layouts; lse: whether the logarithms are a result; body: parts of the op's; lengths: of the
+    keys of each batch, if there are any."""
 
     b: int = 1
     h: int = 2
@@ -39,12 +40,14 @@ class Attention:
     lse: bool = True
     window: int | None = None
     body: tuple[str, ...] = ()
+    lengths: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         sizes = "x".join(str(getattr(self, name)) for name in "bhmdgn") + f"x{self.e or self.d}"
         mask = "" if self.causal is None else f"-causal{self.causal}"
         mask += "" if self.window is None else f"-window{self.window}"
         mask += "".join(f"-{each.replace(' ', '_')}" for each in self.body)
+        mask += "".join(f"-{each}" for each in ("keys", *self.lengths) if self.lengths)
         return f"{sizes}-{self.element}{self.result}{mask}-{self.q}-{self.kv}-{self.out}"
 
     @property
@@ -124,10 +127,13 @@ class Attention:
             f", %t{number}: tensor<{'x'.join(map(str, shape))}x{kind}>"
             for number, (_, kind, shape) in enumerate(self.beside)
         )
+        name, kind = (", %l", f", tensor<{self.b}xi32>") if self.lengths else ("", "")
+        more += f"{name}:{kind[1:]}" if self.lengths else ""
         return f"""func.func @attention(%q: {q}, %k: {k}, %v: {v}{more}) -> {types} {{
-          %o, %lse = "tc.attention"(%q, %k, %v) ({{{self.region}}}) {{scale = {self.scale!r} : f32,
+          %o, %lse = "tc.attention"(%q, %k, %v{name}) ({{{self.region}}}) {{
+              scale = {self.scale!r} : f32,
               q_layout = "{self.q}", kv_layout = "{self.kv}", out_layout = "{self.out}"{mask}}}
-              : ({q}, {k}, {v}) -> ({out}, {lse})
+              : ({q}, {k}, {v}{kind}) -> ({out}, {lse})
           return {results} : {types.strip("()")}
         }}"""
 
@@ -156,6 +162,9 @@ class Attention:
             scores = np.where(key <= row + self.causal, scores, -np.inf)
         if self.window is not None:
             scores = np.where(key >= row + self.window, scores, -np.inf)
+        if self.lengths:
+            few = np.array(self.lengths)[:, None, None, None]
+            scores = np.where(key < few, scores, -np.inf)
         with np.errstate(all="ignore"):
             most = scores.max(-1, keepdims=True)
             most = np.where(np.isneginf(most), 0, most)

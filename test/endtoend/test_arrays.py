@@ -62,6 +62,12 @@ ATTENTIONS: dict[str, tuple[dict[str, Any], Callable[[Array], Array]]] = {
         lambda s: np.where((ROW + 3 >= KEY) & (KEY >= ROW - 9), s / 2, -np.inf),
     ),
     "mask": ({"mask": KEPT}, lambda s: np.where(KEPT, s / math.sqrt(32), -np.inf)),
+    "lengths": (
+        {"key_lengths": np.array([56, 21], np.int32), "mask": BIAS},
+        lambda s: np.where(
+            KEY < np.array([56, 21])[:, None, None, None], s / math.sqrt(32) + BIAS, -np.inf
+        ),
+    ),
     "bias": ({"mask": BIAS, "out": "float32"}, lambda s: s / math.sqrt(32) + BIAS),
     "softcap": (
         {"softcap": 2.0, "mask": BIAS.astype(np.float16)},
@@ -97,6 +103,11 @@ def test_attention(name: str, target: str) -> None:
         ((FEW, KEYS, VALUES), {"window": (-1, 3)}, "window: expected numbers of keys before"),
         ((FEW, KEYS, VALUES), {"mask": KEPT[..., 1:]}, "mask: expected a shape that broadcasts"),
         ((FEW, KEYS, VALUES), {"mask": KEPT.astype(np.int32)}, "mask: expected one of i1, f16"),
+        (
+            (FEW, KEYS, VALUES),
+            {"key_lengths": np.array([56, 21, 3], np.int32)},
+            r"expected int32 of shape \[2\], a number for each batch, got i32 of \[3\]",
+        ),
         ((FEW, KEYS, VALUES), {"out": "bfloat16"}, "out: expected one of f16, f32"),
     ],
 )

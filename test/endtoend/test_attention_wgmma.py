@@ -186,7 +186,7 @@ BREAKS: list[tuple[str, str, Edit, tuple[str, ...]]] = [
     ("K of one block freed twice, of V never", "assign-roles",
      _take(ARRIVE, 0, 0), ()),
     ("a key less", "tile-attention",
-     set_attribute("tc.mask_fragment", "keys", "383 : i64"), VALUE),
+     change_operand("tc.mask_fragment", 3, _plus(-1)), VALUE),
     ("causal one key more", "tile-attention",
      set_attribute("tc.mask_fragment", "causal_offset", "257 : i64"), VALUE),
     ("causal one key less", "tile-attention",

@@ -619,7 +619,11 @@ NUMBERS = [
         (
             "keys beyond the last are zeros, not masked",
             CAUSAL,
-            change(_("", "tc.mask_rows"), "-20 : i64, keys = 200", "200 : i64, keys = 256"),
+            change(
+                _("", "tc.mask_rows"),
+                r"(.*), %c200\) \{causal_offset = -20",
+                r"%all = arith.constant 256 : index\n\1, %all) {causal_offset = 200",
+            ),
             "difference",
         ),
         (
@@ -631,7 +635,7 @@ NUMBERS = [
         (
             "the mask of every block is that of the first",
             CAUSAL,
-            change(_("", "tc.mask_rows"), r"(\(%\w+, %\w+), %\w+\)", r"\1, %c0)"),
+            change(_("", "tc.mask_rows"), r"(\(%\w+, %\w+), %\w+, ", r"\1, %c0, "),
             "difference",
         ),
         (

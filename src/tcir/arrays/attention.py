@@ -29,6 +29,7 @@ def compile_attention(
     causal: bool = False,
     window: tuple[int | None, int | None] | None = None,
     mask: Array | None = None,
+    key_lengths: Array | None = None,
     softcap: float | None = None,
     lse: bool = False,
     out: DTypeLike | str | None = None,
@@ -46,6 +47,9 @@ def compile_attention(
     window:  keys before and after its own that a row has, None: all
     mask:    an array that broadcasts to [B, H, M, N]: of booleans, where True leaves a key, or of
              f32, f16 or bf16, added to the scores
+    key_lengths: numbers of keys, [B] of int32, each from 0 to N: rows of batch b have the keys
+             below key_lengths[b] only. Others are loaded at most with them: their values must be
+             finite
     softcap: scores become softcap tanh(score / softcap), before the mask
     lse:     whether the logarithms of the sums of exponentials, [B, H, M] of f32, are a result too
     out:     the result's type: that of q by default, or f32
@@ -66,6 +70,8 @@ def compile_attention(
     band = _band(causal, window, keys - rows)
     result = TensorValue("%o", (*operands[0].shape[:3], operands[2].shape[3]), element)
     sums = TensorValue("%lse", (batch, heads, rows), "f32")
+    if key_lengths is not None:
+        operands.append(_lengths(function, key_lengths, batch))
     names, types = (", ".join(map(str, operands)), ", ".join(each.type for each in operands))
     function.lines.append(
         f'{result}, {sums} = "tc.attention"({names}) ({{{body}}}) {{scale = {factor!r} : f32, '
@@ -155,6 +161,17 @@ def _body(
 
 def _constant(number: float) -> str:
     return f"arith.constant {number!r}"
+
+
+def _lengths(function: FunctionBuilder, lengths: Array, batch: int) -> TensorValue:
+    """The argument of numbers of keys."""
+    tensor = function.argument("key_lengths", lengths, (1,))
+    if (tensor.element, tensor.shape) != ("i32", (batch,)):
+        raise InputError(
+            f"{NAME}: key_lengths: expected int32 of shape [{batch}], a number for each batch, got "
+            f"{tensor.element} of {list(tensor.shape)}"
+        )
+    return tensor
 
 
 def _mask(function: FunctionBuilder, mask: Array, shape: tuple[int, ...]) -> TensorValue:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcir.dialect import tc
+from tcir.dialect.ops.attention import LENGTHS
 from tcir.interp import OutputSpec
 from tcir.interp.types import Array
 from tcir.passes.emit.functions import constant_number
@@ -53,9 +55,11 @@ def bound_of(argument: ir.Value) -> int | None:
 
 
 def _extent(use: ir.OpOperand) -> int | None:
-    """Returns the extent of the tensor dimension that a use indexes; None if the use is no
-    index."""
+    """Returns the number of values that a use takes: the extent of the tensor dimension that it
+    indexes, or numbers of keys; None if the use is neither."""
     op = use.owner.operation
+    if isinstance(op.opview, tc.AttentionOp):
+        return int(op.opview.extents()["n"]) + 1 if use.operand_number == LENGTHS else None
     if op.name != "tensor.extract" or use.operand_number == 0:
         return None
     return int(op.operands[0].type.shape[use.operand_number - 1])

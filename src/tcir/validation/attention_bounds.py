@@ -47,9 +47,8 @@ import numpy as np
 
 from tcir.dialect.attributes import string
 from tcir.dialect.ops.attention import POLYNOMIAL_ERROR
-from tcir.interp.bands import allowed
 from tcir.interp.online_softmax import log2_scale
-from tcir.interp.tensor.attention import attended, by_heads
+from tcir.interp.tensor.attention import attended, by_heads, keys_of
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array
 from tcir.validation.bounds import ROUNDING
@@ -101,8 +100,9 @@ def attention(
     powers: the errors of exponentials"""
     of = op.extents()
     q = operands[0].like(partial(by_heads, layout=string(op, "q_layout")))
-    k, v = (each.like(partial(by_heads, layout=string(op, "kv_layout"))) for each in operands[1:])
-    keys = allowed(of["m"], of["n"], of["n"], op.band)
+    k, v = (each.like(partial(by_heads, layout=string(op, "kv_layout"))) for each in operands[1:3])
+    keys = keys_of(op, *(each.value for each in operands[3:]))
+    keys = np.broadcast_to(keys, (of["b"], *keys.shape[1:]))[:, 0]
     rows, group = (of["b"], of["h"], of["m"]), of["h"] // of["g"]
     out, lse = (Known(*(np.zeros(shape) for _ in range(3))) for shape in ((*rows, of["e"]), rows))
     for batch in range(of["b"]):
@@ -112,7 +112,8 @@ def attention(
                 each.like(itemgetter(at)) for each, at in ((q, own), (k, shared), (v, shared))
             )
             scores = body(own) if body is not None else None
-            found = _Head(own_q, own_k, own_v, op.factor, keys, products, scores, powers).results()
+            mine = keys[batch]
+            found = _Head(own_q, own_k, own_v, op.factor, mine, products, scores, powers).results()
             for whole, part in zip((out, lse), found, strict=True):
                 for name in ("value", "error", "square"):
                     getattr(whole, name)[own] = getattr(part, name)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
+from tcir.errors import InputError
 from tcir.interp import online_softmax
 from tcir.interp.bands import allowed
 from tcir.interp.tensor.arith import convert
@@ -20,6 +21,21 @@ from tcir.interp.types import Array, dtype_of
 def by_heads(array: Array, layout: str) -> Array:
     """From `layout` to [..., h, m, d], with the heads before the rows, and back."""
     return array if layout[1] == "h" else array.swapaxes(-3, -2)
+
+
+def keys_of(op: tc.AttentionOp, lengths: Array | None = None) -> Array:
+    """Mask [b or 1, 1, m, n] of the keys that rows have by their numbers; InputError for a length
+    that is none of 0 to n."""
+    of = op.extents()
+    keys = allowed(of["m"], of["n"], of["n"], op.band)[None, None]
+    if lengths is None:
+        return keys
+    for batch in np.flatnonzero((lengths < 0) | (lengths > of["n"]))[:1]:
+        raise InputError(
+            f"tc.attention: expected numbers of keys from 0 to {of['n']}, got {lengths[batch]} "
+            f"for batch {batch}"
+        )
+    return keys & (np.arange(of["n"]) < np.asarray(lengths)[:, None, None, None])
 
 
 def attended(scores: Array, v: Array) -> tuple[Array, Array]:
@@ -38,7 +54,7 @@ def attended(scores: Array, v: Array) -> tuple[Array, Array]:
 
 @evaluate(tc.AttentionOp)
 def attention(
-    interpreter: Interpreter, op: tc.AttentionOp, q: Array, k: Array, v: Array
+    interpreter: Interpreter, op: tc.AttentionOp, q: Array, k: Array, v: Array, *limits: Array
 ) -> Sequence[Array]:
     of = op.extents()
     q = by_heads(q, string(op, "q_layout")).astype(np.float64)
@@ -49,7 +65,7 @@ def attention(
         if op.modified:
             (sums,) = interpreter.region(op, [sums.astype(np.float32)])
             sums = np.broadcast_to(sums, op.shape).astype(np.float64)
-        scores = np.where(allowed(of["m"], of["n"], of["n"], op.band), sums * op.factor, -np.inf)
+        scores = np.where(keys_of(op, *limits), sums * op.factor, -np.inf)
     part = op.key_part or of["n"]
     places = [slice(first, first + part) for first in range(0, of["n"], part)]
     parts = [attended(scores[..., at], v[..., at, :]) for at in places]

@@ -1,8 +1,8 @@
-"""Rules of loads from global memory: ``memref.load``, ``tc.load_rows``."""
+"""Rules of loads from global memory: ``memref.load``, ``tc.load_index``, ``tc.load_rows``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -16,6 +16,16 @@ from tcir.interp.types import Array, shape_of
 
 @execute("memref.load")
 def load(compiler: Compiler, op: ir.OpView) -> Step:
+    return _load(compiler, op, lambda element: element)
+
+
+@execute(tc.LoadIndexOp)
+def load_index(compiler: Compiler, op: tc.LoadIndexOp) -> Step:
+    return _load(compiler, op, lambda element: element.item())
+
+
+def _load(compiler: Compiler, op: ir.OpView, converted: Callable[[np.generic], object]) -> Step:
+    """Loads an element, the same in every thread."""
     source_, *indices_ = compiler.operands(op)
     result, site = compiler.result(op), compiler.site(op)
 
@@ -31,7 +41,7 @@ def load(compiler: Compiler, op: ir.OpView) -> Step:
         first = int(np.ravel_multi_index(at, source.shape)) if at else 0
         address = np.array([source.address + first * size], np.int64)
         raw = frame.agent.memory.load("global", address, size, site=site)
-        v[result] = np.ascontiguousarray(raw).view(source.dtype).reshape(-1)[0]
+        v[result] = converted(np.ascontiguousarray(raw).view(source.dtype).reshape(-1)[0])
 
     return load
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer
 from tcir.interp.online_softmax import (
     exponentials,
     inverse_sum,
@@ -63,15 +62,15 @@ def fill_rows(compiler: Compiler, op: tc.FillRowsOp) -> Step:
 
 @execute(tc.MaskFragmentOp)
 def mask_fragment(compiler: Compiler, op: tc.MaskFragmentOp) -> Step:
-    scores_, row_, column_ = compiler.operands(op)
+    scores_, row_, column_, keys_ = compiler.operands(op)
     result, site, part = compiler.result(op), compiler.site(op), held_by(compiler, op.scores.type)
-    keys, band = integer(op, "keys"), op.band
+    band = op.band
 
     def mask(frame: Frame) -> None:
         v = frame.values
         scores = settled(frame, scores_, site).view(np.float32)
         row, column = part(frame).moved([v[row_], v[column_]])
-        v[result] = masked(scores, row, column, keys, band).view(np.uint32)
+        v[result] = masked(scores, row, column, v[keys_], band).view(np.uint32)
 
     return mask
 

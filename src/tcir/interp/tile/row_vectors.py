@@ -8,7 +8,6 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMEM_LANES
 from tcir.dialect.ops.attention import Band
 from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
@@ -111,15 +110,15 @@ def online_max(compiler: Compiler, op: tc.RowOnlineMaxOp) -> Step:
 
 @execute(tc.MaskRowsOp)
 def mask_rows(compiler: Compiler, op: tc.MaskRowsOp) -> Step:
-    scores_, row_, column_ = compiler.operands(op)
-    keys, band = integer(op, "keys"), Band.of(op)
+    scores_, row_, column_, keys_ = compiler.operands(op)
+    band = Band.of(op)
     result, site = compiler.result(op), compiler.site(op)
 
     def mask(frame: Frame) -> None:
         v = frame.values
         scores: RegisterTile = v[scores_]
         frame.cta_run.consume(frame, scores, site)
-        data = online_softmax.masked(scores.data, v[row_], v[column_], keys, band)
+        data = online_softmax.masked(scores.data, v[row_], v[column_], v[keys_], band)
         v[result] = RegisterTile(data, scores.quarter)
 
     return mask

@@ -16,9 +16,8 @@ import numpy as np
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
-from tcir.interp.bands import allowed
 from tcir.interp.online_softmax import log2_scale
-from tcir.interp.tensor.attention import by_heads
+from tcir.interp.tensor.attention import by_heads, keys_of
 from tcir.interp.types import Array, dtype_of
 from tcir.passes.analysis.strided import Strided, strided, view_ops
 from tcir.program.spans import info_of
@@ -45,7 +44,7 @@ class Heads:
 
     of:    sizes b, h, m, d, g, n, e (`tcir.dialect.tc.AttentionOp.extents`)
     c:     powers of two of a score of 1
-    keys:  mask [m, n] of the keys that each row has
+    keys:  mask [b, m, n] of the keys that each row has
     whole: up to it the type has all whole numbers
     """
 
@@ -93,8 +92,10 @@ def routed(heads: Heads, draw: np.random.Generator) -> list[Array] | None:
     k = np.zeros(heads.shape("k"))
     signs = np.where(numbers[..., None] >> np.arange(bits) & 1, 1, -1)
     k[..., : bits * copies] = np.repeat(signs, copies, axis=-1)
-    own = np.array([draw.choice(np.flatnonzero(row)) if row.any() else 0 for row in heads.keys])
-    q = factor * np.repeat(k, of["h"] // of["g"], axis=1)[:, :, own]
+    rows = heads.keys.reshape(-1, of["n"])
+    own = [draw.choice(np.flatnonzero(row)) if row.any() else 0 for row in rows]
+    places = np.array(own).reshape(of["b"], 1, of["m"], 1)
+    q = factor * np.take_along_axis(np.repeat(k, of["h"] // of["g"], axis=1), places, axis=2)
     digits = numbers[..., None] // np.where(np.arange(of["e"]) % 2, heads.whole, 1) % heads.whole
     return [q, k, 1.0 + digits]
 
@@ -153,11 +154,13 @@ def attention_inputs(
     """
     views = [strided(each) for each in (op.q, op.k, op.v)]
     bases = list(dict.fromkeys(view.base for view in views))
-    if not set(bases) <= set(arguments) or _overlap(views, bases):
+    given = [*bases, *op.limits]
+    if not set(given) <= set(arguments) or _overlap(views, bases):
         return
     of, kind = op.extents(), dtype_of(op.q.type)
     whole = int(2 / float(info_of(kind).eps))
-    keys = allowed(of["m"], of["n"], of["n"], op.band)
+    lengths = [draw.permuted(np.linspace(of["n"], 0, of["b"], dtype=np.int32)) for _ in op.limits]
+    keys = np.broadcast_to(keys_of(op, *lengths), (of["b"], 1, of["m"], of["n"]))[:, 0]
     heads = Heads(of, float(log2_scale(op.factor)), keys, whole)
     alone = not op.modified and not list(op.lse.uses)
     narrow = dtype_of(op.out.type).itemsize == 2 and alone
@@ -168,6 +171,7 @@ def attention_inputs(
             for each, layout, view in zip(made, layouts, views, strict=True):
                 place = elements(view, memory[view.base])
                 place[...] = by_heads(np.asarray(each), layout).reshape(place.shape)
+            memory |= zip(op.limits, lengths, strict=True)
             arrays = {arguments.index(each): array for each, array in memory.items()}
             yield words, arrays, exact and narrow
 
