@@ -204,8 +204,9 @@ class Assumptions:
         "ThunderKittens likewise; NVIDIA's CuTe DSL primitives arrive by an elected lane. An H200: "
         "0 wrong words of 168 million rounds by an elected lane; no wgmma.wait_group of a warp "
         "ended before the other three had executed the same wgmma (64 x 6,600 to 52,800 rounds of "
-        "m64n8k16, one warp up to 20 us late). Against it: NVIDIA/Fuser#3865, wrong results with "
-        "several large products in flight. A warning says where a program relies on it",
+        "m64n8k16, one warp up to 20 us late; 3.4 million of m64n256k16, one group in flight). "
+        "Against it: NVIDIA/Fuser#3865, wrong results with several large products in flight, "
+        "which no run here has settled. A warning says where a program relies on it",
         "elect.sync, wgmma.wait_group",
     )
     alloc_permit: str = _question(
