@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+from typing import Any
 
 import pytest
 
@@ -43,13 +44,13 @@ def test_a_cut_is_at_the_place_of_the_error_and_at_those_like_it(
     that at the place."""
     started, texts = lowering._Work._compiled, []
 
-    def broken(self: lowering._Work, text: str, reason: str) -> object:
+    def broken(self: lowering._Work, text: str, *rest: Any) -> object:
         texts.append(text)
         places = re.findall(r"aten\.relu.* loc\(#(\w+)\)", text)
         if len(places) > 1:
             (line,) = re.findall(rf'#{places[1]} = loc\("aten":(\d+)', text)
             raise tcir.Error(f"aten:{line}:0: expected one softmax, got 2; no way out")
-        return started(self, text, reason)
+        return started(self, text, *rest)
 
     monkeypatch.setattr(lowering._Work, "_compiled", broken)
     model, inputs = made(lambda: Layers(3), torch.float16, (48, 64))
@@ -83,7 +84,7 @@ def test_each_region_has_the_reason_of_its_own_import(monkeypatch: pytest.Monkey
     graph, units = graph_and_units(model, inputs)
     monkeypatch.setattr(lowering, "_regions", lambda _, some: [[u] for u in some] or [])
     reasons = iter(f"aten:{place}:0: expected less, got {place}" for place in range(9, 0, -1))
-    monkeypatch.setattr(lowering._Work, "_text", lambda *_, **__: ("", next(reasons)))
+    monkeypatch.setattr(lowering._Work, "_text", lambda *_, **__: ("", next(reasons), ()))
     found = lowering.lower(graph, units, "layers", "sm_100a", lambda line: None)
     assert not found.regions and len(set(found.left.values())) == len(units)
 
