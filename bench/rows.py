@@ -1,6 +1,6 @@
 """Ops bound by memory on a GPU: tcir beside PyTorch, torch.compile and a copy of the same bytes.
 
-    python bench/rows.py                              # all; writes rows.json into $OUT, or here
+    python bench/rows.py                   # all; writes rows.json and rows.md into $OUT, or here
     python bench/rows.py softmax max_pool --types f16,f32 --seconds 300 --jobs 16
 
 Each row is an op on one shape in one element type. Microseconds are those of a call among many in
@@ -189,7 +189,23 @@ class Row:
             f"{self.bytes / mine / 1e3:7.0f} {self.error:8.1e} {self.own:8.1e}"
         )
 
+    def cells(self) -> str:
+        """The line of a page of results."""
+        shape = " × ".join(map(str, self.shape))
+        if self.failed:
+            return f"| {self.op} | {shape} | {self.type} | {self.failed} |" + " |" * 6
+        mine, best = self.us["tcir"], min(self.us["PyTorch"], self.us["torch.compile"])
+        return (
+            f"| {self.op} | {shape} | {self.type} | {self.launches} | "
+            + " | ".join(f"{each:.1f}" for each in self.us.values())
+            + f" | {self.us['copy'] / mine:.2f} | {best / mine:.2f} |"
+        )
 
+
+PAGE = (
+    "| op | shape | type | launches | tcir | PyTorch | torch.compile | copy | of copy | of best |\n"
+    "|---|---|---|---|---|---|---|---|---|---|\n"
+)
 HEAD = (
     f"{'op':12} {'shape':16} {'type':5} {'n':>2} {'tcir us':>9} {'PyTorch':>9} {'compile':>9} "
     f"{'copy':>9} {'of copy':>8} {'of best':>8} {'GB/s':>7} {'error':>8} {'PyTorch':>8}"
@@ -365,6 +381,8 @@ def main() -> int:
             wrong |= bool(row.failed) or not row.error <= bound
             print(row.words() + ("" if row.error <= bound else "  WRONG"), flush=True)
             out.write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n")
+            page = PAGE + "".join(f"{each.cells()}\n" for each in found)
+            out.with_suffix(".md").write_text(page, encoding="utf-8")
             torch._dynamo.reset()
             torch.cuda.empty_cache()
     return int(wrong)
