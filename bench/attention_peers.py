@@ -97,7 +97,7 @@ def of_flash_attention(folder: Path, name: str) -> Measured:
 def of_ours(size: int, keys: int) -> Measured:
     """Our kernel."""
     shape = Shape(1, 1, ROWS, keys, size)
-    kernel = tcir.compile(shape.text, f"attention{{rows={ROWS}}}", target=TARGET)
+    kernel = tcir.compile(shape.text, f"attention{{rows={ROWS} split-kv=1}}", target=TARGET)
     r, recording = rng(), Recording()
     inputs = [
         r.standard_normal((1, 1, rows, size)).astype(np.float16) for rows in (ROWS, keys, keys)
