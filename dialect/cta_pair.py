@@ -44,7 +44,7 @@ def kernel_cta_group(kernel: ir.OpView | ir.Operation) -> int:
 
 
 def columns_of(op: ir.OpView) -> int:
-    """N of an mma: the rows of B, in a pair those of both halves."""
+    """N of an mma: the rows of B; in a CTA pair, the rows of both halves of B."""
     return int(op.b.type.shape[0]) * cta_group_of(op)
 
 

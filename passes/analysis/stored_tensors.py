@@ -17,8 +17,8 @@ MULTIPLIES = ("arith.mulf", "arith.muli", "linalg.mul")
 
 
 class Stay(Enum):
-    """The moves before a product that are not folded: those of other ops' results, or also those of
-    arguments."""
+    """Which layout changes before a product are not folded into it: those of computed tensors only,
+    or also those of arguments."""
 
     COMPUTED = auto()
     ALL = auto()
@@ -62,14 +62,16 @@ def mark_joined(function: func.FuncOp, products: Sequence[ir.OpView]) -> None:
 
 
 def mark_once(function: func.FuncOp) -> None:
-    """Marks what is computed of frozen arguments, so that ops which read it do not compute it."""
+    """Marks tensors that depend on frozen arguments only, so that the ops which read them do not
+    recompute them."""
     for each in computed_once(function):
         if not _is_marked(each):
             _mark(each)
 
 
 def _is_elementwise(op: ir.OpView) -> bool:
-    """Whether an element of an op's result is made of one of each operand; a reshape's is one."""
+    """Whether each element of an op's result is computed from one element of each operand; true for
+    a reshape."""
     if op.operation.name.startswith(("arith.", "math.")) or isinstance(op, RESHAPES):
         return True
     return parallel(op.results[0]) is not None

@@ -25,9 +25,10 @@ Digits: TypeAlias = "tuple[tuple[int, int], ...]"
 
 @dataclass(frozen=True)
 class Strided:
-    """The elements of a tensor in the memory of another one, which is contiguous.
+    """Elements of a tensor in the memory of another tensor, which is contiguous.
 
-    base: the other tensor; offset: of the first element; dims: digits of each dimension's index
+    base: the other tensor; offset: index of the first element in it; dims: digits of each
+        dimension's index
     """
 
     base: ir.Value
@@ -40,7 +41,8 @@ class Strided:
         return [prod(size for size, _ in each) for each in self.dims]
 
     def reshaped(self, shape: Sequence[int]) -> Strided | None:
-        """The same elements in dimensions of other extents; None if digits do not divide so."""
+        """The same elements with other extents of the dimensions; None if the digits cannot be
+        divided accordingly."""
         rest = list(chain.from_iterable(self.dims))
         dims: list[Digits] = []
         for extent in reversed(shape):
@@ -74,7 +76,7 @@ class Strided:
 
 
 def whole(value: ir.Value) -> Strided:
-    """A tensor in memory of its own."""
+    """A tensor as contiguous memory of its own."""
     shape = list(value.type.shape)
     strides = list(accumulate((1, *reversed(shape[1:])), mul))[::-1] if shape else []
     dims = tuple(((n, step),) if n > 1 else () for n, step in zip(shape, strides, strict=True))
@@ -129,7 +131,7 @@ def view_ops(value: ir.Value, base: ir.Value) -> Iterator[ir.Operation]:
 
 
 def _joined(digits: Iterator[tuple[int, int]]) -> Digits:
-    """Digits, those as one that are one."""
+    """Merges neighbouring digits that together are one digit."""
     found: list[tuple[int, int]] = []
     for size, stride in digits:
         if found and found[-1][1] == size * stride:

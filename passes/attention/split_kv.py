@@ -84,7 +84,7 @@ class SplitKv(Pass):
 
 
 def _part(op: tc.AttentionOp, parts: int, unit: int) -> int:
-    """Keys of one of so many parts, in whole blocks."""
+    """Number of keys of each of `parts` parts, rounded up to whole blocks of `unit` keys."""
     return round_up(ceil_div(op.extents()["n"], parts), unit)
 
 

@@ -91,7 +91,7 @@ class ClusterShape:
         return index.div(tc.CtaRankOp().rank, self.m) if self.n > 1 else 0
 
     def share_of_a(self) -> MulticastShare | None:
-        """The part of its tile of A that this CTA loads; the CTAs along N have the same tile."""
+        """Part of the tile of A that this CTA loads; the CTAs along N use the same tile."""
         if self.n == 1:
             return None
         along = sum(1 << self.m * y for y in range(self.n))
@@ -99,7 +99,7 @@ class ClusterShape:
         return MulticastShare(self.n, index.value(self.along_n()), masks)
 
     def share_of_b(self) -> MulticastShare | None:
-        """The part of its tile of B that this CTA loads; the CTAs along M have the same tile."""
+        """Part of the tile of B that this CTA loads; the CTAs along M use the same tile."""
         if self.m == 1:
             return None
         along = (1 << self.m) - 1

@@ -70,7 +70,7 @@ def widened_pair(pair: ir.Value, element: str) -> list[ir.Value]:
 
 
 def rounded_code(number: ir.Value, element: str) -> ir.Value:
-    """f32, f16 or bf16 as the code of fp8, an i32 whose upper bytes are zeros."""
+    """Rounds an f32, f16 or bf16 to an fp8 code, returned as an i32 whose upper bytes are zero."""
     wide = ir.F32Type.get()
     x = number if number.type == wide else arith.extf(wide, number)
     return arith.extui(integer_type(32), rounded_pair(x, simt.number(0.0), element, bounded=False))

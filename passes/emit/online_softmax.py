@@ -97,7 +97,8 @@ def log_sum(largest: ir.Value, total: ir.Value, scale: float) -> ir.Value:
 
 
 def weight(logarithm: ir.Value, reference: ir.Value) -> ir.Value:
-    """What a part of the keys weighs, by the logarithm of its sum."""
+    """Weight ``exp(logarithm - reference)`` of a part of the keys, whose sum of exponentials has
+    this natural logarithm."""
     difference = arith.subf(logarithm, reference)
     return exp2(arith.mulf(difference, constant(difference.type, LOG2_E)))
 

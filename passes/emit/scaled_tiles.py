@@ -40,8 +40,8 @@ def _columns(count: int) -> ir.Value:
 
 @dataclass(frozen=True)
 class ScaledOperand:
-    """The rows ``[tile_rows, stage.k]`` of A or B, from a tensor map of bytes, whose box may be a
-    part of them."""
+    """Tile ``[tile_rows, stage.k]`` of A or B, loaded through a tensor map of bytes, whose box may
+    be only a part of the tile."""
 
     type: tc.SmemType
     map: ir.Value

@@ -189,7 +189,7 @@ def as_f32(bits: ir.Value) -> ir.Value:
 
 
 def thread_index() -> ir.Value:
-    """%tid.x."""
+    """%tid.x, the thread's index in its CTA."""
     return nvvm.read_ptx_sreg("tid.x")
 
 

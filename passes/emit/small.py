@@ -65,7 +65,7 @@ def rounded_small(number: ir.Value, element: str) -> ir.Value:
 
 
 def widened_exponent(code: ir.Value) -> ir.Value:
-    """The f32 of an f8E8M0FNU: 2^-127 is subnormal there."""
+    """Converts an f8E8M0FNU code to f32, in which 2^-127 is subnormal."""
     least, nan = simt.constant(0x00400000), simt.constant(0x7FC00000)
     bits = arith.SelectOp(simt.equal(code, 0), least, simt.left(code, 23)).result
     return simt.as_f32(arith.SelectOp(simt.equal(code, 0xFF), nan, bits).result)

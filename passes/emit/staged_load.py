@@ -82,7 +82,7 @@ class StagedMatrix:
         return StagedMatrix(made, ring, element.dims)
 
     def load(self, slot: ir.Value, at: Sequence[Index]) -> ir.Value:
-        """Loads the tile whose first element is at `at` in the output, to a slot of the ring."""
+        """Loads the tile whose first element is at `at` in the output into a slot of the ring."""
         kind = self.ring.type.of
         rows, columns = kind.shape
         tile = tc.SlotOp(self.ring, slot, kind).slot

@@ -258,8 +258,8 @@ def _pad_first(function: func.FuncOp) -> None:
 
 
 def _padded(pad: ir.Operation, source: ir.Value, dims: Sequence[int]) -> ir.Value:
-    """`source`, whose dimension d is ``dims[d]`` of what `pad` pads, padded like that; a dimension
-    without padding may be several."""
+    """Pads `source` as `pad` does, where dimension d of `source` is dimension ``dims[d]`` of the
+    operand of `pad`. Several dimensions may stand for one without padding."""
     low, high = (
         [list(pad.attributes[f"static_{end}"])[d] for d in dims] for end in ("low", "high")
     )
@@ -411,8 +411,8 @@ def _order_of_windows(op: ir.OpView, stored: ir.Value) -> list[int] | None:
 
 
 def _turn_mark(old: ir.Operation, made: ir.Value, back: list[int]) -> ir.Value:
-    """Stores `made` in place of what is marked, which is its dimensions in the order `back`; what
-    is stored."""
+    """Stores `made` in place of the marked tensor, whose dimensions are those of `made` in the
+    order `back`; returns the stored value."""
     stored = mark_of(made)
     for use in list(old.results[0].uses):
         use.owner.operands[use.operand_number] = transpose(stored, back)

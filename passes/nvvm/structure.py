@@ -225,7 +225,7 @@ def convert_one_thread(converter: Converter, op: tc.OneThreadOp) -> None:
 
 @lower("memref.collapse_shape", "memref.expand_shape")
 def convert_reshape(converter: Converter, op: ir.OpView) -> None:
-    """Another shape of the same contiguous tensor."""
+    """Lowers a reshape: the same contiguous tensor with another shape."""
     source = converter.record(op.operation.operands[0], GlobalTensor)
     result = op.operation.results[0]
     shape = tuple(ir.MemRefType(result.type).shape)

@@ -124,7 +124,7 @@ class _Fetched:
     numbers: dict[tuple[int, int], ir.Value]
 
     def load(self, places: list[tuple[int, int]]) -> None:
-        """Nothing."""
+        """Loads nothing, because the elements have been fetched before."""
 
     def number(self, place: tuple[int, int]) -> ir.Value:
         """The operand's number for a register."""

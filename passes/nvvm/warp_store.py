@@ -284,8 +284,8 @@ def of_quad(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) 
 
 
 def places_of(kind: tc.FragmentType, warps: tuple[int, int]) -> list[tuple[int, int]]:
-    """Rows and columns from a thread's first register of an accumulator to each, the same for every
-    thread."""
+    """Row and column of each of a thread's registers of an accumulator, relative to its first; the
+    same for every thread."""
     part, held = share(kind.atom, "C", kind.shape, warps), elements(kind.atom, "C")
     down, right = held[0][0][0]
     return [

@@ -50,19 +50,19 @@ def _wait(pending: int) -> None:
 
 
 def _stages(tile: ir.Value) -> int:
-    """How many tiles are stored from in turn."""
+    """Number of tiles that stores use in turn."""
     slot = defining(tile, tc.SlotOp)
     return 1 if slot is None else stages_of(slot.ring.type)
 
 
 def _whole(store: ir.OpView) -> ir.OpView:
-    """The store, or the branch of one warp that it is in."""
+    """The store, or the branch that restricts it to one warp."""
     around = store.operation.parent.opview
     return around if isinstance(around, scf.IfOp) else store
 
 
 def _meet(store: ir.OpView) -> None:
-    """The barrier of those who write the tile of `store`."""
+    """Emits a barrier for the warps that write the tile of `store`."""
     warps = warps_of(store.tile.type)
     if warps == 1 or _whole(store) is store:
         tc.WarpBarrierOp()

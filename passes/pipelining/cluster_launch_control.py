@@ -141,7 +141,8 @@ def _arrivals(role: tc.RoleOp, cta_group: int) -> int:
 
 
 def _place(kernel: func.FuncOp, roles: list[tc.RoleOp]) -> _Ring:
-    """Makes the ring behind what shared memory holds; its barriers are published as the others."""
+    """Places the ring after the kernel's other shared memory; its barriers are published with the
+    others."""
     start = round_up(integer(kernel, "tc.smem_bytes"), LAUNCH_RESPONSE_BYTES)
     end = start + RESPONSES * (LAUNCH_RESPONSE_BYTES + 2 * MBARRIER_BYTES)
     if end > SMEM_BYTES:
@@ -165,7 +166,7 @@ def _place(kernel: func.FuncOp, roles: list[tc.RoleOp]) -> _Ring:
 
 
 def _repeat(role: tc.RoleOp, loop: scf.ForOp, ring: _Ring) -> None:
-    """Makes `loop` one over the CTAs whose work this one does."""
+    """Turns `loop` into a loop over all CTAs whose work this CTA does."""
     number, flag = ir.IndexType.get(), ir.IntegerType.get_signless(1)
     with ir.InsertionPoint(loop), loop.location:
         more = index.constant(1, flag)

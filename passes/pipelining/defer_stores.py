@@ -103,7 +103,8 @@ class DeferStores(Pass):
 
 @dataclass(frozen=True)
 class _Tiles:
-    """The loop over a CTA's tiles, that over K in it, and what it ends in."""
+    """The loop over a CTA's tiles, the loop over K inside it, the results of a tile, and the
+    registers for fetched operands and sums."""
 
     loop: scf.ForOp
     steps: scf.ForOp
@@ -112,7 +113,7 @@ class _Tiles:
 
     @classmethod
     def of(cls, kernel: func.FuncOp) -> _Tiles | None:
-        """None where stores are not deferred."""
+        """Matches the loops of a kernel; None where stores are not deferred."""
         roles = [op for op in body(kernel) if isinstance(op, tc.RoleOp)]
         consumers = [role for role in roles if string(role, "kind") == CONSUMER]
         if WARP_MAP not in kernel.attributes or string(kernel, WARP_MAP) not in ROOM:
@@ -136,38 +137,39 @@ class _Tiles:
 
     @property
     def products(self) -> list[tc.WgmmaOp | tc.WgmmaProductOp]:
-        """Those of a step."""
+        """Products of one step."""
         return [op for op in self.steps.body if isinstance(op, tc.WgmmaOp | tc.WgmmaProductOp)]
 
     @property
     def end(self) -> int:
-        """The number of steps."""
+        """Number of steps."""
         return constant_of(self.steps.upperBound) or 0
 
     @property
     def partial_sum(self) -> int:
-        """Registers of a thread for a partial sum."""
+        """Registers per thread for a partial sum."""
         products = [op for op in self.products if isinstance(op, tc.WgmmaProductOp)]
         return max((registers(op.d.type) for op in products), default=0)
 
     @property
     def sums(self) -> int:
-        """Registers of a thread for the sums."""
+        """Registers per thread for the sums."""
         return sum(registers(result.sums.type) for result in self.results)
 
     @cached_property
     def parts(self) -> list[ColumnRange]:
-        """All of a tile."""
+        """All column ranges of a tile."""
         return [ColumnRange(each, number) for each in self.results for number in range(each.parts)]
 
     @cached_property
     def groups(self) -> list[list[ColumnRange]]:
-        """What each of the first steps stores."""
+        """Column ranges that each of the first steps stores."""
         return [self.parts] if self.partial_sum else [[part] for part in self.parts]
 
     @cached_property
     def fetched(self) -> list[tc.ElementOp]:
-        """What of the reads of epilogues has registers, and steps behind those that store."""
+        """Operands of epilogues that are fetched early: there are registers for them, and enough
+        steps after those that store."""
         found: list[tc.ElementOp] = []
         if self.partial_sum:
             return found
@@ -182,7 +184,7 @@ class _Tiles:
         return found
 
     def defer(self) -> None:
-        """Rewrites the loop."""
+        """Rewrites the loop so that each tile is stored during the next tile's steps."""
         loop = self.loop
         with ir.InsertionPoint(loop), loop.location:
             start = [tc.ZeroFragmentOp(kind).fragment for part in self.parts for kind in part.held]
@@ -213,7 +215,8 @@ class _Tiles:
         loop.operation.erase()
 
     def _waiting(self, values: list[ir.Value]) -> list[_Waiting]:
-        """What the loop over tiles carries: columns, then the indices of each result."""
+        """Splits the values carried by the loop over tiles into columns and the indices of each
+        result."""
         rest = iter(values)
         columns = {part: list(islice(rest, len(part.held))) for part in self.parts}
         found: list[_Waiting] = []
@@ -229,8 +232,8 @@ class _Tiles:
     def _multiply(
         self, mapping: Mapping, before: list[_Waiting], tiles: scf.ForOp
     ) -> dict[ColumnRange, Mapping]:
-        """The first steps, which store and fetch, then the loop of the others; its results are
-        mapped. Returns what is fetched for the parts of this tile."""
+        """Emits the first steps, which also store and fetch, then a loop over the remaining steps,
+        whose results are mapped. Returns the operands fetched for each part of this tile."""
         steps = self.steps
         carried = [mapping.get(value, value) for value in steps.initArgs]
         *ops, last = steps.body.operations
@@ -265,7 +268,7 @@ class _Tiles:
                     fetched[part][read.value] = part.fetch(read, mapping)
 
         def fetch_all(reads: list[tc.ElementOp], first: int) -> int:
-            """In a step for each part, if there are any; returns the step behind."""
+            """Fetches `reads`, one part per step; returns the number of the step after these."""
             parts = self.parts if reads else []
             for number, part in enumerate(parts, first):
                 step(number, partial(fetch, part, reads))
@@ -291,7 +294,7 @@ class _Tiles:
         return fetched
 
     def _at(self, mapping: Mapping, step: ir.Value, carried: list[ir.Value]) -> Mapping:
-        """What values are in a step."""
+        """Mapping of the loop's values for one step."""
         arguments = zip(self.steps.inner_iter_args, carried, strict=True)
         return {**mapping, self.steps.induction_variable: step, **dict(arguments)}
 
@@ -305,14 +308,15 @@ class _Tiles:
 
 @dataclass(frozen=True)
 class _Waiting:
-    """Columns of a tile that are not stored yet, and what its indices are by then."""
+    """Columns of a tile that are not stored yet, and the values of the tile's indices at
+    that time."""
 
     part: ColumnRange
     columns: list[ir.Value]
     indices: Mapping
 
     def store(self) -> None:
-        """Their store."""
+        """Stores the columns."""
         with self.part.result.store.location:
             self.part.store(self.columns, self.part.at(self.indices))
 
@@ -322,7 +326,7 @@ def _is_loop(op: ir.OpView) -> bool:
 
 
 def _share_registers(kernel: func.FuncOp) -> None:
-    """A producer of a whole warpgroup, whose registers the others take."""
+    """Makes the producer a whole warpgroup, which gives registers to the others."""
     shares = WARP_MAPS[WGMMA_PROMOTED]
     kernel.attributes[WARP_MAP] = ir.StringAttr.get(WGMMA_PROMOTED)
     kernel.attributes["tc.block"] = i64s([WARP * shares.warps, 1, 1])

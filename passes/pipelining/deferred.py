@@ -143,7 +143,7 @@ class ColumnRange:
         return [made.codes, made.scales]
 
     def _computed(self, mine: ir.Value, outer: Mapping, fetched: Mapping) -> ir.Value:
-        """The epilogue of these columns, or without one the rounding."""
+        """Applies the epilogue to these columns, or only rounds them if there is none."""
         source, store = self.result.epilogue, self.result.store
         element = store.tensor.type.element_type if source is None else source.out.type.element
         made = tc.FragmentEpilogueOp(mine, self.at(outer), store.tails, self.result.kind(element))
@@ -165,7 +165,7 @@ class ColumnRange:
         return made.out
 
     def store(self, columns: list[ir.Value], at: list[ir.Value]) -> None:
-        """Its store, or those of codes and scales."""
+        """Stores columns of the result, or its codes and scales."""
         store, scales = self.result.store, self.result.scales
         with store.location:
             tc.StoreFragmentOp(columns[0], store.tensor, at, store.tails)
@@ -176,7 +176,7 @@ class ColumnRange:
 
 
 def registers(kind: tc.FragmentType) -> int:
-    """Registers of a thread for a fragment of C of which a warpgroup holds 64 rows."""
+    """Registers per thread for a fragment of C in which a warpgroup holds 64 rows."""
     return int(WGMMA_M * kind.shape[1] * kind.element.width // (WORD * WARPGROUP))
 
 
@@ -187,8 +187,7 @@ def is_by_element(read: tc.ElementOp) -> bool:
 
 
 def registers_by_column(columns: int, read: tc.ElementOp) -> int:
-    """Registers of a thread for an operand that differs by column only: two of each atom's
-    eight."""
+    """Registers per thread for an operand that varies by column only: two of an atom's eight."""
     return int(columns // 4 * read.value.type.width // WORD)
 
 

@@ -21,10 +21,10 @@ MULTIPLIES = tc.MmaOp | tc.MmaBlockScaleOp
 
 @dataclass(frozen=True)
 class Run:
-    """Ops of a loop's body, next to each other but for ops without tensor memory, of one role and
-    with tiles in common.
+    """Ops of one role in a loop's body that access common tiles of tensor memory, with no other
+    access to tensor memory between them.
 
-    reads, writes: the tiles in tensor memory that they access, or the rings of these
+    reads, writes: the tiles in tensor memory that they access, or the rings of these tiles
     """
 
     role: str
@@ -34,15 +34,16 @@ class Run:
 
     @property
     def tiles(self) -> frozenset[ir.Value]:
-        """All tiles that they access."""
+        """All tiles that the ops access."""
         return self.reads | self.writes
 
     def conflicts(self, other: Run) -> frozenset[ir.Value]:
-        """The tiles for which their order matters: one writes and the other accesses them."""
+        """Tiles that one run writes and the other accesses, so that the order of the runs
+        matters."""
         return self.writes & other.tiles | other.writes & self.tiles
 
     def ends(self, tiles: frozenset[ir.Value]) -> int:
-        """The number of its accesses up to the last one to any of these tiles."""
+        """Number of the run's accesses up to and including the last one to any of `tiles`."""
         every = [tile for op in self.ops for _, tile, _ in accesses(op)]
         return max((n + 1 for n, tile in enumerate(every) if tile in tiles), default=0)
 

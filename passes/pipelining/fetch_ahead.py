@@ -50,7 +50,7 @@ class FetchAhead(Pass):
 
 
 def _room(kernel: func.FuncOp) -> int:
-    """Registers of a thread for sums and what is fetched."""
+    """Registers per thread for the sums and the fetched operands."""
     threads = prod(integers(kernel, "tc.block")) * (optional_integer(kernel, CTAS_PER_SM) or 1)
     return launch_registers(threads) - ADDRESSES
 
@@ -76,14 +76,14 @@ def _fetch(op: tc.FragmentEpilogueOp, room: int) -> None:
 
 
 def _is_of_columns(read: tc.ElementOp) -> bool:
-    """Whether it reads memory, the same in all rows."""
+    """Whether the op reads memory, and the same elements in all rows."""
     *_, row, column = range(read.out_rank)
     of_memory = isinstance(read.tensor.type, ir.MemRefType) and str(read.value.type) in FETCHED
     return of_memory and column in read.dims and row not in read.dims
 
 
 def _is_before(value: ir.Value, op: ir.OpView) -> bool:
-    """Whether a value that is used behind `op` is there in front of it."""
+    """Whether a value that is used after `op` is defined before it."""
     if isinstance(value.owner, ir.Block):
         return True
     made, around = value.owner.operation, op.operation.block

@@ -12,7 +12,8 @@ from tcir.passes.emit.diagnostics import match_failure
 
 
 def bytes_of(loads: Sequence[tc.TmaLoadOp], ctas: int) -> int:
-    """Bytes that a CTA receives by a ring's loads, its own and those that others multicast."""
+    """Bytes that each CTA receives from a ring's loads: its own, and those that others multicast to
+    it."""
     counts = [0] * ctas
     for load in loads:
         for rank, senders in enumerate(_senders(load, ctas)):
@@ -45,7 +46,7 @@ def freed_by(loads: Sequence[tc.TmaLoadOp], ctas: int) -> list[int]:
 
 
 def _senders(load: tc.TmaLoadOp, ctas: int) -> list[int]:
-    """For each CTA the mask of those whose load writes to it."""
+    """For each CTA, the mask of the CTAs whose load writes to its shared memory."""
     try:
         return transposed(masks_of(load, ctas))
     except ValueError as error:

@@ -78,7 +78,7 @@ def _slots(ops: list[ir.OpView]) -> int:
 
 
 def _overlap(ops: list[ir.OpView]) -> None:
-    """Delays what frees a slot behind the wait of the next step."""
+    """Moves the arrivals that free a step's slots after the wait of the next step."""
     waits: list[tc.WgmmaWaitOp] = []
     frees: list[list[ir.Operation]] = []
     for op in ops:

@@ -262,7 +262,7 @@ class _Placer:
             self._guard_loads(loop, group)
 
     def _guard_loads(self, loop: scf.ForOp, loads: list[tc.TmaLoadOp]) -> None:
-        """Full and empty barriers around these loads of a loop and their consumers."""
+        """Adds full and empty barriers around these loads of a loop and their consumers."""
         slots = [_slot_of(load) for load in loads]
         rings = {slot.ring.type.count for slot in slots}
         if len(rings) != 1 or any(slot.index != slots[0].index for slot in slots):
@@ -424,8 +424,8 @@ class _Placer:
         _hand_over(before, before.conflicts(after), bar)
 
     def _guard_handovers(self, block: ir.Block) -> None:
-        """A barrier for what warps of one role store to tensor memory for those of another, after
-        the loops with products."""
+        """Adds a barrier between the warps of one role that store to tensor memory and those of
+        another role that read it, after the loops with products."""
         for before, after in handovers_of(block):
             (last,), (first,) = before.ops, after.ops
             bar = self._init(last.location, None, warp_map_of(self.kernel).threads(before.role)).bar
@@ -704,7 +704,7 @@ def _consumers(
 
 
 def _users(tile: ir.Value) -> Iterator[ir.OpView]:
-    """What uses a tile or parts of it."""
+    """Ops that use a tile or parts of it."""
     for use in tile.uses:
         user = use.owner.opview
         if isinstance(user, tc.SmemPartOp):

@@ -60,8 +60,8 @@ class SkewAttention(Pass):
 
 @dataclass
 class _Steps:
-    """The ops of a block: indices and slots; those up to the scores, which are waited for and free
-    K; of the softmax; from V on."""
+    """The ops of a block, in four parts: indices and slots; the product of the scores, up to the
+    arrival that frees K; the softmax; and the product with V."""
 
     places: list[ir.OpView] = field(default_factory=list)
     scores: list[ir.OpView] = field(default_factory=list)
@@ -70,8 +70,8 @@ class _Steps:
 
     @staticmethod
     def of(loop: scf.ForOp) -> _Steps | None:
-        """The steps of a loop with both products, whose tiles are in rings of several slots; else
-        None."""
+        """Splits the body of a loop with both products into parts; None if it has not both, or a
+        ring has only one slot."""
         ops = list(loop.body)[:-1]
         if not any(isinstance(op, tc.WgmmaFragmentOp) for op in ops):
             return None
@@ -113,7 +113,7 @@ def _skew(loop: scf.ForOp, steps: _Steps) -> None:
 
 
 def _skewed(loop: scf.ForOp, steps: _Steps) -> list[ir.Value]:
-    """The blocks with their products skewed; what the loop's results were."""
+    """Emits the blocks with skewed products; returns the values that replace the loop's results."""
     *_, last = loop.body.operations
     multiplied = next(op for op in steps.values if isinstance(op, tc.WgmmaFragmentOp))
     waited = next(op for op in steps.values if isinstance(op, tc.WgmmaWaitOp))
@@ -134,7 +134,8 @@ def _skewed(loop: scf.ForOp, steps: _Steps) -> list[ir.Value]:
             clone(op, mapping)
 
     def ready(mapping: Mapping, start: Sequence[ir.Value], total: ir.Value) -> list[ir.Value]:
-        """The softmax of a block whose scores are there: sums, A, and what else is carried."""
+        """Emits the softmax of a block whose scores are available; returns the sums, A, and the
+        other carried values."""
         mapping.update(zip(given, start, strict=True))
         mapping[before] = total
         copy(steps.softmax, mapping)
@@ -180,7 +181,7 @@ def _skewed(loop: scf.ForOp, steps: _Steps) -> list[ir.Value]:
 
 
 def _needs(ops: Sequence[ir.OpView], before: ir.Value, factor: ir.Value) -> list[ir.OpView]:
-    """The ops that take the registers of the product before: its sums, and those of its A."""
+    """The ops that need the registers of the preceding product: its sums and its operand A."""
     return [
         op
         for op in ops

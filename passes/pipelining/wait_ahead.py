@@ -83,7 +83,7 @@ def _wait_ahead(loop: scf.ForOp) -> None:
     known = [op for op in needed if _is_index(op) and _is_used_beside(op, [*needed, wait])]
 
     def ahead(step: ir.Value) -> list[ir.Value]:
-        """The wait for a step's tiles; what is known of the step then."""
+        """Emits the wait for a step's tiles; returns the indices known for that step."""
         mapping: Mapping = {loop.induction_variable: step}
         for op in [*needed, wait]:
             clone(op, mapping)

@@ -157,7 +157,7 @@ def _summary(op: tc.AttentionOp, found: Pattern) -> str:
 
 
 def _body(op: tc.AttentionOp) -> str:
-    """What the body computes, and of which tensors."""
+    """Describes what the body computes, and which tensors it reads."""
     names = [each.operation.name for block in op.body for each in list(block)[:-1]]
     computed = [n for n in dict.fromkeys(names) if n not in ("arith.constant", "tc.element")]
     read = [str(each.tensor.type) for each in op.elements]

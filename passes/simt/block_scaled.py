@@ -241,7 +241,7 @@ class _Kernel:
         self._store(lane, totals, factors, out, (batch, row0, column0))
 
     def _sums(self, lane: ir.Value, load: _Load, add: _Add) -> list[ir.Value]:
-        """Sums of a lane's chunks, of which it has every 32nd."""
+        """Sums over this lane's chunks, which are every 32nd."""
         chunks = self.k // self.count
         end, step = simt.constant(chunks), simt.constant(WARP)
         totals = [simt.number(0.0)] * (self.rows * self.columns)

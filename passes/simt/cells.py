@@ -204,7 +204,7 @@ class _Kernel:
         at: Index,
         nothing: ir.Value,
     ) -> list[ir.Value]:
-        """What the thread's columns of a round add to the reduction at `at`."""
+        """Values that the thread's columns of a round contribute to the reduction at `at`."""
         maps = [ir.AffineMapAttr(m).value for m in linalg.get_indexing_maps(op)]
         out = maps[len(op.operands) - len(op.results) + result].results
         loops = {e.position: i for e, i in zip(out, at) if isinstance(e, ir.AffineDimExpr)}
@@ -314,7 +314,7 @@ class _Kernel:
 
 @dataclass
 class _Round:
-    """One round of pieces: what is known in it, the pieces, and the reductions so far."""
+    """One round of pieces: the values known in it, the pieces, and the partial reductions."""
 
     elements: ThreadElements
     pieces: list[Piece]

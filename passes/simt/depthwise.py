@@ -163,7 +163,7 @@ def form_of(function: func.FuncOp, result: ir.Value) -> Form | None:
 
 
 def _goes_on(tensor: ir.Value, sums: ir.Value) -> bool:
-    """Whether the elements of `tensor` are made of those of `sums` at the same indices."""
+    """Whether each element of `tensor` depends on `sums` only at the same indices."""
     if tensor == sums:
         return True
     if isinstance(tensor, ir.BlockArgument) or tensor.type.shape != sums.type.shape:
@@ -180,7 +180,7 @@ def _goes_on(tensor: ir.Value, sums: ir.Value) -> bool:
 
 
 def _depends(tensor: ir.Value, sums: ir.Value) -> bool:
-    """Whether a value is made of `sums`."""
+    """Whether a value is computed from `sums`."""
     if tensor == sums or isinstance(tensor, ir.BlockArgument):
         return tensor == sums
     return any(_depends(each, sums) for each in tensor.owner.operands)
@@ -247,7 +247,7 @@ class _Kernel:
                 scf.YieldOp([])
 
     def _begin(self, number: ir.Value) -> None:
-        """Computes the thread's tile, and where it may read padding."""
+        """Computes the position of the thread's tile, and at which edges it reads padding."""
         form = self.form
         self.image, row, column, channel = digits(number, form.counts)
         self.row = simt.mul(row, form.rows.tile)
@@ -354,13 +354,13 @@ class _Kernel:
         return sums
 
     def _added(self, x: ir.Value, w: ir.Value, total: ir.Value) -> ir.Value:
-        """A product and the sum so far."""
+        """Adds the product of `x` and `w` to `total`."""
         if self.form.element.width < 8 * WORD:
             return simt.fma(x, w, total)
         return arith.addf(total, arith.mulf(x, w))
 
     def _store(self, out: ir.Value, sums: dict[tuple[int, int], list[ir.Value]]) -> None:
-        """Stores what follows the sums."""
+        """Computes the result from the sums and stores it."""
         kind = self.result.type
         for at, totals in sums.items():
             for each, total in zip(self.ats[at], totals, strict=True):

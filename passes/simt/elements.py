@@ -184,7 +184,8 @@ class ThreadElements:
         return tensor, tuple(index for index, size in zip(at, shape, strict=True) if size != 1)
 
     def _together(self, at: Index) -> list[Index]:
-        """The indices of the runs that those of `at` are of, each with each; or itself."""
+        """All combinations of the members of the runs that the indices in `at` belong to; `at`
+        alone if there are none."""
         runs = {self.runs[index][0]: self.runs[index] for index in at if index in self.runs}
         found = []
         for members in product(*runs.values()):
@@ -239,7 +240,8 @@ class ThreadElements:
         return self.known[self._key(tensor, at)]
 
     def _padded(self, op: ir.Operation, at: Index) -> ir.Value:
-        """The element, or the padding: every load is inside, where it is not used at its edge."""
+        """The element or the padding. Loads never leave the tensor: at an edge they read an element
+        that is then not used."""
         (yielded,) = list(op.regions[0].blocks[0])[-1].operands
         low, high = (
             list(ir.DenseI64ArrayAttr(op.attributes[f"static_{end}"])) for end in ("low", "high")
@@ -263,7 +265,8 @@ class ThreadElements:
         return arith.SelectOp(inside, element, self.element(yielded, ())).result
 
     def _inserted(self, op: ir.Operation, at: Index) -> ir.Value:
-        """The element of the slice, or what was there: every load is inside, as in padding."""
+        """The element of the inserted slice or of the target. Loads never leave the slice, as for
+        padding."""
         source, target = op.operands[:2]
         inside, places = in_inserted(op, at, self.shift)
         element = self.element(source, places)
@@ -272,7 +275,8 @@ class ThreadElements:
         return arith.SelectOp(inside, element, self.element(target, at)).result
 
     def _joined(self, op: ir.Operation, at: Index) -> ir.Value:
-        """The element of the part that has it: every load is inside, as in padding."""
+        """The element of the part that contains the index. Loads never leave a part, as for
+        padding."""
         dim = ir.IntegerAttr(op.attributes["dim"]).value
         found: ir.Value | None = None
         begin = 0
@@ -448,12 +452,12 @@ def has_loop(op: ir.Operation) -> bool:
 
 
 def _dims_of(indices: Sequence[ir.AffineExpr]) -> list[tuple[int, int]]:
-    """The places of indices that are loops, and which."""
+    """Positions of the indices that are single loops, each with the number of its loop."""
     return [(n, e.position) for n, e in enumerate(indices) if isinstance(e, ir.AffineDimExpr)]
 
 
 def _like(totals: Sequence[Totals], values: Sequence[ir.Value]) -> list[dict[int, ir.Value]]:
-    """`values` as the elements of `totals`, one after the other."""
+    """Distributes `values` to the elements of `totals`, in order."""
     given = iter(values)
     return [{number: next(given) for number in each} for each in totals]
 
@@ -512,7 +516,7 @@ def _is_single(index: ir.AffineExpr) -> bool:
 
 
 def _loop(op: ir.OpView | ir.Operation) -> int:
-    """The loop whose index a `linalg.index` is."""
+    """Number of the loop whose index a `linalg.index` returns."""
     return ir.IntegerAttr(op.attributes["dim"]).value
 
 

@@ -86,7 +86,7 @@ def _tiling(function: func.FuncOp, result: ir.Value) -> tiles.ResultTiling | Non
 
 
 def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None:
-    """A kernel whose threads have a run of elements each, or several runs."""
+    """Builds a kernel whose threads each compute one or several runs of elements."""
     block = function.entry_block
     shape, element = list(result.type.shape), result.type.element_type
     each = narrow.together(element)
@@ -156,7 +156,8 @@ def _parts(function: func.FuncOp, shape: Sequence[int], run: int) -> int:
 
 
 def _runs_pay(function: func.FuncOp) -> bool:
-    """Whether a thread computes several elements: all SMs are busy all the same."""
+    """Whether a thread computes several elements, because there are enough for all SMs even
+    then."""
     (result,) = list(function.entry_block)[-1].operands
     ops = [op.operation for op in function.entry_block]
     loops = any(is_reduction(op) and has_loop(op) for op in ops)
@@ -164,8 +165,8 @@ def _runs_pay(function: func.FuncOp) -> bool:
 
 
 def _slides(function: func.FuncOp, result: ir.Value, loads: Sequence[tuple[ir.Value, At]]) -> bool:
-    """Whether a pool's windows lie along memory, so that elements are loaded one by one: those of
-    adjacent results by adjacent threads."""
+    """Whether a pool's windows extend along contiguous memory; adjacent threads then load elements
+    of adjacent results, one by one."""
     pools = (is_window(op.operation) and not is_product(op.operation) for op in walk(function))
     return any(pools) and not goes_along(loads, result)
 
@@ -178,7 +179,7 @@ def in_memory(tensor: ir.Value) -> ir.Value:
 
 
 def _check(function: func.FuncOp, target: str) -> None:
-    """Rejects what has no place in memory, and more results than one."""
+    """Rejects functions with several results, and types that cannot be stored in memory."""
     *ops, end = function.entry_block
     if len(end.operands) != 1:
         raise match_failure(

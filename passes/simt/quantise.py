@@ -108,7 +108,8 @@ def _check(op: tc.QuantiseBlocksOp, function: func.FuncOp, target: str) -> None:
 
 
 def _blocks(op: tc.QuantiseBlocksOp) -> list[int]:
-    """Matrices, and rows and blocks of each, with those whose scales are padding."""
+    """Numbers of matrices, of rows in each, and of blocks per row, including those whose scales are
+    padding."""
     *outer, rows, columns = op.values.type.shape
     count = columns // op.format.block
     if op.row_major:

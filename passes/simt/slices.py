@@ -67,7 +67,7 @@ def covers(op: ir.Operation) -> bool:
 
 
 def _kept(sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """The dimensions of a slice that a tensor of fewer dimensions has: the others have size 1."""
+    """Dimensions of a slice that remain in a tensor of lower rank; the others have size 1."""
     kept: list[int] = []
     for dim, size in enumerate(sizes):
         if len(kept) < len(shape) and size == shape[len(kept)]:
@@ -76,7 +76,8 @@ def _kept(sizes: Sequence[int], shape: Sequence[int]) -> list[int]:
 
 
 def _constants(op: ir.Operation, tensors: int) -> list[list[int]]:
-    """Offsets, sizes and strides; tensors: operands besides those."""
+    """Offsets, sizes and strides of a slice. tensors: number of its operands if these are
+    constants"""
     if len(op.operands) != tensors:
         raise match_failure(
             op.opview,

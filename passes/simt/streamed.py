@@ -73,14 +73,14 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
 
 @dataclass(frozen=True)
 class _Side:
-    """A factor: where it is, and its rows."""
+    """A factor: its address in memory and its number of rows."""
 
     pointer: ir.Value
     rows: int
     row_bytes: int
 
     def row(self, batch: ir.Value, number: ir.Value) -> ir.Value:
-        """The address of a row; beyond the last the last."""
+        """Address of a row; of the last row if `number` is beyond it."""
         number = simt.smaller(number, self.rows - 1)
         whole = simt.add(simt.mul(simt.wide(batch), self.rows), simt.wide(number))
         return simt.at(self.pointer, simt.mul(whole, self.row_bytes))
@@ -268,7 +268,8 @@ class _Kernel:
         inputs: Sequence[ir.Value],
         out: ir.Value,
     ) -> None:
-        """Adds the warps' sums, a thread each so many results, and stores what comes of them."""
+        """Adds the sums of the warps, several results per thread, and stores the results computed
+        from them."""
         lane, warp, thread = own
         shared = simt.shared(self.module)
         few, pitch, rows = self._few, self._pitch, self.tiles * ROWS

@@ -113,7 +113,7 @@ class _Kernel:
         ]
 
     def _totals(self, inputs: list[ir.Value], number: ir.Value, run: int) -> list[ir.Value]:
-        """The sums of those elements, rounded."""
+        """Sums of the thread's elements over all parts, rounded."""
         parts, element = self.op.parts.type, self.op.out.type.element_type
         first = self._argument(inputs, self.op.parts)
         kind = parts.element_type if run == 1 else ir.VectorType.get([run], parts.element_type)

@@ -47,7 +47,7 @@ class StagedProduct(OfMatrices):
         return StagedProduct(left, right, steps, sums)
 
     def loads(self, place: TilePlace) -> Load:
-        """What fills the tiles of a step at `place`."""
+        """Returns the function that fills the tiles of a step at `place`."""
         batch = [] if place.batch is None else [index.value(place.batch)]
 
         def load(step: Index) -> tuple[ir.Value, list[ir.Value]]:

@@ -53,7 +53,7 @@ class InterleaveStores(Pass):
 
 
 def _reorder(block: ir.Block) -> None:
-    """Orders what follows the last op of `block` that is pinned, if it stores rows of atoms."""
+    """Reorders the ops after the last pinned op of `block`, if they store rows of atoms."""
     *ops, end = [op.operation for op in block]
     last = max((at for at, op in enumerate(ops) if _is_pinned(op)), default=-1)
     tail = _Tail(ops[last + 1 :])
@@ -82,22 +82,23 @@ def _reorder(block: ir.Block) -> None:
 
 
 def _meet(end: ir.Operation, location: ir.Location) -> None:
-    """A barrier of the whole warp, which is converged here: ``mma.sync`` also requires that."""
+    """Emits a barrier for the whole warp, which is converged here: ``mma.sync`` also
+    requires that."""
     with ir.InsertionPoint(end), location:
         every = arith.ConstantOp(ir.IntegerType.get_signless(32), EVERY_LANE).result
         nvvm.bar_warp_sync(every)
 
 
 class _Tail:
-    """The ops at the end of a block, which nothing pins."""
+    """The ops after the last pinned op of a block."""
 
     def __init__(self, ops: list[ir.Operation]) -> None:
         self.ops = ops
         self.places = {op: at for at, op in enumerate(ops)}
 
     def rows(self) -> list[list[ir.Operation]]:
-        """Stores in program order, those of one row of atoms together; none if a store's products
-        are of several rows, or of none, or if there are loads other than ``ldmatrix``."""
+        """Stores in program order, grouped by row of atoms; empty if a store depends on products of
+        several rows or of none, or if there are loads other than ``ldmatrix``."""
         if any(op.name == OTHER_LOAD for op in self.ops):
             return []
         stores = [op for op in self.ops if op.name == STORE]
@@ -112,7 +113,7 @@ class _Tail:
         return [op for op in self._reached(ops, past_products=False) if _is_mma(op)]
 
     def before(self, ops: Iterable[ir.Operation]) -> list[ir.Operation]:
-        """`ops` and what they depend on, in program order."""
+        """`ops` and the ops that they depend on, in program order."""
         return sorted(self._reached(ops, past_products=True), key=self.places.__getitem__)
 
     def _reached(
@@ -135,11 +136,11 @@ def _is_mma(op: ir.Operation) -> bool:
 
 
 def _row(product: ir.Operation) -> ir.Value:
-    """Products of one row of atoms and one K step have the same registers of A."""
+    """Register of A that identifies a row: products of one row of atoms and one K step share it."""
     return product.operands[0]
 
 
 def _is_pinned(op: ir.Operation) -> bool:
-    """Whether threads meet or branch there."""
+    """Whether threads synchronise or branch at this op, so that no op may move across it."""
     other = op.name == ASM and not _is_mma(op)
     return len(op.regions) > 0 or op.name.startswith("nvvm.bar") or other

@@ -128,7 +128,7 @@ class RingLoop(ABC):
         loop.operation.erase()
 
     def _begin_tile(self, tiles: scf.ForOp) -> None:
-        """Emits what this tile's loops use of the ring's state and of the next tile."""
+        """Emits the ring's state at the start of a tile, and the place of the next tile."""
         turn = tiles.induction_variable
         self.before = index.mul(turn, self.trips % self.period)
         following = index.add(turn, 1)

@@ -115,7 +115,7 @@ _ISSUERS = {"thread": "one thread", "warp": "a whole warp", "cta": "the whole CT
 
 
 def _facts(op: type[Op]) -> str:
-    """What the traits say, and the files that define, execute and lower the op."""
+    """Facts from the op's traits, and the files that define, execute and lower it."""
     traits = op.traits
     facts = {
         "Issued by": _ISSUERS.get(traits.issued_by, ""),
@@ -214,7 +214,7 @@ def _rules(heading: str, subject: str) -> str:
 
 
 def _counter_examples(rule: Rule) -> list[str]:
-    """A line for each: what is changed, and the values in the message."""
+    """One line per illegal example: the change, and the values in the message."""
     lines = []
     for changes, text in zip(rule.bad, illegal(rule), strict=True):
         (_, message), *_ = diagnose(text)

@@ -138,7 +138,8 @@ def _gemm_analysis() -> str:
 
 
 def _quantised() -> Roofline:
-    """2048³ whose result is NVFP4: half a byte an element, and a scale for 16."""
+    """Roofline of 2048³ with an NVFP4 result: half a byte per element, and one scale per 16
+    elements."""
     plain = gemm(2048, 2048, 2048, 0, 0)
     return Roofline(CHIP, plain.flops, plain.hbm_bytes + 2048 * (1024 + 128))
 

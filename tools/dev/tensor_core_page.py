@@ -74,7 +74,7 @@ class FormRow:
 
 
 def row(form: Form) -> FormRow:
-    """What there is for a form."""
+    """Table row of a form: which parts of the package support it."""
     op = _ops().get(form.op)
     name = form.op if op else ""
     return FormRow(

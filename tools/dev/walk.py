@@ -27,7 +27,7 @@ Definition = tuple[str, str]
 
 
 class Sources:
-    """The modules of the package, and what the names in them stand for."""
+    """The modules of the package, and the definitions that the names in them refer to."""
 
     def __init__(self, files: Mapping[Path, ast.Module]) -> None:
         self.trees = {module_of(path): tree for path, tree in files.items()}
@@ -46,7 +46,7 @@ class Sources:
                 yield alias.asname or alias.name, found
 
     def reached(self, start: Definition) -> list[Definition]:
-        """What a definition uses, and what that uses, in the order of discovery."""
+        """Definitions reachable from `start`, in the order of discovery."""
         found = [start]
         seen = {start}
         for module, name in found:

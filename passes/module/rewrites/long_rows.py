@@ -136,7 +136,8 @@ def _divided(op: ir.Operation, found: _Found) -> ir.Value:
 
 
 def _cloned(number: ir.Value, block: ir.Block, known: dict[ir.Value, ir.Value]) -> ir.Value:
-    """A copy of what computes a number of the body `block` from `known`."""
+    """Clones `number` and the ops of the body `block` that compute it from the values in
+    `known`."""
     if number in known:
         return known[number]
     if isinstance(number, ir.BlockArgument) or number.owner.operation.block != block:

@@ -44,7 +44,7 @@ def _is_made(value: ir.Value) -> bool:
 
 
 def _given(op: ir.OpView) -> list[int]:
-    """Operands of an op of ``linalg`` that are such scalars."""
+    """Numbers of the operands of a ``linalg`` op that are scalars which depend on a tensor."""
     if not op.operation.name.startswith("linalg."):
         return []
     return [n for n, each in enumerate(op.operation.operands) if _is_made(each)]

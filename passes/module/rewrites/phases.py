@@ -107,7 +107,8 @@ def _pixels(image: ir.Value, sizes: Sequence[int]) -> list[int]:
 
 
 def _before(image: ir.Value, sizes: Sequence[int]) -> list[int]:
-    """The dimensions of the insertion for those of the image, which are alone in a reshape."""
+    """Maps dimensions of the image to dimensions of the insertion; only those that a reshape leaves
+    alone."""
     if image.owner.name != "tensor.expand_shape":
         return list(sizes)
     groups = [

@@ -29,9 +29,9 @@ Change = Callable[[ir.Value], ir.Value]
 
 @dataclass(frozen=True)
 class Make:
-    """A number of the body.
+    """How a number of the body is computed.
 
-    emit: its ops; read: tensors that it reads, and their bytes
+    emit: creates its ops and returns it; read: tensors that these ops read, and their bytes
     """
 
     emit: Callable[[], ir.Value]
@@ -45,7 +45,13 @@ class Make:
 
 @dataclass(frozen=True)
 class Body:
-    """The scale of scores, the keys of rows, the rows without any, and what the body does first."""
+    """Parts of an attention that follow from its mask and scale.
+
+    scale: factor of all scores
+    kept: keys that each row keeps
+    without: number of rows without keys
+    changes: the body's functions of a score, in order
+    """
 
     scale: float
     kept: Kept
@@ -54,7 +60,7 @@ class Body:
 
     @staticmethod
     def of(found: Pattern, roles: Roles) -> Body:
-        """The parts of an attention; raises `NotRaised`."""
+        """Derives the parts from a matched attention; raises `NotRaised`."""
         steps, kept = _without_bands(found, roles)
         scale, steps = _scale(steps)
         usual = 1 / math.sqrt(size_of(found.depth))
@@ -63,7 +69,8 @@ class Body:
         return Body(_near(scale, usual), kept, rows_without_keys(kept.band, m, n), changes)
 
     def write(self, op: tc.AttentionOp) -> None:
-        """Gives an op its band and its body, whose tensors are reshaped before it."""
+        """Adds the band and the body to an op; tensors that the body reads are reshaped before the
+        op."""
         self.kept.band.give(op)
         if not self.changes:
             return
@@ -76,7 +83,8 @@ class Body:
 
 
 def _near(scale: float, usual: float) -> float:
-    """The program's scale; a product of two rounded roots of 1 / sqrt(d) as that number."""
+    """Returns the program's scale, or `usual` = 1 / sqrt(d) if the scale differs from it by
+    rounding only."""
     return usual if abs(scale - usual) <= 2.0**-22 * usual else scale
 
 
@@ -84,7 +92,8 @@ def _near(scale: float, usual: float) -> float:
 
 
 def _without_bands(found: Pattern, roles: Roles) -> tuple[list[Step], Kept]:
-    """The steps without masks that are bands, and all of these."""
+    """Removes masks that are bands from the steps; returns the remaining steps, and the keys that
+    the bands keep."""
     narrow = str(found.q.element.type) == "f16"
     steps: list[Step] = []
     kept = Kept(Band())
@@ -121,8 +130,8 @@ def _keeps_infinity(step: Step) -> bool:
 def _rest(
     step: Masked, masks: tuple[ScoreMask, ...], roles: Roles, problem: NotRaised | None
 ) -> Step:
-    """A step of the masks that are no bands, or the whole op where the body cannot compute these;
-    problem: why one of them is no band"""
+    """A step with the masks that are not bands, or the whole op if the body cannot compute these
+    masks. problem: why one of them is not a band"""
     try:
         for mask in masks:
             if mask.condition is None or mask.numbers.number != -INFINITY:
@@ -139,7 +148,8 @@ def _rest(
 
 
 def _scale(steps: list[Step]) -> tuple[float, list[Step]]:
-    """The product of the last constants, which masks may be before, and the other steps."""
+    """Separates the factors after the last step that is neither a factor nor a mask; returns their
+    product, and the other steps."""
     scale, rest = 1.0, list(steps)
     for place in reversed(range(len(steps))):
         step = steps[place]
@@ -160,7 +170,8 @@ def _scale(steps: list[Step]) -> tuple[float, list[Step]]:
 
 
 def _change(step: Step, roles: Roles, usual: float) -> Change:
-    """The ops of a step; raises `NotRaised` if a kernel has none for them."""
+    """Returns the function that emits the ops of a step; raises `NotRaised` if a kernel has no ops
+    for it."""
     f32 = ir.F32Type.get()
     if isinstance(step, Times):
         factor = _near(step.factor, usual)

@@ -254,7 +254,7 @@ def _is_plain(index: ir.AffineExpr) -> bool:
 
 
 def _dims(m: ir.AffineMap, at: Sequence[Index]) -> list[tuple[int, Index]]:
-    """The loops that index a tensor, each with the index that it has."""
+    """Loops that index a tensor, each with its index."""
     pairs = zip(m.results, at, strict=True)
     return [(e.position, index) for e, index in pairs if isinstance(e, ir.AffineDimExpr)]
 

@@ -74,17 +74,17 @@ def is_fixed(element: Expression) -> bool:
 
 @dataclass(frozen=True)
 class Kept:
-    """The keys that a mask leaves.
+    """Keys that a mask keeps.
 
-    band:     of all rows
-    sentinel: whether the others get a very negative number, not -inf
+    band: keys that each row keeps
+    sentinel: whether the other scores become a very negative number, not -inf
     """
 
     band: Band
     sentinel: bool = False
 
     def both(self, other: Kept) -> Kept:
-        """The keys that two masks leave."""
+        """The keys that both masks keep."""
         a, b = self.band, other.band
         firsts = [each for each in (a.first, b.first) if each is not None]
         lasts = [each for each in (a.last, b.last) if each is not None]
@@ -93,7 +93,7 @@ class Kept:
 
 
 def kept_by(mask: ScoreMask, rows: Index, keys: Index, *, narrow: bool) -> Kept:
-    """Returns the keys that a mask leaves; raises `NotRaised` unless they are a band.
+    """Returns the keys that a mask keeps; raises `NotRaised` unless they are a band.
 
     narrow: whether queries are f16, so that any very negative number acts as -inf
     """
@@ -146,7 +146,7 @@ def _ends(mask: ScoreMask, kept: Array, first: int) -> Array:
 
 
 def _band(mask: ScoreMask, ends: Array, keys: int) -> Band:
-    """Returns the band in which each row has these keys."""
+    """Returns the band in which each row keeps the keys that `ends` gives."""
     rows, (start, end) = np.arange(len(ends)), ends.T
     some = np.flatnonzero(end > start)
     if not len(some):

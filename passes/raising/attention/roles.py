@@ -23,8 +23,8 @@ class InLayout:
 
 @dataclass(frozen=True)
 class ScoreTensor:
-    """A tensor that scores depend on, its shape in four dimensions, and those of ``[b, h, m, n]``
-    that index it."""
+    """A tensor that scores depend on: its shape in four dimensions, and which of the dimensions
+    ``[b, h, m, n]`` index it."""
 
     tensor: ir.Value
     shape: tuple[int, ...]
@@ -42,8 +42,8 @@ class Roles:
     scores: tuple[Index, Index, Index, Index]
 
     def beside(self, tensor: ir.Value, at: Iterable[Index]) -> ScoreTensor | None:
-        """A tensor with these indices of its elements; None unless each is one of a score, or 0, in
-        their order."""
+        """A tensor whose elements have these indices; None unless each index is that of one
+        dimension of a score, in the same order, or 0."""
         rest = list(join(at))
         dims = []
         for dim, index in enumerate(self.scores):
@@ -135,8 +135,8 @@ def _places(factor: Input, rows: Index, last: Index) -> Iterator[_Place]:
 
 
 def _heads(out: _Place, q: _Place, k: _Place, v: _Place) -> tuple[int, int] | None:
-    """Returns the number of query heads, and of those that share keys; None if the tensors
-    disagree."""
+    """Returns the number of query heads, and the number of them that share keys; None if the
+    tensors disagree."""
     group = size_of(out.heads) // max(1, size_of(k.heads))
     if q.heads != out.heads or k.heads != v.heads or bool(k.after) != bool(v.after):
         return None

@@ -28,7 +28,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Applied:
-    """An op of `expression`, whose operand number `hole` is the score so far."""
+    """An op on scores: `expression`, whose operand number `hole` is the result of the op before."""
 
     expression: Expression
     hole: int
@@ -38,7 +38,7 @@ class Applied:
 class Masked:
     """An op that adds a mask, or selects by one.
 
-    masks: its parts: together they leave the keys that all of them leave
+    masks: the parts of its mask, which keep a key if all of them keep it
     """
 
     applied: Applied
@@ -105,7 +105,8 @@ def _sums_products(element: Expression) -> bool:
 
 
 def _masks(applied: Applied) -> tuple[ScoreMask, ...]:
-    """The masks that an op is, or what it adds if that depends on row and key alone."""
+    """Returns the masks of a select or of an addition, including numbers added that depend on row
+    and key alone."""
     op, hole = applied.expression, applied.hole
     if op.name == "arith.select":
         condition, *chosen = op.operands
@@ -131,7 +132,7 @@ def _masks(applied: Applied) -> tuple[ScoreMask, ...]:
 def _parts(
     op: Expression, condition: Expression, number: Expression, where: bool
 ) -> tuple[ScoreMask, ...]:
-    """The masks that give -inf, or another fixed number, where a condition is `where`."""
+    """Masks that give -inf, or another fixed number, where a condition is `where`."""
     whole = ScoreMask(op, number, condition, where)
     if number.number != -INFINITY:
         return (whole,) if whole.fixed else ()
@@ -141,7 +142,8 @@ def _parts(
 
 
 def _conditions(condition: Expression, where: bool) -> list[tuple[Expression, bool]]:
-    """Conditions of which one at least has the value beside it where `condition` is `where`."""
+    """Splits a condition into alternatives, each with a boolean; the condition is `where` exactly
+    if one of them has its boolean."""
     a, b = condition.operands if len(condition.operands) == 2 else (condition, condition)
     if condition.name == "arith.xori":
         for one, other in ((a, b), (b, a)):

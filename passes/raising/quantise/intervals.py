@@ -111,7 +111,7 @@ def _constant(op: ir.Operation) -> Array:
 
 
 def _select(condition: Interval, a: Interval, b: Interval) -> Interval:
-    """The operand that the condition takes, or both where it may be either."""
+    """The selected operand, or the union of both where the condition is unknown."""
     taken = [condition.known & condition.low, condition.known & ~condition.high]
 
     def either(x: Array, y: Array, both: Array) -> Array:
@@ -135,7 +135,8 @@ def _larger(a: Array, b: Array) -> Array:
 
 
 def _wide(array: Array) -> Array:
-    """Numbers that order as the given ones; those of 64 bits are ordered as they are."""
+    """Converts numbers to f64, which preserves their order; 64-bit numbers are returned as they
+    are."""
     array = np.asarray(array)
     return array if array.dtype.itemsize == 8 else array.astype(np.float64)
 
@@ -166,23 +167,26 @@ def _at_points(_: ir.Operation, __: Sequence[Interval], result: Interval) -> Arr
 
 
 def _one_sign(_: ir.Operation, operands: Sequence[Interval], __: Interval) -> Array:
-    """abs, products, quotients, bits of floats: where no operand changes its sign."""
+    """abs, products, quotients, bits of floats: monotone where no operand's interval contains both
+    signs."""
     return _all(operand.one_sign for operand in operands)
 
 
 def _not_negative(_: ir.Operation, operands: Sequence[Interval], __: Interval) -> Array:
-    """Where signed and unsigned are the same."""
+    """Monotone where no operand is negative, so that signed and unsigned numbers are the same."""
     return _all(~_negative(operand.low) for operand in operands)
 
 
 def _logarithm(op: ir.Operation, operands: Sequence[Interval], result: Interval) -> Array:
-    """In f64 logarithms of different f32 are far apart, beside what numpy's may be off."""
+    """Monotone in f64 only: there the logarithms of different f32 numbers differ by more than
+    numpy's error."""
     wide = _not_negative(op, operands, result)
     return wide & (result.low.dtype == np.float64)
 
 
 def _compared(op: ir.Operation, operands: Sequence[Interval], result: Interval) -> Array:
-    """Orders are monotone; equality is known of intervals without common numbers."""
+    """Comparisons of order are monotone; the result of an equality is known for disjoint
+    intervals."""
     a, b = operands
     predicate = ir.IntegerAttr(op.attributes["predicate"]).value
     if predicate in (EQUALITIES if op.name == "arith.cmpf" else (0, 1)):
@@ -205,7 +209,8 @@ EXACT: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def _without_wrapping(op: ir.Operation, operands: Sequence[Interval], result: Interval) -> Array:
-    """Integers whose exact result, in f64, is the one they get."""
+    """Monotone where integer arithmetic cannot overflow, judged in f64 at the ends of the
+    intervals."""
     exact = EXACT[op.name]
     most = float(np.iinfo(result.low.dtype).max)
     wide = [(x.low.astype(np.float64), x.high.astype(np.float64)) for x in operands]

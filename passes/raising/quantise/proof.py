@@ -286,7 +286,7 @@ def _finite(form: QuantisedFormat, kinds: tuple[DType, DType]) -> MagnitudePiece
 
 
 def _special() -> MagnitudePieces:
-    """Blocks of zeros, and those that are not finite."""
+    """Blocks of zeros, and blocks that contain infinities or NaN."""
     rows = [(0, 0, 0, 0)]
     for amax in (INFINITY, *NANS):
         values = [(0, LARGEST), (INFINITY, INFINITY), *((n, n) for n in NANS if amax != INFINITY)]

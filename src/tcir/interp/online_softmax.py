@@ -146,8 +146,8 @@ def row_sum(values: Array, parts: int) -> Array:
 
 
 def inverse_sum(total: Array) -> Array:
-    """What a row of O is multiplied by at the end: ``1 / total``; 1 where a row had no key, whose O
-    is zero, and where the sum is NaN."""
+    """Factor of a row of O at the end: ``1 / total``; 1 where the row had no key, so that its O is
+    zero, and where the sum is NaN."""
     with np.errstate(all="ignore"):
         return reciprocal(np.where((total == 0) | np.isnan(total), np.float32(1), total))
 
@@ -160,14 +160,15 @@ def log_sum(largest: Array, total: Array, c: np.float32) -> Array:
 
 
 def weight(logarithm: Array, reference: Array) -> Array:
-    """What a part of the keys weighs, by the logarithm of its sum: 1 if that is the reference."""
+    """Weight ``exp(logarithm - reference)`` of a part of the keys, whose sum of exponentials has
+    this natural logarithm."""
     with np.errstate(all="ignore"):
         return exp2((logarithm - reference) * np.float32(attention.LOG2_E))
 
 
 def combined_sum(reference: Array, total: Array) -> Array:
-    """The natural logarithm of the sum of all parts, of their weights' `total`; -inf if that is
-    0."""
+    """Natural logarithm of the sum over all parts, given the sum of their weights (`total`); -inf
+    if `total` is 0."""
     with np.errstate(all="ignore"):
         found = fma(log2(total), np.asarray(LN_2), reference)
         return np.where(total == 0, np.float32(-np.inf), found).astype(np.float32)

@@ -114,7 +114,8 @@ class UpstreamPass(Pass):
                 raise self._unknown(str(error)) from error
 
     def nested(self) -> UpstreamPass:
-        """The pass in the anchor that it is restricted to, as mlir-opt nests those of flags."""
+        """Returns the pass nested in the anchor op that it requires, as mlir-opt nests passes given
+        as flags."""
         try:
             self.pass_manager()
         except InputError as error:

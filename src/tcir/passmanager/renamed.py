@@ -17,6 +17,6 @@ PIPELINES = {"matmul": "gemm"}
 
 
 def current_name(name: str) -> tuple[str, str]:
-    """What the pass of a name is called now, and the options that the name implied or ""."""
+    """Current name of a pass, and the options that its old name implied, or ""."""
     new, brace, options = PASSES.get(name, name).partition("{")
     return new, brace + options

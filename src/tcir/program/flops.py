@@ -34,7 +34,8 @@ def flops_in(module: ir.Module) -> list[tuple[str, int]]:
 
 
 def flops_of(program: Program) -> list[tuple[str, int]]:
-    """Returns the same of one program on tensors."""
+    """Returns the kind and the number of operations of each sum of products in a program on
+    tensors."""
     found = []
     for op in (each.operation for each in program.op.operation.regions[0].blocks[0]):
         if isinstance(op.opview, tc.AttentionOp):

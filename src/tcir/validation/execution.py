@@ -53,7 +53,7 @@ class Executions:
     repeats: dict[bytes, Any] | None = None
 
     def after(self, work: Work) -> Executions:
-        """Returns the same executions, after a state of that work."""
+        """Returns these executions with `work` as that of the preceding state."""
         return dataclasses.replace(self, before=work)
 
     def of_one_state(self) -> Executions:

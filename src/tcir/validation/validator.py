@@ -113,7 +113,7 @@ class Validation:
         return line
 
     def _widen(self, module: ir.Module) -> None:
-        """Sets the bounds anew where those of a state are other than those before it."""
+        """Replaces the bounds if this state's differ from those of the state before."""
         if self._bounds is None:
             return
         bounds = self._bounds.of_state(module)

@@ -35,7 +35,7 @@ def vote_sync_ballot(mask: ir.Value, predicate: ir.Value) -> ir.Value:
 
 
 def shfl_sync_bfly(mask: ir.Value, of: ir.Value, lanes: ir.Value, clamp: ir.Value) -> ir.Value:
-    """`of` in the lane whose number is this one's XOR `lanes`."""
+    """Value of `of` in the lane whose number is this lane's XOR `lanes`."""
     kind = attribute("nvvm", "shfl_kind bfly")
     return value("nvvm.shfl.sync", of.type, mask, of, lanes, clamp, kind=kind)
 
@@ -47,7 +47,7 @@ def setmaxregister(action: Literal["increase", "decrease"], count: int) -> None:
 
 
 def barrier(number: ir.Value | None = None, threads: ir.Value | None = None) -> None:
-    """``bar.sync 0``, or barrier `number` of so many `threads`."""
+    """``bar.sync 0``, or ``bar.sync number, threads``."""
     given = [each for each in (number, threads) if each is not None]
     sizes = integers(*(int(each is not None) for each in (number, threads)))
     effect("nvvm.barrier", *given, operandSegmentSizes=sizes)
@@ -81,7 +81,7 @@ def mbarrier_init(pointer: ir.Value, arrivals: ir.Value) -> None:
 
 
 def mbarrier_arrive(pointer: ir.Value, scope: Scope = "cta") -> None:
-    """One arrival, which releases what the thread did to the CTA or the cluster."""
+    """Arrives once; this releases the thread's earlier accesses to the CTA or the cluster."""
     effect("nvvm.mbarrier.arrive", pointer, scope=attribute("nvvm.mem_scope", scope))
 
 
@@ -97,7 +97,8 @@ def mbarrier_try_wait(pointer: ir.Value, parity: ir.Value, scope: Scope = "cta")
 
 
 def mapa(pointer: ir.Value, rank: ir.Value, target: ir.Type) -> ir.Value:
-    """The same place in the shared memory of another CTA of the cluster, a ``!llvm.ptr<7>``."""
+    """Maps `pointer` to the same offset in the shared memory of the cluster's CTA `rank`; returns a
+    ``!llvm.ptr<7>``."""
     return value("nvvm.mapa", target, pointer, rank)
 
 
@@ -161,7 +162,7 @@ def bar_warp_sync(mask: ir.Value) -> None:
 def cp_async_shared_global(
     target: ir.Value, source: ir.Value, size: int, modifier: str, cp_size: ir.Value | None = None
 ) -> None:
-    """`size` bytes, of which those from `cp_size` on are zeros."""
+    """Copies `size` bytes asynchronously; bytes from `cp_size` on are zeros."""
     read = [] if cp_size is None else [cp_size]
     cached = attribute("nvvm", f"load_cache_modifier {modifier}")
     effect(

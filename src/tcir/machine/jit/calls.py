@@ -48,7 +48,7 @@ class CompiledCalls:
 
     @cached_property
     def _numba_type_(self) -> object:
-        """What numba takes it for in functions that call it."""
+        """Numba type of this function in the functions that call it."""
         from tcir.machine.jit.compiling import type_of
 
         return type_of(self.function, self.fma)

@@ -23,7 +23,7 @@ _RESULTS = {**_NUMBERS, "None": types.none}
 
 
 def type_of(function: FunctionType, fma: bool) -> types.Type:
-    """What numba sees in a function that calls this one."""
+    """Numba type of `function` in the functions that call it."""
     return types.Dispatcher(_dispatcher(function, fma))
 
 

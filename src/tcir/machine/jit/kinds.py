@@ -21,8 +21,12 @@ Key = tuple[str] | tuple[str, int] | tuple[str, int, int]
 
 
 class ArgumentKind(NamedTuple):
-    """type: of a number, or the letter of a numpy dtype. dimensions: of an array; below 0: of a
-    tuple of as many integers; None: of a number."""
+    """Type by which an argument is passed.
+
+    type: of a number, or the letter of a numpy dtype
+    dimensions: number of dimensions of an array; -n for a tuple of n integers; None for a number
+    flags: C_CONTIGUOUS and ALIGNED of an array
+    """
 
     type: str
     dimensions: int | None = None
@@ -30,7 +34,7 @@ class ArgumentKind(NamedTuple):
 
     @property
     def flat(self) -> list[Any]:
-        """What it is passed as: an array as the address of the object."""
+        """Types of the C arguments: an array is passed as the address of its Python object."""
         if self.dimensions is None:
             return [NUMBERS[self.type]]
         return [LONG] * -self.dimensions if self.dimensions < 0 else [ctypes.c_void_p]

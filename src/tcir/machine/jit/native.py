@@ -33,7 +33,8 @@ def target_machine() -> llvm.TargetMachine:
 
 
 def code_key(*of: object) -> str:
-    """Names the object code that is made of this by these versions for this processor."""
+    """Key of object code: a digest of `of`, the version of llvmlite, the size of Python's object
+    header, and the processor."""
     versions = llvmlite.__version__, object.__basicsize__
     made = "\0".join(map(str, (*of, *versions, *_processor())))
     return hashlib.sha256(made.encode()).hexdigest()[:40]
@@ -61,7 +62,7 @@ def link_all(source: Path, made: Mapping[str, Callable[[], bytes]]) -> None:
 
 
 def link_texts(source: Path, texts: Mapping[str, str]) -> None:
-    """`link_all` of LLVM IR by name."""
+    """Links functions in LLVM IR, by name, as `link_all` does."""
     link_all(source, {
         f"{name}-{code_key(text)}": partial(_assembled, text) for name, text in texts.items()
     })  # fmt: skip

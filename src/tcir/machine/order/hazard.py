@@ -46,7 +46,7 @@ class Conflict(Protocol):
 
     @property
     def tensor(self) -> Component:
-        """The line of the thread of the agent that issues tensor-core operations."""
+        """Component of the agent's thread that issues tensor-core operations."""
         ...
 
     @property
@@ -56,12 +56,13 @@ class Conflict(Protocol):
 
     @property
     def after(self) -> Clock:
-        """Accesses that it had observed at its last tcgen05.fence::after_thread_sync."""
+        """Accesses that the agent had observed at its last tcgen05.fence::after_thread_sync."""
         ...
 
     @property
     def met(self) -> Clock:
-        """Accesses that cluster barriers put before it in time, relaxed arrivals included."""
+        """Accesses that precede this agent in time because of cluster barriers, including relaxed
+        arrivals."""
         ...
 
     @property
@@ -71,23 +72,24 @@ class Conflict(Protocol):
 
     @property
     def edge(self) -> str:
-        """The edge that would order the two."""
+        """The synchronisation that would order the two accesses."""
         ...
 
     @property
     def edges(self) -> str:
-        """The same; of a first access known only beyond a scope, the wider scopes as well."""
+        """Like `edge`; if the first access is known only outside a scope, the wider scopes are
+        listed as well."""
         ...
 
     @property
     def beyond(self) -> bool:
-        """Whether the first is known only beyond the scope of an arrival or a wait."""
+        """Whether the first access is known only outside the scope of an arrival or a wait."""
         ...
 
     @property
     def on_its_way(self) -> bool:
-        """Whether what a thread stored in its CTA's shared memory, or copied there by cp.async,
-        may not be there yet for another CTA."""
+        """Whether bytes that a thread stored, or copied by cp.async, to its CTA's shared memory may
+        not be visible to another CTA yet."""
         ...
 
     @property
@@ -195,7 +197,7 @@ class Hazard(HazardRule):
         return self.severity
 
     def edge(self, conflict: Conflict) -> str:
-        """The edge that this conflict lacks, for a report."""
+        """The synchronisation that this conflict lacks, for a report."""
         return self.missing if isinstance(self.missing, str) else self.missing(conflict)
 
 

@@ -417,7 +417,8 @@ class LastShadow(Shadow):
         return self._ctas
 
     def lines(self) -> NDArray[np.int32]:
-        """Whose each access is, by its number: `line` of its component; of 0, none, 0."""
+        """For each access, by its number, the `line` of its component; 0 for number 0, which is no
+        access."""
         more = [self._warp(component) for component in self.accesses.lines(len(self._lines) - 1)]
         if more:
             self._lines = np.concatenate([self._lines, np.array(more, np.int32)])

@@ -34,7 +34,8 @@ _NUMBERS = ((3, 0), (ALL_BITS, 0), (5, -4), (0, 0), (3, -16), (ALL_BITS, 4), (1,
 def with_single_products(
     block: ir.Block, specs: Sequence[OutputSpec], drawn: Sequence[Array], seed: int
 ) -> list[Array] | None:
-    """Returns `drawn` with some inputs replaced by such inputs; None if no product has one."""
+    """Returns `drawn` with inputs replaced so that each sum has a single non-zero product; None if
+    no product of the program allows it."""
     generator = np.random.default_rng(seed)
     arguments = inputs_of(block)
     made, added = dict[int, Array](), dict[int, Array]()

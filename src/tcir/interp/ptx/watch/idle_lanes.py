@@ -18,8 +18,8 @@ _LOAD, _STORE = "ld.global", "st.global"
 
 
 def watch_idle_lanes(code: list[Op]) -> None:
-    """Wraps such loads so that the machine learns of their idle lanes. The guard's computation
-    moves before the load."""
+    """Wraps loads whose value only a guarded store uses, so that the machine learns in which lanes
+    the guard is false. The guard's computation moves before the load."""
     if not any(_weak(op, _STORE) for op in code):
         return
     writers: dict[int, list[int]] = {}
