@@ -67,7 +67,7 @@ def choose_keys(of: HeadShape, rows: int, modified: bool) -> int:
     """The most keys of a block with which two tiles fit an SM: one has its softmax under the
     products of the other. Where none do, the most keys. Two tiles of a CTA may have exponentials
     over scores; masks and `modified` scores need registers that such a block does not leave."""
-    shares = rows > ROWS and not modified and not of.band.limits
+    shares = rows > ROWS and not (modified or of.band.limits or of.lengths)
     fitting = [keys for keys in (128, 64) if 2 * _columns_of(of, keys, shares) <= TMEM_COLUMNS]
     return max(fitting, default=128)
 
