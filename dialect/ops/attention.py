@@ -148,7 +148,7 @@ class AttentionOp(
 
     @property
     def band(self) -> Band:
-        """The keys that rows have by their numbers."""
+        """Band of keys that each row has, by the numbers of row and key."""
         return Band.of(self)
 
     @property

@@ -1,4 +1,4 @@
-"""Attention of parts of the keys, as one."""
+"""Attention over all keys, combined from attention over parts of them."""
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import string

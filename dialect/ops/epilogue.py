@@ -193,7 +193,8 @@ class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"
 
     @property
     def dims(self) -> list[int | None]:
-        """For each dimension of the tensor that of the result that indexes it; None: index 0."""
+        """Maps each dimension of the tensor to the result dimension that indexes it; None:
+        index 0."""
         return _dims_of(self.attributes["map"].value)
 
     @property
@@ -234,7 +235,8 @@ class ElementOp(Op, name="element", arithmetic="rounded", loads="tensor"):
 
     @property
     def dims(self) -> list[int | None]:
-        """For each dimension of the tensor that of the result that indexes it; None: index 0."""
+        """Maps each dimension of the tensor to the result dimension that indexes it; None:
+        index 0."""
         return _dims_of(self.attributes["map"].value)
 
     @property

@@ -78,8 +78,8 @@ class TmemTileOp(Op, name="tmem_tile"):
 
 
 def first_columns(tiles: Sequence[TmemTileOp]) -> tuple[list[int], int]:
-    """The first column of each tile, where they are side by side but for those that share columns,
-    and the columns of all."""
+    """First column of each tile, and the number of columns of all. Tiles are adjacent, except that
+    a tile may share the last columns of an earlier one."""
     places: list[int] = []
     ends: dict[int, int] = {}
     top = 0

@@ -67,16 +67,16 @@ class MaskFragmentOp(Op, name="mask_fragment", role="consumer"):
 
     @property
     def band(self) -> Band:
-        """The keys that rows have by their numbers."""
+        """Band of keys that each row has, by the numbers of row and key."""
         return Band.of(self)
 
 
 class OnlineMaxOp(Op, name="online_max", role="consumer"):
-    """The maximum of each row with a block of scores, what exponents are relative to, and what the
-    sums of the blocks before are multiplied by: `tcir.interp.online_softmax.online_max`.
+    """New maximum of each row after a block of scores, the reference of its exponents, and the
+    factor of the sums of earlier blocks: `tcir.interp.online_softmax.online_max`.
 
     ``scale`` is log2(e) times that of the scores, rounded to f32. Up to a growth of the exponents
-    by ``tau`` the maximum before remains. Four threads have a row, and ask each other for their
+    by ``tau`` the earlier maximum remains. The four threads of a row exchange their
     maxima (``shfl.sync.bfly``, PTX ISA 9.7.9.6). A NaN among the scores is not the maximum.
     """
 

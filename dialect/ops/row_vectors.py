@@ -214,8 +214,8 @@ class RowsDifferOp(Op, name="rows_differ", pure=True):
 
 
 class RowInverseSumOp(Op, name="row_inverse_sum", pure=True):
-    """What a row of results is multiplied by: ``1 / total`` by ``rcp.approx.ftz.f32``
-    (PTX ISA 9.7.3.13); 1 where the total is 0, as of a row without keys, or NaN."""
+    """Factor of a row of results: ``1 / total`` by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13); 1
+    where the total is 0, as in a row without keys, or NaN."""
 
     example = """
     func.func @example(%total: vector<32x1xf32>) {

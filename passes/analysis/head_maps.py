@@ -58,7 +58,7 @@ def map_dims(heads: Strided, layout: str) -> list[MapDim]:
 
 
 def no_map(heads: Strided, layout: str) -> str:
-    """Why no tensor map has heads as they are in memory; "" if one does."""
+    """Reason why no tensor map can describe heads as they lie in memory; "" if one can."""
     dims, bytes_ = map_dims(heads, layout), tc.element_bytes(heads.base.type.element_type)
     letters = [each.letter for each in dims]
     row = row_of(layout)

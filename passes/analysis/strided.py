@@ -1,8 +1,8 @@
-"""Tensors in the memory of others: an offset and strides instead of a copy.
+"""Tensors in the memory of other tensors: an offset and strides instead of a copy.
 
-An index of a dimension has digits, most significant first, each of a size and a stride. Collapsing
-two dimensions joins their digits, expanding one divides them, so that a reshape of a transpose has
-strides too, where they exist.
+The index of a dimension consists of digits, most significant first; each digit has a size and a
+stride. Collapsing two dimensions joins their digits and expanding one divides them, so that the
+reshape of a transpose has strides if any exist.
 """
 
 from __future__ import annotations

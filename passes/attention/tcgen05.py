@@ -64,21 +64,22 @@ COLUMNS = 32
 
 
 def choose_keys(of: HeadShape, rows: int, modified: bool) -> int:
-    """The most keys of a block with which two tiles fit an SM: one has its softmax under the
-    products of the other. Where none do, the most keys. Two tiles of a CTA may have exponentials
-    over scores; masks and `modified` scores need registers that such a block does not leave."""
+    """Largest number of keys in a block for which two tiles fit an SM, so that the softmax of one
+    overlaps the products of the other; if there is none, the largest number for one tile. Two
+    tiles of a CTA may share columns between scores and exponentials, but not with masks,
+    lengths or `modified` scores, which need more registers."""
     shares = rows > ROWS and not (modified or of.band.limits or of.lengths)
     fitting = [keys for keys in (128, 64) if 2 * _columns_of(of, keys, shares) <= TMEM_COLUMNS]
     return max(fitting, default=128)
 
 
 def choose_rows(of: HeadShape, keys: int, modified: bool) -> int:
-    """Queries of a CTA: two tiles, which share keys and values, where that is faster, modelled:
-    with blocks of 128 keys, and enough of them for what the products of the second tile cannot hide
-    at both ends. Not with masks and `modified` scores, see `choose_keys`, nor with more elements,
-    for whose products the warp that multiplies lacks registers.
+    """Number of query rows of a CTA: two tiles, which share keys and values, if that is faster by
+    the model, else one. Two tiles need blocks of 128 keys, and enough blocks to outweigh the
+    exposed products at both ends. Masks, `modified` scores (see `choose_keys`) and longer rows
+    of elements exclude them, because registers are lacking.
 
-    keys: of a block, 0 for those of `choose_keys`
+    keys: keys in a block; 0: those of `choose_keys`
     """
     most = KEYS.values[-1]
     fit = keys in (0, most) and 2 * _columns_of(of, most, shares=True) <= TMEM_COLUMNS

@@ -87,9 +87,10 @@ class HeadShape:
 
     extents: b, h, m, d of queries, g, n of keys, e of values
     q, kv, out: layouts
-    keys: that the last row has; band: those of each row; packed: whether groups are heads
-    parts, part: of the keys, whose results are apart; keys of one
-    lengths: whether batches have numbers of keys of their own
+    keys: number of keys of the last row; band: keys of each row
+    packed: whether the query heads of a group are rows of one head
+    parts, part: number of parts of the keys, whose results are separate, and keys per part
+    lengths: whether each batch has its own number of keys
     """
 
     extents: dict[str, int]
@@ -112,10 +113,10 @@ class HeadShape:
         return HeadShape(extents, q, kv, out, extents["n"], op.band, False, *parts, lengths)
 
     def together(self, elements: Sequence[ir.OpView]) -> HeadShape:
-        """Where heads have one row each, those of a group, which read the same keys, as rows of one
-        head: a decoding step reads its keys once. Else these.
+        """The shape in which the heads of a group, which read the same keys, are rows of one head,
+        if each has a single row: a decoding step then reads its keys once. Else this shape.
 
-        elements: of other tensors that scores are made of; rows together have the same
+        elements: reads of other tensors by the scores, which must not depend on head or row
         """
         last, first = self.band.last, self.band.first or 0
         keys = self.keys if last is None else min(self.keys, last + 1)
@@ -134,7 +135,7 @@ class HeadShape:
 
     @property
     def visited(self) -> int:
-        """Most keys that a CTA visits."""
+        """Largest number of keys that a CTA visits."""
         return min(self.keys, self.part or self.keys)
 
     def keys_of(self, head: Index) -> Index:
@@ -146,7 +147,7 @@ class HeadShape:
         return Blocks(rows, keys, self.keys, self.band, self.parts, self.part, self.lengths)
 
     def part_of(self, batch: Index) -> tuple[Index, Index]:
-        """The part of the keys, and the batch, of one of all parts' batches."""
+        """Splits a batch number of all parts into the part and the batch."""
         if self.part is None:
             return 0, batch
         return index.div(batch, self["b"]), index.rem(batch, self["b"])
@@ -186,9 +187,9 @@ class HeadShape:
 class Blocks:
     """Blocks of keys of a row tile.
 
-    rows, keys: of a tile, of a block; count: of keys in all; band: the keys of each row
-    parts, part: of the keys, each of whole blocks; keys of one, None where there is one
-    lengths: whether batches have fewer keys than `count`, of a number read at run time
+    rows: rows per tile; keys: keys per block; count: number of all keys; band: keys of each row
+    parts, part: number of parts of the keys, and keys per part, in whole blocks; None: one part
+    lengths: whether batches have fewer keys than `count`, by a number read at run time
     """
 
     rows: int
@@ -201,7 +202,7 @@ class Blocks:
 
     @property
     def most(self) -> int:
-        """Blocks that a tile has at most."""
+        """Largest number of blocks of a tile."""
         every, (first, last) = ceil_div(self.count, self.keys), (self.band.first, self.band.last)
         if self.part is not None:
             every = min(every, self.part // self.keys)

@@ -118,7 +118,7 @@ class _Rows:
         softmax: Softmax,
         tensors: Mapping[ir.Value, ir.Value],
     ) -> None:
-        """tensors: what the kernel has for those that the op's body reads"""
+        """tensors: the kernel's values for the tensors that the op's body reads"""
         rows, keys, self.blocks = blocks.rows, blocks.keys, blocks
         self.op, self.tensors = op, tensors
         outside = op.extents()["m"] % rows != 0, blocks.count % keys != 0

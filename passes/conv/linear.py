@@ -127,7 +127,7 @@ class LinearTiling(OutputTiling):
         return at
 
     def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
-        """Anchors: a lane stores if its has an output and its pixels are not stale."""
+        """Anchors: a lane stores if its anchor has an output and its pixels are not stale."""
         (sh, sw) = self.shape.strides
         n, row, column = self._anchors(first_unit, quarter)
         stored = lane_index().below(self.classes.valid)

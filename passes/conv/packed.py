@@ -101,7 +101,8 @@ class PackedTiling(OutputTiling):
         return load
 
     def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
-        """Positions on the walk: a lane stores if its is an output and its pixels are not stale."""
+        """Positions on the walk: a lane stores if its position is an output and its pixels are not
+        stale."""
         b, first = self.decode(index.add(first_unit, quarter))
         lane = lane_index()
         position = lane + first

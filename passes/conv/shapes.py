@@ -198,9 +198,9 @@ class ConvShape:
         return TiledOperand.create(w, order, extents, n_tile, kc, parts)
 
     def filter_tile(self, n_tile: int, kc: int) -> tc.SmemType:
-        """Type of that operand's tile."""
+        """Type of the filter operand's tile."""
         return (mn_major if self.filter == "hwcf" else k_major)(n_tile, kc, self.element)
 
     def filter_bytes(self, n_tile: int, kc: int) -> int:
-        """Shared memory of that operand's tile."""
+        """Bytes of shared memory for the filter operand's tile."""
         return int(self.filter_tile(n_tile, kc).nbytes)

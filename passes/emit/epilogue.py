@@ -134,7 +134,7 @@ def fragment_epilogue(
 ) -> ir.Value:  # fmt: skip
     """`sums` with the body of `after` around every element; the tile begins at `place`.
 
-    tensors: what the kernel has for those that `after` reads
+    tensors: the kernel's values for the tensors that `after` reads
     """
     kind, (*_, end) = sums.type, after.body.blocks[0]
     out = tc.FragmentType.build(kind.shape, end.value.type, "C", kind.atom)

@@ -284,7 +284,8 @@ def _rounded(number: ir.Value, element: str) -> ir.Value:
 def scalar(
     op: ir.OpView, operands: Sequence[ir.Value], kinds: Sequence[ir.Type] | None = None
 ) -> ir.Value:
-    """An op of ``arith`` or ``math`` on numbers; kinds: of its results, if not its own."""
+    """An op of ``arith`` or ``math`` on numbers. kinds: types of its results, if they differ from
+    the op's"""
     name = op.operation.name
     if name in FUNCTIONS or name in POWERS:
         if isinstance(operands[0].type, ir.F64Type):

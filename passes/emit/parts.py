@@ -19,10 +19,13 @@ def product_in_parts(
     operands: Sequence[ir.Value] | None = None,
     attributes: Mapping[str, ir.Attribute] | None = None,
 ) -> ir.Value:
-    """The result of `op`, a product on tensors, with its sums in parts, before it.
+    """Adds before `op`, a product on tensors, the same product with its sums in parts; returns its
+    result.
 
-    steps: of the main loop, and those of a part; k: elements of K in a step; what: is divided, for
-    a remark; operands, attributes: other ones than those of `op`
+    steps: number of steps of the main loop, and of a part
+    k: elements of K per step
+    what: name of the divided dimension, for a remark
+    operands, attributes: replacements for those of `op`
     """
     of_all, each = steps
     out, parts = op.out.type, ceil_div(of_all, each)

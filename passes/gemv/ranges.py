@@ -155,7 +155,7 @@ class CtaRange:
         return self.ranges.segment(self.cta, tile)
 
     def bounds(self, tile: Index) -> tuple[Index, Index]:
-        """Its stages in `tile`, counted from its first one."""
+        """The CTA's stages in `tile`, counted from the CTA's first stage."""
         if self.ranges.per_cta == 1:
             return 0, index.sub(self.end, self.begin)
         first = index.mul(tile, self.ranges.units)

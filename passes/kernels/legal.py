@@ -135,7 +135,7 @@ def written(value: object) -> str:
 
 
 def dashed(name: str) -> str:
-    """A fact as an option's name is written."""
+    """Name of a fact as it is written in an option."""
     return name.replace("_", "-")
 
 

@@ -152,7 +152,7 @@ class OfMatrices:
     """A product whose sums are the output matrix."""
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
-        """Returns `epilogue` of the sums."""
+        """Returns `epilogue` unchanged."""
         return epilogue
 
     def output(self, memory: ir.Value) -> ir.Value:
@@ -164,5 +164,5 @@ class OfMatrices:
         return None
 
     def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:
-        """The kernel's arguments, where `after` reads them."""
+        """Maps the tensors that `after` reads to the kernel's arguments."""
         return {each.tensor: argument(arguments, each.tensor) for each in after.elements}, ()

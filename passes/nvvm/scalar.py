@@ -169,8 +169,9 @@ def convert_broadcast(converter: Converter, op: ir.OpView) -> None:
 
 @lower("vector.bitcast")
 def convert_bitcast(converter: Converter, op: ir.OpView) -> None:
-    """The same bits of each row. f32 rounded to words of two numbers are so by one instruction each
-    (PTX ISA 9.7.9.21): of a conversion and a cast LLVM makes words of 64 bits, and parts them."""
+    """Reinterprets the bits of each row. f32 rounded to words of two numbers takes one instruction
+    per word (PTX ISA 9.7.9.21); from a conversion and a cast LLVM would make 64-bit words and
+    split them."""
     result, source = op.operation.results[0], op.operation.operands[0]
     rounding, row = defining(source), converted_type(result.type)
     if str(row).endswith("xi32>") and _rounds_f32(rounding):

@@ -133,8 +133,8 @@ def edges_of(runs: list[Run]) -> list[Edge]:
 
 
 def reuses_of(runs: list[Run]) -> list[Edge]:
-    """Edges from products whose A is in columns that others write, as tiles share them: that one
-    pipe executes the products in their order the ISA does not state."""
+    """Edges from products that read A from columns which other products write, because tiles share
+    them: the ISA does not state that one pipe executes such products in order."""
     return [
         Edge(a, b, second <= first)
         for first, a in enumerate(runs)

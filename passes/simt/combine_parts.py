@@ -1,4 +1,4 @@
-"""A kernel that makes attention of all keys from that of parts of them."""
+"""Kernel that combines attention over parts of the keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The place of a row's largest or smallest element: as reductions whose order is of no matter."""
+"""Index of a row's largest or smallest element, by reductions whose order does not matter."""
 
 from __future__ import annotations
 

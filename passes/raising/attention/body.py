@@ -1,4 +1,5 @@
-"""What steps from sums to scores are of ``tc.attention``: its scale, its band, and its body."""
+"""Converts the steps from sums to scores to the scale, the band and the body of
+``tc.attention``."""
 
 from __future__ import annotations
 

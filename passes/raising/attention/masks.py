@@ -29,10 +29,8 @@ LEAST = -(2.0**100)
 
 @dataclass(frozen=True)
 class ScoreMask:
-    """What an op of the program adds to scores, or replaces them by where `condition` is `where`.
-
-    op: of the program, for remarks
-    """
+    """Numbers that an op of the program adds to scores, or writes in their place where `condition`
+    is `where`. op: that op, for remarks"""
 
     op: Expression
     numbers: Expression

@@ -69,7 +69,7 @@ def load(kind: ir.Type, pointer: ir.Value, *, alignment: int | None = None) -> i
 
 
 def store(stored: ir.Value, pointer: ir.Value, *, alignment: int | None = None) -> None:
-    """Aligned as its type is unless `alignment` (bytes) says otherwise."""
+    """Stores a value, with its type's alignment unless `alignment` (bytes) is given."""
     effect("llvm.store", stored, pointer, **_aligned(alignment))
 
 

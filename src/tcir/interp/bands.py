@@ -1,4 +1,4 @@
-"""Keys that rows of an attention have by their numbers."""
+"""Bands of an attention: which keys each row has, given the numbers of rows and keys."""
 
 from __future__ import annotations
 

@@ -94,16 +94,16 @@ def masked(scores: Array, row: int, column: int, keys: int, band: attention.Band
 def online_max(
     before: Array, largest: Array, c: np.float32, tau: float
 ) -> tuple[Array, Array, Array]:
-    """The maximum of the rows so far, what exponents are relative to, and what sums before are
-    multiplied by.
+    """New maximum of each row, the reference of its exponents, and the factor of its earlier sums.
 
-    before:  the maximum until now, -inf at first; largest: of the block
-    tau:     most that exponents may grow by before sums are rescaled: up to it the maximum until
-             now remains (0: it always moves)
+    before:  maximum before this block, -inf at first
+    largest: maximum of the block
+    tau:     largest growth of exponents without rescaling the sums: up to it the earlier maximum
+             remains (0: it always moves)
 
-    The exponent of the factor is the difference of the two rows' products with c, as those are what
-    exponentials are relative to, or beyond `FAR` the product of the difference. A row with only
-    -inf has the reference 0, so that its exponentials are 0, not NaN.
+    The exponent of the factor is the difference of the old and the new maximum's products with c,
+    as exponentials are relative to these, or beyond `FAR` the product of the difference. A row with
+    only -inf has the reference 0, so that its exponentials are 0, not NaN.
     """
     with np.errstate(all="ignore"):
         after = np.fmax(before, largest)

@@ -29,9 +29,10 @@ class Finding:
 
     severity "error": the result depends on timing, or is undefined, under the profile of the run
     (`RunOptions.ordering`). "warning": the outcome is the same in either order; or it is
-    `unpromised`, which the profile "isa" makes an error. kind: what tells it from others of the
-    same two operations: whether lanes, warps or CTAs do not agree, or what is read. who, place: of
-    the first such event, who did it, and to which bytes; "": not known. count: such events.
+    `unpromised`, which the profile "isa" makes an error. kind: distinguishes findings between
+    the same two operations: whether lanes, warps or CTAs do not agree, or what is read.
+    who, place: agents and bytes of the first such event; "": not known. count: number of such
+    events.
     """
 
     severity: str

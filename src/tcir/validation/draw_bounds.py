@@ -49,7 +49,7 @@ class DrawBounds:
     known:  whether the inputs are made so that all sums are exact
     raised: the program before and after attention is raised, if it has some
     past:   whether the states are those after that
-    powers: what the exponentials of attention are off in the states
+    powers: errors of the exponentials of attention in the states
     """
 
     runs: Executions

@@ -1,4 +1,5 @@
-"""What decides the execution of a state: those that agree in it give one outcome."""
+"""Parts of a state that determine its execution: states that agree in them have the same
+outcome."""
 
 from __future__ import annotations
 

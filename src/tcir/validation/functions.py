@@ -1,7 +1,7 @@
-"""What functions are off: `own` by their lowering and by numpy, the rest by their operands.
+"""Errors of functions: `own` from their lowering and from numpy, the rest from their operands.
 
-Lowerings are in `passes/emit/functions/`; errors of approximate instructions are those of PTX
-ISA 9.7.3. ``sqrt.rn`` and roundings to whole numbers are exact on both sides.
+Lowerings are in `passes/emit/functions/`; errors of approximate instructions are those of PTX ISA
+9.7.3. ``sqrt.rn`` and roundings to whole numbers are exact on both sides.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ CIRCULAR = ("math.cos", "math.sin", "math.tan")
 
 
 def farthest(name: str, x: Array, error: Array, exponent: Array) -> tuple[Array, Array]:
-    """A function's value at x before rounding, and how far it is from those within `error` of it;
-    infinite where these are of different classes."""
+    """Value of a function at x before rounding, and its largest distance from the function's values
+    within `error` of x; infinite if there is no finite distance."""
     operands = (exponent,) if name in ("math.powf", "math.fpowi") else ()
     function = FUNCTIONS[name]
     middle = function(x, *operands)

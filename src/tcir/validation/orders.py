@@ -21,11 +21,11 @@ leaves (`tcir.run_options.RunOptions.repeats`) often makes further orders as che
 
 @dataclass(frozen=True)
 class Tried:
-    """What one order showed.
+    """Outcome of one completion order.
 
-    line:      judged
-    work:      counters; of a sample, about those of all CTAs
-    ctas:      that were executed, followers of them as others of their class
+    line: the line, judged
+    work: counters; those of a sample are extrapolated to all CTAs
+    ctas: number of CTAs executed; followers: those of them that followed another CTA of their class
     """
 
     line: Line

@@ -78,7 +78,7 @@ def carried(
     """The results of a function on tensors that has contractions.
 
     how, tf32: of factors of these types, and of two of f32 that tf32 cuts
-    powers: what the exponentials of an attention are off
+    powers: errors of the exponentials of an attention
     """
     with np.errstate(all="ignore"):
         return _Carrier(how, sums, tf32, powers).run(function, inputs)

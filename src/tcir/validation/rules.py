@@ -1,9 +1,9 @@
-"""How far the result of each elementwise op may be off, from what its operands are off.
+"""Error bounds on the results of elementwise ops, from the errors of their operands.
 
-Infinities and NaNs are classes: what arithmetic decides has to come out exactly as it is. It does
-not decide where an operand is open itself, where a number within its error of another one rounds to
-an infinity, or a zero within its error has the other sign: such results are open, and nothing is
-claimed about them.
+Infinities and NaNs are classes: a class that arithmetic decides must come out exactly. It is
+undecided where an operand is open itself, where a number within its error of another one rounds to
+an infinity, or where a zero within its error has the other sign: such results are open, and nothing
+is claimed about them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from ..build import attribute, effect, integers, value
 
 
 def group_of(cta_group: int) -> dict[str, ir.Attribute]:
-    """The attribute of a pair; that of one CTA is the default."""
+    """The attribute `group` of an op on a CTA pair; empty for one CTA, which is the default."""
     return {"group": _group(cta_group)} if cta_group > 1 else {}
 
 
@@ -163,7 +163,8 @@ def mma_ws(
     collector: str,
     metadata: ir.Value | None = None,
 ) -> None:
-    """D = A · B, plus D where `accumulate`; `buffer`: that of B; `metadata`: of a sparse A."""
+    """D = A · B, plus D if `accumulate`. buffer: collector buffer of B; metadata: address of a
+    sparse A's metadata"""
     sparse = [] if metadata is None else [metadata]
     effect(
         f"nvvm.tcgen05.mma.ws{'.sp' if sparse else ''}",

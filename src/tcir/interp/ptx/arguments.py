@@ -326,7 +326,7 @@ def bind_variables(
 
 
 def holds_addresses(variable: Variable) -> bool:
-    """Whether its initial value names other variables or functions."""
+    """Whether a variable's initial value names other variables or functions."""
     return any(isinstance(value, Symbol) for value in variable.initial or ())
 
 

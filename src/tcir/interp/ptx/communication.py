@@ -32,7 +32,8 @@ def meets(mnemonic: str) -> bool:
 
 
 def among_ctas(mnemonic: str) -> bool:
-    """Whether threads of other clusters may: not by `.shared::cluster`, but by launch control."""
+    """Whether an instruction may interact with threads of other clusters: not through
+    `.shared::cluster`, but through launch control."""
     asks = mnemonic.startswith("clusterlaunchcontrol")
     return meets(mnemonic) and (asks or _INSIDE.search(mnemonic) is None)
 

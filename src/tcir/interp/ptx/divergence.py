@@ -96,7 +96,7 @@ class Divergence:
             self.add(Group(group.pc + 1, lanes))
 
     def resume(self) -> bool:
-        """The lowest ready group runs; False where there is none."""
+        """Runs the ready group with the lowest program counter; returns False if there is none."""
         for group in self.others:
             if group.state == READY and group.pc == self.lowest:
                 self.others.remove(group)

@@ -234,7 +234,7 @@ class BlockScope:
         return next((s.vectors[name] for s in self.outwards() if name in s.vectors), None)
 
     def outwards(self) -> Iterator[BlockScope]:
-        """It, and the blocks around it."""
+        """Yields this block and the blocks that enclose it, innermost first."""
         scope: BlockScope | None = self
         while scope is not None:
             yield scope

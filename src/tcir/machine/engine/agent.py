@@ -137,7 +137,7 @@ class Agent:
         self.grid_control = GridControl(self)
 
     def forget(self) -> None:
-        """Lets go of its units, which refer to it: for an agent that has ended."""
+        """Drops the units of an agent that has ended, because they refer back to it."""
         for name in _UNITS:
             delattr(self, name)
 
@@ -181,7 +181,7 @@ class Agent:
         yield None
 
     def poll_again(self) -> bool:
-        """Wakes it from a wait in a loop that may give up; whether it is in one."""
+        """Wakes the agent if it waits in a loop that may give up; returns whether it does."""
         wakes = not self.ended and self.waiting is not None and self.waiting.gives_up
         self.alone |= wakes
         return wakes
@@ -266,8 +266,9 @@ class Agent:
         return self.lanes.publish()
 
     def comes_after(self, component: Component, number: int) -> bool:
-        """Whether it runs after another agent was so far, be it in an order that is none of memory:
-        by relaxed arrivals, or by an arrival or a wait of too narrow a scope."""
+        """Whether this agent runs after the accesses of a component up to `number`. The order need
+        not be one of memory: relaxed arrivals count, and so do arrivals and waits whose scope is
+        too narrow."""
         clocks = (self.clock, self.met, *self.seen)
         lines = component, (BEYOND, component)
         return any(clock.get(line, 0) >= number for clock in clocks for line in lines)

@@ -38,7 +38,7 @@ class Cluster:
         self._mma: dict[Component, deque[OperandReads]] = {}
 
     def at(self, rank: int, site: object) -> Cta:
-        """The CTA of that rank, which has to be there still."""
+        """The CTA with this rank; MachineError if there is none or it has exited."""
         if not 0 <= rank < len(self.ctas):
             raise MachineError(
                 "cluster-rank",
@@ -147,10 +147,8 @@ class Cluster:
                 cta.at_exit()
 
     def forget(self) -> None:
-        """Undoes the circles of references of a cluster that has ended: its memories go at once.
-
-        Python's collector would let them stay for long: it counts objects, not bytes.
-        """
+        """Breaks the reference cycles of a cluster that has ended, so that its memories are freed
+        at once. Python's collector counts objects, not bytes, and would keep them for long."""
         for cta in self.ctas:
             cta.agents.clear()
             cta.tmem.sm.memories.clear()

@@ -28,8 +28,8 @@ from tcir.machine.order.touch import Touch
 
 
 def check_ordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bool) -> None:
-    """Reports the fences that an access lacks although it is ordered after another one; wrote:
-    whether that wrote."""
+    """Reports the fences that are missing between two ordered accesses. wrote: whether the first
+    one wrote"""
     if touch.shadow.space == TENSOR_MEMORY:
         found = TENSOR_FENCES
     elif other.proxy == "generic" and touch.access.proxy == "async":
@@ -40,8 +40,8 @@ def check_ordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bool
 
 
 def check_unordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bool) -> None:
-    """Reports that nothing which the clocks know orders an access after another one, unless another
-    rule does."""
+    """Reports two accesses that the clocks do not order, unless a rule says what else orders
+    them."""
     conflict = AccessConflict(agent, touch, other, wrote)
     for order in ORDERS:
         if order.applies(conflict):

@@ -19,7 +19,8 @@ class GridControl:
         self.agent = agent
 
     def wait(self, *, site: object) -> None:
-        """Until the grids in front have ended, and all they wrote is visible to this one."""
+        """griddepcontrol.wait: blocks until the earlier grids have ended and their writes are
+        visible to this one."""
         self.agent.proceed(site)
         self.agent.lanes.learn()
         self.agent.clock[EARLIER] = 1

@@ -22,7 +22,7 @@ _MAGIC = 0xC1C
 
 
 def encode(first: tuple[int, int, int] | None) -> bytes:
-    """The answer: the first CTA of the cluster taken over, or that there is none."""
+    """Encodes the response: the first CTA of the cluster taken over, or that there is none."""
     x, y, z = first or (0, 0, 0)
     return struct.pack("<4I", x, y, z, _MAGIC << 1 | (first is not None))
 

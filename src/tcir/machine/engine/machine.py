@@ -42,7 +42,8 @@ class Followers(Protocol):
     """Executes CTAs in lockstep with those that the machine runs."""
 
     def ended(self, cta: Cta) -> int:
-        """Called when a CTA has ended; the number of CTAs that were executed after its example."""
+        """Called when a CTA has ended; returns the number of CTAs that were executed as copies of
+        it."""
 
     def executed(self, index: tuple[int, ...]) -> bool:
         """Whether a CTA was among them."""
@@ -133,8 +134,8 @@ class Machine:
         self.target, self.registers = target, registers
 
     def interleave(self, meets: bool) -> None:
-        """Before it runs. meets: whether CTAs may act on each other; under a seed some then run
-        side by side, so that none of them is always the first."""
+        """Called before the run. meets: whether CTAs may interact; under a seed some of them then
+        run side by side, so that none is always the first"""
         self.meets = meets
         if meets and self.options.order_seed is not None:
             clusters = math.prod(self.grid) // math.prod(self.cluster)
@@ -153,10 +154,12 @@ class Machine:
     def run(
         self, start: Callable[[Cta], Sequence[Agent]], followers: Followers | None = None
     ) -> None:
-        """Runs the grid, each CTA with the agents ``start(cta)`` makes; some may be `followers`.
+        """Runs the grid, each CTA with the agents that ``start(cta)`` makes; some CTAs may be
+        `followers`.
 
-        One cluster after the other; one that only polls is parked until others have run, as
-        many CTAs as the SMs hold. What ends the run takes the hazards found before with it.
+        Clusters run one after the other. A cluster that only polls is parked until others have run;
+        as many CTAs are resident as the SMs hold. An exception that ends the run contains the
+        hazards found before.
         """
         try:
             self._run(start, followers)

@@ -34,9 +34,9 @@ class Race(NamedTuple):
     text: str
 
     def lose_rows(self, agent: AgentProtocol, missing: str) -> str:
-        """Of a race of a TMA load and an mma whose results from these granules are not used yet:
-        these become undefined, and the bytes and rows are returned. "": any other race. missing:
-        the edge that would order the two."""
+        """Makes the results of an mma that races with a TMA load undefined; returns a description
+        of the bytes and rows. Returns "" for any other race, or if the results have been used.
+        missing: the synchronisation that would order the two"""
         words, readers = self._operands(agent)
         found = [(mma, rows) for mma in readers if (rows := mma.reads(self.shadow, words))]
         if not found:

@@ -36,7 +36,7 @@ class Peers:
         return self._started(mine.cluster.at(rank, site), site)
 
     def multicast(self, address: int, cta_mask: int | None, site: object) -> list[int]:
-        """The address, or the ones at its offset in each CTA of a mask."""
+        """Addresses of a multicast: the address itself, or its offset in each CTA of a mask."""
         if cta_mask is None:
             return [address]
         if cta_mask <= 0:

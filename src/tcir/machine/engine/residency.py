@@ -21,10 +21,12 @@ CTAS, THREADS, WARP = 32, 2048, 32
 def most_resident(
     target: Target, block: Triple, cluster: Triple, smem: int, registers: int, ctas: Iterable[Cta]
 ) -> tuple[int, str]:
-    """CTAs that all SMs hold at a time, at least one each, and why no more, in words.
+    """Number of CTAs that all SMs together hold at a time, at least one per SM, and the resource
+    that limits it, in words.
 
-    smem: bytes of a CTA; registers: of a thread, as far as they are known; ctas: those that wait
-    hold columns of tensor memory.
+    smem: bytes of shared memory per CTA
+    registers: registers per thread; 0: unknown
+    ctas: waiting CTAs, which occupy columns of tensor memory
     """
     threads = -(-math.prod(block) // WARP) * WARP
     shared = smem + target.smem_reserved

@@ -43,13 +43,13 @@ class TensorIssue:
     def before(
         self, access: Access, agents: Iterable[AgentProtocol], *, listed: bool = False
     ) -> dict[Class, int]:
-        """Operations that the pipe completes before this new one of this thread.
+        """Operations that the pipe completes before a new one of this thread.
 
-        listed: as far as the PTX ISA promises it.
+        listed: only as far as the PTX ISA promises it
 
-        They are its own; and, of the other threads of `agents` (its CTA or pair), those that passed
-        tcgen05.fence::before_thread_sync before the synchronisation that this agent followed by
-        ::after_thread_sync.
+        The operations are the thread's own, and those of other threads of `agents` (its CTA or
+        pair) that passed tcgen05.fence::before_thread_sync before a synchronisation that this agent
+        followed by ::after_thread_sync.
         """
         reach = (self.thread.listed if listed else self.thread.kept).before(access)
         after = self.lanes.knows.after

@@ -46,8 +46,8 @@ def link(source: Path, name: str, make: Callable[[], bytes]) -> None:
 
 
 def link_all(source: Path, made: Mapping[str, Callable[[], bytes]]) -> None:
-    """`link` of several, whose code then lies together: each on a page of its own would compete
-    for the same lines of the processor's cache."""
+    """Links several functions together, so that their code is adjacent: on a page each, they would
+    compete for the same lines of the processor's cache."""
     with LOCK:
         new = [name for name in made if name not in _LINKED]
         for name in new:

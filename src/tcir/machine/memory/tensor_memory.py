@@ -139,8 +139,8 @@ class TensorMemory(Tracked):
             accumulation.read(lanes, columns)
 
     def accumulate(self, accumulator: Hashable, columns: slice, *, anew: bool) -> Accumulation:
-        """Returns the sums that an mma adds to; `anew`: it adds D to no word, and so starts new
-        ones."""
+        """Returns the accumulation that an mma continues. anew: the mma adds D to no word, and so
+        starts a new accumulation"""
         if anew or accumulator not in self.accumulations:
             self.accumulations[accumulator] = Accumulation(columns)
         return self.accumulations[accumulator]

@@ -66,9 +66,12 @@ class Updates:
     def load_earlier(
         self, place: Place, address: int, follows: Callable[[bytes], Put | None]
     ) -> None:
-        """Checks, after `load` of a place, the case that it came before the updates by others that
-        are not ordered before it. follows: the store that follows if the load finds given bytes;
-        address: address of the place, as the thread names it."""
+        """Checks, after `load` of a place, the opposite order: that the load precedes the updates
+        by other threads which are not ordered before it.
+
+        follows: the store that follows if the load finds given bytes
+        address: address of the place, as the thread names it
+        """
         loaded = self._loads[place]
         for done in loaded.done:
             put = follows(done.found)

@@ -38,15 +38,15 @@ class Loads:
 
 
 class PlaceOfLoads(NamedTuple):
-    """One of them, which also becomes an `Access` on demand."""
+    """One load of `Loads`, which becomes an `Access` on demand."""
 
     loads: Loads
     place: int
 
 
 class Accesses:
-    """By position. CTAs that are executed together note an access of each, compiled loops one for
-    each load, and hardly any of these is ever looked at."""
+    """Accesses by position. CTAs that are executed together add one access each, and compiled loops
+    add one per load; hardly any of these is ever looked at."""
 
     def __init__(self) -> None:
         self._known: list[Access | Twin | Loads | PlaceOfLoads] = []

@@ -168,7 +168,7 @@ def learn_by(mark: str, clock: Clock, other: Clock) -> None:
 
 
 def complete(clock: Clock, component: Component, number: int) -> None:
-    """``clock`` has observed one event of a line on which events complete in any order."""
+    """Records in ``clock`` one event of a line on which events complete in any order."""
     clock[(component, number)] = 1
     while (event := (component, clock.get(component, 0) + 1)) in clock:
         del clock[event]

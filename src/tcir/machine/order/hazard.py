@@ -120,8 +120,9 @@ class Conflict(Protocol):
         ...
 
     def lose_operands(self) -> str:
-        """Makes what depends on the bytes of a race of TMA and an mma undefined, once; returns
-        these bytes and rows, "" if it is no such race, or they are used already."""
+        """Makes the results of an mma that races with a TMA load undefined, once; returns a
+        description of the bytes and rows. Returns "" for any other conflict, or if the results
+        have been used."""
         ...
 
     def passed(self, mark: str) -> bool:
@@ -191,7 +192,7 @@ class Hazard(HazardRule):
 
     @property
     def verdict(self) -> str | Unpromised:
-        """The severity as `Cta.report` takes it."""
+        """The severity in the form that `Cta.report` expects."""
         if self.severity == "unpromised":
             return Unpromised(self.isa, self.evidence, self.promise)
         return self.severity

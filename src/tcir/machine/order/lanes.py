@@ -63,12 +63,13 @@ def known_to(clock: Clock, access: Access) -> bool:
 
 @dataclass(eq=False)
 class Knowledge:
-    """What some lanes of a warp, or all, have observed.
+    """Accesses that some lanes of a warp, or all, have observed.
 
-    after: what was at the last tcgen05.fence::after_thread_sync. fenced: what relaxed writes and
-    arrivals release, by reach: what a fence covers beside a lane's own accesses. seen: what relaxed
-    reads and waits saw, until a fence makes it observed. read: version and reach of the acquire
-    (-1: relaxed) of the last strong read of each place.
+    after: accesses observed at the last tcgen05.fence::after_thread_sync
+    fenced: accesses that relaxed writes and arrivals release because of a fence, by reach, without
+        those of the lane itself
+    seen: accesses seen by relaxed reads and waits, which a later fence makes observed, by reach
+    read: version and reach of the acquire (-1: relaxed) of the last strong read of each place
     """
 
     lanes: int
@@ -286,8 +287,8 @@ class Lanes:
         self.step()
 
     def fenced(self, reach: int) -> Clock:
-        """What a relaxed write or arrival of the active lanes releases: what fences of theirs
-        covered, and of each lane what it did itself before its own."""
+        """Accesses that a relaxed write or arrival of the active lanes releases: those that the
+        lanes' fences covered, and each lane's own before its last fence."""
         clock = self.knows.fenced[reach]
         if not self.separate or not self._fenced:
             return clock
@@ -306,7 +307,7 @@ class Lanes:
         return {**self.everything(), self.me: self.number}
 
     def everything(self) -> Clock:
-        """Accesses that any of its lanes has observed, ended lanes included."""
+        """Accesses that any lane of the warp has observed, including lanes that have ended."""
         known = dict(self._gone)
         for group in self.groups:
             join(known, group.clock)

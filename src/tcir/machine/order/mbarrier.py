@@ -52,10 +52,9 @@ class Released:
 
 @dataclass(eq=False)
 class PhaseWait:
-    """Somebody waits for the phase that is open; released: what it released, once it is complete.
-
-    The one who waits is woken by that phase, also if the next one completes before its turn.
-    """
+    """A wait for the open phase of an mbarrier. That phase wakes the waiter even if the next one
+    completes before the waiter's turn. released: the clock that the phase released, once it is
+    complete"""
 
     released: Released | None = None
 
@@ -123,10 +122,10 @@ class Mbarrier:
         return self.name or f"{self.address:#x}"
 
     def load(self, issuer: Clock) -> int:
-        """The number of a load that signals it.
+        """Registers a load that signals the mbarrier; returns the load's number.
 
-        Who waits for its bytes comes after the launches in front that its issuer had waited for:
-        they have ended by then (ThunderKittens' consumers rely on it).
+        The waiters for its bytes are ordered after the earlier launches that its issuer has waited
+        for, which have ended by then (ThunderKittens' consumers rely on it).
         """
         self.loads += 1
         if EARLIER in issuer:
@@ -144,7 +143,7 @@ class Mbarrier:
         return wait
 
     def arrive(self, count: int, clock: Clock, site: object, *, far: bool = False) -> None:
-        """``count`` arrivals that have observed ``clock``; far: by threads of another CTA."""
+        """Counts ``count`` arrivals that have observed ``clock``. far: by threads of another CTA"""
         self.check_live(site)
         if count < 1 or count > self.pending:
             raise MachineError(
@@ -192,7 +191,7 @@ class Mbarrier:
         self.advance()
 
     def check_live(self, site: object) -> None:
-        """MachineError once it has been invalidated."""
+        """MachineError if the mbarrier has been invalidated."""
         if not self.live:
             raise MachineError(
                 "mbarrier-invalidated",
@@ -234,7 +233,7 @@ class Mbarrier:
 
     @property
     def spare(self) -> bool:
-        """Whether its open phase has announced bytes that have neither a sender nor a waiter."""
+        """Whether the open phase has announced bytes that have neither a sender nor a waiter."""
         return self.tx > 0 and not self.landed and self.asked != self.phase
 
     @property

@@ -61,8 +61,8 @@ class Pending(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """How likely it is what the others wait for in the end: bytes that do not come, then what a
-        single lane waits for, who mostly is the one that issues, then other mbarriers."""
+        """Rank of the wait as the cause of a deadlock: first bytes that do not come, then waits of
+        a single lane, which mostly is the issuing one, then other mbarriers."""
         if self.barrier is None:
             return 3
         if self.barrier.tx and not self.barrier.pending:

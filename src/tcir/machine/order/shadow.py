@@ -106,8 +106,8 @@ class Shadow:
         return np.arange(self.writer.size).reshape(self.writer.shape)[where]
 
     def met(self, where: Granules, other: Access, wrote: bool) -> NDArray[np.bool_]:
-        """Granules that an earlier access wrote, or read, last, in the shape of `flat`; all of
-        them if the record no longer has it."""
+        """Granules of which an earlier access is the last writer or reader, in the shape of `flat`;
+        all granules if the record no longer has that access."""
         current = self.writer[where] if wrote else self.readers[where]
         named = [
             i for i in _distinct(current)
@@ -166,7 +166,7 @@ class Shadow:
         self.constant[where] = self._add(access)
 
     def constant_at(self, where: Granules) -> list[Access]:
-        """Distinct last readers of that kind."""
+        """Distinct last readers that count on the granules for the whole launch."""
         if self.constant is None:
             return []
         return [self.accesses[i - 1] for i in _distinct(self.constant[where]) if i]
@@ -237,7 +237,8 @@ class Shadow:
         return self._warps.setdefault(component, len(self._warps) + 1)
 
     def parts(self, where: Granules) -> list[tuple[list[Access], tuple[NDArray[np.int64], ...]]]:
-        """The granules by their last writer: it and the concurrent ones, and its granules."""
+        """Divides the granules by their last writer; each part has that writer with the accesses
+        concurrent to it, and its granules."""
         if isinstance(where, slice):
             where = np.arange(where.start, where.stop)
         if self.bytewise and not isinstance(where, tuple):
@@ -287,11 +288,13 @@ class Shadow:
 
 
 class LastShadow(Shadow):
-    """For global memory, whose readers are many: of each granule the last one is kept, and the last
-    of the same CTA, and of another one, that came beside it: of another line, and not ordered
-    before the one that took its place.
+    """Shadow of global memory, whose readers are many: of the readers of a granule, only three are
+    kept.
 
-    beside: those two; None until two readers of a granule meet.
+    These are the last reader, and the last one of the same CTA and of another CTA among the readers
+    that are on another line and not ordered before their successor.
+
+    beside: numbers of the latter two; None until two readers of a granule meet
     """
 
     accesses: Accesses
@@ -354,7 +357,7 @@ class LastShadow(Shadow):
         return self.beside
 
     def beside_at(self, where: Granules) -> list[Access]:
-        """Distinct readers of the granules that the last one came beside."""
+        """Distinct readers in `beside` of these granules."""
         found = {i for kept in self.beside or () for i in _distinct(kept[where])}
         return [self.accesses[i - 1] for i in sorted(found) if i]
 
@@ -404,7 +407,7 @@ class LastShadow(Shadow):
         self._lines = np.concatenate([lines, more])
 
     def line(self, component: Component) -> int:
-        """A number for it, which `lines` and `LaneShadow.warp` go by."""
+        """Number of a component's line, which `lines` and `LaneShadow.warp` use."""
         return self._warp(component)
 
     def ctas(self) -> NDArray[np.int32]:

@@ -130,11 +130,13 @@ class StrongWrites:
             self.readers[by] = number, self.version
 
     def read_by(self, version: int, sees: Callable[[Component, int], bool]) -> bool:
-        """Whether who ``sees`` has observed a read of that version, or of a later one."""
+        """Whether an observer, given by ``sees``, has observed a read of this version or of a later
+        one."""
         return any(seen >= version and sees(by, at) for by, (at, seen) in self.readers.items())
 
     def precedes(self, access: Access, sees: Callable[[Component, int], bool]) -> bool:
-        """Whether who ``sees`` has observed a read that observed the write ``access``."""
+        """Whether an observer, given by ``sees``, has observed a read that observed the write
+        ``access``."""
         number, version = self.writes.get(access.component, (-1, 0))
         return number == access.number and self.read_by(version, sees)
 

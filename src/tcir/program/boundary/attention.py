@@ -59,7 +59,7 @@ class Heads:
         return tuple(self.of[each] for each in ("b", *heads, last))
 
     def noise(self, draw: np.random.Generator) -> list[Array]:
-        """Random numbers with which scores are off each other by about a factor of two."""
+        """Random numbers for which the weights of keys differ by about a factor of two."""
         size = 1 / math.sqrt(math.sqrt(self.of["d"]) * self.c)
         q, k, v = (draw.standard_normal(self.shape(name)) for name in "qkv")
         return [q * min(size, 1.0), k * min(size, 1.0), v]

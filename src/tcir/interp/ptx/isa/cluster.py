@@ -23,7 +23,8 @@ from tcir.machine.memory.memories import RANK_SHIFT
 
 @instruction("barrier.cluster.arrive")
 def arrive(d: Decode) -> Op:
-    """With .aligned all live lanes of the warp together, without it each lane when it comes."""
+    """barrier.cluster.arrive: all live lanes of the warp together with .aligned, each lane by
+    itself without."""
     aligned = d.take("aligned") is not None
     relaxed = d.take("release", "relaxed") == "relaxed"
     d.done(0)

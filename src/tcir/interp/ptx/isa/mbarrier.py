@@ -171,8 +171,8 @@ def pending_count(d: Decode) -> Op:
 
 @instruction("mbarrier.complete_tx", "mbarrier.expect_tx")
 def count_bytes(d: Decode) -> Op:
-    """Changes only the tx-count, as if an operation had delivered bytes, or to announce more of
-    them."""
+    """complete_tx and expect_tx: change the tx-count only, as if an operation had delivered bytes,
+    or to announce more bytes."""
     complete = d.name.endswith("complete_tx")
     spaced = _space(d)
     _order(d)

@@ -24,7 +24,7 @@ _SPACES = ("shared", "global", "local", "const", "param", "shared::cta", "shared
 
 @instruction("mov.v2", "mov.v4")
 def mov_vector(d: Decode) -> Op:
-    """Element by element; a special register has four."""
+    """Moves a vector element by element; a special register such as %tid has four elements."""
     count = int(d.name[-1])
     kind = d.type("b32", "u32", "s32", "b16", "u16", "s16", "b64", "u64", "s64", "f32", "f64")
     d.done(2)

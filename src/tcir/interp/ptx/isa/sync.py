@@ -174,5 +174,5 @@ def fence_restricted(d: Decode) -> Op:
 
 @instruction("fence.proxy.alias", "membar.proxy.alias")
 def fence_proxy_alias(d: Decode) -> Op:
-    """No address has an alias here."""
+    """fence.proxy.alias: no effect, because no address has an alias here."""
     return d.plain(no_effect)

@@ -435,8 +435,8 @@ FAILURES = (Untraceable, AttributeError, TypeError, ValueError, OverflowError, I
 def traced(
     fn: Function, sources: Sequence[np.dtype], result: np.dtype, which: int
 ) -> FunctionText | None:
-    """The function of vectors %x, %y, %z (bytes for bool), as lines that end with %r: its result
-    number `which`, as this dtype. None: it is not for vectors."""
+    """LLVM IR of a function of the vectors %x, %y, %z (bytes for bool): lines that end with %r,
+    which is result number `which` in this dtype. None if the function does not work on vectors."""
     code = FunctionText()
     try:
         found = fn(*(_source(code, name, t) for name, t in zip("xyz", sources, strict=False)))

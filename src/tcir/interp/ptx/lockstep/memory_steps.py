@@ -44,8 +44,11 @@ class SharedFill:
 
 @dataclass(frozen=True)
 class SharedLoad:
-    """at: addresses of the active lanes, the same in every CTA. again: whether it may repeat the
-    previous load, which is polling if it finds the same value."""
+    """A load from shared memory.
+
+    at: addresses of the active lanes, the same in every CTA
+    again: whether it may repeat the previous load, which is polling if it finds the same value
+    """
 
     active: Active
     load: Load

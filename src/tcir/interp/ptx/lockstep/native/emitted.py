@@ -20,8 +20,12 @@ address."""
 
 
 class EmittedOperand(NamedTuple):
-    """kind: memory it is in. at: number of a row, or a place. stride: bytes from one CTA to the
-    next; 0: shared by all."""
+    """Operand of a kernel.
+
+    kind: its memory
+    at: number of a row, or an offset
+    stride: bytes from one CTA to the next; 0: shared by all
+    """
 
     kind: int
     at: int

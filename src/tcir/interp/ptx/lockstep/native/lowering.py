@@ -53,7 +53,8 @@ class GlobalAccess:
 
 
 class NativeLowering:
-    """registers: current row of each register, by warp and slot."""
+    """Lowers the steps of a trace to native kernels. registers: current row of each register, by
+    warp and slot"""
 
     def __init__(self, specials: dict[int, int], shared: int, buffers: Sequence[Buffer]) -> None:
         """specials: the number of each special register that tells the CTAs apart, by slot.
