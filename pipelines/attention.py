@@ -19,8 +19,8 @@ class AttentionOptions:
     """Options of the pipeline.
 
     rows: queries of a tile, 64, 128 or 192; 0 chooses
-    keys: of a block; 0 chooses
-    ctas: that go through the tiles one after another; 0: one for each SM where there are more tiles
+    keys: keys of a block; 0 chooses
+    ctas: CTAs, each of which computes several tiles in turn; 0: one per SM if there are more tiles
     stages: blocks of keys and values in shared memory; 0 chooses
     tau: growth of exponents up to which the sums of the blocks before are not rescaled
     split_kv: parts of the keys, whose results a second kernel combines; 0 chooses, 1: one kernel

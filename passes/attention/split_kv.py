@@ -40,8 +40,8 @@ GAIN = 0.9
 class SplitKv(Pass):
     """Divides the keys of a ``tc.attention`` into parts, and combines their results.
 
-    parts: of the keys; 1: none; 0: as many as are fastest
-    keys:  of a block, as in tile-attention
+    parts: number of parts; 1: no division; 0: the fastest number
+    keys:  keys of a block, as in tile-attention
 
     Before::
 

@@ -38,10 +38,10 @@ class TileAttention(Pass):
 
     rows: queries of a tile, 64 for each of one to three warpgroups; 0 chooses; in tensor memory
           128
-    keys: of a block, a multiple of 16; 0 chooses: 128; 64 with wgmma for heads of more than 128
-          elements, and in tensor memory where two CTAs then fit an SM
-    ctas: that go through the tiles one after another, without a causal mask; 0: one for each SM
-          where there are more tiles; in tensor memory one for each tile
+    keys: keys of a block, a multiple of 16; 0 chooses: 128; 64 with wgmma for heads of more than
+          128 elements, and in tensor memory where two CTAs then fit an SM
+    ctas: CTAs, each of which computes several tiles in turn, without a causal mask; 0: one per SM
+          if there are more tiles; in tensor memory one for each tile
     tau:  growth of exponents up to which a row's maximum stays as it is: the sums of the blocks
           before are rescaled only if it grows by more
     polynomial: exponentials of every 16 keys, the last ones, that are computed by a polynomial

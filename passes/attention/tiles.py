@@ -159,7 +159,8 @@ class HeadShape:
         return found
 
     def results(self, array: ir.Value) -> ir.Value:
-        """Results or logarithms of the kernel, likewise; batches of parts follow each other."""
+        """Results or logarithms in memory, with the rows that heads have here; the batches of the
+        parts follow each other."""
         if self.part is None:
             return self._together(array, self["b"], list(array.type.shape)[3:])
         first, second, *rest = array.type.shape
@@ -231,8 +232,8 @@ class Blocks:
     def loop(
         self, rows: Rows, start: Sequence[ir.Value], least: int = 0
     ) -> tuple[scf.ForOp, Index]:
-        """A loop over the blocks of a part that have a key of some rows, `least` of them at least,
-        which carries `start`, and the first key of the block that it is at."""
+        """Emits a loop over those blocks of a part that contain a key of the rows, at least `least`
+        blocks. The loop carries `start`. Also returns the first key of the current block."""
         before, visited = self._visited(*rows)
         if least and not isinstance(visited, int):
             visited = arith.maxui(visited, index.value(least))

@@ -46,7 +46,7 @@ class Boxes:
 
     @staticmethod
     def halo(count: int) -> Boxes:
-        """The `count` pixels after them."""
+        """The `count` halo pixels after the 32 pixels of each sub-partition."""
         return Boxes(1, range(QUARTER_LANES, QUARTER_LANES + count))
 
     def row(self, lane: int, quarter: int) -> int:
@@ -114,7 +114,7 @@ class OutputTiling(ABC):
     @abstractmethod
     def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
         """Indices in the output of the lanes of a sub-partition, without the channel; a lane that
-        stores nothing has one outside."""
+        stores nothing has an index outside the output."""
 
     def store(
         self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue

@@ -21,9 +21,10 @@ IMPLICIT, OFFSET = "conv-implicit-gemm", "conv-smem-offset"
 class WarpgroupCandidate:
     """A schedule with its fastest tile.
 
-    rows, columns: of a tile; tiles: of the output, for `sms` SMs
+    rows, columns: size of a tile; tiles: number of tiles of the output; sms: number of SMs
     tile_of: the taps that one tile of A serves
-    loaded: bytes that TMA loads to shared memory; cycles: modelled, of the SM with the most tiles
+    loaded: bytes that TMA loads to shared memory
+    cycles: modelled cycles of the SM with the most tiles
     """
 
     schedule: str

@@ -236,19 +236,19 @@ def load_byte(pointer: ir.Value) -> ir.Value:
 
 
 def store_byte(pointer: ir.Value, value: ir.Value) -> None:
-    """The low byte of an i32."""
+    """Stores the low byte of an i32."""
     llvm.inline_asm(
         None, [pointer, value], "st.global.u8 [$0], $1;", "l,r,~{memory}", has_side_effects=True
     )
 
 
 def load(pointer: ir.Value, kind: ir.Type) -> ir.Value:
-    """One aligned element."""
+    """Loads one aligned element."""
     return llvm.load(kind, pointer)
 
 
 def store(pointer: ir.Value, value: ir.Value) -> None:
-    """One aligned element."""
+    """Stores one aligned element."""
     llvm.store(value, pointer)
 
 

@@ -24,10 +24,12 @@ from tcir.passes.gemm.dense import k_of, operands_of
 class ProductShape:
     """The sizes of a product that the cost of its 128-row tiles depends on.
 
-    columns: of the sums; matrices: in the batch; parts: of K, each with separate sums
-    step_bytes: of one row of A or B in shared memory per step; steps: number per part
-    loaded: bytes of A, and of a tile of B with that many columns, that TMA writes per step
-    scales: bytes of the scales of A, and of such a tile of B, per step
+    columns: columns of the sums
+    matrices: matrices in the batch
+    parts: number of parts of K, each with separate sums; steps: steps per part
+    step_bytes: bytes of one row of A or B in shared memory per step
+    loaded: bytes that TMA writes per step: for A, and for a tile of B, as a function of its columns
+    scales: bytes of scales per step: of A, and of a tile of B, as a function of its columns
     stored, read: bytes of the results, and of the tensors that the epilogue reads
     """
 

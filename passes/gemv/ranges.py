@@ -142,16 +142,16 @@ class CtaRange:
 
     @property
     def segments(self) -> Index:
-        """Number of tiles it works on."""
+        """Number of tiles that the CTA works on."""
         last = index.div(index.sub(self.end, 1), self.ranges.units)
         return index.add(index.sub(last, self.ranges.first_tile(self.cta)), 1)
 
     def tile(self, segment: Index) -> Index:
-        """The tile of its segment number `segment`."""
+        """Tile of the CTA's segment number `segment`."""
         return index.add(self.ranges.first_tile(self.cta), segment)
 
     def segment(self, tile: Index) -> Index:
-        """The number of its segment in `tile`."""
+        """Number of the CTA's segment in `tile`."""
         return self.ranges.segment(self.cta, tile)
 
     def bounds(self, tile: Index) -> tuple[Index, Index]:

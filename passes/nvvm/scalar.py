@@ -135,7 +135,7 @@ def convert_constant(converter: Converter, op: ir.OpView) -> None:
 
 @lower("arith.index_cast", "arith.index_castui")
 def convert_index_cast(converter: Converter, op: ir.OpView) -> None:
-    """A change of width, or none."""
+    """Lowers to a change of width, or to nothing."""
     result, old = op.operation.results[0], converter.ssa(op.operation.operands[0])
     target = converted_type(result.type)
     source_bits, target_bits = ir.IntegerType(old.type).width, ir.IntegerType(target).width

@@ -103,7 +103,7 @@ class ColumnRange:
 
     @property
     def first(self) -> int:
-        """Its first column in the tile."""
+        """First column of the range in the tile."""
         return self.number * self.result.columns
 
     @property
@@ -120,16 +120,17 @@ class ColumnRange:
         return [*outer, index.value(moved)]
 
     def fetch(self, read: tc.ElementOp, outer: Mapping) -> ir.Value:
-        """Loads the operands of its epilogue in the tile of `outer`."""
+        """Loads the epilogue's operands for the range, in the tile of `outer`."""
         kind = self.result.kind(read.value.type)
         place, tails = read.attributes["map"], self.result.store.tails
         tensor = outer.get(read.tensor, read.tensor)
         return tc.FetchFragmentOp(tensor, self.at(outer), place, tails, kind).fragment
 
     def rounded(self, outer: Mapping, fetched: Mapping) -> list[ir.Value]:
-        """Its columns of the sums after the epilogue, quantised or only rounded.
+        """The range's columns of the sums after the epilogue, quantised or only rounded.
 
-        outer: maps values before the epilogue; fetched: fragments that hold the epilogue's operands
+        outer: maps values before the epilogue
+        fetched: fragments that hold the epilogue's operands
         """
         sums, quantise = outer[self.result.sums], self.result.quantise
         mine = tc.FragmentPartOp(sums, i64(self.first), self.result.kind(sums.type.element)).columns

@@ -49,7 +49,7 @@ class Run:
 
     @property
     def stores(self) -> bool:
-        """Whether it stores registers."""
+        """Whether the run stores registers."""
         every = (inner for op in self.ops for inner in walk(op))
         return any(isinstance(op, tc.TmemStOp | tc.TmemStWordsOp) for op in every)
 

@@ -1,4 +1,4 @@
-"""Block quantisation as a kernel of its own, one thread a block."""
+"""Block quantisation as a kernel of its own, one thread per block."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST = 1 << 31
 
 
 def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
-    """Turns a function of one ``tc.quantise_blocks`` into a kernel, one thread a block.
+    """Turns a function of one ``tc.quantise_blocks`` into a kernel, one thread per block.
 
     Before::
 

@@ -17,7 +17,7 @@ Shift: TypeAlias = "Callable[[ir.Value, int, int], ir.Value]"
 
 
 def in_slice(op: ir.Operation, at: Index, shift: Shift) -> Index:
-    """The indices in the tensor that `tensor.extract_slice` reads, of one in the slice."""
+    """Maps indices in a slice to indices in the tensor that `tensor.extract_slice` reads."""
     offsets, sizes, strides = _constants(op, 1)
     indices = dict(zip(_kept(sizes, op.results[0].type.shape), at, strict=True))
     shape = op.operands[0].type.shape

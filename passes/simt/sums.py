@@ -22,8 +22,8 @@ _WHERE = ("of sums in parts", "take split-k=1")
 
 
 def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
-    """Turns a function of one ``tc.sum_parts`` into a kernel, one thread four elements of a row, or
-    one where rows are no multiple of four.
+    """Turns a function of one ``tc.sum_parts`` into a kernel, with one thread per four elements of
+    a row, or per element if rows are not a multiple of four.
 
     Before::
 

@@ -45,7 +45,7 @@ def k_steps(loop: scf.ForOp) -> list[KStep]:
 
 
 def clone_all(ops: Iterable[ir.OpView], mapping: Mapping) -> None:
-    """`clone` of each."""
+    """Clones each op with `clone`."""
     for op in ops:
         clone(op, mapping)
 

@@ -46,7 +46,8 @@ def raised(tf32: bool = True, attention: bool = False, vectors: bool = False) ->
 
 
 def raised_block_scaled() -> list[Pass]:
-    """To ``tc.block_scaled_matmul`` with its ``tc.epilogue``, in functions of layers."""
+    """Passes that raise to ``tc.block_scaled_matmul`` with its ``tc.epilogue``, in functions of
+    layers."""
     return [*ON_ARRAYS, SplitLayers(), FuseEpilogue(), RaiseBlockScaled()]
 
 

@@ -52,7 +52,7 @@ class ModelledLaunch:
 
     @property
     def roofline(self) -> Roofline:
-        """The least time of its products and `bytes`."""
+        """Minimum time for the launch's products and its `bytes`."""
         return Roofline(
             self.time.target, by_kind(self.time.target, self.row.work.flops), self.bytes, self.bytes
         )

@@ -27,12 +27,12 @@ def sin(x: ir.Value) -> ir.Value:
 
 
 def cos(x: ir.Value) -> ir.Value:
-    """The sine of a quadrant further."""
+    """Cosine, as the sine of an angle one quadrant further."""
     return _of_quadrant(*_reduced(x), 1)
 
 
 def tan(x: ir.Value) -> ir.Value:
-    """The quotient of both."""
+    """Tangent, as the quotient of sine and cosine."""
     reduced = _reduced(x)
     return arith.divf(_of_quadrant(*reduced, 0), _of_quadrant(*reduced, 1))
 

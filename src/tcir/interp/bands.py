@@ -11,7 +11,8 @@ from tcir.interp.types import Array
 def allowed(
     rows: int, columns: int, keys: int, band: Band, first: tuple[int, int] = (0, 0)
 ) -> Array:
-    """Mask [rows, columns] of the keys below `keys` that rows have; first: row and key."""
+    """Mask [rows, columns] of the keys below `keys` that each row has. first: number of the first
+    row, and of the first key"""
     row = first[0] + np.arange(rows)[:, None]
     key = first[1] + np.arange(columns)[None, :]
     kept = np.broadcast_to(key < keys, (rows, columns))

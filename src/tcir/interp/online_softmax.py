@@ -133,8 +133,8 @@ def exponentials(scores: Array, reference: Array, c: np.float32, polynomial: int
 
 
 def row_sum(values: Array, parts: int) -> Array:
-    """Sums of the rows, a column: column n to partial sum ``n mod parts``, and of these the second
-    half to the first until one is left."""
+    """Row sums, as a column: column n is added to partial sum ``n mod parts``; then the second half
+    of the partial sums is added to the first, until one is left."""
     with np.errstate(all="ignore"):
         total = values[:, :parts]
         for first in range(parts, values.shape[1], parts):

@@ -241,7 +241,7 @@ class WarpEvents:
     def mbarrier(
         self, window: int, address: int, count: int, site: object, tma: Component
     ) -> Mbarrier:
-        """A new one."""
+        """Creates an mbarrier that records its events."""
         return RecordedMbarrier(self.recorder, window, address, count, site, tma)
 
     def ended(self, barrier: Mbarrier, parity: int) -> None:

@@ -73,7 +73,7 @@ EX2, HALF = 2.0**-22, 2.0**-24
 
 
 class Powers(NamedTuple):
-    """Part that a power of two may be off, at most, and the root of its mean square."""
+    """Largest relative error of a power of two, and the root of its mean square."""
 
     most: float
     mean: float

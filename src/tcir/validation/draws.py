@@ -38,9 +38,9 @@ among the inputs, and the result of a function on these is not always certain.""
 class Bound:
     """How far the results may be off.
 
-    errors:  of each element the most
-    squares: of each element the mean square
-    limits:  of each result the most that the mean of error^2 / square may be
+    errors: largest error of each element
+    squares: mean square error of each element
+    limits: for each result, the largest allowed mean of error^2 / square
     """
 
     errors: list[Array]
@@ -122,7 +122,7 @@ class Draws:
 
     @staticmethod
     def of(module: ir.Module, signature: Signature, settings: Settings) -> Draws:
-        """By `settings` for the program in `module`."""
+        """Draws the inputs of the program in `module` according to `settings`."""
         bits = ALL_CODES if is_elementwise(module, signature) else whole_bits(signature)
         free = not constants_of(module)  # factors may be any numbers
         contraction = contraction_of(module, signature) if free else None

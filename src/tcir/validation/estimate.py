@@ -42,7 +42,11 @@ class Estimate:
 
     @staticmethod
     def of(signature: Signature, points: int, orders: int, budget: float | None = None) -> Estimate:
-        """points: of the loops of the input's reductions; budget: seconds, None: any number."""
+        """Estimates the cost of a validation.
+
+        points: iterations of the loops of the input's reductions
+        budget: seconds; None: unlimited
+        """
         elements = sum(math.prod(s.shape) for s in (*signature.inputs, *signature.outputs))
         once = PER_POINT * points + PER_ELEMENT * elements
         nbytes = BASE + ELEMENT * elements + min(KEPT, int(PER_PRODUCT * points))
@@ -55,7 +59,8 @@ class Estimate:
 
     @property
     def long(self) -> bool:
-        """Whether it is worth saying."""
+        """Whether the estimate is worth printing: the validation takes long, or executes a share of
+        the CTAs only."""
         return self.seconds >= WORTH_SAYING or self.share < 1
 
     @property

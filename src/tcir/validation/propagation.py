@@ -75,9 +75,10 @@ def carried(
     tf32: bounds.Sums = bounds.WHOLE,
     powers: Powers = BY_EX2,
 ) -> list[Known]:
-    """The results of a function on tensors that has contractions.
+    """The results, with error bounds, of a function on tensors that has contractions.
 
-    how, tf32: of factors of these types, and of two of f32 that tf32 cuts
+    how: returns how products of factors of given types are summed
+    tf32: how products of two f32 factors are summed that are cut to tf32
     powers: errors of the exponentials of an attention
     """
     with np.errstate(all="ignore"):

@@ -32,10 +32,10 @@ _ROOM = 1 + 2.0**-7
 
 @dataclass
 class AnyOrder:
-    """A sum of a reduction, and what its steps were.
+    """A sum that a reduction computes in any order, and the sizes of its terms and partial sums.
 
     element: the number of the body that is added; None: `add` is called with each
-    sizes:   the sum of magnitudes
+    sizes: the sum of magnitudes
     partial, squares: sums of the magnitudes and squares of the partial sums
     quantum: the largest power of two of which all elements are multiples
     """
@@ -63,12 +63,12 @@ class AnyOrder:
         return AnyOrder(added[0])
 
     def step(self, known: Mapping[ir.Value, Known], total: Known) -> None:
-        """Adds the element of a point of the loops; total: with it."""
+        """Adds the element of one point of the loops. total: the partial sum that includes it"""
         assert self.element is not None, "a sum of a body"
         self.add(known[self.element], total)
 
     def add(self, added: Known, total: Known) -> None:
-        """Adds an element; total: with it."""
+        """Adds an element. total: the partial sum that includes it"""
         element = added.finite()
         self.sizes = self.sizes + element.size
         reached = np.abs(total.finite().wide)

@@ -65,7 +65,7 @@ class Algorithm:
 
     @staticmethod
     def of(contraction: Contraction | None, outputs: Sequence[OutputSpec]) -> Algorithm:
-        """Work of a program that is `contraction`, or of any other."""
+        """Work of a program that computes `contraction`; None: work of any other program."""
         stored = sum(math.prod(spec.shape) * spec.dtype.itemsize for spec in outputs)
         if contraction is None:
             return Algorithm(0, 0, stored)
@@ -116,8 +116,8 @@ class Work:
     def budget(self, level: str, nbytes: int, points: int) -> int:
         """Instructions (turns, at level "tile") that a kernel of the next state may take.
 
-        nbytes: of the program's inputs and results
-        points: of the loops of its reductions
+        nbytes: bytes of the program's inputs and results
+        points: iterations of the loops of its reductions
         """
         unit = "loop_turns" if level == "tile" else "instructions"
         most = LEAST + FACTOR * self.counters.get(unit, 0)

@@ -131,7 +131,7 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """Its CTAs."""
+        """Number of CTAs."""
         return len(self.ctas)
 
     @property

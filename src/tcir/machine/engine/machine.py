@@ -46,7 +46,7 @@ class Followers(Protocol):
         it."""
 
     def executed(self, index: tuple[int, ...]) -> bool:
-        """Whether a CTA was among them."""
+        """Whether the followers have executed a CTA."""
 
 
 class Machine:

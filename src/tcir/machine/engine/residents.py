@@ -42,11 +42,9 @@ class Residents:
         return sum(cluster.progress for cluster in self.clusters)
 
     def run(self, limit: int = 0) -> bool:
-        """Until every agent has ended and every operation is complete: True.
-
-        False when all that still run have polled for a while, or for `limit` steps, so that only
-        other clusters could help. Deadlock when not even that.
-        """
+        """Runs the clusters. Returns True once every agent has ended and every operation is
+        complete; False if all agents that still run have polled for a while, or for `limit`
+        steps, so that only other clusters could help. Deadlock if not even those could."""
         polled, progress = 0, -1
         while self._going:
             moved = False
@@ -80,7 +78,7 @@ class Residents:
                     yield cluster
 
     def poll_again(self) -> bool:
-        """Wakes agents that wait in loops which may give up; whether there are any."""
+        """Wakes agents that wait in loops which may give up; returns whether there are any."""
         return sum(a.poll_again() for cluster in self._going for a in cluster.agents) > 0
 
     def forget(self) -> None:

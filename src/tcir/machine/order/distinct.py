@@ -1,4 +1,4 @@
-"""Different numbers of an array, as numpy.unique, which would import numpy.ma (25 ms) first."""
+"""Distinct numbers of an array, as by numpy.unique, which would first import numpy.ma (25 ms)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Integer = TypeVar("_Integer", bound=np.generic)
 
 
 def distinct(values: NDArray[_Integer]) -> NDArray[_Integer]:
-    """The different integers of it, ascending."""
+    """Distinct integers of an array, ascending."""
     ordered = np.sort(values, axis=None)
     first = np.ones(ordered.size, bool)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])

@@ -16,8 +16,12 @@ Granules = slice | NDArray[np.int64] | tuple[slice | NDArray[np.int64], ...]
 
 
 class LaneShadow:
-    """writer: the lane that wrote a granule last. readers: a mask of the lanes that read it since
-    they were last synchronised, of the warp that read it last: `warp`, a number."""
+    """Lanes of the last accesses to the granules of a memory.
+
+    writer: lane that wrote a granule last
+    warp: number of the warp that read it last
+    readers: mask of that warp's lanes that have read it since they were last synchronised
+    """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.writer = np.zeros(shape, np.int8)
@@ -43,7 +47,8 @@ class LaneShadow:
     def read(
         self, where: Granules, lanes: LaneNumbers, warp: int, fresh: NDArray[np.bool_] | bool
     ) -> None:
-        """``lanes`` of a warp read the granules; ``fresh``: where no reader has to be kept."""
+        """Records that ``lanes`` of a warp read the granules. ``fresh``: mask of the granules of
+        which no earlier reader has to be kept"""
         self.warp[where] = warp
         kept: NDArray[np.uint32] | int = 0
         if fresh is not True:
@@ -78,7 +83,7 @@ class LaneShadow:
     def other_writers(
         self, where: Granules, chosen: NDArray[np.bool_] | None, mine: LaneNumbers
     ) -> int:
-        """A mask of the lanes but one's own that wrote the chosen granules (None: all)."""
+        """Mask of the other lanes that wrote the chosen granules (None: all)."""
         found = self.writer[where]
         own = mine if isinstance(mine, int) else self._rows(mine, where)
         others = (found != own) | (found == TOGETHER)
@@ -87,14 +92,15 @@ class LaneShadow:
         return sum(1 << lane for lane in set(found[others].tolist())) if others.any() else 0
 
     def read_by_another(self, where: Granules, chosen: NDArray[np.bool_] | None, warp: int) -> bool:
-        """Whether another warp read any of the chosen granules (None: all) after that one."""
+        """Whether a warp other than `warp` was the last to read any of the chosen granules (None:
+        all)."""
         found = self.warp[where] != warp
         return bool((found if chosen is None else found & chosen).any())
 
     def other_readers(
         self, where: Granules, chosen: NDArray[np.bool_] | None, mine: LaneNumbers
     ) -> int:
-        """A mask of the lanes but one's own that read the chosen granules (None: all)."""
+        """Mask of the other lanes that read the chosen granules (None: all)."""
         found = self.readers[where]
         own = _BITS[mine] if isinstance(mine, int) else self._rows(_BITS[mine], where)
         others = found & ~own

@@ -187,7 +187,7 @@ class Lanes:
         self.step()
 
     def exit(self, lanes: int) -> None:
-        """Lanes that have ended."""
+        """Records that lanes have ended."""
         for group in self.groups:
             if group.lanes & lanes:
                 join(self._gone, group.clock)
@@ -239,7 +239,7 @@ class Lanes:
     # --- their accesses --------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Later accesses have a number of their own."""
+        """Gives later accesses the next number."""
         self.number += 1
         if not self.separate:
             self.knows.clock[self.me] = self.number
@@ -277,7 +277,7 @@ class Lanes:
         return published
 
     def fence(self, reach: int) -> None:
-        """A release fence of each active lane."""
+        """Executes a release fence for each active lane."""
         own = self.done() if self._one or not self.separate else {}
         now = {**self.knows.clock, **own}
         for near in range(reach + 1):

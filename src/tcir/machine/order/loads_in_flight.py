@@ -30,7 +30,7 @@ class LoadsInFlight:
             del uses[next(iter(uses))]
 
     def use(self, agent: Component, site: Hashable, number: int) -> None:
-        """The last load at a site is complete before the access ``number``."""
+        """Records that the last load at a site is complete before the access ``number``."""
         uses = self._uses.get((agent, site))
         if uses and not uses[last := next(reversed(uses))]:
             uses[last] = number

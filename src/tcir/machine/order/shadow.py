@@ -212,7 +212,7 @@ class Shadow:
         self.lanes.read(where, by.lanes, self._warp(access.component), fresh)
 
     def other_lanes(self, where: Granules, other: Access, mine: LaneNumbers, wrote: bool) -> int:
-        """A mask of the lanes but one's own (`TOGETHER`: of all) that did an earlier access to the
+        """Mask of the other lanes (`TOGETHER`: of all lanes) that made an earlier access to the
         granules."""
         current = self.writer[where] if wrote else self.readers[where]
         named, distinct = [], _distinct(current)

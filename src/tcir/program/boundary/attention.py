@@ -40,12 +40,12 @@ LARGEST = 2.0**15
 
 @dataclass(frozen=True)
 class Heads:
-    """What an attention is of.
+    """Sizes and mask of the heads of an attention.
 
-    of:    sizes b, h, m, d, g, n, e (`tcir.dialect.tc.AttentionOp.extents`)
-    c:     powers of two of a score of 1
-    keys:  mask [b, m, n] of the keys that each row has
-    whole: up to it the type has all whole numbers
+    of: sizes b, h, m, d, g, n, e (`tcir.dialect.tc.AttentionOp.extents`)
+    c: powers of two per unit of a score
+    keys: mask [b, m, n] of the keys that each row has
+    whole: largest number up to which the type has all whole numbers
     """
 
     of: Mapping[str, int]

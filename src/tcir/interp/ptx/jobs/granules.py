@@ -61,7 +61,7 @@ def gather(bits: Bits, whole: Words, packed: Words) -> None:
 
 @jit
 def scatter(bits: Bits, packed: Words, whole: Words) -> None:
-    """Puts them back: the reverse of `gather`."""
+    """Copies the elements back to their granules: the reverse of `gather`."""
     at = 0
     for byte in range(len(bits)):
         if bits[byte]:

@@ -64,7 +64,7 @@ def vector(name: str, out: str, sources: tuple[str, ...], steps: str) -> str:
 
 
 def lanes(name: str, steps: str) -> str:
-    """`steps` do one lane, %l."""
+    """A kernel whose `steps` compute one lane, number %l."""
     return kernel(name, _LANE_HEAD + steps + _LANE_TAIL)
 
 

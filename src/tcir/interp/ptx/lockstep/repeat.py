@@ -138,7 +138,7 @@ class Repetition:
         return count
 
     def finish(self) -> None:
-        """Called when all has ended."""
+        """Called when all CTAs have ended."""
         if self.machine.findings:
             raise Abandoned("findings", alone=True)
         if self._running:

@@ -16,7 +16,7 @@ class Saved:
         self._parts = [_saved(data[at : at + PART]) for at in range(0, data.size, PART)]
 
     def restore(self, data: NDArray[np.uint8]) -> None:
-        """Puts them back."""
+        """Restores the buffer's bytes."""
         for n, part in enumerate(self._parts):
             own = data[n * PART : (n + 1) * PART]
             own.view(part.dtype)[...] = part

@@ -62,7 +62,7 @@ class LaneStreams:
         self._value, self._power = 0, 1
 
     def values(self) -> tuple[int, ...]:
-        """One for each lane."""
+        """Digest of each lane."""
         self._fold()
         return tuple(self._lanes)
 
