@@ -27,11 +27,11 @@ class ConvImplicitGemmOptions(ConvOptions):
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel; 0: one per SM
-    scheduler: of a persistent kernel, static: every ctas-th tile; clc: the tiles of CTAs that have
-               not been launched (cluster launch control)
+    scheduler: scheduler of a persistent kernel, static: every ctas-th tile; clc: the tiles of CTAs
+               that have not been launched (cluster launch control)
     acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
-    store: of results, direct: by each thread from its registers; tma: through swizzled shared
-           memory, whole lines at a time
+    store: how results are stored, direct: by each thread from its registers; tma: through swizzled
+           shared memory, whole lines at a time
     store_stages: tiles that a warp stores by TMA in turn; 0 chooses
     epilogue_tile: MxN: sums that the epilogue loads, stages, stores at a time; auto as in gemm
     epilogue_warps: that store: 4, 8, 12; 0 chooses

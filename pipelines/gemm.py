@@ -31,13 +31,13 @@ class GemmOptions:
     stages: slots of the ring in shared memory; 0 chooses
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel; 0: one per SM, with wgmma the fewest that take as many rounds
-    scheduler: of a persistent kernel, static: every ctas-th tile; clc: the tiles of CTAs that have
-               not been launched (cluster launch control)
+    scheduler: scheduler of a persistent kernel, static: every ctas-th tile; clc: the tiles of CTAs
+               that have not been launched (cluster launch control)
     acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
     programmatic: the launch may start before the previous one has ended (programmatic
                   dependent launch)
-    store: of results, direct: by each thread from its registers; tma: through swizzled shared
-           memory, whole lines at a time
+    store: how results are stored, direct: by each thread from its registers; tma: through swizzled
+           shared memory, whole lines at a time
     store_stages: tiles that a warp stores by TMA in turn, so that it writes one while others are
                   read; 0 chooses
     epilogue_tile: MxN: sums that the epilogue loads, stages, stores at a time; auto: what threads

@@ -22,8 +22,8 @@ from tcir.dialect.warp_types import FragmentType
 class QuantisedFormat:
     """A format with block scales that a kernel quantises to.
 
-    block: elements that share a scale; bits: of an element; largest: the largest element, and
-    exponent: that of the largest element; rounding: of ue8m0 scales, one of `ROUNDINGS`
+    block: elements that share a scale; bits: bits of an element; largest: the largest element, and
+    exponent: that of the largest element; rounding: rounding of ue8m0 scales, one of `ROUNDINGS`
     """
 
     name: str

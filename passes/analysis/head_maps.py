@@ -23,8 +23,9 @@ def row_of(layout: str) -> str:
 class MapDim:
     """A dimension of a tensor map: a digit of a dimension of the heads.
 
-    letter: of the dimension; below: product of the digits after this one, None: of the only digit
-    size, stride: of the digit, in elements; start: where the heads begin
+    letter: letter of the dimension; below: product of the digits after this one, None: of the only
+        digit
+    size, stride: size and stride of the digit, in elements; start: where the heads begin
     """
 
     letter: str

@@ -40,7 +40,7 @@ class Im2col(OfMatrices):
     """``tc.conv2d`` in tiles of neighbouring pixels, counted through (n, p, q).
 
     shape: as `gathered`
-    pixels: the im2col map of the input; tile: of A; filters: operand B of one tap
+    pixels: the im2col map of the input; tile: tile of A; filters: operand B of one tap
     steps: iterations over taps and channels, for one part of the sums
     cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
     cluster: CTAs that load tiles of pixels and filters together

@@ -26,7 +26,8 @@ _TRANSPOSED_BYTES = 2
 class ConvShape:
     """N, H, W of the input; R, S, C of the filter; P, Q, K of the sums; and the rest.
 
-    stored_bytes: of the output; epilogue_reads: of what a ``tc.epilogue`` reads beside the sums
+    stored_bytes: bytes of the output; epilogue_reads: bytes that a ``tc.epilogue`` reads besides
+        the sums
     groups: of C channels of the input, and of the K channels of the sums
     k_part: elements of R * S * C that a part of the sums has; None: all
     """

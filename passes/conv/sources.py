@@ -20,7 +20,7 @@ def find_convolutions(
     """The ``tc.conv2d`` of every function, with its ``tc.epilogue`` if any.
 
     others: whether functions without a convolution are allowed
-    options: of the kernel, checked against each op
+    options: options of the kernel, checked against each op
     """
     sources = find_sources(module, tc.Conv2dOp, pass_name, epilogues=True, others=others)
     for source in sources:

@@ -14,8 +14,9 @@ from tcir.passmanager.remarks import remark
 
 @dataclass(frozen=True)
 class SharedTiles:
-    """count: tiles of B by which a CTA multiplies each tile of A, with one accumulator per tile of
-    B; collector: whether the tensor core keeps A from the first of them to the last."""
+    """Tiles of B that share a tile of A. count: number of tiles of B by which a CTA multiplies each
+    tile of A, with one accumulator for each; collector: whether the tensor core keeps A from the
+    first of them to the last."""
 
     count: int = 1
     collector: bool = False

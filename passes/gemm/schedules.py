@@ -32,7 +32,8 @@ class GemmCandidate:
 class GemmSchedules:
     """Schedules of `op`, a ``tc.matmul`` or ``tc.block_scaled_matmul``.
 
-    kind: of the instruction, as in `ScaledShape`; quantised: columns of sums that are quantised
+    kind: kind of the instruction, as in `ScaledShape`; quantised: columns of sums that are
+    quantised
     """
 
     def __init__(self, op: ir.OpView, kind: str = "", quantised: int = 0) -> None:

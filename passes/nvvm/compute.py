@@ -122,7 +122,7 @@ def descriptor_of(op: ir.OpView, m: int, selector: int | None = None) -> int:
 
 
 def scale_operand(converter: Converter, op: ir.OpView) -> ir.Value | None:
-    """scale-input-d."""
+    """The constant ``scale-input-d`` of an mma; None if it has none."""
     scale = scale_of(op)
     return None if scale is None else converter.constant(scale, 64)
 

@@ -42,7 +42,7 @@ class Axis:
     """One dimension of an image.
 
     size, low, out:         extent of the input, padding before it, extent of the result
-    taps, stride, dilation: of the filter
+    taps, stride, dilation: parameters of the filter
     tile:                   results of a thread
     """
 

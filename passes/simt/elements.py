@@ -83,7 +83,7 @@ def joined(indices: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value:
 class ThreadElements:
     """Elements that one thread has computed.
 
-    pointers: those of the function's arguments
+    pointers: pointers of the function's arguments
     known:    computed elements, by tensor and indices
     runs:     runs of consecutive indices, by each index: the first is a multiple of their number,
               and their elements are computed, loaded and summed together

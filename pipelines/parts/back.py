@@ -65,6 +65,6 @@ def tile_to_llvm(
 def threads_to_llvm(*cleaning: Pass | str) -> list[Pass | str]:
     """The passes after the conversion to threads, where no ring has to be filled.
 
-    cleaning: of the threads' programs, while loops are ``scf.for``
+    cleaning: passes that clean the threads' programs, while loops are ``scf.for``
     """
     return [PlanWorkspaces(), *cleaning, *LOWER_TO_LLVM]

@@ -43,9 +43,9 @@ class ConvOptions:
 
 
 def convolutions(options: ConvOptions, *rewrites: Pass) -> list[Pass]:
-    """From linalg to launches of ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``.
+    """Passes from linalg to launches of ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``.
 
-    rewrites: of the ``tc.conv2d``, one of which may leave its sums in parts
+    rewrites: rewrites of the ``tc.conv2d``, one of which may leave its sums in parts
     """
     simt = ConvertToSimt(programmatic=options.programmatic)
     return [*raised(options.tf32), *rewrites, *launched(simt=simt)]

@@ -57,11 +57,11 @@ def launched(
     sharing: Sequence[Pass] = SHARED,
     simt: ConvertToSimt | None = None,
 ) -> list[Pass]:
-    """To a function for each launch.
+    """Passes that make a function of each launch.
 
-    fusing:         of launches, before those that are equal are shared
+    fusing: passes that fuse launches, before equal launches are shared
     quantise_apart: as in split-launches, and in convert-to-simt unless `simt` is given
-    sharing:        of equal launches
+    sharing: passes that share equal launches
     simt:           converts those without tensor cores
     """
     split = [SplitLaunches(quantise_apart=quantise_apart), FoldConstantLaunches()]

@@ -34,7 +34,7 @@ MOVED = ("global_to_shared_read", "global_load", "shared_to_global", "global_sto
 class ModelledLaunch:
     """A launch and its modelled time.
 
-    ctas:   of the launch
+    ctas: CTAs of the launch
     moved:  bytes that all CTAs move between global memory and the SMs
     stream: events of the first cluster
     """

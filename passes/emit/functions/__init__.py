@@ -32,7 +32,7 @@ TANH = (-1 / 3, 2 / 15, -17 / 315)
 def function(name: str, given: ir.Value, exponent: float | None = None) -> ir.Value:
     """The op `name` of `NAMES`; narrower types than f32 are widened, and the result rounded.
 
-    exponent: of a power
+    exponent: exponent of a power
     """
     wide = with_element(given.type, ir.F32Type.get())
     x = given if given.type == wide else arith.extf(wide, given)

@@ -38,7 +38,7 @@ def exp(x: ir.Value) -> ir.Value:
 
 
 def each(instruction: str, x: ir.Value) -> ir.Value:
-    """A unary instruction on every element."""
+    """Applies a unary f32 instruction to every element."""
     f32 = ir.F32Type.get()
 
     def one(number: ir.Value) -> ir.Value:

@@ -28,7 +28,7 @@ Made = TypeVar("Made", bound=TileProduct)
 class FragmentStore:
     """How a fragment's results reach the outputs of a kernel.
 
-    after, quantise: what follows the sums, if anything
+    after, quantise: the epilogue and the quantisation of the sums, if any
     tensors: the kernel's memrefs for those that `after` reads; maps: for each, the indices to read
              at if they differ from the op's
     outputs: one memref, or codes and scales; past: dimensions whose last tile is partial

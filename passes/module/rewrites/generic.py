@@ -50,7 +50,7 @@ def generic(
     loops: Sequence[str],
     element: Callable[..., ir.Value],
 ) -> ir.Value:
-    """Builds a `linalg.generic`. maps: those of the inputs and of `out`; loops: "parallel" or
+    """Builds a `linalg.generic`. maps: maps of the inputs and of `out`; loops: "parallel" or
     "reduction" each; element: computes the yielded value from the elements."""
     op = ir.Operation.create(
         "linalg.generic",

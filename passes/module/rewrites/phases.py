@@ -1,9 +1,9 @@
 """Transposed convolutions as convolutions of the pixels alone, without zeros between them.
 
-A convolution of pixels that lie `s` apart, with zeros between them, multiplies in one of `s` phases
-of its result every s-th tap only. If a filter has a multiple of `s` taps, all phases have equally
-many and become the filters of one convolution of the pixels; its result has a pixel of each phase
-in its channels, which a move separates.
+If zeros separate pixels by a distance of `s`, an output in one of the `s` phases of the result
+depends on every s-th tap only. If a filter has a multiple of `s` taps, all phases have equally many
+taps and become the filters of one convolution of the pixels; the channels of its result contain a
+pixel of each phase, and a move separates them.
 """
 
 from __future__ import annotations

@@ -107,10 +107,10 @@ class ProgramDevice:
 
     limits: limits of its kernels, by module number and kernel name.
     addressed: finds memory that a script passes only by its address, given the 64-bit integers
-               among a kernel's arguments and the addresses of tensor maps
+             among a kernel's arguments and the addresses of tensor maps
     mapped: addresses of all tensor maps so far
     machine_code: returns the PTX of machine code that is being loaded; None: there is none
-    errors: what calls of the program met, in order
+    errors: errors that calls of the program raised, in order
     globals: variables whose address the program has, by module number and name; kernels of other
              modules may access them
     images: address and size of each module's fat binary or PTX, which is read when it is needed

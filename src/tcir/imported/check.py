@@ -139,7 +139,7 @@ class Compared:
     failure: what is wrong; "" if nothing is
     ratio:   the error over the allowed error
     error:   the largest error against f64, over the largest result
-    own:     the same of the reference
+    own: the reference's largest error against f64, over the largest result
     """
 
     failure: str = ""

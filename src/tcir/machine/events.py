@@ -42,7 +42,7 @@ class Event:
                completed the phase of an mbarrier; the mma of a commit; the loads of a
                ``tcgen05.wait``; the groups of a ``wgmma.wait``; the other warps' arrivals at a
                ``bar.sync``, including later ones
-    line:      of the PTX
+    line: line of the PTX
     """
 
     cta: int

@@ -16,7 +16,7 @@ FEWEST = 8
 
 @dataclass(frozen=True)
 class Sample:
-    """share: of the clusters of a grid; seed: draws those that are not at its ends."""
+    """A sample of a grid. share: fraction of its clusters; seed: seed of the draw."""
 
     share: float
     seed: int

@@ -110,7 +110,7 @@ def run_contained(
 
     save:       writes the program before the crash to a file, also in a child, and returns an exit
                 status
-    reproducer: that file; None: a new file among the system's temporary files
+    reproducer: the file that `save` writes; None: a new file among the system's temporary files
     reports:    files for the report, which names the pass, by format: json, html
     flags:      further flags that the reproducer's command needs: plugins
     """

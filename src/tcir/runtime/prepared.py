@@ -90,8 +90,8 @@ class Prepared:
     def __call__(self, inputs: Sequence[int], results: Sequence[int], state: object = None) -> None:
         """Puts the launches on the stream. inputs, results: addresses of the caller's buffers.
 
-        state: an object that is another one if the contents of a frozen input are others than at
-               the previous call; None: they may be
+        state: an object that changes whenever the contents of a frozen input change between calls;
+        None: they may have changed
 
         `LaunchFailedError` if the driver rejects a launch.
         """

@@ -79,7 +79,7 @@ class Graphs:
 
     def __call__(self, run: Run, tensors: Tensors, weights: Tensors) -> object:
         """The results of `run`, which computes from these tensors on the current stream, in new
-        tensors. weights: those of the tensors that are weights
+        tensors. weights: the weights among the tensors
 
         The first call for some addresses captures a graph, and so does one after a frozen weight
         was written. While the stream is being captured by the caller, it is `run` alone.

@@ -126,8 +126,8 @@ def attention(
 
 @dataclass(frozen=True)
 class _Head:
-    """Queries [m, d], keys [n, d] and values [n, e] of one head; keys: those each row has; body:
-    scores of the sums, if other; powers: what exponentials are off."""
+    """Queries [m, d], keys [n, d] and values [n, e] of one head; keys: mask of the keys that each
+    row has; body: scores of the sums, if other; powers: what exponentials are off."""
 
     q: Known
     k: Known

@@ -79,7 +79,7 @@ class Bound:
 class Draw:
     """One execution's inputs, and the results of the program as it came in.
 
-    words:    what is special about them, for the table
+    words: description of the inputs, for the table
     bound:    how far later results may be off; None: they agree bit for bit
     no_bound: why there is no bound
     rounded:  whether sums round, so that the execution says nothing without a bound

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Threads:
     """The kernels of a module, in order, the workspaces between them, and the constants.
 
-    instructions: of each kernel, as the thread level's executor spells them
+    instructions: instructions of each kernel, as the thread level's executor spells them
     spelled:      by name of the kernel: those and their source locations, which decide nothing
     """
 

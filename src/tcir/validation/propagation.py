@@ -508,7 +508,7 @@ def is_exact(
     products' quantum, and below 2^bits of it.
 
     sizes: the sums of magnitudes, as the factors' exponents have them (`bounds.encoded`)
-    bits:  of a fused sum
+    bits: bits of a fused sum
     """
     quantum = float(np.prod([quantum_of(each) for each in factors]))
     if quantum < LEAST:

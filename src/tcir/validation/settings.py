@@ -38,12 +38,12 @@ class ValidateOptions(TypedDict, total=False):
 class Settings:
     """How programs are executed.
 
-    seed:     of the inputs, and of the first completion order
+    seed: seed of the inputs, and of the first completion order
     inputs:   "integers" (everything exact, results must be equal) or "random"
     orders:   completion orders tried at each asynchronous level; the first is the issue order
     numerics: "exact" or "fast" (not bit-exact)
-    max_instructions: of one execution (at the tile level: turns of loops); None: in proportion to
-              the level before, or to the input's arrays (`tcir.validation.work`)
+    max_instructions: limit of one execution (at the tile level: of turns of loops); None: in
+              proportion to the level before, or to the input's arrays (`tcir.validation.work`)
     jobs:     processes that may run blocks of a grid, from the thread level on; of several orders,
               the orders, at every level
     skip:     completion orders after that of issue that others try

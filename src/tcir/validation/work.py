@@ -54,7 +54,7 @@ UNITS = ("instructions", "loop_turns")
 class Algorithm:
     """Work of the input program, before any schedule is chosen.
 
-    products:      of its contraction with operands padded for tensor cores; 0: it is none
+    products: products of its contraction, with operands padded for tensor cores; 0: it is none
     simt_products: the same for CUDA cores, whose CTAs also have whole tiles of rows
     stored:        bytes of its results
     """
@@ -106,8 +106,8 @@ def _up(n: int, step: int) -> int:
 class Work:
     """The work of one execution.
 
-    levels:   of its kernels, in order: "tensor", "tile" or "thread"
-    counters: of `tcir.interp.Outcome`
+    levels: levels of its kernels, in order: "tensor", "tile" or "thread"
+    counters: counters of `tcir.interp.Outcome`
     """
 
     levels: tuple[str, ...]

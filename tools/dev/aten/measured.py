@@ -41,7 +41,7 @@ class MeasuredOp:
     state: LOWERED; LEFT, for the reason in `words`; ABSENT: PyTorch does not have it on the CPU;
            RED: wrong, as `words` describes, or a fault of the compiler
     error: the largest error against f64, over the largest result
-    eager: the same of eager PyTorch
+    eager: the largest error of eager PyTorch
     """
 
     state: str

@@ -115,7 +115,8 @@ def cp_async_bulk_tensor_shared_cluster_global(
 ) -> None:
     """A TMA load to this CTA (a `target` in address space 3) or to CTAs of the cluster (in 7).
 
-    offsets: of the im2col modes; cta_group: of a pair, where the mbarrier may be the other CTA's;
+    offsets: offsets of the im2col modes; cta_group: 2 for a pair, where the mbarrier may be the
+        other CTA's;
     more: a mask of the CTAs that get the box and count its bytes, a policy of the L2 cache
     """
     masks, policies = ([] if each is None else [each] for each in more)

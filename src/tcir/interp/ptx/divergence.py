@@ -30,7 +30,7 @@ class Divergence:
     """The running group of a warp, `mask` at `pc`, and the others. mask is 0 while none runs.
 
     spins: backward branches that the running group has taken since it was chosen. stops: program
-    counters of the other groups, ascending; lowest: that of the first ready one.
+    counters of the other groups, ascending; lowest: program counter of the first ready group.
     """
 
     __slots__ = ("lowest", "mask", "others", "pc", "spins", "stops")

@@ -19,13 +19,13 @@ from tcir.interp.types import Array, dtype_of
 
 
 def by_heads(array: Array, layout: str) -> Array:
-    """From `layout` to [..., h, m, d], with the heads before the rows, and back."""
+    """Converts an array between `layout` and [..., h, m, d], in which heads precede rows."""
     return array if layout[1] == "h" else array.swapaxes(-3, -2)
 
 
 def keys_of(op: tc.AttentionOp, lengths: Array | None = None) -> Array:
-    """Mask [b or 1, 1, m, n] of the keys that rows have by their numbers; InputError for a length
-    that is none of 0 to n."""
+    """Mask [b or 1, 1, m, n] of the keys that each row has; InputError for a length outside 0 to
+    n."""
     of = op.extents()
     keys = allowed(of["m"], of["n"], of["n"], op.band)[None, None]
     if lengths is None:

@@ -38,8 +38,8 @@ class AccessChecks:
         *,
         lanes: NDArray[np.int64] | None = None,
     ) -> None:
-        """Checks and records a read of the granules ``where``; lanes: who reads each row of them
-        (None: the active ones)."""
+        """Checks and records a read of the granules ``where``; lanes: the lane that reads each row
+        of them (None: the active ones)."""
         if shadow is not None:
             touch = Touch(shadow, where, access, False, self._who(lanes))
             self._check(touch)
@@ -100,9 +100,9 @@ class AccessChecks:
     ) -> None:
         """Checks and records a write.
 
-        lanes: who writes each row of the granules (None: the active ones). same: whether it puts
-        back the bytes that were there, or will be. visit: the CTA whose memory it is has to be
-        there until then.
+        lanes: the lane that writes each row of the granules (None: the active ones). same: whether
+        it puts back the bytes that were there, or will be. visit: the CTA whose memory it is has to
+        be there until then.
         """
         if shadow is not None:
             if shadow.constant is not None:

@@ -24,8 +24,8 @@ def circumstances(
     """Circumstances of an access that `agent` is about to record after another one of the same
     granules.
 
-    pair: the earlier access and this one; lanes: of this one, see `Touch`; wrote: whether the
-    earlier one wrote. The lanes are those of the first granule that both have.
+    pair: the earlier access and this one; lanes: lanes of this access, see `Touch`; wrote: whether
+    the earlier one wrote. The lanes are those of the first granule that both have.
     """
     other, access = pair
     numbers, met = shadow.flat(where), shadow.met(where, other, wrote)

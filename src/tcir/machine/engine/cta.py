@@ -104,7 +104,8 @@ class Cta:
     ) -> None:
         """Adds a finding of this CTA: an "error", a "warning", or what the profile makes of it.
 
-        involved: of accesses to a memory; else it is about what the running agent does.
+        involved: participants of two accesses to a memory; None: the finding is about the running
+        agent.
         """
         if not self.machine.checking:
             return
@@ -191,8 +192,8 @@ class Cta:
 def check_remote_accesses(cta: Cta, known: Clock, met: Clock) -> None:
     """A finding for each access to the memory of ``cta`` by another CTA that may follow its end.
 
-    known: what its agents have observed; met: what cluster barriers put before it, relaxed ones,
-    too.
+    known: accesses that its agents have observed; met: accesses that cluster barriers, relaxed ones
+    included, put before its end.
     """
     for access in cta.remote_accesses.values():
         first = f"{access.site} ({access.kind} of another CTA)"

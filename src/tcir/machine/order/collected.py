@@ -12,7 +12,7 @@ from tcir.machine.order.clocks import Access
 class Collected:
     """`mma` filled the buffer, or gave it up (matrix None).
 
-    matrix: what it holds. versions: the last writes of its bytes at the fill.
+    matrix: the matrix that it holds. versions: the last writes of its bytes at the fill.
     """
 
     mma: Access

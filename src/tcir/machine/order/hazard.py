@@ -143,10 +143,10 @@ class Conflict(Protocol):
 class HazardRule:
     """A rule about conflicts.
 
-    isa: sections of the PTX ISA. evidence: what shows it, kernels that rely on it or a measurement.
+    isa: sections of the PTX ISA. evidence: kernels that rely on it, or a measurement.
     wrong, right: programs of test/corpus, ``right/NAME``, ``wrong/NAME`` or its legal twin
-    ``twin/NAME``; without the rule the verdict on one of them is another one
-    (test/machine/test_hazard_rules.py).
+        ``twin/NAME``; without the rule the verdict on one of them is another one
+        (test/machine/test_hazard_rules.py).
     """
 
     name: str
@@ -177,10 +177,10 @@ def _never(conflict: Conflict) -> bool:
 class Hazard(HazardRule):
     """A conflict that is reported.
 
-    kind: of the finding, as in docs/explanation/hazards.md. missing: the edge that is missing.
+    kind: kind of the finding, as in docs/explanation/hazards.md. missing: the edge that is missing.
     severity: an error or a warning by any profile; "unpromised": an error by the documents only,
-    and `promise` is what they lack. first: what a report calls the first access. fences: whether a
-    fence may be missing besides, since silicon orders the two.
+        and `promise` is what they lack. first: name of the first access in reports. fences: whether
+        a fence may be missing besides, since silicon orders the two.
     """
 
     kind: str

@@ -51,7 +51,7 @@ def between(first: Component, second: Component) -> str:
 
 
 def actor(access: Access, lanes: int, names: Sequence[str]) -> tuple[str, Hashable]:
-    """Executor of an access, and its CTA. names: of a CTA's agents, by number."""
+    """Executor of an access, and its CTA. names: names of a CTA's agents, by number."""
     if access.component == EARLIER:
         return "a launch before this", None
     cta, number = issuer(access.component)

@@ -31,8 +31,8 @@ Awaited = Callable[[int, bytes], bool]
 class Update(NamedTuple):
     """A strong load or store that may be part of a change of a word.
 
-    number: of the instruction. feeds: stores of what a load's value becomes; decides: whether the
-    value decides what the thread does next.
+    number: number of the instruction. feeds: stores of what a load's value becomes; decides:
+    whether the value decides what the thread does next.
     """
 
     number: int
@@ -52,8 +52,8 @@ class Put(NamedTuple):
 class AtomicUpdate(NamedTuple):
     """A change of a place by a thread that found a value and put another there.
 
-    access: the store; version: of the place, that it made; found: what the load read; put: what
-    it stored.
+    access: the store; version: the place's version after the store; found: value that the load
+    read; put: value stored.
     """
 
     access: Access

@@ -150,7 +150,7 @@ def attention_inputs(
 ) -> Iterator[tuple[str, dict[int, Array], bool]]:
     """Yields words, arrays by number of the input, and whether results must agree bit for bit.
 
-    arguments: of the function, which `op` is alone in
+    arguments: arguments of the function, whose only op is `op`
     """
     views = [strided(each) for each in (op.q, op.k, op.v)]
     bases = list(dict.fromkeys(view.base for view in views))

@@ -24,10 +24,10 @@ Operand = int | np.ndarray
 class LockstepGroup:
     """State of a group; row 0 replays the leader, for comparison with its run on the machine.
 
-    ctas: index of each CTA. alive: those that have behaved like the leader so far. step: current
-    step of the trace; gone: CTAs that have left, with the step. registers: the varying ones, by
-    warp and slot. accesses: to global memory, in order of time. extra: what each CTA counts beyond
-    the leader, by counter.
+    ctas: index of each CTA. alive: mask of the CTAs that have behaved like the leader so far. step:
+    current step of the trace; gone: CTAs that have left, with the step. registers: the varying
+    ones, by warp and slot. accesses: to global memory, in order of time. extra: what each CTA
+    counts beyond the leader, by counter.
     """
 
     def __init__(self, machine: Machine, ctas: Sequence[Triple], warps: int, smem: int) -> None:

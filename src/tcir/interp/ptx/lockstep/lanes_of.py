@@ -14,7 +14,7 @@ from tcir.interp.ptx.registers import PREDICATE
 
 @dataclass(frozen=True)
 class Active:
-    """mask: lanes of the running group; leader: those of the leader that execute the instruction.
+    """mask: lanes of the running group; leader: lanes of the leader that execute the instruction.
     whole: whether these are all live lanes.
 
     guard: the slot of a varying guard, -1 for none; negate: `@!%p`. unread, unwritten: lanes in

@@ -45,7 +45,8 @@ class ClassPart:
 
 @dataclass
 class Alike:
-    """A class of CTAs with the same behaviour. counts: those of its leader; stream: see `Stream`"""
+    """A class of CTAs with the same behaviour. counts: counts of its leader; stream: see
+    `Stream`"""
 
     stream: tuple[tuple[int, ...], ...]
     counts: Counts

@@ -158,7 +158,7 @@ class TensorMove:
 
 @dataclass(frozen=True)
 class TmemLoad:
-    """Replays tcgen05.ld. lanes, columns: of each element, [registers, 32]"""
+    """Replays tcgen05.ld. lanes, columns: lane and column of each element, [registers, 32]"""
 
     active: Active
     lanes: Index

@@ -25,8 +25,8 @@ Registers = dict[tuple[int, int], np.ndarray]
 class Polling:
     """A loop of one load and tests of its result.
 
-    tests: the instructions after the load, up to the loop's end; form: of the load; begin: where
-    the loop begins; needs: registers that the tests only read.
+    tests: the instructions after the load, up to the loop's end; form: form of the load; begin:
+    where the loop begins; needs: registers that the tests only read.
     """
 
     tests: tuple[Op, ...]

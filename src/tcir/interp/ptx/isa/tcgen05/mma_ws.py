@@ -19,7 +19,7 @@ from tcir.machine import MmaOptions
 
 
 def weight_stationary(d: Decode) -> Op:
-    """Dense and sparse, of one CTA."""
+    """tcgen05.mma.ws, dense or sparse, of one CTA."""
     d.require("ws")
     sparse = d.take("sp") is not None
     if "cta_group::2" in d.modifiers:

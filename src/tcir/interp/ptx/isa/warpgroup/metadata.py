@@ -20,7 +20,7 @@ from tcir.machine.wgmma.unit import WgmmaForm
 class SparsityMetadata:
     """The metadata of a sparse A.
 
-    slot: register; chunks: 4-bit codes per row; lanes: those whose bits are used
+    slot: register; chunks: 4-bit codes per row; lanes: lanes whose bits are used
     """
 
     slot: int
