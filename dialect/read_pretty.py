@@ -253,7 +253,7 @@ class _Types:
         """The type of a value that is used on a line: its last definition before the line."""
         before = [each for each in self._defined.get(name, ()) if each[0] < number]
         if not before:
-            raise UnreadableError(number + 1, f"expected a value in front of this line, got {name}")
+            raise UnreadableError(number + 1, f"expected a value before this line, got {name}")
         return max(before)[1]
 
 

@@ -74,7 +74,7 @@ def check_whole_rows(op: ir.OpView, pass_name: str) -> None:
         raise match_failure(
             op,
             f"expected operands of the same batch in {pass_name}, got a b without; reshape a to "
-            "[batch * rows, K] in front of the function, or take tile-gemm",
+            "[batch * rows, K] before the function, or take tile-gemm",
         )
     if out_layout(op) != "mn":
         raise match_failure(

@@ -63,7 +63,7 @@ def insert_launch(module: ir.Module, order: int) -> None:
     if REPEATS in module.operation.attributes:
         raise PassError(
             "expected a function for each launch, got tc.repeats (share-kernels); run "
-            "share-kernels behind this pass", module.operation.location,
+            "share-kernels after this pass", module.operation.location,
         )  # fmt: skip
     for each in _launches(module):
         if "tc.order" in each.attributes and integer(each, "tc.order") >= order:

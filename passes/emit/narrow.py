@@ -292,7 +292,7 @@ def scalar(
             raise match_failure(
                 op,
                 f"expected {name} of f32 or narrower, got one of f64 (PTX ISA 9.7.3: its "
-                "instruction has no such form); round with arith.truncf in front",
+                "instruction has no such form); round with arith.truncf before it",
             )
         if name in FUNCTIONS:
             return function(name, operands[0])

@@ -189,7 +189,8 @@ def _stored(lanes: list[Node], rows: int, k: int) -> Read:
     if len(reads) != 1:
         raise NotComputedError(
             "expected one tensor that is read at every row and k, and others by rows and groups, "
-            f"got {len(reads)} of the former: each would need separate tiles in shared memory"
+            f"got {len(reads)} read at every row and k: each would need its own tiles in shared "
+            "memory"
         )
     (read,) = reads
     if read.at != number([Digit(ROW, 1, rows), Digit(COLUMN, 1, k // len(lanes))]):
@@ -278,8 +279,8 @@ class _Elements:
                 self.known[tensor, at] = self._new(tensor, at)
             except NoDigitsError:
                 raise NotComputedError(
-                    f"expected dimensions of {tensor.type} that divide into the rows and groups of "
-                    "a step of k, got others"
+                    f"the dimensions of {tensor.type} must divide into the rows and the groups of "
+                    "k of one step"
                 ) from None
         return self.known[tensor, at]
 
@@ -305,7 +306,7 @@ class _Elements:
         place = known(at[dim])
         if place is None:
             raise NotComputedError(
-                "expected tensor.concat of what one stored number holds, side by side along k, "
+                "expected tensor.concat of the elements in one stored number, adjacent along k, "
                 f"got one along dimension {dim} of {op.results[0].type}"
             )
         for part in op.operands:
@@ -375,7 +376,7 @@ def _result(op: ir.Operation, operands: Sequence[Node]) -> ComputedResult:
     """An op on elements, if threads compute it on their tiles."""
     kinds = [str(_element(each)) for each in (*op.operands, *op.results)]
     if op.name not in SCALAR_OPS:
-        raise NotComputedError(f"expected arith ops in front of the product, got {op.name}")
+        raise NotComputedError(f"expected arith ops before the product, got {op.name}")
     if "f64" in kinds:
         raise NotComputedError(f"expected f32 or narrower floats, got {op.name} of f64")
     if "i8" in kinds and op.name not in OF_BYTES:

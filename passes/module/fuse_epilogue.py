@@ -234,7 +234,7 @@ class _Body:
                     raise _NotFused(
                         self.contraction.operation,
                         "expected an accumulator that starts from zeros before a gated activation, "
-                        "got another; add it by halves behind the slices",
+                        "got another; add it by halves after the slices",
                     )
                 with self.contraction.location:
                     first = self.element(start, identity)
@@ -340,7 +340,7 @@ class _Body:
                 raise _NotFused(
                     op,
                     f"expected a constant of one number, got one of {kind}: weights are read from "
-                    "memory; make it an argument, or run constants-to-arguments in front",
+                    "memory; make it an argument, or run constants-to-arguments first",
                 )
             kind, attribute = kind.element_type, attribute.get_splat_value()
         with op.location:

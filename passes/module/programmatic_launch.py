@@ -61,9 +61,8 @@ def _wait(kernel: func.FuncOp) -> None:
         if accesses_global(op):
             raise match_failure(
                 op,
-                f"expected accesses to global memory in roles only, got {op.operation.name} in "
-                "front of them: it would have to wait for the previous launch, and so would the "
-                "set-up",
+                f"expected accesses to global memory in roles only, got {op.operation.name} before "
+                "them: it would have to wait for the previous launch, and so would the set-up",
             )
     kernel.attributes[PROGRAMMATIC] = ir.UnitAttr.get()
     if per_sm := optional_integer(kernel, CTAS_PER_SM):

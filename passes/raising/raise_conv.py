@@ -65,7 +65,7 @@ def raise_conv(
                 op,
                 f"expected output size {expected} in dimension {dim} (padded input "
                 f"{size}, filter {tap}, stride {stride}, dilation "
-                f"{dilation}), got {out.shape[dim]}; slice the input to what is read",
+                f"{dilation}), got {out.shape[dim]}; slice the input to the elements that are read",
                 smallest,
             )
     flat = FLAT - len(conv.strides)

@@ -542,7 +542,7 @@ def _constant(op: ir.Operation) -> ir.Value:
             raise match_failure(
                 op.opview,
                 f"expected a constant of one number, got one of {kind}: weights are read from "
-                "memory; make it an argument, or run constants-to-arguments in front",
+                "memory; make it an argument, or run constants-to-arguments first",
             )
         kind, attribute = kind.element_type, attribute.get_splat_value()
     return narrow.constant(kind, attribute)

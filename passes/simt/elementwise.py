@@ -192,7 +192,7 @@ def _check(function: func.FuncOp, target: str) -> None:
             raise match_failure(
                 ops[-1] if ops else function,
                 f"expected static tensors of {', '.join(STORED)} with less than 2^31 elements in "
-                f"memory, got {kind}; convert it in front",
+                f"memory, got {kind}; convert it first",
             )
         if kind.element_type.width % 8 and prod(kind.shape[-1:]) % narrow.together(
             kind.element_type
@@ -201,7 +201,7 @@ def _check(function: func.FuncOp, target: str) -> None:
                 function,
                 f"expected rows of whole bytes, got {kind} ({kind.element_type.width} bits an "
                 "element, and the next row begins at a byte); pad the last dimension, or join it "
-                "with the one in front",
+                "with the one before it",
             )
     for each in walk(function):
         source, result = map(_last_element, (each.operation.operands, each.operation.results))

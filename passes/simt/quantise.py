@@ -87,7 +87,7 @@ def _check(op: tc.QuantiseBlocksOp, function: func.FuncOp, target: str) -> None:
             op,
             f"expected nothing beside tc.quantise_blocks in its launch, got {', '.join(others)} (a "
             "thread reads a block of f32 in memory); return the values, and quantise them in a "
-            "function of its own, or behind a product by a pipeline of products",
+            "function of its own, or after a product by a pipeline of products",
             SMALLEST_QUANTISE,
         )
     element = str(op.codes.type.element_type)

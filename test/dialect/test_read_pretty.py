@@ -83,7 +83,7 @@ module {
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("tc.mbarrier_arrive %other", "expected a value in front of this line, got %other"),
+        ("tc.mbarrier_arrive %other", "expected a value before this line, got %other"),
         ("tc.mbarrier_expect_tx %bar0 oops", "expected NAME=VALUE, got 'oops'"),
     ],
 )

@@ -237,7 +237,7 @@ STAYS: dict[str, tuple[str, dict[str, Any], str]] = {
     "an op has no rule": (
         product(INT8, 16).replace(
             "%m = arith.mulf %d", "%x2 = math.exp %d : bf16\n%m = arith.mulf %x2"
-        ), {}, "expected arith ops in front of the product, got math.exp",
+        ), {}, "expected arith ops before the product, got math.exp",
     ),
 }  # fmt: skip
 

@@ -99,7 +99,7 @@ def test_attributes_that_no_pass_writes() -> None:
 def test_no_launch_is_added_behind_it() -> None:
     with ir.Context():
         module = ir.Module.parse(tcir.compile(SUMS, "simt-elementwise").ir["share-kernels"])
-        with pytest.raises(PassError, match="run share-kernels behind this pass"):
+        with pytest.raises(PassError, match="run share-kernels after this pass"):
             insert_launch(module, 1)
 
 

@@ -142,7 +142,7 @@ func.func @negated(%x: tensor<8xf4E2M1FN>) -> tensor<8xf4E2M1FN> attributes {tc.
 
 // -----
 
-// expected-error @+1 {{expected rows of whole bytes, got tensor<8x15xi4> (4 bits an element, and the next row begins at a byte); pad the last dimension, or join it with the one in front}}
+// expected-error @+1 {{expected rows of whole bytes, got tensor<8x15xi4> (4 bits an element, and the next row begins at a byte); pad the last dimension, or join it with the one before it}}
 func.func @half_a_byte(%x: tensor<8x15xi4>) -> tensor<8x15xi8> attributes {tc.simt} {
   %y = arith.extsi %x : tensor<8x15xi4> to tensor<8x15xi8>
   return %y : tensor<8x15xi8>
@@ -150,7 +150,7 @@ func.func @half_a_byte(%x: tensor<8x15xi4>) -> tensor<8x15xi8> attributes {tc.si
 
 // -----
 
-// expected-error @+1 {{expected static tensors of f32, f16, bf16, f64, i64, i32, i16, i8, i4, i2, i1, f8E4M3FN, f8E5M2, f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E8M0FNU with less than 2^31 elements in memory, got tensor<8xf80>; convert it in front}}
+// expected-error @+1 {{expected static tensors of f32, f16, bf16, f64, i64, i32, i16, i8, i4, i2, i1, f8E4M3FN, f8E5M2, f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E8M0FNU with less than 2^31 elements in memory, got tensor<8xf80>; convert it first}}
 func.func @eighty_bits(%x: tensor<8xf80>) -> tensor<8xf80> attributes {tc.simt} {
   return %x : tensor<8xf80>
 }
@@ -200,7 +200,7 @@ func.func @power(%x: tensor<8xf32>) -> tensor<8xf32> attributes {tc.simt} {
 // -----
 
 func.func @double(%x: tensor<8xf64>) -> tensor<8xf64> attributes {tc.simt} {
-  // expected-error @+1 {{expected math.exp of f32 or narrower, got one of f64 (PTX ISA 9.7.3: its instruction has no such form); round with arith.truncf in front}}
+  // expected-error @+1 {{expected math.exp of f32 or narrower, got one of f64 (PTX ISA 9.7.3: its instruction has no such form); round with arith.truncf before it}}
   %y = math.exp %x : tensor<8xf64>
   return %y : tensor<8xf64>
 }

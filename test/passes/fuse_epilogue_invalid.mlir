@@ -25,7 +25,7 @@ func.func @reduced(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>, %bias: tensor<8x8xf
 
 func.func @weights(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>) -> tensor<8x8xf32> {
   %acc = arith.constant dense<0.0> : tensor<8x8xf32>
-  // expected-error @+1 {{expected a constant of one number, got one of tensor<8xf32>: weights are read from memory; make it an argument, or run constants-to-arguments in front}}
+  // expected-error @+1 {{expected a constant of one number, got one of tensor<8xf32>: weights are read from memory; make it an argument, or run constants-to-arguments first}}
   %w = arith.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]> : tensor<8xf32>
   %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x8xf16>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
   %e = tensor.empty() : tensor<8x8xf32>
@@ -93,7 +93,7 @@ func.func @biased(%a: tensor<8x8xf16>, %b: tensor<8x16xf16>, %bias: tensor<8x16x
 // -----
 
 func.func @started(%a: tensor<8x8xf16>, %b: tensor<8x16xf16>, %start: tensor<8x16xf32>) -> tensor<8x8xf32> {
-  // expected-error @+1 {{expected an accumulator that starts from zeros before a gated activation, got another; add it by halves behind the slices}}
+  // expected-error @+1 {{expected an accumulator that starts from zeros before a gated activation, got another; add it by halves after the slices}}
   %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x16xf16>) outs(%start : tensor<8x16xf32>) -> tensor<8x16xf32>
   %gate = tensor.extract_slice %c[0, 0] [8, 8] [1, 2] : tensor<8x16xf32> to tensor<8x8xf32>
   return %gate : tensor<8x8xf32>

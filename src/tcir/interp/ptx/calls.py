@@ -312,7 +312,7 @@ class _Copy:
             self.again(old, active, dict(zip(names, given, strict=True)), results)
             return
         if self.depth >= MAX_DEPTH:
-            raise LaunchError(f"calls: expected at most {MAX_DEPTH} inside each other, got more")
+            raise LaunchError(f"calls: at most {MAX_DEPTH} may be nested; the program nests more")
         bound: dict[str, Variable | Reg] = {
             name: actual
             for name, actual in zip(names, given, strict=True)

@@ -49,9 +49,9 @@ class Cluster:
         if cta.exited:
             raise MachineError(
                 "peer-exited",
-                f"expected CTA {cta.index} (rank {rank} of the cluster) to be there until its "
-                "memory is used no more, got all its threads ended before: a cluster barrier at "
-                "the end of every CTA keeps it",
+                f"CTA {cta.index} (rank {rank} of the cluster) must not exit before the last "
+                "access to its memory, but all its threads have ended: put a cluster barrier at "
+                "the end of every CTA",
                 site=site,
             )
         return cta

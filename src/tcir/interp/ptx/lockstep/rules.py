@@ -265,7 +265,7 @@ def load_matrices(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: A
     space, at = _where(traced.warp, form.place, rows)
     where = at[:, None] + np.arange(16)
     if space != "shared" or at.min() < smem.start or where.max() >= smem.size:
-        raise NoReplay("ldmatrix of what is no shared memory")
+        raise NoReplay("ldmatrix outside shared memory")
     last, traced.last_load = traced.last_load, (op.site, False)
     if not recorder.readable(where):
         recorder.uniform(traced, form.targets, active)

@@ -101,7 +101,7 @@ def with_immediates(d: Decode, form: WgmmaForm, rest: list[Operand], registers: 
         words = "imm-scale-a, imm-scale-b" if count else ""
         words += ", imm-trans-a" * (wide and not registers) + ", imm-trans-b" * wide
         raise d.malformed(
-            f"expected {count} immediates behind scale-d ({words or 'none of integers'}), got "
+            f"expected {count} immediates after scale-d ({words or 'none of integers'}), got "
             f"{len(rest)}, {example(d)}"
         )
     values = [d.immediate(operand) for operand in rest]
