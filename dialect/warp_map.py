@@ -31,9 +31,9 @@ _WARPS = WARPGROUP // WARP
 class Role:
     """A kind of ``tc.role``.
 
-    warps:     adjacent and ascending
-    threads:   of each warp, those that execute it
-    registers: per thread, its share of the SM's; None: what the kernel is launched with
+    warps: numbers of its warps, adjacent and ascending
+    threads: threads of each warp that execute it
+    registers: registers per thread, its share of the SM's; None: as many as at launch
     """
 
     kind: str

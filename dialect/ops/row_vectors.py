@@ -114,13 +114,14 @@ class RowSumOp(Op, name="row_sum", pure=True):
 
 
 class RowOnlineMaxOp(Op, name="row_online_max", pure=True):
-    """The maximum of each row so far, and what follows from it for a softmax over blocks.
+    """New maximum of each row of a softmax over blocks, the reference of its exponents, and the
+    factor of its earlier sums.
 
-    ``before`` is the maximum until now, -inf at first, ``largest`` that of the block. ``reference``
-    is what exponents are relative to, ``alpha`` what sums until now are multiplied by: 2 to the
-    power of ``(before - reference) * scale`` (``ex2.approx.ftz.f32``, PTX ISA 9.7.3.21). ``scale``
-    is that of scores times log2(e). Up to ``tau`` exponents may grow before the maximum moves (0:
-    it always does).
+    ``before`` is the maximum before this block, -inf at first, and ``largest`` the maximum of the
+    block. Exponents are relative to ``reference``. Earlier sums are multiplied by ``alpha``, 2 to
+    the power of ``(before - reference) * scale`` (``ex2.approx.ftz.f32``, PTX ISA 9.7.3.21), where
+    ``scale`` is the scale of scores times log2(e). Exponents may grow by up to ``tau`` before the
+    maximum moves (0: it always moves).
     """
 
     example = """
@@ -145,9 +146,10 @@ class RowOnlineMaxOp(Op, name="row_online_max", pure=True):
 class MaskRowsOp(Op, name="mask_rows", pure=True):
     """``scores`` with -inf where a row has no key.
 
-    ``scores`` are of the rows from ``row`` on and the keys from ``column`` on, of ``keys``; with
-    ``causal_offset`` row i has the keys j <= i + causal_offset only, with ``window_offset`` the
-    keys j >= i + window_offset (``setp``, ``selp``, PTX ISA 9.7.6).
+    ``scores`` belong to the rows from ``row`` on and to the keys from ``column`` on; keys number
+    ``keys`` and up do not exist. With ``causal_offset`` row i has the keys j <= i + causal_offset
+    only, with ``window_offset`` the keys j >= i + window_offset (``setp``, ``selp``, PTX ISA
+    9.7.6).
     """
 
     example = """

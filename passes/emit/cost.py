@@ -54,7 +54,7 @@ def mma_cycles(n: int, *, a_in_tmem: bool) -> int:
 class LaunchWork:
     """Instructions and bytes of one launch, all CTAs together.
 
-    lanes: lanes of D computed; outputs: those of them that are stored (for one output channel)
+    lanes: lanes of D computed; outputs: lanes that are stored (for one output channel)
     activations, filters: bytes that TMA writes to shared memory; to_tmem: bytes of tcgen05.cp
     stored: bytes of the output; epilogue_reads: bytes of the epilogue's other operands
     zeroed: columns of D cleared by tcgen05.st

@@ -22,7 +22,8 @@ def functions_with_body(module: ir.Module) -> list[func.FuncOp]:
 
 
 def only_op(function: func.FuncOp, *kinds: type[ir.OpView]) -> ir.OpView | None:
-    """The op of a function that has one, which it returns; None unless it is one of `kinds`."""
+    """The only op of a function before its return; None if there are several, or it is not one of
+    `kinds`."""
     op, *others = function.entry_block
     return op if len(others) == 1 and isinstance(op, kinds) else None
 

@@ -180,8 +180,9 @@ def _check(op: tc.MatmulOp, operand: ir.Value, target: str) -> None:
     )
     if (tiles := ceil_div(rows, TMEM_LANES)) > MOST_TILES:
         raise NotComputedError(
-            f"expected at most {MOST_TILES} tiles of {TMEM_LANES} rows to multiply it by, got "
-            f"{tiles}: each computes it again, and one launch costs less"
+            f"expected at most {MOST_TILES} tiles of {TMEM_LANES} rows by which the operand is "
+            f"multiplied, got {tiles}: each of them recomputes the operand, so a separate launch "
+            "is faster"
         )
 
 

@@ -226,7 +226,8 @@ STAYS: dict[str, tuple[str, dict[str, Any], str]] = {
         _columns("%v"), {}, "expected K innermost in tensor<128x96xi8>, .* got another order",
     ),
     "the other operand has many rows": (
-        product(INT8, 2049), {}, "at most 16 tiles of 128 rows to multiply it by, got 17",
+        product(INT8, 2049), {},
+        "at most 16 tiles of 128 rows by which the operand is multiplied, got 17",
     ),
     "CTAs share tiles": (product(INT8, 300), {"cta_group": 2}, "cta-group=1"),
     "several warpgroups store": (product(INT8, 300), {"epilogue_warps": 8}, "epilogue-warps=4"),

@@ -27,7 +27,7 @@ class Expression:
     """An element of a tensor, as an expression.
 
     name:     name of its op, or one of the kinds above
-    op:       the op; for a leaf the op whose result the tensor is, None for an argument
+    op: the op; for a leaf, the op that defines the tensor, or None for an argument
     find:     returns the op's operands
     number:   value of a constant
     index:    index of a loop, or indices of a reduction's result

@@ -115,7 +115,8 @@ def _check_size(name: str, size: int, example: SymInt, symbols: dict[int, int]) 
         raise ValueError(f"{name}: expected a multiple of {example.divisibility}, got {size}")
     if symbols.setdefault(id(example), size) != size:
         raise ValueError(
-            f"{name}: expected {symbols[id(example)]}, the size of its symbol so far, got {size}"
+            f"{name}: expected {symbols[id(example)]}, the size of its symbol in an earlier "
+            f"argument, got {size}"
         )
 
 

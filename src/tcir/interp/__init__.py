@@ -27,8 +27,8 @@ class OutputSpec:
     """Shape and numpy (or ml_dtypes) element type of one result, or input.
 
     unsigned: the sign bit has no meaning (block scales of type f8E4M3FN): numbers are >= 0.
-    groups:   of sizes of groups (``tc.grouped_matmul``): the most that one may be, and all together
-    below:    of indices into a tensor: they are less, and at least 0
+    groups: for sizes of groups (``tc.grouped_matmul``): the largest size, and the largest sum
+    below: for indices into a tensor: all are at least 0 and less than this
     """
 
     shape: tuple[int, ...]

@@ -54,14 +54,14 @@ class Counters:
     """Totals over all CTAs.
 
     global_to_shared: bytes that TMA wrote into shared memory, zero fill included;
-    global_to_shared_read: those of them that came from global memory.
+    global_to_shared_read: the part of them that came from global memory.
     global_to_shared_by_tensor: global_to_shared by the tensor's address.
     shared_to_tmem: tcgen05.cp. shared_to_tensor: operand bytes tcgen05.mma read from shared memory.
     tensor_cycles: cycles of the tensor cores by the measured table of `time_table` (modelled); an
-    mma of a pair takes its cycles on both. mma_untimed: mma that no public measurement covers
-    (.ws), not in tensor_cycles. products: multiplications of all mma of tensor cores, padding
-    included; simt_products: those of fma, dp4a and dp2a, by lane. fragment_numbers: results of
-    bodies on fragments, in programs of tiles.
+        mma of a pair takes its cycles on both. mma_untimed: mma that no public measurement covers
+        (.ws), not in tensor_cycles. products: multiplications of all mma of tensor cores, padding
+        included; simt_products: multiplications of fma, dp4a and dp2a, per lane. fragment_numbers:
+        results of bodies on fragments, in programs of tiles.
     """
 
     global_to_shared: int = 0

@@ -130,7 +130,7 @@ class Near:
     """A result to which approximate functions contribute.
 
     array:     the result
-    reference: the same result of the original program, before any pass
+    reference: the result of the original program, before any pass
     errors:    maximum error of each element, float64
     """
 

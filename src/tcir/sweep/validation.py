@@ -30,7 +30,7 @@ ORDERS_OF_A_JOB = 16
 class SweepValidation:
     """Modules, their pipeline, the settings of the execution, and the executor.
 
-    modules: a row stands for a module that cannot be read
+    modules: programs; for a module that cannot be read, its row of the table
     """
 
     modules: Sequence[SweepProgram | SweepRow]

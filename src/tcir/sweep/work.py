@@ -80,7 +80,7 @@ class SweepRow:
     microseconds: modelled time
     bound:        bottleneck of the modelled time
     bytes:        bytes that all CTAs move between global memory and the SMs
-    registers, spill_bytes: of the kernel with the most, from ptxas
+    registers, spill_bytes: maxima over the kernels, from ptxas
     shared_bytes, tmem_columns: per CTA
     sass_per_mma: SASS instructions per instruction that multiplies matrices; None if there is none
     verdict:      verdict of the validation; "" if it was not executed

@@ -47,8 +47,8 @@ def trace(streams: Iterable[EventStream], target: str) -> bytes:
 
 @dataclass(frozen=True)
 class _Slice:
-    """A slice of a track. leaves: numbers of the flows that start at it; ends: of those that end at
-    it."""
+    """A slice of a track. leaves: numbers of the flows that start at it; ends: numbers of the flows
+    that end at it."""
 
     start: int
     end: int

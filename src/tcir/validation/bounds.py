@@ -73,7 +73,7 @@ class Sums:
     """How a tensor core adds products.
 
     window: bits kept below the largest exponent
-    terms: products of one fused sum; least: those of them that are not zero fill, at least
+    terms: products of one fused sum; least: minimum number of them that are not zero fill
     factors: relative error of a product from rounding its factors
     fraction: fraction bits of a fused sum
     chain: most fused sums in a row before f32 takes over; None: no limit

@@ -44,7 +44,7 @@ class Executions:
 
     products: results of products that states share
     before:   work of the state before, which limits instructions; the input works on arrays only
-    repeats:  of one state, what its orders share (`tcir.run_options.RunOptions.repeats`)
+    repeats: data that the orders of one state share (`tcir.run_options.RunOptions.repeats`)
     """
 
     plan: Plan

@@ -1,4 +1,5 @@
-"""The verdict on the results of one execution: against the input program's, and those before."""
+"""The verdict on the results of one execution, against those of the input program and of the state
+before."""
 
 from __future__ import annotations
 

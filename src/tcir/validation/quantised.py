@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def hull(op: ir.OpView, values: Array, error: Array) -> list[Array]:
     """Largest errors of the elements and scales of ``tc.quantise_blocks``.
 
-    values, error: of its input, times the norm constant
+    values, error: its input times the norm constant, and the error of that
     """
     from tcir.formats import to_blocked
     from tcir.interp.tensor.quantise import elements_of, scales_of

@@ -49,7 +49,7 @@ class Ranged:
     filtered: numbers of inputs that are multiplied by filling
     single:   inputs with single products in sums, of random ones; None if there are none
     spans:    whether other draws are over the full range, and special values are all there is to do
-    executed: what the draws have; missing: what was left out, and why
+    executed: what the draws have; missing: description of the omitted draws, and why
     """
 
     specs: Sequence[OutputSpec]

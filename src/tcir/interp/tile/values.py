@@ -144,7 +144,7 @@ class Writers:
     ) -> None:
         """Makes a store the writer of some elements of a result; MachineError for an input.
 
-        lanes: of the tile that the elements come from
+        lanes: lanes of the tile that the elements come from
         """
         owner = self.owner.get(target.buffer)
         if owner is None:

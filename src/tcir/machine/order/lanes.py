@@ -110,8 +110,8 @@ class Knowledge:
 class Lanes:
     """What the lanes of one agent know. An agent that is not a warp is one thread: see `separate`.
 
-    knows: of the lanes that execute now. active: these lanes; 0: all of the warp together.
-    number: of the accesses that they do now.
+    knows: knowledge of the executing lanes. active: mask of these lanes; 0: all of the warp
+    together. number: number of their current accesses.
     """
 
     def __init__(self, me: Component) -> None:

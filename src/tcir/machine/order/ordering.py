@@ -72,7 +72,7 @@ Class = tuple[Component, str, Hashable]
 
 
 def class_of(access: Access) -> Class:
-    """See `Class`."""
+    """The class of a tensor-core operation that determines its order in the pipe: see `Class`."""
     return access.component, access.kind, access.target
 
 

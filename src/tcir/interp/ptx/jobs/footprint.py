@@ -69,7 +69,7 @@ def _finer(bits: Bits, times: int) -> Bits:
 def footprints(memory: GlobalMemory, ledger: Ledger | None) -> dict[int, Footprint]:
     """Footprints of the touched buffers, by the number of the buffer.
 
-    ledger: that of CTAs executed in lockstep, whose loads the machine does not record
+    ledger: the ledger of CTAs executed in lockstep, whose loads the machine does not record
     """
     found = {}
     for number, buffer in enumerate(memory.buffers):

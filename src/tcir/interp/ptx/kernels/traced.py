@@ -94,7 +94,7 @@ class LaneVector(NDArrayOperatorsMixin):
         return LaneVector(self.code, name, dtype, self.count, most)
 
     def copy(self) -> LaneVector:
-        """Itself: no value changes."""
+        """Returns this vector, since its value never changes."""
         return self
 
     def view(self, dtype: DTypeLike) -> LaneVector:

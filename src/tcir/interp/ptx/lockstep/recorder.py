@@ -70,7 +70,7 @@ class Uniform:
         return self.traced.varying
 
     def loaded(self, buffer: Buffer, site: Site) -> None:
-        """Records loads from a buffer, the last one at this instruction."""
+        """Records loads from a buffer. site: instruction of the last of them"""
         buffers = self.recorder.cta.machine.memory.buffers
         self.recorder.reads.add(next(n for n, one in enumerate(buffers) if one is buffer))
         self.traced.last_load = site, False

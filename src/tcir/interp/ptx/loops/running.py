@@ -62,11 +62,12 @@ class LoopWatcher(Protocol):
         """Slots of the registers that a loop must not touch."""
 
     def loaded(self, buffer: Buffer, site: Site) -> None:
-        """Called after loads from a buffer, the last one at this instruction."""
+        """Called after loads from a buffer. site: instruction of the last of them"""
 
 
 class Loops:
-    """heads: starts of loops; empty once calls have proved not worthwhile."""
+    """Executes loops of one warp by compiled code. heads: first instructions of the loops; empty
+    once such calls have proved too slow"""
 
     def __init__(self, program: LoopCode, warp: Warp, watched: LoopWatcher | None) -> None:
         self.program, self.warp, self.watched = program, warp, watched
