@@ -25,9 +25,9 @@ from tcir.passmanager.pipeline import Pass
 from tcir.target import TARGETS
 
 Facts: TypeAlias = Mapping[str, object]
-"""What is known of a kernel, by name."""
+"""Facts about a kernel, by name."""
 TCGEN05, WGMMA = "tcgen05", "wgmma"
-"""What multiplies."""
+"""Cores that multiply."""
 DENSE, SCALED, GROUPED = "dense", "block-scaled", "grouped"
 PADDED = "padded"
 IM2COL, ROW_WALK, SHIFTED = "im2col", "row-walk", "shifted"

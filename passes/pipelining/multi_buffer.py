@@ -116,7 +116,7 @@ def _tiles_of(op: ir.OpView) -> list[ir.OpView]:
 
 
 def _footprints(kernel: func.FuncOp, tiles: list[ir.OpView]) -> tuple[_Footprint, _Footprint]:
-    """What a slot of `tiles` takes, and everything else in the kernel."""
+    """Memory of a slot of `tiles`, and of everything else in the kernel."""
     every = [t for t in walk_body(kernel) if isinstance(t, tc.SmemTileOp | tc.TmemTileOp)]
     fixed = _Footprint.of([t for t in every if t not in tiles])
     masks = sum(op.nbytes for op in walk_body(kernel) if isinstance(op, tc.LaneMasksOp))

@@ -1,1 +1,1 @@
-"""What several pipelines share: options, accepted forms, runs of passes."""
+"""Parts that several pipelines share: options, accepted forms, runs of passes."""

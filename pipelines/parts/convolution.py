@@ -1,4 +1,4 @@
-"""What the convolution pipelines share: options, accepted forms, the front."""
+"""Parts that the convolution pipelines share: options, accepted forms, the front."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMS = (
     "tensor.pad with 0.0 on height and width of the input",
     "static shapes; rows of C (with hwcf: of K) of no multiple of 16 bytes are repacked",
 )
-"""What every one of them accepts."""
+"""Forms that every convolution pipeline accepts."""
 
 
 @dataclass(frozen=True)

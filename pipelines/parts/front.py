@@ -26,7 +26,7 @@ from tcir.passes.simt.convert_to_simt import ConvertToSimt
 from tcir.passmanager.pipeline import Pass
 
 ON_ARRAYS = (FoldEmpty(), ConstantsToArguments(), RaiseQuantise())
-"""What every pipeline begins with."""
+"""Passes with which every pipeline begins."""
 SHARED = (ShareKernels(),)
 """Launches that compute the same are one kernel."""
 

@@ -1,4 +1,4 @@
-"""What the pipelines of matrix products share."""
+"""Parts that the pipelines of matrix products share."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ FEATURES: Mapping[str, legal.Facts] = {
     "n-tiles": {"n_tiles": 2},
     "split of K": {"split_k": 2, "sums": "parts"},
 }
-"""What is asked for in a column."""
+"""Feature of a column."""
 
 
 def reason(route: Route, feature: legal.Facts) -> Limit | str:

@@ -65,7 +65,7 @@ def bounds(number: Number, variables: Mapping[str, Interval]) -> Interval:
 
 
 def bits_of(array: Array) -> Array:
-    """The same bits as unsigned integers."""
+    """Views numbers as unsigned integers with the same bits."""
     array = np.asarray(array)
     return array.view(np.uint8) if array.dtype == np.bool_ else array.view(f"u{array.itemsize}")
 

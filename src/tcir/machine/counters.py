@@ -1,4 +1,4 @@
-"""What the machine counts. Bytes unless the name says otherwise."""
+"""Counters of the machine: bytes, unless the name says otherwise."""
 
 from __future__ import annotations
 

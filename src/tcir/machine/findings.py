@@ -49,7 +49,7 @@ class Finding:
 
     @property
     def key(self) -> Key:
-        """The same for all events of this finding."""
+        """Key that all events of this finding share."""
         return self.code, self.first, self.second, self.kind
 
     @property

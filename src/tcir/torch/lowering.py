@@ -33,7 +33,7 @@ VIEWS = (
 )  # fmt: skip
 """Ops that compute nothing. They are part of a kernel, or left to PyTorch, where they are free."""
 COPIES = ("clone", "contiguous")
-"""Those of `VIEWS` that copy a tensor, perhaps in another order."""
+"""Ops of `VIEWS` that copy a tensor, perhaps in another order."""
 MADE = ("arange", "full", "zeros", "ones", "scalar_tensor", "eye", "lift_fresh_copy")
 """Ops without tensor operands; a kernel does not consist of these alone."""
 NOTHING = "computes nothing"

@@ -69,7 +69,7 @@ TAU = 8
 LEAST_BLOCK = 16
 """Least keys of a block, those of one instruction."""
 EX2, HALF = 2.0**-22, 2.0**-24
-"""What ex2.approx is off, relative, and half a unit of f32."""
+"""Relative error of ex2.approx, plus half a unit of f32."""
 
 
 class Powers(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the inputs of a validation covered, for the verdict."""
+"""Coverage of a validation's inputs, for the verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a validation will take, said before it starts."""
+"""Estimate of a validation's time and memory, printed before it starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ START = 2.0
 PER_POINT = 9e-9
 """Seconds for a product of a contraction, all states of a pipeline together."""
 PER_ELEMENT = 1.4e-6
-"""The same for an element of an input or a result."""
+"""Seconds for an element of an input or a result."""
 PER_ORDER = 1 / 8
 """Cost of one more completion order, relative to the first (docs/explanation/lockstep.md)."""
 BASE = 300 << 20

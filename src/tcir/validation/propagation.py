@@ -494,7 +494,7 @@ def quantised_blocks(op: ir.OpView, values: Known, *norm: Known) -> list[Known]:
 
 
 _PRODUCTS = {"arith.addf", "arith.extf", "arith.mulf", "arith.scaling_extf", "linalg.yield"}
-"""What makes up a sum of products."""
+"""Ops of which a sum of products consists."""
 _VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
 
 

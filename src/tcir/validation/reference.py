@@ -1,4 +1,4 @@
-"""What a program gives before any pass, and how far a kernel's results may be off."""
+"""Results of a program before any pass, and the bound on a kernel's results."""
 
 from __future__ import annotations
 

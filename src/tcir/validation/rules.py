@@ -22,7 +22,7 @@ from tcir.validation.functions import CIRCULAR, EVEN, MONOTONE, OWN, farthest
 
 Slope: TypeAlias = "Array | float"
 _F64 = 2.0**-50
-"""What arithmetic in f64 is off here, relative, with room to spare."""
+"""Relative error of arithmetic in f64 here, with room to spare."""
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,10 @@ class WgmmaRegisters:
         self.accumulators: dict[tuple[int, ...], tuple[Flight, Put]] = {}
         self.fenced = False
         self.touched: dict[int, Site] = {}
-        """Since the last wgmma.fence, by anything but a wgmma on the same accumulator."""
+        """Registers touched since the last wgmma.fence other than by a wgmma on the same
+        accumulator, with the site."""
         self.cleared: set[int] = set()
-        """Those of `touched` that only a mov of zero has touched since."""
+        """Registers of `touched` that only a mov of zero has touched."""
         self.shapes: dict[int, tuple[int, ...]] = {}
         """The accumulator that a register was last part of since the last wgmma.fence."""
 

@@ -50,7 +50,7 @@ from tcir.machine.tmem.unit import Tmem
 from tcir.machine.wgmma.unit import Wgmma
 
 Body = Callable[[Any], Generator[Any, Any, None]]
-"""What an agent runs: a generator that is given the agent."""
+"""Program of an agent: a generator function of the agent."""
 
 _UNITS = (
     "peers",
@@ -74,7 +74,7 @@ _UNITS = (
     "launch_control",
     "grid_control",
 )
-"""What an agent holds and what refers to it."""
+"""Attributes of an agent that refer back to it."""
 
 
 class Agent:
@@ -91,7 +91,7 @@ class Agent:
         self.machine = cta.machine
         self.me: Component = (cta.index, len(cta.agents))
         self.lanes = Lanes(self.me)
-        """What its lanes know, and which of them execute."""
+        """Knowledge of the agent's lanes, and which of them execute."""
         self.met: Clock = {}
         """What cluster barriers put before it in time, relaxed arrivals included, which order no
         memory (PTX ISA 9.7.13.3)."""
@@ -99,11 +99,12 @@ class Agent:
         """Numbers of its mbarrier.init."""
         self.waiting: Waiting | None = None
         self.polls = ""
-        """The condition it tests again and again without doing anything else."""
+        """The condition that the agent polls; "": it does not poll."""
         self._polled: dict[tuple[object, str], Pending] = {}
-        """What its lanes have found not to hold since it last did something else."""
+        """Conditions that the lanes have found false since the agent last did something other than
+        polling."""
         self.alone = False
-        """Set if no other agent could run while it was blocked in a loop that may give up."""
+        """Set if no other agent could run while this one was blocked in a loop that may give up."""
         self.ended = False
         self.events: WarpEvents | None = None
         """Records its events, if requested."""

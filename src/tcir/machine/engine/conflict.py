@@ -71,7 +71,7 @@ class AccessConflict:
         self.space = touch.shadow.space
         self._passed: dict[str, bool] = {}
         self._lost: str | None = None
-        """What `lose_operands` found; it acts once."""
+        """Result of `lose_operands`, which acts once."""
 
     def report_first(self, hazards: tuple[Hazard, ...]) -> Hazard | None:
         """Reports and returns the first hazard that applies."""

@@ -90,7 +90,7 @@ class Machine:
         self.progress = progress
         self.memory = GlobalMemory()
         self.strong: dict[Place, StrongWrites] = {}
-        """What strong reads of each place observe."""
+        """Strong writes that reads of each place observe."""
         self.loads_in_flight = LoadsInFlight()
         self.shared_names = SharedNames()
         self.stores_in_flight = StoresInFlight()

@@ -22,9 +22,10 @@ class TensorIssue:
         self.thread = self.threads[0]
         """The one that issues now."""
         self.reach: dict[Class, int] = {}
-        """What the operation that is being issued comes after, in the pipe."""
+        """Operations that precede the one being issued, in the pipe: for each class, the number of
+        the last."""
         self.listed_reach: dict[Class, int] = {}
-        """What of it the PTX ISA promises."""
+        """The part of `reach` that the PTX ISA promises."""
 
     def by_lane(self, lane: int) -> None:
         """The operations that follow are issued by this lane.

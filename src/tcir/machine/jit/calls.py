@@ -15,7 +15,7 @@ from tcir.machine.jit.native import address, code_key, link
 from tcir.threads import cached_property
 
 _SUCCESS = (0, -2)
-"""What native code answers: -2 for None where there might be a value."""
+"""Result of native code for None, where it could also be a value."""
 
 Entry = Callable[..., int]
 

@@ -34,7 +34,7 @@ REACHES = 3
 
 PROXY, LATE, INIT, BEFORE, PIPE = "proxy", "late proxy", "init", "before", "pipe"
 SPACES = ("shared memory", "global memory")
-"""What a fence.proxy.async may be restricted to."""
+"""State spaces to which a fence.proxy.async may be restricted."""
 PIPED = "piped"
 BEYOND = "beyond the scope"
 BY_EXIT, BY_TICKET = "by the end of a thread", "by a ticket"

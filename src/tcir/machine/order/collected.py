@@ -1,4 +1,4 @@
-"""What a collector buffer of the tensor core holds."""
+"""Contents of a collector buffer of the tensor core."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _SEEN: dict[Hashable, tuple[int, bool]] = {
 """For each kind of mark: the reach of its fence, and whether that is fence.sc."""
 
 Covered = tuple[Clock, Clock]
-"""What came before fence.acq_rel, and before fence.sc."""
+"""Accesses before a fence.acq_rel, and before a fence.sc."""
 
 
 def mark_fence(clock: Clock, known: Clock, reach: int, *, sc: bool) -> None:

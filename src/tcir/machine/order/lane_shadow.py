@@ -12,7 +12,7 @@ from tcir.machine.order.lanes import EACH, TOGETHER, LaneNumbers
 Lane = TypeVar("Lane", np.int64, np.uint32)
 
 Granules = slice | NDArray[np.int64] | tuple[slice | NDArray[np.int64], ...]
-"""What indexes the granules of a memory."""
+"""Index of granules of a memory."""
 
 
 class LaneShadow:

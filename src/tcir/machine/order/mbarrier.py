@@ -118,7 +118,7 @@ class Mbarrier:
 
     @property
     def where(self) -> str:
-        """Its place, for messages."""
+        """Place of the mbarrier, for messages."""
         return self.name or f"{self.address:#x}"
 
     def load(self, issuer: Clock) -> int:

@@ -72,7 +72,7 @@ ORDERS = (
         applies=_read_since,
     ),
 )
-"""What puts a conflict in order beyond the clocks of the agents."""
+"""Rules by which two accesses are ordered although the agents' clocks do not order them."""
 
 # --- orders that no document promises, and what is none ------------------------------------------
 

@@ -34,7 +34,7 @@ class BarrierRound:
     """The use before this one, until this one is complete."""
     arrivals: list[Arrival] = field(default_factory=list)
     gone: Clock = field(default_factory=dict)
-    """What threads knew that had ended when it was complete."""
+    """Knowledge of the threads that had ended when the round was complete."""
     arrived: int = 0
     done: bool = False
     clock: Clock = field(default_factory=dict)
@@ -52,7 +52,7 @@ class ClusterRound:
     gone: Clock = field(default_factory=dict)
     """As in `BarrierRound`."""
     met: Clock = field(default_factory=dict)
-    """What was done before the arrivals, relaxed ones included: who waits runs after it."""
+    """Accesses before the arrivals, relaxed ones included: the waiting threads run after them."""
     done: bool = False
     events: list[int] = field(default_factory=list)
     """The arrivals, where events are recorded."""

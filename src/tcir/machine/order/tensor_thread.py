@@ -1,4 +1,5 @@
-"""What one thread gives to the tensor core: a line of events, and the order its pipe keeps."""
+"""A thread that issues tensor-core operations: its line of events, and the order that the pipe
+keeps."""
 
 from __future__ import annotations
 
@@ -25,4 +26,4 @@ class TensorThread:
         self.kept = PipeOrder(partial(kept, assumptions))
         """The order in which they complete."""
         self.listed = PipeOrder(partial(listed, assumptions))
-        """What of it the PTX ISA promises."""
+        """The part of this order that the PTX ISA promises."""

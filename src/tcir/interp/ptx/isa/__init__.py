@@ -1,4 +1,4 @@
-"""What each instruction means: one file per group, registered in `registry.DECODERS`."""
+"""Meaning of each instruction: one file per group, registered in `registry.DECODERS`."""
 
 from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     async_copy,

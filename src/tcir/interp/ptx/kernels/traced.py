@@ -71,7 +71,7 @@ class LaneVector(NDArrayOperatorsMixin):
 
     @property
     def type(self) -> str:
-        """Its LLVM type."""
+        """LLVM type of the vector."""
         return f"<{self.count} x {llvm_type(self.dtype)}>"
 
     def let(self, expression: str, dtype: np.dtype) -> LaneVector:

@@ -31,7 +31,7 @@ from tcir.machine.tensor_core.narrow import CP_FORMATS, unpack_units
 _B32 = TYPES["b32"]
 _LANE = np.arange(32)
 _SHARED = np.full(32, TOGETHER)
-"""Whose each row is: several lanes have a part of it."""
+"""Lane of each row: several lanes have a part of the row."""
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,2 @@
-"""What instructions share: element-wise application, rounding, exact arithmetic, fragments."""
+"""Helpers that instructions share: element-wise application, rounding, exact arithmetic,
+fragments."""
