@@ -23,7 +23,7 @@ POLYNOMIAL = (0.6932829022407532, 0.24221096932888031, 0.055008899420499802)
 """c1, c2, c3 in f32 of ``1 + c1 f + c2 f^2 + c3 f^3``, which is 2^f on [-1/2, 1/2] but for a part
 of `POLYNOMIAL_ERROR`: the least possible of degree 3 with 1 at 0."""
 POLYNOMIAL_ERROR = 1.014e-4
-"""Of all f of 24 bits, with every fma rounded."""
+"""Largest relative error over all f of 24 bits, with every fma rounded."""
 LEAST_EXPONENT = -127.0
 """An exponent of two whose power is 0 in f32, as of all below it."""
 TO_WHOLE = 1.5 * 2**23 + 127

@@ -40,7 +40,7 @@ BLOCK_FORMATS = {
     ("f8E4M3FN", "f8E8M0FNU"): QuantisedFormat("MXFP8", 32, 8, 448.0, 8),
     ("f8E5M2", "f8E8M0FNU"): QuantisedFormat("MXFP8", 32, 8, 57344.0, 15),
 }
-"""By element types of codes and scales."""
+"""Formats by element types of codes and scales."""
 ROUNDINGS = ("floor", "rceil")
 """Roundings of ue8m0 scales: down, the largest element saturates; or up where it would (cuBLAS)."""
 LARGEST_SCALE = 448.0

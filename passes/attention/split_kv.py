@@ -32,7 +32,7 @@ LEAST_BLOCKS = 4
 START, BLOCK = 4000, 2000
 """Cycles of a CTA besides its blocks, and of a block whose keys are there in time, modelled."""
 GAIN = 0.9
-"""Of the time without parts, that those must take."""
+"""Largest share of the time without parts that parts may take."""
 
 
 @register_pass

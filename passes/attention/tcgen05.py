@@ -329,7 +329,7 @@ class _Rows:
         return masked.masked
 
     def _store_powers(self, p: ir.Value, powers: ir.Value, quarter: ir.Value) -> None:
-        """In 16 bits, two keys a word: A of the product with values."""
+        """Exponentials in 16 bits, two keys per word: A of the product with values."""
         narrow = arith.truncf(ir.VectorType.get(p.type.shape, self.element), p)
         words = ir.VectorType.get([QUARTER_LANES, self.blocks.keys // 2], integer_type(32))
         tc.TmemStWordsOp(

@@ -30,7 +30,7 @@ from tcir.passes.emit.tile_kernel import Source, argument, kernel
 from tcir.target import TARGETS
 
 MAPS = {WGMMA_M: WGMMA_ONE, 2 * WGMMA_M: WGMMA_PROMOTED, 3 * WGMMA_M: WGMMA_ATTENTION}
-"""By the queries of a tile, 64 for each warpgroup: who multiplies them."""
+"""Warp map by the queries of a tile, 64 for each warpgroup."""
 TILE_CYCLES = {2 * WGMMA_M: 100, 3 * WGMMA_M: 123}
 """How long tiles take relative to each other, of heads of 64 elements: measured on an H200."""
 NARROW_HEAD = 64

@@ -33,7 +33,7 @@ PARTS = (1, 2, 3, 4, 6, 8)
 LEAST_STEPS = 4
 """Steps of a part, below which a CTA only fills its ring."""
 GAIN = 0.9
-"""Of the time without parts, that those must take."""
+"""Largest share of the time without parts that parts may take."""
 
 
 @register_pass

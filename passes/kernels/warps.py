@@ -51,7 +51,7 @@ LEGAL = {
         "that it may load",
     ),
 }
-"""For each role the legal numbers of warps, and the reason."""
+"""Legal numbers of warps of each role, and the reason."""
 
 
 @dataclass(frozen=True)

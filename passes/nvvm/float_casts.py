@@ -45,7 +45,7 @@ def convert_truncf(converter: Converter, op: ir.OpView) -> None:
 
 @lower("arith.extf")
 def convert_extf(converter: Converter, op: ir.OpView) -> None:
-    """From fp8 by way of f16, which is exact."""
+    """Widens fp8 by way of f16, which is exact."""
     (source,), result = op.operation.operands, op.operation.results[0]
     if not is_fp8(source.type):
         convert_elementwise(converter, op)

@@ -40,7 +40,7 @@ def _reduce(
     mode: str,
     reduction: str,
 ) -> None:
-    """As inline PTX: the back end does not know the intrinsic that nvvm's op becomes."""
+    """Emits inline PTX: the back end does not know the intrinsic that nvvm's op becomes."""
     count = len(coordinates)
     place = ", ".join(f"${1 + i}" for i in range(count))
     llvm.inline_asm(

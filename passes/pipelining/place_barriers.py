@@ -229,7 +229,8 @@ class _Placer:
             self._barrier()
 
     def _barrier(self) -> None:
-        """Of all threads that use each other's memory: of the CTA, or of the cluster."""
+        """Emits a barrier of all threads that use each other's memory: of the CTA, or of the
+        cluster."""
         if self.cta_group == PAIR or has_multicast(self.kernel):
             tc.ClusterBarrierOp()
         else:
@@ -757,7 +758,7 @@ def _hand_over(before: Run, tiles: frozenset[ir.Value], bar: ir.Value) -> None:
 
 
 def _at_end(loop: scf.ForOp) -> ir.InsertionPoint:
-    """In front of the terminator of the loop's body."""
+    """Insertion point before the terminator of the loop's body."""
     return ir.InsertionPoint.at_block_terminator(loop.body)
 
 

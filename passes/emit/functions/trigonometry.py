@@ -14,7 +14,7 @@ from tcir.passes.emit.functions.f32 import about_one, constant, each, with_eleme
 WHOLE = 1.5 * 2.0**52
 """Adding this to an f64 rounds it to a whole number, in the low bits of the sum."""
 LARGEST = 2.0**50
-"""From this angle on the number of π/2 does not fit f64: the functions give NaN."""
+"""Smallest angle whose number of π/2 does not fit f64: the functions give NaN."""
 HALF_PI = (math.pi / 2, 6.123233995736766e-17)
 SINE = (-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4)
 COSINE = (4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5)

@@ -103,7 +103,7 @@ def _apart(image: ir.Value, patches: Sequence[Patches]) -> ir.Value:
 
 
 def _slice(value: ir.Value, sizes: Sequence[int], steps: Sequence[int]) -> ir.Value:
-    """From the first element of each dimension on."""
+    """Takes a slice from the first element of each dimension on."""
     if list(value.type.shape) == list(sizes):
         return value
     kind = ir.RankedTensorType.get(sizes, value.type.element_type)

@@ -356,7 +356,7 @@ class Assumptions:
 
     @classmethod
     def parse(cls, choices: Iterable[str]) -> Assumptions:
-        """From texts NAME=ANSWER; raises LaunchError for a name or an answer that is unknown."""
+        """Parses texts NAME=ANSWER; raises LaunchError for an unknown name or answer."""
         names = [entry.name for entry in REGISTRY]
         chosen: dict[str, str] = {}
         for text in choices:

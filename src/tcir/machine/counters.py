@@ -91,7 +91,8 @@ class Counters:
     fragment_numbers: int = 0
 
     def as_dict(self) -> dict[str, int]:
-        """By name; ``global_to_shared_0`` is of the tensor with the lowest address, and so on."""
+        """Counters by name; ``global_to_shared_0`` belongs to the tensor with the lowest address,
+        and so on."""
         totals = dict(vars(self))
         by_tensor = sorted(totals.pop("global_to_shared_by_tensor").items())
         return totals | {

@@ -25,5 +25,5 @@ class Coverage:
         return "; ".join([*self.executed, *left_out])
 
     def as_dict(self) -> dict[str, list[str] | str | None]:
-        """For the JSON report."""
+        """The coverage in the JSON report."""
         return {"executed": list(self.executed), "small_numbers": self.small or None}

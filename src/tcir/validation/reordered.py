@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 _ROOM = 1 + 2.0**-7
-"""For the roundings of the magnitudes' own sums."""
+"""Factor for the roundings of the sums of magnitudes."""
 
 
 @dataclass

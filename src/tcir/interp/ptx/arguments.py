@@ -1,4 +1,5 @@
-"""From the caller's arguments to kernel parameters: buffers, scalars, tensor maps, variables."""
+"""Converts the caller's arguments to kernel parameters: buffers, scalars, tensor maps,
+variables."""
 
 from __future__ import annotations
 

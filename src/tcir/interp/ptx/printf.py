@@ -122,7 +122,8 @@ def _real(value: float, kind: str, flags: str, precision: int | None) -> str:
 
 
 def _hexadecimal(value: float, precision: int | None) -> str:
-    """As glibc prints it: without trailing zeros, or rounded to even at the precision."""
+    """Formats a number as glibc does: without trailing zeros, or rounded to even at the
+    precision."""
     bits = struct.unpack("<Q", struct.pack("<d", value))[0]
     exponent, fraction = bits >> 52, bits & (1 << 52) - 1
     number = fraction | (1 << 52 if exponent else 0)

@@ -223,7 +223,7 @@ class Machine:
                 self.progress(total - sum(g.size for g in parked), total)
 
     def _order(self, places: Iterable[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
-        """In which clusters start (`Assumptions.cta_order`)."""
+        """Order in which clusters start (`Assumptions.cta_order`)."""
         if self.assumptions.cta_order == "index":
             return places
         listed = list(places)[::-1]

@@ -20,11 +20,12 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def jit(function: F) -> F:
-    """Compile `function` of arrays, numbers and tuples of integers; it runs without the
+    """Compiles a `function` of arrays, numbers and tuples of integers; it runs without the
     interpreter lock."""
     return cast(F, CompiledCalls(cast(FunctionType, function), fma=False))
 
 
 def fma_jit(function: F) -> F:
-    """As `jit`, for sums that are exact: a product and a sum may be one instruction."""
+    """Compiles like `jit`, for sums that are exact: a product and a sum may become one
+    instruction."""
     return cast(F, CompiledCalls(cast(FunctionType, function), fma=True))

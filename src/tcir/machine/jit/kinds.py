@@ -13,7 +13,7 @@ C_CONTIGUOUS, ALIGNED = 0x1, 0x100
 LONG = ctypes.c_int64
 NUMBERS = {"bool": ctypes.c_int8, "int": LONG, "float": ctypes.c_double}
 RESULTS: dict[str, Any] = {**NUMBERS, "None": ctypes.c_void_p}
-"""By annotation."""
+"""Types of results by annotation."""
 
 
 Key = tuple[str] | tuple[str, int] | tuple[str, int, int]

@@ -213,6 +213,7 @@ FENCES: dict[tuple[bool, bool], tuple[Hazard, ...]] = {
     (True, True): (LATE_FENCE, WRITE_THEN_ASYNC_WRITE),
     (False, True): (LOAD_IN_FLIGHT, WORD_OF_ALLOC, READ_THEN_ASYNC_WRITE),
 }
-"""Of a generic access and an async one behind it, by whether each writes; at most one applies."""
+"""Hazards of a generic access followed by an async one, by whether each writes; at most one
+applies."""
 TENSOR_FENCES: tuple[Hazard, ...] = (FENCE_AFTER, FENCE_BEFORE)
-"""Of ordered accesses to tensor memory; at most one applies."""
+"""Hazards of ordered accesses to tensor memory; at most one applies."""

@@ -379,7 +379,8 @@ class LastShadow(Shadow):
         which: NDArray[np.signedinteger],
         accesses: Sequence[Access | Twin],
     ) -> None:
-        """As `record_write` of several: `which` is the access of each run of `count` granules."""
+        """Records several writes, as `record_write` does one. which: the access of each run of
+        `count` granules"""
         if len(self.accesses) + len(accesses) >= self._room:
             self._compact()
         first = self.admit(accesses)

@@ -110,7 +110,7 @@ def cvt(d: Decode) -> Op:
 def _function(
     d: Decode, out: Type, source: Type, how: _Rounding
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """From unsigned bits of `source` to values of `out` (floats as unsigned bits)."""
+    """Converts unsigned bits of `source` to values of `out` (floats as unsigned bits)."""
     if source.kind != "f" and out.kind != "f":
         dtype = VIEW_DTYPES[view(source)]
         target = VIEW_DTYPES[view(out)]

@@ -41,7 +41,7 @@ class LockstepGroup:
         """Positions of the global buffers that were read otherwise."""
         self.extra: dict[str, NDArray[np.int64]] = {}
         self.last_loads: dict[int, tuple[Row, Row]] = {}
-        """By warp: addresses and bytes of its last varying load."""
+        """Addresses and bytes of the last varying load, by warp."""
         self.step = 0
         self.gone: list[tuple[int, Triple]] = []
         self.left = False

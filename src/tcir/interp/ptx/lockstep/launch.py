@@ -74,9 +74,10 @@ class Lockstep:
         self.why = ""
         """Why there are no more groups."""
         self._done = bytearray(self.total)
-        """By number in the grid: CTAs that were executed."""
+        """Whether each CTA has been executed, by its number in the grid."""
         self._parted = np.zeros(self.total, np.int32)
-        """By number: where it has left a leader; those that left at one place may do the same."""
+        """Place at which each CTA left a leader, by number; CTAs that left at one place may behave
+        alike."""
         self._places: dict[tuple[int, int], int] = {}
         """Numbers of these places: a leader and a step of its trace."""
         self._recorder: TraceRecorder | None = None

@@ -93,7 +93,7 @@ def _compute(
 
 @jit
 def _addresses(code: Longs, words: NDArray[np.int32], longs: Longs, out: Longs) -> None:
-    """Of a load, without its offset."""
+    """Address of a load, without its offset."""
     size, row = code[OPERANDS + 3], code[OPERANDS + 4]
     for lane in range(32):
         out[lane] = np.int64(words[row, lane]) & 0xFFFFFFFF if size == 4 else longs[row, lane]

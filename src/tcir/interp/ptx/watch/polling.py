@@ -18,7 +18,7 @@ from tcir.interp.ptx.warp import Warp
 from tcir.machine.order.strong import Awaited
 
 Registers = dict[tuple[int, int], np.ndarray]
-"""By slot and view: of all lanes, or of one."""
+"""Values by slot and view: of all lanes, or of one."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class SparsityMetadata:
 
     @classmethod
     def of(cls, d: Decode, form: WgmmaForm, operands: Sequence[Operand]) -> SparsityMetadata:
-        """From `sp-meta, sp-sel`."""
+        """Decodes the operands `sp-meta, sp-sel`."""
         if not isinstance(operands[0], Reg):
             raise d.malformed(f"expected a register of metadata, {example(d)}")
         slot, selector = d.src(operands[0], TYPES["b32"]), d.immediate(operands[1])
