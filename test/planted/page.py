@@ -44,7 +44,8 @@ program, or of its PTX, behind one pass, or in the pass itself. Each row is a te
 verdict: `make test` runs a quarter, `make test-all` all. `PYTHONPATH=. python -m planted.page`
 in `test/` writes this page.
 
-Bugs in values are executed in the order of issue, others in up to ten more if that shows nothing.
+A bug in values is executed in the order of issue; any other bug in up to ten more orders if that
+one shows nothing.
 
 **Caught** means `different`, exit status 1; a warning leaves the status 0 and counts as missed.
 Bugs in **values** change results for some inputs only: conversions, rounding, decoding, saturation,

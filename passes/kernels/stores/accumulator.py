@@ -1,4 +1,5 @@
-"""The store of sums in tensor memory: by threads, by TMA, quantised, or from outside."""
+"""The store of sums in tensor memory: by threads, by TMA, quantised, or by a store that a plugin
+adds."""
 
 from __future__ import annotations
 

@@ -98,7 +98,8 @@ def check_gpu(given: argparse.Namespace) -> None:
 def status_of(
     run: Callable[[], None], launches: Launches, failure: Callable[[Exception], int]
 ) -> int:
-    """Runs a script, and closes its launches; returns its exit status, or theirs.
+    """Runs a script, and closes its launches; returns the script's exit status, or else the
+    launches'.
 
     failure: prints an exception of the script; returns the exit status
     """

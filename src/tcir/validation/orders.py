@@ -1,7 +1,7 @@
 """Completion orders of one state: one after the other, or in several processes.
 
-Every order is drawn from its own seed and judged by itself, so that who executes it changes
-nothing: what they found is put together in their order, up to the first that does not hold.
+Every order is drawn from its own seed and judged by itself, so the process that executes it does
+not matter. The results are merged in the sequence of the orders, up to the first failure.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class Cta:
     # --- the end ---------------------------------------------------------------------------------
 
     def at_exit(self) -> None:
-        """Findings about its unfinished operations."""
+        """Reports the CTA's unfinished operations when it ends."""
         end = "the end of the kernel"
         for base, columns in self.tmem.allocations.items():
             self.report(
