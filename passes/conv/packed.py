@@ -31,7 +31,7 @@ class PackedTiling(OutputTiling):
 
     @property
     def blocks(self) -> int:
-        """Units per b."""
+        """Units for each value of b."""
         return ceil_div(self.shape.n * self.shape.p * self.pitch, self.classes.valid)
 
     @property

@@ -84,7 +84,7 @@ def div(a: Index, b: int) -> Index:
 
 
 def rem(a: Index, b: int) -> Index:
-    """``a mod b`` of an `a` that is not negative, `b` positive."""
+    """``a mod b``, for `a` of at least 0 and a positive `b`."""
     if isinstance(a, int) or b == 1:
         return a % b if isinstance(a, int) else 0
     return arith.remui(a, value(b))

@@ -101,7 +101,8 @@ def byte(place: ir.Value, kind: ir.Type) -> ir.Value:
 
 
 def store(pointer: ir.Value, place: ir.Value, values: Sequence[ir.Value], kind: ir.Type) -> None:
-    """Group `place`, an i64, of the `together` elements that fill whole bytes."""
+    """Stores a group of `together` elements, which fill whole bytes. place: number of the group, an
+    i64"""
     count, bits = together(kind), kind.width
     assert len(values) == count, f"{count} elements of {kind} fill whole bytes"
     if count > 1:

@@ -202,7 +202,7 @@ class RowScales:
     def copy(
         self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage, row: Index = 0
     ) -> list[tc.CpScalesOp]:
-        """One ``tc.cp_scales``; the only tile begins at row 0."""
+        """Emits one ``tc.cp_scales``; the only tile begins at row 0."""
         column: Index = 0
         if stage.scales != SCALE_ROW_BYTES:
             inside = index.rem(index.mul(unit, stage.scales // BLOCK_SCALES), SCALE_COLUMNS)

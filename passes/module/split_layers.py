@@ -148,8 +148,8 @@ def _check_program(functions: list[func.FuncOp]) -> None:
             names = ", ".join(f"@{each.name.value}" for each in functions)
             raise match_failure(
                 launches[1],
-                "expected one program in a module where one is several launches (their buffers are "
-                f"numbered once for a module), got {names}; " + CHOOSE.format(function.name.value),
+                "a program of several launches must be the only one in its module (buffers are "
+                f"numbered once per module), got {names}; " + CHOOSE.format(function.name.value),
             )
 
 

@@ -59,8 +59,8 @@ def split(sequence: LaunchSequence, callers: int, frozen: Collection[int]) -> Sp
 
 
 def with_scratch(sequence: LaunchSequence, callers: int) -> LaunchSequence:
-    """The sequence in which memory that a launch alone uses (parameters of kind ``workspace``) is
-    among the workspaces, and each of its parameters a pointer."""
+    """The sequence with the memory that a single launch uses (parameters of kind ``workspace``)
+    among the workspaces; those parameters become pointers."""
     sizes, offsets = list(sequence.workspaces.sizes), list(sequence.workspaces.offsets)
     end = aligned(sequence.workspaces.arena)
     launches = []

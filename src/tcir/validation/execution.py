@@ -87,7 +87,8 @@ class Executions:
     def on_tensors(
         self, module: ir.Module, programs: Sequence[Program], inputs: list[Array], line: Line
     ) -> list[Array] | None:
-        """Results of the program on other inputs; None, and the reason in `line`: none."""
+        """Results of the program on other inputs; None if there are none, with the reason in
+        `line`."""
         outcome = guarded(line, lambda: self.module(module, programs, Draw(inputs)))
         return None if outcome is None else outcome.outputs
 
