@@ -22,7 +22,7 @@
 // PART: func.func @part(
 
 // CUT: entry.mlir:{{[0-9]+}}:8: error: a program of several launches must be the only one in its module (buffers are
-// CUT-SAME: numbered once for a module), got @second, @both; choose the program by --entry=both (tc-opt) or entry='both' (Python)
+// CUT-SAME: numbered once per module), got @second, @both; choose the program by --entry=both (tc-opt) or entry='both' (Python)
 // EXECUTED: error: {{.*}}expected one function with a body {{.*}}got @second, @both; choose the program by --entry=second
 // UNKNOWN: error: {{.*}}entry: expected a func.func with a body: @part, @second, @both, got 'secnd'; did you mean 'second'?
 // SAVED: expected exactly one contraction
