@@ -112,7 +112,11 @@ class _Matrix:
         self.space = self.place.space
         self.stride = d.src(d.operands[2], TYPES["u32"]) if len(d.operands) == 3 else None
         if fragment.together > 1 and by_row != (fragment.matrix == "a"):
-            raise d.malformed("expected neighbours along K in one byte: A .row, B .col")
+            raise d.malformed(
+                f"expected A .row and B .col, got {fragment.matrix.upper()} "
+                f"{'.row' if by_row else '.col'}: both elements of a byte have the same row of A, "
+                "or column of B"
+            )
         self.site = d.site
 
     def __call__(self, w: Warp) -> np.ndarray:
