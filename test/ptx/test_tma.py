@@ -318,7 +318,7 @@ def test_lanes_with_the_same_operands_store_one_content(
     """As epilogues of CUTLASS 4.2 to 4.8 do: one instruction, all 32 lanes."""
     x = X.copy()
     tensor = TensorMap.tiled(x, box=[64, 9], **PLAIN)
-    ptx = HEADER + KERNEL.format(size=SIZE, before=IN + FENCE, body=copy + GROUP)
+    ptx = HEADER + KERNEL.format(size=SIZE, before=IN + "fence.proxy.async;", body=copy + GROUP)
     data = FIRST.copy()
     report = run(ptx, tensor, data, order_seed=seed)
     assert {f.code for f in report.findings} == ({code} if code else set()), str(report)
