@@ -66,8 +66,8 @@ def check_static(target: str, layout: AddressLayout) -> None:
     most = DEFAULT_TARGET.smem_per_cta if number and int(number[1]) >= 90 else MAX_STATIC
     if layout.static_bytes > most:
         raise LaunchError(
-            f"static shared memory: expected at most {most} bytes, which ptxas accepts for {target}, "
-            f"got {layout.static_bytes}; make it dynamic: .extern .shared"
+            f"static shared memory: expected at most {most} bytes, which ptxas accepts for "
+            f"{target}, got {layout.static_bytes}; make it dynamic: .extern .shared"
         )
 
 
