@@ -27,8 +27,16 @@ from tcir.dialect.warp_map import (
     WARP_MAP,
     role_of,
 )
-from tcir.passes.analysis.strided import strided
-from tcir.passes.attention.tiles import KEY, ROW, Blocks, HeadShape, HeadTiles, Rows, Softmax
+from tcir.passes.attention.tiles import (
+    KEY,
+    ROW,
+    Blocks,
+    HeadShape,
+    HeadTiles,
+    Rows,
+    Softmax,
+    kernel_tensors,
+)
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import flag, i64, mma
 from tcir.passes.emit.epilogue import Epilogue, fused
@@ -105,13 +113,9 @@ def tile_in_tensor_memory(
         source.function.attributes[WARP_MAP] = ir.StringAttr.get(TCGEN05_ATTENTION)
         source.function.attributes[CTAS_PER_SM] = i64(1)
     with kernel(source, grid, target=target) as arguments:
-        queries = HeadTiles.create(arguments, of.queries(op.q), of.q, ROWS, "K")
-        operands = (
-            HeadTiles.create(arguments, strided(op.k), of.kv, keys, "K"),
-            HeadTiles.create(arguments, strided(op.v), of.kv, keys, "MN"),
+        queries, operands, lengths, (out, *lse) = kernel_tensors(
+            source, of, blocks, arguments, ROWS
         )
-        lengths = argument(arguments, op.lengths) if blocks.lengths else None
-        out, *lse = map(of.results, arguments[len(source.function.arguments) :])
         number, head, every = block_id("x"), block_id("y"), block_id("z")
         part, batch = of.part_of(every)
         count = blocks.counted(lengths, batch)

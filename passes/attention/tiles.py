@@ -19,7 +19,7 @@ from tcir.passes.emit import index
 from tcir.passes.emit.builders import TmaBox, i64, make_tensor_map, tma_load
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tile_kernel import argument
+from tcir.passes.emit.tile_kernel import Source, argument
 
 HEAD, ROW, KEY = 1, 2, 3
 """Dimensions of scores, which are ``[b, h, m, n]``."""
@@ -286,3 +286,23 @@ class Softmax:
         """The attributes ``scale`` and ``tau``."""
         f32 = ir.F32Type.get()
         return ir.FloatAttr.get(f32, self.scale), ir.FloatAttr.get(f32, self.tau)
+
+
+def kernel_tensors(
+    source: Source, of: HeadShape, blocks: Blocks, arguments: Sequence[ir.Value], rows: int
+) -> tuple[HeadTiles, tuple[HeadTiles, HeadTiles], ir.Value | None, list[ir.Value]]:
+    """Tiles of `rows` queries, and of a block of keys and of values; the numbers of keys, if
+    batches have their own; and the results, with heads as the source's op has them.
+
+    arguments: the kernel's
+    """
+    op = source.op
+    return (
+        HeadTiles.create(arguments, of.queries(op.q), of.q, rows, "K"),
+        (
+            HeadTiles.create(arguments, strided(op.k), of.kv, blocks.keys, "K"),
+            HeadTiles.create(arguments, strided(op.v), of.kv, blocks.keys, "MN"),
+        ),
+        argument(arguments, op.lengths) if blocks.lengths else None,
+        [of.results(each) for each in arguments[len(source.function.arguments) :]],
+    )

@@ -17,8 +17,7 @@ from tcir.dialect.warp_map import (
     WGMMA_ONE,
     WGMMA_PROMOTED,
 )
-from tcir.passes.analysis.strided import strided
-from tcir.passes.attention.tiles import Blocks, HeadShape, HeadTiles, Softmax
+from tcir.passes.attention.tiles import Blocks, HeadShape, HeadTiles, Softmax, kernel_tensors
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64, i64s, tails
 from tcir.passes.emit.epilogue import fragment_epilogue
@@ -58,7 +57,7 @@ def tile_by_warpgroups(
     source: Source, of: HeadShape, blocks: Blocks, softmax: Softmax, ctas: int, target: str
 ) -> None:
     """Replaces the source function by the sequential program of a CTA, see `TileAttention`."""
-    rows, keys = blocks.rows, blocks.keys
+    rows = blocks.rows
     source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
     source.function.attributes[CTAS_PER_SM] = i64(1)
     tiles = _tiles(of, blocks, ctas, TARGETS[target].sms)
@@ -67,13 +66,9 @@ def tile_by_warpgroups(
         function = ir.InsertionPoint.current.block.owner
         warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
         function.attributes["tc.warps"] = i64s([warps, 1])
-        queries = HeadTiles.create(arguments, of.queries(op.q), of.q, rows, "K")
-        operands = (
-            HeadTiles.create(arguments, strided(op.k), of.kv, keys, "K"),
-            HeadTiles.create(arguments, strided(op.v), of.kv, keys, "MN"),
+        queries, operands, lengths, (out, *lse) = kernel_tensors(
+            source, of, blocks, arguments, rows
         )
-        lengths = argument(arguments, op.lengths) if blocks.lengths else None
-        out, *lse = map(of.results, arguments[len(source.function.arguments) :])
         read = {each.tensor: argument(arguments, each.tensor) for each in op.elements}
         of_tile = _Rows(op, blocks, softmax, read)
         past = ir.StringAttr.get(tails(of["m"] % rows != 0, False))
