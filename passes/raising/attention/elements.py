@@ -15,6 +15,7 @@ import numpy as np
 from tcir._mlir import ir, linalg
 from tcir.interp.types import DTYPES
 from tcir.passes.analysis.contraction import value
+from tcir.passes.analysis.reductions import loop_sizes
 from tcir.passes.raising.attention.digits import Index, UnevenError, join, split, whole
 
 LEAF, NUMBER, LOOP, REDUCTION = "leaf", "number", "loop", "reduction"
@@ -85,7 +86,7 @@ class ElementsOf:
         maps = [value(each) for each in linalg.get_indexing_maps(op)]
         out = maps[len(maps) - len(op.results) + result]
         loops = dict(_dims(out, element.index))
-        sizes = _sizes(op, maps)
+        sizes = loop_sizes(op, maps)
         over = []
         for loop in range(out.n_dims):
             if loop not in loops:
@@ -257,16 +258,6 @@ def _dims(m: ir.AffineMap, at: Sequence[Index]) -> list[tuple[int, Index]]:
     """Loops that index a tensor, each with its index."""
     pairs = zip(m.results, at, strict=True)
     return [(e.position, index) for e, index in pairs if isinstance(e, ir.AffineDimExpr)]
-
-
-def _sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> dict[int, int]:
-    """The number of points of each loop."""
-    return {
-        e.position: size
-        for operand, m in zip(op.operands, maps)
-        for e, size in zip(m.results, getattr(operand.type, "shape", ()))
-        if isinstance(e, ir.AffineDimExpr)
-    }
 
 
 def _groups(op: ir.Operation) -> list[list[int]]:

@@ -6,7 +6,8 @@ from math import prod
 
 import torch
 
-aten = torch.ops.aten
+from tcir.torch.aten import aten
+
 VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
 PERMUTATIONS = (aten.transpose.int, aten.permute.default)
 MOVES = (*VIEWS, *PERMUTATIONS, aten.clone.default)
