@@ -66,8 +66,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    quick = [item.nodeid for item in items if not item.get_closest_marker("slow")]
-    over = tiers.over_budget(quick, tiers.durations(), config.getoption("--budget"))
+    names = [item.nodeid for item in items if not item.get_closest_marker("slow")]
+    over = tiers.over_budget(names, tiers.durations(), config.getoption("--budget"))
     for item in items:
         if item.nodeid in over:
             item.add_marker(pytest.mark.slow)

@@ -35,13 +35,6 @@ PARSERS = [opt.make_parser(), ptxrun.make_parser(), sweep.make_parser(), reduce.
            viz.parser()]  # fmt: skip
 INSTALLS = ("make", "git", "pip", ".ci")
 """Commands that clone or install: continuous integration is what runs them."""
-SLOW = ("resnet50", "conv_5x5", "more_convs", "warp_matmul.py", "nvfp4", "attention", "bench/",
-        "tc-bench", "tc-reduce", "mlp_bf16", "conv_9x9", "--emit=cubin", "--trace",
-        "--order-seeds", "--report=", "tc-run --help", "reduce.cu",
-        "tc-opt examples/matmul.mlir")  # fmt: skip
-"""Words in blocks that take more than a few seconds."""
-QUICK = ("tc-run",)
-"""Pages of docs/ whose blocks `make test` pastes, as it does those of README and of examples."""
 _MISTAKE = "tc-opt examples/mistakes/{} --pipeline=gemm"
 STATUS = {
     "python examples/broken_pass.py": 1,
@@ -101,13 +94,6 @@ class Block:
             for line, output in self.commands
             if not line.startswith(INSTALLS) and not _PLACEHOLDER.search(line)
         ]
-
-    @property
-    def slow(self) -> bool:
-        """Whether only `make test-all` pastes it."""
-        page = Path(self.file)
-        left = page.parts[0] == "docs" and page.stem not in QUICK
-        return left or self.reason in NEEDS or any(word in self.text for word in SLOW)
 
     @property
     def can_run(self) -> bool:

@@ -1,82 +1,102 @@
 """Which cases `make test` runs, and which only `make test-all`: by cost.
 
-`durations.txt` has the seconds of every case that takes more than `LEAST`, a line each. Slow are
-those that take longer than a budget, except for the quickest case of each file and for `KEPT`;
-further those that a file marks. A run brings the list up to date:
+`durations.txt` has a line for each function whose cases take long enough, with the seconds that
+one takes on average, and for each case that takes `LEAST` seconds more or less than that. Slow are
+cases that take longer than a budget, and those that are left when the quicker ones of their
+function have taken `SHARE` budgets. The quickest case of each file is quick unless it takes
+`LONGEST` budgets, and `KEPT` whatever it takes. A case without a line is quick: a new test is,
+until it is measured.
 
-    python -m pytest -m "not slow" -n 2 --budget=inf --junitxml=quick.xml test
-    python test/tiers.py quick.xml
+A run brings the list up to date; of a function, it has to have all cases:
+
+    python -m pytest -m "slow or not slow" -n 2 --junitxml=all.xml test
+    python test/tiers.py all.xml
+
+The folders `DOORS` mark what is slow, since `make test` measures nothing there: it skips them where
+the other compiler is not installed.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from tcir.tools.dev.shards import DURATIONS, durations
+from tcir.tools.dev.shards import DURATIONS, UNLISTED, durations, seconds
 
 BUDGET = 0.25
 """Seconds of a quick case, where ``--budget`` does not give others."""
+SHARE = 20
+"""Budgets that the quick cases of a function may take together."""
+LONGEST = 40
+"""Budgets that the quickest case of a file may take."""
 LEAST = 0.1
 """Seconds that are worth a line in the list."""
 KEPT = ("test/endtoend/test_cases.py::test_conv_shift_reuse[1x56x56x64-64-3x3-p1111-hwcf-f16-f32]",)
 """Quick whatever they take: a layer of ResNet-50 at its size."""
 DOORS = ("cuda_programs", "cute_scripts", "jax_functions", "onnx_models", "torch_models",
          "triton_scripts")  # fmt: skip
-"""Folders of test/ whose files mark what is slow: `make test` skips them where the other compiler
-is not installed."""
-
-
-def tiers(cases: Iterable[Any], quick: int = 1) -> list[Any]:
-    """Parameters, of which all but the first `quick` are slow; a tuple has one for each name."""
-    return [
-        case if n < quick else slow(*(case if isinstance(case, tuple) else (case,)))
-        for n, case in enumerate(cases)
-    ]
 
 
 def slow_but(quick: Collection[Any], cases: Iterable[Any]) -> list[Any]:
-    """Parameters of one name each, of which all but those in `quick` are slow."""
+    """Parameters of one name each, of which all but those in `quick` are slow; for `DOORS`."""
     return [case if case in quick else slow(case) for case in cases]
 
 
 def slow(*values: Any) -> Any:
-    """A parameter of `make test-all` alone."""
+    """A parameter of `make test-all` alone; for `DOORS`."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def over_budget(names: Iterable[str], stored: Mapping[str, float], budget: float) -> frozenset[str]:
-    """Those of the ids `names`, the quick cases of some files, whose `stored` seconds are more than
-    `budget`, but for the quickest of each file and `KEPT`."""
-    files: dict[str, list[tuple[float, str]]] = defaultdict(list)
-    for name in names:
-        files[name.partition("::")[0]].append((stored.get(name, 0.0), name))
-    found = [
-        name
-        for file, cases in files.items()
-        if Path(file).parts[1] not in DOORS
-        for seconds, name in sorted(cases)[1:]
-        if seconds > budget
-    ]
+    """Those of the ids `names`, all cases of some files, that are slow by the `stored` seconds."""
+    found = set()
+    files: set[str] = set()
+    spent: Counter[str] = Counter()  # seconds of quick cases, by function
+    for time, name in sorted((seconds(name, stored), name) for name in names):
+        file, function = name.partition("::")[0], name.partition("[")[0]
+        if Path(file).parts[1] in DOORS:
+            continue
+        spent[function] += time if time > UNLISTED else 0
+        if file not in files:
+            over = time > LONGEST * budget
+        else:
+            over = time > budget or spent[function] > SHARE * budget
+        files.add(file)
+        if over:
+            found.add(name)
     return frozenset(found) - frozenset(KEPT)
 
 
 def write(reports: Iterable[Path], into: Path = DURATIONS) -> None:
     """Brings the list up to date by JUnit reports; what they did not run stays as it is."""
-    found = durations(into)
+    measured: dict[str, dict[str, float]] = defaultdict(dict)
     for report in reports:
         for case in ElementTree.parse(report).iter("testcase"):
-            if not (module := case.get("classname")):
-                continue  # of a worker that crashed
+            if not (module := case.get("classname")) or case.find("skipped") is not None:
+                continue  # of a worker that crashed, or not run
             name = f"{module.replace('.', '/')}.py::{case.get('name')}"
-            found[name] = float(case.get("time", 0))
-    lines = [f"{s:.1f} {name}" for name, s in sorted(found.items()) if s > LEAST]
+            measured[name.partition("[")[0]][name] = float(case.get("time", 0))
+    found = durations(into)
+    for function, cases in measured.items():
+        mean = fmean(cases.values())
+        listed = mean > LEAST or mean * len(cases) > 1
+        for name, time in cases.items():
+            found.pop(name, None)
+            if abs(time - (mean if listed else 0)) > LEAST:
+                found[name] = time
+        found.pop(function, None)
+        if listed:
+            found[function] = mean
+    lines = [
+        f"{s:.1f} {name}" if s >= LEAST else f"{s:.2f} {name}" for name, s in sorted(found.items())
+    ]
     into.write_text("\n".join(lines) + "\n")
 
 

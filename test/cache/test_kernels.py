@@ -105,7 +105,6 @@ def test_without_the_cache_nothing_is_kept(folder: Path) -> None:
     assert tcir.compile(GEMM, "gemm", cache=False).report.notes == []
 
 
-@pytest.mark.slow
 def test_a_validation_executes(folder: Path) -> None:
     tcir.compile(GEMM, "gemm")
     kernel = tcir.compile(GEMM, "gemm", validate=True)
@@ -156,7 +155,6 @@ def swept(folder: Path, over: str, *flags: str, pipeline: str = "gemm") -> dict[
     return dict(word.split("=") for word in options.split())
 
 
-@pytest.mark.slow
 def test_tuned_is_what_a_sweep_found(folder: Path) -> None:
     missing = tcir.compile(GEMM, "gemm", tune=True)
     (note,) = missing.report.notes
@@ -178,7 +176,6 @@ def test_tuned_is_what_a_sweep_found(folder: Path) -> None:
     assert fixed.startswith("not tuned: no sweep of this program with gemm{store=tma} for")
 
 
-@pytest.mark.slow
 def test_no_cache_leaves_nothing_and_rows_are_kept(folder: Path) -> None:
     swept(folder, "n-tile=96", "--no-cache")
     assert not folder.exists()

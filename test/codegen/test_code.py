@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from tiers import tiers
 
 from tcir import codegen
 from tcir._mlir import ir
@@ -28,7 +27,7 @@ def _ptx(kernel: ShiftReuse) -> str:
         return codegen.emit_ptx(codegen.translate(module))
 
 
-@pytest.mark.parametrize("kernel", tiers(KERNELS, 2), ids=str)
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_counts_in_sass_are_those_of_the_program(kernel: ShiftReuse) -> None:
     cubin = codegen.assemble(_ptx(kernel))
     counts = codegen.sass_counts(codegen.disassemble(cubin.data))

@@ -54,7 +54,6 @@ def test_the_loop_is_the_shortest_around_the_mma(bench: ModuleType) -> None:
     assert bench.whole(code) == 8
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("problem", ["f16", "nvfp4"])
 def test_at_most_the_best_of_the_others(bench: ModuleType, problem: str) -> None:
     title, program = bench.PROBLEMS[problem]

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tiers import tiers
 
 from tcir.codegen.tools import find_tool
 from tcir.errors import MissingDependencyError
@@ -45,13 +44,12 @@ def test_verdict(case: Case) -> None:
     check(case, QUICK)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_verdict_in_more_orders(case: Case) -> None:
     check(case, LATER)
 
 
-@pytest.mark.parametrize("step", tiers([4, 1]))
+@pytest.mark.parametrize("step", [4, 1])
 @pytest.mark.parametrize("profile", PROFILES[1:])
 def test_verdict_by_the_documents(profile: str, step: int, subtests: pytest.Subtests) -> None:
     """Of every case, in `make test` of every fourth."""
@@ -60,7 +58,6 @@ def test_verdict_by_the_documents(profile: str, step: int, subtests: pytest.Subt
             check(case, [None], profile)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_it_assembles(case: Case, tmp_path: Path) -> None:
     try:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from modes import MODES
-from tiers import tiers
 
 from tcir.interp.ptx.loops.running import Loops
 from tcir.run import RunReport, run_ptx
@@ -39,12 +38,11 @@ def check(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
                 assert said(seed, *case.program.run(case.text, seed)) == want, (name, seed)
 
 
-@pytest.mark.parametrize("case", tiers(SEVERAL[::10][::-1], 5), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", SEVERAL[::10][::-1], ids=lambda case: case.name)
 def test_the_same_in_every_mode(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     check(case, monkeypatch)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_whole_corpus_is_the_same_in_every_mode(
     case: Case, monkeypatch: pytest.MonkeyPatch

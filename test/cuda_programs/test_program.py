@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from commands import orphans
-from tiers import tiers
+from tiers import slow_but
 
 from tcir.codegen import cuda
 
@@ -262,7 +262,7 @@ def test_a_signal_while_nvcc_begins_ends_it_too(
         os.killpg(begun[0], signal.SIGTERM)
 
 
-@pytest.mark.parametrize("where", tiers(["kernel", "host"]))
+@pytest.mark.parametrize("where", slow_but(["kernel"], ["kernel", "host"]))
 def test_ctrl_c_ends_it_at_once(where: str, tmp_path: Path) -> None:
     """Also while the host computes, and nothing stays in the folder of temporary files."""
     text = (

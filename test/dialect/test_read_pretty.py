@@ -21,25 +21,20 @@ EXAMPLES = {op.OPERATION_NAME: inspect.cleandoc(op.example) for op in all_ops()}
 PROGRAMS = [
     ("matmul", "gemm", ""),
     ("resnet50_conv2_3x3", "conv-shift-reuse", ""),
-    *(
-        pytest.param(*each, marks=pytest.mark.slow)
-        for each in (
-            ("matmul", "gemm{persistent=true}", ""),
-            ("matmul", "gemm{cta-group=2}", ""),
-            ("matmul", "gemm{store=tma}", ""),
-            ("matmul", "gemm{cluster=2x1}", "sm_90a"),
-            ("matmul", "matmul-warp", ""),
-            ("resnet50_conv2_3x3", "conv-smem-offset", ""),
-            ("resnet50_conv2_3x3", "conv-implicit-gemm", "sm_90a"),
-            ("resnet50_conv2_3x3", "conv-shift-reuse{halo=refresh}", ""),
-            ("conv_5x5_bf16", "conv-shift-reuse{tiling=packed}", ""),
-            ("resnet50_residual", "conv-implicit-gemm", ""),
-            ("attention_projections", "gemm", ""),
-            ("mlp_bf16", "gemm", ""),
-            ("nvfp4_gemm", "gemm", ""),
-            ("nvfp4_gemv_7168x2048x4", "gemv-padded-n", ""),
-        )
-    ),
+    ("matmul", "gemm{persistent=true}", ""),
+    ("matmul", "gemm{cta-group=2}", ""),
+    ("matmul", "gemm{store=tma}", ""),
+    ("matmul", "gemm{cluster=2x1}", "sm_90a"),
+    ("matmul", "matmul-warp", ""),
+    ("resnet50_conv2_3x3", "conv-smem-offset", ""),
+    ("resnet50_conv2_3x3", "conv-implicit-gemm", "sm_90a"),
+    ("resnet50_conv2_3x3", "conv-shift-reuse{halo=refresh}", ""),
+    ("conv_5x5_bf16", "conv-shift-reuse{tiling=packed}", ""),
+    ("resnet50_residual", "conv-implicit-gemm", ""),
+    ("attention_projections", "gemm", ""),
+    ("mlp_bf16", "gemm", ""),
+    ("nvfp4_gemm", "gemm", ""),
+    ("nvfp4_gemv_7168x2048x4", "gemv-padded-n", ""),
 ]
 
 

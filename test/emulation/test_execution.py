@@ -73,7 +73,6 @@ def test_shift_moves_a_quarter() -> None:
     assert (wanted[:8, :31] == tensor[:8, 1:32]).all() and (wanted[:, 31:] == tensor[:, 31:]).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", [*CORE, *FORMS], ids=str)
 def test_products(form: Form) -> None:
     wanted, found = both(form)
@@ -88,7 +87,7 @@ def test_a_product_on_the_tensor_cores_of_the_gpu() -> None:
     assert (wanted[:8] != form.inputs()[1][:8]).any()
 
 
-@pytest.mark.parametrize("left", [pytest.param(BOX, marks=pytest.mark.slow), 0])
+@pytest.mark.parametrize("left", [BOX, 0])
 def test_commands_behind_tensor_memory(left: int) -> None:
     wanted, found = both(Form(n=8), left)
     np.testing.assert_array_equal(found, wanted)
@@ -138,7 +137,7 @@ def test_defined_functions_are_those_of_f64_rounded_once(name: str) -> None:
     assert (found[np.isnan(found)].view(np.uint32) == 0x7FFFFFFF).all()
 
 
-@pytest.mark.parametrize("element", ["bf16", pytest.param("tf32", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("element", ["bf16", "tf32"])
 def test_near_zero_where_mma_sync_has_other_bits(element: str) -> None:
     kind = "tf32" if element == "tf32" else "f16"
     form = Form(kind=kind, a=element, b=element, n=16, add=False, tiny=True)
@@ -147,7 +146,6 @@ def test_near_zero_where_mma_sync_has_other_bits(element: str) -> None:
     assert np.unique(wanted[:16]).size > 100
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "lane"), COPIES)
 def test_copies(shape: str, lane: int) -> None:
     at = f"{{d}}+{lane << 16}" if lane else "{d}"

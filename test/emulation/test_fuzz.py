@@ -92,7 +92,7 @@ def _outcome(name: str, text: str) -> bool:
     "name",
     [
         "tcgen05_st_then_ld",
-        pytest.param("tcgen05_one_register_of_two_loads", marks=pytest.mark.slow),
+        "tcgen05_one_register_of_two_loads",
     ],
 )
 def test_a_wrong_program_shows_and_its_twin_does_not(name: str) -> None:

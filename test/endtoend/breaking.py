@@ -207,8 +207,6 @@ class Break:
     at: str
     edit: Edit
     by: tuple[str, ...]
-    quick: bool = False
-    """Tried by `make test`; the others by the slow tier."""
 
     def check(self, program: str, pipeline: tcir.Pipeline, *, orders: int = ORDERS) -> Caught:
         """Asserts that a report lays it to that pass, in one of those ways."""

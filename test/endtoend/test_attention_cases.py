@@ -140,7 +140,6 @@ def test_pairs_are_covered() -> None:
     assert len(CASES) >= COUNT and len(set(CASES)) == len(CASES)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_ptx_has_the_bits_of_tiles(case: Case) -> None:
@@ -168,7 +167,6 @@ def test_ptx_has_the_bits_of_tiles(case: Case) -> None:
     np.testing.assert_allclose(threads.outputs[1], lse, atol=1e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("case", AT_EVERY_LEVEL, ids=str)
 def test_at_every_level(case: Case) -> None:

@@ -37,7 +37,7 @@ NAMES = [str(case) for case, _ in CASES]
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("case", "options"),
-    [pytest.param(*c, marks=() if c is CASES[0] else pytest.mark.slow) for c in CASES], ids=NAMES,
+    CASES, ids=NAMES,
 )  # fmt: skip
 def test_every_level(case: Attention, options: dict[str, Any], target: str) -> None:
     """Within the bound after each pass that changes numbers, bit for bit after every later one."""
@@ -52,7 +52,6 @@ def test_every_level(case: Attention, options: dict[str, Any], target: str) -> N
     assert off(case, kernel.run(*arrays), arrays) <= 2
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("target", TARGETS)
 def test_orders_and_draws(target: str) -> None:
@@ -132,7 +131,6 @@ BREAKS: dict[str, tuple[str, Edit]] = {
     "rows: no mask": ("sm_100a", _without("tc.mask_rows", 0)),
     "rows: lengths of the next batch": ("sm_100a", change_operand("tc.load_index", 1, _plus(1))),
 }
-QUICK = ("a key more",)
 
 
 def caught(target: str, edit: Edit) -> Caught:
@@ -143,9 +141,7 @@ def caught(target: str, edit: Edit) -> Caught:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "what", [pytest.param(w, marks=() if w in QUICK else pytest.mark.slow) for w in BREAKS]
-)
+@pytest.mark.parametrize("what", BREAKS)
 def test_breaks_are_caught(what: str) -> None:
     found = caught(*BREAKS[what])
     assert found, f"nothing noticed: {what}"

@@ -32,7 +32,7 @@ CASES = [
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("case", "parts"),
-    [pytest.param(*c, marks=() if c is CASES[0] else pytest.mark.slow) for c in CASES], ids=str,
+    CASES, ids=str,
 )  # fmt: skip
 def test_every_level(case: Attention, parts: int, target: str) -> None:
     """Within the bound after each pass that changes numbers, bit for bit after every later one."""
@@ -47,7 +47,6 @@ def test_every_level(case: Attention, parts: int, target: str) -> None:
     assert off(case, kernel.run(*arrays), arrays) <= 2
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("target", TARGETS)
 def test_orders_and_draws(target: str) -> None:
@@ -56,7 +55,6 @@ def test_orders_and_draws(target: str) -> None:
     tcir.validate(case.text, "attention", target=target, orders=6, split_kv=5).check()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_in_layers() -> None:
     """A decoding step of one head over many keys is in parts by itself."""
@@ -126,7 +124,6 @@ BREAKS: dict[str, tuple[str, Edit]] = {
     "not divided": (COMBINED, _without("arith.mulf", 0, 2)),
     "logarithms of weights alone": (COMBINED, _without("llvm.intr.fma", 0, 2)),
 }
-QUICK = ("parts begin a block later", "a part is lost")
 
 
 def caught(at: str, edit: Edit) -> Caught:
@@ -138,9 +135,7 @@ def caught(at: str, edit: Edit) -> Caught:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "what", [pytest.param(w, marks=() if w in QUICK else pytest.mark.slow) for w in BREAKS]
-)
+@pytest.mark.parametrize("what", BREAKS)
 def test_breaks_are_caught(what: str) -> None:
     at, edit = BREAKS[what]
     found = caught(at, edit)

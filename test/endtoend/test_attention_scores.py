@@ -59,7 +59,7 @@ def off(case: Attention, got: Any, arrays: list[Any]) -> float:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
-    "case", [pytest.param(c, marks=() if c is CASES[0] else pytest.mark.slow) for c in CASES],
+    "case", CASES,
     ids=str,
 )  # fmt: skip
 def test_every_level(case: Attention, target: str) -> None:
@@ -72,7 +72,6 @@ def test_every_level(case: Attention, target: str) -> None:
     assert off(case, kernel.run(*arrays), arrays) <= 2
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("target", TARGETS)
 def test_orders_and_draws(target: str) -> None:
@@ -139,7 +138,6 @@ BREAKS: dict[str, tuple[str, Edit]] = {
     "rows: no softcap": ("sm_100a", _without("math.tanh", 0)),
     "rows: mask the other way": ("sm_100a", _swapped("arith.select", 1, 2)),
 }  # fmt: skip
-QUICK = ("window one key less", "mask the other way")
 
 
 def caught(target: str, edit: Edit) -> Caught:
@@ -150,9 +148,7 @@ def caught(target: str, edit: Edit) -> Caught:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "what", [pytest.param(w, marks=() if w in QUICK else pytest.mark.slow) for w in BREAKS]
-)
+@pytest.mark.parametrize("what", BREAKS)
 def test_breaks_are_caught(what: str) -> None:
     found = caught(*BREAKS[what])
     assert found, f"nothing noticed: {what}"

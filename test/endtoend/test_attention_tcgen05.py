@@ -70,7 +70,6 @@ SHAPES = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("case", SHAPES, ids=str)
 def test_at_every_level(case: Case, orders: int) -> None:
@@ -84,7 +83,6 @@ def test_at_every_level(case: Case, orders: int) -> None:
     assert all("bit for bit as before the pass" in line.compared for line in later), str(report)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("case", [*BLOCKS, *TWO, *OVER], ids=str)
 def test_in_orders_that_the_isa_allows(case: Case) -> None:
@@ -106,7 +104,6 @@ def drawn(case: Case, size: float, last: float = 1.0) -> list[Array]:
     return [np.asarray(each, DTYPES[case.element]) for each in (q, k, v)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", SHAPES, ids=str)
 def test_ptx_has_the_bits_of_the_last_tile_program(case: Case) -> None:
     """Also where exponents are beyond `FAR`, and in orders that the ISA allows."""
@@ -139,7 +136,7 @@ def whole(case: Case, seed: int = 0) -> list[Array]:
     return [np.asarray(each, dtype) for each in (q, k, v)]
 
 
-PAIR = pytest.param("rows=256", marks=pytest.mark.slow)
+PAIR = "rows=256"
 """Two tiles."""
 
 

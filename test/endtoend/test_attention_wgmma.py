@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith
@@ -67,11 +65,6 @@ def drawn(count: int, seed: int = 0) -> list[Attention]:
     return found
 
 
-def slow_after(cases: Sequence[tuple[Any, ...]], quick: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Cases of several arguments; those that are not quick are slow."""
-    return [pytest.param(*each, marks=() if each in quick else pytest.mark.slow) for each in cases]
-
-
 def operands(case: Attention, seed: int = 0) -> list[Any]:
     draw, kind = np.random.default_rng(seed), TYPES[case.element]
     return [draw.standard_normal(case.shapes[name]).astype(kind) for name in "qkv"]
@@ -102,13 +95,12 @@ def checked(case: Attention, **options: Any) -> tcir.Kernel:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("case", slow_but([CASES[1], CASES[8]], CASES), ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_level(case: Attention) -> None:
     """Within the bound after tiling, and bit for bit the same after every later pass."""
     beside_numpy(checked(case), case)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("case", drawn(40), ids=str)
 def test_random_combinations(case: Attention) -> None:
@@ -116,12 +108,11 @@ def test_random_combinations(case: Attention) -> None:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(("case", "options"), slow_after(OPTIONS, OPTIONS[:1]), ids=str)
+@pytest.mark.parametrize(("case", "options"), OPTIONS, ids=str)
 def test_options(case: Attention, options: dict[str, Any]) -> None:
     beside_numpy(checked(case, **options), case)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_orders_and_draws() -> None:
     """Rising maxima, dead rows, large logits, special values; no hazard in other orders."""
@@ -221,7 +212,6 @@ BREAKS: list[tuple[str, str, Edit, tuple[str, ...]]] = [
      change_operand("tc.store_fragment", 3, _plus(1)), ("difference", "hazard", "illegal")),
 ]  # fmt: skip
 BREAKS = [each for each in BREAKS if each[3]]
-QUICK = {"wait 1 removed", "turn 1 removed", "causal one key more", "sums not rescaled"}
 
 
 def caught(at: str, edit: Edit) -> Caught:
@@ -235,7 +225,7 @@ def caught(at: str, edit: Edit) -> Caught:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("what", "at", "edit", "by"),
-    slow_after(BREAKS, [each for each in BREAKS if each[0] in QUICK]),
+    BREAKS,
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_breaks_are_caught(what: str, at: str, edit: Edit, by: tuple[str, ...]) -> None:

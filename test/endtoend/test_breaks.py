@@ -73,9 +73,8 @@ WAITS = {"empty": 0, "full": 1, "done": 2}  # in program order, at both levels
 def _synchronisation(at: str, pipeline: str = "conv-shift-reuse") -> list[Break]:
     """Every wait, parity, commit, fence and byte count, one at a time."""
     wait, expect = "tc.mbarrier_wait", "tc.mbarrier_expect_tx"
-    quick = at == "assign-roles" and pipeline == "conv-shift-reuse"
     found = [
-        Break(f"wait on {bar} removed", at, erase(wait, i), UNORDERED, quick and not i, pipeline)
+        Break(f"wait on {bar} removed", at, erase(wait, i), UNORDERED, pipeline)
         for bar, i in WAITS.items()
     ]
     found += [
@@ -84,7 +83,6 @@ def _synchronisation(at: str, pipeline: str = "conv-shift-reuse") -> list[Break]
             at,
             change_operand(wait, 1, _flipped, i),
             UNORDERED,
-            quick and i == 1,
             pipeline,
         )
         for bar, i in WAITS.items()
@@ -99,13 +97,13 @@ def _synchronisation(at: str, pipeline: str = "conv-shift-reuse") -> list[Break]
         return edit
 
     found += [
-        Break("expect_tx 16 bytes short", at, count(-16), DEADLOCK, quick, pipeline),
+        Break("expect_tx 16 bytes short", at, count(-16), DEADLOCK, pipeline),
         Break("expect_tx 16 bytes too many", at, count(16), DEADLOCK, pipeline=pipeline),
         Break("expect_tx without one box", at, count(-4096), NOTICED, pipeline=pipeline),
         Break("expect_tx removed", at, erase(expect), NOTICED, pipeline=pipeline),
         Break("commit to empty removed", at, erase("tc.commit", 0), DEADLOCK, pipeline=pipeline),
         Break("commit to done removed", at, erase("tc.commit", 1), DEADLOCK, pipeline=pipeline),
-        Break("wait::ld removed", at, erase("tc.tmem_wait"), ("hazard",), quick, pipeline),
+        Break("wait::ld removed", at, erase("tc.tmem_wait"), ("hazard",), pipeline),
         Break("fence after done removed", at, erase("tc.fence", 2),
               ("warning: missing-fence-after",), pipeline=pipeline),
     ]  # fmt: skip
@@ -117,17 +115,17 @@ TILE = [
     Break("pads swapped", "raise-to-tc",
           set_attribute("tc.conv2d", "pads", "array<i64: 0, 1, 1, 1>"), DIFFERENCE),
     Break("a stored lane dropped", SHIFT,
-          set_attribute("tc.store_rows", "rows", "29 : i64"), UNWRITTEN, quick=True),
+          set_attribute("tc.store_rows", "rows", "29 : i64"), UNWRITTEN),
     Break("one .ashift dropped", SHIFT,
-          set_attribute("tc.mma", "ashift", "0 : i1"), DIFFERENCE, quick=True),
+          set_attribute("tc.mma", "ashift", "0 : i1"), DIFFERENCE),
     Break("halo off by one (w of a box)", SHIFT,
-          change_operand("tc.tma_load", 2, _plus(1)), DIFFERENCE, quick=True),
+          change_operand("tc.tma_load", 2, _plus(1)), DIFFERENCE),
     Break("filter tap off by one", SHIFT,
           change_operand("tc.tma_load", 3, _plus(1), 4), DIFFERENCE),
     Break("wrong K slice copied", SHIFT,
           set_attribute("tc.cp", "slice", "0 : i64", 1), ("hazard: undefined-read",)),
     Break("wrong K slice of B", SHIFT,
-          set_attribute("tc.mma", "b_slice", "1 : i64"), DIFFERENCE, quick=True),
+          set_attribute("tc.mma", "b_slice", "1 : i64"), DIFFERENCE),
     Break("first mma accumulates", SHIFT,
           change_operand("tc.mma", 3, _boolean(True)), ("hazard: undefined-read",)),
     Break("third mma does not accumulate", SHIFT,
@@ -160,7 +158,7 @@ LBO_BIT, SBO_BIT = 16, 32
 """Where the byte offsets stand in a shared-memory descriptor, in units of 16 (PTX ISA 9.7.16.4)."""
 CONVERT, CP, MMA = "convert-tc-to-nvvm", "nvvm.tcgen05.cp", "nvvm.tcgen05.mma"
 LOWERED = [
-    Break("stride (SBO) of A off by 16", CONVERT, _descriptor(CP, 1, SBO_BIT), NOTICED, quick=True),
+    Break("stride (SBO) of A off by 16", CONVERT, _descriptor(CP, 1, SBO_BIT), NOTICED),
     Break("stride (SBO) of B off by 16", CONVERT, _descriptor(MMA, 2, SBO_BIT), NOTICED),
     Break("panel stride (LBO) of B off by 16", CONVERT, _descriptor(MMA, 2, LBO_BIT), DIFFERENCE),
     Break("wrong swizzle on a tensor map", CONVERT,
@@ -181,7 +179,7 @@ LOWERED = [
     Break("a fence removed", "convert-to-llvm", erase("nvvm.tcgen05.fence", 1),
           ("warning: missing-fence-after",)),
     Break("one .ashift dropped", "canonicalize",
-          change_text(r"(nvvm\.tcgen05\.mma [^\n]*)\{aShift, ", r"\1{"), DIFFERENCE, quick=True),
+          change_text(r"(nvvm\.tcgen05\.mma [^\n]*)\{aShift, ", r"\1{"), DIFFERENCE),
     Break("a store dropped", "cse", erase("llvm.store", 1), DIFFERENCE),
     Break("K slice of A off by one", "reconcile-unrealized-casts",
           change_text(r"llvm\.mlir\.constant\(2 : i64\)", "llvm.mlir.constant(4 : i64)"), NOTICED),
@@ -199,7 +197,7 @@ def _corner(module: Any) -> None:
 
 
 OTHERS = [
-    Break("bounding box off by one", TILE_GEMM, _corner, NOTICED, pipeline=GEMM, quick=True),
+    Break("bounding box off by one", TILE_GEMM, _corner, NOTICED, pipeline=GEMM),
     Break("im2col offset off by one", TILE_GEMM,
           change_operand("tc.tma_load", 5, _plus(1)), DIFFERENCE, pipeline=GEMM),
     Break("a stored lane dropped", TILE_GEMM,
@@ -208,12 +206,12 @@ OTHERS = [
           pipeline=GEMM),
     *_synchronisation("assign-roles", GEMM),
     Break("a tap reads from the row of another", TILE_OFFSET,
-          set_attribute("tc.mma", "a_row", "0 : i64", 1), DIFFERENCE, pipeline=OFFSET, quick=True),
+          set_attribute("tc.mma", "a_row", "0 : i64", 1), DIFFERENCE, pipeline=OFFSET),
     Break("row of a box off by one", TILE_OFFSET,
           change_operand("tc.tma_load", 2, _plus(1)), DIFFERENCE, pipeline=OFFSET),
     *_synchronisation("assign-roles", OFFSET),
     Break("a stored lane dropped", "tile-gemm",
-          set_attribute("tc.store_rows", "rows", "31 : i64"), UNWRITTEN, quick=True,
+          set_attribute("tc.store_rows", "rows", "31 : i64"), UNWRITTEN,
           pipeline="matmul"),
     Break("wrong K slice of A", "tile-gemm",
           set_attribute("tc.mma", "a_slice", "0 : i64", 1), DIFFERENCE, pipeline="matmul"),
@@ -248,7 +246,6 @@ class PtxBreak:
     replacement: str | Callable[[Any], str]
     index: int = 0
     by: tuple[str, ...] = NOTICED
-    quick: bool = False
 
 
 def _add(amount: int) -> Callable[[Any], str]:
@@ -260,13 +257,13 @@ def _add(amount: int) -> Callable[[Any], str]:
 DESCRIPTOR = r"((?:or\.b64|add\.s64) \t%rd\d+, %rd\d+, )(\d{19})(;)"
 PARITY = r"(mbarrier\.try_wait\.parity[^\n]*, )(%r\d+)(;)"
 PTX_BREAKS = [
-    PtxBreak("stride (SBO) of A off by 16", DESCRIPTOR, _add(1 << SBO_BIT), quick=True),
+    PtxBreak("stride (SBO) of A off by 16", DESCRIPTOR, _add(1 << SBO_BIT)),
     PtxBreak("stride (SBO) of B off by 16", DESCRIPTOR, _add(1 << SBO_BIT), 1),
     PtxBreak("panel stride (LBO) of B off by 16", DESCRIPTOR, _add(1 << LBO_BIT), 1, DIFFERENCE),
-    PtxBreak("one .ashift dropped", r"\.ashift", "", by=DIFFERENCE, quick=True),
+    PtxBreak("one .ashift dropped", r"\.ashift", "", by=DIFFERENCE),
     PtxBreak("lane base of tcgen05.ld halved", r"(shl\.b32 \t%r\d+, %r\d+, )21;", r"\g<1>20;"),
     PtxBreak("mma on the slab's columns", r"\.ashift \[%r\d+\], \[(%r\d+)\]",
-             r".ashift [\1], [\1]", quick=True),
+             r".ashift [\1], [\1]"),
     PtxBreak("mma reads the accumulator as A", r"\.ashift \[(%r\d+)\], \[%r\d+\]",
              r".ashift [\1], [\1]"),
     PtxBreak("bytes of expect_tx halved", r"(mov\.b32 \t%r\d+, )(\d{5})(;)",
@@ -275,7 +272,7 @@ PTX_BREAKS = [
              lambda m: f"{m[1]}%tid.x{m[3]}"),
     *(PtxBreak(f"wait on {bar}: parity 0 forever", PARITY, r"\g<1>0\3", i, UNORDERED)
       for i, bar in enumerate(("empty", "full"))),
-    PtxBreak("wait::ld removed", r"tcgen05\.wait::ld\.sync\.aligned;", "", quick=True),
+    PtxBreak("wait::ld removed", r"tcgen05\.wait::ld\.sync\.aligned;", ""),
     *(PtxBreak(f"bar.sync {i} removed", r"bar\.sync \t0;", "", i) for i in range(2)),
     *(PtxBreak(f"commit {i} removed", r"tcgen05\.commit[^\n]*;", "", i, DEADLOCK)
       for i in range(2)),
@@ -292,7 +289,7 @@ def _parameters(breaks: list[Any]) -> Any:
     cases = []
     for b in breaks:
         name = f"{b.pipeline}:{b.at}: {b.what}" if isinstance(b, Break) else b.what
-        cases.append(pytest.param(b, id=name, marks=() if b.quick else pytest.mark.slow))
+        cases.append(pytest.param(b, id=name))
     return pytest.mark.parametrize("broken", cases)
 
 
@@ -301,9 +298,7 @@ def _tell(pass_name: str, what: str, caught: Caught) -> None:
     print(f"\n{what:<42} {pass_name:<28} {caught.by or 'NOT CAUGHT'}{order}", end="")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if i else ()) for i, n in enumerate(PROGRAMS)]
-)
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_unbroken(name: str) -> None:
     """The programs are sound, and a wrapped pass that edits nothing is no break."""
     pipeline = _pipeline(name)
@@ -319,7 +314,6 @@ def test_break(broken: Break) -> None:
     _tell(broken.at, broken.what, broken.check(program, _pipeline(broken.pipeline)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("edit", HARMLESS, ids=lambda edit: edit.what)
 def test_harmless(edit: Break) -> None:
     program = PROGRAMS[edit.pipeline].text()

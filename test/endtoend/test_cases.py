@@ -1,7 +1,6 @@
 """Every case at every level: equal on integers, within bound on floats, under several orders.
 
-`make test` runs the quick tier: a subset with real layer sizes in it, with two completion orders.
-`make test-all` runs all of them with ten.
+`make test` runs the quick ones with two completion orders, `make test-all` all of them with ten.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import slow_but
 
 import tcir
 
@@ -18,16 +16,12 @@ from .cases import CONVS, MATMULS
 from .linalg_text import Conv, Matmul
 from .oracle import convolution, integers, product
 
-LAYER, SMALL = CONVS[0], CONVS[17]
-"""Of the quick tier; the first is ResNet-50's 56x56x64 layer."""
+
+def _cases(cases: list[Any]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
 
 
-def _cases(cases: list[Any], *quick: Any) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("case", slow_but(quick, cases), ids=lambda case: case.name)
-
-
-conv_cases = _cases(CONVS, LAYER)
-small_cases = _cases(CONVS, SMALL)
+conv_cases = _cases(CONVS)
 matmul_cases = _cases(MATMULS)
 
 
@@ -57,14 +51,14 @@ def test_conv_shift_reuse(case: Conv, orders: int) -> None:
     assert (".ashift" in kernel.ptx) == (case.s > 1)
 
 
-@small_cases
+@conv_cases
 def test_conv_implicit_gemm(case: Conv, orders: int) -> None:
     kernel = _run(case, "conv-implicit-gemm", convolution, orders)
     assert ".im2col" in kernel.ptx
     assert ".ashift" not in kernel.ptx
 
 
-@small_cases
+@conv_cases
 def test_conv_smem_offset(case: Conv, orders: int) -> None:
     kernel = _run(case, "conv-smem-offset", convolution, orders)
     assert ".ashift" not in kernel.ptx

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import slow, slow_but, tiers
 
 import tcir
 from tcir._mlir import ir
@@ -53,8 +52,8 @@ def activations(weights: Weights, m: int, seed: int = 1) -> Array:
     return generator.standard_normal((m, weights.k)).astype(DTYPES[weights.element])
 
 
-@pytest.mark.parametrize("m", slow_but((16, 128), ROWS))
-@pytest.mark.parametrize("weights", tiers(FORMS, 1), ids=str)
+@pytest.mark.parametrize("m", ROWS)
+@pytest.mark.parametrize("weights", FORMS, ids=str)
 def test_the_kernel_dequantises(weights: Weights, m: int) -> None:
     """In no order a finding; the bits are those of a kernel that is given dequantised weights, and
     the error against f64 is that of its f32 sums."""
@@ -83,13 +82,13 @@ def _plain(weights: Weights, m: int) -> str:
 
 EVERY = [
     ("sm_100a", INT4, 16),
-    slow("sm_100a", INT8, 300),
-    slow("sm_100a", GROUPS, 1),
-    slow("sm_100a", Weights("f8E4M3FN", 96, 128, "f16"), 16),
-    slow("sm_100a", Weights("words", 64, 128, "f16", group=64, zeros=True), 130),
+    ("sm_100a", INT8, 300),
+    ("sm_100a", GROUPS, 1),
+    ("sm_100a", Weights("f8E4M3FN", 96, 128, "f16"), 16),
+    ("sm_100a", Weights("words", 64, 128, "f16", group=64, zeros=True), 130),
     ("sm_90a", GROUPS, 16),
-    slow("sm_90a", INT4, 300),
-    slow("sm_90a", Weights("f8E4M3FN", 96, 128), 8),
+    ("sm_90a", INT4, 300),
+    ("sm_90a", Weights("f8E4M3FN", 96, 128), 8),
 ]
 
 
@@ -105,14 +104,14 @@ def test_every_pass_is_executed_and_holds(target: str, weights: Weights, m: int)
 
 OPTIONS: list[Any] = [
     (16, {"split_k": 2}),
-    slow(16, {"stages": 1}),
-    slow(300, {"persistent": True, "ctas": 2}),
-    slow(300, {"scheduler": "clc", "persistent": True}),
-    slow(136, {"store": "tma"}),
-    slow(136, {"programmatic": True}),
-    slow(136, {"swap": "always"}),
-    slow(136, {"n_tile": 64}),
-    slow(300, {"n_tile": 32, "stages": 2}),
+    (16, {"stages": 1}),
+    (300, {"persistent": True, "ctas": 2}),
+    (300, {"scheduler": "clc", "persistent": True}),
+    (136, {"store": "tma"}),
+    (136, {"programmatic": True}),
+    (136, {"swap": "always"}),
+    (136, {"n_tile": 64}),
+    (300, {"n_tile": 32, "stages": 2}),
 ]
 
 
@@ -126,7 +125,6 @@ def test_with_other_options(m: int, options: dict[str, Any]) -> None:
     np.testing.assert_array_equal(kernel.run(a, *arrays), given)
 
 
-@pytest.mark.slow
 def test_with_an_epilogue() -> None:
     """Both the operand and the result are computed."""
     shape = f"20x{INT8.rows}"
@@ -345,11 +343,8 @@ BREAKS: dict[str, tuple[str, Edit]] = {
 }
 
 
-QUICK = ("the scale is that of another group", "no fence between the proxies")
-
-
-@pytest.mark.parametrize("target", ["sm_100a", slow("sm_90a")])
-@pytest.mark.parametrize("name", slow_but(QUICK, BREAKS))
+@pytest.mark.parametrize("target", ["sm_100a", "sm_90a"])
+@pytest.mark.parametrize("name", BREAKS)
 def test_breaks_are_laid_to_their_pass(name: str, target: str) -> None:
     after, edit = BREAKS[name]
     weights = Weights("nibbles", 40, 256, "f16", group=32, zeros=True)

@@ -72,7 +72,6 @@ def test_weights_and_biases() -> None:
     assert f"constants, bytes         {2 * 32 * 48 + 4 * 48}\n" in str(kernel.report)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["gemm", "layers"])
 @pytest.mark.parametrize("resources", [False, True], ids=["dense", "dense_resource"])
 def test_layers_of_odd_rows(pipeline: str, resources: bool) -> None:
@@ -92,7 +91,6 @@ def test_layers_of_odd_rows(pipeline: str, resources: bool) -> None:
     assert sorted(packed) == [(37, 40), (37, 40)]
 
 
-@pytest.mark.slow
 def test_one_weight_is_read_as_it_is_and_packed() -> None:
     """A constant that two products read, one of them repacked, is there twice; used once, once."""
     x, weights, _ = layers(40, [37, 37, 37])
@@ -103,7 +101,6 @@ def test_one_weight_is_read_as_it_is_and_packed() -> None:
     assert len(kernel.launches.constants) <= 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["conv", "conv-implicit-gemm"])
 def test_bottleneck(pipeline: str) -> None:
     generator = np.random.default_rng(0)
@@ -120,7 +117,6 @@ def test_bottleneck(pipeline: str) -> None:
     held(with_constants(bottleneck(1, 8, 64, 16), weights), pipeline, [x], want)
 
 
-@pytest.mark.slow
 def test_imported_convolutions() -> None:
     """Channels first, as PyTorch's importer writes them: only the caller's images are repacked."""
     generator = np.random.default_rng(0)
@@ -139,7 +135,6 @@ def test_imported_convolutions() -> None:
     assert (len(names(with_arguments)), len(names(kernel))) == (6, 4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["gemv-padded-n", "gemv-simt", "gemm"])
 @pytest.mark.parametrize("k", [96, 256])
 def test_block_scaled_weights(pipeline: str, k: int) -> None:
@@ -157,7 +152,6 @@ def test_block_scaled_weights(pipeline: str, k: int) -> None:
         assert len(names(kernel)) < len(names(plain))
 
 
-@pytest.mark.slow
 def test_mx_weights() -> None:
     case = BlockScaled(m=40, k=96, scale=UE8M0, block=32)
     arrays = inputs_of(case, seed=7)
@@ -167,7 +161,6 @@ def test_mx_weights() -> None:
     held(text, "gemv-padded-n", rest, product(case, **arrays))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100a"])
 def test_warp_products(target: str) -> None:
     x, weights, want = layers(40, [37, 48])
@@ -179,7 +172,6 @@ def test_warp_products(target: str) -> None:
     assert (out == want).all()
 
 
-@pytest.mark.slow
 def test_cuda_cores() -> None:
     """A constant table that elements are multiplied by, and the sum of a constant: one launch."""
     generator = np.random.default_rng(0)
@@ -211,7 +203,6 @@ def test_cuda_cores() -> None:
     assert len(names(kernel)) == 1
 
 
-@pytest.mark.slow
 def test_a_factor_of_one_number() -> None:
     """A splat that a product multiplies is in memory; one that is added stays in registers."""
     x, weights, _ = layers(40, [32, 48])
@@ -222,7 +213,6 @@ def test_a_factor_of_one_number() -> None:
     assert [each.shape for each in kernel.launches.constants] == [(32, 48)]
 
 
-@pytest.mark.slow
 def test_weights_of_any_numbers() -> None:
     """Random floats: the bound is that of the product of magnitudes."""
     generator = np.random.default_rng(0)

@@ -39,14 +39,13 @@ class Case:
     options: str
     instruction: str = ""
     target: str = "sm_100a"
-    quick: bool = False
 
     def __str__(self) -> str:
         return "-".join([self.conv.name, *self.options.split(), self.target])
 
 
 CASES = [
-    Case(TINY, "cluster=2x1 persistent=true ctas=2 store=tma", CLUSTER, quick=True),
+    Case(TINY, "cluster=2x1 persistent=true ctas=2 store=tma", CLUSTER),
     Case(SMALL, "persistent=true ctas=2 n-tile=32"),
     Case(SMALL, "persistent=true scheduler=clc", TAKEN_OVER),
     Case(SMALL, "store=tma", STORED),
@@ -70,7 +69,7 @@ CASES = [
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(c, id=str(c), marks=() if c.quick else pytest.mark.slow) for c in CASES],
+    [pytest.param(c, id=str(c)) for c in CASES],
 )
 def test_every_level(case: Case) -> None:
     """Every level, and the PTX beside numpy."""

@@ -37,15 +37,11 @@ LAYERS = [
     Conv(1, 9, 11, 20, 16, 3, 3, SAME, element="f32", filter="fhwc"),
     Conv(1, 10, 9, 16, 32, 5, 4, (2, 1, 0, 3), strides=(3, 2), dilations=(1, 3)),
 ]
-QUICK = [LAYERS[0], LAYERS[5]]
 
 
 layers = pytest.mark.parametrize(
     "layer",
-    [
-        pytest.param(layer, id=layer.name, marks=() if layer in QUICK else pytest.mark.slow)
-        for layer in LAYERS
-    ],
+    [pytest.param(layer, id=layer.name) for layer in LAYERS],
 )
 
 
@@ -67,9 +63,7 @@ and of A's 128 unless they are in tensor memory, at 128 bytes a cycle: the large
 """
 
 
-@pytest.mark.parametrize(
-    ("n_tile", "stages"), [(16, 1), pytest.param(32, 2, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("n_tile", "stages"), [(16, 1), (32, 2)])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @layers
 def test_work_is_what_the_machine_counts(

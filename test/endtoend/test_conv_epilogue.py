@@ -41,13 +41,12 @@ def check(text: str, pipeline: str, orders: int) -> None:
 
 @pytest.mark.parametrize(
     "pipeline",
-    [pytest.param(p, marks=[] if p == REUSE else pytest.mark.slow) for p in SCHEDULES],
+    SCHEDULES,
 )
 def test_a_residual_block_by_every_schedule(pipeline: str, orders: int) -> None:
     check(BLOCK.linalg(), pipeline, orders)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "pipeline"),
     [pytest.param(case, p, id=f"{name}: {p}") for name, (case, of) in CASES.items() for p in of],
@@ -58,7 +57,7 @@ def test_equal_at_every_level(case: FusedConv, pipeline: str, orders: int) -> No
 
 @pytest.mark.parametrize(
     "pipeline",
-    [pytest.param(p, marks=[] if p == OFFSET else pytest.mark.slow) for p in SCHEDULES],
+    SCHEDULES,
 )
 def test_against_numpy(pipeline: str) -> None:
     conv = BLOCK.conv
@@ -97,7 +96,6 @@ def test_what_fusion_saves() -> None:
     assert second["global_load"] >= sums.nbytes + beside[1].nbytes
 
 
-@pytest.mark.slow
 def test_the_example_against_numpy() -> None:
     shapes = (1, 56, 56, 64), (1, 1, 64, 256)
     image, weights = (integers(shape, "f16", n) for n, shape in enumerate(shapes))
@@ -176,7 +174,6 @@ def test_several_ops_behind_a_convolution() -> None:
     assert any(words in each for each in said), said
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", [IMPLICIT, OFFSET, REUSE, f"{REUSE}{{tiling=linear}}"])
 def test_gate_and_value_in_alternating_channels(pipeline: str, orders: int) -> None:
     check(GATED, pipeline, orders)
@@ -192,8 +189,8 @@ FUNCTIONS = {
     ("name", "pipeline"),
     [
         ("silu", IMPLICIT),
-        pytest.param("gelu by erf", REUSE, marks=pytest.mark.slow),
-        pytest.param("gelu by tanh", OFFSET, marks=pytest.mark.slow),
+        ("gelu by erf", REUSE),
+        ("gelu by tanh", OFFSET),
     ],
 )
 def test_functions_are_within_their_bound(name: str, pipeline: str) -> None:
@@ -202,7 +199,6 @@ def test_functions_are_within_their_bound(name: str, pipeline: str) -> None:
     assert report.ok and report["llvm-to-ptx"].verdict == "within bound", str(report)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", [IMPLICIT, OFFSET, REUSE])
 def test_a_residual_block_on_floats(pipeline: str) -> None:
     report = tcir.validate(BLOCK.linalg(), pipeline, inputs="random", seed=4)
@@ -290,10 +286,9 @@ BREAKS: list[tuple[FusedConv, str, Break]] = [
         DIFFERENT)),
     (BLOCK, IMPLICIT, Break(
         "residual of the next column", TILE, change_operand("tc.load_rows", 3, _one_further, 1),
-        DIFFERENT, quick=True)),
+        DIFFERENT)),
     (BLOCK, IMPLICIT, Break(
-        "epilogue dropped in the last tile", TILE, _dropped_in_the_last_tile, DIFFERENT,
-        quick=True)),
+        "epilogue dropped in the last tile", TILE, _dropped_in_the_last_tile, DIFFERENT)),
     (BLOCK, OFFSET, Break(
         "residual of the next row", "tile-conv-smem-offset",
         change_operand("tc.load_rows", 2, _one_further, 1), DIFFERENT)),
@@ -318,8 +313,7 @@ BREAKS: list[tuple[FusedConv, str, Break]] = [
 
 @pytest.mark.parametrize(
     ("case", "pipeline", "break_"),
-    [pytest.param(case, pipeline, each, id=f"{each.at}: {each.what}",
-                  marks=[] if each.quick else pytest.mark.slow)
+    [pytest.param(case, pipeline, each, id=f"{each.at}: {each.what}")
      for case, pipeline, each in BREAKS],
 )  # fmt: skip
 def test_break(case: FusedConv, pipeline: str, break_: Break) -> None:

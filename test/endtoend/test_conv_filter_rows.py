@@ -30,12 +30,7 @@ CASES = [
 
 @pytest.mark.parametrize(
     ("conv", "target"),
-    [
-        pytest.param(conv, target, marks=() if (conv, target) == (STEM, "sm_90a") else slow)
-        for slow in [pytest.mark.slow]
-        for conv in [STEM, *CASES]
-        for target in ("sm_90a", "sm_100a")
-    ],
+    [(conv, target) for conv in [STEM, *CASES] for target in ("sm_90a", "sm_100a")],
     ids=str,
 )
 def test_every_level(conv: Conv, target: str) -> None:

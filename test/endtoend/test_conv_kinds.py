@@ -13,7 +13,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith
@@ -95,7 +94,6 @@ REAL = {
     "resnext50_conv5": Layer((1, 1024, 7, 7), (1024, 32, 3, 3), 32, pad=1, relu=True, launches=4),
     "mobilenet_depthwise": Layer((1, 512, 14, 14), (512, 1, 3, 3), 512, pad=1, relu=True),
 }
-QUICK = ("conv1d", "conv_grouped", "conv_depthwise")
 
 
 def text(name: str) -> str:
@@ -103,7 +101,7 @@ def text(name: str) -> str:
     return (LAYERS / f"{name}.mlir").read_text()
 
 
-@pytest.mark.parametrize("name", slow_but(["conv_depthwise"], [*KINDS, "conv_grouped_residual"]))
+@pytest.mark.parametrize("name", [*KINDS, "conv_grouped_residual"])
 def test_every_level(name: str) -> None:
     report = tcir.validate(text(name), "conv", orders=1, strict=True)
     assert report.ok, str(report)
@@ -111,7 +109,7 @@ def test_every_level(name: str) -> None:
     assert not [f for line in report.passes for f in line.findings], str(report)
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, KINDS | REAL))
+@pytest.mark.parametrize("name", KINDS | REAL)
 def test_against_numpy(name: str) -> None:
     layer = (KINDS | REAL)[name]
     inputs = layer.inputs()
@@ -125,7 +123,6 @@ def test_against_numpy(name: str) -> None:
     assert bool(report.counters["mma"]) == (name in (*TENSOR_CORES, "resnext50_conv5"))
 
 
-@pytest.mark.slow
 def test_residual_of_a_grouped_convolution() -> None:
     layer = Layer((1, 32, 9, 9), (32, 16, 3, 3), 2, pad=1)
     x, w, b = layer.inputs()
@@ -138,12 +135,9 @@ def test_residual_of_a_grouped_convolution() -> None:
 
 NARROW = [(named, "i8") for named in NAMED] + [(named, "f8E4M3FN") for named in NAMED]
 WIDE = [(named, element) for named in NAMED for element in ("f16", "bf16", "f32")]
-QUICK_NAMED = [(NAMED[4], "f32")]
 
 
-@pytest.mark.parametrize(
-    "case", slow_but(QUICK_NAMED, WIDE + NARROW), ids=lambda case: f"{case[0]}-{case[1]}"
-)
+@pytest.mark.parametrize("case", WIDE + NARROW, ids=lambda case: f"{case[0]}-{case[1]}")
 def test_named_ops(case: tuple[Named, str]) -> None:
     """Channels last and first, with padding, stride, dilation, bias, relu, in every type."""
     named, element = case
@@ -156,7 +150,6 @@ def test_named_ops(case: tuple[Named, str]) -> None:
     assert bool(report.counters["mma"]) == (named in NAMED[:ON_TENSOR_CORES])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", list(zip(NAMED, ("f16", "bf16", "f32") * 3)), ids=lambda case: f"{case[0]}-{case[1]}"
 )
@@ -202,7 +195,6 @@ BLOCKS: dict[str, tuple[str, list[tuple[int, ...]], Any, bool]] = {
 """Text, shapes behind the image, numpy's result; whether all products are on tensor cores."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BLOCKS)
 def test_blocks(name: str) -> None:
     """Kinds in one function: each launch where it belongs, at every level and against numpy."""
@@ -225,10 +217,10 @@ def test_blocks(name: str) -> None:
     ("pipeline", "options"),
     [
         ("conv", {}),
-        pytest.param("conv-implicit-gemm", {}, marks=pytest.mark.slow),
-        pytest.param("conv-smem-offset", {}, marks=pytest.mark.slow),
-        pytest.param("conv-shift-reuse", {"tiling": "packed"}, marks=pytest.mark.slow),
-        pytest.param("conv-shift-reuse", {"tiling": "linear"}, marks=pytest.mark.slow),
+        ("conv-implicit-gemm", {}),
+        ("conv-smem-offset", {}),
+        ("conv-shift-reuse", {"tiling": "packed"}),
+        ("conv-shift-reuse", {"tiling": "linear"}),
     ],
 )
 def test_groups_do_not_mix(pipeline: str, options: dict[str, Any]) -> None:
@@ -248,7 +240,6 @@ def test_groups_do_not_mix(pipeline: str, options: dict[str, Any]) -> None:
     assert out[:, :16].tobytes() == want[:, :16].tobytes()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "at", "edit"),
     [

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir.passes.conv.fold_filter_rows import FoldFilterRows
@@ -28,7 +27,6 @@ from .test_matmul_warp_breaks import Break
 TARGET, PIPELINE = "sm_90a", "conv-smem-offset"
 SMALL = Conv(2, 5, 6, 16, 24, 3, 3, SAME_3x3, out="f16")
 STRIDED = Conv(1, 9, 8, 16, 16, 3, 3, SAME_3x3, strides=(2, 2))
-QUICK = (STRIDED,)
 MORE = [
     SMALL,
     STRIDED,
@@ -46,7 +44,7 @@ CASES = [*MORE, *CONVS[4:], *(each.conv for each in (*TAILS, *STEPS))]
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("conv", slow_but(QUICK, CASES), ids=lambda conv: conv.name)
+@pytest.mark.parametrize("conv", CASES, ids=lambda conv: conv.name)
 def test_every_level(conv: Conv, orders: int) -> None:
     """Every level, and the PTX beside numpy."""
     kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET, validate=True, orders=2)
@@ -54,21 +52,18 @@ def test_every_level(conv: Conv, orders: int) -> None:
     beside_numpy(kernel, conv, orders)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("conv", LAYERS, ids=lambda conv: conv.name)
 def test_layers(conv: Conv) -> None:
     beside_numpy(tcir.compile(conv.text(), PIPELINE, target=TARGET), conv, 2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"n_tile": 24}, {"n_tile": 256}, {"stages": 1}], ids=str)
 def test_tiles(options: dict[str, Any]) -> None:
     text = Conv(1, 11, 11, 64, 64, 3, 3, SAME_3x3).text()
     tcir.compile(text, PIPELINE, target=TARGET, validate=True, **options).report.check()
 
 
-@pytest.mark.slow
 def test_more_tiles_than_sms_are_a_loop() -> None:
     """ResNet-50's first 3x3 layer at batch 8: 203 tiles."""
     conv = Conv(8, 56, 56, 64, 64, 3, 3, SAME_3x3)
@@ -112,10 +107,7 @@ FUSED = {
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(n, marks=() if n == "a scale of each image" else pytest.mark.slow)
-        for n in FUSED
-    ],
+    FUSED,
 )
 def test_epilogues(name: str) -> None:
     text = FUSED[name].linalg()
@@ -148,9 +140,7 @@ OWN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", [*OWN, *(pytest.param(name, marks=pytest.mark.slow) for name in BREAKS)]
-)
+@pytest.mark.parametrize("name", [*OWN, *BREAKS])
 def test_a_break_is_seen(name: str) -> None:
     after, broken = (OWN | BREAKS)[name]
     conv = Conv(2, 5, 6, 256, 16, 3, 3, SAME_3x3)

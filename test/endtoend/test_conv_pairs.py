@@ -17,7 +17,7 @@ from tcir import codegen
 from tcir._mlir import arith
 
 from .breaking import Break, PtxCheck, change_operand, erase, set_attribute
-from .conv_pair_cases import CASES, TAILS, PairCase
+from .conv_pair_cases import CASES, PairCase
 from .linalg_text import Conv
 from .oracle import convolution, operands
 from .pair_edits import (
@@ -34,14 +34,12 @@ from .test_counts import LAYERS
 from .test_gemm import check
 
 PIPELINE = "conv-implicit-gemm"
-QUICK = TAILS[4]
-"""257 pixels: three tiles, in the pairs of a grid of four."""
 
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(c, id=str(c), marks=() if c == QUICK else pytest.mark.slow) for c in CASES],
+    [pytest.param(c, id=str(c)) for c in CASES],
 )
 def test_every_level(case: PairCase, orders: int) -> None:
     """Every level, and the PTX beside numpy."""
@@ -55,14 +53,12 @@ def test_every_level(case: PairCase, orders: int) -> None:
     assert ".im2col" in kernel.ptx and "tcgen05.mma.cta_group::2" in kernel.ptx
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_cubin(case: PairCase) -> None:
     ptx = tcir.compile(case.conv.text(), case.pipeline).ptx
     assert codegen.assemble(ptx, target="sm_100a").spill_bytes == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", [c for c in CASES if c.conv.element[0] in "bf"], ids=str)
 def test_floats_are_within_the_bound(case: PairCase) -> None:
     report = tcir.validate(case.conv.text(), case.pipeline, inputs="random", orders=1, seed=4)
@@ -71,7 +67,7 @@ def test_floats_are_within_the_bound(case: PairCase) -> None:
 
 @pytest.mark.parametrize(
     "layer",
-    [pytest.param(c, id=c.name, marks=() if c.k == 24 else pytest.mark.slow) for c in LAYERS],
+    [pytest.param(c, id=c.name) for c in LAYERS],
 )
 def test_a_pair_loads_its_filters_once(layer: Conv) -> None:
     """The table of docs/explanation/convolution.md, worked out from the shapes alone."""
@@ -98,7 +94,6 @@ def test_a_pair_loads_its_filters_once(layer: Conv) -> None:
     print("\n".join(rows))
 
 
-@pytest.mark.slow
 def test_epilogues_of_two_warpgroups() -> None:
     text = Conv(1, 9, 30, 16, 48, 1, 1).text()
     named = text.replace("f32> {", 'f32> attributes {tc.warp_map = "tcgen05-epilogue8"} {', 1)
@@ -153,7 +148,7 @@ def _function(attribute: str, text: str) -> Any:
 
 
 BREAKS = [
-    Break("halves of the filters swapped", TILE, of_rank(other_rank), DIFFERENCE, quick=True),
+    Break("halves of the filters swapped", TILE, of_rank(other_rank), DIFFERENCE),
     Break("both CTAs load the first half", TILE, of_rank(first_half), DIFFERENCE),
     Break("the second half begins 16 filters late", TILE,
           change_operand(LOAD, 1, _plus(16), FILTERS), DIFFERENCE),
@@ -167,7 +162,7 @@ BREAKS = [
           set_attribute(MAP, "corners", "array<i64: -1, -1, -2, -1>", PIXELS), DIFFERENCE),
     Break("one CTA multiplies alone", TILE, without(MMA, "cta_group", 3), REFUSED),
     Break("a grid of no whole clusters", TILE,
-          _function("tc.grid", "array<i64: 3, 1, 1>"), ("illegal", "refused"), quick=True),
+          _function("tc.grid", "array<i64: 3, 1, 1>"), ("illegal", "refused")),
     Break("a pair along y", TILE, _function("tc.cluster", "array<i64: 1, 2, 1>"),
           ("illegal", "refused")),
     Break("a grid of one pair less", TILE, _function("tc.grid", "array<i64: 2, 1, 1>"),
@@ -180,7 +175,7 @@ BREAKS = [
           set_attribute(EXPECT, "nbytes", "24576 : i64"), UNORDERED),
     Break("both expect the bytes", PLACE, without(EXPECT, "leader"), UNORDERED),
     Break("pixels signal the CTA's own barrier", PLACE,
-          without(LOAD, "cta_group", PIXELS), UNORDERED, quick=True),
+          without(LOAD, "cta_group", PIXELS), UNORDERED),
     Break("filters signal the CTA's own barrier", PLACE,
           without(LOAD, "cta_group", FILTERS), UNORDERED),
     Break("both issue the mma", PLACE, both_issue, UNORDERED),
@@ -199,7 +194,7 @@ BREAKS = [
 
 @pytest.mark.parametrize(
     "each",
-    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
+    [pytest.param(b, id=b.what) for b in BREAKS],
 )
 def test_break(each: Break) -> None:
     each.check(PROGRAM.text(), tcir.named_pipeline(PIPELINE, **OPTIONS), orders=2)
@@ -242,7 +237,6 @@ def ptx() -> PtxCheck:
     return PtxCheck(PROGRAM.text(), tcir.compile(PROGRAM.text(), PIPELINE, **OPTIONS))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("each", PTX_BREAKS, ids=lambda each: each.what)
 def test_ptx_break(ptx: PtxCheck, each: PtxBreak) -> None:
     assert not ptx.run(ptx.kernel.ptx, 1)

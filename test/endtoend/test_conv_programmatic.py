@@ -36,7 +36,7 @@ MORE = [
 
 @pytest.mark.parametrize(
     ("pipeline", "target", "conv"),
-    [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in MORE)],
+    [*QUICK, *MORE],
     ids=lambda each: getattr(each, "name", each),
 )
 def test_every_level(pipeline: str, target: str, conv: Conv) -> None:

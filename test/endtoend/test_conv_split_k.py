@@ -32,7 +32,7 @@ CASES = [
     ("conv", "options"),
     [
         (QUICK, {"split_k": 3, "programmatic": True}),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES),
+        *CASES,
     ],
     ids=str,
 )
@@ -50,7 +50,6 @@ def test_every_level(conv: Conv, options: dict[str, Any]) -> None:
     ] * 2
 
 
-@pytest.mark.slow
 def test_an_epilogue_follows_the_sum() -> None:
     fused = FusedConv(
         QUICK,
@@ -64,7 +63,6 @@ def test_an_epilogue_follows_the_sum() -> None:
     assert report.ok, str(report)
 
 
-@pytest.mark.slow
 def test_long_sums_of_few_pixels_are_split() -> None:
     """ResNet-50's last 1x1 and 3x3 layers, the second unless its taps share a tile; its first one
     has enough tiles."""

@@ -56,9 +56,7 @@ def beside_numpy(kernel: tcir.Kernel, conv: Conv) -> None:
     assert out.tobytes() == want.tobytes() and not outcome.findings, str(outcome)
 
 
-@pytest.mark.parametrize(
-    "conv", [ALONE, *(pytest.param(each, marks=pytest.mark.slow) for each in MORE)], ids=str
-)
+@pytest.mark.parametrize("conv", [ALONE, *MORE], ids=str)
 def test_every_level(conv: Conv, tile: Any) -> None:
     tile(24)
     kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET, validate=True, orders=2, split_k=1)
@@ -67,7 +65,6 @@ def test_every_level(conv: Conv, tile: Any) -> None:
     beside_numpy(kernel, conv)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("programmatic", [False, True])
 def test_stores_are_deferred(programmatic: bool, tile: Any) -> None:
     tile(64, sms=1)
@@ -102,7 +99,6 @@ def with_residual(conv: Conv) -> str:
     ).linalg()
 
 
-@pytest.mark.slow
 def test_stores_with_an_epilogue_are_deferred(tile: Any) -> None:
     tile(64, sms=1)
     text = with_residual(SEVERAL)

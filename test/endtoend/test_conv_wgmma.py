@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import slow_but
 
 import tcir
 
@@ -22,7 +21,6 @@ from .oracle import convolution, operands
 from .test_gemm_wgmma import BREAKS
 
 TARGET, PIPELINE = "sm_90a", "conv-implicit-gemm"
-QUICK = (CONVS[24],)
 MORE = [
     Conv(1, 14, 14, 256, 512, 3, 3, SAME_3x3, out="f16"),
     Conv(8, 14, 14, 64, 256, 1, 1, out="bf16", element="bf16"),
@@ -39,7 +37,7 @@ CASES = [*CONVS[4:], *(each.conv for each in (*TAILS, *STEPS)), *MORE[1:]]
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("conv", slow_but(QUICK, CASES), ids=lambda conv: conv.name)
+@pytest.mark.parametrize("conv", CASES, ids=lambda conv: conv.name)
 def test_every_level(conv: Conv, orders: int) -> None:
     """Every level, and the PTX beside numpy."""
     kernel = tcir.compile(conv.text(), PIPELINE, target=TARGET, validate=True, orders=2)
@@ -47,14 +45,12 @@ def test_every_level(conv: Conv, orders: int) -> None:
     beside_numpy(kernel, conv, orders)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("conv", LAYERS, ids=lambda conv: conv.name)
 def test_layers(conv: Conv) -> None:
     beside_numpy(tcir.compile(conv.text(), PIPELINE, target=TARGET), conv, 2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("conv", PROMOTED, ids=lambda conv: conv.name)
 def test_sums_of_fp8_are_promoted(conv: Conv) -> None:
     """A step's products are added to the sums before in f32: add in registers after each group."""
@@ -74,14 +70,12 @@ def beside_numpy(kernel: tcir.Kernel, conv: Conv, orders: int) -> None:
     assert ".im2col" in kernel.ptx and "wgmma.mma_async" in kernel.ptx
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"n_tile": 24}, {"n_tile": 256, "stages": 2}], ids=str)
 def test_tiles(options: dict[str, Any]) -> None:
     text = CONVS[11].text()
     tcir.compile(text, PIPELINE, target=TARGET, validate=True, **options).report.check()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     ("conv", "ctas"),
@@ -119,7 +113,7 @@ FUSED = {
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=() if n == "a residual block" else pytest.mark.slow) for n in FUSED],
+    FUSED,
 )
 def test_epilogues(name: str) -> None:
     text = FUSED[name].linalg()
@@ -128,7 +122,7 @@ def test_epilogues(name: str) -> None:
     assert len(kernel.launches.launches) == 1
 
 
-@pytest.mark.parametrize("name", ["conv_1x1", pytest.param("conv_bn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["conv_1x1", "conv_bn"])
 def test_layers_of_importers(name: str) -> None:
     """`layers` lowers convolutions for sm_90a; conv_bn has a bias of [1, C, 1, 1]."""
     text = (Path(__file__).parent / "layers" / f"{name}.mlir").read_text()

@@ -15,7 +15,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 
 import tcir
 from tcir._mlir import ir
@@ -137,7 +136,6 @@ def test_deleted_ops_quick() -> None:
     assert _survivors(table).items() <= _counts(SURVIVING_OPS).items()
 
 
-@pytest.mark.slow
 def test_deleted_ops() -> None:
     table = _table(list(_delete_ops(step=1)))
     assert _survivors(table) == _counts(SURVIVING_OPS)
@@ -245,7 +243,6 @@ def test_deleted_instructions_quick() -> None:
     assert _survivors(table).items() <= _counts(SURVIVING_INSTRUCTIONS).items()
 
 
-@pytest.mark.slow
 def test_deleted_instructions() -> None:
     table = _table(list(_delete_instructions(step=1, effects_only=False)))
     assert _survivors(table) == _counts(SURVIVING_INSTRUCTIONS)

@@ -18,12 +18,6 @@ from tcir.ptxrun.program_bundle import write_program
 from .breaking import Edit, change_text, run_broken
 from .empty_cases import CASES, Case
 
-QUICK = {
-    ("gemm", "matmul-40x96x0-behind-start"), ("matmul-warp", "matmul-0x96x64"),
-    ("conv", "conv-without-channels-start"), ("gemv-padded-n", "maximum-of-nothing"),
-    ("gemm", "an-empty-layer-between"),
-}  # fmt: skip
-
 
 def numbers(spec: Any, seed: int) -> np.ndarray[Any, Any]:
     """Whole numbers without 0, and a -0: a sum of nothing does not change its sign."""
@@ -38,10 +32,7 @@ def numbers(spec: Any, seed: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize(
     ("case", "pipeline"),
     [
-        pytest.param(
-            case, pipeline, id=f"{pipeline}-{case}",
-            marks=() if (pipeline, case.name) in QUICK else pytest.mark.slow,
-        )
+        pytest.param(case, pipeline, id=f"{pipeline}-{case}")
         for case in CASES
         for pipeline in case.pipelines
     ],

@@ -35,7 +35,6 @@ def test_each_beside_numpy() -> None:
     assert (out == layer(layer(x, w), v)).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("entry", ["layer", "twice"])
 def test_each_at_every_level(entry: str) -> None:
     report = tcir.validate(PUBLIC, "gemm", entry=entry)

@@ -95,9 +95,7 @@ def check_pipe(stream: EventStream) -> None:
         assert waited == own, (waits, own ^ waited)
 
 
-@pytest.mark.parametrize(
-    "name", ["gemm", *(pytest.param(n, marks=pytest.mark.slow) for n in CASES if n != "gemm")]
-)
+@pytest.mark.parametrize("name", ["gemm", *(n for n in CASES if n != "gemm")])
 def test_every_wait_names_what_ended_it(name: str) -> None:
     streams = recorded(*CASES[name])
     for stream in streams:

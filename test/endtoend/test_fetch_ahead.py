@@ -35,7 +35,7 @@ FUSED = FusedConv(
 """Folded normalisation and relu; a tile with tails of pixels and channels."""
 
 
-@pytest.mark.parametrize("programmatic", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("programmatic", [False, True])
 def test_every_level(programmatic: bool) -> None:
     report = tcir.validate(
         FUSED.linalg(), PIPELINE, target=TARGET, inputs="random", orders=2, n_tile=32,
@@ -57,7 +57,6 @@ def tile(monkeypatch: pytest.MonkeyPatch) -> Any:
     return take
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "columns"), [(192, 64), (64, 128), (128, 64)])
 def test_of_two_ctas_on_an_sm(rows: int, columns: int, tile: Any) -> None:
     tile(rows, columns, 2)

@@ -13,7 +13,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir.interp import Outcome
@@ -96,13 +95,10 @@ def _written(outcome: Outcome) -> int:
     return outcome.counters["global_store"] + outcome.counters["shared_to_global"]
 
 
-QUICK = ("bias", "residual")
-
-
-@pytest.mark.parametrize("part", slow_but(QUICK, PARTS))
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize(
     "pipeline",
-    slow_but(("gemm", "gemv-simt"), PIPELINES),
+    PIPELINES,
 )
 def test_fused(pipeline: str, part: str) -> None:
     kind, behind = PIPELINES[pipeline], PARTS[part]
@@ -143,7 +139,6 @@ QUANTISED = {
 WIDE = {"product": [M, 48], "convolution": [2, 5, 6, 48], "scaled": [SCALED.m, 16]}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", [p for p in PIPELINES if p != "gemm{store=tma}"])
 def test_quantised(pipeline: str) -> None:
     """In gemm by the kernel of the product; elsewhere by a launch that reads the stored sums."""

@@ -76,9 +76,7 @@ def test_a_product_beside_numpy() -> None:
     assert kernel.launch_table.total[1:] == (out.nbytes, out.nbytes, out.nbytes)
 
 
-@pytest.mark.parametrize(
-    "pipeline", ["gemv-simt", pytest.param("gemv-padded-n", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("pipeline", ["gemv-simt", "gemv-padded-n"])
 def test_a_gemv_beside_numpy(pipeline: str) -> None:
     kernel = tcir.compile(of_gemv(RELU), pipeline)
     gate, up = (inputs_of(BY_ROWS, seed=seed) for seed in (1, 2))
@@ -88,7 +86,6 @@ def test_a_gemv_beside_numpy(pipeline: str) -> None:
     assert (out == (np.maximum(g, 0) * u).astype(np.float32)).all() and out.any()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["matmul-warp", "gemv-simt", "gemv-padded-n"])
 def test_at_every_level(pipeline: str) -> None:
     text = of_product(RELU) if pipeline == "matmul-warp" else of_gemv(RELU)

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
-from tiers import tiers
 
 import tcir
 from tcir._mlir import arith
@@ -48,18 +47,16 @@ def run(case: Dense, orders: int) -> None:
         assert out.tobytes() == want.tobytes() and not outcome.findings, (order, str(outcome))
 
 
-@pytest.mark.parametrize("case", tiers(QUICK, 3), ids=str)
+@pytest.mark.parametrize("case", QUICK, ids=str)
 def test_quick(case: Dense, orders: int) -> None:
     run(case, orders)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", DENSE, ids=str)
 def test_every_level(case: Dense, orders: int) -> None:
     run(case, orders)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", [c for c in MAJORS if c.element != "i8"], ids=str)
 def test_floats_are_within_the_bound(case: Dense) -> None:
     report = tcir.validate(case.text, case.pipeline, inputs="random", orders=1, seed=4)
@@ -84,7 +81,6 @@ def test_scaled_quick(case: Scaled, orders: int) -> None:
     run_scaled(case, orders)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", [*SCALED, *TILES, *PAIRS], ids=str)
 def test_scaled_at_every_level(case: Scaled, orders: int) -> None:
     run_scaled(case, orders)
@@ -97,7 +93,6 @@ DOCUMENT_TILES = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("size", "options"), DOCUMENT_TILES, ids=str)
 def test_nvfp4_compiles_without_spills(size: tuple[int, int, int], options: str) -> None:
     from tcir import codegen
@@ -108,7 +103,6 @@ def test_nvfp4_compiles_without_spills(size: tuple[int, int, int], options: str)
     assert cubin.spill_bytes == 0
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("size", "options", "hazards"),
@@ -151,7 +145,6 @@ BREAKS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("edit", BREAKS.values(), ids=BREAKS.keys())
 def test_break(edit: Edit) -> None:
     """192 columns: B's scales begin inside a block; what misses them is laid to the tiling."""

@@ -35,13 +35,11 @@ B = 1
 """Which load."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CLUSTERS, ids=str)
 def test_every_level(case: Dense, orders: int) -> None:
     run(case, orders)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cluster", ["2x1", "1x2", "2x2"])
 def test_every_order(cluster: str) -> None:
     options = OPTIONS | {"cluster": cluster}
@@ -50,7 +48,6 @@ def test_every_order(cluster: str) -> None:
     assert not [finding for line in report.passes for finding in line.findings]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cluster", ["2x1", "1x2", "2x2"])
 def test_scaled(cluster: str) -> None:
     report = tcir.validate(SCALED.linalg(), "gemm", orders=2, seed=2, cluster=cluster, stages=1)
@@ -94,7 +91,7 @@ def _same_half(module: Any) -> None:
 
 
 BREAKS = [
-    Break("both CTAs load the first half of B", TILE, _same_half, ("difference",), quick=True),
+    Break("both CTAs load the first half of B", TILE, _same_half, ("difference",)),
     Break("halves of B swapped", TILE, change_operand(PART, 1, _other), ("difference",)),
     Break("a half loaded twice, the other never", TILE, change_operand(PART, 1, _first),
           ("difference", *UNORDERED)),
@@ -107,7 +104,7 @@ BREAKS = [
     Break("bytes of the CTA's own loads only", PLACE,
           set_attribute(EXPECT, "nbytes", "21504 : i64"), UNORDERED),
     Break("empty after one arrival", PLACE, set_attribute(INIT, "arrivals", "1 : i64", 1),
-          UNORDERED, quick=True),
+          UNORDERED),
     Break("empty after three arrivals", PLACE, set_attribute(INIT, "arrivals", "3 : i64", 1),
           ("deadlock",)),
     Break("commit reaches its own CTA only", PLACE, without(COMMIT, "cta_mask"), ("deadlock",)),
@@ -116,7 +113,7 @@ BREAKS = [
     Break("half is not multicast once barriers count on it", PLACE, without(LOAD, "cta_mask", B),
           ("deadlock",)),
     Break("no cluster barrier behind the set-up", PLACE, of_cta(0), UNORDERED),
-    Break("no cluster barrier at the end", PLACE, of_cta(1), UNORDERED, quick=True),
+    Break("no cluster barrier at the end", PLACE, of_cta(1), UNORDERED),
     Break("no cluster barrier at the end, with roles", ROLES, of_cta(1), UNORDERED),
     Break("the mask of a load is CTA 0's", TO_NVVM, change_operand(NVVM_LOAD, 5, _cta_0, B),
           UNORDERED),
@@ -127,7 +124,7 @@ BREAKS = [
 
 @pytest.mark.parametrize(
     "each",
-    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
+    [pytest.param(b, id=b.what) for b in BREAKS],
 )
 def test_break(each: Break) -> None:
     each.check(PROGRAM.text, tcir.named_pipeline("gemm", **OPTIONS), orders=2)

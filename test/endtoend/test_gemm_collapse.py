@@ -124,9 +124,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "case", [QUICK, *(pytest.param(c, marks=pytest.mark.slow) for c in CASES)], ids=str
-)
+@pytest.mark.parametrize("case", [QUICK, *CASES], ids=str)
 def test_case(case: Layer) -> None:
     kernel = tcir.compile(case.text, case.pipeline, validate=True, orders=2, seed=3)
     assert {line.verdict for line in kernel.report.passes} == {"reference", "equal"}, str(

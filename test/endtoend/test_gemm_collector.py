@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir.passmanager.pipeline import as_pipeline
@@ -34,10 +33,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         Matmul(140, 140, 40).text(), {"n_tile": 32, "n_tiles": 2, "cluster": "2x1"},
     ),
 }  # fmt: skip
-QUICK = {"two tiles"}
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
+@pytest.mark.parametrize("name", CASES)
 def test_every_level(name: str, orders: int) -> None:
     text, options = CASES[name]
     kernel = tcir.compile(

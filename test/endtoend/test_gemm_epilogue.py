@@ -8,7 +8,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith
@@ -30,19 +29,17 @@ from .epilogue_text import Fused
 Array = np.ndarray[Any, Any]
 
 FP8 = [("f8E4M3FN", ml_dtypes.float8_e4m3fn), ("f8E5M2", ml_dtypes.float8_e5m2)]
-QUICK = ("alpha, beta, residual of f16, row bias",)
 
 
 @pytest.mark.parametrize(
     "name",
-    slow_but(QUICK, CASES),
+    CASES,
 )
 def test_equal_at_every_level(name: str, orders: int) -> None:
     report = tcir.validate(CASES[name].linalg(), "gemm", orders=orders)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
-@pytest.mark.slow
 def test_256_192_128() -> None:
     case = Fused(BIAS_RELU.body, BIAS_RELU.inputs, m=256, n=192, k=128)
     for seed in range(3):
@@ -115,11 +112,11 @@ def test_against_numpy() -> None:
     ("case", "inputs"),
     [
         pytest.param(SILU, "random", id="silu, random"),
-        pytest.param(SILU, "integers", id="silu, exact sums", marks=pytest.mark.slow),
-        pytest.param(gelu("erf"), "random", id="erf", marks=pytest.mark.slow),
-        pytest.param(gelu("tanh"), "integers", id="tanh", marks=pytest.mark.slow),
-        pytest.param(LOGARITHMS, "integers", id="logarithms", marks=pytest.mark.slow),
-        pytest.param(QUOTIENTS, "integers", id="by tanh", marks=pytest.mark.slow),
+        pytest.param(SILU, "integers", id="silu, exact sums"),
+        pytest.param(gelu("erf"), "random", id="erf"),
+        pytest.param(gelu("tanh"), "integers", id="tanh"),
+        pytest.param(LOGARITHMS, "integers", id="logarithms"),
+        pytest.param(QUOTIENTS, "integers", id="by tanh"),
     ],
 )
 def test_functions_are_within_their_bound(case: Fused, inputs: Any) -> None:
@@ -177,7 +174,7 @@ def _pass_on(module: Any, name: str, operand: int) -> None:
 
 @pytest.mark.parametrize(
     ("at", "edit"),
-    [pytest.param(at, edit, id=f"{at}: {what}", marks=[] if at == "tile-gemm" else pytest.mark.slow)
+    [pytest.param(at, edit, id=f"{at}: {what}")
      for what, at, edit in BREAKS],
 )  # fmt: skip
 def test_break(at: str, edit: Edit) -> None:

@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith
@@ -62,10 +61,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         {"n_tile": 64, "epilogue_tile": "64x32", "cta_group": 2, **TMA},
     ),
 }  # fmt: skip
-QUICK = {"two warps share a tile"}
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
+@pytest.mark.parametrize("name", CASES)
 def test_every_level(name: str, orders: int) -> None:
     text, options = CASES[name]
     kernel = tcir.compile(text, "gemm", validate=True, orders=min(orders, 4), seed=3, **options)

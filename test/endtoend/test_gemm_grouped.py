@@ -104,14 +104,11 @@ def run(case: Grouped, orders: int) -> None:
         assert out.tobytes() == want.tobytes() and not outcome.findings, (sizes, str(outcome))
 
 
-@pytest.mark.parametrize(
-    "case", [QUICK, *(pytest.param(c, marks=pytest.mark.slow) for c in CASES)], ids=str
-)
+@pytest.mark.parametrize("case", [QUICK, *CASES], ids=str)
 def test_case(case: Grouped) -> None:
     run(case, 2)
 
 
-@pytest.mark.slow
 def test_floats_are_within_the_bound() -> None:
     report = tcir.validate(QUICK.text, "gemm", inputs="random", seed=4)
     assert report.ok, str(report)
@@ -158,10 +155,10 @@ BREAKS: dict[str, Edit] = {
 
 @pytest.mark.parametrize(
     "edit",
-    [pytest.param(edit, id=what, marks=() if what.startswith("rows") else pytest.mark.slow)
+    [pytest.param(edit, id=what)
      for what, edit in BREAKS.items()],
 )  # fmt: skip
-@pytest.mark.parametrize("at", ["tile-gemm", pytest.param("assign-roles", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("at", ["tile-gemm", "assign-roles"])
 def test_break(at: str, edit: Edit) -> None:
     caught = run_broken(QUICK.text, tcir.named_pipeline("gemm"), at, edit, orders=1)
     assert caught.at == at and caught.by in ("difference", "hazard: race"), caught.text
@@ -255,9 +252,9 @@ func.func @f(%a: tensor<200x72xf8E4M3FN>, %b: tensor<3x48x72xf8E4M3FN>, %sizes: 
 
 @pytest.mark.parametrize(
     "text",
-    [pytest.param(CONTIGUOUS, id="contiguous", marks=pytest.mark.slow),
-     pytest.param(OF_GROUP, id="scale and bias of a group", marks=pytest.mark.slow),
-     pytest.param(MASKED, id="masked", marks=pytest.mark.slow)],
+    [pytest.param(CONTIGUOUS, id="contiguous"),
+     pytest.param(OF_GROUP, id="scale and bias of a group"),
+     pytest.param(MASKED, id="masked")],
 )  # fmt: skip
 def test_epilogue(text: str) -> None:
     """Rows of no group are not written, whatever the epilogue makes of nothing."""
@@ -266,7 +263,6 @@ def test_epilogue(text: str) -> None:
     assert not [finding for line in report.passes for finding in line.findings]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [CONTIGUOUS, OF_GROUP, MASKED],
@@ -361,7 +357,6 @@ EPILOGUE_BREAKS: dict[str, tuple[str, Edit]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "edit"), [pytest.param(*each, id=what) for what, each in EPILOGUE_BREAKS.items()]
 )

@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith, ir
@@ -44,10 +43,9 @@ CASES = {
         Matmul(300, 40, 24), {"cta_group": 2, "n_tile": 32, "store": "tma", "programmatic": True}
     ),
 }  # fmt: skip
-QUICK = {"pairs"}
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
+@pytest.mark.parametrize("name", CASES)
 def test_every_level(name: str, orders: int) -> None:
     program, options = CASES[name]
     kernel = tcir.compile(
@@ -128,23 +126,21 @@ def _the_next_tile(step: int) -> Edit:
 NOTICED = ("difference", "hazard", "illegal", "deadlock", "refused")
 BREAKS = [
     Break("the request does not wait for room", PASS, erase(WAIT, EMPTY),
-          ("refused", "hazard: race"), quick=True),
+          ("refused", "hazard: race")),
     Break("the mma never releases a response", PASS, erase(ARRIVE, OF_MMA),
           ("refused", "deadlock")),
     Break("the epilogue never releases one", PASS, erase(ARRIVE, OF_EPILOGUE),
           ("refused", "deadlock")),
-    Break("a role reads the other response", PASS, change_operand(QUERY, 1, _other, 2), NOTICED,
-          quick=True),
+    Break("a role reads the other response", PASS, change_operand(QUERY, 1, _other, 2), NOTICED),
     Break("the request goes to the other slot", PASS, change_operand(REQUEST, 1, _other), NOTICED),
-    Break("the epilogue reads before the response is there", PASS, _last_request_first, NOTICED,
-          quick=True),
+    Break("the epilogue reads before the response is there", PASS, _last_request_first, NOTICED),
     Break("no request", PASS, erase(REQUEST), ("refused", "deadlock")),
     Break("half of the bytes are expected", PASS,
           set_attribute("tc.mbarrier_expect_tx", "nbytes", "8 : i64"), NOTICED),
     Break("one reader too few", PASS,
           set_attribute("tc.mbarrier_init", "arrivals", "128 : i64", 5), NOTICED),
     Break("every CTA begins with the first tile", PASS, _all_begin_with_the_first,
-          NOTICED, quick=True),
+          NOTICED),
     Break("the next tile is taken, whatever the answer says", PASS, _the_next_tile(1),
           NOTICED),
 ]  # fmt: skip
@@ -158,13 +154,12 @@ def _pipeline() -> tcir.Pipeline:
 
 @pytest.mark.parametrize(
     "broken",
-    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
+    [pytest.param(b, id=b.what) for b in BREAKS],
 )
 def test_break(broken: Break) -> None:
     broken.check(PROGRAM.text(), _pipeline())
 
 
-@pytest.mark.slow
 def test_unbroken() -> None:
     caught = run_broken(PROGRAM.text(), _pipeline(), PASS, lambda _: None)
     assert not caught, caught.text
@@ -175,7 +170,6 @@ def test_unbroken() -> None:
 PAIRS = {**OPTIONS, "cta_group": 2}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_pairs_that_are_declined(seed: int) -> None:
     """A seed declines a quarter of the requests, each time others."""
@@ -185,7 +179,6 @@ def test_pairs_that_are_declined(seed: int) -> None:
     assert not [f for line in report.passes for f in line.findings]
 
 
-@pytest.mark.slow
 def test_pairs_of_nvfp4() -> None:
     program = BlockScaled(m=300, n=256, k=768).linalg()
     report = tcir.validate(program, "gemm", n_tile=128, orders=2, seed=2, **PAIRS)
@@ -236,7 +229,7 @@ PAIR_BREAKS = [
     Break("tiles by the number of the CTA", TILE, change_operand("arith.divui", 1, _one),
               ("difference", *UNORDERED)),
     Break("only the leader expects the response", PASS, with_unit(EXPECT, "leader"),
-              ("deadlock",), quick=True),
+              ("deadlock",)),
     Break("the response stays with the leader", PASS, without(REQUEST, "cta_group"),
               ("deadlock",)),
     Break("every pair begins with the first tile", PASS, _all_begin_with_the_first, NOTICED),
@@ -249,7 +242,7 @@ PAIR_BREAKS = [
     Break("room once one CTA has read", PASS,
               set_attribute(INIT, "arrivals", "130 : i64", OF_RESPONSES), UNORDERED),
     Break("one epilogue does not release", PASS, _one_epilogue, UNORDERED),
-    Break("read before it is there", PASS, _last_request_first, UNORDERED, quick=True),
+    Break("read before it is there", PASS, _last_request_first, UNORDERED),
     Break("the producers take the pair's number", PASS, _pair_number(0),
               ("difference", *UNORDERED)),
     Break("the epilogues take the pair's number", PASS, _pair_number(2),
@@ -261,7 +254,7 @@ PAIR_BREAKS = [
 
 @pytest.mark.parametrize(
     "each",
-    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in PAIR_BREAKS],
+    [pytest.param(b, id=b.what) for b in PAIR_BREAKS],
 )
 def test_pair_break(each: Break) -> None:
     each.check(PAIR_PROGRAM.text(), _pair_pipeline(each.at), orders=2)

@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith
@@ -66,10 +65,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "a dependent launch": (residual(m=40), {"programmatic": True}),
     "pairs of CTAs": (residual(m=200), {"cta_group": 2, "n_tile": 64}),
 }  # fmt: skip
-QUICK = {"a wider matrix, in two boxes"}
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
+@pytest.mark.parametrize("name", CASES)
 def test_every_level(name: str, orders: int) -> None:
     text, options = CASES[name]
     kernel = tcir.compile(

@@ -38,7 +38,6 @@ TILE, PLACE, PLAN, ROLES = "tile-gemm", "place-barriers", "plan-memory", "assign
 COMMIT, EXPECT, LOAD = "tc.commit", "tc.mbarrier_expect_tx", "tc.tma_load"
 
 
-@pytest.mark.slow
 def test_every_order() -> None:
     report = tcir.validate(PROGRAM.text(), "gemm", orders=6, seed=2, **OPTIONS)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
@@ -49,19 +48,19 @@ def test_every_order() -> None:
 
 
 BREAKS = [
-    Break("halves of B swapped", TILE, of_rank(other_rank), ("difference",), quick=True),
+    Break("halves of B swapped", TILE, of_rank(other_rank), ("difference",)),
     Break("both CTAs load the first half", TILE, of_rank(first_half), ("difference",)),
     Break("rows of A of the other tile", TILE,
           change_operand(LOAD, 2, first_half), ("difference",)),
     Break("one CTA multiplies alone", TILE, without("tc.mma", "cta_group", 3), ("refused",)),
     Break("commit for the epilogue not multicast", PLACE,
-          set_attribute(COMMIT, "cta_mask", "1 : i64", 1), ("deadlock",), quick=True),
+          set_attribute(COMMIT, "cta_mask", "1 : i64", 1), ("deadlock",)),
     Break("commit for the producer not multicast", PLACE,
           set_attribute(COMMIT, "cta_mask", "1 : i64", 0), ("deadlock",)),
     Break("commit to the other CTA only", PLACE,
           set_attribute(COMMIT, "cta_mask", "2 : i64", 1), ("deadlock",)),
     Break("the leader expects its own bytes only", PLACE,
-          set_attribute(EXPECT, "nbytes", "22528 : i64"), UNORDERED, quick=True),
+          set_attribute(EXPECT, "nbytes", "22528 : i64"), UNORDERED),
     Break("both expect the bytes", PLACE, without(EXPECT, "leader"), UNORDERED),
     Break("nobody expects the bytes", PLACE, erase(EXPECT), UNORDERED),
     Break("A signals the CTA's own barrier", PLACE, without(LOAD, "cta_group", 0), UNORDERED),
@@ -70,11 +69,11 @@ BREAKS = [
     Break("no barrier of the pair behind the set-up", PLACE, of_cta(0), UNORDERED),
     Break("no barrier of the pair at the end", PLAN, of_cta(1), ("warning: pair-dealloc",)),
     Break("deallocated by the leader only", PLAN, with_unit("tc.tmem_dealloc", "leader"),
-          ("illegal: peer-exited",), quick=True),
+          ("illegal: peer-exited",)),
     Break("allocated by the leader only", PLAN, with_unit("tc.tmem_alloc", "leader"),
           UNORDERED),
     Break("the role of the mma is that of both CTAs", ROLES, without("tc.role", "leader", 1),
-          UNORDERED, quick=True),
+          UNORDERED),
     Break("the producer is the leader's", ROLES, with_unit("tc.role", "leader", 0), ("deadlock",)),
     Break("the epilogue is the leader's", ROLES, with_unit("tc.role", "leader", 2),
           ("hazard: output-never-written", "difference")),
@@ -113,7 +112,7 @@ SFA, SFB = 1, 3
 """Which load."""
 SCALED_BREAKS = [
     Break("the leader's scales of A in both CTAs", TILE, change_operand(LOAD, 3, _even, SFA),
-          ("difference",), quick=True),
+          ("difference",)),
     Break("scales of A swapped", TILE, change_operand(LOAD, 3, _other_of_pair, SFA),
           ("difference",)),
     Break("the odd CTA has the scales of other columns", TILE,
@@ -128,7 +127,7 @@ SCALED_BREAKS = [
     Break("scales of A signal the CTA's own barrier", PLACE, without(LOAD, "cta_group", SFA),
           UNORDERED),
     Break("scales of B signal the CTA's own barrier", PLACE, without(LOAD, "cta_group", SFB),
-          UNORDERED, quick=True),
+          UNORDERED),
     Break("scales copied before they are there", PLACE, _copies_first, UNORDERED),
     Break("both CTAs copy", PLACE, _both_copy, UNORDERED),
     Break("a copy of one CTA", TO_NVVM,
@@ -139,7 +138,7 @@ SCALED_BREAKS = [
 
 @pytest.mark.parametrize(
     "each",
-    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in SCALED_BREAKS],
+    [pytest.param(b, id=b.what) for b in SCALED_BREAKS],
 )
 def test_scaled_break(each: Break) -> None:
     each.check(SCALED.linalg(), tcir.named_pipeline("gemm", **SCALED_OPTIONS), orders=2)
@@ -171,9 +170,9 @@ def _release_first(module: Any) -> None:
 
 PERSISTENT_BREAKS = [
     Break("each epilogue arrives on its own barrier", PLACE, without(ARRIVE, "cta_group"),
-          ("deadlock",), quick=True),
+          ("deadlock",)),
     Break("one epilogue is enough", PLACE, set_attribute(INIT, "arrivals", "128 : i64", 2),
-          UNORDERED, quick=True),
+          UNORDERED),
     Break("the mma do not wait for the epilogues", ROLES, erase(WAIT, FREE_WAIT), UNORDERED),
     Break("the epilogues release early", ROLES, _release_first, UNORDERED),
     Break("both CTAs have the same tile", TILE, of_rank(first_half),
@@ -193,16 +192,12 @@ PERSISTENT_BREAKS = [
 
 @pytest.mark.parametrize(
     "each",
-    [
-        pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow)
-        for b in PERSISTENT_BREAKS
-    ],
+    [pytest.param(b, id=b.what) for b in PERSISTENT_BREAKS],
 )
 def test_persistent_break(each: Break) -> None:
     each.check(TILES.text(), tcir.named_pipeline("gemm", **TILES_OPTIONS), orders=2)
 
 
-@pytest.mark.slow
 def test_whose_scales_a_pair_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Were it the issuer's for both CTAs, the odd one would scale its rows by the leader's."""
     assume(monkeypatch, cp_pair_source="issuer")
@@ -213,7 +208,7 @@ def test_whose_scales_a_pair_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "each",
-    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
+    [pytest.param(b, id=b.what) for b in BREAKS],
 )
 def test_break(each: Break) -> None:
     each.check(PROGRAM.text(), tcir.named_pipeline("gemm", **OPTIONS), orders=2)

@@ -49,15 +49,11 @@ CASES = [
     Case(Matmul(129, 17, 64, "mk", "nk", element="bf16", out="bf16"), {}, "one each: few tiles"),
     Case(Matmul(256, 512, 72), {"n_tile": 256, "ctas": 1}, "4, all of tensor memory"),
 ]
-QUICK = {7}
 
 
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(case, id=case.name, marks=() if i in QUICK else pytest.mark.slow)
-        for i, case in enumerate(CASES)
-    ],
+    [pytest.param(case, id=case.name) for case in CASES],
 )
 def test_case(case: Case, orders: int) -> None:
     text, options = case.matmul.text(), {"persistent": True, **case.options}
@@ -78,7 +74,6 @@ def test_case(case: Case, orders: int) -> None:
     assert floats.ok, str(floats)
 
 
-@pytest.mark.slow
 def test_two_epilogue_warpgroups_release_an_accumulator() -> None:
     text = Matmul(256, 48, 72).text()
     named = text.replace("f32> {", 'f32> attributes {tc.warp_map = "tcgen05-epilogue8"} {', 1)
@@ -209,9 +204,9 @@ def _no_fence_before_the_mma(module: Any) -> None:
 RACE, DIFFERENCE, DEADLOCK = ("hazard: race",), ("difference",), ("deadlock",)
 UNWRITTEN, NOTICED = ("hazard: output-never-written",), ("difference", "hazard", "deadlock")
 BREAKS = [
-    Break("the mma do not wait for the epilogue", ROLES, erase(WAIT, WAITS["free"]), RACE, True),
+    Break("the mma do not wait for the epilogue", ROLES, erase(WAIT, WAITS["free"]), RACE),
     Break("the epilogue does not wait for the mma", ROLES, erase(WAIT, WAITS["done"]), NOTICED),
-    Break("the epilogue reads early", ROLES, _read_first, NOTICED, True),
+    Break("the epilogue reads early", ROLES, _read_first, NOTICED),
     Break("the epilogue releases early", ROLES, _arrive_first, RACE),
     Break("the epilogue never releases", ROLES, erase("tc.mbarrier_arrive"), DEADLOCK),
     *(Break(f"parity of {bar} flipped", ROLES, change_operand(WAIT, 1, _other, i), NOTICED)
@@ -219,7 +214,7 @@ BREAKS = [
     *(Break(f"parity of {bar} never changes", ROLES, change_operand(WAIT, 1, to, i), NOTICED)
       for bar, i, to in (("free", 1, _one), ("done", 3, _zero))),
     Break("the epilogue reads the other accumulator", ROLES,
-          change_operand(SLOT, 1, _other, EPILOGUE_D), NOTICED, True),
+          change_operand(SLOT, 1, _other, EPILOGUE_D), NOTICED),
     Break("the mma write the other accumulator", ROLES, change_operand(SLOT, 1, _other, MMA_D),
           NOTICED),
     Break("one accumulator for all tiles", ROLES, change_operand(SLOT, 1, _zero, MMA_D), NOTICED),
@@ -235,10 +230,10 @@ BREAKS = [
           ("warning: missing-fence-after",)),
     Break("rings start again with every tile", PLACE, change_operand("arith.divui", 0, _inner, 4),
           NOTICED),
-    Break("the last tile of every CTA is left out", TILE, _one_tile_less, UNWRITTEN, True),
+    Break("the last tile of every CTA is left out", TILE, _one_tile_less, UNWRITTEN),
     Break("a loop over three tiles that says two", TILE,
-          set_attribute("scf.for", TRIPS, "2 : i64", 3), ("illegal: most-trips",), True),
-    Break("a tile adds to the one before", TILE, _first_k_step_adds, NOTICED, True),
+          set_attribute("scf.for", TRIPS, "2 : i64", 3), ("illegal: most-trips",)),
+    Break("a tile adds to the one before", TILE, _first_k_step_adds, NOTICED),
     Break("a tile counted to the next column", TILE, change_operand("arith.divui", 0, _next, 2),
           UNWRITTEN),
 ]  # fmt: skip
@@ -252,7 +247,7 @@ def _pipeline(until: str) -> tcir.Pipeline:
 
 @pytest.mark.parametrize(
     "broken",
-    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
+    [pytest.param(b, id=b.what) for b in BREAKS],
 )
 def test_break(broken: Break) -> None:
     broken.check(PROGRAM.text(), _pipeline(broken.at))
@@ -274,7 +269,6 @@ def test_the_columns_behind_which_an_accumulator_is_released(edit: Edit | None) 
     assert caught.by == ("hazard: race" if edit else ""), caught.text
 
 
-@pytest.mark.slow
 def test_unbroken() -> None:
     caught = run_broken(PROGRAM.text(), _pipeline(ROLES), ROLES, lambda _: None)
     assert not caught, caught.text

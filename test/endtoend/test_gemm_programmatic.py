@@ -28,7 +28,7 @@ def _pipeline() -> tcir.Pipeline:
 
 @pytest.mark.parametrize(
     "program",
-    [PROGRAM, pytest.param(REPACKED, marks=pytest.mark.slow)],
+    [PROGRAM, REPACKED],
     ids=lambda program: program.name,
 )
 def test_every_level(program: Matmul, orders: int) -> None:

@@ -106,15 +106,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n == "NVFP4" else [pytest.mark.slow]) for n in CASES]
-)
+@pytest.mark.parametrize("name", CASES)
 def test_equal_at_every_level(name: str, orders: int) -> None:
     report = tcir.validate(CASES[name].linalg(), "gemm", orders=orders)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
-@pytest.mark.slow
 def test_persistent() -> None:
     case = Case(NVFP4, m=200, n=192)
     passes = tcir.named_pipeline("gemm", persistent=True, ctas=2)
@@ -154,7 +151,6 @@ def hard_rows(rows: int, columns: int, element: str, scale: str, norm: float) ->
     return x
 
 
-@pytest.mark.slow
 def test_tiles_without_columns() -> None:
     """Five scales of 32 columns: the padding of the second block is a tile of its own."""
     passes = tcir.named_pipeline("gemm", n_tile=64)
@@ -169,12 +165,9 @@ def test_tiles_without_columns() -> None:
         (NVFP4, 0.3, 240, "", False),
         (E4M3, 1.0, 224, "rceil", False),
         (E4M3, 1.0, 224, "", True),
-        *(
-            pytest.param(f, 1.0, 256, "", False, marks=pytest.mark.slow)
-            for f in (MXFP4, E4M3, E5M2)
-        ),
-        *(pytest.param(f, 1.0, 160, "rceil", False, marks=pytest.mark.slow) for f in (MXFP4, E5M2)),
-        *(pytest.param(f, 1.0, 288, "", True, marks=pytest.mark.slow) for f in (NVFP4, MXFP4)),
+        *((f, 1.0, 256, "", False) for f in (MXFP4, E4M3, E5M2)),
+        *((f, 1.0, 160, "rceil", False) for f in (MXFP4, E5M2)),
+        *((f, 1.0, 288, "", True) for f in (NVFP4, MXFP4)),
     ],
 )
 def test_bytes_against_numpy(
@@ -295,19 +288,17 @@ TAIL_BREAKS: list[tuple[str, Case, str, Edit]] = [
     ("row-major scales of other columns", ROW_MAJOR, "tile-gemm",
      change_operand("tc.store_rows", 3, _moved(4), 1)),
 ]  # fmt: skip
-QUICK = ("division by the unrounded scale", "amax of half a block")
 
 
 @pytest.mark.parametrize(
     ("at", "edit"),
-    [pytest.param(at, edit, id=f"{at}: {what}", marks=[] if what in QUICK else pytest.mark.slow)
+    [pytest.param(at, edit, id=f"{at}: {what}")
      for what, at, edit in BREAKS],
 )  # fmt: skip
 def test_break(at: str, edit: Edit) -> None:
     _broken(Case(NVFP4, n=128), at, edit)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "at", "edit"),
     [pytest.param(case, at, edit, id=f"{at}: {what}") for what, case, at, edit in TAIL_BREAKS],

@@ -52,14 +52,11 @@ def run(case: Dense, orders: int, target: str = "sm_100a") -> None:
     assert out.tobytes() == case.product(a, b).tobytes() and not outcome.findings, str(outcome)
 
 
-@pytest.mark.parametrize(
-    "case", [QUICK, *(pytest.param(c, marks=pytest.mark.slow) for c in CASES)], ids=str
-)
+@pytest.mark.parametrize("case", [QUICK, *CASES], ids=str)
 def test_case(case: Dense) -> None:
     run(case, 2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", WGMMA, ids=str)
 def test_warpgroups(case: Dense) -> None:
     run(case, 2, "sm_90a")
@@ -82,7 +79,6 @@ SCALED = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", SCALED, ids=str)
 def test_block_scaled(case: Scaled) -> None:
     """Global scales multiply the sum of the parts."""
@@ -91,14 +87,12 @@ def test_block_scaled(case: Scaled) -> None:
     assert not [finding for line in report.passes for finding in line.findings]
 
 
-@pytest.mark.slow
 def test_block_scaled_floats() -> None:
     case = SCALED[2]
     report = tcir.validate(case.case.linalg(), case.pipeline, inputs="random")
     assert report.ok, str(report)
 
 
-@pytest.mark.slow
 def test_floats_are_within_the_bound() -> None:
     """And the same bits under every completion order: the order of the sums is that of k."""
     case = CASES[0]
@@ -124,7 +118,6 @@ SILU = Fused(
 )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_an_epilogue_follows_the_sum() -> None:
     report = tcir.validate(SILU.linalg(), "gemm", inputs="random", split_k=3)
     assert report.ok, str(report)
@@ -168,7 +161,7 @@ BREAKS: dict[str, tuple[str, Edit, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize(
     ("at", "edit", "by"),
-    [pytest.param(*each, id=what, marks=() if what.startswith("last") else pytest.mark.slow)
+    [pytest.param(*each, id=what)
      for what, each in BREAKS.items()],
 )  # fmt: skip
 def test_break(at: str, edit: Edit, by: tuple[str, ...]) -> None:
@@ -191,7 +184,6 @@ SCALED_BREAKS: dict[str, tuple[str, Edit]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("at", "edit"), [pytest.param(*each, id=what) for what, each in SCALED_BREAKS.items()]
 )

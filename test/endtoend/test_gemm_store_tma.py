@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith, ir
@@ -40,10 +39,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "a dependent launch": (Matmul(64, 40, 24).text(), {"programmatic": True}),
 }  # fmt: skip
-QUICK = {"tails of rows and columns"}
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
+@pytest.mark.parametrize("name", CASES)
 def test_every_level(name: str, orders: int) -> None:
     text, options = CASES[name]
     kernel = tcir.compile(

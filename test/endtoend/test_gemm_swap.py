@@ -25,13 +25,11 @@ DECODE = Fused(BODY + TRUNCATE, INPUTS, m=7, n=136, k=40)
 SQUARE = replace(DECODE, m=40, n=40, k=40)
 
 
-@pytest.mark.slow
 def test_bias_scale_and_residual() -> None:
     report = tcir.validate(DECODE.linalg(), "gemm", orders=2, seed=3)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("swap", ["auto", "never"])
 def test_results_of_a_byte_are_stored_one_by_one(swap: str) -> None:
     """By columns, and by rows of 17."""
@@ -93,7 +91,7 @@ BREAKS: dict[str, tuple[str, Edit]] = {
 
 @pytest.mark.parametrize(
     ("at", "edit"),
-    [pytest.param(*each, id=what, marks=() if what == "bias left behind" else pytest.mark.slow)
+    [pytest.param(*each, id=what)
      for what, each in BREAKS.items()],
 )  # fmt: skip
 def test_break(at: str, edit: Edit) -> None:

@@ -45,18 +45,13 @@ UNALIGNED = Dense(130, 40, 36, "f32", "km", "kn")
 """Rows of 130 f32 are 520 bytes."""
 
 
-def several(cases: list[Dense]) -> list[Any]:
-    return [pytest.param(case, id=str(case), marks=pytest.mark.slow) for case in cases]
-
-
-@pytest.mark.parametrize("case", [pytest.param(QUICK, id=str(QUICK)), *several(TAILS + FORMS)])
+@pytest.mark.parametrize("case", [QUICK, *TAILS, *FORMS], ids=str)
 def test_every_level(case: Dense, orders: int) -> None:
     """Equal on integers, and with numpy; in one kernel."""
     run(case, orders)
     assert len(tcir.compile(case.text, case.pipeline).launches.launches) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("layout", LAYOUTS, ids="-".join)
 def test_floats_are_within_the_bound(layout: tuple[str, str], seed: int) -> None:
@@ -65,13 +60,11 @@ def test_floats_are_within_the_bound(layout: tuple[str, str], seed: int) -> None
     assert report.ok, str(report)
 
 
-@pytest.mark.slow
 def test_rows_of_no_multiple_of_16_bytes_are_repacked() -> None:
     kernel = check(UNALIGNED.text, UNALIGNED.pipeline)
     assert len(kernel.launches.launches) == 2  # A alone
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["4", "8"])
 def test_rows_that_a_stride_steps_over(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step of the dense kind is 8 rows of K, one behind the other: right under both answers."""
@@ -155,15 +148,14 @@ BREAKS = [
     Break("atoms of 16 bytes in the type", TILE, change_text(f'"MN", {OLD}', f'"MN", {NEW}'),
           REFUSED),
     Break("a map of A with atoms of 16 bytes", TO_NVVM,
-          change_text(f"swizzle = {OLD}", f"swizzle = {NEW}"), DIFFERENT, quick=True),
+          change_text(f"swizzle = {OLD}", f"swizzle = {NEW}"), DIFFERENT),
     Break("a descriptor of A with atoms of 16 bytes", TO_NVVM,
-          descriptor(_atoms_of_16, A_DESCRIPTOR), ("illegal",), quick=True),
+          descriptor(_atoms_of_16, A_DESCRIPTOR), ("illegal",)),
     Break("a descriptor of B with atoms of 16 bytes", TO_NVVM,
           descriptor(_atoms_of_16, B_DESCRIPTOR), ("illegal",)),
     Break("a descriptor of B without a swizzle", TO_NVVM,
           descriptor(_no_swizzle, B_DESCRIPTOR), ("illegal",)),
-    Break("strides of A exchanged", TO_NVVM, descriptor(_exchanged, A_DESCRIPTOR), DIFFERENT,
-          quick=True),
+    Break("strides of A exchanged", TO_NVVM, descriptor(_exchanged, A_DESCRIPTOR), DIFFERENT),
     Break("strides of B exchanged", TO_NVVM, descriptor(_exchanged, B_DESCRIPTOR), DIFFERENT),
     Break("a stride of 8 rows", TO_NVVM, descriptor(_eight_rows, A_DESCRIPTOR), BEYOND),
     Break("columns one row off", TO_NVVM, descriptor(_next_row, A_DESCRIPTOR), BEYOND),
@@ -174,7 +166,7 @@ BREAKS = [
 
 @pytest.mark.parametrize(
     "each",
-    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
+    [pytest.param(b, id=b.what) for b in BREAKS],
 )
 def test_break(each: Break) -> None:
     each.check(QUICK.text, tcir.named_pipeline("gemm", n_tile=48), orders=2)

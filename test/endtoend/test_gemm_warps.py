@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tiers import slow_but
 
 import tcir
 
@@ -38,10 +37,9 @@ CASES: dict[str, tuple[str, dict[str, Any], int, str]] = {
         RESIDUAL, {"producer_warps": 2, "store": "tma", "swap": "never"}, 224, "",
     ),
 }  # fmt: skip
-QUICK = {"two that load"}
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
+@pytest.mark.parametrize("name", CASES)
 def test_every_level(name: str, orders: int) -> None:
     text, options, threads, shares = CASES[name]
     kernel = tcir.compile(text, "gemm", validate=True, orders=min(orders, 4), seed=5, **options)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tiers import slow
 
 import tcir
 from endtoend.product_text import program
@@ -16,34 +15,34 @@ TARGET = "sm_90a"
 
 CASES = [
     pytest.param(program(72, 40, 104, "f16", "km", "nk"), {}, id="f16 km nk"),
-    slow(program(37, 51, 29, "f16"), {}),  # no extent is a multiple of 8
-    slow(program(40, 72, 16, "f16", out="f8E5M2"), {"n_tile": 64}),  # pairs of bytes
+    (program(37, 51, 29, "f16"), {}),  # no extent is a multiple of 8
+    (program(40, 72, 16, "f16", out="f8E5M2"), {"n_tile": 64}),  # pairs of bytes
     pytest.param(
         program(264, 16, 256, "f16"),
         {"n_tile": 16, "stages": 2, "persistent": True, "ctas": 2},
         id="two laps of 2",
     ),
-    slow(program(40, 16, 1096, "f16"), {"n_tile": 16, "stages": 8}),  # three laps
-    slow(program(40, 80, 16, "f16", out="f8E4M3FN"), {"n_tile": 64}),  # stored 16 bytes at a time
-    slow(program(136, 72, 100, "f32"), {}),  # B is repacked
-    slow(program(200, 328, 136, "f16", out="f16"), {}),
-    slow(program(200, 328, 136, "f16", "mk", "nk", out="f16"), {}),
-    slow(program(200, 328, 136, "bf16", "km", "kn", out="bf16"), {}),
-    slow(program(200, 328, 136, "bf16", "km", "nk"), {}),
-    slow(program(136, 72, 104, "f32", "km", "nk"), {}),
-    slow(program(136, 72, 208, "i8"), {}),
-    slow(program(136, 72, 80, "f16", batch=3), {}),
-    slow(program(136, 72, 80, "bf16", batch=2), {"persistent": True, "ctas": 3}),
-    slow(program(1, 8, 8, "f16"), {}),
-    slow(program(64, 8, 16, "f16", out="f16"), {}),
-    slow(program(520, 264, 200, "bf16"), {"persistent": True, "ctas": 3}),
-    slow(program(264, 520, 200, "f16"), {"n_tile": 136, "stages": 2}),
-    slow(program(264, 200, 328, "f16", out="f16"), {"cluster": "2x1", "stages": 2}),
-    slow(program(264, 456, 200, "bf16", "km", "nk"), {"cluster": "1x2", "n_tile": 64}),
-    slow(program(520, 264, 264, "f16"), {"cluster": "2x2", "persistent": True, "ctas": 4}),
-    slow(program(128, 96, 64, "f16"), {"cluster": "2x2", "n_tile": 32}),
-    slow(program(512, 512, 512, "f16", out="f16"), {"n_tile": 256}),
-    slow(program(1024, 1024, 256, "bf16", out="bf16"), {"persistent": True, "n_tile": 192}),
+    (program(40, 16, 1096, "f16"), {"n_tile": 16, "stages": 8}),  # three laps
+    (program(40, 80, 16, "f16", out="f8E4M3FN"), {"n_tile": 64}),  # stored 16 bytes at a time
+    (program(136, 72, 100, "f32"), {}),  # B is repacked
+    (program(200, 328, 136, "f16", out="f16"), {}),
+    (program(200, 328, 136, "f16", "mk", "nk", out="f16"), {}),
+    (program(200, 328, 136, "bf16", "km", "kn", out="bf16"), {}),
+    (program(200, 328, 136, "bf16", "km", "nk"), {}),
+    (program(136, 72, 104, "f32", "km", "nk"), {}),
+    (program(136, 72, 208, "i8"), {}),
+    (program(136, 72, 80, "f16", batch=3), {}),
+    (program(136, 72, 80, "bf16", batch=2), {"persistent": True, "ctas": 3}),
+    (program(1, 8, 8, "f16"), {}),
+    (program(64, 8, 16, "f16", out="f16"), {}),
+    (program(520, 264, 200, "bf16"), {"persistent": True, "ctas": 3}),
+    (program(264, 520, 200, "f16"), {"n_tile": 136, "stages": 2}),
+    (program(264, 200, 328, "f16", out="f16"), {"cluster": "2x1", "stages": 2}),
+    (program(264, 456, 200, "bf16", "km", "nk"), {"cluster": "1x2", "n_tile": 64}),
+    (program(520, 264, 264, "f16"), {"cluster": "2x2", "persistent": True, "ctas": 4}),
+    (program(128, 96, 64, "f16"), {"cluster": "2x2", "n_tile": 32}),
+    (program(512, 512, 512, "f16", out="f16"), {"n_tile": 256}),
+    (program(1024, 1024, 256, "bf16", out="bf16"), {"persistent": True, "n_tile": 192}),
 ]
 
 
@@ -64,7 +63,6 @@ def test_bytes_are_stored_in_units_where_rows_are_whole_ones(columns: int, units
     assert ptx.count("cvt.rn.satfinite.e4m3x2.f32") == 32
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("example", "options"),
     [
@@ -131,7 +129,6 @@ def across(broken: Break) -> Any:
     return tcir.compile(text, pipeline, target=TARGET, validate=True, orders=3)
 
 
-@pytest.mark.slow
 def test_a_wait_that_leaves_out_other_ctas_is_a_warning() -> None:
     """Shipping kernels of clusters have it."""
     report = across(Break("tc.mbarrier_wait", without("cluster"))).report

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from tiers import slow, tiers
 
 import tcir
 from tcir._mlir import arith, ir
@@ -56,24 +55,24 @@ QUANTISED = Fused(
     k=384,
 )
 CASES = [
-    slow(program(72, 112, 128, "f16", out=E4M3), {**NARROW, "n_tile": 64}),  # bytes
+    (program(72, 112, 128, "f16", out=E4M3), {**NARROW, "n_tile": 64}),  # bytes
     pytest.param(BESIDE.linalg(), NARROW, id="all that an epilogue may read"),
     pytest.param(program(72, 56, 384, E4M3, "mk", "nk", out="bf16"), NARROW, id="partial sums"),
-    slow(program(136, 120, 256, "f16", out="f16"), TILES),
-    slow(program(136, 112, 256, "f16", out=E4M3), TILES),
-    slow(replace(BESIDE, m=136, n=120, k=384).linalg(), TILES),
-    slow(program(136, 120, 512, E4M3, "mk", "nk", out="bf16"), TILES),
-    slow(SCALED.linalg(), NARROW),
-    slow(QUANTISED.linalg(), TILES),
-    slow(Fused(gelu_of_sums("erf") + TRUNCATE, m=136, n=120, k=256).linalg(), TILES),
-    slow(program(136, 112, 256, "bf16", out=E5M2), TILES),
-    slow(program(136, 72, 256, "f16", batch=2, out="f16"), TILES),
-    slow(program(264, 520, 384, E4M3, "mk", "nk", out="bf16"), {"persistent": True, "ctas": 2,
-                                                                "n_tile": 256}),
-    slow(program(264, 512, 512, E5M2, "mk", "nk", out=E4M3), {"persistent": True, "ctas": 2,
-                                                              "n_tile": 256, "stages": 2}),
-    slow(program(264, 520, 512, E4M3, "mk", "nk", out="f16"), {"cluster": "2x1", "n_tile": 64,
-                                                               "persistent": True, "ctas": 2}),
+    (program(136, 120, 256, "f16", out="f16"), TILES),
+    (program(136, 112, 256, "f16", out=E4M3), TILES),
+    (replace(BESIDE, m=136, n=120, k=384).linalg(), TILES),
+    (program(136, 120, 512, E4M3, "mk", "nk", out="bf16"), TILES),
+    (SCALED.linalg(), NARROW),
+    (QUANTISED.linalg(), TILES),
+    (Fused(gelu_of_sums("erf") + TRUNCATE, m=136, n=120, k=256).linalg(), TILES),
+    (program(136, 112, 256, "bf16", out=E5M2), TILES),
+    (program(136, 72, 256, "f16", batch=2, out="f16"), TILES),
+    (program(264, 520, 384, E4M3, "mk", "nk", out="bf16"), {"persistent": True, "ctas": 2,
+                                                           "n_tile": 256}),
+    (program(264, 512, 512, E5M2, "mk", "nk", out=E4M3), {"persistent": True, "ctas": 2,
+                                                         "n_tile": 256, "stages": 2}),
+    (program(264, 520, 512, E4M3, "mk", "nk", out="f16"), {"cluster": "2x1", "n_tile": 64,
+                                                          "persistent": True, "ctas": 2}),
 ]  # fmt: skip
 
 
@@ -198,7 +197,7 @@ BREAKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", tiers(BREAKS, 3))
+@pytest.mark.parametrize("name", BREAKS)
 def test_a_break_is_seen_at_once(name: str) -> None:
     text, after, broken = BREAKS[name]
     options = NARROW if "fetch" in broken.op else TILES

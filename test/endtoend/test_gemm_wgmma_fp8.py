@@ -8,7 +8,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tiers import slow, slow_but, tiers
 
 import tcir
 from tcir._mlir import arith, ir
@@ -35,21 +34,21 @@ PTX = {E4M3: "e4m3", E5M2: "e5m2"}
 CASES = [
     pytest.param(program(72, 40, 144, E4M3, "mk", "nk"), {}, id="e4m3, a short last step"),
     pytest.param(program(136, 200, 272, E5M2, "mk", "nk", other=E4M3, out="bf16"),
-                 {"n_tile": 208}, id="mixed, two products a step, tails", marks=pytest.mark.slow),
-    slow(program(37, 51, 29, E4M3), {}),
-    slow(program(40, 16, 1104, E5M2, "mk", "nk"), {"n_tile": 16, "stages": 8}),
-    slow(program(136, 72, 1040, E4M3, "km", "kn", out="f16"), {}),
-    slow(program(200, 328, 144, E4M3, "mk", "nk", other=E5M2), {}),
-    slow(program(136, 72, 80, E5M2, "mk", "nk", batch=3, out="bf16"), {}),
-    slow(program(136, 72, 80, E4M3, "mk", "nk", batch=2), {"persistent": True, "ctas": 3}),
-    slow(program(520, 264, 208, E4M3, "mk", "nk", out="bf16"), {"persistent": True, "ctas": 3}),
-    slow(program(264, 520, 208, E4M3, "mk", "nk"), {"n_tile": 208, "stages": 2}),
-    slow(program(1, 8, 16, E4M3, "mk", "nk"), {}),
-    slow(program(64, 8, 32, E5M2, "mk", "nk", out="f16"), {}),
-    slow(program(264, 192, 336, E4M3, "mk", "nk", out="f16"), {"cluster": "2x1", "stages": 2}),
-    slow(program(264, 448, 208, E5M2, "mk", "nk"), {"cluster": "1x2", "n_tile": 64}),
-    slow(program(520, 264, 272, E4M3, "mk", "nk", out=E4M3), {"n_tile": 192}),
-    slow(program(512, 512, 512, E4M3, "mk", "nk", out="bf16"), {"n_tile": 256}),
+                 {"n_tile": 208}, id="mixed, two products a step, tails"),
+    (program(37, 51, 29, E4M3), {}),
+    (program(40, 16, 1104, E5M2, "mk", "nk"), {"n_tile": 16, "stages": 8}),
+    (program(136, 72, 1040, E4M3, "km", "kn", out="f16"), {}),
+    (program(200, 328, 144, E4M3, "mk", "nk", other=E5M2), {}),
+    (program(136, 72, 80, E5M2, "mk", "nk", batch=3, out="bf16"), {}),
+    (program(136, 72, 80, E4M3, "mk", "nk", batch=2), {"persistent": True, "ctas": 3}),
+    (program(520, 264, 208, E4M3, "mk", "nk", out="bf16"), {"persistent": True, "ctas": 3}),
+    (program(264, 520, 208, E4M3, "mk", "nk"), {"n_tile": 208, "stages": 2}),
+    (program(1, 8, 16, E4M3, "mk", "nk"), {}),
+    (program(64, 8, 32, E5M2, "mk", "nk", out="f16"), {}),
+    (program(264, 192, 336, E4M3, "mk", "nk", out="f16"), {"cluster": "2x1", "stages": 2}),
+    (program(264, 448, 208, E5M2, "mk", "nk"), {"cluster": "1x2", "n_tile": 64}),
+    (program(520, 264, 272, E4M3, "mk", "nk", out=E4M3), {"n_tile": 192}),
+    (program(512, 512, 512, E4M3, "mk", "nk", out="bf16"), {"n_tile": 256}),
 ]  # fmt: skip
 
 
@@ -62,7 +61,6 @@ def test_every_pass_is_executed_and_equal(text: str, options: dict[str, Any]) ->
     assert "wgmma.mma_async" in kernel.ptx
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("types", [(E4M3, E4M3), (E4M3, E5M2), (E5M2, E4M3), (E5M2, E5M2)])
 def test_floats_are_within_their_bound(types: tuple[str, str]) -> None:
     text = program(136, 72, 1040, types[0], "mk", "nk", other=types[1])
@@ -100,16 +98,14 @@ def test_the_result_is_the_sum_of_partial_sums(a: str, b: str) -> None:
 
 FUSED = {name: replace(case, element=E4M3) for name, case in EPILOGUES.items()
          if case.element != "i8"}  # fmt: skip
-QUICK = ("bias, relu",)
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, FUSED))
+@pytest.mark.parametrize("name", FUSED)
 def test_epilogues(name: str) -> None:
     report = tcir.validate(FUSED[name].linalg(), "gemm", target=TARGET)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("inner", ["erf", "tanh"])
 def test_gelu_in_the_epilogue(inner: str) -> None:
     case = replace(gelu(inner), element=E4M3, m=40, n=24, k=144)
@@ -184,7 +180,7 @@ BREAKS: dict[str, tuple[str, Break]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", tiers(BREAKS, 3))
+@pytest.mark.parametrize("name", BREAKS)
 def test_a_break_is_seen_at_its_pass(name: str) -> None:
     after, broken = BREAKS[name]
     pipeline = tcir.named_pipeline("gemm", n_tile=16, stages=2).insert(broken, after=after)

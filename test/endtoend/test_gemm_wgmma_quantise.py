@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from tiers import slow, slow_but
 
 import tcir
 from tcir._mlir import arith, ir
@@ -28,22 +27,22 @@ DEFERRED = Case(E4M3, m=136, n=96, k=256, body=ONE_MORE)
 scales are padding, as are 120 rows."""
 CASES = [
     pytest.param(Case(E4M3, m=24, n=96, body=ONE_MORE).linalg(), {"n_tile": 64}, id="a tail"),
-    slow(Case(E4M3, m=136, n=256).linalg(), {}),
-    slow(Case(E5M2, m=136, n=128, rounding="rceil", element="bf16").linalg(), {}),
-    slow(Case(E4M3, m=200, n=288, rounding="rceil", body=ONE_MORE).linalg(), {}),
-    slow(Case(E4M3, m=40, n=96, row_major=True, body=ONE_MORE).linalg(), {"n_tile": 128}),
-    slow(Case(E5M2, m=40, n=32, element="f32").linalg(), {}),
-    slow(Spelling(E4M3, SHIFT, m=40, n=96).linear(64), {"n_tile": 64}),
-    slow(DEFERRED.linalg(), TILES),
-    slow(replace(DEFERRED, row_major=True, rounding="rceil").linalg(), TILES),
-    slow(replace(DEFERRED, formats=E5M2, start=True, m=264, n=192).linalg(), TILES),
-    slow(quantised(program(72, 96, 80, "f16", batch=2), E4M3), {"n_tile": 64}),
-    slow(quantised(program(136, 96, 256, "f16", batch=2), E5M2, blocked=True), TILES),
-    slow(quantised(program(136, 160, 256, "f8E5M2", "mk", "nk"), E4M3), {}),
-    slow(quantised(program(136, 512, 384, "f8E4M3FN", "mk", "nk"), E4M3, blocked=True),
-         {"persistent": True, "ctas": 2, "n_tile": 256, "stages": 2}),
-    slow(quantised(program(136, 288, 136, "bf16"), E4M3, blocked=True),
-         {"cluster": "2x2", "n_tile": 64}),
+    (Case(E4M3, m=136, n=256).linalg(), {}),
+    (Case(E5M2, m=136, n=128, rounding="rceil", element="bf16").linalg(), {}),
+    (Case(E4M3, m=200, n=288, rounding="rceil", body=ONE_MORE).linalg(), {}),
+    (Case(E4M3, m=40, n=96, row_major=True, body=ONE_MORE).linalg(), {"n_tile": 128}),
+    (Case(E5M2, m=40, n=32, element="f32").linalg(), {}),
+    (Spelling(E4M3, SHIFT, m=40, n=96).linear(64), {"n_tile": 64}),
+    (DEFERRED.linalg(), TILES),
+    (replace(DEFERRED, row_major=True, rounding="rceil").linalg(), TILES),
+    (replace(DEFERRED, formats=E5M2, start=True, m=264, n=192).linalg(), TILES),
+    (quantised(program(72, 96, 80, "f16", batch=2), E4M3), {"n_tile": 64}),
+    (quantised(program(136, 96, 256, "f16", batch=2), E5M2, blocked=True), TILES),
+    (quantised(program(136, 160, 256, "f8E5M2", "mk", "nk"), E4M3), {}),
+    (quantised(program(136, 512, 384, "f8E4M3FN", "mk", "nk"), E4M3, blocked=True),
+     {"persistent": True, "ctas": 2, "n_tile": 256, "stages": 2}),
+    (quantised(program(136, 288, 136, "bf16"), E4M3, blocked=True),
+     {"cluster": "2x2", "n_tile": 64}),
 ]  # fmt: skip
 
 
@@ -59,9 +58,9 @@ def test_every_pass_is_executed_and_holds(text: str, options: dict[str, Any]) ->
     ("formats", "n", "rounding", "row_major"),
     [
         (E4M3, 224, "", True),
-        pytest.param(E4M3, 224, "rceil", False, marks=pytest.mark.slow),
-        pytest.param(E5M2, 160, "rceil", True, marks=pytest.mark.slow),
-        pytest.param(E5M2, 256, "", False, marks=pytest.mark.slow),
+        (E4M3, 224, "rceil", False),
+        (E5M2, 160, "rceil", True),
+        (E5M2, 256, "", False),
     ],
 )
 def test_bytes_against_numpy(
@@ -209,10 +208,9 @@ BREAKS: dict[str, tuple[Case, str, Callable[[Any], None]]] = {
     ),
     "scales stored before the first tile": (DEFERRED, "defer-stores", _stored_before),
 }  # fmt: skip
-QUICK = ("amax of two of four threads", "the scale of another thread, row-major")
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, BREAKS))
+@pytest.mark.parametrize("name", BREAKS)
 def test_a_break_is_seen_at_once(name: str) -> None:
     case, after, edit = BREAKS[name]
     options = TILES if after == "defer-stores" else {"n_tile": 64}

@@ -69,14 +69,9 @@ SHAPES = (
     Shape("schedule=stream-k", batch=3, alpha="in"),
     Shape("stages=1", m=256, k=640),
 )
-QUICK = {(0, 3)}
-"""(format, shape) of the quick tier."""
 CASES = [
-    pytest.param(
-        format_, shape, id=f"{shape.of(format_)}-{shape.options}",
-        marks=() if (i, j) in QUICK else pytest.mark.slow,
-    )
-    for i, format_ in enumerate(FORMATS) for j, shape in enumerate(SHAPES)
+    pytest.param(format_, shape, id=f"{shape.of(format_)}-{shape.options}")
+    for format_ in FORMATS for shape in SHAPES
 ]  # fmt: skip
 assert len(CASES) >= 80
 
@@ -117,11 +112,8 @@ def any_codes(case: BlockScaled, seed: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(
     ("format_", "splits"),
     [
-        pytest.param(
-            format_, splits, id=f"{format_}-{splits}",
-            marks=() if (i, splits) == (0, 3) else pytest.mark.slow,
-        )
-        for i, format_ in enumerate(FORMATS) for splits in (1, 3)
+        pytest.param(format_, splits, id=f"{format_}-{splits}")
+        for format_ in FORMATS for splits in (1, 3)
     ],
 )  # fmt: skip
 def test_arithmetic(format_: BlockScaled, splits: int) -> None:
@@ -140,7 +132,6 @@ def test_arithmetic(format_: BlockScaled, splits: int) -> None:
     assert (out != rounded).any(), "the sums should be cut somewhere"
 
 
-@pytest.mark.slow
 def test_two_f4_formats_differ_in_kind() -> None:
     kinds = {
         (UE4M3, 16): "kind::mxf4nvf4.block_scale.block16",
@@ -196,7 +187,6 @@ def test_refused_options(options: str, says: str) -> None:
         tcir.compile(case.linalg(), pipeline=f"gemv-padded-n{{{options}}}")
 
 
-@pytest.mark.slow
 def test_a_nan_scale_reaches_its_row_only() -> None:
     case = BlockScaled(m=130, k=256)
     inputs = inputs_of(case)
@@ -207,7 +197,6 @@ def test_a_nan_scale_reaches_its_row_only() -> None:
     assert np.isfinite(out[:129]).all()
 
 
-@pytest.mark.slow
 def test_the_sign_bit_of_ue4m3_is_ignored() -> None:
     case = BlockScaled(m=3, k=64)
     inputs = inputs_of(case)
@@ -223,7 +212,6 @@ def test_a_part_of_a_real_size() -> None:
     check(Full(100, 16384, 1, ctas=1, stage=256), "raise")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("hazards", ["off", "raise"])
 @pytest.mark.parametrize("full", FULL, ids=str)
 def test_full_size(full: Full, hazards: str) -> None:

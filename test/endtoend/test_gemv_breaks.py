@@ -64,8 +64,7 @@ NOTICED = ("difference", "hazard", "illegal", "deadlock", "refused")
 MMA, CP = "tc.mma_block_scale", "tc.cp_scales"
 BREAKS = [
     _break("stale scale id of A", set_attribute(MMA, "sfa_id", "0 : i64", 1), program=MX),
-    _break("stale scale id of B", set_attribute(MMA, "sfb_id", "0 : i64", 1), program=MX,
-          quick=True),
+    _break("stale scale id of B", set_attribute(MMA, "sfb_id", "0 : i64", 1), program=MX),
     _break("stale columns of A's scales", set_attribute(MMA, "sfa_column", "0 : i64", 1)),
     _break("one set of scales is not copied", erase(CP, 2), NOTICED),
     _break("blocks of scales exchanged", set_attribute(CP, "block", "0 : i64", 1)),
@@ -76,7 +75,7 @@ BREAKS = [
     _break("wrong share boundary of a part", change_operand("scf.for", 1, _minus(1)),
           options="schedule=split-k splits=2"),
     _break("wrong share boundary of a range", change_operand("scf.for", 1, _minus(1)), NOTICED,
-          program=RANGES, options="schedule=stream-k", quick=True),
+          program=RANGES, options="schedule=stream-k"),
     # Loops in program order, inner ones first: stages, quarters, segments.
     _break("a segment of a range left out", change_operand("scf.for", 1, _minus(1), 2), NOTICED,
           program=RANGES, options="schedule=stream-k"),
@@ -103,7 +102,6 @@ def _pipeline(options: str) -> tcir.Pipeline:
     return as_pipeline("gemv-padded-n", **dict(word.split("=") for word in options.split()))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", ["stages=2", "schedule=stream-k"])
 def test_unbroken(options: str) -> None:
     caught = run_broken(NVFP4.linalg(), _pipeline(options), TILE, lambda _: None, orders=2)
@@ -112,7 +110,7 @@ def test_unbroken(options: str) -> None:
 
 @pytest.mark.parametrize(
     "broken",
-    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
+    [pytest.param(b, id=b.what) for b in BREAKS],
 )
 def test_break(broken: Break) -> None:
     caught = broken.check(broken.program.linalg(), _pipeline(broken.options), orders=4)
@@ -151,7 +149,6 @@ def ptx() -> PtxCheck:
     return PtxCheck(NVFP4.linalg(), tcir.compile(NVFP4.linalg(), _pipeline("stages=2")))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("broken", PTX_BREAKS, ids=lambda b: b.what)
 def test_ptx_break(ptx: PtxCheck, broken: PtxBreak) -> None:
     caught = ptx.run(ptx.edit(broken.pattern, broken.replacement, broken.index), 2)

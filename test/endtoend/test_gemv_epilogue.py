@@ -164,22 +164,18 @@ def _held(case: FusedScaled, pipeline: tcir.Pipeline, orders: int = 1) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[] if CASES[n] is VECTOR else pytest.mark.slow) for n in CASES],
+    CASES,
 )
 def test_simt_is_equal_at_every_level(name: str) -> None:
     _held(CASES[name], _pipeline("gemv-simt", "rows=2 warps=1"))
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n == "split-k" else pytest.mark.slow) for n in PADDED]
-)
-@pytest.mark.slow
+@pytest.mark.parametrize("name", PADDED)
 def test_padded_is_equal_at_every_level(name: str, orders: int) -> None:
     case, options = PADDED[name]
     _held(case, _pipeline("gemv-padded-n", options), orders)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["random", "integers"])
 @pytest.mark.parametrize(
     ("pipeline", "options"),
@@ -316,14 +312,12 @@ BREAKS: list[tuple[str, str, str, str, FusedScaled, Edit]] = [
     ("bias of another row", "gemv-padded-n", PARTS, TILE, BIASED, _of_the_next_row),
     ("alpha behind the bias", "gemv-padded-n", PARTS, TILE, TILES, _scale_last),
 ]  # fmt: skip
-QUICK = ("bias and activation of each part",)
 
 
 @pytest.mark.parametrize(
     ("pipeline", "options", "at", "case", "edit"),
     [
-        pytest.param(pipeline, options, at, case, edit, id=f"{pipeline} {options} {at}: {what}",
-                     marks=[] if what in QUICK else pytest.mark.slow)
+        pytest.param(pipeline, options, at, case, edit, id=f"{pipeline} {options} {at}: {what}")
         for what, pipeline, options, at, case, edit in BREAKS
     ],
 )  # fmt: skip

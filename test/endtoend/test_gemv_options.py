@@ -34,7 +34,6 @@ def right_at_every_level(case: BlockScaled, pipeline: str) -> str:
     return kernel.ptx
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_kind(kind: str) -> None:
     ptx = right_at_every_level(MXFP4, f"gemv-padded-n{{kind={kind}}}")
@@ -42,20 +41,18 @@ def test_kind(kind: str) -> None:
     assert "kind::mxf4.block_scale" in tcir.compile(MXFP4.linalg(), pipeline="gemv-padded-n").ptx
 
 
-@pytest.mark.slow
 def test_more_columns_than_sixteen() -> None:
     case = BlockScaled(m=129, k=256, n=20, batch=2, out="bf16")
     right_at_every_level(case, "gemv-padded-n{pad_n=32}")
 
 
-@pytest.mark.slow
 def test_more_columns_than_rows_share_a_column_of_tensor_memory() -> None:
     """The scales of more than 32 columns do not fit beside each other as they are: reordered."""
     case = BlockScaled(m=129, k=256, n=40)
     right_at_every_level(case, "gemv-padded-n{pad_n=48}")
 
 
-@pytest.mark.parametrize("answer", [pytest.param("runs", marks=pytest.mark.slow), "illegal"])
+@pytest.mark.parametrize("answer", ["runs", "illegal"])
 def test_n_of_eight_rests_on_an_assumption(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assume(monkeypatch, scaled_n8=answer)
     said: list[str] = []
@@ -67,7 +64,6 @@ def test_n_of_eight_rests_on_an_assumption(answer: str, monkeypatch: pytest.Monk
     assert ("scaled_n8 = illegal" in str(report)) == (answer == "illegal"), str(report)
 
 
-@pytest.mark.slow
 def test_n_of_sixteen_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assume(monkeypatch, scaled_n8="illegal")
     said: list[str] = []

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiers import tiers
 
 import tcir
 from tcir._mlir import ir
@@ -120,7 +119,7 @@ def test_reference(of: str) -> None:
 
 
 @pytest.mark.parametrize("pipeline", ["gemv-simt", "gemv-padded-n"])
-@pytest.mark.parametrize("of", tiers(WITNESSES))
+@pytest.mark.parametrize("of", WITNESSES)
 def test_witnesses(of: str, pipeline: str) -> None:
     table = _witnesses(of)
     got = _run(_kernel(of, pipeline), _arrays(of, *table))

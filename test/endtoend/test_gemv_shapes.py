@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir._mlir import arith
@@ -36,7 +35,6 @@ PADDED: dict[str, tuple[BlockScaled, str]] = {
     "fp4 and fp8": (BlockScaled(m=5, k=192, a=F4, b=F8A, **MX), ""),
     "40 columns": (BlockScaled(m=5, k=512, n=40), "pad_n=48"),
 }
-QUICK = ("K inside an instruction",)
 SIMT = {
     "odd rows": BlockScaled(m=7, k=80, n=3),
     "one scale a row": BlockScaled(m=3, k=16, n=2),
@@ -58,19 +56,17 @@ def _held(case: BlockScaled, pipeline: str, orders: int = 1) -> tcir.Kernel:
     return kernel
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, PADDED))
+@pytest.mark.parametrize("name", PADDED)
 def test_padded(name: str, orders: int) -> None:
     case, options = PADDED[name]
     _held(case, f"gemv-padded-n{{{options}}}", orders)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SIMT)
 def test_simt(name: str) -> None:
     _held(SIMT[name], "gemv-simt{rows=2 warps=1}")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", [BlockScaled(m=70, k=96, n=40), BlockScaled(m=140, k=288, n=20),
              BlockScaled(m=20, k=80, n=136), BlockScaled(m=20, k=160, n=24, a=F4, b=F8A, **MX)],
@@ -93,7 +89,7 @@ def test_scales_behind_k_are_read() -> None:
 
 @pytest.mark.parametrize(
     ("pipeline", "launches"),
-    [pytest.param("gemv-padded-n", 4, marks=pytest.mark.slow), ("gemv-simt", 2)],
+    [("gemv-padded-n", 4), ("gemv-simt", 2)],
 )
 def test_a_private_function_called_twice(pipeline: str, launches: int) -> None:
     """Calls are inlined, each is a launch of its own; gemv-padded-n reorders scales of each A."""

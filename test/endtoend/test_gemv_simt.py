@@ -63,14 +63,12 @@ def test_equal_at_every_level(case: BlockScaled, options: dict[str, Any]) -> Non
     _held(case, options, target="sm_90")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("case", "options"), SLOW, ids=str)
 @pytest.mark.parametrize("target", ["sm_90", "sm_100a"])
 def test_more_shapes(case: BlockScaled, options: dict[str, Any], target: str) -> None:
     _held(case, options, target=target, orders=3)
 
 
-@pytest.mark.slow
 def test_random_inputs_within_bound() -> None:
     case = BlockScaled(m=2, k=512, alpha="in")
     report = tcir.compile(case.linalg(), "gemv-simt", validate=True, inputs="random", rows=1).report
@@ -99,7 +97,6 @@ def test_against_numpy_and_packed_bytes() -> None:
         assert (_run(kernel, inputs).view(np.uint16) == want.view(np.uint16)).all()
 
 
-@pytest.mark.slow
 def test_every_code_of_every_element_type() -> None:
     """All codes of A times 1: what the decoders make of each, NaN and infinities included."""
     for element, codes in ((F4, 16), (F6A, 64), (F6B, 64), (F8A, 256), (F8B, 256)):
@@ -118,7 +115,6 @@ def test_every_code_of_every_element_type() -> None:
         np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.slow
 def test_every_scale() -> None:
     """Scales of A, all codes: ue4m3 without its sign, ue8m0 with 2^-127 and NaN."""
     for scale, block in (("f8E4M3FN", 16), (UE8M0, 32)):
@@ -196,7 +192,6 @@ def test_breaks_are_caught(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(line.verdict in ("equal", "reference") for line in report.passes[:-1])
 
 
-@pytest.mark.slow
 def test_sign_of_ue4m3_matters_to_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """A decoder that keeps the sign bit fails `test_every_scale`."""
     real = simt.both_bits
@@ -205,7 +200,6 @@ def test_sign_of_ue4m3_matters_to_the_check(monkeypatch: pytest.MonkeyPatch) -> 
         test_every_scale()
 
 
-@pytest.mark.slow
 def test_bytes_of_the_reordering_are_counted() -> None:
     """A kernel of its own reads the scales and writes whole blocks."""
     case = BlockScaled(m=130, k=32)

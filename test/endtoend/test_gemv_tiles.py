@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir.sweep.space import Combination
@@ -27,10 +26,9 @@ CASES: dict[str, tuple[BlockScaled, str]] = {
         BlockScaled(m=130, k=512), "k-tile=64 schedule=split-k splits=2",
     ),
 }  # fmt: skip
-QUICK = {"a pair, the second CTA without rows"}
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
+@pytest.mark.parametrize("name", CASES)
 def test_every_level(name: str) -> None:
     case, options = CASES[name]
     ptx = right_at_every_level(case, f"gemv-padded-n{{{options}}}")

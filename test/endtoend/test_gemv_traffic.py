@@ -29,9 +29,7 @@ def bench() -> Any:
     return module
 
 
-@pytest.mark.parametrize(
-    "shape", [*(pytest.param(s, marks=pytest.mark.slow) for s in SHAPES[:2]), SHAPES[2]], ids=str
-)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_shares_and_bytes_in_flight(bench: Any, shape: tuple[int, int, int]) -> None:
     compiled = bench.Compiled(*shape)
     ranges = compiled.ranges
@@ -66,7 +64,6 @@ def test_the_page(bench: Any) -> None:
         assert row(plan, bench.unique_bytes(*shape)) == page_rows(shape)[1]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_plan(bench: Any, shape: tuple[int, int, int]) -> None:
@@ -85,7 +82,6 @@ def test_plan(bench: Any, shape: tuple[int, int, int]) -> None:
     assert worse.in_flight < plan.in_flight
 
 
-@pytest.mark.slow
 def test_two_tiles_counted(bench: Any) -> None:
     """A and its scales once, B and its scales once a tile of 128 rows.
 

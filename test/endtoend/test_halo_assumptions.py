@@ -63,7 +63,7 @@ def assume(patch: pytest.MonkeyPatch, **answers: str) -> None:
 
 @pytest.mark.parametrize(
     ("order", "question", "answer"),
-    [pytest.param(*each, marks=() if each in WRONG else pytest.mark.slow) for each in SETTINGS],
+    SETTINGS,
 )
 def test_setting(order: str, question: str, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     own = {"shift_quarters": "all"} if order == "shift-all" else {}

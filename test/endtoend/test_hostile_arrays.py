@@ -113,7 +113,6 @@ def test_some_hostile_calls() -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("first", range(QUICK, COUNT, BATCH))
 def test_hostile_calls(first: int) -> None:

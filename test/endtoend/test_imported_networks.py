@@ -53,7 +53,6 @@ def given(shapes: list[tuple[int, ...]], dtype: Any = F16) -> list[Array]:
     return [whole(shape, seed, dtype) for seed, shape in enumerate(shapes)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "verdicts"),
     [
@@ -173,7 +172,6 @@ def test_scaled_dot_product_attention(name: str, dtype: Any, unit: float) -> Non
     assert (np.abs(run(name, inputs, want.shape, dtype) - want) < unit * scale).all()
 
 
-@pytest.mark.slow
 def test_one_matrix_as_both_factors() -> None:
     generator = np.random.default_rng(0)
     shapes = [(2, 3, 24, 16), (2, 1, 1, 24), (2, 3, 24, 16)]
@@ -185,7 +183,6 @@ def test_one_matrix_as_both_factors() -> None:
     assert (np.abs(got - p @ v.astype(float)) < 2.0**-9 * (p @ np.abs(v.astype(float)))).all()
 
 
-@pytest.mark.slow
 def test_attention_with_projections() -> None:
     generator = np.random.default_rng(0)
     x = generator.standard_normal((2, 20, 48)).astype(BF16)

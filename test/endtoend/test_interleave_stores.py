@@ -64,7 +64,6 @@ def test_where_an_epilogue_reads_all_stays() -> None:
     assert tail(kernel) == "ms"
 
 
-@pytest.mark.slow
 def test_an_epilogue_that_only_computes() -> None:
     """Its ops go with the stores of their row."""
     square = RESIDUAL.replace("ins(%c, %r", "ins(%c, %c").replace("linalg.add", "linalg.mul")
@@ -77,7 +76,6 @@ def test_equal_at_every_level() -> None:
     check(rows(64, 16, 64, "f16"), "integers")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [

@@ -39,7 +39,7 @@ def run(kernel: tcir.Kernel, inputs: list[Any], **options: Any) -> tuple[Any, li
 
 @pytest.mark.parametrize(
     ("pipeline", "case", "options", "apart"),
-    [pytest.param(*case, marks=pytest.mark.slow if n else ()) for n, case in enumerate(CASES)],
+    CASES,
 )
 def test_kernels(pipeline: str, case: Any, options: dict[str, Any], apart: bool) -> None:
     kernel = tcir.compile(case.text(), pipeline, **options)
@@ -58,7 +58,6 @@ def test_kernels(pipeline: str, case: Any, options: dict[str, Any], apart: bool)
             assert one.sites[place](index) == two.sites[place](index)
 
 
-@pytest.mark.slow
 def test_every_pass_is_executed_with_jobs(tmp_path: Path, capfd: Any) -> None:
     """The verdicts are those of one process; a remark says where one process ran all."""
     file = tmp_path / "m.mlir"

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import tiers
 
 import tcir
 from tcir._mlir import ir, passmanager
@@ -33,7 +32,6 @@ CONVS = (
 )  # fmt: skip
 WITHIN = ("matmul_silu",)
 """Layers of functions whose error is bounded, not zero."""
-QUICK = ("linear_3d", "matvec", "einsum", "conv_1x1")
 WARP = ("matvec", "vecmat", "dot", "bmm_qk", "heads", "matmul_out_t")
 
 
@@ -43,13 +41,8 @@ def text(name: str) -> str:
 
 
 def cases(names: tuple[str, ...], pipeline: str) -> list[Any]:
-    """Layers of a pipeline; those that are not QUICK are slow."""
-    return [
-        pytest.param(
-            n, pipeline, marks=() if n in QUICK else pytest.mark.slow, id=f"{pipeline}-{n}"
-        )
-        for n in names
-    ]
+    """Layers of a pipeline."""
+    return [pytest.param(n, pipeline, id=f"{pipeline}-{n}") for n in names]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +105,7 @@ ORACLES: dict[str, tuple[list[tuple[int, ...]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", tiers(ORACLES, 8))
+@pytest.mark.parametrize("name", ORACLES)
 def test_against_numpy(name: str) -> None:
     shapes, oracle = ORACLES[name]
     inputs = [whole(shape, seed) for seed, shape in enumerate(shapes)]
@@ -188,9 +181,7 @@ func.func @f(%a: {kinds[0]}, %b: {kinds[1]}) -> {out} {{
 @pytest.mark.parametrize("op", MATMULS)
 @pytest.mark.parametrize(
     "before",
-    tiers(
-        ["linalg-generalize-named-ops,linalg-fuse-elementwise-ops", "linalg-generalize-named-ops"]
-    ),
+    ["linalg-generalize-named-ops,linalg-fuse-elementwise-ops", "linalg-generalize-named-ops"],
 )
 def test_generalised_forms_are_raised_alike(op: str, before: str) -> None:
     with ir.Context(), ir.Location.unknown():

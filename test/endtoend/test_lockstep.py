@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import tiers
 
 import tcir
 from tcir.interp.ptx.lockstep.launch import Lockstep
@@ -76,7 +75,7 @@ def compare(
     assert sum(followed) >= 4 * least
 
 
-@pytest.mark.parametrize(("pipeline", "case", "options", "least"), tiers(PRODUCTS))
+@pytest.mark.parametrize(("pipeline", "case", "options", "least"), PRODUCTS)
 def test_products(
     pipeline: str, case: Any, options: dict[str, Any], least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,7 +84,7 @@ def test_products(
     compare(kernel, inputs, least, monkeypatch)
 
 
-@pytest.mark.parametrize("seed", tiers([0, 1, 2]))
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_numbers_of_all_sizes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums that are truncated, infinities and NaN; some CTAs. sums beyond 24 bits."""
     kernel = tcir.compile(Matmul(256, 256, 64).text(), "gemm")
@@ -103,7 +102,7 @@ def test_numbers_of_all_sizes(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
     compare(kernel, inputs, 3, monkeypatch)
 
 
-@pytest.mark.parametrize(("pipeline", "case", "options", "least"), tiers(SCALED))
+@pytest.mark.parametrize(("pipeline", "case", "options", "least"), SCALED)
 def test_block_scaled(
     pipeline: str, case: Any, options: dict[str, Any], least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +133,7 @@ def told(kernel: tcir.Kernel, ptx: str, inputs: list[Any], options: RunOptions) 
     return "", outcome.findings, *(a.tobytes() for a in outcome.outputs)
 
 
-@pytest.mark.parametrize(("wait", "cta"), tiers([(0, 4), (1, 0), (3, 4)]))
+@pytest.mark.parametrize(("wait", "cta"), [(0, 4), (1, 0), (3, 4)])
 def test_a_wait_that_one_cta_does_not_keep(wait: int, cta: int) -> None:
     """A fault in one CTA of a compiled kernel is found under the same orders."""
     kernel = tcir.compile(Conv(1, 16, 33, 64, 64, 3, 3, SAME).text(), "conv-shift-reuse")
@@ -148,7 +147,6 @@ def test_a_wait_that_one_cta_does_not_keep(wait: int, cta: int) -> None:
         assert first[0] or first[1], "a fault that neither finds"
 
 
-@pytest.mark.slow
 def test_the_report_says_how_many_ctas_drew_an_order_of_their_own() -> None:
     conv = Conv(1, 16, 33, 64, 64, 3, 3, SAME)
     report = tcir.validate(conv.text(), "conv-shift-reuse", orders=3)

@@ -16,7 +16,6 @@ from .block_scaled_text import F4, F6A, F8A, F8B, UE8M0, BlockScaled
 from .computed import Computed, finished, outcome
 from .module_cases import CASES, Case
 
-QUICK = {0, 31, 45, 60, 79}
 MX = {"scale": UE8M0, "block": 32}
 BLOCK_SCALED = [
     ("gemv-padded-n", BlockScaled(m=40, k=256)),
@@ -40,11 +39,8 @@ def test_there_are_enough() -> None:
 @pytest.mark.parametrize(
     ("case", "normal"),
     [
-        pytest.param(
-            case, normal, id=f"{case}-{'normal' if normal else 'whole'}",
-            marks=() if n in QUICK and not normal else pytest.mark.slow,
-        )
-        for n, case in enumerate(CASES)
+        pytest.param(case, normal, id=f"{case}-{'normal' if normal else 'whole'}")
+        for case in CASES
         for normal in (False, True)
         if not (normal and case.deep)
     ],
@@ -58,7 +54,6 @@ def test_module(case: Case, normal: bool) -> None:
     assert found == ("equal" if exact else "within bound"), found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("pipeline", "case"), BLOCK_SCALED, ids=str)
 def test_block_scaled(pipeline: str, case: BlockScaled) -> None:
     arrays = scaled.inputs_of(case)

@@ -130,9 +130,9 @@ def floats() -> list[Case]:
 QUICK = [
     Case(40, 36, 44, "f16", "mk", "kn"),
     Case(20, 12, 20, "f32", "km", "nk", target="sm_80"),
-    pytest.param(Case(20, 12, 36, "i8", "mk", "kn"), marks=pytest.mark.slow),
+    Case(20, 12, 36, "i8", "mk", "kn"),
     # Rows of 66 bytes, repacked by a kernel.
-    pytest.param(Case(32, 32, 33, "f16", "mk", "nk"), marks=pytest.mark.slow),
+    Case(32, 32, 33, "f16", "mk", "nk"),
 ]
 EXACT = [*majornesses(), *tails(), *tilings()]
 
@@ -162,13 +162,11 @@ def test_there_are_eighty_cases() -> None:
     assert len({str(case) for case in (*EXACT, *floats())}) >= 80
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", EXACT, ids=str)
 def test_integers_are_equal_at_every_level(case: Case) -> None:
     check(case, "integers", orders=2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", floats(), ids=str)
 def test_floats_are_within_the_bound_at_every_level(case: Case) -> None:
     check(case, "random")
@@ -196,7 +194,7 @@ def run_with_banks(kernel: tcir.Kernel, arrays: list[Any]) -> BankConflicts:
 
 @pytest.mark.parametrize(
     ("element", "a", "b"),
-    [("f16", "mk", "kn"), *(pytest.param(e, a, b, marks=pytest.mark.slow)
+    [("f16", "mk", "kn"), *((e, a, b)
       for e in ("f16", "f32", "f8E4M3FN", "i8") for a, b in MAJORS)],
 )  # fmt: skip
 def test_no_bank_conflicts(element: str, a: str, b: str) -> None:
@@ -242,7 +240,6 @@ def test_a_kernel_of_another_target_is_refused() -> None:
         tcir.compile(text, "matmul", target="sm_90")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("element", ["f16", "f8E4M3FN"])
 def test_no_spills_at_full_size(element: str) -> None:
     from tcir import codegen
@@ -272,7 +269,6 @@ def run_tf32(size: int) -> None:
     np.testing.assert_array_equal(out, a.T.astype(np.float64) @ b.T.astype(np.float64))
 
 
-@pytest.mark.slow
 def test_double_buffered_tf32_tile() -> None:
     run_tf32(128)
 
@@ -281,7 +277,6 @@ def test_double_buffered_tf32_2048() -> None:
     run_tf32(2048)
 
 
-@pytest.mark.slow
 def test_example_script() -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "warp_matmul.py")], capture_output=True, text=True,

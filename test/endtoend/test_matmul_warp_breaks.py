@@ -108,12 +108,11 @@ BREAKS: dict[str, tuple[str, Break, int, str]] = {
         "convert-tc-to-nvvm", Break("nvvm.ldmatrix", row_layout), 1, "break"
     ),
 }  # fmt: skip
-SLOW = ("stores without tails", "no commit of groups")
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in BREAKS],
+    BREAKS,
 )
 def test_a_break_is_seen(name: str) -> None:
     after, broken, orders, seen = BREAKS[name]

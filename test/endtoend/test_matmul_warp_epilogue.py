@@ -65,7 +65,6 @@ def test_bias_residual_relu() -> None:
     _held(SMALL.linalg(), "sm_90")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "target"),
     [
@@ -79,7 +78,6 @@ def test_equal_at_every_level(name: str, target: str) -> None:
     _held(CASES[name].linalg(), target, orders=3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [
@@ -111,19 +109,16 @@ def test_shapes_and_types(case: Fused, options: dict[str, Any]) -> None:
     _held(case.linalg(), **options)
 
 
-@pytest.mark.slow
 def test_a_bias_as_the_accumulator() -> None:
     _held(BIASED)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("copy", ["tma", "cp.async"])
 def test_tails_of_several_tiles(copy: str) -> None:
     case = Fused(RESIDUAL, INPUTS, m=72, n=56, k=80)
     _held(case.linalg(), "sm_90", orders=3, **OPTIONS, copy=copy)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["random", "integers"])
 @pytest.mark.parametrize(
     "case",
@@ -139,7 +134,6 @@ def test_functions_are_within_their_bound(case: Fused, inputs: Any) -> None:
     assert kernel.report["llvm-to-ptx"].verdict in ("equal", "within bound"), str(kernel.report)
 
 
-@pytest.mark.slow
 def test_random_inputs_within_bound() -> None:
     case = Fused(RESIDUAL, INPUTS, m=40, n=24, k=512)
     report = tcir.compile(case.linalg(), "matmul-warp", validate=True, inputs="random").report
@@ -242,14 +236,12 @@ BREAKS: list[tuple[str, str, Edit, Fused, str]] = [
      change_text(r"(llvm.getelementptr %\w+\[)32(\] : \(!llvm.ptr<1>\))", r"\g<1>0\2"), SQUARE,
      "difference"),
 ]  # fmt: skip
-QUICK = ("residual transposed", "bias of the neighbouring atom")
 
 
 @pytest.mark.parametrize(
     ("at", "edit", "program", "by"),
     [
-        pytest.param(at, edit, program, by, id=f"{at}: {what}",
-                     marks=[] if what in QUICK else pytest.mark.slow)
+        pytest.param(at, edit, program, by, id=f"{at}: {what}")
         for what, at, edit, program, by in BREAKS
     ],
 )  # fmt: skip

@@ -42,14 +42,12 @@ def test_equal_at_every_level() -> None:
     assert kernel.launch_config.grid == (2, 1, 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_integers_are_equal_at_every_level(case: Case) -> None:
     kernel = check(case, "integers")
     assert kernel.launch_config.grid == (case.options["ctas"], 1, 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stages", [2, 3, 4])
 def test_no_hazard_under_other_orders_of_completion(stages: int) -> None:
     case = tiles(40, 40, 72, "f16", options={**TILES, "stages": stages})

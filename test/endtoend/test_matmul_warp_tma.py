@@ -51,14 +51,12 @@ def test_there_are_twelve_cases() -> None:
     assert len({str(case) for case in cases()}) >= 12
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_integers_are_equal_at_every_level(case: Case) -> None:
     kernel = check(case, "integers")
     assert "cp.async.bulk.tensor" in kernel.ptx and "cp.async.cg" not in kernel.ptx
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [
@@ -74,7 +72,6 @@ def test_floats_are_within_the_bound_at_every_level(case: Case) -> None:
     check(case, "random")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [TMA, {**TMA, "block_k": 16, "stages": 2}, {**TMA, "block_k": 16, "stages": 3}]
 )
@@ -158,15 +155,9 @@ BREAKS = [
     # Boxes that begin one row too far.
     ("tile-matmul-warp", Break("tc.tma_load", shifted), 1, "break"),
     # Fewer bytes announced than loaded: the phase ends early, or never.
-    pytest.param(
-        "plan-staging", Break("tc.mbarrier_expect_tx", number("nbytes", -128)), 3, "break",
-        marks=pytest.mark.slow,
-    ),
+    ("plan-staging", Break("tc.mbarrier_expect_tx", number("nbytes", -128)), 3, "break"),
     # No CTA barrier: slots are filled while other warps read them; only threads can see it.
-    pytest.param(
-        "plan-staging", Break("tc.cta_barrier", erase), 3, "convert-tc-to-nvvm",
-        marks=pytest.mark.slow,
-    ),
+    ("plan-staging", Break("tc.cta_barrier", erase), 3, "convert-tc-to-nvvm"),
 ]  # fmt: skip
 
 

@@ -66,7 +66,6 @@ def test_patch_embedding_beside_numpy() -> None:
     assert (out == want).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["integers", "random"])
 @pytest.mark.parametrize(
     "text",
@@ -80,7 +79,6 @@ def test_every_level(text: str, inputs: Any) -> None:
     assert report.ok, str(report)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", [perceptron(40, [32, 48, 24]), stem(16, 16)])
 def test_one_kind_alone(text: str) -> None:
     """Products compile as by gemm, convolutions as by conv."""
@@ -134,7 +132,6 @@ def test_calls_beside_numpy() -> None:
     assert (out == want).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["integers", "random"])
 def test_calls_at_every_level(inputs: Any) -> None:
     report = tcir.validate(CALLS, "gemm", inputs=inputs)

@@ -126,7 +126,7 @@ def scalar(number: float) -> Array:
 
 @pytest.mark.parametrize(
     "activation",
-    [pytest.param(SILU, id="silu"), pytest.param(RELU, id="relu", marks=pytest.mark.slow)],
+    [pytest.param(SILU, id="silu"), pytest.param(RELU, id="relu")],
 )
 def test_bits_of_numpy(activation: str) -> None:
     x, w, v = inputs()
@@ -158,7 +158,6 @@ def test_bits_of_numpy(activation: str) -> None:
     assert np.isnan(expected[9]).all() and np.isfinite(np.delete(expected, 9, 0)).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["integers", "random"])
 def test_every_level(kind: Any) -> None:
     report = tcir.validate(program(whole=False), "gemm", inputs=kind)
@@ -232,7 +231,6 @@ BREAKS: list[tuple[str, str, Edit]] = [
 @pytest.mark.parametrize(
     ("at", "edit"), [pytest.param(at, edit, id=f"{at}: {what}") for what, at, edit in BREAKS]
 )
-@pytest.mark.slow
 def test_break(at: str, edit: Edit) -> None:
     caught = run_broken(program(RELU, whole=False), tcir.named_pipeline("gemm"), at, edit)
     assert caught, "nothing noticed the break"
@@ -267,7 +265,6 @@ MXFP8 = """func.func @f(%x: tensor<136x64xf8E4M3FN>, %sx: tensor<2x1x512xf8E8M0F
 """
 
 
-@pytest.mark.slow
 def test_three_scales_between(orders: int) -> None:
     """MXFP8, scales rounded up: the second product reads rows of three scales."""
     report = tcir.validate(MXFP8, "gemm", orders=orders)

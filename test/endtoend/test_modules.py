@@ -10,7 +10,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
-from tiers import tiers
 
 import tcir
 from tcir._mlir import ir
@@ -63,7 +62,6 @@ def hidden(x: Array, w: Array, b: Array, activation: Any) -> Array:
 # --- products --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow  # three kernels are in the quick tests
 def test_two_layers_are_two_kernels() -> None:
     report = tcir.validate(MLP, "gemm")
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
@@ -101,14 +99,13 @@ def test_the_example_beside_numpy() -> None:
 @pytest.mark.parametrize(
     ("text", "inputs"),
     [
-        pytest.param(text, inputs, id=f"{name}-{inputs}", marks=marks)
-        for name, text, quick in (
-            ("gelu", perceptron(40, [32, 48, 24], GELU), ""),
-            ("three products", perceptron(40, [32, 48, 64, 24]), ""),
-            ("softmax between", attention(40, 48, 32), "integers"),
+        pytest.param(text, inputs, id=f"{name}-{inputs}")
+        for name, text in (
+            ("gelu", perceptron(40, [32, 48, 24], GELU)),
+            ("three products", perceptron(40, [32, 48, 64, 24])),
+            ("softmax between", attention(40, 48, 32)),
         )
         for inputs in ("integers", "random")
-        for marks in [() if inputs == quick else pytest.mark.slow]
     ],
 )
 def test_every_level(text: str, inputs: Any) -> None:
@@ -157,14 +154,14 @@ def test_results_on_the_way() -> None:
     assert (got_h == want_h).all() and (got_y == want_h.astype(float) @ b.astype(float)).all()
 
 
-@pytest.mark.parametrize("seed", tiers(range(40), 20))
+@pytest.mark.parametrize("seed", range(40))
 def test_any_layers_are_cut_without_a_difference(seed: int) -> None:
     passes = tcir.Pipeline([SplitLayers(), FuseEpilogue(), RaiseToTc()])
     report = tcir.validate(anything(seed), passes)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
-@pytest.mark.parametrize("seed", tiers(range(60)))
+@pytest.mark.parametrize("seed", range(60))
 def test_any_layers_at_every_level(seed: int) -> None:
     report = tcir.validate(anything(seed), "gemm", inputs="random" if seed % 2 else "integers")
     assert report.ok, str(report)
@@ -226,17 +223,9 @@ def test_stem_beside_numpy() -> None:
     ("text", "pipeline", "inputs"),
     [
         pytest.param(bottleneck(1, 8, 64, 16), "conv", "integers", id="bottleneck-integers"),
-        pytest.param(
-            bottleneck(1, 8, 64, 16), "conv", "random",
-            id="bottleneck-random", marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            stem(16, 16), "conv-shift-reuse", "integers",
-            id="stem-integers", marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            stem(16, 16), "conv-shift-reuse", "random", id="stem-random", marks=pytest.mark.slow
-        ),
+        pytest.param(bottleneck(1, 8, 64, 16), "conv", "random", id="bottleneck-random"),
+        pytest.param(stem(16, 16), "conv-shift-reuse", "integers", id="stem-integers"),
+        pytest.param(stem(16, 16), "conv-shift-reuse", "random", id="stem-random"),
     ],
 )  # fmt: skip
 def test_convolutions_at_every_level(text: str, pipeline: str, inputs: Any) -> None:
@@ -312,7 +301,7 @@ def elementwise(element: str) -> str:
     return layers.text(layers.each(f"6x40x{element}", body, (x, "mn"), (y, "n")))
 
 
-@pytest.mark.parametrize("target", tiers(["sm_100a", "sm_80"]))
+@pytest.mark.parametrize("target", ["sm_100a", "sm_80"])
 @pytest.mark.parametrize("element", ["f32", "f16", "bf16", "i32", "i16"])
 def test_types_of_elements(element: str, target: str) -> None:
     report = tcir.validate(elementwise(element), "simt-elementwise", target=target)
@@ -328,7 +317,7 @@ SIMT = {
 }
 
 
-@pytest.mark.parametrize("inputs", tiers(["random", "integers"]))
+@pytest.mark.parametrize("inputs", ["random", "integers"])
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in SIMT.items()])
 def test_cuda_cores(text: str, inputs: Any) -> None:
     report = tcir.validate(text, "simt-elementwise", inputs=inputs)
@@ -415,7 +404,6 @@ def test_layers_of_bytes() -> None:
     assert (run(QUANTISED, "gemm", [x, w, s, v], ((40, 32), np.int32)) == want).all()
 
 
-@pytest.mark.slow
 def test_layers_of_bytes_at_every_level() -> None:
     report = tcir.validate(QUANTISED, "gemm")
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
@@ -550,10 +538,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(
     ("text", "at", "edit"),
-    [
-        pytest.param(t, at, edit, id=what, marks=pytest.mark.slow if n % 2 else ())
-        for n, (what, t, at, edit) in enumerate(BREAKS)
-    ],
+    [pytest.param(t, at, edit, id=what) for what, t, at, edit in BREAKS],
 )
 def test_break(text: str, at: str, edit: Edit) -> None:
     """Caught behind the pass that made it, on the levels up to it."""
@@ -563,7 +548,7 @@ def test_break(text: str, at: str, edit: Edit) -> None:
     assert caught.at == at, caught.text
 
 
-@pytest.mark.parametrize("text", tiers([SQUARE, ATTENTION, ODD]))
+@pytest.mark.parametrize("text", [SQUARE, ATTENTION, ODD])
 def test_without_a_break(text: str) -> None:
     passes = tcir.Pipeline(BROKEN)
     report = tcir.validate(text, passes)

@@ -34,7 +34,6 @@ SCHEDULES = {
     "implicit-gemm": ("conv-implicit-gemm", {}),
     "smem-offset": ("conv-smem-offset", {}),
 }
-QUICK = {("nine_by_nine", "conv")}
 
 
 def test_the_file_has_these() -> None:
@@ -43,11 +42,7 @@ def test_the_file_has_these() -> None:
 
 @pytest.mark.parametrize(
     ("name", "schedule"),
-    [
-        pytest.param(name, schedule, marks=() if (name, schedule) in QUICK else pytest.mark.slow)
-        for name in CONVS
-        for schedule in SCHEDULES
-    ],
+    [(name, schedule) for name in CONVS for schedule in SCHEDULES],
 )
 def test_from_ptx(name: str, schedule: str) -> None:
     conv = CONVS[name]

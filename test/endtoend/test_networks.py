@@ -11,7 +11,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tiers import tiers
 
 import tcir
 from tcir.program.workspaces import Workspaces
@@ -86,7 +85,7 @@ def source(name: str) -> Path:
     return EXAMPLES / f"{name}.mlir"
 
 
-@pytest.mark.parametrize("name", tiers(TABLES, 3))
+@pytest.mark.parametrize("name", TABLES)
 def test_table(name: str) -> None:
     """What is fused into each launch, and the bytes between them, in numbers and as printed."""
     pipeline, want = TABLES[name]
@@ -116,7 +115,6 @@ def test_table(name: str) -> None:
     assert spaces.arena <= stored
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", TABLES)
 def test_every_pass_of_every_launch(name: str) -> None:
@@ -166,7 +164,6 @@ def run(name: str, arrays: list[Array], *results: Array) -> Any:
     return outcome
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_bottleneck_beside_numpy() -> None:
     generator = np.random.default_rng(0)
@@ -193,7 +190,6 @@ def test_bottleneck_beside_numpy() -> None:
     assert y.tobytes() == want.tobytes()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_stem_beside_numpy() -> None:
     generator = np.random.default_rng(0)
@@ -208,7 +204,6 @@ def test_stem_beside_numpy() -> None:
     assert y.tobytes() == want.tobytes()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_projections_beside_numpy() -> None:
     generator = np.random.default_rng(0)
@@ -237,7 +232,6 @@ def bf16(array: Array) -> Array:
     return array.astype(F32).astype(BF16).astype(float)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_attention_beside_numpy() -> None:
     """Within roundings of what is in memory between the launches."""
@@ -284,7 +278,6 @@ def wide_nvfp4() -> str:
     return text
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "text",

@@ -29,7 +29,7 @@ MORE = [
     ("pipeline", "conv"),
     [
         ("conv-implicit-gemm", LAPS),
-        *(pytest.param(*each, marks=pytest.mark.slow) for each in MORE),
+        *MORE,
     ],
     ids=str,
 )
@@ -65,9 +65,7 @@ def reads_early(op: Any) -> None:
         number("pending", 1)(op)
 
 
-@pytest.mark.parametrize(
-    "change", [pytest.param(waits_for_none, marks=pytest.mark.slow), reads_early]
-)
+@pytest.mark.parametrize("change", [waits_for_none, reads_early])
 def test_a_break_is_seen(change: Any) -> None:
     pipeline = tcir.named_pipeline("conv-implicit-gemm", stages=4, split_k=1)
     pipeline = pipeline.insert(Break("tc.wgmma_wait", change), after=PASS)

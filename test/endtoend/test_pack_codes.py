@@ -22,7 +22,6 @@ CASES = [
     (F4, (3, 32)), (F6B, (5, 4)), (F6A, (2, 24)), (F4, (5, 3, 2)), (F4, (16,)), (F6B, (4,)),
     (F6A, (2, 3, 64)), (F4, (257, 48)),
 ]  # fmt: skip
-QUICK = 2
 
 
 def program(element: str, shape: tuple[int, ...], what: str) -> str:
@@ -51,7 +50,7 @@ def all_codes(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("element", "shape"),
-    [pytest.param(*c, marks=() if n < QUICK else pytest.mark.slow) for n, c in enumerate(CASES)],
+    CASES,
     ids=str,
 )
 def test_every_level_and_bytes(element: str, shape: tuple[int, ...]) -> None:
@@ -93,7 +92,7 @@ GEMVS = [
 
 @pytest.mark.parametrize(
     ("case", "pipeline", "sides", "options"),
-    [pytest.param(*c, marks=() if n < 1 else pytest.mark.slow) for n, c in enumerate(GEMVS)],
+    GEMVS,
     ids=str,
 )
 def test_products_of_codes(
@@ -142,7 +141,6 @@ def test_real_size_assembles() -> None:
     assert kernel.cubin[:4] == b"\x7fELF"
 
 
-@pytest.mark.slow
 def test_real_size_from_ptx() -> None:
     """The matrices of (7168, 2048, 4), 56 MiB of codes, from PTX."""
     shape = (4, 7168, 2048)

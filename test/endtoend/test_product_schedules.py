@@ -63,7 +63,7 @@ DENSE = {
 COUNTED = [
     pytest.param(NVFP4, 64, 1, id="NVFP4"),
     *(
-        pytest.param(text, n_tile, parts, id=f"{name} {n_tile}", marks=pytest.mark.slow)
+        pytest.param(text, n_tile, parts, id=f"{name} {n_tile}")
         for name, text, n_tile, parts in [
             ("NVFP4", NVFP4, 160, 2),
             ("NVFP4", BENCH["program"](40, 288, 512), 96, 1),
@@ -123,8 +123,8 @@ def test_gemm_is_built_as_chosen(shape: tuple[int, int, int]) -> None:
     "text",
     [
         pytest.param(Matmul(200, 304, 64).text(), id="dense"),
-        pytest.param(BENCH["program"](200, 300, 512), id="NVFP4", marks=pytest.mark.slow),
-        pytest.param(BENCH["program"](136, 48, 256), id="one tile", marks=pytest.mark.slow),
+        pytest.param(BENCH["program"](200, 300, 512), id="NVFP4"),
+        pytest.param(BENCH["program"](136, 48, 256), id="one tile"),
     ],
 )
 def test_options_and_limits_decide(text: str) -> None:
@@ -146,7 +146,7 @@ def test_options_and_limits_decide(text: str) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("kind", "shape"),
-    [pytest.param(*s, marks=() if s[0] == "GEMM" else pytest.mark.slow) for s in SHAPES],
+    SHAPES,
 )
 def test_the_rows_of_the_pages(kind: str, shape: tuple[int, int, int]) -> None:
     found = product(kind, shape)

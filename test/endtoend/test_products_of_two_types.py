@@ -52,7 +52,7 @@ def whole(shape: tuple[int, ...], element: str, seed: int) -> Array:
 
 @pytest.mark.parametrize(
     ("pipeline", "a", "b"),
-    [pytest.param(*t, marks=() if t == TYPES[0] else pytest.mark.slow) for t in TYPES],
+    TYPES,
 )
 def test_product(pipeline: str, a: str, b: str) -> None:
     kernel = tcir.compile(product(a, b), pipeline, validate=True)
@@ -67,7 +67,6 @@ def test_product(pipeline: str, a: str, b: str) -> None:
     assert sizes.max() >= 2**24 or result.tobytes() == sums.astype(np.float32).tobytes()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["gemm", "matmul-warp"])
 def test_random(pipeline: str) -> None:
     report = tcir.validate(product("f16", "f32"), pipeline, inputs="random")
@@ -84,7 +83,7 @@ def test_in_one_body() -> None:
 
 @pytest.mark.parametrize(
     ("pipeline", "batch"),
-    [("gemm", 0), pytest.param("simt-elementwise", 2, marks=pytest.mark.slow)],
+    [("gemm", 0), ("simt-elementwise", 2)],
 )
 def test_zero_points(pipeline: str, batch: int) -> None:
     sizes = [f"{batch}x"] * bool(batch)
@@ -109,7 +108,6 @@ def test_zero_points(pipeline: str, batch: int) -> None:
     assert np.array_equal(result, (wide[0] + 7) @ (wide[1] - 121) + wide[2])
 
 
-@pytest.mark.slow
 def test_zero_points_of_a_convolution() -> None:
     x, w, y = "tensor<1x6x6x16xi8>", "tensor<3x3x16x8xi8>", "tensor<1x4x4x8xi32>"
     kernel = tcir.compile(f"""

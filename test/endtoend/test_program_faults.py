@@ -165,7 +165,6 @@ def test_workspaces_have_the_size_that_kernels_use() -> None:
         assert "bytes in tc.workspaces" in failure.compared
 
 
-@pytest.mark.slow
 def test_workspaces_that_no_gpu_has() -> None:
     for at in ("split-launches", "convert-to-llvm"):
         for by in (1 << 42, -(1 << 20)):

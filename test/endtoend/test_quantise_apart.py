@@ -43,10 +43,10 @@ def room(shape: tuple[int, ...], of: str) -> Array:
     ("formats", "norm", "n", "rounding", "blocked"),
     [
         (NVFP4, 0.3, 240, "", True),
-        pytest.param(E4M3, 1.0, 224, "rceil", False, marks=pytest.mark.slow),
-        *(pytest.param(f, 1.0, 224, "", True, marks=pytest.mark.slow) for f in (MXFP4, E5M2)),
-        pytest.param(NVFP4, 1.0, 48, "", False, marks=pytest.mark.slow),
-        pytest.param(MXFP4, 1.0, 96, "rceil", True, marks=pytest.mark.slow),
+        (E4M3, 1.0, 224, "rceil", False),
+        *((f, 1.0, 224, "", True) for f in (MXFP4, E5M2)),
+        (NVFP4, 1.0, 48, "", False),
+        (MXFP4, 1.0, 96, "rceil", True),
     ],
 )
 def test_an_argument_against_numpy(
@@ -126,7 +126,6 @@ def at_every_level(text: str, pipeline: str, **options: Any) -> None:
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pipeline", "formats", "blocked"),
     [
@@ -146,7 +145,6 @@ def convolved(x: Array, w: Array) -> Array:
     return np.einsum("npqcrs,rsck->npqk", windows, w.astype(float))
 
 
-@pytest.mark.slow
 def test_a_convolution_against_numpy() -> None:
     kernel = tcir.compile(quantised(CONV.linalg(), NVFP4, norm=True), "conv-smem-offset")
     assert [each.title for each in kernel.launches.launches] == ["conv", "conv_quantise1"]
@@ -168,7 +166,6 @@ def test_a_convolution_against_numpy() -> None:
     assert kernel.launch_table.total[1:3] == (values.nbytes, values.nbytes)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", ["conv-implicit-gemm", "conv"])
 def test_a_convolution_in_linalg(pipeline: str) -> None:
     """Rows of channels, quantised as linalg, arith and math ops."""
@@ -207,7 +204,6 @@ def test_matmul_warp_has_the_codes_of_gemm() -> None:
         assert ours.tobytes() == theirs.tobytes()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "target"),
     [
@@ -221,12 +217,10 @@ def test_matmul_warp_at_every_level(case: Case, target: str) -> None:
     at_every_level(case.linalg(), "matmul-warp", target=target)
 
 
-@pytest.mark.slow
 def test_linalg_in_matmul_warp() -> None:
     at_every_level(Spelling(NVFP4, NVFP4_SCALE, n=80).linear(), "matmul-warp")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pipeline", "target"),
     [
@@ -242,7 +236,6 @@ def test_gemv(pipeline: str, target: str) -> None:
     at_every_level(quantised(scaled.linalg(), formats), pipeline, target=target)
 
 
-@pytest.mark.slow
 def test_gemv_against_numpy() -> None:
     scaled = BlockScaled(m=40, k=256, n=32)
     inputs = inputs_of(scaled, seed=4)
@@ -269,7 +262,6 @@ def test_layers_names_the_pipeline_that_quantises_behind_convolutions() -> None:
 PASS = "convert-to-simt"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "edit",
     [

@@ -51,11 +51,7 @@ ACCEPTED = [
     BlockScaled(m=140, k=96, n=130, split=True, blocked="a2b3"),
     BlockScaled(m=140, k=160, a=F6B, b=F8A, blocked="b2a1", **MX),
 ]
-QUICK = {0, 6, 9, 16, 18, 21}
-CASES = [
-    pytest.param(case, id=str(case), marks=() if n in QUICK else pytest.mark.slow)
-    for n, case in enumerate(ACCEPTED)
-]
+CASES = [pytest.param(case, id=str(case)) for case in ACCEPTED]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -170,10 +166,8 @@ def test_layout_attributes(case: BlockScaled) -> None:
     ("case", "pipeline"),
     [
         (BlockScaled(m=3, k=32, split=True, blocked="a3b1"), "gemv-simt"),
-        pytest.param(BlockScaled(m=130, k=256, blocked="a3b2", split=True), "gemv-padded-n",
-                     marks=pytest.mark.slow),
-        pytest.param(BlockScaled(m=130, k=256, split=True), "gemv-padded-n",
-                     marks=pytest.mark.slow),
+        (BlockScaled(m=130, k=256, blocked="a3b2", split=True), "gemv-padded-n"),
+        (BlockScaled(m=130, k=256, split=True), "gemv-padded-n"),
     ],
     ids=str,
 )  # fmt: skip

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir._mlir import ir
@@ -47,7 +46,6 @@ RAISED = {
     "MXFP4, rounded up": Spelling(MXFP4, text.CARRY, m=200, n=256),
     "MXFP8, e5m2, rounded up": Spelling(E5M2, text.CARRY, m=200, n=256),
 }
-QUICK = ("NVFP4, times norm, scales in blocks", "MXFP4 by a shift")
 
 
 def parsed(program: str) -> Any:
@@ -81,7 +79,7 @@ def outputs(module: Any, spelling: Spelling, inputs: list[Array]) -> list[Array]
     return [np.ascontiguousarray(each).view(np.uint8) for each in found]
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, RAISED))
+@pytest.mark.parametrize("name", RAISED)
 def test_raised(name: str) -> None:
     """Before and after it has the bytes of NumPy: next to ties, of all sizes, zeros, NaN."""
     spelling = RAISED[name]
@@ -254,7 +252,6 @@ def test_linear_layer_on_tensors(inputs: str) -> None:
     assert inputs == "random" or re.search("special: .*NaN", str(report))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["integers", "random"])
 @pytest.mark.parametrize(
     "spelling",

@@ -17,7 +17,6 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 
 import pytest
-from tiers import tiers
 
 import tcir
 from tcir.passmanager.pipeline import named_pipeline
@@ -114,12 +113,11 @@ def check(pipeline: str, seeds: range) -> Counter[str]:
     return counts
 
 
-@pytest.mark.parametrize("pipeline", tiers(PROGRAMS, 4))
+@pytest.mark.parametrize("pipeline", PROGRAMS)
 def test_a_random_fault_gets_a_verdict(pipeline: str) -> None:
     assert check(pipeline, SEEDS[1:2])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pipeline", PROGRAMS)
 def test_random_faults_get_a_verdict(pipeline: str) -> None:
     assert tcir.validate(PROGRAMS[pipeline], pipeline), "the whole program holds"

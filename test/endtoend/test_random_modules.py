@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from tiers import slow_but
 
 from .random_modules import SEEDS, beyond, module
 
-QUICK = range(2)
 REASONS = (
     # a convolution and a product in one function
     r"expected a function of one tc\.(conv2d|matmul) and func\.return, got tc\.",
@@ -22,7 +20,7 @@ REASONS = (
 
 @pytest.mark.parametrize(
     "seed",
-    slow_but(QUICK, range(SEEDS)),
+    range(SEEDS),
 )
 def test_module(seed: int) -> None:
     found = module(seed).run()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -26,21 +24,14 @@ CASES = [
     Conv(1, 4, 9, 8, 17, 2, 3, PADS, element="f32"),
 ]
 PIPELINES = ("conv", "conv-shift-reuse", "conv-implicit-gemm", "conv-smem-offset")
-QUICK = {(3, "conv-shift-reuse"), (5, "conv-smem-offset"), (8, "conv-implicit-gemm")}
 
 
-def each(*quick: str) -> list[Any]:
-    """All cases by all schedules; QUICK by pipelines of `quick` are in the quick tier."""
-    return [
-        pytest.param(
-            conv,
-            pipeline,
-            id=f"{pipeline}-{conv.name}",
-            marks=() if (i, pipeline) in QUICK and pipeline in quick else pytest.mark.slow,
-        )
-        for i, conv in enumerate(CASES)
-        for pipeline in PIPELINES
-    ]
+EACH = [
+    pytest.param(conv, pipeline, id=f"{pipeline}-{conv.name}")
+    for conv in CASES
+    for pipeline in PIPELINES
+]
+"""All cases by all schedules."""
 
 
 def repacked(conv: Conv) -> tuple[int, int]:
@@ -55,7 +46,7 @@ def repacked(conv: Conv) -> tuple[int, int]:
     return size * sum(read for read, _ in moved), size * sum(written for _, written in moved)
 
 
-@pytest.mark.parametrize(("conv", "pipeline"), each("conv-smem-offset", "conv-implicit-gemm"))
+@pytest.mark.parametrize(("conv", "pipeline"), EACH)
 def test_bytes_and_bits(conv: Conv, pipeline: str) -> None:
     x, w = (integers(s, e, i) for i, (s, e) in enumerate(zip(conv.shapes[:2], conv.elements)))
     want = convolution(conv, x, w)
@@ -68,7 +59,7 @@ def test_bytes_and_bits(conv: Conv, pipeline: str) -> None:
     assert report.counters["global_store"] == written + want.nbytes
 
 
-@pytest.mark.parametrize(("conv", "pipeline"), each("conv-shift-reuse"))
+@pytest.mark.parametrize(("conv", "pipeline"), EACH)
 def test_every_level(conv: Conv, pipeline: str) -> None:
     report = tcir.validate(conv.text(), pipeline, orders=1, seed=3)
     assert report.ok, str(report)
@@ -83,11 +74,7 @@ FILTER = Conv(1, 4, 9, 8, 40, 2, 3, PADS, element="f32")
     "pipeline",
     [
         "conv-implicit-gemm",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in PIPELINES
-            if "implicit" not in name
-        ),
+        *(name for name in PIPELINES if "implicit" not in name),
     ],
 )
 def test_f32_filters_are_read_where_they_are(pipeline: str) -> None:

@@ -29,7 +29,6 @@ EXAMPLES = ROOT / "examples" / "resnet50_convs.mlir"
 BENCH = runpy.run_path(str(ROOT / "bench" / "conv_schedules.py"))
 CHUNKS = split_chunks(EXAMPLES.read_text(), EXAMPLES.name)
 NAMES = [re.findall(r"@(\w+)\(", chunk.text)[0] for chunk in CHUNKS]
-QUICK = {"conv2_3x3"}
 BATCHES = (1, 8, 32)
 STEM = Conv(1, 224, 224, 3, 64, 7, 7, (3, 3, 3, 3), strides=(2, 2))
 
@@ -60,10 +59,7 @@ def test_the_file_has_all_distinct_convolutions() -> None:
 
 places = pytest.mark.parametrize(
     "place",
-    [
-        pytest.param(i, id=name, marks=() if name in QUICK else pytest.mark.slow)
-        for i, name in enumerate(NAMES)
-    ],
+    [pytest.param(i, id=name) for i, name in enumerate(NAMES)],
 )
 
 
@@ -107,7 +103,6 @@ def test_the_choice_under_another_answer_is_its_cheapest(place: int, batch: int)
         assert (f"{layer.name} ({batch})" in row[2]) == (answer in layer.changed())
 
 
-@pytest.mark.slow
 def test_the_table_of_answers() -> None:
     layers = [layer_of(place, batch) for place in range(len(NAMES)) for batch in BATCHES]
     table = BENCH["dispute_table"](layers).splitlines()
@@ -115,7 +110,6 @@ def test_the_table_of_answers() -> None:
     assert LINES[start : start + len(table)] == table
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("pipeline", ["conv", "conv-shift-reuse", "conv-implicit-gemm"])
 def test_the_stem_runs_in_full_from_ptx(pipeline: str) -> None:
@@ -143,7 +137,6 @@ def shortcut_first(before: str) -> str:
     return rest[:place] + shortcut + rest[place:]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("before", ["  %reduce_empty", "  %expand_empty", "  %y_empty_f16"])
 def test_a_shortcut_anywhere_is_stored_narrow(before: str) -> None:
     """The last convolution adds it, rounded to f16: its own sums are not stored as f32."""
@@ -153,7 +146,6 @@ def test_a_shortcut_anywhere_is_stored_narrow(before: str) -> None:
     assert all("mulf" in row.work.fused for row in table.rows)
 
 
-@pytest.mark.slow
 def test_a_shortcut_first_is_right_at_every_level() -> None:
     text = shortcut_first("  %reduce_empty")
     small = {"56": "12", "58": "14", "28": "6", "128": "32", "256": "64", "512": "128"}

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import tiers
 
 import tcir
 from tcir.passes.module.rewrites import long_rows
@@ -58,7 +57,7 @@ def check(name: str, rows: int, columns: int, element: str, target: str) -> None
     assert (error <= room(name, want, inputs, dtype)).all(), error.max()
 
 
-@pytest.mark.parametrize(("rows", "columns"), tiers(SIZES))
+@pytest.mark.parametrize(("rows", "columns"), SIZES)
 @pytest.mark.parametrize("name", OPS)
 def test_against_numpy(name: str, rows: int, columns: int) -> None:
     """f32; float64 is the oracle."""
@@ -69,7 +68,7 @@ def test_against_numpy(name: str, rows: int, columns: int) -> None:
     ("name", "element"),
     [*product(OPS, ("f16", "bf16")), *product(("sum", "max", "column_sum"), ("i32",))],
 )
-@pytest.mark.parametrize(("rows", "columns"), tiers([(3, 104), (33, 31), (1, 4096), (130, 8)]))
+@pytest.mark.parametrize(("rows", "columns"), [(3, 104), (33, 31), (1, 4096), (130, 8)])
 def test_other_types(name: str, rows: int, columns: int, element: str) -> None:
     """Runs of eight elements of two bytes; integers bit for bit."""
     check(name, rows, columns, element, "sm_90a")
@@ -79,7 +78,7 @@ LONG = [("sum", 2, 20000, 2), ("max", 3, 17000, 2), ("softmax", 2, 17000, 5), ("
         ("rms_norm", 2, 17000, 3), ("sum", 300, 17000, 1)]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "rows", "columns", "launches"), tiers(LONG))
+@pytest.mark.parametrize(("name", "rows", "columns", "launches"), LONG)
 def test_few_long_rows_are_divided(name: str, rows: int, columns: int, launches: int) -> None:
     """Unless there are enough rows, or the length is prime."""
     program = OPS[name][0](rows, columns, "f16")
@@ -110,7 +109,7 @@ def test_a_part_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("inputs", ["integers", "random"])
-@pytest.mark.parametrize(("rows", "columns"), tiers(SIZES))
+@pytest.mark.parametrize(("rows", "columns"), SIZES)
 @pytest.mark.parametrize("name", OPS)
 def test_every_level(name: str, rows: int, columns: int, inputs: Any) -> None:
     """The order of a sum is chosen by convert-to-simt: whatever follows keeps its bits."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import tiers
 
 import tcir
 
@@ -94,7 +93,7 @@ SHAPES = [
 TYPES: dict[str, Any] = {**DTYPES, "i16": np.int16}
 
 
-@pytest.mark.parametrize(("batch", "rows", "columns", "element"), tiers(SHAPES))
+@pytest.mark.parametrize(("batch", "rows", "columns", "element"), SHAPES)
 def test_transposes(batch: int, rows: int, columns: int, element: str) -> None:
     generator = np.random.default_rng(0)
     x, b = (
@@ -108,9 +107,7 @@ def test_transposes(batch: int, rows: int, columns: int, element: str) -> None:
     assert not report.findings
 
 
-@pytest.mark.parametrize(
-    ("rows", "first", "second"), tiers([(32, 96, 32), (40, 100, 12), (5, 1000, 7)])
-)
+@pytest.mark.parametrize(("rows", "first", "second"), [(32, 96, 32), (40, 100, 12), (5, 1000, 7)])
 @pytest.mark.parametrize("element", ["f32", "f16"])
 def test_parts(rows: int, first: int, second: int, element: str) -> None:
     """Parts of whole runs, of runs of four, and of none."""
@@ -124,7 +121,7 @@ def test_parts(rows: int, first: int, second: int, element: str) -> None:
 WINDOWS = [(12, 64, 3, 1, "f16"), (22, 20, 2, 0, "f32")]
 
 
-@pytest.mark.parametrize(("size", "channels", "window", "pad", "element"), tiers(WINDOWS))
+@pytest.mark.parametrize(("size", "channels", "window", "pad", "element"), WINDOWS)
 def test_windows(size: int, channels: int, window: int, pad: int, element: str) -> None:
     """All loads of a window are in flight, and each is a run."""
     x = np.random.default_rng(0).standard_normal((2, size, size, channels))
@@ -169,7 +166,7 @@ def test_runs_go_through_reshapes(element: str) -> None:
 
 @pytest.mark.parametrize(
     "program",
-    tiers([transposed(1, 64, 72, "f16"), joined(32, 96, 32, "f32"), joined(40, 100, 12, "f16")]),
+    [transposed(1, 64, 72, "f16"), joined(32, 96, 32, "f32"), joined(40, 100, 12, "f16")],
     ids=["transposed", "whole parts", "parts"],
 )
 def test_every_level(program: str) -> None:

@@ -125,7 +125,6 @@ def test_kernels_that_communicate_are_executed_as_a_whole(kernel: tcir.Kernel) -
     assert line.verdict == "equal" and "CTAs may communicate: ld.volatile" in line.remarks[0]
 
 
-@pytest.mark.slow
 def test_every_pass(tmp_path: Path, capfd: Any) -> None:
     """All levels are sampled, the PTX too; the status is that of something not executed."""
     file = tmp_path / "m.mlir"

@@ -109,7 +109,6 @@ def test_one_launch_of_a_kernel_alone() -> None:
         assert len(timelines(SUMS, "simt-elementwise", entry=given)) == count
 
 
-@pytest.mark.slow
 def test_equal_layers_of_tensor_cores() -> None:
     text = perceptron(24, [32, 32, 32, 32])
     kernel = tcir.compile(text, "layers")

@@ -1,6 +1,6 @@
 """conv-shift-reuse over its whole family, at every level, against numpy, and numpy against torch.
 
-The quick tier has four. Every level runs under two completion orders, the PTX under ten.
+Every level runs under two completion orders, the PTX under ten.
 """
 
 from __future__ import annotations
@@ -17,22 +17,7 @@ from .linalg_text import Conv
 from .oracle import convolution, operands
 from .shift_cases import CASES, TYPES, ShiftCase
 
-QUICK = {"packed-w128": 5}
-"""For the quick tier: tiling and halo -> which of its cases; those of one or two CTAs."""
-
-
-def _quick(case: ShiftCase) -> bool:
-    mine = [c for c in CASES if (c.tiling, c.halo) == (case.tiling, case.halo)]
-    return mine.index(case) == QUICK.get(f"{case.tiling}-{case.halo}", -1)
-
-
-cases = pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=case.name, marks=() if _quick(case) else pytest.mark.slow)
-        for case in CASES
-    ],
-)
+cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 def test_torch_agrees_with_the_oracle() -> None:
@@ -90,9 +75,7 @@ def test_case(case: ShiftCase) -> None:
         assert floats.ok, str(floats)
 
 
-@pytest.mark.parametrize(
-    "conv", [pytest.param(c, id=c.name, marks=pytest.mark.slow) for c in TYPES]
-)
+@pytest.mark.parametrize("conv", TYPES, ids=lambda conv: conv.name)
 def test_types_by_implicit_gemm(conv: Conv, orders: int) -> None:
     """The same types without a slab in tensor memory."""
     x, w = operands(conv)

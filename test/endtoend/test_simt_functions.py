@@ -14,7 +14,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
-from tiers import slow_but
 
 import tcir
 from tcir.interp import OutputSpec
@@ -119,7 +118,7 @@ def _check(text: str, element: str, value: Callable[[Array], Array], error: Erro
 @pytest.mark.parametrize("element", DTYPES)
 @pytest.mark.parametrize(
     "name",
-    slow_but(("rsqrt", "sin", "tanh"), FUNCTIONS),
+    FUNCTIONS,
 )
 def test_functions(name: str, element: str) -> None:
     kind = f"tensor<{COUNT}x{element}>"
@@ -127,7 +126,6 @@ def test_functions(name: str, element: str) -> None:
     _check(f"func.func @f(%x: {kind}) -> {kind} {{\n {body}\n}}", element, *FUNCTIONS[name])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("element", DTYPES)
 @pytest.mark.parametrize("exponent", EXPONENTS)
 def test_powers(exponent: float, element: str) -> None:

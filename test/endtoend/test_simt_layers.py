@@ -12,7 +12,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
-from tiers import slow_but
 
 import tcir
 
@@ -119,7 +118,6 @@ ORACLES: dict[str, tuple[list[tuple[int, ...]], Any, Any]] = {
 """Shapes of the inputs, what the layer is in float64, and the type."""
 BYTES = ("greater", "to_f8", "quantise", "dequantise", "relu_i8", "max_pool_i8")
 """Layers with numbers of a byte."""
-QUICK = ("softmax", "rms_norm", "gelu_tanh")
 LARGE = ("softmax_attention", "layer_norm_bert")
 POSITIVE = ("pow_half", "batch_norm")
 EXACT = (
@@ -132,12 +130,8 @@ REORDERED = ("global_avg_pool", "mean_hw", "norm", "sum_all")
 """Of them, sums in f32 that a group of threads shares: their order is the kernel's."""
 
 
-def marked(names: Any) -> list[Any]:
-    return slow_but(QUICK, names)
-
-
 @pytest.mark.parametrize("inputs", ["integers", "random"])
-@pytest.mark.parametrize("name", marked(n for n in ORACLES if n not in LARGE))
+@pytest.mark.parametrize("name", [n for n in ORACLES if n not in LARGE])
 def test_every_level(name: str, inputs: Any) -> None:
     strict = inputs == "integers"
     report = tcir.validate(text(name), "simt-elementwise", inputs=inputs, orders=1, strict=strict)
@@ -148,7 +142,7 @@ def test_every_level(name: str, inputs: Any) -> None:
     assert not [f for line in report.passes for f in line.findings], str(report)
 
 
-@pytest.mark.parametrize("name", marked(n for n in ORACLES if n not in BYTES))
+@pytest.mark.parametrize("name", [n for n in ORACLES if n not in BYTES])
 def test_against_numpy(name: str) -> None:
     """In float64, without the rounding of each op: a few units of the type, or of 1."""
     shapes, oracle, dtype = ORACLES[name]
@@ -169,9 +163,7 @@ def test_against_numpy(name: str) -> None:
         assert (np.abs(got - want) <= room).all()
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n == "to_f8" else pytest.mark.slow) for n in BYTES]
-)
+@pytest.mark.parametrize("name", BYTES)
 def test_bytes_against_numpy(name: str) -> None:
     """Bit for bit; floats up to beyond 448, the largest of f8E4M3FN."""
     shapes, oracle, dtype = ORACLES[name]
@@ -273,14 +265,12 @@ NETWORKS: dict[str, tuple[str, list[tuple[int, ...]], Any, Any, float]] = {
 """Layers before and behind products: pipeline, shapes, the network, type, and room (tf32, f16)."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_at_every_level(name: str) -> None:
     report = tcir.validate(text(name), NETWORKS[name][0], orders=1, strict=True)
     assert report.ok, str(report)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_against_numpy(name: str) -> None:
     pipeline, shapes, oracle, dtype, room = NETWORKS[name]

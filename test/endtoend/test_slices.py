@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import tcir
 
@@ -24,7 +23,6 @@ func.func @f(%x: tensor<4x3x12xf32>, %y: tensor<2x7xf32>) -> (tensor<5x3xf32>, t
 """
 
 
-@pytest.mark.slow
 def test_slices() -> None:
     kernel = tcir.compile(TEXT, "layers", validate=True)
     assert kernel.report.verdict == "held"

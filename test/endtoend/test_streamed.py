@@ -7,7 +7,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tiers import tiers
 
 import tcir
 
@@ -88,11 +87,11 @@ def check(
 
 @pytest.mark.parametrize(
     ("m", "n", "k", "element"),
-    tiers([
+    [
         (2, 40, 96, "f16"), (5, 72, 520, "bf16"), (16, 33, 40, "f16"), (9, 257, 2056, "f16"),
         (40, 3, 1000, "bf16"), (300, 10, 512, "f16"), (8, 64, 132, "f32"), (16, 4096, 64, "bf16"),
         (3, 17, 8, "f16"), (4, 4300, 256, "f16"), (12, 8000, 72, "f16"),
-    ]),
+    ],
 )  # fmt: skip
 def test_few_rows_or_columns(m: int, n: int, k: int, element: str) -> None:
     """Tails of rows, columns and K; many rows of either factor."""
@@ -101,10 +100,10 @@ def test_few_rows_or_columns(m: int, n: int, k: int, element: str) -> None:
 
 @pytest.mark.parametrize(
     ("m", "n", "k", "element", "target"),
-    tiers([
+    [
         (1, 33, 520, "f16", "sm_90a"), (70, 1, 264, "bf16", "sm_100a"), (1, 3, 7, "f32", "sm_90a"),
         (1, 300, 4097, "f16", "sm_100a"),
-    ]),
+    ],
 )  # fmt: skip
 def test_vectors(m: int, n: int, k: int, element: str, target: str) -> None:
     """CUDA cores, on both targets; f32 is not cut to tf32."""
@@ -125,7 +124,7 @@ def test_others_are_tiles(m: int, target: str) -> None:
 
 
 @pytest.mark.parametrize("inputs", ["integers", "random"])
-@pytest.mark.parametrize(("m", "n", "k"), tiers([(3, 40, 96), (1, 9, 1032), (40, 5, 200)]))
+@pytest.mark.parametrize(("m", "n", "k"), [(3, 40, 96), (1, 9, 1032), (40, 5, 200)])
 def test_every_level(m: int, n: int, k: int, inputs: Any) -> None:
     """convert-to-simt chooses the order of the sums; what follows keeps their bits."""
     program = linear(m, n, k, "f16")

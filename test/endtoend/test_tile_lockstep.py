@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import tiers
 
 from tcir._mlir import ir
 from tcir.dialect.walk import nested
@@ -81,7 +80,7 @@ def compare(module: ir.Module, **options: Any) -> tuple[str, Outcome | None]:
 @pytest.mark.parametrize(
     ("pipeline", "case", "names"),
     [
-        *(pytest.param(*case, (), id=case[0], marks=pytest.mark.slow) for case in CASES),
+        *(pytest.param(*case, (), id=case[0]) for case in CASES),
         pytest.param(*CASES[-1], ("tile-gemm", "assign-roles"), id="gemm, two states"),
     ],
 )
@@ -139,8 +138,8 @@ def _guard(op: ir.Operation, test: str, at: int) -> None:
     op.move_before(new[-1].operation.regions[0].blocks[0].operations[0].operation)
 
 
-@pytest.mark.parametrize("last", tiers([True, False]), ids=["last", "second"])
-@pytest.mark.parametrize("name", tiers(["tc.tmem_wait", "tc.fence", "tc.mbarrier_expect_tx"]))
+@pytest.mark.parametrize("last", [True, False], ids=["last", "second"])
+@pytest.mark.parametrize("name", ["tc.tmem_wait", "tc.fence", "tc.mbarrier_expect_tx"])
 def test_a_fault_of_one_cta_is_found(name: str, last: bool) -> None:
     pipeline, case = CASES[0]
     for _, module in states(pipeline, case, "assign-roles"):

@@ -57,16 +57,13 @@ def _held(a: str, b: str, signs: str, pipeline: str) -> None:
     assert (out == want).all()
 
 
-QUICK = ("vector", "us", "gemm")
-
-
 PIPELINES = ("gemm", "gemm{swap=always}", "gemm{split-k=2}", "matmul-warp")
 CASES = [(f, s, p) for f in FORMS for s in ("us", "su", "uu") for p in PIPELINES]
 
 
 @pytest.mark.parametrize(
     ("form", "signs", "pipeline"),
-    [pytest.param(*c, marks=[] if c == QUICK else pytest.mark.slow) for c in CASES],
+    CASES,
 )
 def test_unsigned(form: str, signs: str, pipeline: str) -> None:
     _held(*FORMS[form], signs, pipeline)

@@ -14,7 +14,6 @@ from .warp_products import CASES
 RECORD: dict[str, Any] = json.loads((warp_products.HERE / "warp_products.json").read_text())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_machine_gives_the_bits_of_silicon(name: str, tmp_path: Path) -> None:
     assert warp_products.write(name, tmp_path / "bundle") == RECORD["digests"][name]

@@ -6,7 +6,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tiers import tiers
 
 import tcir
 from tcir.passes.simt import elementwise
@@ -64,10 +63,10 @@ def expected(
     )
 
 
-SIZES = tiers([
+SIZES = [
     (16, 7, 3, 1, 1), (8, 14, 3, 2, 1), (24, 8, 5, 1, 2), (8, 7, 7, 1, 3), (10, 6, 3, 1, 0),
     (3, 9, 3, 2, 1), (16, 16, 2, 2, 0),
-])  # fmt: skip
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -43,7 +43,7 @@ def executions(monkeypatch: pytest.MonkeyPatch, **options: Any) -> dict[str, tup
     return lines
 
 
-@pytest.mark.parametrize("inputs", ["integers", pytest.param("random", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("inputs", ["integers", "random"])
 def test_the_same_instructions_run_once(monkeypatch: pytest.MonkeyPatch, inputs: str) -> None:
     lines = executions(monkeypatch, inputs=inputs)
     executed, before = lines["convert-scf-to-cf"]
@@ -101,10 +101,7 @@ def test_another_launch_of_the_same_instructions_is_executed() -> None:
     ("where", "multiplication", "program", "pipeline"),
     [
         (mma, "fused_mma", PROGRAM, "matmul"),
-        pytest.param(
-            block_scale, "block_scaled_mma", BlockScaled(m=130, k=128).linalg(), "gemv-padded-n",
-            marks=pytest.mark.slow,
-        ),
+        (block_scale, "block_scaled_mma", BlockScaled(m=130, k=128).linalg(), "gemv-padded-n"),
     ],
     ids=["matmul", "gemv-padded-n"],
 )  # fmt: skip

@@ -28,7 +28,6 @@ def test_quick(number: str) -> None:
     check(number)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [*DIGESTS][QUICK:])
 def test_forms(number: str) -> None:
     check(number)

@@ -46,7 +46,7 @@ def test_assembles(source: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow if i % 3 else ()) for i, name in enumerate(CASES)],
+    CASES,
 )
 def test_machine_gives_the_bytes_of_silicon(name: str) -> None:
     same = cases.digest(machine_bytes(CASES[name])) == RECORD["digests"][name]

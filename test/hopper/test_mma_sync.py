@@ -17,17 +17,6 @@ from .mma_sync import FLOATS, FORMS
 from .test_hopper import hopper  # noqa: F401  (the fixture)
 
 RECORD: dict[str, Any] = json.loads((mma_sync.HERE / "mma_sync.json").read_text())
-QUICK = (
-    "k16_f32_f16_f16",
-    "k16_f16_f16_f16",
-    "k16_f32_bf16_bf16",
-    "k8_f32_tf32_tf32",
-    "k32_f32_e4m3_e5m2",
-    "k32_f16_e5m2_e4m3",
-    "k32_s32_u8_s8",
-    "k16_s32_s8_s8_sat",
-)
-"""One form of each arithmetic; the rest are marked slow."""
 
 
 @cache
@@ -38,7 +27,7 @@ def cubin(target: str = "sm_90") -> bytes:
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FORMS],
+    FORMS,
 )
 def test_machine_gives_the_words_of_silicon(name: str) -> None:
     report, words = mma_sync.on_machine(FORMS[name])

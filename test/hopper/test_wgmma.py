@@ -19,7 +19,6 @@ def test_quick_forms_assemble() -> None:
     assert assemble(ptx(QUICK), target="sm_90a").data
 
 
-@pytest.mark.slow
 def test_every_form_assembles() -> None:
     assert assemble(ptx(), target="sm_90a").data
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import tiers
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -97,7 +96,7 @@ TILINGS = {"shift": TileConvShiftReuse(), "implicit": TileConvImplicitGemm()}
 
 @pytest.mark.parametrize(
     ("case", "tiling"),
-    tiers([(case[:-1], t) for case in CONVS for t in TILINGS if case[-1] in (t, "both")], 3),
+    [(case[:-1], t) for case in CONVS for t in TILINGS if case[-1] in (t, "both")],
     ids=lambda v: v if isinstance(v, str) else "x".join(map(str, v)),
 )
 def test_convolutions(case, tiling):

@@ -14,7 +14,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tiers import tiers
 
 from tcir import codegen
 from tcir._mlir import ir
@@ -92,7 +91,7 @@ def clean(outcome: Outcome) -> np.ndarray:
 
 @pytest.mark.parametrize(
     "kernel",
-    [pytest.param(k, marks=pytest.mark.slow if k.n > 1 else ()) for k in KERNELS],
+    KERNELS,
     ids=str,
 )
 def test_every_stage_and_the_ptx_of_llvm(kernel: ShiftReuse) -> None:
@@ -174,7 +173,7 @@ BREAKS: dict[str, tuple[ShiftReuse, Callable[[str], str], str]] = {
 }
 
 
-@pytest.mark.parametrize("broken", tiers(BREAKS, 4))
+@pytest.mark.parametrize("broken", BREAKS)
 def test_a_broken_kernel_is_not_equal(broken: str) -> None:
     kernel, change, verdict = BREAKS[broken]
     inputs, expected = operands(kernel)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir.machine.refusal import TensorMapError
@@ -69,7 +68,7 @@ _NOT_RECORDED = ("conv_residual", "conv_transposed")
 
 
 @pytest.mark.parametrize("target", ["sm_100a", "sm_90a"])
-@pytest.mark.parametrize("program", slow_but([PROGRAMS[0]], PROGRAMS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
 def test_the_maps_of_the_programs_are_recorded(program: Path, target: str) -> None:
     """What one adds has to be recorded, too."""
     if program.stem in _NOT_RECORDED:

@@ -62,7 +62,6 @@ def test_second_process_needs_no_compiler(tmp_path):
     assert not kept(home)
 
 
-@pytest.mark.slow
 def test_another_constant_is_another_code(tmp_path):
     folder, home = program(tmp_path)
     run(folder, home)
@@ -82,7 +81,6 @@ def test_damaged_code_is_made_again(tmp_path):
     assert file.read_bytes() == whole
 
 
-@pytest.mark.slow
 def test_code_that_others_may_write_is_made_again(tmp_path: Path) -> None:
     folder, home = program(tmp_path)
     run(folder, home)
@@ -92,7 +90,6 @@ def test_code_that_others_may_write_is_made_again(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.slow
 def test_a_folder_of_code_that_others_may_write_is_not_used(tmp_path: Path) -> None:
     folder, home = program(tmp_path)
     run(folder, home)
@@ -101,7 +98,6 @@ def test_a_folder_of_code_that_others_may_write_is_not_used(tmp_path: Path) -> N
     assert len(kept(home)) == 1
 
 
-@pytest.mark.slow
 def test_read_only_package_uses_the_home(tmp_path):
     folder, home = program(tmp_path)
     (folder / "__pycache__").write_text("")  # nobody, not even root, can write below a file
@@ -109,7 +105,6 @@ def test_read_only_package_uses_the_home(tmp_path):
     assert len(kept(home)) == 1
 
 
-@pytest.mark.slow
 def test_works_where_nothing_can_be_kept(tmp_path):
     folder, home = program(tmp_path)
     (folder / "__pycache__").write_text("")
@@ -118,7 +113,6 @@ def test_works_where_nothing_can_be_kept(tmp_path):
     assert [run(folder, home) for _ in "ab"] == ["True", "True"]
 
 
-@pytest.mark.slow
 def test_many_processes_at_once(tmp_path):
     folder, home = program(tmp_path)
     both = [

@@ -273,7 +273,7 @@ FORMS += [
 
 @pytest.mark.parametrize(
     "form",
-    [pytest.param(f, marks=pytest.mark.slow if n % 4 else ()) for n, f in enumerate(FORMS)],
+    FORMS,
     ids=str,
 )
 def test_product(form: Form) -> None:

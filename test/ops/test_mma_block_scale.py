@@ -125,15 +125,10 @@ def swizzle_of(stored: Any) -> str:
 FORMS: list[Any] = [
     Form("mxf4nvf4", 16, "e2m1", "e2m1", "ue4m3"),
     Form("mxf8f6f4", 32, "e2m1", "e3m2", "ue8m0"),
-    *(
-        pytest.param(Form(*each), marks=pytest.mark.slow)
-        for each in (
-            ("mxf4nvf4", 32, "e2m1", "e2m1", "ue8m0"),
-            ("mxf4", 32, "e2m1", "e2m1", "ue8m0"),
-            ("mxf8f6f4", 32, "e5m2", "e4m3", "ue8m0"),
-            ("mxf8f6f4", 32, "e2m3", "e2m1", "ue8m0"),
-        )
-    ),
+    Form("mxf4nvf4", 32, "e2m1", "e2m1", "ue8m0"),
+    Form("mxf4", 32, "e2m1", "e2m1", "ue8m0"),
+    Form("mxf8f6f4", 32, "e5m2", "e4m3", "ue8m0"),
+    Form("mxf8f6f4", 32, "e2m3", "e2m1", "ue8m0"),
 ]
 
 

@@ -106,9 +106,7 @@ def test_ring_sizes(stages: int) -> None:
     check(Conv((1, 4, 40, 72), (3, 3), 24), "conv-shift-reuse", stages=stages)
 
 
-@pytest.mark.parametrize(
-    "n_tile", [48, *(pytest.param(n, marks=pytest.mark.slow) for n in (16, 96))]
-)
+@pytest.mark.parametrize("n_tile", [48, 16, 96])
 @pytest.mark.parametrize("filter_layout", ["hwcf", "fhwc"])
 def test_n_tiles(n_tile: int, filter_layout: str) -> None:
     conv = Conv((1, 4, 20, 24), (2, 3), 72, filter=filter_layout)

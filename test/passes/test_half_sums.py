@@ -75,7 +75,6 @@ def test_others_stay(text: str) -> None:
     assert "truncf" not in widened(text)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "kind", "pipeline"),
     [(form, kind, "layers") for form in FORMS for kind in ("f16", "bf16")]
@@ -86,7 +85,6 @@ def test_every_level(form: str, kind: str, pipeline: str) -> None:
     assert report.verdict == "held", report
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "total"), [("f64", "f64"), ("i16", "i32"), ("i32", "i64")])
 def test_types_of_no_tensor_core(kind: str, total: str) -> None:
     """CUDA cores multiply them."""
@@ -94,7 +92,6 @@ def test_types_of_no_tensor_core(kind: str, total: str) -> None:
     assert tcir.validate(text, "layers", strict=kind == "f64").verdict == "held"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("start", ["0.0", "3.0"])
 def test_one_rounding(start: str) -> None:
     """Products that cancel but for what f16 has lost."""

@@ -160,7 +160,6 @@ def test_the_kernel(layer: Layer) -> None:
     assert "tcgen05.mma" in kernel.ptx or layer in (KEPT[0], KEPT[2], KEPT[3])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("layer", [APART[0], APART[5], APART[6], APART[8], KEPT[0]], ids=str)
 def test_every_level(layer: Layer) -> None:
     report = tcir.validate(layer.text(), "layers", strict=True)

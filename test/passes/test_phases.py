@@ -161,14 +161,12 @@ def test_others_stay(layer: Layer) -> None:
         np.testing.assert_array_equal(result, layer.expected(*layer.inputs()))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("layer", [*EVEN[6:8], *EVEN[9:], KEPT[0], KEPT[2]], ids=str)
 def test_every_level(layer: Layer) -> None:
     report = tcir.validate(layer.text(), "layers", strict=True)
     assert report.verdict == "held", report
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("layer", [EVEN[4], EVEN[10], KEPT[0]], ids=str)
 def test_the_kernel(layer: Layer) -> None:
     kernel = tcir.compile(layer.text(), "layers")

@@ -103,9 +103,7 @@ def in_map(text: str, name: str) -> str:
     return text.replace(NAME, name)
 
 
-@pytest.mark.parametrize(
-    "n", [16, pytest.param(80, marks=pytest.mark.slow)], ids=lambda n: f"{n} columns"
-)
+@pytest.mark.parametrize("n", [16, 80], ids=lambda n: f"{n} columns")
 def test_two_epilogue_warpgroups_split_the_columns(n: int) -> None:
     # 16: all to the first; 80: 48 and 32.
     text = MATMUL.replace("40x", f"{n}x").replace("x40", f"x{n}")

@@ -255,7 +255,6 @@ def test_the_kernel(case: Case) -> None:
     np.testing.assert_array_equal(made, case.expected(*inputs))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_level(case: Case) -> None:
     report = tcir.validate(text(case), "layers")

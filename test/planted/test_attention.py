@@ -17,7 +17,6 @@ def test_some_bugs(bug: Planted) -> None:
     test_bug(bug)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("bug", [bug for bug in BUGS if bug not in QUICK], ids=str)
 def test_bug(bug: Planted) -> None:
     caught = program(bug.program).run(bug)

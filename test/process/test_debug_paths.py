@@ -60,7 +60,6 @@ def ptx_in(folder: Path, *flags: str) -> str:
     return ended.out
 
 
-@pytest.mark.slow
 def test_two_folders_make_the_same_code(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     first, second = (ptx_in(each, f"--debug-prefix-map={each}=.") for each in (one, two))
@@ -68,7 +67,6 @@ def test_two_folders_make_the_same_code(tmp_path: Path) -> None:
     assert str(tmp_path / "three") in ptx_in(tmp_path / "three")
 
 
-@pytest.mark.slow
 def test_the_cache_tells_them_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCIR_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "a.mlir").write_text(EXAMPLE.read_text())

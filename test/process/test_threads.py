@@ -28,14 +28,12 @@ def test_threads_compile_the_same_bytes_and_forks_beside_them_compile_too() -> N
     assert len(digests) == 6 == len(set(digests))  # one of each program, and all differ
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("parts", [["--forks"], ["--processes=8"]])
 def test_many_compilations(parts: list[str]) -> None:
     ended = bench("--compiles=200", "--threads=8", "--often", *parts)
     assert ended.returncode == 0, ended.stderr
 
 
-@pytest.mark.slow
 def test_a_thread_that_compiles_and_validates_imports_nothing_by_itself() -> None:
     """What it imports on the way would be half there for a child that another thread forks."""
     script = """

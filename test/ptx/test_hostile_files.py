@@ -309,7 +309,6 @@ WILD: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 def test_absurd_files() -> None:
     cases = [launch("k", text) for text, _ in ABSURD.values()]
     answers = ask(cases)

@@ -11,7 +11,6 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tcir.interp.ptx.lockstep.launch import WIDEST
 from tcir.run import run_ptx
@@ -47,7 +46,6 @@ TILES = (
 )
 
 
-@pytest.mark.slow
 def test_control_c_ends_tc_run(tmp_path: Path) -> None:
     """One line, the exit status of an interrupt, no stack trace, no half-written result."""
     path, saved = tmp_path / "endless.ptx", tmp_path / "out.npy"

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
-from tiers import tiers
 
 import tcir
 from tcir.interp.ptx.jobs.part import TogetherError, blocks
@@ -37,7 +36,7 @@ TOGETHER = {
 """Why bodies of `BODIES` run in one process; the others do in three."""
 
 
-@pytest.mark.parametrize("together", tiers([False, True]))
+@pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("name", BODIES)
 def test_the_same_as_in_one_process(name: str, together: bool) -> None:
     body, _ = BODIES[name]
@@ -59,7 +58,7 @@ ACROSS = {
 }
 
 
-@pytest.mark.parametrize("together", tiers([True, False]))
+@pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("name", ACROSS)
 def test_a_race_of_ctas_in_different_blocks_is_found(name: str, together: bool) -> None:
     cta, act = ACROSS[name]

@@ -243,7 +243,6 @@ def test_random_loops(monkeypatch: pytest.MonkeyPatch, executed: list[int]) -> N
     assert min(found.values()) > 5 and sum(executed) > 10_000, (found, sum(executed))
 
 
-@pytest.mark.slow
 def test_many_random_loops(monkeypatch: pytest.MonkeyPatch, executed: list[int]) -> None:
     found = tried(monkeypatch, 1000, same=False)
     assert min(found.values()) > 50, found

@@ -402,13 +402,11 @@ def test_every_class_is_planted_and_every_fault_changes_the_text() -> None:
         assert all(m.ptx != subject.ptx for m in mutants(subject.name, subject.ptx))
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(3000)
 def test_own_and_hand_written_kernels() -> None:
     judge(sweep([*own(), *by_hand()], each=2), at_least=600)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(3000)
 def test_kernels_of_triton(foreign: list[Subject]) -> None:
     judge(sweep(foreign, each=1), at_least=60)

@@ -88,19 +88,12 @@ def check(fault: Named, ordering: str) -> None:
     assert expected in said if expected else not said, said
 
 
-def marked(fault: Named, number: int) -> object:
-    """`make test` plants every ninth; `warp-512` is long."""
-    quick = number % 9 == 0 and fault.kernel != "warp-512"
-    return pytest.param(fault, id=fault.name, marks=() if quick else pytest.mark.slow)
-
-
-@pytest.mark.parametrize("fault", [marked(f, n) for n, f in enumerate(FAULTS + UNPROMISED + LEGAL)])
+@pytest.mark.parametrize("fault", FAULTS + UNPROMISED + LEGAL, ids=lambda fault: fault.name)
 def test_as_issued(fault: Named) -> None:
     check(fault, "silicon")
     check(fault, "isa")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_in_late_orders(fault: Named) -> None:
     kernel = sound(fault.kernel)
@@ -110,16 +103,13 @@ def test_in_late_orders(fault: Named) -> None:
         assert fault.silicon in said or any(s.startswith(("error", "illegal")) for s in said), said
 
 
-@pytest.mark.parametrize(
-    "name", [n if n == "matmul" else pytest.param(n, marks=pytest.mark.slow) for n in MAKERS]
-)
+@pytest.mark.parametrize("name", MAKERS)
 def test_unmutated(name: str) -> None:
     kernel = sound(name)
     for ordering in ("silicon", "isa"):
         assert not kernel.says(kernel.kernel.ptx, ordering)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_unmutated_in_late_orders(name: str) -> None:
     kernel = sound(name)

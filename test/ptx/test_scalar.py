@@ -103,7 +103,6 @@ def test_any_values(drawn: tuple[str, list[np.ndarray]]) -> None:
     compare(*drawn)
 
 
-@pytest.mark.slow
 @settings(max_examples=10_000)
 @given(operands())
 def test_many_values(drawn: tuple[str, list[np.ndarray]]) -> None:

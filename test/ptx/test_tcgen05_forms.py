@@ -6,7 +6,6 @@ form computes is tested elsewhere: here all operands are one number, so all of D
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
@@ -51,16 +50,7 @@ def runs(text: str, group: int, assemble: Any) -> np.ndarray:
     return out
 
 
-def spread(*columns: Iterable[Any], quick: set[tuple[Any, ...]]) -> list[Any]:
-    """All combinations; only some of them in the quick tests."""
-    cases = list(product(*columns))
-    assert quick <= set(cases)
-    return [pytest.param(*c, marks=() if c in quick else pytest.mark.slow) for c in cases]
-
-
-@pytest.mark.parametrize(
-    ("kind", "group"), spread(UNSCALED, (1, 2), quick={("f16", 1), ("f8f6f4", 2)})
-)
+@pytest.mark.parametrize(("kind", "group"), list(product(UNSCALED, (1, 2))))
 def test_mma(kind: str, group: int, assemble: Any) -> None:
     """A from both memories, dense and sparse, lane mask, scale-input-d, .ashift, collectors."""
     mask = "{" + ", ".join(["%w7"] * 4 * group) + "}, "
@@ -81,9 +71,7 @@ def test_mma(kind: str, group: int, assemble: Any) -> None:
     assert (out == out[0, 0]).all() and out[0, 0] != 0x44444444
 
 
-@pytest.mark.parametrize(
-    ("kind", "group"), spread(VECTORS, (1, 2), quick={("mxf4nvf4", 1), ("mxf8f6f4", 2)})
-)
+@pytest.mark.parametrize(("kind", "group"), list(product(VECTORS, (1, 2))))
 def test_block_scale(kind: str, group: int, assemble: Any) -> None:
     lines = []
     for sparse, a, vector in product((False, True), A_FROM, VECTORS[kind]):
@@ -98,7 +86,7 @@ def test_block_scale(kind: str, group: int, assemble: Any) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "m"),
-    spread(UNSCALED, (32, 64, 128), quick={("f16", 32), ("i8", 64), ("f8f6f4", 128)}),
+    list(product(UNSCALED, (32, 64, 128))),
 )
 def test_weight_stationary(kind: str, m: int, assemble: Any) -> None:
     """Dense and sparse, each buffer for B, with and without a mask of zero columns."""
@@ -147,9 +135,7 @@ REGISTERS = {"16x128b": 2, "16x256b": 4}
 
 @pytest.mark.parametrize(
     ("shape", "packed"),
-    spread(
-        LARGEST, (False, True), quick={("32x32b", False), ("16x32bx2", True), ("16x256b", False)}
-    ),
+    list(product(LARGEST, (False, True))),
 )
 def test_ld_and_st(shape: str, packed: bool, assemble: Any) -> None:
     """Every shape and number: what was stored comes back."""

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import Ended, Setting, run
-from tiers import tiers
 
 from tcir.passmanager.pipeline import named_pipeline
 
@@ -67,7 +66,6 @@ def sizes(text: str) -> dict[str, tuple[int, int]]:
     return {name: (int(before), int(now)) for name, before, now in rows}
 
 
-@pytest.mark.slow
 def test_a_pass_that_raises(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(PLUGIN)
     (tmp_path / "m.mlir").write_text(BROKEN["a crash"].program)
@@ -99,7 +97,6 @@ def test_ptx_with_a_race(tmp_path: Path) -> None:
     assert same.status == 1 and "race" in same.out
 
 
-@pytest.mark.slow
 def test_a_script_says_what_is_of_interest(tmp_path: Path) -> None:
     (tmp_path / "m.mlir").write_text(BROKEN["a crash"].program)
     script = tmp_path / "t.py"
@@ -135,7 +132,7 @@ def test_mistakes(tmp_path: Path, words: list[str], said: str) -> None:
     assert "Traceback" not in ended.err and sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize(("number", "status"), tiers([(signal.SIGINT, 130), (signal.SIGTERM, 143)]))
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it(number: signal.Signals, status: int, tmp_path: Path) -> None:
     """It reaches the attempt, too, which is not the last one then."""
     (tmp_path / "m.mlir").write_text(BROKEN["a constant of log"].program)
@@ -158,7 +155,6 @@ def test_the_page_has_every_failure() -> None:
         assert passes.split(" → ")[0] == str(len(pipeline)), name
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_passes(name: str, tmp_path: Path) -> None:

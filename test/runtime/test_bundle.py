@@ -320,7 +320,7 @@ def bundle_of(name: str, folder: Path) -> Bundle:
     return Bundle.read(folder / "out")
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("split-k", "repacked")]
+SLOW = ("split-k", "repacked")
 
 
 @pytest.mark.parametrize("name", ["codes", *SLOW])

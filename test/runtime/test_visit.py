@@ -223,7 +223,6 @@ def visited(folder: Path, *words: str) -> tuple[subprocess.CompletedProcess[str]
     return done, json.loads(report.read_text()) if report.exists() else {}
 
 
-@pytest.mark.slow
 def test_the_rest_goes_on(tmp_path: Path) -> None:
     """A fault, a hang, a process that dies, wrong bits: each has its line, and so has the rest."""
     for name in ("a-good", "b-fault", "c-hang", "d-dies", "e-stray", "f-good"):
@@ -359,7 +358,6 @@ def test_an_unknown_target_is_refused_once(tmp_path: Path) -> None:
     assert not (tmp_path / "kit").exists()
 
 
-@pytest.mark.slow
 def test_a_kit(tmp_path: Path, capsys: Any) -> None:
     """One small example, one that does not compile, the self-test; checked in a fresh process."""
     source = tmp_path / "programs"

@@ -23,7 +23,6 @@ from tcir.sweep.space import combinations
 
 from .programs import GEMM, PROGRAM
 
-pytestmark = pytest.mark.slow
 OVER = "n-tile=16..256:8 stages=1..7"
 COUNT = 217
 """Combinations of `OVER`: 105 of them are no multiple of 16, 7 need too much shared memory."""

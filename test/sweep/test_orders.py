@@ -119,7 +119,6 @@ def test_states_after_a_broken_one_were_not_executed() -> None:
         assert [line.verdict for line in lines] == ["reference", "different", *["not executed"] * 2]
 
 
-@pytest.mark.slow
 def test_reports_of_one_process_and_of_two(always: None) -> None:
     one, two = (tcir.validate(GEMM, "gemm", orders=6, jobs=jobs) for jobs in (1, 2))
     assert one.ok and [*map(timeless, two.passes)] == [*map(timeless, one.passes)]

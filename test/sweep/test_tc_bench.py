@@ -76,7 +76,6 @@ def test_bytes_are_those_of_the_tiles(n_tile: int, reads_of_a: int) -> None:
     assert row.bytes == reads_of_a * 128 * 72 * 2 + 72 * 96 * 2 + 128 * 96 * 4
 
 
-@pytest.mark.slow
 def test_loads_ahead_of_use_take_less_time() -> None:
     long = replace(PROGRAM, text=GEMM.replace("72x", "1024x").replace("x72", "x1024"))
     pipelines = [Combination.parse(f"gemm{{stages={stages}}}") for stages in (1, 2, 4)]
@@ -146,7 +145,6 @@ tcir.register_pipeline(
 )
 
 
-@pytest.mark.slow
 def test_a_wrong_combination_is_found_and_never_tuned(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +172,7 @@ def test_a_program_that_cannot_be_read_is_refused_once(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "status"), [
-    (signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow),
+    (signal.SIGINT, 130), (signal.SIGTERM, 143),
 ])  # fmt: skip
 def test_an_interrupt_leaves_whole_lines(folder: Path, number: int, status: int) -> None:
     words = [*SWEEP[1:], "--over", "n-tile=16..96:16 stages=1..20", "--results=rows.jsonl"]

@@ -65,7 +65,6 @@ def validate(folder: Path, *words: str) -> Ended:
     return run(["tc-bench", "validate", "--jobs=2", *words], folder)
 
 
-@pytest.mark.slow
 def test_every_file_is_a_row(tmp_path: Path) -> None:
     (tmp_path / "good.mlir").write_text(GEMM)
     (tmp_path / "wrong.mlir").write_text(DOUBLED)
@@ -142,7 +141,6 @@ def untimed(row: SweepRow) -> dict[str, object]:
     return said | {"lines": lines}
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(3000)
 def test_the_same_rows_from_a_cluster_and_as_one_report() -> None:
     distributed = pytest.importorskip("distributed", reason="needs the extra cluster")

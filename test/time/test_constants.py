@@ -99,6 +99,5 @@ def test_ratio_to_hopper() -> None:
     assert ratio_to_hopper("f16", "sm_80") == 0.5
 
 
-@pytest.mark.slow
 def test_the_page_is_fresh() -> None:
     assert main(["--check"]) == 0, "run python -m tcir.tools.dev.time_page"

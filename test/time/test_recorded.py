@@ -43,17 +43,14 @@ def _recorded(program: str, pipeline: str) -> tuple[EventStream, dict[str, Any]]
     return recording.streams[0], dict(outcome.counters)
 
 
-SLOW = pytest.mark.slow
-
-
 @pytest.mark.parametrize(
     ("size", "pipeline"),
     [
         ((128, 128, 1024), "gemm"),
-        pytest.param((256, 256, 512), "gemm{cta-group=2}", marks=SLOW),
-        pytest.param((128, 128, 1024), "gemm{store=tma}", marks=SLOW),
-        pytest.param((256, 512, 512), "gemm{persistent=true}", marks=SLOW),
-        pytest.param((128, 256, 256), "matmul-warp", marks=SLOW),
+        ((256, 256, 512), "gemm{cta-group=2}"),
+        ((128, 128, 1024), "gemm{store=tma}"),
+        ((256, 512, 512), "gemm{persistent=true}"),
+        ((128, 256, 256), "matmul-warp"),
     ],
 )
 def test_what_is_occupied_is_what_the_machine_counts(
@@ -100,7 +97,6 @@ def test_a_deeper_k_takes_the_cycles_of_its_stages() -> None:
     assert long - short == pytest.approx(16 * 32768 / 81, rel=0.02)
 
 
-@pytest.mark.slow
 def test_the_modelled_order_of_schedules_is_that_of_public_ladders() -> None:
     """One CTA, pairs, persistent pairs: each faster than the one before (4096³)."""
     import sys

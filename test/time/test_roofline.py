@@ -155,7 +155,6 @@ def test_every_report_has_the_line(capfd, tmp_path: Path) -> None:
     assert said["limited_by"] == "latency" and set(said["executed_limits_us"]) >= {"L2 to SM"}
 
 
-@pytest.mark.slow
 def test_what_the_machine_counted_is_what_was_executed() -> None:
     """Four CTAs, three loads of 64 k each: 128 rows of A and 128 columns of B, f16."""
     report = tcir.validate(EXAMPLES / "matmul.mlir", "gemm")
@@ -167,7 +166,6 @@ def test_what_the_machine_counted_is_what_was_executed() -> None:
     assert done.ctas == counted["ctas"]
 
 
-@pytest.mark.slow
 def test_the_modelled_time_is_that_of_the_events() -> None:
     """As `run_ptx(events=…)` and `modelled_time` give it: two launches, and what lies between."""
     kernel = tcir.compile(EXAMPLES / "mlp_bf16.mlir", "gemm", validate=True)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import slow_but
 
 import tcir
 from tcir.machine.events import Event, EventStream, Recording
@@ -49,7 +48,6 @@ KERNELS = {
     "wgmma, convolution": (EXAMPLES / "resnet50_conv2_3x3.mlir", "conv-implicit-gemm", "sm_90a"),
     "gemv, SIMT": (EXAMPLES / "nvfp4_gemv_7168x2048x4.mlir", "gemv-simt"),
 }  # fmt: skip
-QUICK = ("gemm", "convolution, shift-reuse", "wgmma")
 WAITS = ("mbarrier.wait", "tcgen05.wait", "cp.async.wait", "bulk.wait", "wgmma.wait")
 
 
@@ -158,7 +156,7 @@ def check_flows(stream: EventStream, flows: list[tuple[list[Slice], list[Slice]]
 
 @pytest.mark.parametrize(
     "name",
-    slow_but(QUICK, KERNELS),
+    KERNELS,
 )
 def test_every_wait_ends_by_the_arrival_that_its_flow_names(name: str) -> None:
     found = check(recorded(*KERNELS[name]), *KERNELS[name][2:])

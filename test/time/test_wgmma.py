@@ -131,7 +131,7 @@ def _recorded(text: str | Path, pipeline: str) -> tuple[EventStream, dict[str, i
     ("example", "pipeline"),
     [
         ("matmul.mlir", "gemm"),
-        pytest.param("resnet50_conv2_3x3.mlir", "conv-implicit-gemm", marks=pytest.mark.slow),
+        ("resnet50_conv2_3x3.mlir", "conv-implicit-gemm"),
     ],
 )
 def test_what_is_occupied_is_what_the_machine_counts(example: str, pipeline: str) -> None:
@@ -187,7 +187,6 @@ def test_what_was_counted_judges_the_frozen_predictions(
         counted()
 
 
-@pytest.mark.slow
 def test_what_the_page_says_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert section().strip() in (ROOT / "docs/results/time-model.md").read_text(encoding="utf-8")
     by_name = {kernel.name: kernel for kernel in taken()}

@@ -57,7 +57,6 @@ def run(folder: Path, command: str, expected: list[str]) -> None:
         assert any(fnmatch.fnmatchcase(each, pattern) for each in rest), (line, printed)
 
 
-@pytest.mark.slow
 def test_page(folder: Path) -> None:
     commands = 0
     for name, text in steps():

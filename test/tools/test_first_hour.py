@@ -24,7 +24,6 @@ def test_the_outcome_is_the_verdict_or_the_last_line() -> None:
     assert outcome("") == ""
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_all_run_one_after_the_other(tmp_path: Path) -> None:
     copy = copy_checkout(tmp_path / "clone")

@@ -78,7 +78,6 @@ def script(name: str, shell: str = "bash") -> subprocess.CompletedProcess[str]:
 
 
 @needs_shtab
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PARSERS)
 def test_the_script_is_one_of_bash(name: str) -> None:
     done = script(name)

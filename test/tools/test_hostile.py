@@ -45,7 +45,6 @@ def test_some_hostile_inputs() -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("first", range(QUICK, COUNT, BATCH))
 def test_hostile_inputs(first: int) -> None:
@@ -59,7 +58,6 @@ def test_some_hostile_inputs_of_newer_doors(drawn: Callable[[int], Hostile]) -> 
     assert not found, "\n".join(found)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("first", range(4, 1000, 83))
 @pytest.mark.parametrize("drawn", [hostile_reduce, hostile_page])

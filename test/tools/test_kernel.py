@@ -188,7 +188,6 @@ def test_pipeline_with_a_pass_exchanged() -> None:
     assert "canonicalize#2" in kernel.ir
 
 
-@pytest.mark.slow
 def test_validated_compile() -> None:
     kernel = tcir.compile(MATMUL, "matmul", validate=True, orders=3)
     assert kernel.report.ok, str(kernel.report)

@@ -50,7 +50,6 @@ def integers(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(1, 4, shape).astype(ml_dtypes.bfloat16)
 
 
-@pytest.mark.slow
 def test_two_products_run_from_their_arrays(tmp_path: Path, capsys: Any) -> None:
     """Two launches with a workspace between them; bfloat16 arrays, which .npy holds as bytes."""
     (tmp_path / "two.mlir").write_text(PROGRAM)

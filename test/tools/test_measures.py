@@ -87,7 +87,6 @@ def test_above_its_ceiling(tree: Tree, capsys: pytest.CaptureFixture[str]) -> No
     assert check(unheard_of=1) == 1
 
 
-@pytest.mark.slow
 def test_floors() -> None:
     floors = Tree(ROOT).imports.floors()
     assert floors["errors"] < floors["dialect"] < floors["passes"] < floors["pipelines"]

@@ -50,7 +50,6 @@ def test_the_place_the_dialect_and_the_command(name: str) -> None:
     assert said.startswith("<text>:" + place.removesuffix("error: ")) and words in said
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_command_lowers_it(name: str, tmp_path: Path) -> None:
     """As the message says it; what it writes compiles."""

@@ -111,7 +111,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-@pytest.mark.slow
 def test_the_wheel_holds_the_package_and_no_developer_tools(wheel: Path) -> None:
     check_archive(zipfile.ZipFile(wheel).namelist())
 
@@ -119,7 +118,6 @@ def test_the_wheel_holds_the_package_and_no_developer_tools(wheel: Path) -> None
 SDIST = "from setuptools import build_meta; import sys; build_meta.build_sdist(sys.argv[1])"
 
 
-@pytest.mark.slow
 def test_the_source_archive_builds_the_same(wheel: Path, tmp_path: Path) -> None:
     source = clone(tmp_path / "a folder")
     environment = tmp_path / "environment"
@@ -156,7 +154,6 @@ print(tcir.__file__)
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("editable", [False, True])
 def test_installed_and_found_in_above_and_beside_the_clone(tmp_path: Path, editable: bool) -> None:
     above = tmp_path / "a folder"
@@ -195,7 +192,6 @@ def pythons() -> list[str]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("python", pythons())
 def test_a_fresh_environment_compiles_and_executes(
@@ -229,7 +225,6 @@ def test_a_fresh_environment_compiles_and_executes(
     assert (tmp_path / "k.cubin").read_bytes().startswith(b"\x7fELF")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("constrained", [False, True])
 def test_the_extras_resolve_together(wheel: Path, constrained: bool) -> None:
     words = [sys.executable, "-m", "pip", "install", "-q", "--dry-run", "--ignore-installed"]

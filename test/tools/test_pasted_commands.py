@@ -18,9 +18,7 @@ import pytest
 from pasted import BLOCKS, NEEDS, PARSERS, TALES, Block, copy_checkout, follow, shows, tales
 
 RUN = [
-    pytest.param(block, id=str(block), marks=[pytest.mark.slow] if block.slow else [])
-    for block in BLOCKS
-    if block.file != TALES and block.can_run
+    pytest.param(block, id=str(block)) for block in BLOCKS if block.file != TALES and block.can_run
 ]
 
 
@@ -35,7 +33,6 @@ def test_block(block: Block, copy: Path) -> None:
     follow(block, copy)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("tale", tales(), ids=lambda tale: str(tale[0]))
 def test_tale(tale: list[Block], copy: Path) -> None:

@@ -63,7 +63,6 @@ def test_a_near_option_is_spelled_as_the_command_line_takes_it() -> None:
         tcir.named_pipeline("gemm{ntile=8}")
 
 
-@pytest.mark.slow
 def test_a_failing_plugin_is_named_with_its_line_and_in_the_reproducers_command(
     tmp_path: Path,
 ) -> None:

@@ -405,7 +405,6 @@ TC_VIZ = {
 PAGE = "tc-opt matmul.mlir --pipeline=gemm --emit=ptx -o k.ptx --mlir-print-ir-tree-dir=tree "
 
 
-@pytest.mark.slow
 def test_the_report_page_shows_the_ptx(tmp_path: Path) -> None:
     _files(tmp_path)
     program = (ROOT / "examples/tf32_one_tile.mlir").read_bytes()
@@ -430,20 +429,7 @@ CASES = {
 }
 
 
-SLOW = {
-    "tc-run: a closed output", "tc-run: nobody reads", "tc-run: a first difference is no success",
-    "tc-run: a deadlock names its culprit first", "tc-opt: the reproducer's command",
-    "tc-opt: the reproducer's command after a crash", "tc-opt: an exception in a plugin",
-    "tc-opt: a pass that erases the function", "tc-opt: no standard output",
-    "tc-opt: nowhere to complain", "tc-opt: a generalized fill", "tc-viz: 20,000 modules",
-    "tc-opt: rows of two billion numbers", "tc-opt: eight billion rows",
-    "tc-opt: two billion images",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in CASES]
-)
+@pytest.mark.parametrize("name", CASES)
 def test_what_the_command_says_now(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

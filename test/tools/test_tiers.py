@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import tiers
-from tiers import KEPT, over_budget
+from tiers import KEPT, LONGEST, SHARE, over_budget
 
-from tcir.tools.dev.shards import DURATIONS, durations, parts
+from tcir.tools.dev.shards import DURATIONS, UNLISTED, durations, parts, seconds
 
 ROOT = DURATIONS.parents[1]
 JUNIT = """<testsuites><testsuite>
 <testcase classname="test.a.test_x" name="fast" time="0.01" />
-<testcase classname="test.a.test_x" name="slow[1-2]" time="2.34" />
+<testcase classname="test.a.test_x" name="skipped" time="0.01"><skipped /></testcase>
+<testcase classname="test.a.test_x" name="slow[1]" time="1.21" />
+<testcase classname="test.a.test_x" name="slow[2]" time="1.19" />
+<testcase classname="test.a.test_x" name="slow[3-4]" time="4.2" />
 <testcase name="crashed" time="9" />
 </testsuite></testsuites>"""
 
@@ -22,6 +25,12 @@ def test_the_listed_exist() -> None:
     for name in (*durations(), *KEPT):
         file, _, test = name.partition("::")
         assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(), name
+
+
+def test_seconds_of_a_case() -> None:
+    stored = {"test/x.py::f": 2.0, "test/x.py::f[1]": 0.5}
+    names = ("test/x.py::f[1]", "test/x.py::f[2]", "test/x.py::g[1]")
+    assert [seconds(name, stored) for name in names] == [0.5, 2.0, UNLISTED]
 
 
 def test_each_file_keeps_its_quickest() -> None:
@@ -34,17 +43,40 @@ def test_each_file_keeps_its_quickest() -> None:
     assert over_budget(names, stored, float("inf")) == frozenset()
 
 
+def test_a_file_of_very_slow_tests_keeps_none() -> None:
+    stored = {"test/b/y.py::all": LONGEST + 0.1}
+    assert over_budget(stored, stored, 1.0) == set(stored)
+
+
+def test_the_cases_of_a_function_have_a_share() -> None:
+    stored = {"test/a/x.py::f": 0.25}
+    names = [f"test/a/x.py::f[{n}]" for n in range(3 * SHARE)]
+    assert len(over_budget(names, stored, 0.5)) == len(names) - 2 * SHARE
+    unlisted = [f"test/a/x.py::g[{n}]" for n in range(100 * SHARE)]
+    assert not over_budget(unlisted, stored, 0.3)
+
+
 def test_a_report_brings_the_list_up_to_date(tmp_path: Path) -> None:
+    """The mean of a function's cases, and those that are far from it."""
     stored = tmp_path / "durations.txt"
-    stored.write_text("3.0 test/a/test_x.py::fast\n0.5 test/b.py::other\n")
-    (tmp_path / "quick.xml").write_text(JUNIT)
-    tiers.write([tmp_path / "quick.xml"], stored)
-    assert stored.read_text() == "2.3 test/a/test_x.py::slow[1-2]\n0.5 test/b.py::other\n"
+    stored.write_text("3.0 test/a/test_x.py::fast\n0.5 test/b.py::other\n"
+                      "0.5 test/a/test_x.py::skipped\n9.0 test/a/test_x.py::slow[1]\n")  # fmt: skip
+    (tmp_path / "all.xml").write_text(JUNIT)
+    tiers.write([tmp_path / "all.xml"], stored)
+    assert stored.read_text() == (
+        "0.5 test/a/test_x.py::skipped\n"
+        "2.2 test/a/test_x.py::slow\n"
+        "1.2 test/a/test_x.py::slow[1]\n"
+        "1.2 test/a/test_x.py::slow[2]\n"
+        "4.2 test/a/test_x.py::slow[3-4]\n"
+        "0.5 test/b.py::other\n"
+    )
 
 
 def test_shards_take_as_long_each() -> None:
     stored = durations()
-    found = parts(stored, 8)
-    assert found.keys() == stored.keys() and set(found.values()) == set(range(8))
-    seconds = [sum(stored[name] for name in found if found[name] == part) for part in range(8)]
-    assert max(seconds) - min(seconds) <= max(stored.values())
+    names = [*stored, *(f"test/new.py::case[{n}]" for n in range(1000))]
+    found = parts(names, stored, 8)
+    assert found.keys() == set(names) and set(found.values()) == set(range(8))
+    loads = [sum(seconds(n, stored) for n in found if found[n] == part) for part in range(8)]
+    assert max(loads) - min(loads) <= UNLISTED

@@ -66,7 +66,6 @@ WRONG = {
 }
 
 
-@pytest.mark.slow
 def test_a_users_script_under_strict(tmp_path: Path) -> None:
     """Each line of `WRONG` is an error of its own, and nothing else is one."""
     script = tmp_path / "script.py"

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-from tiers import tiers
 
 import tcir
 
@@ -16,7 +15,7 @@ COMMANDS = {f"tcir.tools.tc_{name}": f"tc-{name}"
 COMMANDS |= {door: f"python -m {door}" for door in ("tcir.triton", "tcir.cute", "tcir.cuda")}
 
 
-@pytest.mark.parametrize("module", tiers(COMMANDS, 4))
+@pytest.mark.parametrize("module", COMMANDS)
 def test_versions(module: str) -> None:
     words = [sys.executable, "-m", module, "--version"]
     done = subprocess.run(words, capture_output=True, text=True)

@@ -16,7 +16,7 @@ if importlib.util.find_spec("torch") is None:
     pytest.skip("torch is not installed", allow_module_level=True)
 
 import torch
-from tiers import tiers
+from tiers import slow_but
 from torch import nn
 
 import tcir.torch
@@ -47,7 +47,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Compiled]:
     return found
 
 
-@pytest.mark.parametrize("dynamic", tiers([None, True, False]))
+@pytest.mark.parametrize("dynamic", slow_but([None], [None, True, False]))
 def test_batches(dynamic: bool | None, made: list[Compiled]) -> None:
     """A kernel for each batch; the same one for a batch that was there before."""
     model = nn.Linear(16, 8).eval()

@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
-from tiers import tiers
+from tiers import slow
 
 from .command import SCRIPTS, needs_triton, run
 
@@ -77,17 +77,14 @@ def test_a_trace_of_the_launches(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    tiers(
-        [
-            (["--size", "8192"], "expected OLD=NEW, two integers, got '8192'"),
-            (["--size", "8=-3"], "expected OLD=NEW, two integers, got '8=-3'"),
-            (["--order-seeds", "-1"], "expected an integer of 0 to 10000, got '-1'"),
-            (["--jobs", "0"], "expected an integer of at least 1, got '0'"),
-            (["--size", "8=3", "-m"], "expected a script whose integers are replaced, got -m"),
-            ([], "expected the path of a Python script, got a directory"),
-        ],
-        2,
-    ),
+    [
+        (["--size", "8192"], "expected OLD=NEW, two integers, got '8192'"),
+        (["--size", "8=-3"], "expected OLD=NEW, two integers, got '8=-3'"),
+        slow(["--order-seeds", "-1"], "expected an integer of 0 to 10000, got '-1'"),
+        slow(["--jobs", "0"], "expected an integer of at least 1, got '0'"),
+        slow(["--size", "8=3", "-m"], "expected a script whose integers are replaced, got -m"),
+        slow([], "expected the path of a Python script, got a directory"),
+    ],
 )
 def test_values_that_are_refused(options: list[str], words: str) -> None:
     ended = run(*options, SCRIPTS)

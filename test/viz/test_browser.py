@@ -95,14 +95,12 @@ LEAST = {"moves.svg": 13 + 5 * 3 + 4 * 8}
 """Cells of a small picture: pairs of memories, places of operands, warps by columns."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TIMELINES)
 def test_text_of_a_timeline_is_inside(name: str, drawn: dict[str, Any]) -> None:
     """Bars have no words."""
     assert drawn[name]["title"] and drawn[name]["outside"] == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PICTURES if name not in TIMELINES])
 def test_cells_are_drawn_and_text_fits(name: str, drawn: dict[str, Any]) -> None:
     picture = drawn[name]
@@ -114,7 +112,6 @@ def test_cells_are_drawn_and_text_fits(name: str, drawn: dict[str, Any]) -> None
     assert all(c["marks"] == 1 + bool(c["mark"]) for c in picture["cells"])
 
 
-@pytest.mark.slow
 def test_what_the_pictures_show(drawn: dict[str, Any]) -> None:
     fragment = drawn["fragment_mma_m16n8k16_a.svg"]["cells"]
     assert fragment[0]["words"] == ["T0", "r0l"] and fragment[-1]["words"] == ["T31", "r3h"]
@@ -219,7 +216,6 @@ def hostile_page(payload: str) -> str:
     return report_html(hostile(FULL_REPORT, payload), states, svg(timeline))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("payload", [each.replace("alert(1)", HIT) for each in PAYLOADS])
 def test_no_text_of_a_report_runs(tmp_path: Path, payload: str) -> None:
     script = """

@@ -46,7 +46,6 @@ def test_the_legend_of_elements_that_several_threads_hold(capsys: Any) -> None:
     assert "that many more" not in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_a_closed_pipe_and_a_full_disk() -> None:
     command = f"{sys.executable} -m tcir.tools.tc_viz layout '(64,64):(64,1)'"
     for words, status in ((f"{command} | head -c 1", 0), (f"{command} > /dev/full", 3)):

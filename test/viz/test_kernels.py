@@ -210,9 +210,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.parametrize(
-    "case", [CASES[0], *(pytest.param(CASES[i], marks=pytest.mark.slow) for i in (2, 4, 6))]
-)
+@pytest.mark.parametrize("case", CASES[:7:2])
 def test_packed_lanes_and_refreshed_halos(case, name: str) -> None:
     """In every CTA a stored lane has its pixel at each tap, and every output is stored once. Only
     without a refresh are lanes stale; with one the lanes 31 get the pixel that comes next."""
@@ -472,8 +470,7 @@ SIMT = "raise-block-scaled,split-launches,convert-to-simt{rows=4}"
 
 @pytest.mark.parametrize(
     ("cta", "warp"),
-    [((3, 0, 2), 1), *(pytest.param(*p, marks=pytest.mark.slow)
-                       for p in (((0, 0, 0), 0), ((447, 0, 3), 3)))],
+    [((3, 0, 2), 1), ((0, 0, 0), 0), ((447, 0, 3), 3)],
 )  # fmt: skip
 def test_accesses_of_a_gemv_on_cuda_cores(cta: tuple[int, int, int], warp: int) -> None:
     """Four products of 7168 x 2048, NVFP4: rows of A have 1024 bytes and 128 scales. A warp has

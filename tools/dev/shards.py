@@ -1,7 +1,7 @@
 """Pytest plugin: --shard=I/N runs one of N parts of the tests, which take equally long.
 
-The part of a test depends only on its name and on test/durations.txt, so that parts can run on
-different machines.
+The part of a test depends only on the names of all that are collected and on test/durations.txt, so
+that parts can run on different machines.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import argparse
 import heapq
 import re
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
 DURATIONS = Path(__file__).resolve().parents[2] / "test" / "durations.txt"
+UNLISTED = 0.03
+"""Seconds of a test of which the list says nothing: the mean of those."""
 
 
 def shard(text: str) -> tuple[int, int]:
@@ -30,20 +31,25 @@ def shard(text: str) -> tuple[int, int]:
 
 
 def durations(file: Path = DURATIONS) -> dict[str, float]:
-    """Seconds by test, from lines ``SECONDS ID``."""
+    """Seconds by test, from lines ``SECONDS ID``; an id without its parameters is of a function."""
     lines = (line.split(" ", 1) for line in file.read_text(encoding="utf-8").splitlines())
     return {name: float(seconds) for seconds, name in lines}
 
 
-def parts(stored: Mapping[str, float], count: int) -> dict[str, int]:
-    """The part, from 0, of each test with stored seconds. Tests are assigned from the longest on,
-    each to the part with the least time so far."""
-    tests = sorted(((seconds, name) for name, seconds in stored.items()), reverse=True)
+def seconds(name: str, stored: Mapping[str, float]) -> float:
+    """Seconds of a test: those of its line, or those that its function's cases take on average, or
+    `UNLISTED`."""
+    return stored.get(name, stored.get(name.partition("[")[0], UNLISTED))
+
+
+def parts(names: Iterable[str], stored: Mapping[str, float], count: int) -> dict[str, int]:
+    """The part, from 0, of each test. Tests are assigned from the longest on, each to the part with
+    the least time so far."""
     loads = [(0.0, part) for part in range(count)]
     found = {}
-    for seconds, name in tests:
+    for time, name in sorted(((seconds(name, stored), name) for name in names), reverse=True):
         load, part = loads[0]
-        heapq.heapreplace(loads, (load + seconds, part))
+        heapq.heapreplace(loads, (load + time, part))
         found[name] = part
     return found
 
@@ -54,12 +60,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     number, count = config.getoption("--shard")
-    listed = parts(durations(), count)
+    part = parts((each.nodeid for each in items), durations(), count)
     mine: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for each in items:
-        name = each.nodeid
-        part = listed.get(name, zlib.crc32(name.encode()) % count)
-        (mine if part == number - 1 else others).append(each)
+        (mine if part[each.nodeid] == number - 1 else others).append(each)
     items[:] = mine
     config.hook.pytest_deselected(items=others)

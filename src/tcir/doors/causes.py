@@ -16,7 +16,7 @@ _SOURCE = re.compile(r"\(([^()]+:\d+)\)")
 @dataclass
 class Cause:
     """Findings of the same kind between the same lines of the source, such as those of an unrolled
-    loop. Its text names the severity, unless that is an error.
+    loop.
 
     alike: number of findings besides the first
     """
@@ -25,10 +25,7 @@ class Cause:
     alike: int = 0
 
     def __str__(self) -> str:
-        severity = "" if self.first.severity == "error" else f"{self.first.severity}: "
-        return f"{severity}{self.first}" + f"; {self.alike} more between these lines" * bool(
-            self.alike
-        )
+        return f"{self.first}" + f"; {self.alike} more between these lines" * bool(self.alike)
 
 
 def causes(findings: Iterable[Finding]) -> list[Cause]:

@@ -92,7 +92,6 @@ def test_a_product_and_a_store_from_outside() -> None:
         assert message in error
 
 
-@pytest.mark.slow
 def test_it_has_the_schedulers_and_stores_of_other_products() -> None:
     clc = {"persistent": True, "scheduler": "clc", "store": "tma", "n_tile": 16}
     static = {"persistent": True, "ctas": 1, "epilogue_warps": 8}
@@ -112,7 +111,6 @@ def test_a_core_from_outside() -> None:
     assert "expected scheduler=static with four warps, got clc: no warp has a role" in clc
 
 
-@pytest.mark.slow
 def test_cores_multiply_each_others_products() -> None:
     """The plugin's product by the plugin's core, and by wgmma."""
     warps, wgmma = ran(("sm_100a", {}, "summed by warps"), ("sm_90a", {}))
