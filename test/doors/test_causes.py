@@ -44,6 +44,20 @@ def test_as_many_causes_as_asked_for_are_printed() -> None:
     ]
 
 
+def test_errors_are_printed_before_warnings() -> None:
+    said = io.StringIO()
+    launches = Launches(at_most=2, warnings=True, messages=said)
+    launch = cast("DoorLaunch", SimpleNamespace(name="k", cooperative=False, ptx=""))
+    late = [replace(ELSEWHERE, severity="warning", code=code) for code in ("late", "later")]
+    report = SimpleNamespace(findings=[*late, RACE], errors=[], incomplete=[])
+    assert launches._say_findings(launch, cast("RunReport", report))
+    assert said.getvalue().splitlines() == [
+        f"tcir: k: {RACE}",
+        f"tcir: k: warning: {late[0]}",
+        "tcir: k: 1 more causes (--max-findings)",
+    ]
+
+
 def test_names_that_fit() -> None:
     assert shown_name("_Z4fillPi") == "_Z4fillPi"
     assert shown_name(f"_ZN6thrust4core11kernel_nameI{'N3cub1' * 20}EEvv") == "kernel_name<…>"

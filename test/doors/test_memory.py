@@ -46,6 +46,21 @@ def test_what_the_runtime_writes_is_known_to_the_byte() -> None:
     assert unwritten(memory, b) == []
 
 
+def test_a_copy_of_memory_that_the_host_wrote_by_itself() -> None:
+    memory = Allocations()
+    pinned, device = allocated(memory, 4096), allocated(memory, 4096)
+    pinned.view(np.int32)[:512] = np.arange(512)
+    device[:] = pinned
+    memory.copied(device.ctypes.data, pinned.ctypes.data, 4096)
+    assert (device.view(np.int32)[:512] == np.arange(512)).all()
+    assert unwritten(memory, device) == list(range(2048 + SURE, 4096))
+    pinned.view(np.int32)[:] = np.arange(1024)
+    device[:] = pinned
+    memory.copied(device.ctypes.data, pinned.ctypes.data, 4096)
+    assert unwritten(memory, device) == []
+    assert (device.view(np.int32) == np.arange(1024)).all()
+
+
 def test_memory_that_is_gone_is_forgotten() -> None:
     memory, there = Allocations(), [True]
     array = np.empty(8, np.uint8)

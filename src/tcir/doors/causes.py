@@ -16,7 +16,7 @@ _SOURCE = re.compile(r"\(([^()]+:\d+)\)")
 @dataclass
 class Cause:
     """Findings of the same kind between the same lines of the source, such as those of an unrolled
-    loop.
+    loop. Its text names the severity, unless that is an error.
 
     alike: number of findings besides the first
     """
@@ -25,7 +25,10 @@ class Cause:
     alike: int = 0
 
     def __str__(self) -> str:
-        return f"{self.first}" + f"; {self.alike} more between these lines" * bool(self.alike)
+        severity = "" if self.first.severity == "error" else f"{self.first.severity}: "
+        return f"{severity}{self.first}" + f"; {self.alike} more between these lines" * bool(
+            self.alike
+        )
 
 
 def causes(findings: Iterable[Finding]) -> list[Cause]:

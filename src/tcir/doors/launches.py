@@ -205,10 +205,12 @@ class Launches:
         return report
 
     def _say_findings(self, launch: DoorLaunch, report: RunReport) -> bool:
-        """Prints the findings of a launch, by cause; returns whether there is a hazard."""
+        """Prints the findings of a launch, by cause, errors first; returns whether there is a
+        hazard."""
         name = shown_name(launch.name)
         bad = [each for each in report.findings if each.severity == "error"]
-        shown = report.findings if self.warnings else bad
+        others = [each for each in report.findings if each.severity != "error"]
+        shown = [*bad, *(others if self.warnings else ())]
         found = causes(shown)
         for cause in found[: self.at_most]:
             self.say(f"{name}: {cause}")

@@ -101,10 +101,10 @@ class Allocations:
 
     def copied(self, to: int, source: int, size: int) -> None:
         """Records that the host copied bytes: they are initialised where those of the source
-        are."""
+        are, to which the host may have written through a pointer of its own."""
         with self._lock:
             given = {piece.start: known.defined[mine].copy()
-                     for _, known, mine, piece in self._within(source, size)}  # fmt: skip
+                     for _, known, mine, piece in self._unfinished(source, size)}  # fmt: skip
             self.wrote(to, size)
             for start, defined in given.items():
                 for _, known, mine, piece in self._within(to + start, defined.size):
@@ -125,13 +125,19 @@ class Allocations:
         with self._lock:
             found = {}
             for array in arrays:
-                for base, known, *_ in list(self._within(array.ctypes.data, array.nbytes)):
-                    known.look()
-                    if known.defined.all():
-                        self.freed(base)
-                    else:
-                        found[base] = known.data, known.defined
+                for base, known, *_ in self._unfinished(array.ctypes.data, array.nbytes):
+                    found[base] = known.data, known.defined
             return list(found.values())
+
+    def _unfinished(self, at: int, size: int) -> list[tuple[int, Allocation, slice, slice]]:
+        """`_within`, after a look at what the host wrote; completely written allocations are
+        dropped."""
+        found = list(self._within(at, size))
+        for base, known, *_ in found:
+            known.look()
+            if known.defined.all():
+                self.freed(base)
+        return [piece for piece in found if piece[0] in self._known]
 
     def _within(self, at: int, size: int) -> Iterator[tuple[int, Allocation, slice, slice]]:
         """Allocations that overlap these bytes: the base address, the allocation, the slice of its

@@ -175,8 +175,9 @@ class AccessChecks:
             if morally_strong(other, access) and not observed(self.lanes.knows.clock, other):
                 known = last.get(other.component)
                 if known is None or known.number < other.number:
-                    last[other.component] = replace(other, concurrent=())
-        return tuple(last.values())[-MOST_CONCURRENT:]
+                    last[other.component] = other
+        kept = list(last.values())[-MOST_CONCURRENT:]
+        return tuple(replace(a, concurrent=()) if a.concurrent else a for a in kept)
 
     def _visit(self, shadow: Shadow, access: Access) -> None:
         """The owner of the memory must not end before."""
