@@ -74,7 +74,7 @@ def operands_of(op: tc.MatmulOp | tc.GroupedMatmulOp) -> list[tuple[ir.Value, st
 
 @dataclass(frozen=True)
 class DenseProduct(OfMatrices):
-    """``tc.matmul`` in tiles of 128 rows and `n_tile` columns.
+    """``tc.matmul`` in tiles of `rows` rows and `n_tile` columns.
 
     a, b: the operands in tiles of one step; k: elements of K in a step; steps: the number that
           covers K, or a part of it
@@ -103,6 +103,7 @@ class DenseProduct(OfMatrices):
         cta_group: int = 1,
         cluster: ClusterShape = ALONE,
         together: SharedTiles = ONE,
+        rows: int = TMEM_LANES,
     ) -> DenseProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
         (a, a_layout), (b, b_layout) = operands_of(op)
@@ -122,7 +123,7 @@ class DenseProduct(OfMatrices):
 
         integer = str(a.type.element_type) == "i8"
         return DenseProduct(
-            operand(a, a_layout, m, TMEM_LANES, cluster.n),
+            operand(a, a_layout, m, rows, cluster.n),
             operand(b, b_layout, n, n_tile // cta_group, cluster.m),
             kc,
             ceil_div(k_part(op) or k, kc),

@@ -53,7 +53,8 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     *batch, m, n = op.out.type.shape
     sms, quantise = TARGETS[target].sms, source.quantise
     columns = source.quantised_columns or n  # scales of padding are zeros: stored, too
-    n_tile = option or _width(source, columns, cluster, sms)
+    tile = _tile(source, columns, option, cluster, sms)
+    n_tile = tile.columns
     check_computed_rows(op, n_tile)
     check_width(op, n_tile, op.a.type.element_type, SMALLEST_MATMUL)
     if quantise is not None:
@@ -61,23 +62,28 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
         check_fragment_quantised(quantise, n_tile, parts, target)
     promoted = is_promoted(op.a.type.element_type)
     tiles = OutputTiles(
-        ceil_div(m, M_TILE),
+        ceil_div(m, tile.rows),
         ceil_div(columns, n_tile),
         prod(batch) if batch else None,
         cluster=cluster,
         group=PROMOTED_GROUP if promoted else GROUP,
     )
-    tiles = options.shared_out(tiles, sms, tiles.fewest_ctas(sms))
-    core = Warpgroups(op, Tile(M_TILE, n_tile), target, computed=is_computed(op))
+    tiles = options.shared_out(tiles, sms * tile.per_sm, tiles.fewest_ctas(sms * tile.per_sm))
+    core = Warpgroups(op, tile, target, computed=is_computed(op))
 
     def create(arguments: list[ir.Value]) -> DenseProduct:
-        product = DenseProduct.create(op, arguments, n_tile, cluster=cluster)
+        product = DenseProduct.create(op, arguments, n_tile, cluster=cluster, rows=tile.rows)
         if promoted and tiles.ctas is not None:
             product.a.map.owner.attributes[EVICT] = ir.StringAttr.get("last")
             product.b.map.owner.attributes[EVICT] = ir.StringAttr.get("first")
         return product
 
     tile_fragments(source, create, tiles, core, m, n)
+
+
+def _tile(source: Source, n: int, option: int, cluster: ClusterShape, sms: int) -> Tile:
+    """The tile of an output with n columns: of `option` columns, or of the fastest width."""
+    return Tile(M_TILE, option or _width(source, n, cluster, sms))
 
 
 def _width(source: Source, n: int, cluster: ClusterShape, sms: int) -> int:

@@ -68,13 +68,12 @@ def failed(function: str, status: int) -> CudaError:
     return CudaError(function, code.name, text)
 
 
-def native(function: str, since: int, pointers: int) -> Callable[..., int]:
-    """A driver function as C has it, which takes addresses and handles and returns a CUresult: a
-    call takes half a microsecond, without cuda-python's conversions.
+def entry(function: str, since: int) -> int:
+    """Address of a driver function as C has it, which takes addresses and handles and returns a
+    CUresult.
 
-    since:    CUDA version of the form that is called, 1000 times the major number plus 10 times
-              the minor one
-    pointers: number of arguments
+    since: CUDA version of the form that is called, 1000 times the major number plus 10 times the
+           minor one
     """
     address, _ = call("cuGetProcAddress", function.encode(), since, 0)
     if not address:
@@ -82,6 +81,12 @@ def native(function: str, since: int, pointers: int) -> Callable[..., int]:
             f"expected a CUDA driver with {function} of CUDA {since // 1000}.{since % 1000 // 10}, "
             "got one without: nothing can be launched; install a newer driver"
         )
+    return int(address)
+
+
+def native(function: str, since: int, pointers: int) -> Callable[..., int]:
+    """A driver function, see `entry`, with this number of arguments: a call takes half a
+    microsecond, without cuda-python's conversions."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * pointers)
-    made: Callable[..., int] = kind(int(address))
+    made: Callable[..., int] = kind(entry(function, since))
     return made

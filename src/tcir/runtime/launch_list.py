@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import compress, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcir.emulation.narrow import encoder
 from tcir.errors import InputError
-from tcir.runtime.driver import failed, native
+from tcir.runtime.driver import entry, failed
 from tcir.runtime.module import LAUNCH, LAUNCHED, Module
 from tcir.runtime.tensor_map import MAP_BYTES, Encode, encode
+from tcir.runtime.walk import STEP, walk
 
 if TYPE_CHECKING:
     from tcir.program.launch import Launch
@@ -47,7 +51,7 @@ class LaunchList:
     """Launches on one stream whose configurations are made and whose parameters are in one buffer.
 
     A call writes the addresses that differ from those of the previous call, and puts the launches
-    on the stream, and makes no other object for a launch. Only one thread at a time may call it.
+    on the stream by one call of compiled code. Only one thread at a time may call it.
     """
 
     def __init__(self, launches: Sequence[Launch], module: Module, stream: int = 0) -> None:
@@ -81,16 +85,16 @@ class LaunchList:
             (ctypes.c_void_p * max(1, len(each)))(*(base + offset for offset in each))
             for each in offsets
         ]
-        self._steps = [
-            (config.getPtr(), int(function.handle), ctypes.addressof(pointers), None)
+        steps = [
+            STEP(config.getPtr(), int(function.handle), ctypes.addressof(pointers))
             for config, function, pointers in zip(
                 self._configs, self._functions, self._pointers, strict=True
             )
         ]
-        self._launch = native(*LAUNCH)
-        self._push = native("cuCtxPushCurrent", 4000, 1)
-        self._pop = native("cuCtxPopCurrent", 4000, 1)
-        self._context, self._popped = int(module.device.context), ctypes.c_void_p()
+        self._steps = (STEP * len(steps))(*steps)
+        driver = LAUNCH, ("cuCtxPushCurrent", 4000), ("cuCtxPopCurrent", 4000)
+        context, first = int(module.device.context), ctypes.addressof(self._steps)
+        self._walk = partial(walk(), *(entry(*each) for each in driver), context, first, len(steps))
 
     def _laid_out(self, launches: Sequence[Launch]) -> list[list[int]]:
         """Offset of each parameter of each launch in the buffer; fills `_places`."""
@@ -127,16 +131,12 @@ class LaunchList:
         """
         if addresses != self._bound:
             self._bind(addresses)
-        if status := self._push(self._context):
+        number, status = divmod(self._walk(), 1 << 32)
+        LAUNCHED.extend(self._names)
+        if status and number < 0:
             raise failed("cuCtxPushCurrent", status)
-        launch = self._launch
-        try:
-            for number, step in enumerate(self._steps):
-                if status := launch(*step):
-                    raise self._functions[number].rejected(self._configs[number], status)
-        finally:
-            self._pop(ctypes.addressof(self._popped))
-            LAUNCHED.extend(self._names)
+        if status:
+            raise self._functions[number].rejected(self._configs[number], status)
 
     def _bind(self, addresses: list[int]) -> None:
         """Writes the addresses that are new. If this is interrupted, the next call writes all."""
@@ -146,10 +146,11 @@ class LaunchList:
                 f"{last}, but there are {len(addresses)} buffers"
             )
         before, self._bound = self._bound, []
-        for number, places in self._places.items():
-            address = addresses[number]
-            if before and before[number] == address:
+        changed = compress(count(), map(operator.ne, before, addresses)) if before else self._places
+        for number in changed:
+            if (places := self._places.get(number)) is None:
                 continue
+            address = addresses[number]
             for word in places.words:
                 self._words[word] = address
             for each in places.maps:

@@ -293,15 +293,15 @@ class LoadedFunction:
         )
         held = [ctypes.create_string_buffer(value, len(value)) for value in values]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*[ctypes.addressof(h) for h in held])
-        launch = native(*LAUNCH)
+        launch = native(*LAUNCH, 4)
         if status := launch(config.getPtr(), int(self.handle), ctypes.addressof(pointers), None):
             raise self.rejected(config, status)
         LAUNCHED.append(self.name)
 
 
-LAUNCH = ("cuLaunchKernelEx", 11060, 4)
-"""Arguments of `native` for the function that launches a kernel: of a CUlaunchConfig, a CUfunction,
-the addresses of the parameters, and no other form of them."""
+LAUNCH = ("cuLaunchKernelEx", 11060)
+"""Arguments of `entry` for the function that launches a kernel. Its own are the addresses of a
+CUlaunchConfig, of a CUfunction, and of the parameters' addresses, and no other form of them."""
 
 
 def _cluster(config: Any) -> Triple:

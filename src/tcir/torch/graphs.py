@@ -43,7 +43,7 @@ class _Captured:
         """Whether the graph computes from these tensors, which have its addresses."""
         return (
             self.fits(tensors)
-            and (self.frozen is None or self.frozen.are_of(weights))
+            and (self.frozen is None or self.frozen.are_of(weights, self.frozen.addresses))
             and all(ready.contents is contents for ready, contents in self.uses)
         )
 

@@ -70,21 +70,21 @@ class Guard:
 class Contents:
     """Snapshot of weights: their identities, addresses and numbers of counted writes.
 
-    It keeps the weights and their memory alive, so that no other tensor can take their addresses.
+    It keeps the weights and their memory alive, so that no other tensor can take their `addresses`.
     InputError for a weight whose writes PyTorch does not count.
     """
 
     def __init__(self, weights: Sequence[torch.Tensor]) -> None:
         self._weights = list(weights)
         self._memory = [each.detach() for each in weights]
-        self._addresses = [each.data_ptr() for each in weights]
+        self.addresses = [each.data_ptr() for each in weights]
         self._versions = _versions(weights)
 
-    def are_of(self, weights: Sequence[torch.Tensor]) -> bool:
-        """Whether these are the same weights, none of them written since."""
+    def are_of(self, weights: Sequence[torch.Tensor], addresses: Sequence[int]) -> bool:
+        """Whether these are the same weights, at these addresses, none of them written since."""
         return (
             all(map(operator.is_, self._weights, weights))
-            and self._addresses == [each.data_ptr() for each in weights]
+            and self.addresses == addresses
             and self._versions == _versions(weights)
         )
 
@@ -242,7 +242,7 @@ class Ready:
         with self.lock:
             addresses = [each.data_ptr() for each in tensors]
             if self.frozen:
-                self._update([tensors[number] for number in self.frozen])
+                self._update(*([all_[n] for n in self.frozen] for all_ in (tensors, addresses)))
             for number in self.copied_once:
                 addresses[number] = self.copies[number].data_ptr()
             copies = [tensors[number].contiguous() for number in self.copied]
@@ -255,10 +255,10 @@ class Ready:
                 self.prepared(addresses, [each.data_ptr() for each in results], self.contents)
             return results
 
-    def _update(self, weights: Sequence[torch.Tensor]) -> None:
+    def _update(self, weights: Sequence[torch.Tensor], addresses: Sequence[int]) -> None:
         """Notes what the frozen weights contain, and copies those that are not contiguous, unless
         they are as at the previous call."""
-        if self.contents is None or not self.contents.are_of(weights):
+        if self.contents is None or not self.contents.are_of(weights, addresses):
             self.contents = None
             found = Contents(weights)
             by_number = dict(zip(self.frozen, weights, strict=True))
