@@ -16,6 +16,7 @@ Exit status: 0, 1 for an error larger than that of eager PyTorch allows, 2 witho
 from __future__ import annotations
 
 import argparse
+import copy
 import itertools
 import json
 import multiprocessing
@@ -212,27 +213,34 @@ HEAD = (
 )
 
 
-def made(key: Key) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
-    """The module and its inputs, equal in every process."""
+def made(key: Key, device: str) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    """The module and its inputs."""
     name, shape, kind = key
     torch.manual_seed(0)
-    module = OPS[name].make(shape).to(TYPES[kind]).eval()
-    given = OPS[name].inputs(shape)
+    with torch.device(device):
+        module = OPS[name].make(shape).to(TYPES[kind]).eval()
+        given = OPS[name].inputs(shape)
     return module, tuple(x.to(TYPES[kind]) if x.is_floating_point() else x for x in given)
 
 
 def compiled(key: Key) -> bytes:
-    """Compiles the module in a process of its own; returns it pickled. If there is a GPU,
-    torch.compile's kernels are in its cache afterwards."""
+    """Compiles the module in a process of its own; returns it pickled, without weights. If there is
+    a GPU, torch.compile's kernels are in its cache afterwards."""
     import tcir.torch
 
     torch.set_num_threads(1)
-    module, given = made(key)
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    module, given = made(key, "meta")
+    given = tuple(torch.zeros_like(each, device="cpu") for each in given)
+    module = module.to_empty(device="cpu")
     with torch.no_grad():
         ours = tcir.torch.compile(module, given, target="sm_90a", freeze=True, verbose=False)
+        ours.module.to("meta")
         pickled = pickle.dumps(ours)
         if torch.cuda.is_available():
-            torch.compile(module.cuda())(*(x.cuda() for x in given))
+            torch._dynamo.reset()
+            module = made(key, "meta")[0].to_empty(device="cuda")
+            torch.compile(module)(*(x.cuda() for x in given))
             torch.cuda.empty_cache()
     return pickled
 
@@ -284,12 +292,12 @@ def bytes_of(module: torch.nn.Module, given: tuple[torch.Tensor, ...], out: torc
 
 def measure(key: Key, ours: Any) -> Row:
     """Measures one row on the GPU."""
-    module, given = made(key)
-    module, given = module.cuda(), tuple(x.cuda() for x in given)
+    module, given = made(key, "cuda")
     eager = module(*given)
-    exact = module.double()(*(x.double() if x.is_floating_point() else x for x in given))
-    module = made(key)[0].cuda()
+    wide = copy.deepcopy(module).double()
+    exact = wide(*(x.double() if x.is_floating_point() else x for x in given))
     row = Row(*key, bytes_of(module, given, eager), len(launches_of(ours)))
+    ours.module.load_state_dict(module.state_dict(), assign=True)
     ours = ours.cuda()
     row.error, row.own = (error(key, each, exact, given[0]) for each in (ours(*given), eager))
     inductor = torch.compile(module)
