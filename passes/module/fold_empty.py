@@ -11,13 +11,13 @@ from tcir.dialect.walk import nested
 from tcir.passes.analysis.on_tensors import check_on_tensors
 from tcir.passes.emit.calls import inline_calls
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, is_op, match_failure
+from tcir.passes.emit.generic import zero
 from tcir.passes.emit.tensor_functions import (
     drop_arguments,
     erase_unread,
     functions_with_body,
     is_empty,
 )
-from tcir.passes.module.rewrites.generic import zero
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +18,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
 if TYPE_CHECKING:
+    from tcir.passes.raising.attention.lengths import Counted
     from tcir.passes.raising.attention.pattern import Pattern
 
 HALF_UNITS = {"f16": -11, "bf16": -8}
@@ -44,9 +46,11 @@ class RaiseAttention(Pass):
 
     The pass evaluates elements as expressions, so reshapes, transposes of heads, widening to f32,
     factors on either side, repeated heads and zeros for rows without keys may be written in any
-    form. Masks are evaluated for every row and key, and must be causal. Operands are the first
-    16-bit tensors before the products. If a part is not attention, the program stays as it is, and
-    a remark names the first such op.
+    form. Masks of constants are evaluated for every row and key: those that are a band of keys of
+    each row become it. Masks of batch and key become numbers of keys (``limits``), which a launch
+    computes. All others are computed in the body. Operands are the first 16-bit tensors before the
+    products. If a part is not attention, the program stays as it is, and a remark names the first
+    such op.
 
     Changes rounding: scores are sums of f32 of the 16-bit operands, and the exponentials, not the
     weights, are rounded to the type of the values. A remark states both, with the bound.
@@ -68,27 +72,29 @@ def _has_exponentials(function: func.FuncOp) -> bool:
 
 def _raise_all(function: func.FuncOp, target: str) -> None:
     raised = False
+    counted: Counted = {}
     for op in list(function.entry_block):
         if not is_contraction(op):
             continue
         try:
-            made = _raise(op.operation, target)
+            made = _raise(op.operation, target, counted)
         except NotRaised as why:
             remark((why.op or op.operation).opview, PREFIX + why.words)
             continue
         raised |= made
-    if raised:
+    if raised or counted:
         erase_unread(function)
 
 
-def _raise(op: ir.Operation, target: str) -> bool:
+def _raise(op: ir.Operation, target: str, counted: Counted) -> bool:
     """Replaces the sums of an op if they are attention; returns whether they are."""
     from tcir.passes.raising.attention.pattern import patterns_of  # needs numpy, as few programs do
 
     problem: NotRaised | None = None
-    for found in reversed(patterns_of(op)):
+    patterns = patterns_of(op)[::-1]
+    for as_beside, found in itertools.product((True, False), patterns):
         try:
-            made = _build(found, target)
+            made = _build(found, target, counted, as_beside)
         except NotRaised as why:
             problem = why
             continue
@@ -99,11 +105,11 @@ def _raise(op: ir.Operation, target: str) -> bool:
     return False
 
 
-def _build(found: Pattern, target: str) -> tc.AttentionOp:
+def _build(found: Pattern, target: str, counted: Counted, as_beside: bool) -> tc.AttentionOp:
     from tcir.passes.raising.attention.body import Body
     from tcir.passes.raising.attention.roles import roles_of
 
-    last, roles = found.result.owner.operation, roles_of(found)
+    last, roles = found.result.owner.operation, roles_of(found, as_beside)
     body = Body.of(found, roles)
     if body.without and body.kept.sentinel:
         raise NotRaised(
@@ -122,8 +128,9 @@ def _build(found: Pattern, target: str) -> tc.AttentionOp:
         kind = ir.RankedTensorType.get(roles.out.shape, found.result.type.element_type)
         of = dict(zip(roles.q.layout, roles.q.shape, strict=True))
         rows = ir.RankedTensorType.get([of["b"], of["h"], of["m"]], f32)
+        lengths = body.lengths(counted)
         made = tc.AttentionOp(
-            q, k, v, [], scale=ir.FloatAttr.get(f32, body.scale),
+            q, k, v, lengths, scale=ir.FloatAttr.get(f32, body.scale),
             q_layout=ir.StringAttr.get(roles.q.layout),
             kv_layout=ir.StringAttr.get(roles.k.layout),
             out_layout=ir.StringAttr.get(roles.out.layout), out=kind, lse=rows,
@@ -139,6 +146,8 @@ def _build(found: Pattern, target: str) -> tc.AttentionOp:
 
 def _summary(op: tc.AttentionOp, found: Pattern) -> str:
     of, scores = op.extents(), f"{op.band}{_body(op)}"
+    if op.lengths is not None:
+        scores += ", numbers of keys for each batch"
     shared = "" if of["h"] == of["g"] else f" in groups of {of['h'] // of['g']}"
     kind = str(op.v.type.element_type)
     words = (

@@ -22,6 +22,7 @@ class Written:
 
     mask:    body that makes %masked of %s and the arguments of the scores' op
     extra:   a fourth argument of the function, and its type
+    dims:    which of b, h, i, j index it; the last ones if not given
     guarded: zeros for rows whose scores are all -inf
     """
 
@@ -42,6 +43,7 @@ class Written:
     named: bool = False
     rows_first: bool = False
     extra: str = ""
+    dims: str = ""
     target: str = "sm_90a"
 
     def but(self, **changes: object) -> Written:
@@ -153,7 +155,7 @@ func.func @f(%q: {q}, %k: {k}, %v: {v}{more}) -> {out} {{
     @property
     def _extra_map(self) -> str:
         rank = self.extra.count("x")
-        names = ["b", "h", "i", "j"][4 - rank :]
+        names = self.dims or "bhij"[4 - rank :]
         return f"affine_map<(b, h, i, j) -> ({', '.join(names)})>"
 
     def _softmax(self, s: str, r: str) -> str:

@@ -47,6 +47,7 @@ def raised(text: str) -> Found:
                 "scale": op.factor,
                 "causal": op.band.last,
                 "window": op.band.first,
+                "lengths": op.lengths is not None,
                 "body": [
                     each.operation.name
                     for block in op.body
@@ -72,7 +73,7 @@ def exported(name: str, target: str = "sm_90a") -> str:
 BHMD = ("bhmd", "bhnd", "bhmd")
 SIZES = {
     "b": 1, "h": 2, "g": 2, "m": 32, "n": 48, "d": 16, "e": 16, "scale": 0.25, "out": "f16",
-    "causal": None, "window": None, "body": [], "read": [],
+    "causal": None, "window": None, "lengths": False, "body": [], "read": [],
 }  # fmt: skip
 
 
@@ -168,7 +169,7 @@ def test_spellings(name: str) -> None:
     sizes = {letter: getattr(w, letter) for letter in "bhgmnde"}
     assert {**found.facts, "layouts": None} == {
         **sizes, "scale": w.number, "causal": offset, "out": w.kind, "layouts": None,
-        "window": None, "body": [], "read": [],
+        "window": None, "lengths": False, "body": [], "read": [],
     }  # fmt: skip
     assert found.facts["layouts"][:2] == (rows, keys) or w.m == 1
     draw = np.random.default_rng(0)
@@ -248,8 +249,166 @@ SINCE = """%row = linalg.index 2 : index
     %first = arith.select %up, %nothing, %minus : f32
     %some = arith.addf %scaled, %first : f32
     %masked = arith.addf %some, %m : f32"""
+BELOW = """%key = linalg.index 3 : index
+    %j = arith.index_cast %key : index to i32
+    %kept = arith.cmpi slt, %j, %m : i32
+    %masked = arith.select %kept, %scaled, %minus : f32"""
+BEYOND = """%key = linalg.index 3 : index
+    %two = arith.constant 2 : index
+    %later = arith.addi %key, %two : index
+    %count = arith.index_cast %m : i64 to index
+    %lost = arith.cmpi sgt, %later, %count : index
+    %masked = arith.select %lost, %minus, %scaled : f32"""
+TURNED = BELOW.replace("slt, %j, %m", "sge, %m, %j")
+BELOW_CAUSAL = """%row = linalg.index 2 : index
+    %key = linalg.index 3 : index
+    %j = arith.index_cast %key : index to i32
+    %inside = arith.cmpi slt, %j, %m : i32
+    %up = arith.cmpi sle, %key, %row : index
+    %kept = arith.andi %up, %inside : i1
+    %bias = arith.select %kept, %nothing, %minus : f32
+    %masked = arith.addf %scaled, %bias : f32"""
+FEW = """%key = linalg.index 3 : index
+    %five = arith.constant 5 : index
+    %kept = arith.cmpi slt, %key, %five : index
+    %masked = arith.select %kept, %scaled, %minus : f32"""
+CAUSAL_ALIBI = """%row = linalg.index 2 : index
+    %key = linalg.index 3 : index
+    %far = arith.subi %key, %row : index
+    %number = arith.index_cast %far : index to i64
+    %distance = arith.sitofp %number : i64 to f32
+    %slope = arith.mulf %distance, %m : f32
+    %up = arith.cmpi sle, %key, %row : index
+    %bias = arith.select %up, %slope, %minus : f32
+    %masked = arith.addf %scaled, %bias : f32"""
+SEGMENTS = """
+  %e0 = tensor.empty() : tensor<16xi32>
+  %copy = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+      outs(%e0 : tensor<16xi32>) {
+  ^bb0(%o: i32):
+    %place = linalg.index 0 : index
+    %number = tensor.extract %numbers[%place] : tensor<16xi32>
+    linalg.yield %number : i32
+  } -> tensor<16xi32>
+  %e1 = tensor.empty() : tensor<16x16xi1>
+  %mask = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>,
+      affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%copy, %copy : tensor<16xi32>, tensor<16xi32>) outs(%e1 : tensor<16x16xi1>) {
+  ^bb0(%x: i32, %y: i32, %o: i1):
+    %same = arith.cmpi eq, %x, %y : i32
+    linalg.yield %same : i1
+  } -> tensor<16x16xi1>
+"""
 ADDED = "%masked = arith.addf %scaled, %m : f32"
+ROW, COLUMN = np.arange(8)[:, None], np.arange(16)
 CHANGED: dict[str, tuple[Written, dict[str, Any], Any]] = {
+    "slopes of keys": (
+        PLAIN.but(mask=ALIBI),
+        {
+            "scale": 1.0,
+            "body": ["arith.mulf", "tc.element", "arith.addf"],
+            "read": ["tensor<1x1x1x16xf32>"],
+        },
+        lambda s: s + COLUMN,
+    ),
+    "slopes of heads": (
+        PLAIN.but(extra="%slopes: tensor<4xf32>", dims="h", mask=CAUSAL_ALIBI),
+        {
+            "scale": 1.0,
+            "causal": 0,
+            "body": [
+                "arith.mulf",
+                "tc.element",
+                "tc.element",
+                "arith.subi",
+                "arith.sitofp",
+                "tc.element",
+                "arith.mulf",
+                "arith.addf",
+            ],
+            "read": ["tensor<1x1x1x16xi32>", "tensor<1x1x8x1xi32>", "tensor<1x4x1x1xf32>"],
+        },
+        lambda s, slopes: np.where(
+            np.tri(8, 16, dtype=bool), s + slopes[:, None, None] * (COLUMN - ROW), -np.inf
+        ),
+    ),
+    "another finite number": (
+        PLAIN.but(mask=FINITE),
+        {
+            "scale": 1.0,
+            "body": ["arith.mulf", "tc.element", "tc.element", "arith.cmpi", "arith.select"],
+            "read": ["tensor<1x1x1x16xi32>", "tensor<1x1x8x1xi32>"],
+        },
+        lambda s: np.where(np.tri(8, 16, dtype=bool), s, -1e9),
+    ),
+    "a mask of heads": (
+        PLAIN.but(mask=BY_HEAD),
+        {
+            "body": ["tc.element", "tc.element", "arith.cmpi", "arith.select"],
+            "read": ["tensor<1x1x1x16xi32>", "tensor<1x4x1x1xi32>"],
+        },
+        lambda s: np.where(np.arange(4)[:, None, None] >= COLUMN, s, -np.inf),
+    ),
+    "softcap of a mask": (
+        PLAIN.but(mask=CAUSAL_SOFTCAP),
+        {
+            "scale": 1.0,
+            "body": [
+                "arith.mulf",
+                "tc.element",
+                "tc.element",
+                "arith.cmpi",
+                "arith.select",
+                "math.tanh",
+            ],
+            "read": ["tensor<1x1x1x16xi32>", "tensor<1x1x8x1xi32>"],
+        },
+        lambda s: np.tanh(np.where(np.tri(8, 16, dtype=bool), s, -np.inf)),
+    ),
+    "keys of two windows": (
+        PLAIN.but(mask=TWO_WINDOWS),
+        {"body": ["tc.element", "arith.select"], "read": ["tensor<1x1x1x16xi1>"]},
+        lambda s: np.where(COLUMN != 3, s, -np.inf),
+    ),
+    "lengths": (
+        PLAIN.but(extra="%lengths: tensor<2xi32>", dims="b", mask=BELOW, guarded=True),
+        {"lengths": True, "read": []},
+        lambda s, n: np.where(COLUMN < n[:, None, None, None], s, -np.inf),
+    ),
+    "lengths, the other way round": (
+        PLAIN.but(extra="%lengths: tensor<2xi32>", dims="b", mask=TURNED, guarded=True),
+        {"lengths": True, "read": []},
+        lambda s, n: np.where(COLUMN <= n[:, None, None, None], s, -np.inf),
+    ),
+    "lengths of i64, two more": (
+        PLAIN.but(extra="%lengths: tensor<2xi64>", dims="b", mask=BEYOND, guarded=True),
+        {"lengths": True, "read": []},
+        lambda s, n: np.where(COLUMN + 2 <= n[:, None, None, None], s, -np.inf),
+    ),
+    "lengths and rows": (
+        PLAIN.but(extra="%lengths: tensor<2xi32>", dims="b", mask=BELOW_CAUSAL, guarded=True),
+        {"lengths": True, "causal": 0, "read": []},
+        lambda s, n: np.where(
+            (n[:, None, None, None] > COLUMN) & np.tri(8, 16, dtype=bool), s, -np.inf
+        ),
+    ),
+    "a constant number of keys": (
+        PLAIN.but(mask=FEW),
+        {"lengths": True},
+        lambda s: np.where(COLUMN < 5, s, -np.inf),
+    ),
+    "keys of batches, many": (
+        PLAIN.but(
+            n=144,
+            extra="%mask: tensor<2x144xi1>",
+            dims="bj",
+            guarded=True,
+            mask="%masked = arith.select %m, %scaled, %minus : f32",
+        ),
+        {"lengths": True, "body": MASKED, "read": ["tensor<2x1x1x144xi1>"]},
+        lambda s, mask: np.where(mask[:, None, None, :], s, -np.inf),
+    ),
     "a bias": (
         PLAIN.but(extra="%bias: tensor<8x16xf32>", mask=ADDED),
         {"scale": 1.0, "body": ["arith.mulf", "tc.element", "arith.addf"]},
@@ -304,6 +463,14 @@ CHANGED: dict[str, tuple[Written, dict[str, Any], Any]] = {
 }
 
 
+LENGTHS = {
+    "lengths": (7, -3),
+    "lengths, the other way round": (0, 99),
+    "lengths of i64, two more": (2**40, 9),
+    "lengths and rows": (5, 0),
+}
+
+
 @pytest.mark.parametrize("name", CHANGED)
 def test_scores_are_changed_before_the_softmax(name: str) -> None:
     """By masks, biases, functions: facts, and the numbers after the pass, against float64."""
@@ -312,30 +479,45 @@ def test_scores_are_changed_before_the_softmax(name: str) -> None:
     assert found.remarks[0].startswith("raised"), found.remarks
     read = [w.extra.partition(": ")[2]] if w.extra else []
     shapes = [f"tensor<{'1x' * (4 - each.count('x'))}{each[7:]}" for each in read]
-    expected = {"scale": w.number, "causal": None, "window": None, "body": [], **facts}
-    assert {key: found.facts[key] for key in (*expected, "read")} == {**expected, "read": shapes}
+    expected = {
+        "scale": w.number, "causal": None, "window": None, "lengths": False, "body": [],
+        "read": shapes, **facts,
+    }  # fmt: skip
+    assert {key: found.facts[key] for key in expected} == expected
     draw = np.random.default_rng(0)
     arrays = [draw.standard_normal((w.b, w.h, n, w.d)).astype(np.float16) for n in (w.m, w.n, w.n)]
     for each in read:
         shape = [int(n) for n in each[7:].split("x")[:-1]]
         numbers = draw.standard_normal(shape).astype(np.float32)
-        arrays.append(numbers > -0.5 if each.endswith("i1>") else numbers)
+        if each.endswith("i1>"):
+            numbers = (numbers > -0.5) & (np.arange(shape[-1]) < 140)
+        if w.dims == "b":  # none, or more than there are
+            numbers = np.array(LENGTHS[name], each[-4:-1].replace("i", "int"))
+        arrays.append(numbers)
     got = np.asarray(after(w.text, arrays), np.float64)
     assert np.abs(got - reference(w, arrays, None, name)).max() <= 2.0**-10
 
 
+def test_elements_of_a_table_for_rows_and_keys() -> None:
+    """They are two elements, though one op of one body reads both."""
+    w = PLAIN.but(
+        m=16, extra="%mask: tensor<16x16xi1>",
+        mask="%masked = arith.select %m, %scaled, %minus : f32",
+    )  # fmt: skip
+    text = w.text.replace("%mask: tensor<16x16xi1>", "%numbers: tensor<16xi32>", 1)
+    text = text.replace("  %true =", SEGMENTS + "  %true =", 1)
+    draw = np.random.default_rng(0)
+    arrays = [draw.standard_normal((2, 4, 16, 16)).astype(np.float16) for _ in range(3)]
+    numbers = np.repeat(np.arange(4, dtype=np.int32), 4)
+    assert raised(text).facts["read"]
+    got = np.asarray(after(text, [*arrays, numbers]), np.float64)
+    q, k, v = (each.astype(np.float64) for each in arrays)
+    kept = numbers[:, None] == numbers
+    powers = np.where(kept, np.exp(q @ k.swapaxes(-1, -2) * w.number), 0)
+    assert np.abs(got - powers / powers.sum(-1, keepdims=True) @ v).max() <= 2.0**-10
+
+
 NOT_ATTENTION = {
-    "slopes": (PLAIN.but(mask=ALIBI), "got 1 for row 0 and key 1 of arith.addf"),
-    "a finite number": (PLAIN.but(mask=FINITE), "got -1e+09 for row 0 and key 1 of arith.select"),
-    "a mask of heads": (PLAIN.but(mask=BY_HEAD), "the same for all heads"),
-    "softcap of a mask": (
-        PLAIN.but(mask=CAUSAL_SOFTCAP),
-        "expected masks after other functions of scores",
-    ),
-    "keys of two windows": (
-        PLAIN.but(mask=TWO_WINDOWS),
-        "row 0 does not have key 3, but some on either side",
-    ),
     "rows without keys": (PLAIN.causal(-3), "expected a key for every row"),
     "negative": (PLAIN.but(number=-0.25), "scale must be a positive f32"),
     "heads of 24": (PLAIN.but(d=24), "expected heads of a multiple of 16 elements"),

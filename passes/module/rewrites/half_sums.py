@@ -5,8 +5,8 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, linalg
 from tcir.passes.analysis.contraction import is_contraction, n_loops, value
 from tcir.passes.analysis.wrappers import starts_from_zeros
+from tcir.passes.emit.generic import generic, zeros
 from tcir.passes.emit.tensor_functions import functions_with_body
-from tcir.passes.module.rewrites.generic import generic, zeros
 
 HALF = ("f16", "bf16")
 

@@ -15,10 +15,10 @@ from tcir.passes.analysis.reductions import (
     loop_sizes,
 )
 from tcir.passes.emit.clone import clone
+from tcir.passes.emit.generic import generic
 from tcir.passes.emit.neutral import neutral
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import functions_with_body
-from tcir.passes.module.rewrites.generic import generic
 
 LONG = 1 << 14
 """Elements that a CTA holds in registers: longer rows it would read in rounds."""

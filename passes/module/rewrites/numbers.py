@@ -5,8 +5,8 @@ from __future__ import annotations
 from tcir._mlir import func, ir, passmanager
 from tcir.dialect.walk import walk
 from tcir.passes.emit.clone import clone
+from tcir.passes.emit.generic import zero
 from tcir.passes.emit.tensor_functions import erase_unread, functions_with_body
-from tcir.passes.module.rewrites.generic import zero
 
 
 def read_in_bodies(module: ir.Module) -> None:

@@ -16,9 +16,9 @@ from tcir.passes.analysis.cuda_cores import FLAT
 from tcir.passes.analysis.moves import inverse, transpose
 from tcir.passes.analysis.wrappers import starts_from_zeros
 from tcir.passes.emit.clone import clone
+from tcir.passes.emit.generic import generic, padded, zeros
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import erase_unread, functions_with_body
-from tcir.passes.module.rewrites.generic import generic, padded, zeros
 
 
 @dataclass(frozen=True)

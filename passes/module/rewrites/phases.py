@@ -18,9 +18,9 @@ from tcir.passes.analysis.contraction import Conv, is_contraction, recognise
 from tcir.passes.analysis.moves import filling
 from tcir.passes.analysis.wrappers import is_positive_zero, starts_from_zeros
 from tcir.passes.emit.diagnostics import is_op
+from tcir.passes.emit.generic import generic, padded, zeros
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import erase_unread, functions_with_body
-from tcir.passes.module.rewrites.generic import generic, padded, zeros
 
 Indices = list[ir.Value]
 """An index for each dimension of a tensor."""

@@ -8,8 +8,8 @@ from tcir._mlir import arith, ir, linalg, tensor
 from tcir.passes.analysis.contraction import n_loops, value
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.diagnostics import is_op
+from tcir.passes.emit.generic import generic
 from tcir.passes.emit.tensor_functions import functions_with_body
-from tcir.passes.module.rewrites.generic import generic
 
 CHOSEN = {
     ("arith.maximumf", "arith.cmpf", "ogt"): (arith.maximumf, -float("inf")),

@@ -16,9 +16,9 @@ from tcir._mlir import arith, ir, linalg, tensor
 from tcir.passes.analysis.contraction import value
 from tcir.passes.analysis.wrappers import starts_from_zeros
 from tcir.passes.emit.functions import constant_number
+from tcir.passes.emit.generic import generic, zeros
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.tensor_functions import erase_unread, functions_with_body
-from tcir.passes.module.rewrites.generic import generic, zeros
 from tcir.target import TARGETS
 
 QUANTISED = tuple(

@@ -7,23 +7,43 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
 from tcir.dialect.ops.attention import Band
 from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.interp.types import Array, dense, dtype_of
 from tcir.passes.analysis.element_graph import NotRaised
 from tcir.passes.emit.functions.f32 import constant
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import tensor_bytes
 from tcir.passes.raising.attention.digits import size_of
 from tcir.passes.raising.attention.elements import LEAF, NUMBER, Expression
-from tcir.passes.raising.attention.masks import Kept, ScoreMask, kept_by, rows_without_keys
+from tcir.passes.raising.attention.lengths import KEY, Counted, Counts, KeyCount, keys_of, least_of
+from tcir.passes.raising.attention.masks import (
+    Kept,
+    ScoreMask,
+    is_fixed,
+    kept_by,
+    loops_of,
+    rows_without_keys,
+    values_of,
+)
 from tcir.passes.raising.attention.pattern import Pattern
 from tcir.passes.raising.attention.roles import Roles, ScoreTensor
 from tcir.passes.raising.attention.scores import INFINITY, Applied, Masked, Step, Times
 
+ONE_BLOCK = 128
+"""Keys that a kernel loads at a time: of no more a mask leaves none out."""
+WIDE = ("index", "i64")
+"""Types of numbers that are of i32 in the body, where they fit."""
+CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
+"""Conversions between integers, which a body has of one type."""
 READ = ("f32", "f16", "bf16", "i1", "i32")
 """Types of tensors that a body reads, and of its numbers."""
+MOST = 1 << 24
+"""Most values of a number of row and key that are computed."""
 Change = Callable[[ir.Value], ir.Value]
 """Emits the ops that make the next number of a score."""
 
@@ -36,7 +56,7 @@ class Make:
     """
 
     emit: Callable[[], ir.Value]
-    read: Mapping[ir.Value, int] = field(default_factory=dict)
+    read: Mapping[object, int] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -51,23 +71,35 @@ class Body:
     scale: factor of all scores
     kept: keys that each row keeps
     without: number of rows without keys
+    counted: numbers of keys of each batch, of which the least is the batch's, and the numbers of
+    batches and keys
     changes: the body's functions of a score, in order
     """
 
     scale: float
     kept: Kept
     without: int
+    counted: Counts
     changes: Sequence[Change]
 
     @staticmethod
     def of(found: Pattern, roles: Roles) -> Body:
         """Derives the parts from a matched attention; raises `NotRaised`."""
-        steps, kept = _without_bands(found, roles)
+        steps, kept, counts = _without_bands(found, roles)
         scale, steps = _scale(steps)
         usual = 1 / math.sqrt(size_of(found.depth))
         changes = [_change(step, roles, usual) for step in steps]
-        m, n = (size_of(index) for index in roles.scores[2:])
-        return Body(_near(scale, usual), kept, rows_without_keys(kept.band, m, n), changes)
+        b, _, m, n = map(size_of, roles.scores)
+        without = rows_without_keys(kept.band, m, n)
+        return Body(_near(scale, usual), kept, without, (tuple(counts), b, n), changes)
+
+    def lengths(self, known: Counted) -> list[ir.Value]:
+        """Emits the numbers of keys of each batch, if there are any, unless they are known."""
+        if not self.counted[0]:
+            return []
+        if self.counted not in known:
+            known[self.counted] = least_of(*self.counted)
+        return [known[self.counted]]
 
     def write(self, op: tc.AttentionOp) -> None:
         """Adds the band and the body to an op; tensors that the body reads are reshaped before the
@@ -92,30 +124,36 @@ def _near(scale: float, usual: float) -> float:
 # --- bands ---------------------------------------------------------------------------------------
 
 
-def _without_bands(found: Pattern, roles: Roles) -> tuple[list[Step], Kept]:
-    """Removes masks that are bands from the steps; returns the remaining steps, and the keys that
-    the bands keep."""
+def _without_bands(found: Pattern, roles: Roles) -> tuple[list[Step], Kept, list[KeyCount]]:
+    """Removes masks that are bands or lengths from the steps; returns the remaining steps, the keys
+    that the bands keep, and the numbers of keys."""
     narrow = str(found.q.element.type) == "f16"
     steps: list[Step] = []
-    kept = Kept(Band())
+    kept, counts = Kept(Band()), list[KeyCount]()
+    many = size_of(roles.scores[KEY]) > ONE_BLOCK
     for place, step in enumerate(found.steps):
         later = found.steps[place + 1 :]
         if not isinstance(step, Masked):
             steps.append(step)
             continue
         rest, problem = [], None
+        last = all(map(_keeps_infinity, later))
         for mask in step.masks:
+            count = keys_of(mask, roles) if last and mask.numbers.number == -INFINITY else None
             try:
-                if not mask.fixed or not all(map(_keeps_infinity, later)):
+                if not mask.fixed or not last:
                     words = "expected masks after other functions of scores, as kernels mask last"
                     raise NotRaised(mask.op.op, words)
-                kept = kept.both(kept_by(mask, *roles.scores[2:], narrow=narrow))
+                kept = kept.both(kept_by(mask, roles.scores, narrow=narrow))
             except NotRaised as why:
-                rest.append(mask)
-                problem = why if mask.fixed else problem
+                if count is not None and (count.exact or many):
+                    counts.append(count)
+                if count is None or not count.exact:
+                    rest.append(mask)
+                    problem = why if mask.fixed else problem
         if rest:
             steps.append(_rest(step, tuple(rest), roles, problem))
-    return steps, kept
+    return steps, kept, counts
 
 
 def _keeps_infinity(step: Step) -> bool:
@@ -208,14 +246,14 @@ def _change(step: Step, roles: Roles, usual: float) -> Change:
 
 def _make(element: Expression, roles: Roles, wide: bool = False) -> Make:
     """The ops of a number, computed or read; wide: floats are of f32."""
-    kind = str(element.type)
-    made, problem = _alone(element), None
+    kind = _kind_of(element)
+    made, problem = _alone(element) or _of_one_dim(element, roles), None
     if made is None and kind in READ:
         try:
             made = _computed(element, roles)
         except NotRaised as why:
             problem = why
-        read = _read(element, roles)
+        read = None if str(element.type) in WIDE else _read(element, roles)
         if made is None or (read is not None and read.bytes < made.bytes):
             made = read
     if made is None:
@@ -234,17 +272,76 @@ def _make(element: Expression, roles: Roles, wide: bool = False) -> Make:
 def _alone(element: Expression) -> Make | None:
     """The constant that an element is, if it is one."""
     number, kind = element.number, element.type
+    if str(kind) in WIDE and number is not None and _fits(np.asarray(number)):
+        kind = ir.IntegerType.get_signless(32)
     if element.name != NUMBER or number is None or str(kind) not in READ:
         return None
     return Make(lambda: constant(kind, number))
 
 
+def _kind_of(element: Expression) -> str:
+    """The type of an element in the body: i32 for indices and i64."""
+    kind = str(element.type)
+    return "i32" if kind in WIDE else kind
+
+
+def _of_one_dim(element: Expression, roles: Roles) -> Make | None:
+    """A read of a constant of one dimension of the scores, if the element depends on that alone."""
+    kind = _kind_of(element)
+    loops = loops_of(element)
+    dims = [d for d, index in enumerate(roles.scores) if loops & {digit.loop for digit in index}]
+    if kind not in READ or len(dims) != 1 or (numbers := _values(element, roles)) is None:
+        return None
+    size = size_of(roles.scores[dims[0]])
+    if numbers.size != size or (kind == "i32" and not _fits(numbers)):
+        return None
+    i32 = ir.IntegerType.get_signless(32)
+    type_ = i32 if kind == "i32" else element.type
+    shape = tuple(size if d == dims[0] else 1 for d in range(len(roles.scores)))
+    array = numbers.astype(dtype_of(type_)).reshape(shape)
+
+    def emit() -> ir.Value:
+        tensor = ir.RankedTensorType.get(shape, type_)
+        with ir.InsertionPoint(ir.InsertionPoint.current.block.owner):
+            made = arith.ConstantOp(tensor, dense(array, tensor)).result
+        return _element(ScoreTensor(made, shape, (dims[0],)))
+
+    return Make(emit, {element: array.nbytes})
+
+
+def _values(element: Expression, roles: Roles) -> Array | None:
+    """The values of a fixed element, by the loops of the scores that it depends on, each of which
+    is a dimension; None if there are others, or too many."""
+    loops, whole = loops_of(element), [index for index in roles.scores if len(index) == 1]
+    sizes = {i[0].loop: i[0].size for i in whole if i[0].loop in loops and i[0].step == 1}
+    if loops != set(sizes) or math.prod(sizes.values()) > MOST or not is_fixed(element):
+        return None
+    grid = np.indices(tuple(sizes.values()), np.int64, sparse=True)
+    found = values_of(element, dict(zip(sizes, grid, strict=True)))
+    return np.broadcast_to(found.reshape(found.shape[-len(sizes) :]), tuple(sizes.values()))
+
+
+def _fits(numbers: Array) -> bool:
+    """Whether integers are numbers of i32."""
+    limits = np.iinfo(np.int32)
+    return bool((numbers >= limits.min).all() and (numbers <= limits.max).all())
+
+
 def _computed(element: Expression, roles: Roles) -> Make | None:
     """The op of an element, with all before; None if the body cannot have it."""
-    if element.op is None or not element.operands or not _is_scalar(element.name):
+    if element.op is None or not element.operands:
+        return None
+    if element.name in CASTS and _kind_of(element.operands[0]) == _kind_of(element) == "i32":
+        return _make(element.operands[0], roles)
+    if not _is_scalar(element.name):
         return None
     operands = [_make(each, roles) for each in element.operands]
     op, name, kind = element.op, element.name, element.type
+    if str(kind) in WIDE:
+        numbers = _values(element, roles)
+        if numbers is None or not _fits(numbers):
+            return None
+        kind = ir.IntegerType.get_signless(32)
     read = {tensor: size for each in operands for tensor, size in each.read.items()}
     return Make(lambda: _created(op, name, kind, [each.emit() for each in operands]), read)
 

@@ -180,6 +180,8 @@ class ElementsOf:
                 op, _type(number),
                 lambda: tuple(self._body(each, inner, loops) for each in op.operands),
             )  # fmt: skip
+        if op.name != "arith.constant" and op.parent.name.startswith("linalg."):
+            return Expression(LEAF, _type(number), op)  # of these loops: another element elsewhere
         return self.of(number, ())
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from tcir.dialect.ops.attention import Band
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, dtype_of
 from tcir.passes.analysis.element_graph import NotRaised
+from tcir.passes.raising.attention.constant_tensors import evaluated, is_constant
 from tcir.passes.raising.attention.digits import Index, size_of
 from tcir.passes.raising.attention.elements import (
     LEAF,
@@ -23,6 +26,8 @@ from tcir.passes.raising.attention.elements import (
 
 AT_ONCE = 1 << 20
 """Elements of a mask that are computed at a time."""
+HEADS = 64
+"""Most batches and heads for which a mask is evaluated."""
 LEAST = -(2.0**100)
 """Numbers below this have no weight next to any score of f16."""
 
@@ -40,7 +45,9 @@ class ScoreMask:
     @property
     def loops(self) -> set[object]:
         """Loops that the mask depends on."""
-        return _loops(self.numbers) | (set() if self.condition is None else _loops(self.condition))
+        return loops_of(self.numbers) | (
+            set() if self.condition is None else loops_of(self.condition)
+        )
 
     @property
     def fixed(self) -> bool:
@@ -57,17 +64,24 @@ class ScoreMask:
         return np.where(chosen, np.where(numbers == 0, np.nan, numbers), 0.0)
 
 
-def _loops(element: Expression) -> set[object]:
+def loops_of(element: Expression) -> set[object]:
+    """Loops that an element depends on."""
     found = {digit.loop for index in element.index for digit in index}
     found |= {d.loop for _, at in element.places[:1] for index in at for d in index}
-    return found.union(*map(_loops, element.operands))
+    return found.union(*map(loops_of, element.operands))
+
+
+def values_of(element: Expression, loops: Mapping[object, Array]) -> Array:
+    """Returns the values of a fixed element for arrays of loop numbers; raises `NotRaised` for a
+    loop that is none of these."""
+    return _Grid(loops).of(element)
 
 
 def is_fixed(element: Expression) -> bool:
     """Whether an element depends on loops and constants alone."""
-    if element.name == LEAF:
-        return element.op is not None and element.op.name == "arith.constant"
-    return element.name not in (REDUCTION, SOFTMAX) and all(map(is_fixed, element.operands))
+    if element.name in (LEAF, REDUCTION, SOFTMAX):
+        return any(is_constant(tensor) for tensor, _ in element.places)
+    return all(map(is_fixed, element.operands))
 
 
 @dataclass(frozen=True)
@@ -90,17 +104,41 @@ class Kept:
         return Kept(band, self.sentinel or other.sentinel)
 
 
-def kept_by(mask: ScoreMask, rows: Index, keys: Index, *, narrow: bool) -> Kept:
-    """Returns the keys that a mask keeps; raises `NotRaised` unless they are a band.
+def kept_by(mask: ScoreMask, scores: Sequence[Index], *, narrow: bool) -> Kept:
+    """Returns the keys that a mask keeps; raises `NotRaised` unless they are the same band in all
+    batches and heads.
 
-    narrow: whether queries are f16, so that any very negative number acts as -inf
+    scores: indices of batch, head, row and key; narrow: whether queries are f16, so that any very
+    negative number acts as -inf
     """
+    *outer, rows, keys = scores
+    sizes = {d.loop: d.step * d.size for index in outer for d in index if d.loop in mask.loops}
+    if prod(sizes.values()) > HEADS:
+        raise NotRaised(mask.op.op, "expected a mask of row and key, the same for all heads")
+    first: Kept | None = None
+    for numbers in itertools.product(*map(range, sizes.values())):
+        loops = {loop: np.full((1, 1), n) for loop, n in zip(sizes, numbers, strict=True)}
+        kept = _kept_of(mask, loops, rows, keys, narrow)
+        if first not in (None, kept):
+            words = (
+                "expected a mask that is the same for all batches and heads, got one that is not"
+            )
+            raise NotRaised(mask.op.op, words)
+        first = kept
+    assert first is not None
+    return first
+
+
+def _kept_of(
+    mask: ScoreMask, outer: Mapping[object, Array], rows: Index, keys: Index, narrow: bool
+) -> Kept:
+    """The keys that a mask keeps in the batch and head that `outer` gives."""
     m, n = size_of(rows), size_of(keys)
     ends: list[Array] = []
     sentinel = False
     for first in range(0, m, step := max(1, AT_ONCE // n)):
         some = np.arange(first, min(m, first + step), dtype=np.int64)
-        loops = {keys[0].loop: np.arange(n, dtype=np.int64)[None, :]}
+        loops = {**outer, keys[0].loop: np.arange(n, dtype=np.int64)[None, :]}
         loops |= {rows[0].loop: some[:, None]} if rows else {}
         added = np.broadcast_to(mask.added(loops), (len(some), n))
         finite = narrow & (added < LEAST) & np.isfinite(added)
@@ -199,12 +237,12 @@ class _Grid:
         op = element.op
         assert op is not None
         operands = [self.of(each) for each in element.operands]
-        if element.name != LEAF:
+        if element.name not in (LEAF, REDUCTION, SOFTMAX):
             (result,) = evaluate[op.name](Interpreter(), op.opview, *operands)
             return np.asarray(result)
-        (array,) = evaluate[op.name](Interpreter(), op.opview)
-        at = tuple(self._number(index, element) for index in element.places[0][1])
-        return np.asarray(array[at])
+        tensor, indices = next(each for each in element.places if is_constant(each[0]))
+        at = tuple(self._number(index, element) for index in indices)
+        return np.asarray(evaluated(tensor)[at])
 
     def _number(self, index: Index, element: Expression) -> Array:
         number: Array = np.zeros((1, 1), np.int64)

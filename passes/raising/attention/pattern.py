@@ -81,6 +81,20 @@ class Pattern:
         found = [each for step in self.steps if isinstance(step, Masked) for each in step.masks]
         return [mask for mask in found if mask.fixed]
 
+    def beside(self) -> Iterator[Expression]:
+        """Yields the elements that scores depend on beside the sums of products."""
+        steps = (step for step in self.steps if not isinstance(step, Times))
+        applied = (step.applied if isinstance(step, Masked) else step for step in steps)
+        left = [
+            each for a in applied for n, each in enumerate(a.expression.operands) if n != a.hole
+        ]
+        seen = set[Expression]()
+        while left:
+            if (element := left.pop()) not in seen:
+                seen.add(element)
+                left += element.operands
+                yield element
+
 
 def patterns_of(op: ir.Operation) -> list[Pattern]:
     """Returns the attention of an op's sums, once for each tensor that has its numbers, in program

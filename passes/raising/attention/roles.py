@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tcir._mlir import ir
@@ -44,11 +44,11 @@ class Roles:
     def beside(self, tensor: ir.Value, at: Iterable[Index]) -> ScoreTensor | None:
         """A tensor whose elements have these indices; None unless each index is that of one
         dimension of a score, in the same order, or 0."""
-        rest = list(join(at))
-        dims = []
+        rest, dims = join(at), []
         for dim, index in enumerate(self.scores):
-            if index and tuple(rest[: len(index)]) == index:
-                rest = rest[len(index) :]
+            parts = _split_off(rest, index) if index else None
+            if parts is not None:
+                rest = parts
                 dims.append(dim)
         if rest:
             return None
@@ -84,8 +84,23 @@ class _Place:
         return _Place(tensor, rest[:at], rest[at + 1 :])
 
 
-def roles_of(found: Pattern) -> Roles:
-    """Returns the roles of all dimensions; raises `NotRaised` if there are none."""
+def _split_off(index: Index, first: Index) -> Index | None:
+    """The digits of an index after `first`, or None if it does not begin with these."""
+    whole, size = size_of(index), size_of(first)
+    if whole % size:
+        return None
+    try:
+        begin, rest = split(index, [size, whole // size])
+    except UnevenError:
+        return None
+    return rest if begin == first else None
+
+
+def roles_of(found: Pattern, as_beside: bool = False) -> Roles:
+    """Returns the roles of all dimensions; raises `NotRaised` if there are none.
+
+    as_beside: whether batches must be those of a tensor beside the scores, if one has any
+    """
     rows = _rows(found)
     widths = [d for d in join(found.dims) if d.loop not in found.q.loops]
     whole = join(found.dims)
@@ -103,8 +118,11 @@ def roles_of(found: Pattern) -> Roles:
             (found.q, found.k, found.v), (rows, found.keys, found.keys), lasts, strict=True
         )
     )
+    few = list(_heads_beside(found, out.heads))
     for q, k, v in itertools.product(*options):
-        heads = _heads(out, q, k, v)
+        heads = _heads(out, q, k, v, few)
+        if as_beside and few and heads and heads[0] not in few:
+            continue
         if heads is not None:
             batch = size_of(out.heads) // heads[0]
             own = split(out.heads, [batch, heads[0]])
@@ -134,9 +152,23 @@ def _places(factor: Input, rows: Index, last: Index) -> Iterator[_Place]:
             yield place
 
 
-def _heads(out: _Place, q: _Place, k: _Place, v: _Place) -> tuple[int, int] | None:
+def _heads_beside(found: Pattern, heads: Index) -> Iterator[int]:
+    """Yields numbers of heads of a batch by which tensors beside the scores have an index for each
+    batch: the largest first."""
+    loops, sizes = {digit.loop for digit in heads}, set()
+    for element in found.beside():
+        for _, at in element.places:
+            batch = tuple(itertools.takewhile(lambda d: d.loop in loops, join(at)))
+            if () != batch != heads and _split_off(heads, batch) is not None:
+                sizes.add(size_of(heads) // size_of(batch))
+    yield from sorted(sizes, reverse=True)
+
+
+def _heads(
+    out: _Place, q: _Place, k: _Place, v: _Place, beside: Sequence[int]
+) -> tuple[int, int] | None:
     """Returns the number of query heads, and the number of them that share keys; None if the
-    tensors disagree."""
+    tensors disagree. beside: numbers of heads to prefer"""
     group = size_of(out.heads) // max(1, size_of(k.heads))
     if q.heads != out.heads or k.heads != v.heads or bool(k.after) != bool(v.after):
         return None
@@ -148,7 +180,7 @@ def _heads(out: _Place, q: _Place, k: _Place, v: _Place) -> tuple[int, int] | No
         wanted = {size_of(each.after) for each in (q, out) if each.after}
         wanted |= {size_of(k.after) * group} if k.after else set()
         shape = q.tensor.type.shape
-        free = [*shape[-3:-2], size_of(out.heads)]
+        free = [*beside, *shape[-3:-2], size_of(out.heads)]
         for heads in wanted or free:
             if heads % group == 0 and size_of(out.heads) % heads == 0 and len(wanted) < 2:
                 split(out.heads, [size_of(out.heads) // heads, heads])

@@ -6,7 +6,7 @@ which are computed in the body of ``tc.attention``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tcir._mlir import ir
@@ -67,6 +67,10 @@ def steps_of(element: Expression) -> tuple[Expression, list[Step], bool]:
             words = f"expected products of queries and keys, scaled and masked, got {element.name}"
             raise NotRaised(element.op, words)
         applied = Applied(element, holes[0])
+        if (apart := _mask_apart(applied)) is not None:
+            masked, element = apart
+            steps.insert(0, masked)
+            continue
         masks = _masks(applied)
         steps.insert(0, Masked(applied, masks) if masks else applied)
         element = element.operands[holes[0]]
@@ -127,6 +131,34 @@ def _masks(applied: Applied) -> tuple[ScoreMask, ...]:
                 if masks:
                     return masks
     return (ScoreMask(op, added),) if is_fixed(added) else ()
+
+
+def _mask_apart(applied: Applied) -> tuple[Masked, Expression] | None:
+    """Splits the addition of a number that is -inf where a condition is so: into a mask, and the
+    addition of the other number."""
+    op, hole = applied.expression, applied.hole
+    added = op.operands[1 - hole] if op.name == "arith.addf" else op
+    while added.name == "arith.extf":
+        added = added.operands[0]
+    if op.name != "arith.addf" or added.name != "arith.select":
+        return None
+    condition, *chosen = added.operands
+    for masked in (0, 1):
+        other = chosen[1 - masked]
+        if chosen[masked].number != -INFINITY or other.number == 0:
+            continue
+        sums = _with(op, (op.operands[hole], other)[:: 1 - 2 * hole])
+        minus = Expression(NUMBER, op.type, number=-INFINITY)
+        places = (minus, sums) if masked == 0 else (sums, minus)
+        select = replace(_with(added, (condition, *places)), type=op.type)
+        masks = _parts(select, condition, minus, masked == 0)
+        return Masked(Applied(select, 2 - masked), masks), sums
+    return None
+
+
+def _with(op: Expression, operands: tuple[Expression, ...]) -> Expression:
+    """The op of other operands."""
+    return Expression(op.name, op.type, op.op, lambda: operands)
 
 
 def _parts(
