@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.row_fragments import *
     from tcir.dialect.ops.row_vectors import *
     from tcir.dialect.ops.smem_part import *
+    from tcir.dialect.ops.staged_fragment import *
     from tcir.dialect.ops.store_shared import *
     from tcir.dialect.ops.stores import *
     from tcir.dialect.ops.structure import *

@@ -9,14 +9,18 @@ from tcir.dialect.attributes import defining, integer, integers
 from tcir.dialect.kernel.view import Found, KernelOp, KernelView, verify_in_kernel
 from tcir.dialect.loops import executions
 from tcir.dialect.ops.memory import SlotOp
+from tcir.dialect.ops.staged_fragment import StoreFragmentStagedOp
 from tcir.dialect.ops.store_shared import StoreSharedOp
 from tcir.dialect.ops.tma_store import BulkCommitOp, BulkWaitOp, TmaStoreOp
 
+GROUPS = (BulkCommitOp, StoreFragmentStagedOp)
+"""Ops that close a bulk group."""
+
 
 def _left_open(
-    kernel: KernelView, opens: type, closes: Callable[[ir.OpView], bool]
+    kernel: KernelView, opens: type | tuple[type, ...], closes: Callable[[ir.OpView], bool]
 ) -> list[KernelOp]:
-    """Returns the last op of class `opens` of each role, unless an op that `closes` follows it in
+    """Returns the last op of a class `opens` of each role, unless an op that `closes` follows it in
     that role."""
     left: dict[ir.Operation | None, KernelOp] = {}
     for site in kernel.sites:
@@ -46,12 +50,12 @@ def _commits(op: ir.OpView) -> bool:
 @verify_in_kernel(
     "bulk-wait",
     "PTX ISA 9.7.9.25.4",
-    "no tc.bulk_wait of pending = 0 follows this tc.bulk_commit in its role: the CTA could end, "
+    "no tc.bulk_wait of pending = 0 follows this group of stores in its role: the CTA could end, "
     "and its shared memory be given away, before the tiles are read",
 )
 def _(kernel: KernelView) -> Found:
     if kernel.asynchronous:
-        yield from ((site.op, {}) for site in _left_open(kernel, BulkCommitOp, _waits_for_all))
+        yield from ((site.op, {}) for site in _left_open(kernel, GROUPS, _waits_for_all))
 
 
 def _waits_for_all(op: ir.OpView) -> bool:

@@ -185,6 +185,11 @@ class StoreFragmentOp(Op, name="store_fragment", role="consumer", stores="tensor
     tails: ir.StringAttr
 
 
+def stored_types(element: str) -> tuple[str, ...]:
+    """Element types as which an accumulator of `element` can be stored."""
+    return ("f32", "f16", "bf16") if element == "f32" else (element,)
+
+
 @verify(
     AddFragmentOp,
     "types",
@@ -538,7 +543,7 @@ def _(op: StoreFragmentOp) -> Broken:
 )
 def _(op: StoreFragmentOp) -> Broken:
     fragment, got = str(op.fragment.type.element), str(op.tensor.type.element_type)
-    legal = ("f32", "f16", "bf16") if fragment == "f32" else (fragment,)
+    legal = stored_types(fragment)
     if got in legal:
         return None
     return {"fragment": fragment, "legal": " or ".join(legal), "got": got}

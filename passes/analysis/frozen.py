@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tcir._mlir import arith, func, ir, tensor
+from tcir._mlir import func, ir, tensor
 from tcir.dialect.attributes import integers_of
-from tcir.dialect.upstream import names
 from tcir.dialect.walk import walk
 from tcir.passes.analysis.moves import is_widening, move_of, parallel
 from tcir.passes.emit.builders import i64s
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.reshape import RESHAPES
 
-FREE = names(arith.ConstantOp, "linalg.fill", tensor.EmptyOp)
+FREE = ("arith.constant", "linalg.fill", "tensor.empty")
 """Ops that every launch duplicates."""
 MOVES = (*RESHAPES, tensor.ConcatOp, tensor.ExtractSliceOp)
 FROZEN = "tc.frozen"

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
-from tcir._mlir import arith, ir, linalg, tensor
-from tcir.dialect.upstream import names
+from tcir._mlir import ir, linalg, tensor
 
-WIDENING = names(arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)
+WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
 Dims: TypeAlias = "tuple[int | None, ...]"
 
 

@@ -31,6 +31,7 @@ from tcir.passes.kernels.cores.wgmma import (
     Warpgroups,
     check_width,
     is_promoted,
+    parts_of,
 )
 from tcir.passes.kernels.cores.wgmma_cost import multiplying, of_rounds
 from tcir.passes.kernels.product import Tile
@@ -67,7 +68,9 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     )
     tiles = options.shared_out(tiles, most, most)
     create = partial(Im2col.create, op, n_tile=chosen.columns, rows=chosen.rows, cluster=cluster)
-    tile_fragments(source, create, tiles, Warpgroups(op, chosen, target), pixels, shape.k)
+    core = Warpgroups(op, chosen, target)
+    staging = options.staging(core, tiles, parts_of(op.x.type.element_type, chosen.columns))
+    tile_fragments(source, create, tiles, core, pixels, shape.k, staging)
 
 
 def fastest_parts(

@@ -69,13 +69,7 @@ class StagedStore:
         """
         shape, element = list(out.type.shape), out.type.element_type
         bytes_ = tc.element_bytes(element)
-        if (pitch := shape[-1] * bytes_) not in TMA_STRIDE:
-            raise match_failure(
-                op,
-                f"expected rows of the output of {TMA_STRIDE} bytes with store=tma, got "
-                f"{shape[-1]} x {bytes_} = {pitch} (strides of a tensor map, {TMA_STRIDE.source}); "
-                "take store=direct, or pad N",
-            )
+        check_pitch(op, out)
         swizzle = widest_swizzle(tile.columns * bytes_)
         box = [tc.SWIZZLE_BYTES[swizzle] // bytes_, tile.rows, *[1] * (len(shape) - 2)]
         made = make_tensor_map(out, TmaBox(box), dims=shape[::-1], swizzle=swizzle)
@@ -132,6 +126,18 @@ class StagedStore:
         for box in range(columns // wide):
             coords = place(index.value(index.add(first, box * wide)))[::-1]
             tc.TmaStoreOp(self.map, index.values(coords), tile, i64(box * rows))
+
+
+def check_pitch(op: ir.OpView, out: ir.Value) -> None:
+    """Raises a match failure at the product `op` for a result `out` that no tensor map covers."""
+    columns, bytes_ = out.type.shape[-1], tc.element_bytes(out.type.element_type)
+    if (pitch := columns * bytes_) not in TMA_STRIDE:
+        raise match_failure(
+            op,
+            f"expected rows of the output of {TMA_STRIDE} bytes with store=tma, got "
+            f"{columns} x {bytes_} = {pitch} (strides of a tensor map, {TMA_STRIDE.source}); "
+            "take store=direct, or pad N",
+        )
 
 
 def staged_tile(n_tile: int, element: ir.Type) -> EpilogueTile:

@@ -57,8 +57,8 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     n_tile = tile.columns
     check_computed_rows(op, n_tile)
     check_width(op, n_tile, op.a.type.element_type, SMALLEST_MATMUL)
+    parts = parts_of(op.a.type.element_type, n_tile)
     if quantise is not None:
-        parts = parts_of(op.a.type.element_type, n_tile)
         check_fragment_quantised(quantise, n_tile, parts, target)
     promoted = is_promoted(op.a.type.element_type)
     tiles = OutputTiles(
@@ -78,7 +78,7 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
             product.b.map.owner.attributes[EVICT] = ir.StringAttr.get("first")
         return product
 
-    tile_fragments(source, create, tiles, core, m, n)
+    tile_fragments(source, create, tiles, core, m, n, options.staging(core, tiles, parts))
 
 
 def _tile(source: Source, n: int, option: int, cluster: ClusterShape, sms: int) -> Tile:

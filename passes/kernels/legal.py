@@ -174,9 +174,6 @@ ROWS: tuple[Limit, ...] = (
     Limit("store_stages", (0,), {"store": "direct"},
         "threads store from registers, without buffers in shared memory",
         way_out="leave it out, or take store=tma"),
-    Limit("store", ("direct",), {"core": WGMMA},
-        "the sums are in registers, and the four threads of a row store 32 bytes together from "
-        "there; no kernel of tcir stages them", way_out=_HOPPER),
     Limit("store", ("direct",), {"product": GROUPED},
         "TMA stores boxes of 32 rows and leaves out only rows outside the output, so a box at a "
         "group's end would overwrite the next group's rows", way_out="leave store out"),

@@ -1,4 +1,4 @@
-"""The options that tiling passes of tcgen05 share: scheduler, clusters, store."""
+"""The options that tiling passes share: scheduler, clusters, store."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.cores.tcgen05 import Tcgen05
+from tcir.passes.kernels.cores.wgmma import OfWarpgroups
 from tcir.passes.kernels.product import Accumulated
 from tcir.passes.kernels.stores.accumulator import Storing, accumulator_store
 from tcir.passes.kernels.stores.epilogue_tile import AUTO, TileStores, parse
+from tcir.passes.kernels.stores.staged_fragments import Staging
 from tcir.passes.kernels.tile import tile
 from tcir.passes.kernels.warps import Warps
 from tcir.passmanager.pipeline import Pass
@@ -135,6 +137,14 @@ class Scheduled(Pass):
         if self.persistent or tiles.count > most:
             return tiles.shared_by(self.ctas or ctas)
         return tiles
+
+    def staging(self, core: OfWarpgroups, tiles: OutputTiles, parts: int = 1) -> Staging | None:
+        """How TMA stores the sums of a core of warpgroups, each tile in `parts` side by side; None:
+        threads store them."""
+        if self.store != BY_TMA:
+            return None
+        rows, columns, atom = core.tile.rows, core.tile.columns // parts, core.atom
+        return Staging(rows, columns, atom, self.store_stages, tiles.ctas is not None)
 
     def output_tiles(self, source: Source, rows: int, n: int, batch: int | None) -> OutputTiles:
         """Tiles of the output: 128 of `rows` each, `n` of them along the columns, for each matrix

@@ -102,7 +102,7 @@ def _exchanged(
     rows = {}
     for down, values in by_row.items():
         ordered = _groups(values, held)
-        words = [_packed([value for _, value in group], element) for group in ordered]
+        words = [packed([value for _, value in group], element) for group in ordered]
         rows[down] = [
             (ordered[first][0][0] + held * place, value)
             for first in range(0, len(words), QUAD)
@@ -137,7 +137,7 @@ def _exchanged_words(
     return rows, arith.AddIOp(column, further).result, 2 * PAIR
 
 
-def _packed(values: list[ir.Value], element: ir.Type) -> ir.Value:
+def packed(values: list[ir.Value], element: ir.Type) -> ir.Value:
     """Two numbers rounded to 16 bits, or four of a byte, in a word."""
     if tc.element_bytes(element) == 1:
         low, high = (_two_bytes(*values[first : first + PAIR]) for first in (0, PAIR))

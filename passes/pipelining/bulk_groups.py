@@ -9,7 +9,7 @@ from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining
 from tcir.dialect.walk import walk
-from tcir.dialect.warp_map import EPILOGUE, FOR_ROLE
+from tcir.dialect.warp_map import CONSUMER, EPILOGUE, FOR_ROLE, role_of
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import fence, i64
 from tcir.passes.emit.kernel_ops import ancestor_in, walk_body
@@ -24,9 +24,13 @@ def guard_stores(kernel: func.FuncOp) -> None:
 
     Before it, every thread that wrote the tile fences its writes for the async proxy and meets the
     other threads of its warp, or of the warps that share the tile; one of them stores. With n
-    tiles, one is written while the stores of the others, n - 1 groups, may be in flight.
+    tiles, one is written while the stores of the others, n - 1 groups, may be in flight. Fragments
+    (``tc.store_fragment_staged``) are waited for at the kernel's end.
     """
     runs = list(_runs(kernel))
+    staged = [op for op in walk_body(kernel) if isinstance(op, tc.StoreFragmentStagedOp)]
+    if staged:
+        _await_all(kernel, staged[-1], CONSUMER)
     for first, last in runs:
         storing = _whole(first)
         with ir.InsertionPoint(_first_write(storing, first.tile)), first.location:
@@ -39,14 +43,20 @@ def guard_stores(kernel: func.FuncOp) -> None:
         with ir.InsertionPoint.after(last), last.location:
             tc.BulkCommitOp()
     if runs:
-        last = runs[-1][1]
-        storing = ancestor_in(last, kernel.regions[0].blocks[0])
-        with ir.InsertionPoint.after(storing), last.location:
-            _wait(0)
+        _await_all(kernel, runs[-1][1], EPILOGUE)
 
 
-def _wait(pending: int) -> None:
-    tc.BulkWaitOp(i64(pending), ir.BoolAttr.get(True))
+def _await_all(kernel: func.FuncOp, last: ir.OpView, role: str) -> None:
+    """Waits, after the loops around the last store of a role, until all tiles have been read."""
+    storing = ancestor_in(last, kernel.regions[0].blocks[0])
+    with ir.InsertionPoint.after(storing), last.location:
+        wait = _wait(0)
+        if role_of(wait) != role:
+            wait.attributes[FOR_ROLE] = ir.StringAttr.get(role)
+
+
+def _wait(pending: int) -> tc.BulkWaitOp:
+    return tc.BulkWaitOp(i64(pending), ir.BoolAttr.get(True))
 
 
 def _stages(tile: ir.Value) -> int:

@@ -27,6 +27,7 @@ from tcir.passes.emit.kernel_ops import CTAS_PER_SM, body, find_kernels
 from tcir.passes.pipelining.deferred import (
     ColumnRange,
     DeferredResult,
+    FragmentStored,
     fetched_registers,
     is_by_element,
     registers,
@@ -125,7 +126,7 @@ class _Tiles:
             return None
         (loop,) = loops
         steps = [op for op in loop.body if _is_loop(op)]
-        stores = [op for op in loop.body if isinstance(op, tc.StoreFragmentOp)]
+        stores = [op for op in loop.body if isinstance(op, FragmentStored)]
         results = [each for each in map(DeferredResult.of, stores) if each is not None]
         if len(steps) != 1 or len(results) < max(len(stores), 1):
             return None

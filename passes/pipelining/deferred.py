@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
@@ -21,20 +22,23 @@ FETCHED = ("f16", "bf16", "f32")
 """Types of operands that are loaded ahead."""
 WORD = 32
 """Bits of a register."""
+TAILS = "tails"
+FragmentStored: TypeAlias = tc.StoreFragmentOp | tc.StoreFragmentStagedOp
+"""A store of a fragment, by threads or by TMA."""
 
 
 @dataclass(frozen=True)
 class DeferredResult:
     """Sums of a tile, their epilogue and block quantisation, if there are any, and the stores."""
 
-    store: tc.StoreFragmentOp
+    store: FragmentStored
     epilogue: tc.FragmentEpilogueOp | None
     quantise: tc.QuantiseFragmentOp | None
     scales: tc.StoreFragmentScalesOp | None
 
     @classmethod
-    def of(cls, store: tc.StoreFragmentOp) -> DeferredResult | None:
-        """None if it cannot be stored by parts in units of 16 bytes."""
+    def of(cls, store: FragmentStored) -> DeferredResult | None:
+        """None if it cannot be stored by parts in units of 16 bytes, or by tiles in turn."""
         quantise = defining(store.fragment, tc.QuantiseFragmentOp)
         values = store.fragment if quantise is None else quantise.values
         scales = None if quantise is None else next(iter(quantise.scales.uses)).owner.opview
@@ -68,8 +72,16 @@ class DeferredResult:
         return [op for op in ops if op is not None]
 
     @property
+    def tails(self) -> ir.StringAttr:
+        """Dimensions in which the tile may extend past the tensors that are read and stored."""
+        op = self.store if self.epilogue is None else self.epilogue
+        return op.tails if TAILS in op.attributes else ir.StringAttr.get("")
+
+    @property
     def columns(self) -> int:
         """Columns of a part."""
+        if isinstance(self.store, tc.StoreFragmentStagedOp):
+            return int(self.store.tile.shape[1])
         return UNITS // tc.element_bytes(self.store.tensor.type.element_type)
 
     @property
@@ -122,7 +134,7 @@ class ColumnRange:
     def fetch(self, read: tc.ElementOp, outer: Mapping) -> ir.Value:
         """Loads the epilogue's operands for the range, in the tile of `outer`."""
         kind = self.result.kind(read.value.type)
-        place, tails = read.attributes["map"], self.result.store.tails
+        place, tails = read.attributes["map"], self.result.tails
         tensor = outer.get(read.tensor, read.tensor)
         return tc.FetchFragmentOp(tensor, self.at(outer), place, tails, kind).fragment
 
@@ -147,7 +159,9 @@ class ColumnRange:
         """Applies the epilogue to these columns, or only rounds them if there is none."""
         source, store = self.result.epilogue, self.result.store
         element = store.tensor.type.element_type if source is None else source.out.type.element
-        made = tc.FragmentEpilogueOp(mine, self.at(outer), store.tails, self.result.kind(element))
+        made = tc.FragmentEpilogueOp(
+            mine, self.at(outer), self.result.tails, self.result.kind(element)
+        )
         block = made.body.blocks.append(mine.type.element, arg_locs=[store.location])
         (total,) = block.arguments
         with ir.InsertionPoint(block):
@@ -169,6 +183,10 @@ class ColumnRange:
         """Stores columns of the result, or its codes and scales."""
         store, scales = self.result.store, self.result.scales
         with store.location:
+            if isinstance(store, tc.StoreFragmentStagedOp):
+                slot = i64(self.number % store.ring.type.count)
+                tc.StoreFragmentStagedOp(columns[0], store.map, store.ring, at, slot)
+                return
             tc.StoreFragmentOp(columns[0], store.tensor, at, store.tails)
             if scales is not None:
                 tc.StoreFragmentScalesOp(

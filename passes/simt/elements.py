@@ -14,9 +14,8 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from tcir._mlir import arith, ir, linalg, scf, tensor
+from tcir._mlir import arith, ir, linalg, scf
 from tcir.dialect.ops.epilogue import SCALAR_OPS
-from tcir.dialect.upstream import names
 from tcir.passes.analysis.reductions import loop_sizes
 from tcir.passes.emit import element_epilogue, narrow, simt
 from tcir.passes.emit.diagnostics import SMALLEST_SIMT, is_op, match_failure
@@ -37,8 +36,8 @@ STORED = (
 """Types of elements in memory."""
 UNROLLED = 16
 """Most points of a reduction that a thread unrolls."""
-INDEX_OPS = names(
-    arith.IndexCastOp, arith.IndexCastUIOp, "cf.assert", "linalg.index", tensor.ExtractOp,
+INDEX_OPS = (
+    "arith.index_cast", "arith.index_castui", "cf.assert", "linalg.index", "tensor.extract",
 )  # fmt: skip
 """Ops that bodies may have besides arithmetic: an index is an i64."""
 DIVISIONS = tuple(

@@ -92,11 +92,14 @@ class OfWarpgroups:
         attributes["tc.warps"] = i64s([len(WARP_MAPS[roles][CONSUMER].warps), 1])
         return kernel(source, tiles.grid, target=self.target, cluster=tiles.cluster_shape)
 
+    @property
+    def atom(self) -> str:
+        """Name of the atom as whose C a warp holds 16 rows of sums."""
+        return DEFAULT_ATOM[str(self.element)]
+
     def fragment(self, columns: int, sums: ir.Type) -> tc.FragmentType:
         """The type of `sums` with this number of columns."""
-        return tc.FragmentType.build(
-            [self.tile.rows, columns], sums, "C", DEFAULT_ATOM[str(self.element)]
-        )
+        return tc.FragmentType.build([self.tile.rows, columns], sums, "C", self.atom)
 
 
 class Warpgroups(OfWarpgroups):

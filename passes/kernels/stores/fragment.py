@@ -19,6 +19,7 @@ from tcir.passes.emit.limits import round_up
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.kernels.product import Store, TilePlace, TileProduct
+from tcir.passes.kernels.stores.staged_fragments import StagedFragments, Staging
 from tcir.passes.kernels.tile import Core, tile
 
 Made = TypeVar("Made", bound=TileProduct)
@@ -33,6 +34,7 @@ class FragmentStore:
              at if they differ from the op's
     outputs: one memref, or codes and scales; past: dimensions whose last tile is partial
     walk: rows and columns of an image, if the tile's rows walk over it
+    staged: the tiles of shared memory from which TMA stores; None: threads store
     """
 
     after: tc.EpilogueOp | None
@@ -42,6 +44,7 @@ class FragmentStore:
     past: ir.StringAttr
     maps: Sequence[ir.AffineMap] = ()
     walk: ir.Attribute | None = None
+    staged: StagedFragments | None = None
 
     @staticmethod
     def of(
@@ -50,6 +53,7 @@ class FragmentStore:
         arguments: list[ir.Value],
         product: TileProduct,
         walk: ir.Attribute | None = None,
+        staging: Staging | None = None,
     ) -> Store:
         """The store of a kernel with these `arguments`."""
         after, quantise = source.after, source.quantise
@@ -59,7 +63,8 @@ class FragmentStore:
         if walk is None:
             outputs = [_matrices(each) for each in outputs]
         attribute = ir.StringAttr.get(past)
-        made = FragmentStore(after, quantise, tensors, outputs, attribute, maps, walk)
+        staged = None if staging is None else staging.create(source.op, outputs[0])
+        made = FragmentStore(after, quantise, tensors, outputs, attribute, maps, walk, staged)
         return lambda place: made._stored
 
     def _stored(self, sums: ir.Value, place: TilePlace) -> None:
@@ -73,6 +78,9 @@ class FragmentStore:
             sums = self._epilogue(self.after, sums, place)
         if self.quantise is not None:
             store_quantised(self.quantise, sums, self.outputs, place, self.past)
+            return
+        if self.staged is not None:
+            self.staged.store(sums, place)
             return
         self._walk(tc.StoreFragmentOp(sums, self.outputs[0], place, self.past))
 
@@ -98,9 +106,14 @@ def tile_fragments(
     core: Core[Made],
     m: int,
     n: int,
+    staging: Staging | None = None,
 ) -> None:
-    """Replaces the source function by a kernel that stores fragments, of `m` by `n` sums."""
-    store = partial(FragmentStore.of, source, core.tile.past(tiles, m, n))
+    """Replaces the source function by a kernel that stores fragments, of `m` by `n` sums.
+
+    staging: how TMA stores them; None: threads store
+    """
+    past = core.tile.past(tiles, m, n)
+    store = partial(FragmentStore.of, source, past, staging=staging)
     tile(source, create, tiles, core, store)
 
 

@@ -73,7 +73,6 @@ PAIRS = (
          "tile-gemv-padded-n{m-tile=256 pad-n=32}"),
     Pair("store_stages beside store=direct", DENSE, "tile-gemm{store-stages=2}",
          "tile-gemm{store=tma store-stages=2}"),
-    Pair("store beside core=wgmma", DENSE, "tile-gemm{store=tma}", "tile-gemm", target=H),
     Pair("store beside product=grouped", GROUPED, "tile-gemm{store=tma}", "tile-gemm"),
     Pair("store beside operands=exchanged", EXCHANGED, "tile-gemm{store=tma}", "tile-gemm"),
     Pair("store beside results=quantised", QUANTISED, "tile-gemm{store=tma}", "tile-gemm"),

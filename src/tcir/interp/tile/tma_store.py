@@ -107,7 +107,7 @@ def tma_store(compiler: Compiler, op: tc.TmaStoreOp) -> Step:
         if sequential:
             frame.agent.fence("proxy.async", site=site)
         frame.agent.tma.store(source, operand, reduction, site=site)
-        _note(frame, writers, v[tensor_], box, site)
+        note_store(frame, writers, v[tensor_], box, site)
         if sequential:
             frame.agent.bulk.commit(site=site)
             frame.agent.drain()
@@ -115,7 +115,7 @@ def tma_store(compiler: Compiler, op: tc.TmaStoreOp) -> Step:
     return store
 
 
-def _note(frame: Frame, writers: Writers, target: MemRef, box: Box, site: Site) -> None:
+def note_store(frame: Frame, writers: Writers, target: MemRef, box: Box, site: Site) -> None:
     """Records the store as the writer of the box's elements."""
     elements = distinct((box.addresses - target.address) // target.dtype.itemsize)
     elements = elements[elements < prod(target.shape)]  # rows of one dimension end at 16 bytes

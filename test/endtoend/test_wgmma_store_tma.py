@@ -1,0 +1,178 @@
+"""Kernels for sm_90a whose fragments TMA stores: every level equal, tails clipped, breaks seen."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+from tiers import slow, slow_but
+
+import tcir
+
+from .breaking import PtxCheck
+from .conv_epilogue_cases import CASES as EPILOGUES
+from .epilogue_text import TRUNCATE, Fused
+from .linalg_text import Conv
+from .product_text import program
+from .test_gemm_wgmma_deferred import BESIDE, E4M3, NARROW, TILES
+from .test_matmul_warp_breaks import Break, number
+
+TARGET = "sm_90a"
+BIAS = Fused("%t = arith.addf %s, %bias : f32" + TRUNCATE, {"bias": ("f32", "n")}, m=40, n=48, k=24)
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "tails of rows and columns": (program(150, 72, 24, "f16", out="f16"), {"n_tile": 48}),
+    "f32": (program(150, 72, 24, "f16"), {"n_tile": 64}),
+    "f32 of one atom's columns": (program(72, 40, 24, "f16"), {"n_tile": 8}),
+    "f16 of one atom's columns": (program(72, 40, 24, "f16", out="f16"), {"n_tile": 24}),
+    "bf16, a batch": (program(72, 24, 16, "bf16", batch=2, out="bf16"), {}),
+    "i32": (program(40, 32, 32, "i8", "mk", "nk"), {}),
+    "tf32": (program(136, 72, 104, "f32", "km", "nk"), {}),
+    "a fused epilogue": (BIAS.linalg(), {}),
+    "parts of K": (program(72, 48, 256, "f16", out="f16"), {"split_k": 2}),
+    "several tiles of a CTA": (
+        program(264, 48, 64, "f16", out="f16"), {"n_tile": 16, "persistent": True, "ctas": 2},
+    ),
+    "two buffers, under the next tile's products": (program(136, 120, 384, "f16", out="f16"), {
+        **TILES, "n_tile": 128, "store_stages": 2}),
+    "an epilogue that reads, under the next tile's products": (BESIDE.linalg(), NARROW),
+    "partial sums": (program(72, 56, 384, E4M3, "mk", "nk", out="bf16"), NARROW),
+    "partial sums side by side": (program(136, 520, 512, E4M3, "mk", "nk", out="bf16"), {
+        "persistent": True, "ctas": 2, "n_tile": 256, "stages": 2}),
+    "a cluster": (program(264, 200, 328, "f16", out="f16"), {"cluster": "2x1", "stages": 2}),
+    "programmatic": (program(72, 48, 64, "f16", out="f16"), {"programmatic": True}),
+}  # fmt: skip
+QUICK = {"tails of rows and columns", "f32"}
+CONVS = (
+    Conv(1, 6, 7, 16, 40, 3, 3, ((1, 1), (1, 1)), out="f16"),
+    Conv(2, 14, 14, 64, 128, 1, 1, out="bf16", element="bf16"),
+    Conv(3, 20, 20, 24, 64, 3, 3, ((1, 1), (1, 1)), out="f16"),
+)
+
+
+@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
+def test_every_level(name: str, orders: int) -> None:
+    text, options = CASES[name]
+    kernel = tcir.compile(
+        text, "gemm", target=TARGET, store="tma", validate=True, orders=min(orders, 4), seed=3,
+        **options,
+    )  # fmt: skip
+    assert {line.verdict for line in kernel.report.passes} == {"reference", "equal"}, kernel.report
+    assert not [f for line in kernel.report.passes for f in line.findings]
+    assert "st.global" not in kernel.ptx or "split_k" in options
+    assert "cp.async.bulk.tensor" in kernel.ptx and "wgmma" in kernel.ptx
+
+
+@pytest.mark.parametrize("conv", slow_but(CONVS[:1], CONVS), ids=lambda conv: conv.name)
+@pytest.mark.parametrize("options", [{}, slow({"persistent": True, "ctas": 2})])
+def test_every_level_of_a_convolution(conv: Conv, options: dict[str, Any]) -> None:
+    kernel = tcir.compile(
+        conv.text(), "conv-implicit-gemm", target=TARGET, store="tma", validate=True, orders=2,
+        **options,
+    )  # fmt: skip
+    kernel.report.check()
+    assert "st.global" not in kernel.ptx and "stmatrix" in kernel.ptx
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_the_epilogues_of_convolutions(name: str) -> None:
+    text = EPILOGUES[name].text()
+    tcir.compile(
+        text, "conv-implicit-gemm", target=TARGET, store="tma", validate=True
+    ).report.check()
+
+
+def test_bytes_outside_the_output_are_not_stored() -> None:
+    text = program(150, 72, 24, "f16")
+    report = tcir.validate(text, "gemm", orders=1, n_tile=48, target=TARGET, store="tma")
+    line = next(line for line in report.passes if line.name == "tile-gemm")
+    assert line.counters["shared_to_global"] == 150 * 72 * 4
+
+
+def test_rows_that_no_tensor_map_has() -> None:
+    with pytest.raises(tcir.PassError, match="store=tma, got 17 x 4 = 68"):
+        tcir.compile(program(40, 17, 24, "f16"), "gemm", target=TARGET, store="tma")
+
+
+def test_buffers_that_do_not_divide_a_tile() -> None:
+    with pytest.raises(tcir.PassError, match=r"one of 1, 2, got 3: .* take store-stages=2"):
+        tcir.compile(
+            program(40, 128, 64, "f16", out="f16"), "gemm", target=TARGET, store="tma", n_tile=128,
+            store_stages=3,
+        )  # fmt: skip
+
+
+# --- breaks ------------------------------------------------------------------------------------
+
+PROGRAM = program(72, 128, 64, "f16", out="f16")
+OPTIONS = {"n_tile": 128, "store": "tma", "target": TARGET}
+
+
+@cache
+def checked(stages: int) -> PtxCheck:
+    """A kernel that stores two tiles of columns."""
+    return PtxCheck(PROGRAM, tcir.compile(PROGRAM, "gemm", store_stages=stages, **OPTIONS))
+
+
+PTX_BREAKS: dict[str, tuple[int, str, str, tuple[str, ...]]] = {
+    "no fence before the store": (1, r"fence\.proxy\.async[^;]*;", "", ("hazard: missing-proxy",)),
+    "no wait before the buffer is written again": (
+        1, r"cp\.async\.bulk\.wait_group\.read\s+0;", "", ("hazard: race",),
+    ),
+    "a wait for one group too few": (
+        1, r"(cp\.async\.bulk\.wait_group\.read\s+)0;", r"\g<1>1;", ("hazard: race",),
+    ),
+    "no barrier of the warp before the store": (1, r"bar\.warp\.sync[^;]*;", "", ("hazard: race",)),
+    "rows in another swizzle": (1, r"shr\.u32(\s+%r\d+, %r\d+), 3;", r"shr.u32\1, 4;", (
+        "difference", "hazard")),
+    "a matrix to the right of its place": (
+        2, r"(\.x4\.shared\.b16 \[%r\d+\], \{%r\d+), (%r\d+), (%r\d+)", r"\1, \3, \2",
+        ("difference",),
+    ),
+}  # fmt: skip
+PLACE = {
+    "no wait before the buffer is written again": 1,
+    "a wait for one group too few": 1,
+    "no barrier of the warp before the store": 1,
+}
+"""Which match is changed, if not the first."""
+
+
+@pytest.mark.parametrize("what", PTX_BREAKS)
+def test_a_break_of_the_ptx(what: str) -> None:
+    stages, pattern, replacement, by = PTX_BREAKS[what]
+    check = checked(stages)
+    caught = check.run(check.edit(pattern, replacement, PLACE.get(what, 0)), orders=4)
+    assert caught, "nothing noticed the break"
+    assert caught.by.startswith(by), caught.text
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_the_unbroken_ptx(stages: int) -> None:
+    check = checked(stages)
+    assert not check.run(check.kernel.ptx, orders=4)
+
+
+def erase(op: Any) -> None:
+    op.erase()
+
+
+BREAKS = {
+    "the buffer after the right one": Break("tc.store_fragment_staged", number("slot", 1)),
+    "no wait at the end": Break("tc.bulk_wait", erase),
+}
+
+
+@pytest.mark.parametrize("what", BREAKS)
+def test_a_break_where_roles_are_apart(what: str) -> None:
+    """With one buffer too far the tile stored last is written again before it has been read."""
+    pipeline = tcir.named_pipeline(
+        "gemm", n_tile=64, store="tma", store_stages=1, persistent=True, ctas=1, stages=2
+    )
+    if "buffer" in what:
+        pipeline = tcir.named_pipeline("gemm", n_tile=128, store="tma", store_stages=2)
+    broken = pipeline.insert(BREAKS[what], after="assign-roles")
+    text = program(136, 128, 64, "f16", out="f16")
+    report = tcir.compile(text, broken, target=TARGET, validate=True, orders=4).report
+    assert report.first_failure() is not None or report["break"].findings, str(report)
