@@ -21,6 +21,12 @@ def optional_integer(op: ir.OpView, name: str) -> int | None:
     return integer(op, name) if name in op.attributes else None
 
 
+def optional_number(op: ir.OpView, name: str) -> float | None:
+    """An optional float attribute; None without it."""
+    attributes = op.operation.attributes
+    return float(ir.FloatAttr(attributes[name]).value) if name in attributes else None
+
+
 def is_integer(op: ir.OpView, name: str) -> bool:
     """Whether a discardable attribute is absent or an integer."""
     return name not in op.attributes or isinstance(op.attributes[name], ir.IntegerAttr)

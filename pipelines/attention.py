@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tcir.passes.attention.split_kv import SplitKv
 from tcir.passes.attention.tile_attention import TileAttention
+from tcir.passes.attention.transpose_values import TransposeValues
 from tcir.passes.module.split_launches import SplitLaunches
 from tcir.passes.simt.convert_to_simt import ConvertToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
@@ -22,18 +23,21 @@ class AttentionOptions:
     keys: keys of a block; 0 chooses
     ctas: CTAs, each of which computes several tiles in turn; 0: one per SM if there are more tiles
     stages: blocks of keys and values in shared memory; 0 chooses
-    tau: growth of exponents up to which the sums of the blocks before are not rescaled
+    tau: growth of exponents up to which the sums of the blocks before are not rescaled; -1 chooses
     split_kv: parts of the keys, whose results a second kernel combines; 0 chooses, 1: one kernel
     polynomial: exponentials of every 16 keys that a polynomial computes, on sm_100a
+    programmatic: of several launches one may start before the previous one has ended (programmatic
+        dependent launch)
     """
 
     rows: int = 0
     keys: int = 0
     ctas: int = 0
     stages: int = 0
-    tau: float = 8.0
+    tau: float = -1.0
     split_kv: int = 0
     polynomial: int = 0
+    programmatic: bool = False
 
 
 def build(options: AttentionOptions) -> Pipeline:
@@ -41,10 +45,11 @@ def build(options: AttentionOptions) -> Pipeline:
     return Pipeline(
         [
             SplitKv(parts=options.split_kv, keys=options.keys),
+            TransposeValues(),
             SplitLaunches(),
-            ConvertToSimt(),
+            ConvertToSimt(programmatic=options.programmatic),
             with_options(TileAttention, options),
-            *tile_to_llvm(options.stages, warpgroups=ATTENTION),
+            *tile_to_llvm(options.stages, programmatic=options.programmatic, warpgroups=ATTENTION),
         ]
     )
 
@@ -55,8 +60,8 @@ register_pipeline(
         doc="scaled dot-product attention in one kernel, whose scores stay on the SM.",
         options=AttentionOptions,
         accepted_forms=(
-            "tc.attention of f16 or bf16, heads of a multiple of 16 elements up to 256, grouped "
-            "or not, a causal mask or none",
+            "tc.attention of f16, bf16, f8E4M3FN or f8E5M2, heads of a multiple of 16 elements up "
+            "to 256 (8 bits: of 32, on sm_90a up to 128), grouped or not, a causal mask or none",
         ),
         build=build,
         targets=tuple(targets_with("wgmma") + targets_with("tcgen05")),

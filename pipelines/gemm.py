@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tcir.dialect.limits import QUARTERS
 from tcir.passes.attention.split_kv import SplitKv
 from tcir.passes.attention.tile_attention import TileAttention
+from tcir.passes.attention.transpose_values import TransposeValues
 from tcir.passes.gemm.collapse_batch import CollapseBatch
 from tcir.passes.gemm.fuse_operands import FuseOperands
 from tcir.passes.gemm.repack_gemm import RepackGemm
@@ -93,7 +94,7 @@ def build(options: GemmOptions) -> Pipeline:
         [
             *raised(options.tf32, options.attention),
             *rewrites(options),
-            *([SplitKv()] if options.attention else []),
+            *([SplitKv(), TransposeValues()] if options.attention else []),
             *launched(FuseOperands(alone=_alone(options)), quantise_apart=options.quantise_apart),
             TileAttention(),
             with_options(TileGemm, options),

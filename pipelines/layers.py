@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tcir.passes.attention.split_kv import SplitKv
 from tcir.passes.attention.tile_attention import TileAttention
+from tcir.passes.attention.transpose_values import TransposeValues
 from tcir.passes.conv.fold_filter_rows import FoldFilterRows
 from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv import TileConv
@@ -48,7 +49,7 @@ def build(options: LayersOptions) -> Pipeline:
             *gemm.rewrites(gemm.GemmOptions()),
             SplitK(splits=0),
             SplitConvK(shifted=True),
-            *([SplitKv()] if options.attention else []),
+            *([SplitKv(), TransposeValues()] if options.attention else []),
             *launched(
                 FuseOperands(alone=True),
                 simt=ConvertToSimt(quantise_apart=False, streamed=True),

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import optional_integer, string
+from tcir.dialect.attributes import optional_integer, optional_number, string
+from tcir.dialect.limits import FP8
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, verify
 
@@ -32,7 +33,18 @@ are those of the exponent of 2^x in f32."""
 LENGTHS = 3
 """Operand that is the numbers of keys."""
 ATTENTION_TYPES = ("f16", "bf16")
-"""Types of queries, keys and values."""
+"""Types of queries, keys and values, and of results; e4m3 and e5m2 (`FP8`) are types of the former
+only."""
+EIGHT_BIT_POWERS = "f8E4M3FN"
+"""Type of the exponentials that multiply values of 8 bits: the one with more digits."""
+LIFT = 8
+"""Powers of two by which the largest exponential of 8 bits is above 1: e4m3 has numbers up to 448,
+and loses those below 2^-9."""
+
+
+def powers_type(value: str) -> str:
+    """Type of the exponentials that multiply values of a type."""
+    return EIGHT_BIT_POWERS if value in FP8 else value
 
 
 def by_polynomial(columns: int, polynomial: int) -> list[int]:
@@ -103,8 +115,10 @@ class AttentionOp(
     is one that the row does not have. An empty body leaves the sums as they are.
 
     Scores and sums are of f32, the exponentials are rounded to the type of ``v``, results to that
-    of ``out``. The result ``lse`` is the natural logarithm of each row's sum of exponentials,
-    ``[b, h, m]`` of f32, -inf for a row without keys.
+    of ``out``. ``q``, ``k`` and ``v`` may each be e4m3 or e5m2; exponentials are then rounded to
+    e4m3, and up to 2^8. Factors of such tensors are part of ``scale``, and of ``out_scale``, if
+    there is one, by which results are multiplied. The result ``lse`` is the natural logarithm of
+    each row's sum of exponentials, ``[b, h, m]`` of f32, -inf for a row without keys.
 
     With ``key_part`` the results are of parts of the keys: part i has ``key_part`` keys, from ``i *
     key_part`` on. ``out``, of f32, and ``lse`` have a dimension of parts in front
@@ -145,6 +159,17 @@ class AttentionOp(
     def factor(self) -> float:
         """Factor by which scores are multiplied."""
         return float(ir.FloatAttr(self.attributes["scale"]).value)
+
+    @property
+    def out_factor(self) -> float:
+        """Factor by which results are multiplied."""
+        factor = optional_number(self, "out_scale")
+        return 1.0 if factor is None else factor
+
+    @property
+    def powers(self) -> str:
+        """Type of the exponentials that multiply values."""
+        return powers_type(str(self.v.type.element_type))
 
     @property
     def band(self) -> Band:
@@ -242,11 +267,22 @@ def _(op: AttentionOp) -> Broken:
     AttentionOp,
     "types",
     "tc",
-    "q, k and v must be static, of rank 4 and of one type, f16 or bf16, out of that type or f32 "
-    "(f32 with key_part), lse of f32 and rank 3 (out and lse one more with key_part), got {got}: "
-    "the tensor core multiplies no mixed 16-bit types",
-    bad={"2x4x512x128xf16": "2x4x512x128xbf16"},
-    good={"2x8x256x128xf16": "2x8x256x128xf32"},
+    "q, k and v must be static, of rank 4 and of one type, f16 or bf16, out of that type or f32, "
+    "or each f8E4M3FN or f8E5M2, out f16, bf16 or f32 (f32 with key_part), lse of f32 and rank 3 "
+    "(out and lse one more with key_part), got {got}: the tensor core multiplies no mixed 16-bit "
+    "types",
+    bad=(
+        {"2x4x512x128xf16": "2x4x512x128xbf16"},
+        {"2x4x512x128xf16": "2x4x512x128xf8E4M3FN"},
+    ),
+    good=(
+        {"2x8x256x128xf16": "2x8x256x128xf32"},
+        {
+            "2x8x256x64xf16": "2x8x256x64xf8E4M3FN",
+            "2x4x512x64xf16": "2x4x512x64xf8E5M2",
+            "2x4x512x128xf16": "2x4x512x128xf8E4M3FN",
+        },
+    ),
 )
 def _(op: AttentionOp) -> Broken:
     types = [value.type for value in (op.q, op.k, op.v, op.out, op.lse)]
@@ -254,14 +290,10 @@ def _(op: AttentionOp) -> Broken:
     more = op.key_part is not None
     ranks = [each.rank for each in types] == [4, 4, 4, 4 + more, 3 + more]
     q, k, v, out, lse = (str(each.element_type) for each in types)
-    if (
-        static
-        and ranks
-        and q == k == v
-        and q in ATTENTION_TYPES
-        and out in (("f32",) if more else (q, "f32"))
-        and lse == "f32"
-    ):
+    eight = {q, k, v} <= set(FP8)
+    legal = eight or (q == k == v and q in ATTENTION_TYPES)
+    results = ("f32",) if more else (*(ATTENTION_TYPES if eight else (q,)), "f32")
+    if static and ranks and legal and out in results and lse == "f32":
         return None
     return {"got": ", ".join(map(str, types))}
 
@@ -338,6 +370,20 @@ def _(op: AttentionOp) -> Broken:
     attribute = op.attributes["scale"]
     legal = isinstance(attribute, ir.FloatAttr) and str(attribute.type) == "f32"
     return None if legal and 0 < attribute.value < float("inf") else {"got": attribute}
+
+
+@verify(
+    AttentionOp,
+    "out-scale",
+    "tc",
+    "out_scale must be a finite f32, or left out, got {got}",
+    bad={"scale = 0.125 : f32": "scale = 0.125 : f32, out_scale = 2.0 : f64"},
+    good={"scale = 0.125 : f32": "scale = 0.125 : f32, out_scale = 2.0 : f32"},
+)
+def _(op: AttentionOp) -> Broken:
+    got = op.attributes.get("out_scale", None)
+    legal = isinstance(got, ir.FloatAttr) and str(got.type) == "f32" and math.isfinite(got.value)
+    return None if got is None or legal else {"got": got}
 
 
 @verify(

@@ -8,7 +8,9 @@ row. What is computed: `tcir.interp.online_softmax`.
 from collections.abc import Sequence
 
 from tcir._mlir import ext, ir
-from tcir.dialect.fragments import ROW
+from tcir.dialect.attributes import optional_number
+from tcir.dialect.fragments import DEFAULT_ATOM, ROW
+from tcir.dialect.limits import FP8
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.attention import Band
 from tcir.dialect.rules import Broken, same_rules, verify
@@ -19,6 +21,10 @@ _ALIASES = """
     !r = !tc.fragment<array<i64: 128, 1>, f32, "row", "mma.m16n8k16.f16">
     !a = !tc.fragment<array<i64: 128, 128>, f16, "A", "mma.m16n8k16.f16">"""
 """Types of the examples."""
+
+
+AS_A = ("f16", "bf16", *FP8)
+"""Types of A that a fragment of C becomes."""
 
 
 class FillRowsOp(Op, name="fill_rows", role="consumer"):
@@ -76,8 +82,10 @@ class OnlineMaxOp(Op, name="online_max", role="consumer"):
     factor of the sums of earlier blocks: `tcir.interp.online_softmax.online_max`.
 
     ``scale`` is log2(e) times that of the scores, rounded to f32. Up to a growth of the exponents
-    by ``tau`` the earlier maximum remains. The four threads of a row exchange their
-    maxima (``shfl.sync.bfly``, PTX ISA 9.7.9.6). A NaN among the scores is not the maximum.
+    by ``tau`` the earlier maximum remains. ``below``, if there is one, is subtracted from the
+    largest score of the block, so that exponentials are up to ``2^(below * scale)``. The four
+    threads of a row exchange their maxima (``shfl.sync.bfly``, PTX ISA 9.7.9.6). A NaN among the
+    scores is not the maximum.
     """
 
     example = (
@@ -98,6 +106,11 @@ class OnlineMaxOp(Op, name="online_max", role="consumer"):
     now: ext.Result[FragmentType]
     reference: ext.Result[FragmentType]
     alpha: ext.Result[FragmentType]
+
+    @property
+    def below(self) -> float:
+        """How far the reference is below the largest score."""
+        return optional_number(self, "below") or 0.0
 
 
 class ExpFragmentOp(Op, name="exp_fragment", role="consumer"):
@@ -163,7 +176,7 @@ class ScaleFragmentOp(Op, name="scale_fragment", role="consumer"):
 
 class InvertRowsOp(Op, name="invert_rows", role="consumer"):
     """``1 / number`` of each row by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13); 1 of a 0, a row
-    without keys, and of a NaN."""
+    without keys, and of a NaN; multiplied by ``times``, if there is one."""
 
     example = (
         _ALIASES
@@ -177,6 +190,12 @@ class InvertRowsOp(Op, name="invert_rows", role="consumer"):
 
     rows: ext.Operand[FragmentType]
     inverse: ext.Result[FragmentType]
+
+    @property
+    def times(self) -> float:
+        """Factor of the results."""
+        factor = optional_number(self, "times")
+        return 1.0 if factor is None else factor
 
 
 class LogSumRowsOp(Op, name="log_sum_rows", role="consumer"):
@@ -221,8 +240,13 @@ class StoreFragmentRowsOp(Op, name="store_fragment_rows", role="consumer", store
 
 
 class FragmentAsAOp(Op, name="fragment_as_a", role="consumer"):
-    """A fragment of C as A of a product, rounded to nearest even: the registers of 16 columns are
-    those of A of one instruction, two numbers in each (PTX ISA 9.7.15.5.1.1)."""
+    """A fragment of C as A of a product, rounded to nearest even.
+
+    In 16 bits the registers of 16 columns are those of A of one instruction, two numbers in each.
+    In 8 bits a register has four columns, of which two threads have two each, so the four threads
+    of a row exchange them (``shfl.sync.idx``); numbers beyond the largest become the largest
+    (``cvt.rn.satfinite``, PTX ISA 9.7.15.5.1.1, 9.7.9.21).
+    """
 
     example = (
         _ALIASES
@@ -314,14 +338,15 @@ def _(op: StoreFragmentRowsOp) -> Broken:
     FragmentAsAOp,
     "types",
     "PTX ISA 9.7.15.5.1.1",
-    "expected a fragment of C of f32 and one of A of f16 or bf16 of the same shape and atom, got "
-    "{c} and {a}: elements of other sizes are in other threads",
+    "expected a fragment of C of f32 and one of A of f16, bf16, f8E4M3FN or f8E5M2 of the same "
+    "shape and of the type's atom, got {c} and {a}: elements of other sizes are in other threads",
     bad={"-> !a": "-> !c"},
-    good={'f16, "A"': 'bf16, "A"'},
+    good=({'f16, "A"': 'bf16, "A"'}, {"m16n8k16.f16": "m16n8k32.b8", 'f16, "A"': 'f8E4M3FN, "A"'}),
 )
 def _(op: FragmentAsAOp) -> Broken:
     c, a = op.c.type, op.a.type
     alike = a.operand == "A" and a.shape == c.shape and a.atom == c.atom
-    if _is_c(c) and alike and str(a.element) in ("f16", "bf16"):
+    legal = str(a.element) in AS_A and a.atom == DEFAULT_ATOM[str(a.element)]
+    if _is_c(c) and alike and legal:
         return None
     return {"c": c, "a": a}

@@ -8,8 +8,8 @@ those of its own sub-partition. The numbers of the softmax are those of
 """
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import constant_of, optional_integer
-from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMEM_LANES
+from tcir.dialect.attributes import constant_of, optional_integer, optional_number
+from tcir.dialect.limits import FP8, QUARTER_LANES, QUARTERS, TMEM_LANES
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.attention import PERIOD
 from tcir.dialect.rules import Broken, same_rules, verify
@@ -121,7 +121,8 @@ class RowOnlineMaxOp(Op, name="row_online_max", pure=True):
     block. Exponents are relative to ``reference``. Earlier sums are multiplied by ``alpha``, 2 to
     the power of ``(before - reference) * scale`` (``ex2.approx.ftz.f32``, PTX ISA 9.7.3.21), where
     ``scale`` is the scale of scores times log2(e). Exponents may grow by up to ``tau`` before the
-    maximum moves (0: it always moves).
+    maximum moves (0: it always moves). ``below``, if there is one, is subtracted from ``largest``,
+    so that exponentials are up to ``2^(below * scale)``.
     """
 
     example = """
@@ -141,6 +142,11 @@ class RowOnlineMaxOp(Op, name="row_online_max", pure=True):
     after: ext.Result[ir.VectorType] = ext.result(default_factory=lambda: rows(1))
     reference: ext.Result[ir.VectorType] = ext.result(default_factory=lambda: rows(1))
     alpha: ext.Result[ir.VectorType] = ext.result(default_factory=lambda: rows(1))
+
+    @property
+    def below(self) -> float:
+        """How far the reference is below the largest score."""
+        return optional_number(self, "below") or 0.0
 
 
 class MaskRowsOp(Op, name="mask_rows", pure=True):
@@ -195,6 +201,21 @@ class RowExponentialsOp(Op, name="row_exponentials", pure=True):
         return optional_integer(self, "polynomial") or 0
 
 
+class NarrowRowsOp(Op, name="narrow_rows", pure=True):
+    """Rows in 8 bits, rounded to nearest even; numbers beyond the largest become the largest
+    (``cvt.rn.satfinite``, PTX ISA 9.7.9.21)."""
+
+    example = """
+    func.func @example(%p: vector<32x64xf32>) {
+      %a = "tc.narrow_rows"(%p) : (vector<32x64xf32>) -> vector<32x64xf8E4M3FN>
+      return
+    }
+    """
+
+    wide: ext.Operand[ir.VectorType]
+    narrow: ext.Result[ir.VectorType]
+
+
 class RowsDifferOp(Op, name="rows_differ", pure=True):
     """Whether the number of any row is other than ``value``, or NaN: one answer for the warp.
 
@@ -217,7 +238,9 @@ class RowsDifferOp(Op, name="rows_differ", pure=True):
 
 class RowInverseSumOp(Op, name="row_inverse_sum", pure=True):
     """Factor of a row of results: ``1 / total`` by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13); 1
-    where the total is 0, as in a row without keys, or NaN."""
+    where the total is 0, as in a row without keys, or NaN; multiplied by ``times``, if there is
+    one.
+    """
 
     example = """
     func.func @example(%total: vector<32x1xf32>) {
@@ -228,6 +251,12 @@ class RowInverseSumOp(Op, name="row_inverse_sum", pure=True):
 
     total: ext.Operand[ir.VectorType]
     inverse: ext.Result[ir.VectorType] = ext.result(default_factory=lambda: rows(1))
+
+    @property
+    def times(self) -> float:
+        """Factor of the results."""
+        factor = optional_number(self, "times")
+        return 1.0 if factor is None else factor
 
 
 class RowLogSumOp(Op, name="row_log_sum", pure=True):
@@ -427,6 +456,30 @@ def _(op: RowExponentialsOp) -> Broken:
     got = op.attributes["polynomial"]
     whole = isinstance(got, ir.IntegerAttr) and got.value in range(2, PERIOD + 1, 2)
     return None if whole else {"period": PERIOD, "got": got}
+
+
+@verify(
+    NarrowRowsOp,
+    "types",
+    "PTX ISA 9.7.9.21",
+    "expected rows of f32, vector<32xNxf32>, with N a multiple of 4, and the same of f8E4M3FN or "
+    "f8E5M2 as result, got {got}: a register has four numbers",
+    bad=(
+        {"-> vector<32x64xf8E4M3FN>": "-> vector<32x64xf16>"},
+        {
+            "vector<32x64xf32>": "vector<32x66xf32>",
+            "vector<32x64xf8E4M3FN>": "vector<32x66xf8E4M3FN>",
+        },
+    ),
+    good={"-> vector<32x64xf8E4M3FN>": "-> vector<32x64xf8E5M2>"},
+)
+def _(op: NarrowRowsOp) -> Broken:
+    wide, narrow = op.wide.type, op.narrow.type
+    if _has_rows(wide) and wide.shape[1] % 4 == 0:
+        columns = wide.shape[1]
+        legal = [f"vector<{QUARTER_LANES}x{columns}x{each}>" for each in FP8]
+        return None if str(narrow) in legal else {"got": f"{wide} and {narrow}"}
+    return {"got": f"{wide} and {narrow}"}
 
 
 @verify(

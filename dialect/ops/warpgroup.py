@@ -14,6 +14,7 @@ from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, integers, not_arrays
 from tcir.dialect.fragments import accumulator_type
 from tcir.dialect.limits import (
+    FP8,
     MMA_K_BYTES,
     SETMAXNREG,
     WGMMA_M,
@@ -139,7 +140,8 @@ class WgmmaFragmentOp(
     reads_shared=("b",),
     completed_by="tc.wgmma_wait",
 ):
-    """`tc.wgmma` with A in registers: ``d = a * b^T + c``, an instruction for 16 columns of A.
+    """`tc.wgmma` with A in registers: ``d = a * b^T + c``, an instruction for 32 bytes of a row of
+    A.
 
     Until a ``tc.wgmma_wait`` the registers of A also belong to the hardware (PTX ISA 9.7.15.5).
     """
@@ -160,7 +162,35 @@ class WgmmaFragmentOp(
     d: ext.Result[FragmentType]
 
 
-WGMMA_OPS = (WgmmaOp, WgmmaProductOp, WgmmaTapsOp, WgmmaFragmentOp)
+class WgmmaFragmentProductOp(
+    Op,
+    name="wgmma_fragment_product",
+    issued_by="warp",
+    role="consumer",
+    reads_shared=("b",),
+    completed_by="tc.wgmma_wait",
+):
+    """``d = a * b^T`` with A in registers: a `tc.wgmma_fragment` that adds to nothing, for sums
+    that are added elsewhere, as those of a `tc.wgmma_product` are (PTX ISA 9.7.15.5)."""
+
+    example = """
+    !a = !tc.fragment<array<i64: 128, 128>, f8E4M3FN, "A", "mma.m16n8k32.b8">
+    !b = !tc.smem<array<i64: 64, 128>, f8E5M2, "K", "128B">
+    !c = !tc.fragment<array<i64: 128, 64>, f32, "C", "mma.m16n8k32.b8">
+    func.func @example(%a: !a, %b: !b) {
+      %d = "tc.wgmma_fragment_product"(%a, %b) : (!a, !b) -> !c
+      return
+    }
+    """
+
+    a: ext.Operand[FragmentType]
+    b: ext.Operand[SmemType]
+    d: ext.Result[FragmentType]
+
+
+FRAGMENT_PRODUCTS = (WgmmaFragmentOp, WgmmaFragmentProductOp)
+"""Products whose A is in registers."""
+WGMMA_OPS = (WgmmaOp, WgmmaProductOp, WgmmaTapsOp, *FRAGMENT_PRODUCTS)
 """Ops of ``wgmma.mma_async``."""
 
 
@@ -512,22 +542,36 @@ def _(op: WgmmaFragmentOp) -> Broken:
 
 
 @verify(
+    WgmmaFragmentProductOp,
+    "operands",
+    "PTX ISA 9.7.15.5",
+    "expected a fragment of A, and one of C as result, got {a} and {d}: wgmma leaves sums",
+    bad={'"C"': '"A"'},
+)
+def _(op: WgmmaFragmentProductOp) -> Broken:
+    a, d = op.a.type, op.d.type
+    return None if a.operand == "A" and d.operand == "C" else {"a": a, "d": d}
+
+
+@verify(
     WgmmaFragmentOp,
     "shapes",
     "PTX ISA 9.7.15.2",
-    "expected A [m, k], B [n, k] of one 16-bit type and C [m, n] with m a multiple of {m} (a "
-    "warpgroup's rows), n {n}, and k of whole instructions of {k} elements, got {got}",
+    "expected A [m, k], B [n, k] of one type of 16 bits, or of e4m3 and e5m2 with B K-major, and C "
+    "[m, n] with m a multiple of {m} (a warpgroup's rows), n {n}, and k of whole instructions of "
+    "{k} elements, got {got}",
     bad=(
         {"!b = !tc.smem<array<i64: 64, 128>": "!b = !tc.smem<array<i64: 64, 64>"},
         {"128, 128>, f16": "128, 128>, bf16"},
     ),
     good={"128, 128>, f16": "128, 128>, bf16", "64, 128>, f16": "64, 128>, bf16"},
 )
-def _(op: WgmmaFragmentOp) -> Broken:
+def _(op: WgmmaFragmentOp | WgmmaFragmentProductOp) -> Broken:
     a, b, c = op.a.type, op.b.type, op.d.type
     step = MMA_K_BYTES // element_bytes(b.element)
     fits = a.shape[1] == b.shape[1] and c.shape == [a.shape[0], b.shape[0]]
-    types = a.element == b.element and str(b.element) in ("f16", "bf16")
+    narrow = {str(a.element), str(b.element)} <= set(FP8) and b.major == "K"
+    types = narrow or (a.element == b.element and str(b.element) in ("f16", "bf16"))
     if (
         fits
         and types
@@ -537,3 +581,11 @@ def _(op: WgmmaFragmentOp) -> Broken:
     ):
         return None
     return {"m": WGMMA_M, "n": WGMMA_N, "k": step, "got": f"{a}, {b} and {c}"}
+
+
+same_rules(
+    WgmmaFragmentProductOp,
+    WgmmaFragmentOp,
+    {"shapes": {'f8E5M2, "K"': 'f8E5M2, "MN"'}},
+    {"shapes": {"f8E5M2": "f8E4M3FN"}},
+)

@@ -13,6 +13,9 @@ from tcir.passes.analysis.strided import Strided, strided
 from tcir.passes.emit import index
 from tcir.passes.emit.index import Index
 
+VALUES = "dn"
+"""Dimensions of values that may be innermost in memory: elements of a head, or keys."""
+
 
 def row_of(layout: str) -> str:
     """The letter of a layout's rows: m of queries, n of keys."""
@@ -49,7 +52,7 @@ def map_dims(heads: Strided, layout: str) -> list[MapDim]:
         below = 1
         for size, stride in reversed(digits or ((1, next_),)):
             found.append(MapDim(letter, below if len(digits) > 1 else None, size, stride))
-            below, next_ = below * size, size * stride
+            below, next_ = below * size, max(next_, size * stride)
     found.sort(key=lambda each: each.stride)
     rest = heads.offset
     for place, each in reversed(list(enumerate(found))):
@@ -58,8 +61,11 @@ def map_dims(heads: Strided, layout: str) -> list[MapDim]:
     return found
 
 
-def no_map(heads: Strided, layout: str) -> str:
-    """Reason why no tensor map can describe heads as they lie in memory; "" if one can."""
+def no_map(heads: Strided, layout: str, inner: str = "d") -> str:
+    """Reason why no tensor map can describe heads as they lie in memory; "" if one can.
+
+    inner: letters of the dimensions whose elements may be next to each other
+    """
     dims, bytes_ = map_dims(heads, layout), tc.element_bytes(heads.base.type.element_type)
     letters = [each.letter for each in dims]
     row = row_of(layout)
@@ -68,7 +74,7 @@ def no_map(heads: Strided, layout: str) -> str:
         return "rows and elements of a head have several strides"
     if len(dims) not in TMA_RANK["tiled"]:
         return f"a tensor map has {TMA_RANK['tiled']} dimensions, the heads {len(dims)}"
-    if dims[0].letter != "d" or dims[0].stride != 1:
+    if dims[0].letter not in inner or dims[0].stride != 1:
         return "elements of a head are not next to each other"
     if dims[0].start * bytes_ % TMA_INNER_BOX_MULTIPLE:
         return f"a box begins at {TMA_INNER_BOX_MULTIPLE} bytes, the heads at {dims[0].start}"
@@ -85,6 +91,6 @@ def views_of(
     is_memory: whether a tensor has memory of its own, and views end at it
     """
     kv = string(op, "kv_layout")
-    of = ((op.q, string(op, "q_layout")), (op.k, kv), (op.v, kv))
-    found = ((each, strided(each, is_memory), layout) for each, layout in of)
-    return {e: view for e, view, layout in found if view.base != e and not no_map(view, layout)}
+    of = ((op.q, string(op, "q_layout"), "d"), (op.k, kv, "d"), (op.v, kv, VALUES))
+    found = ((each, strided(each, is_memory), *rest) for each, *rest in of)
+    return {e: view for e, view, *rest in found if view.base != e and not no_map(view, *rest)}

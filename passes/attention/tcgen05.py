@@ -33,6 +33,8 @@ from tcir.passes.attention.tiles import (
     Blocks,
     HeadShape,
     HeadTiles,
+    KernelTensors,
+    LongestFirst,
     Rows,
     Softmax,
     kernel_tensors,
@@ -43,12 +45,12 @@ from tcir.passes.emit.epilogue import Epilogue, fused
 from tcir.passes.emit.index import Index, constant
 from tcir.passes.emit.kernel_ops import CTAS_PER_SM
 from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import (
     Accumulate,
     Source,
     accumulator,
     argument,
-    block_id,
     kernel,
     load_registers,
     loop,
@@ -67,6 +69,8 @@ ELEMENTS = 128
 FACTORS, TOTALS = 0, 2
 """Columns of the scores, once these are in registers, in which a softmax leaves numbers for the
 epilogue: in each block, and after the last, when those of that block may not have been read yet."""
+COLUMN_BYTES = 4
+"""Bytes of a lane in a column of tensor memory (PTX ISA 9.7.16.1)."""
 COLUMNS = 32
 """Most columns of the sums that a warp scales, or stores, at a time."""
 
@@ -96,9 +100,9 @@ def choose_rows(of: HeadShape, keys: int, modified: bool) -> int:
 
 
 def _columns_of(of: HeadShape, keys: int, shares: bool = False) -> int:
-    """Columns of tensor memory of a tile: scores take one a key, exponentials half of one, unless
-    they share those of the scores, sums one an element."""
-    return keys + (0 if shares else keys // 2) + of["e"]
+    """Columns of tensor memory of a tile: scores take one a key, exponentials half of one, or in 8
+    bits a quarter, unless they share those of the scores, sums one an element."""
+    return keys + (0 if shares else keys * of.power_bytes // COLUMN_BYTES) + of["e"]
 
 
 def tile_in_tensor_memory(
@@ -106,45 +110,58 @@ def tile_in_tensor_memory(
 ) -> None:
     """Replaces the source function by the sequential program of a CTA, see `TileAttention`."""
     op, keys = source.op, blocks.keys
-    grid = [ceil_div(of["m"], blocks.rows), of["h"], of["b"] * of.parts]
+    tiles_of = OutputTiles(ceil_div(of["m"], blocks.rows), of["h"], of["b"] * of.parts)
+    order = tiles_of if blocks.band.last is None else LongestFirst.of(of, blocks.rows)
     roles: tuple[str, ...] = (EPILOGUE,)
     if blocks.rows > ROWS:
         roles = SOFTMAX
         source.function.attributes[WARP_MAP] = ir.StringAttr.get(TCGEN05_ATTENTION)
         source.function.attributes[CTAS_PER_SM] = i64(1)
-    with kernel(source, grid, target=target) as arguments:
-        queries, operands, lengths, (out, *lse) = kernel_tensors(
-            source, of, blocks, arguments, ROWS
-        )
-        number, head, every = block_id("x"), block_id("y"), block_id("z")
-        part, batch = of.part_of(every)
-        count = blocks.counted(lengths, batch)
-        if blocks.band.last is not None:  # the longest first
-            number = index.value(index.sub(grid[0] - 1, number))
-        first = index.mul(number, blocks.rows)
+    with kernel(source, order.grid, target=target) as arguments:
+        tensors = kernel_tensors(source, of, blocks, arguments, ROWS)
         modify = None
         if op.modified:
             modify = fused(op, [argument(arguments, x.tensor) for x in op.elements], ROW, KEY)
-        rows = _Rows(
-            blocks, of["e"], op.v.type.element_type, *softmax.attributes, softmax.polynomial, modify
-        )
+        rows = _Rows(blocks, of["e"], ir.Type.parse(op.powers), softmax, modify)
         shares = len(roles) * _columns_of(of, keys) > TMEM_COLUMNS
-        tiles = [
-            rows.tile(
-                queries,
-                (batch, head, index.add(first, tile * ROWS)),
-                every,
-                role,
-                tile if shares else None,
-            )
-            for tile, role in enumerate(roles)
-        ]
-        for tile, result in zip(
-            tiles,
-            rows.over((first, part, count), tiles, operands, (batch, of.keys_of(head))),
-            strict=True,
-        ):
-            rows.store(tile, result, out, of.out, lse)
+        with order.each() as (number, head, every):
+            assert every is not None
+            _tiles_of(rows, of, (number, head, every), tensors, roles, shares)
+
+
+def _tiles_of(
+    rows: _Rows,
+    of: HeadShape,
+    place: tuple[Index, Index, Index],
+    tensors: KernelTensors,
+    roles: Sequence[str],
+    shares: bool,
+) -> None:
+    """Emits the tiles of a CTA, one for each of `roles`.
+
+    place: number of the tile, head, and batch among those of all parts; shares: whether
+    exponentials have columns of the scores
+    """
+    (number, head, every), (queries, operands, lengths, (out, *lse)) = place, tensors
+    part, batch = of.part_of(every)
+    count = rows.blocks.counted(lengths, batch)
+    first = index.mul(number, rows.blocks.rows)
+    tiles = [
+        rows.tile(
+            queries,
+            (batch, head, index.add(first, tile * ROWS)),
+            every,
+            role,
+            tile if shares else None,
+        )
+        for tile, role in enumerate(roles)
+    ]
+    for tile, result in zip(
+        tiles,
+        rows.over((first, part, count), tiles, operands, (batch, of.keys_of(head))),
+        strict=True,
+    ):
+        rows.store(tile, result, out, of.out, lse)
 
 
 @dataclass(frozen=True)
@@ -209,17 +226,19 @@ class _Tile:
 class _Rows:
     """The rows of tiles.
 
-    width: elements of a result; element: type of factors; polynomial: exponentials of every 16 keys
-    that a polynomial computes; modify: scores of sums, if other
+    width: elements of a result; element: type of factors; modify: scores of sums, if other
     """
 
     blocks: Blocks
     width: int
     element: ir.Type
-    scale: ir.FloatAttr
-    tau: ir.FloatAttr
-    polynomial: int
+    softmax: Softmax
     modify: Epilogue | None
+
+    @property
+    def scale(self) -> ir.FloatAttr:
+        """The attribute ``scale``."""
+        return self.softmax.attributes[0]
 
     def tile(
         self,
@@ -283,7 +302,8 @@ class _Rows:
             if self.blocks.masked:
                 rows = self._masked(rows, mine, keys)
             before = tc.RowNumbersOp(largest, quarter).mine
-            now = tc.RowOnlineMaxOp(before, tc.RowMaxOp(rows).largest, self.scale, self.tau)
+            now = tc.RowOnlineMaxOp(before, tc.RowMaxOp(rows).largest, *self.softmax.attributes)
+            self.softmax.set_below(now)
             if tile.corrected:
                 tile.hand_over(now.alpha, now.after, quarter, FACTORS)
             p = self._powers(rows, now.reference)
@@ -323,8 +343,8 @@ class _Rows:
     def _powers(self, rows: ir.Value, reference: ir.Value) -> ir.Value:
         """Exponentials of scores."""
         made = tc.RowExponentialsOp(rows, reference, self.scale, rows.type)
-        if self.polynomial:
-            made.attributes["polynomial"] = i64(self.polynomial)
+        if self.softmax.polynomial:
+            made.attributes["polynomial"] = i64(self.softmax.polynomial)
         return made.powers
 
     def _masked(self, rows: ir.Value, row: Index, keys: tuple[Index, Index]) -> ir.Value:
@@ -333,9 +353,15 @@ class _Rows:
         return masked.masked
 
     def _store_powers(self, p: ir.Value, powers: ir.Value, quarter: ir.Value) -> None:
-        """Exponentials in 16 bits, two keys per word: A of the product with values."""
-        narrow = arith.truncf(ir.VectorType.get(p.type.shape, self.element), p)
-        words = ir.VectorType.get([QUARTER_LANES, self.blocks.keys // 2], integer_type(32))
+        """Exponentials in 16 bits, two keys per word, or in 8, four: A of the product with
+        values."""
+        kind, bytes_ = (
+            ir.VectorType.get(p.type.shape, self.element),
+            tc.element_bytes(self.element),
+        )
+        narrow = tc.NarrowRowsOp(p, kind).narrow if bytes_ == 1 else arith.truncf(kind, p)
+        count = self.blocks.keys * bytes_ // COLUMN_BYTES
+        words = ir.VectorType.get([QUARTER_LANES, count], integer_type(32))
         tc.TmemStWordsOp(
             vector.bitcast(words, narrow),
             powers,
@@ -382,10 +408,11 @@ class _Rows:
         def store(quarter: ir.Value) -> list[ir.Value]:
             corrected = tile.corrected
             total, largest = tile.handed_over(quarter, TOTALS) if corrected else numbers(quarter)
-            inverse = tc.RowInverseSumOp(total).inverse
+            inverse = tc.RowInverseSumOp(total)
+            self.softmax.set_times(inverse)
             first = index.add(row, _lanes(quarter))
             with loop(self.width, self._columns) as column:
-                value = self._scaled(tile.sums, quarter, column, inverse)
+                value = self._scaled(tile.sums, quarter, column, inverse.inverse)
                 if element != value.type.element_type:
                     value = arith.truncf(ir.VectorType.get(value.type.shape, element), value)
                 names = {"b": tile.every, "h": head, "m": first, "d": column}

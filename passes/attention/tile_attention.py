@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
-from tcir.dialect.limits import WGMMA_N, Legal
-from tcir.dialect.ops.attention import LOG2_E, PERIOD
+from tcir.dialect.limits import FP8, MMA_K_BYTES, WGMMA_N, Legal
+from tcir.dialect.ops.attention import LIFT, LOG2_E, PERIOD
 from tcir.errors import InputError
 from tcir.passes.analysis.head_maps import views_of
 from tcir.passes.analysis.strided import view_ops
@@ -30,6 +30,9 @@ from tcir.passes.emit.tile_kernel import Source
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
 
+TAU = 8.0
+"""Growth of exponents that rescales no sums, by default."""
+
 
 @register_pass
 @dataclass(frozen=True)
@@ -38,12 +41,13 @@ class TileAttention(Pass):
 
     rows: queries of a tile, 64 for each of one to three warpgroups; 0 chooses; in tensor memory
           128
-    keys: keys of a block, a multiple of 16; 0 chooses: 128; 64 with wgmma for heads of more than
-          128 elements, and in tensor memory where two CTAs then fit an SM
+    keys: keys of a block, a multiple of 16, or of 32 in 8 bits; 0 chooses: 128; 64 with wgmma for
+          heads of more than 128 elements, and in tensor memory where two CTAs then fit an SM
     ctas: CTAs, each of which computes several tiles in turn, without a causal mask; 0: one per SM
           if there are more tiles; in tensor memory one for each tile
     tau:  growth of exponents up to which a row's maximum stays as it is: the sums of the blocks
-          before are rescaled only if it grows by more
+          before are rescaled only if it grows by more; -1 chooses: 8, or 0 for operands of 8 bits,
+          where it must be 0
     polynomial: exponentials of every 16 keys, the last ones, that are computed by a polynomial
           instead of the special-function unit, in tensor memory; an even number
 
@@ -102,7 +106,7 @@ class TileAttention(Pass):
     rows: int = 0
     keys: int = 0
     ctas: int = 0
-    tau: float = 8.0
+    tau: float = -1.0
     polynomial: int = 0
 
     def __post_init__(self) -> None:
@@ -122,10 +126,10 @@ class TileAttention(Pass):
             raise InputError(
                 f"expected ctas of at least 1, or 0 to choose, got {self.ctas}; leave it out"
             )
-        if not 0 <= self.tau <= 15:
+        if self.tau != -1 and not 0 <= self.tau <= 15:
             raise InputError(
                 f"expected tau from 0 to 15, got {self.tau}: exponentials up to 2^tau have to be "
-                "numbers of f16; take tau=8"
+                "numbers of f16; take tau=8, or -1 to choose"
             )
 
         if self.polynomial not in range(0, PERIOD + 1, 2):
@@ -188,12 +192,29 @@ class TileAttention(Pass):
         tile_in_tensor_memory(source, heads, blocks, softmax, target)
 
     def _softmax(self, source: Source) -> Softmax:
-        return Softmax(source.op.factor * LOG2_E, self.tau)
+        op = source.op
+        scale, chosen = op.factor * LOG2_E, self.tau == -1
+        if op.powers not in FP8:
+            return Softmax(scale, TAU if chosen else self.tau, times=op.out_factor)
+        if not chosen and self.tau:
+            raise match_failure(
+                op,
+                f"expected tau of 0 for operands of 8 bits, got {self.tau}: exponentials of "
+                f"{op.powers} are up to 2^{LIFT}, and its largest number is 448; leave it out",
+            )
+        return Softmax(scale, 0.0, lift=LIFT, times=op.out_factor)
 
 
 def _check_keys(source: Source, keys: int, legal: Legal) -> None:
     if keys not in legal:
         raise match_failure(source.op, f"expected keys to be {legal}, got {keys} ({legal.source})")
+    step = MMA_K_BYTES // tc.element_bytes(ir.Type.parse(source.op.powers))
+    if keys % step:
+        raise match_failure(
+            source.op,
+            f"expected keys to be a multiple of {step}, K of an instruction, got {keys}; take "
+            "keys=64",
+        )
     part = source.op.key_part
     if part is not None and part % keys:
         raise match_failure(

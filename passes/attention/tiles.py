@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tcir._mlir import arith, ir, memref, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
-from tcir.dialect.limits import SWIZZLE_OF_SPAN
+from tcir.dialect.limits import GRID, SWIZZLE_OF_SPAN
 from tcir.dialect.loops import MOST_TRIPS
 from tcir.dialect.ops.attention import Band
 from tcir.dialect.ops.tma import APART
@@ -19,7 +20,7 @@ from tcir.passes.emit import index
 from tcir.passes.emit.builders import TmaBox, i64, make_tensor_map, tma_load
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tile_kernel import Source, argument
+from tcir.passes.emit.tile_kernel import Source, argument, block_id
 
 HEAD, ROW, KEY = 1, 2, 3
 """Dimensions of scores, which are ``[b, h, m, n]``."""
@@ -29,12 +30,60 @@ Rows: TypeAlias = tuple[Index, Index, Index]
 """Rows of a CTA: the first, the part of the keys, and the number of all keys."""
 
 
+RESIDENT = 32 << 20
+"""Bytes of keys and values of the heads that CTAs compute at a time: they stay in L2 (50 MB)."""
+
+
+@dataclass(frozen=True)
+class LongestFirst:
+    """Tiles of rows of heads, a CTA for each: of a group of heads those with the most keys first.
+
+    The last CTAs are then the shortest ones, and SMs finish together. In the order of heads the
+    last of them has a long tile that begins late: with 4096 rows and a causal mask that takes up to
+    a tenth of the time.
+
+    rows: tiles of a head; heads: heads of a batch; batch: batches, with those of all parts
+    together: heads of a group, which divide `heads`
+    """
+
+    rows: int
+    heads: int
+    batch: int
+    together: int
+
+    @staticmethod
+    def of(shape: HeadShape, rows: int) -> LongestFirst:
+        """The order of the tiles of `rows` rows, in groups whose keys and values stay in L2."""
+        heads, batch = shape["h"], shape["b"] * shape.parts
+        most = max(RESIDENT // shape.key_bytes, 1) * shape.group
+        together = max(
+            each
+            for each in range(1, heads + 1)
+            if heads % each == 0 and (each <= most or each == 1 or batch * heads > GRID[2])
+        )
+        return LongestFirst(ceil_div(shape["m"], rows), heads, batch, together)
+
+    @property
+    def grid(self) -> list[int]:
+        """CTAs along x, y and z: heads of a group, tiles, groups of all batches."""
+        return [self.together, self.rows, self.batch * self.heads // self.together]
+
+    @contextmanager
+    def each(self) -> Iterator[tuple[Index, Index, Index]]:
+        """The CTA's tile, its head and its batch; a context as `OutputTiles.each` is."""
+        groups = self.heads // self.together
+        batch, group = index.div(block_id("z"), groups), index.rem(block_id("z"), groups)
+        head = index.add(index.mul(group, self.together), block_id("x"))
+        yield index.sub(self.rows - 1, block_id("y")), head, batch
+
+
 @dataclass(frozen=True)
 class HeadTiles:
     """Rows of one head of a tensor in shared memory, every element of the head.
 
-    A row of ``major`` K is a row of the tensor; of MN, a column of the tile. The elements of a head
-    are columns of one swizzle span each, and a box of TMA fills one of them.
+    The dimension that is innermost in memory, elements or rows of a head, is divided into columns
+    of one swizzle span each, and a box of TMA fills one of them. The tile is K-major if that is the
+    one that a product sums over.
     """
 
     type: tc.SmemType
@@ -44,18 +93,22 @@ class HeadTiles:
 
     @staticmethod
     def create(
-        arguments: Sequence[ir.Value], heads: Strided, layout: str, rows: int, major: str
+        arguments: Sequence[ir.Value], heads: Strided, layout: str, rows: int, summed: str
     ) -> HeadTiles:
         """Tiles of `rows` rows of `heads`, whose dimensions `layout` names and whose base is one of
-        the source function's arguments; builds the map, of one of the kernel's `arguments`."""
+        the source function's arguments; builds the map, of one of the kernel's `arguments`.
+
+        summed: letter of the dimension that the product sums over
+        """
         tensor = argument(arguments, heads.base)
         element = tensor.type.element_type
-        width, bytes_ = heads.shape[layout.index("d")], tc.element_bytes(element)
-        span = max(each for each in SWIZZLE_OF_SPAN if width * bytes_ % each == 0)
-        shape = [rows, width] if major == "K" else [width, rows]
+        bytes_, dims = tc.element_bytes(element), map_dims(heads, layout)
+        extents = {"d": heads.shape[layout.index("d")], row_of(layout): rows}
+        inner, (other,) = dims[0].letter, (each for each in extents if each != summed)
+        span = max(each for each in SWIZZLE_OF_SPAN if extents[inner] * bytes_ % each == 0)
+        shape, major = [extents[other], extents[summed]], "K" if inner == summed else "MN"
         tile = tc.SmemType.build(shape, element, major, SWIZZLE_OF_SPAN[span])
-        box = {"d": span // bytes_, row_of(layout): rows}
-        dims = map_dims(heads, layout)
+        box = extents | {inner: span // bytes_}
         made = make_tensor_map(
             tensor,
             TmaBox([box.get(each.letter, 1) for each in dims]),
@@ -69,13 +122,13 @@ class HeadTiles:
         """Loads a tile of rows from `row` on. apart: whether it has barriers of its own, see place-
         barriers"""
         tile = tc.SmemTileOp(self.type).tile
-        rows = self.type.shape[0 if self.type.major == "K" else 1]
-        columns = self.type.span // tc.element_bytes(self.type.element)
-        width = self.type.shape[1 if self.type.major == "K" else 0]
-        for number in range(width // columns):
-            at = {"b": batch, "h": head, row_of(self.layout): row, "d": number * columns}
+        outer, inner = self.type.shape[:: 1 if self.type.major == "K" else -1]
+        columns, letter = self.type.span // tc.element_bytes(self.type.element), self.dims[0].letter
+        start = {"b": batch, "h": head, row_of(self.layout): row, "d": 0}
+        for number in range(inner // columns):
+            at = start | {letter: index.add(start[letter], number * columns)}
             coords = index.values([each.coordinate(at[each.letter]) for each in self.dims])
-            load = tma_load(self.map, coords, tile, number * rows, rows * self.type.span)
+            load = tma_load(self.map, coords, tile, number * outer, outer * self.type.span)
             if apart:
                 load.attributes[APART] = ir.UnitAttr.get()
         return tile
@@ -89,6 +142,7 @@ class HeadShape:
     q, kv, out: layouts
     keys: number of keys of the last row; band: keys of each row
     packed: whether the query heads of a group are rows of one head
+    power_bytes: bytes of an exponential that multiplies values
     parts, part: number of parts of the keys, whose results are separate, and keys per part
     lengths: whether each batch has its own number of keys
     """
@@ -99,6 +153,7 @@ class HeadShape:
     out: str
     keys: int
     band: Band
+    power_bytes: int
     packed: bool = False
     parts: int = 1
     part: int | None = None
@@ -110,7 +165,8 @@ class HeadShape:
         q, kv, out = (string(op, f"{name}_layout") for name in ("q", "kv", "out"))
         extents = op.extents()
         parts, lengths = (op.parts, op.key_part), op.lengths is not None
-        return HeadShape(extents, q, kv, out, extents["n"], op.band, False, *parts, lengths)
+        bytes_ = tc.element_bytes(ir.Type.parse(op.powers))
+        return HeadShape(extents, q, kv, out, extents["n"], op.band, bytes_, False, *parts, lengths)
 
     def together(self, elements: Sequence[ir.OpView]) -> HeadShape:
         """The shape in which the heads of a group, which read the same keys, are rows of one head,
@@ -132,6 +188,11 @@ class HeadShape:
     def group(self) -> int:
         """Number of query heads that read the same keys."""
         return self["h"] // self["g"]
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of a head's keys and values."""
+        return self["n"] * (self["d"] + self["e"]) * self.power_bytes
 
     @property
     def visited(self) -> int:
@@ -275,11 +336,25 @@ class Blocks:
 @dataclass(frozen=True)
 class Softmax:
     """scale: of scores, times log2(e); tau: growth of exponents that rescales no sum; polynomial:
-    exponentials of every 16 keys that a polynomial computes."""
+    exponentials of every 16 keys that a polynomial computes; lift: powers of two by which the
+    largest exponential is above 1; times: factor of results."""
 
     scale: float
     tau: float
     polynomial: int = 0
+    lift: int = 0
+    times: float = 1.0
+
+    def set_below(self, op: ir.OpView) -> None:
+        """Sets how far the reference of exponents is below the largest score, on the op that makes
+        it."""
+        if self.lift:
+            op.attributes["below"] = ir.FloatAttr.get_f32(self.lift / self.scale)
+
+    def set_times(self, op: ir.OpView) -> None:
+        """Sets the factor of results, on the op that divides them."""
+        if self.times != 1:
+            op.attributes["times"] = ir.FloatAttr.get_f32(self.times)
 
     @property
     def attributes(self) -> tuple[ir.FloatAttr, ir.FloatAttr]:
@@ -288,9 +363,15 @@ class Softmax:
         return ir.FloatAttr.get(f32, self.scale), ir.FloatAttr.get(f32, self.tau)
 
 
+KernelTensors: TypeAlias = tuple[
+    HeadTiles, tuple[HeadTiles, HeadTiles], "ir.Value | None", "list[ir.Value]"
+]
+"""What `kernel_tensors` returns."""
+
+
 def kernel_tensors(
     source: Source, of: HeadShape, blocks: Blocks, arguments: Sequence[ir.Value], rows: int
-) -> tuple[HeadTiles, tuple[HeadTiles, HeadTiles], ir.Value | None, list[ir.Value]]:
+) -> KernelTensors:
     """Tiles of `rows` queries, and of a block of keys and of values; the numbers of keys, if
     batches have their own; and the results, with heads as the source's op has them.
 
@@ -298,10 +379,10 @@ def kernel_tensors(
     """
     op = source.op
     return (
-        HeadTiles.create(arguments, of.queries(op.q), of.q, rows, "K"),
+        HeadTiles.create(arguments, of.queries(op.q), of.q, rows, "d"),
         (
-            HeadTiles.create(arguments, strided(op.k), of.kv, blocks.keys, "K"),
-            HeadTiles.create(arguments, strided(op.v), of.kv, blocks.keys, "MN"),
+            HeadTiles.create(arguments, strided(op.k), of.kv, blocks.keys, "d"),
+            HeadTiles.create(arguments, strided(op.v), of.kv, blocks.keys, row_of(of.kv)),
         ),
         argument(arguments, op.lengths) if blocks.lengths else None,
         [of.results(each) for each in arguments[len(source.function.arguments) :]],

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from tcir._mlir import ir, memref, scf
 from tcir.dialect import tc
 from tcir.dialect.fragments import DEFAULT_ATOM
-from tcir.dialect.limits import WGMMA_M
+from tcir.dialect.limits import FP8, WGMMA_M
 from tcir.dialect.warp_map import (
     CONSUMER,
     WARP_MAP,
@@ -17,7 +17,14 @@ from tcir.dialect.warp_map import (
     WGMMA_ONE,
     WGMMA_PROMOTED,
 )
-from tcir.passes.attention.tiles import Blocks, HeadShape, HeadTiles, Softmax, kernel_tensors
+from tcir.passes.attention.tiles import (
+    Blocks,
+    HeadShape,
+    HeadTiles,
+    LongestFirst,
+    Softmax,
+    kernel_tensors,
+)
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64, i64s, tails
 from tcir.passes.emit.epilogue import fragment_epilogue
@@ -33,8 +40,8 @@ MAPS = {WGMMA_M: WGMMA_ONE, 2 * WGMMA_M: WGMMA_PROMOTED, 3 * WGMMA_M: WGMMA_ATTE
 TILE_CYCLES = {2 * WGMMA_M: 100, 3 * WGMMA_M: 123}
 """How long tiles take relative to each other, of heads of 64 elements: measured on an H200."""
 NARROW_HEAD = 64
-"""Most elements of a head whose scores, sums and exponentials three warpgroups have registers for.
-"""
+"""Most elements of a head whose scores, sums and exponentials three warpgroups have registers for;
+in 8 bits a block's sums are others than those of all blocks, and there are none for both."""
 SHARED_HEAD = 128
 """Most elements of a head of whose queries two tiles fit beside two of keys and of values."""
 
@@ -43,7 +50,7 @@ def choose_rows(of: HeadShape, sms: int) -> int:
     """Chooses the rows of a tile with which the SM with the most tiles finishes first."""
     if of["m"] <= WGMMA_M:
         return WGMMA_M
-    if max(of["d"], of["e"]) > NARROW_HEAD:
+    if max(of["d"], of["e"]) > NARROW_HEAD or of.power_bytes == 1:
         return 2 * WGMMA_M
 
     def cost(rows: int) -> float:
@@ -75,15 +82,14 @@ def tile_by_warpgroups(
         with tiles.each() as (number, head, every):
             assert every is not None
             part, batch = of.part_of(every)
-            if blocks.band.last is not None:  # the longest first
-                number = index.sub(tiles.m - 1, number)
             row = index.value(index.mul(number, rows))
             tile = queries.load(batch, head, row)
             place, stored = (batch, head, row), (every, head, row)
             limit = part, blocks.counted(lengths, batch)
             sums, most, total = of_tile.over(place, limit, tile, operands, of.keys_of(head))
-            inverse = tc.InvertRowsOp(total, total.type).inverse
-            result = tc.ScaleFragmentOp(sums, inverse, sums.type).scaled
+            inverse = tc.InvertRowsOp(total, total.type)
+            softmax.set_times(inverse)
+            result = tc.ScaleFragmentOp(sums, inverse.inverse, sums.type).scaled
             matrix, at = _matrix(out, of, stored)
             tc.StoreFragmentOp(result, matrix, at, past)
             if lse:
@@ -91,9 +97,11 @@ def tile_by_warpgroups(
                 tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([*stored]))
 
 
-def _tiles(of: HeadShape, blocks: Blocks, ctas: int, sms: int) -> OutputTiles:
+def _tiles(of: HeadShape, blocks: Blocks, ctas: int, sms: int) -> OutputTiles | LongestFirst:
     """Row tiles of heads, of a batch. Where all tiles have as many blocks, CTAs go through several:
     the queries and keys of the next one are loaded while this one is stored."""
+    if blocks.band.last is not None:
+        return LongestFirst.of(of, blocks.rows)
     rows = ceil_div(of["m"], blocks.rows)
     tiles = OutputTiles(rows, of["h"], of["b"] * of.parts, group=rows)
     if ctas:
@@ -119,13 +127,13 @@ class _Rows:
         outside = op.extents()["m"] % rows != 0, blocks.count % keys != 0
         self.past = ir.StringAttr.get(tails(*outside))
         f32 = ir.F32Type.get()
-        self.element = op.v.type.element_type
-        atom = DEFAULT_ATOM[str(self.element)]
+        self.softmax, powers = softmax, ir.Type.parse(op.powers)
+        atom = DEFAULT_ATOM[op.powers]
         width = op.extents()["e"]
         self.scores = tc.FragmentType.build([rows, keys], f32, "C", atom)
         self.sums = tc.FragmentType.build([rows, width], f32, "C", atom)
         self.row = tc.FragmentType.build([rows, 1], f32, "row", atom)
-        self.factor = tc.FragmentType.build([rows, keys], self.element, "A", atom)
+        self.factor = tc.FragmentType.build([rows, keys], powers, "A", atom)
         self.scale, self.tau = softmax.attributes
 
     def over(
@@ -169,10 +177,14 @@ class _Rows:
     ) -> list[ir.Value]:
         """The three after a block of `scores` and its values."""
         now = tc.OnlineMaxOp(scores, most, self.scale, self.tau, self.row, self.row, self.row)
+        self.softmax.set_below(now)
         powers = tc.ExpFragmentOp(scores, now.reference, self.scale, self.scores).powers
         total = tc.AddRowSumsOp(total, now.alpha, powers, self.row).now
         factor = tc.FragmentAsAOp(powers, self.factor).a
         scaled = tc.ScaleFragmentOp(sums, now.alpha, self.sums).scaled
+        if self.op.powers in FP8:  # of which wgmma keeps 13 bits: a block at a time
+            block = tc.WgmmaFragmentProductOp(factor, v, self.sums).d
+            return [tc.AddFragmentOp(scaled, block, self.sums).c, now.now, total]
         return [tc.WgmmaFragmentOp(factor, v, scaled, self.sums).d, now.now, total]
 
 

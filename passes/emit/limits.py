@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcir.dialect import tc
-from tcir.dialect.limits import TMEM_ALLOCATION, Legal
+from tcir.dialect.limits import FP8, TMEM_ALLOCATION, Legal
 from tcir.target import TARGETS
 
 MMA_N_STEP = 16
@@ -23,6 +23,13 @@ OVERLAPPED_SLOTS = 4
 
 HEADS = range(16, 257, 16)
 """Elements of a head: whole steps of K, no more than N of an instruction."""
+
+
+BYTE_HEADS = range(32, 257, 32)
+"""The same of operands of 8 bits."""
+
+PROMOTED_HEADS = range(32, 129, 32)
+"""The same where sums have 13 bits, and those of 128 products are added up in f32."""
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -51,12 +58,17 @@ def tmem_allocation(columns: int) -> int:
 
 def no_kernel(op: tc.AttentionOp, target: str) -> str:
     """Why no kernel computes an attention on a target; "" if one does."""
-    of = op.extents()
+    of, heads, why = op.extents(), HEADS, ""
+    if op.powers in FP8:
+        heads = BYTE_HEADS
+        if TARGETS[target].wgmma:
+            heads, why = PROMOTED_HEADS, ", sums of 13 bits of at most 128 products"
     for name in "de":
-        if of[name] not in HEADS:
+        if of[name] not in heads:
             return (
-                f"expected heads of a multiple of 16 elements, 16 to 256, got {of[name]} "
-                "(steps of K of 32 bytes, N of an instruction); pad them with zeros"
+                f"expected heads of a multiple of {heads.step} elements, {heads[0]} to "
+                f"{heads[-1]}, got {of[name]} (steps of K of 32 bytes, N of an instruction{why}); "
+                "pad them with zeros"
             )
     if not TARGETS[target].wgmma and not TARGETS[target].tcgen05:
         return f"expected a target with wgmma or tcgen05, got {target}"

@@ -19,12 +19,14 @@ def exp2(x: ir.Value) -> ir.Value:
 
 
 def online_max(
-    before: ir.Value, largest: ir.Value, scale: float, tau: float
+    before: ir.Value, largest: ir.Value, scale: float, tau: float, below: float = 0.0
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
     """Maximum of the rows so far, reference of the exponents (0 for a row of -inf), and factor for
     earlier sums."""
     kind = before.type
     factor = constant(kind, scale)
+    if below:
+        largest = arith.subf(largest, constant(kind, below))
     after = arith.maxnumf(before, largest)
     empty = arith.cmpf(arith.CmpFPredicate.OEQ, after, constant(kind, -math.inf))
     reference = arith.select(empty, constant(kind, 0.0), after)
@@ -79,10 +81,11 @@ def exp2_polynomial(x: ir.Value) -> ir.Value:
     return arith.mulf(about_one(rest, POLYNOMIAL), arith.bitcast(x.type, exponent))
 
 
-def inverse_sum(total: ir.Value) -> ir.Value:
-    """``rcp.approx.ftz.f32``, or 1 for 0 and NaN."""
+def inverse_sum(total: ir.Value, times: float = 1.0) -> ir.Value:
+    """``rcp.approx.ftz.f32``, or 1 for 0 and NaN, `times` a factor."""
     none = arith.cmpf(arith.CmpFPredicate.UEQ, total, constant(total.type, 0.0))
-    return each("rcp.approx.ftz.f32", arith.select(none, constant(total.type, 1.0), total))
+    inverse = each("rcp.approx.ftz.f32", arith.select(none, constant(total.type, 1.0), total))
+    return inverse if times == 1 else arith.mulf(inverse, constant(total.type, times))
 
 
 def log_sum(largest: ir.Value, total: ir.Value, scale: float) -> ir.Value:

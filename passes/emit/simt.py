@@ -304,6 +304,16 @@ def shuffle_xor(value: ir.Value, distance: int) -> ir.Value:
     return nvvm.shfl_sync_bfly(every, value, constant(distance), clamp)
 
 
+def shuffle_from(value: ir.Value, lane: ir.Value) -> ir.Value:
+    """shfl.idx: the value of a lane."""
+    return nvvm.shfl_sync_idx(constant(0xFFFFFFFF), value, lane, constant(WARP - 1))
+
+
+def permute(a: ir.Value, b: ir.Value, selector: ir.Value) -> ir.Value:
+    """prmt: four bytes of two words, each named by four bits of `selector` (PTX ISA 9.7.9.7)."""
+    return asm(integer_type(32), "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [a, b, selector])
+
+
 def any_lane(condition: ir.Value) -> ir.Value:
     """vote.any: whether an i1 is set in a lane of the warp."""
     text = (

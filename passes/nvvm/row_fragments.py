@@ -14,14 +14,22 @@ from tcir.dialect import tc
 from tcir.dialect.fragments import ROW, share, warp_origin
 from tcir.dialect.limits import WARP
 from tcir.passes.emit import simt
+from tcir.passes.emit.fp8 import saturated_word
 from tcir.passes.emit.online_softmax import Shift, inverse_sum, log_sum, online_max, power
 
 from .converter import Converter, Fragment, GlobalTensor, i32, lower, require_role
 from .linear import LinearMap
+from .scalar import is_fp8
 from .structure import is_equal, only_if
 from .warp_store import PAIR, QUAD, ROW_STEP, first_of_thread, less, of_quad, places_of
 
 SLT = arith.CmpIPredicate.slt
+
+
+LOW_HALVES, HIGH_HALVES = 0x5410, 0x7632
+"""Selectors of ``prmt``: the low halves of two words, and the high ones (PTX ISA 9.7.9.7)."""
+LOW_SWAPPED, HIGH_SWAPPED = 0x1054, 0x3276
+"""The same with the second word's half first."""
 
 
 def _number(op: ir.OpView, name: str) -> float:
@@ -68,7 +76,7 @@ def convert_online_max(converter: Converter, op: tc.OnlineMaxOp) -> None:
     rows = _by_row(converter, scores).values()
     for old, held in zip(before.registers, rows, strict=True):
         largest = of_quad(_tree(arith.maxnumf, [value for _, value in held]), arith.maxnumf)
-        made.append(online_max(old, largest, _number(op, "scale"), _number(op, "tau")))
+        made.append(online_max(old, largest, _number(op, "scale"), _number(op, "tau"), op.below))
     for result, registers in zip((op.now, op.reference, op.alpha), zip(*made), strict=True):
         converter.values[result] = Fragment(result.type, tuple(registers))
 
@@ -158,7 +166,8 @@ def convert_scale_fragment(converter: Converter, op: tc.ScaleFragmentOp) -> None
 def convert_invert_rows(converter: Converter, op: tc.InvertRowsOp) -> None:
     """``rcp.approx.ftz.f32``, or 1 for 0 and NaN."""
     rows = converter.record(op.rows, Fragment).registers
-    converter.values[op.inverse] = Fragment(op.inverse.type, tuple(map(inverse_sum, rows)))
+    made = tuple(inverse_sum(row, op.times) for row in rows)
+    converter.values[op.inverse] = Fragment(op.inverse.type, made)
 
 
 @lower(tc.LogSumRowsOp)
@@ -173,14 +182,51 @@ def convert_log_sum_rows(converter: Converter, op: tc.LogSumRowsOp) -> None:
 @lower(tc.FragmentAsAOp)
 def convert_fragment_as_a(converter: Converter, op: tc.FragmentAsAOp) -> None:
     """Packs two neighbours of C into a register; two adjacent atoms give the four registers of one
-    atom of A."""
+    atom of A. Of 8 bits four atoms do, after an exchange."""
     c = converter.record(op.c, Fragment)
+    if is_fp8(op.a.type.element):
+        converter.values[op.a] = Fragment(op.a.type, tuple(_bytes_as_a(converter, op, c)))
+        return
     element = "f16x2" if str(op.a.type.element) == "f16" else "bf16x2"
     words = []
     for first in range(0, len(c.registers), PAIR):
         low, high = c.registers[first : first + PAIR]
         words.append(simt.asm(i32(), f"cvt.rn.{element}.f32 $0, $2, $1;", "=r,f,f", [low, high]))
     converter.values[op.a] = Fragment(op.a.type, tuple(words))
+
+
+def _bytes_as_a(converter: Converter, op: tc.FragmentAsAOp, c: Fragment) -> list[ir.Value]:
+    """Registers of A of 8 bits: thread t of a row has its columns 4 t to 4 t + 3, of every 16.
+
+    In C it has 2 t and 2 t + 1 of every 8: of two atoms, its own four. Threads 0 and 1 take theirs
+    from the first atom of threads 0 and 1, then 2 and 3; threads 2 and 3 from the second. In each
+    of two exchanges an even thread offers one atom, an odd one the other, both for two rows at
+    once, so that each thread finds what it needs.
+    """
+    element = str(op.a.type.element)
+    t = simt.both_bits(converter.lane, QUAD - 1)
+    odd, second = (simt.both_bits(each, 1) for each in (t, simt.right(t, 1)))
+    first, other = simt.constant(LOW_HALVES), simt.constant(HIGH_HALVES)
+    is_odd, is_second = (is_equal(converter, each, 1) for each in (odd, second))
+    offered = [arith.select(is_odd, *pair) for pair in ((other, first), (first, other))]
+    even = simt.mul(odd, 2)  # threads 0 and 2 read from 0 and 1, threads 1 and 3 from 2 and 3
+    sources = [simt.add(even, second), simt.add(even, simt.differing_bits(second, 1))]
+    sources = [simt.add(simt.sub(converter.lane, t), each) for each in sources]
+    taken = [
+        arith.select(is_second, simt.constant(swapped), simt.constant(straight))
+        for straight, swapped in ((LOW_HALVES, LOW_SWAPPED), (HIGH_HALVES, HIGH_SWAPPED))
+    ]
+    words: list[ir.Value] = []
+    rows = 2  # registers of an atom of C: two columns of a row, then of the row 8 further
+    for at in range(0, len(c.registers), 2 * rows * PAIR):
+        pair = [c.registers[at + n : at + n + PAIR] for n in range(0, 2 * rows * PAIR, PAIR)]
+        both = [saturated_word([*pair[n], *pair[n + rows]], element) for n in range(rows)]
+        got = [
+            simt.shuffle_from(simt.permute(both[0], both[1], offer), source)
+            for offer, source in zip(offered, sources, strict=True)
+        ]
+        words += [simt.permute(got[0], got[1], each) for each in taken]
+    return words
 
 
 @lower(tc.MaskFragmentOp)

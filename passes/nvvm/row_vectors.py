@@ -15,6 +15,7 @@ from tcir.dialect import tc
 from tcir.dialect.ops.attention import Band, by_polynomial
 from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
 from tcir.passes.emit import simt
+from tcir.passes.emit.fp8 import saturated_word
 from tcir.passes.emit.functions.f32 import constant
 from tcir.passes.emit.online_softmax import (
     Shift,
@@ -125,7 +126,7 @@ def convert_mask_rows(converter: Converter, op: tc.MaskRowsOp) -> None:
 def convert_online_max(converter: Converter, op: tc.RowOnlineMaxOp) -> None:
     """A few instructions per row."""
     before, largest = converter.ssa(op.before), converter.ssa(op.largest)
-    made = online_max(before, largest, _scale(op), ir.FloatAttr(op.tau).value)
+    made = online_max(before, largest, _scale(op), ir.FloatAttr(op.tau).value, op.below)
     converter.values.update(zip((op.after, op.reference, op.alpha), made, strict=True))
 
 
@@ -163,6 +164,15 @@ def _everywhere(converter: Converter, number: ir.Value, row: ir.Type) -> ir.Valu
     return vector_of(_elements(converter, number) * row.shape[0])
 
 
+@lower(tc.NarrowRowsOp)
+def convert_narrow_rows(converter: Converter, op: tc.NarrowRowsOp) -> None:
+    """Two conversions and a move for a word of four numbers."""
+    wide = _elements(converter, converter.ssa(op.wide))
+    element = str(op.narrow.type.element_type)
+    words = [saturated_word(wide[n : n + 4], element) for n in range(0, len(wide), 4)]
+    converter.values[op.narrow] = vector_of(words)
+
+
 @lower(tc.RowsDifferOp)
 def convert_rows_differ(converter: Converter, op: tc.RowsDifferOp) -> None:
     """A vote of the warp."""
@@ -175,7 +185,7 @@ def convert_rows_differ(converter: Converter, op: tc.RowsDifferOp) -> None:
 @lower(tc.RowInverseSumOp)
 def convert_inverse_sum(converter: Converter, op: tc.RowInverseSumOp) -> None:
     """``rcp.approx.ftz``."""
-    converter.values[op.inverse] = inverse_sum(converter.ssa(op.total))
+    converter.values[op.inverse] = inverse_sum(converter.ssa(op.total), op.times)
 
 
 @lower(tc.RowLogSumOp)

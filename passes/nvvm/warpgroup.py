@@ -40,7 +40,9 @@ def convert_wgmma_product(converter: Converter, op: tc.WgmmaProductOp) -> None:
 
 
 A_WORDS = 4
-"""Registers of A of an instruction: two 16-bit elements in each (PTX ISA 9.7.15.5.1.1)."""
+"""Registers of A of an instruction: four bytes of elements in each (PTX ISA 9.7.15.5.1.1)."""
+FALSE = (".reg .pred q;", "setp.ne.u32 q, 0, 0;")
+"""The scale-d of an instruction that adds to nothing."""
 _Wgmma: TypeAlias = tc.WgmmaOp | tc.WgmmaTapsOp | tc.WgmmaProductOp
 
 
@@ -67,32 +69,43 @@ def _convert(converter: Converter, op: _Wgmma, pairs: list[tuple[ir.Value, ir.Va
     converter.values[op.d] = Fragment(kind, tuple(registers))
 
 
-@lower(tc.WgmmaFragmentOp)
-def convert_wgmma_fragment(converter: Converter, op: tc.WgmmaFragmentOp) -> None:
-    """Like `convert_wgmma`, with four registers for the 16 columns of A of an instruction."""
+@lower(tc.WgmmaFragmentOp, tc.WgmmaFragmentProductOp)
+def convert_wgmma_fragment(
+    converter: Converter, op: tc.WgmmaFragmentOp | tc.WgmmaFragmentProductOp
+) -> None:
+    """Like `convert_wgmma` and `convert_wgmma_product`, with four registers for the 32 bytes of a
+    row of A of an instruction."""
     require_role(converter, op)
     kind = op.d.type
     part = share(kind.atom, kind.operand, kind.shape, converter.warps)
     count = len(part.atoms()) * part.registers
-    a, sums = (converter.record(v, Fragment).registers for v in (op.a, op.c))
+    accumulates = isinstance(op, tc.WgmmaFragmentOp)
+    a = converter.record(op.a, Fragment).registers
+    sums = converter.record(op.c, Fragment).registers if accumulates else ()
     b = converter.record(op.b, SmemTile)
-    number = op.a.type.shape[1] * tc.element_bytes(op.b.type.element) // MMA_K_BYTES
+    bytes_ = tc.element_bytes(op.b.type.element)
+    number = op.a.type.shape[1] * bytes_ // MMA_K_BYTES
     descriptors = [slice_descriptor(converter, b, index) for index in range(number)]
-    n, element = op.b.type.shape[0], PTX_TYPE[str(op.b.type.element)]
-    name = f"wgmma.mma_async.sync.aligned.m{WGMMA_M}n{n}k16.f32.{element}.{element}"
+    kinds = ".".join(PTX_TYPE[str(each.type.element)] for each in (op.a, op.b))
+    shape = f"m{WGMMA_M}n{op.b.type.shape[0]}k{MMA_K_BYTES // bytes_}"
+    name = f"wgmma.mma_async.sync.aligned.{shape}.f32.{kinds}"
     into = ", ".join(f"${each}" for each in range(count))
-    first, behind = 2 * count, 2 * count + len(a)
+    first = count + len(sums)
+    behind = first + len(a)
+    scales = ["p" if accumulates else "q", *["p"] * (number - 1)]
+    transposed = f", {int(b.type.major == 'MN')}" if bytes_ == 2 else ""
     lines = [
-        "{", ".reg .pred p;", "setp.eq.u32 p, 0, 0;", "wgmma.fence.sync.aligned;",
+        "{", ".reg .pred p;", "setp.eq.u32 p, 0, 0;", *([] if accumulates else FALSE),
+        "wgmma.fence.sync.aligned;",
         *(
             f"{name} {{{into}}}, "
             f"{{{', '.join(f'${first + A_WORDS * each + word}' for word in range(A_WORDS))}}}, "
-            f"${behind + each}, p, 1, 1, {int(b.type.major == 'MN')};"
-            for each in range(number)
+            f"${behind + each}, {scale}, 1, 1{transposed};"
+            for each, scale in enumerate(scales)
         ),
         "wgmma.commit_group.sync.aligned;", "}",
     ]  # fmt: skip
-    constraints = ["=f"] * count + [str(each) for each in range(count)]
+    constraints = ["=f"] * count + [str(each) for each in range(len(sums))]
     constraints += ["r"] * len(a) + ["l"] * number
     registers = _outputs(
         [kind.element] * count, [*sums, *a, *descriptors], "\n".join(lines), ",".join(constraints)
@@ -171,9 +184,9 @@ def _assembly(
         f"{name} {{{sums}}}, ${first}, ${first + 1}, {scale}{signs};"
         for first, scale in zip(range(start, start + descriptors, 2), scales, strict=True)
     ]
-    false = [] if accumulates else [".reg .pred q;", "setp.ne.u32 q, 0, 0;"]
     lines = [
-        "{", ".reg .pred p;", "setp.eq.u32 p, 0, 0;", *false, "wgmma.fence.sync.aligned;",
+        "{", ".reg .pred p;", "setp.eq.u32 p, 0, 0;", *([] if accumulates else FALSE),
+        "wgmma.fence.sync.aligned;",
         *products, "wgmma.commit_group.sync.aligned;", "}",
     ]  # fmt: skip
     letter = _letter(op.d.type)

@@ -9,6 +9,7 @@ from typing import ClassVar
 from tcir._mlir import arith, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of
+from tcir.dialect.ops.warpgroup import FRAGMENT_PRODUCTS
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.clone import Mapping, clone
@@ -46,7 +47,8 @@ class SkewAttention(Pass):
     The tensor core multiplies the values of a block while the warpgroup computes the exponentials
     of the next one. If there may be no block, everything is in a branch. The ring needs at least
     two slots, because it holds K and V of different blocks; otherwise the kernel stays as it is.
-    Preserves every operation on numbers and its order for each of them.
+    Where a product adds to nothing ("tc.wgmma_fragment_product"), "tc.add_fragment" follows its
+    wait. Preserves every operation on numbers and its order for each of them.
     """
 
     name: ClassVar[str] = "skew-attention"
@@ -73,7 +75,7 @@ class _Steps:
         """Splits the body of a loop with both products into parts; None if it has not both, or a
         ring has only one slot."""
         ops = list(loop.body)[:-1]
-        if not any(isinstance(op, tc.WgmmaFragmentOp) for op in ops):
+        if not any(isinstance(op, FRAGMENT_PRODUCTS) for op in ops):
             return None
         slots = [op for op in ops if isinstance(op, tc.SlotOp)]
         if not slots or min(op.ring.type.count for op in slots) < 2:
@@ -115,10 +117,12 @@ def _skew(loop: scf.ForOp, steps: _Steps) -> None:
 def _skewed(loop: scf.ForOp, steps: _Steps) -> list[ir.Value]:
     """Emits the blocks with skewed products; returns the values that replace the loop's results."""
     *_, last = loop.body.operations
-    multiplied = next(op for op in steps.values if isinstance(op, tc.WgmmaFragmentOp))
+    multiplied = next(op for op in steps.values if isinstance(op, FRAGMENT_PRODUCTS))
     waited = next(op for op in steps.values if isinstance(op, tc.WgmmaWaitOp))
-    sums = list(last.operands).index(waited.e)
-    scaled, factor = multiplied.c, multiplied.a
+    added = next((op for op in steps.values if isinstance(op, tc.AddFragmentOp)), None)
+    summed = waited.e if added is None else added.c
+    sums = list(last.operands).index(summed)
+    scaled, factor = (multiplied.c if added is None else added.a), multiplied.a
     handed = [value for number, value in enumerate(last.operands) if number != sums]
     given = [value for number, value in enumerate(loop.inner_iter_args) if number != sums]
     before = loop.inner_iter_args[sums]
@@ -169,14 +173,14 @@ def _skewed(loop: scf.ForOp, steps: _Steps) -> list[ir.Value]:
         late = _needs(steps.softmax, before, factor)
         copy([op for op in steps.softmax if op not in late], now)
         copy(steps.values[end:], past)
-        now[before] = past[waited.e]
+        now[before] = past[summed]
         copy(late, now)
         scf.YieldOp([now[value] for value in (scaled, factor, *handed)])
     last_block = places(index.value(index.sub(loop.upperBound, 1)))
     values(last_block, list(new.results))
     copy(steps.values, last_block)
     results = list(new.results)[2:]
-    results.insert(sums, last_block[waited.e])
+    results.insert(sums, last_block[summed])
     return results
 
 

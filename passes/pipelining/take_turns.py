@@ -8,6 +8,7 @@ from typing import ClassVar
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import WARPGROUP
+from tcir.dialect.ops.warpgroup import FRAGMENT_PRODUCTS
 from tcir.dialect.warp_map import CONSUMER, warp_map_of
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.kernel_ops import find_kernels, walk_body
@@ -62,7 +63,7 @@ class TakeTurns(Pass):
 def _take_turns(loop: scf.ForOp, count: int) -> None:
     ops = list(loop.body)
     first = [op for op in ops if isinstance(op, tc.WgmmaProductOp)]
-    last = [op for op in ops if isinstance(op, tc.WgmmaFragmentOp)]
+    last = [op for op in ops if isinstance(op, FRAGMENT_PRODUCTS)]
     if not first or not last or any(isinstance(op, scf.ForOp) for op in ops):
         return
     skewed = ops.index(first[0]) < ops.index(last[-1])

@@ -21,7 +21,8 @@ NAMED = ("mask", "bias")
 class Attention:
     """b, h, m, d of queries, g, n of keys, e of values; causal, window: offsets of a mask; q, kv,
     out: layouts; lse: whether the logarithms are a result; body: parts of the op's; lengths: of the
-    keys of each batch, if there are any."""
+    keys of each batch, if there are any; kinds: types of q, k and v, if they are not `element`;
+    times: factor of the results."""
 
     b: int = 1
     h: int = 2
@@ -41,6 +42,8 @@ class Attention:
     window: int | None = None
     body: tuple[str, ...] = ()
     lengths: tuple[int, ...] = ()
+    kinds: tuple[str, ...] = ()
+    times: float = 1.0
 
     def __str__(self) -> str:
         sizes = "x".join(str(getattr(self, name)) for name in "bhmdgn") + f"x{self.e or self.d}"
@@ -48,7 +51,14 @@ class Attention:
         mask += "" if self.window is None else f"-window{self.window}"
         mask += "".join(f"-{each.replace(' ', '_')}" for each in self.body)
         mask += "".join(f"-{each}" for each in ("keys", *self.lengths) if self.lengths)
+        mask += "".join(f"-{each}" for each in self.kinds)
+        mask += "" if self.times == 1 else f"-times{self.times}"
         return f"{sizes}-{self.element}{self.result}{mask}-{self.q}-{self.kv}-{self.out}"
+
+    @property
+    def elements(self) -> tuple[str, ...]:
+        """Types of q, k and v."""
+        return self.kinds or (self.element,) * 3
 
     @property
     def shapes(self) -> dict[str, list[int]]:
@@ -117,11 +127,12 @@ class Attention:
 
     @property
     def text(self) -> str:
-        q, k, v = (self._type(name, self.element) for name in "qkv")
+        q, k, v = (self._type(*each) for each in zip("qkv", self.elements, strict=True))
         out = self._type("o", self.result or self.element)
         lse = f"tensor<{self.b}x{self.h}x{self.m}xf32>"
         mask = "" if self.causal is None else f", causal_offset = {self.causal} : i64"
         mask += "" if self.window is None else f", window_offset = {self.window} : i64"
+        mask += "" if self.times == 1 else f", out_scale = {self.times!r} : f32"
         results, types = ("%o, %lse", f"({out}, {lse})") if self.lse else ("%o", out)
         more = "".join(
             f", %t{number}: tensor<{'x'.join(map(str, shape))}x{kind}>"
@@ -172,4 +183,5 @@ class Attention:
             total = powers.sum(-1, keepdims=True)
             out = np.where(total == 0, 0, powers @ v / total)
             lse = (np.log(total) + most)[..., 0]
+        out = out * np.float64(np.float32(self.times))
         return out if self.out == "bhmd" else out.swapaxes(1, 2), lse

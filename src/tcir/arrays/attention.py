@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike
 
 from tcir.arrays.kernel import ArrayKernel, build
 from tcir.arrays.text import FunctionBuilder, TensorValue, element_of
+from tcir.dialect.limits import FP8
 from tcir.dialect.ops.attention import ATTENTION_TYPES
 from tcir.errors import InputError
 from tcir.interp.types import Array
@@ -32,6 +33,7 @@ def compile_attention(
     key_lengths: Array | None = None,
     softcap: float | None = None,
     lse: bool = False,
+    factors: tuple[float, float, float] = (1.0, 1.0, 1.0),
     out: DTypeLike | str | None = None,
     pipeline: str = NAME,
     target: str = DEFAULT_TARGET.name,
@@ -39,9 +41,10 @@ def compile_attention(
 ) -> ArrayKernel:
     """Compiles softmax(scale q kᵀ) v for each head to one kernel, whose scores stay on the SM.
 
-    q:       [B, H, M, D] of f16 or bf16; D a multiple of 16, 16 to 256
-    k, v:    [B, G, N, D] and [B, G, N, E] of that type; H is a multiple of G, whose heads are
-             shared by as many query heads next to each other
+    q:       [B, H, M, D] of f16 or bf16; D a multiple of 16, 16 to 256; or of ml_dtypes fp8, e4m3
+             or e5m2, D a multiple of 32, on sm_90a up to 128
+    k, v:    [B, G, N, D] and [B, G, N, E] of that type, or of either fp8; H is a multiple of G,
+             whose heads are shared by as many query heads next to each other
     scale:   positive; 1 / sqrt(D) by default
     causal:  rows have the keys up to their own; the last row has all (row i: up to i + N - M)
     window:  keys before and after its own that a row has, None: all
@@ -52,7 +55,8 @@ def compile_attention(
              finite
     softcap: scores become softcap tanh(score / softcap), before the mask
     lse:     whether the logarithms of the sums of exponentials, [B, H, M] of f32, are a result too
-    out:     the result's type: that of q by default, or f32
+    factors: of q, k and v: numbers by which fp8 tensors are multiplied; those of q and k positive
+    out:     the result's type: that of q by default (of fp8 f16), or f32 (of fp8 also bf16)
     options: of the pipeline, as in `tcir.compile`
 
     Raises InputError for other shapes, types or numbers.
@@ -62,12 +66,17 @@ def compile_attention(
     _check(operands)
     (batch, heads, rows, depth), keys = operands[0].shape, operands[1].shape[2]
     factor = 1 / math.sqrt(depth) if scale is None else float(scale)
+    of_q, of_k, of_v = map(float, factors)
+    factor *= of_q * of_k
     for name, number in (("scale", factor), ("softcap", softcap)):
         if number is not None and not 0 < number < math.inf:
             raise InputError(f"{NAME}: {name}: expected a positive number, got {number}")
-    element = element_of(NAME, operands[0].element if out is None else out, _results(operands[0]))
+    results = _results(operands[0])
+    element = element_of(NAME, results[0] if out is None else out, results)
     body, factor = _body(function, mask, softcap, factor, (batch, heads, rows, keys))
     band = _band(causal, window, keys - rows)
+    if of_v != 1:
+        band += f", out_scale = {of_v!r} : f32"
     result = TensorValue("%o", (*operands[0].shape[:3], operands[2].shape[3]), element)
     sums = TensorValue("%lse", (batch, heads, rows), "f32")
     if key_lengths is not None:
@@ -82,15 +91,18 @@ def compile_attention(
 
 
 def _results(q: TensorValue) -> tuple[str, ...]:
-    return (q.element, "f32")
+    """The types that results may have, the default first."""
+    return (*ATTENTION_TYPES, "f32") if q.element in FP8 else (q.element, "f32")
 
 
 def _check(operands: list[TensorValue]) -> None:
     q, k, v = operands
-    if q.element not in ATTENTION_TYPES or {q.element} != {k.element, v.element}:
+    kinds = {each.element for each in operands}
+    if not kinds <= set(FP8) and (q.element not in ATTENTION_TYPES or kinds != {q.element}):
         raise InputError(
-            f"{NAME}: q, k and v must have the same type, one of {', '.join(ATTENTION_TYPES)} (the "
-            f"tensor core multiplies no others), got {q.element}, {k.element} and {v.element}"
+            f"{NAME}: q, k and v must have the same type, one of {', '.join(ATTENTION_TYPES)}, or "
+            f"each one of {', '.join(FP8)} (the tensor core multiplies no others), got "
+            f"{q.element}, {k.element} and {v.element}"
         )
     shared = k.shape[1]
     fits = (

@@ -3,7 +3,7 @@
 One meaning for every level: rows are rows of scores, and ``reference`` is what a row's exponents
 are relative to. With ``c = f32(scale * log2(e))``, for each block of scores S::
 
-    m', r, alpha = online_max(m, max(S), c, tau)
+    m', r, alpha = online_max(m, max(S), c, tau, below)
     P = exponentials(S, r, c)                          # 2^((S - r) * c)
     l' = fma(l, alpha, sum(P)); O' = alpha * O + P * V
 
@@ -92,7 +92,7 @@ def masked(scores: Array, row: int, column: int, keys: int, band: attention.Band
 
 
 def online_max(
-    before: Array, largest: Array, c: np.float32, tau: float
+    before: Array, largest: Array, c: np.float32, tau: float, below: float = 0.0
 ) -> tuple[Array, Array, Array]:
     """New maximum of each row, the reference of its exponents, and the factor of its earlier sums.
 
@@ -100,13 +100,15 @@ def online_max(
     largest: maximum of the block
     tau:     largest growth of exponents without rescaling the sums: up to it the earlier maximum
              remains (0: it always moves)
+    below:   how far the maximum that is kept is below the largest score: exponentials are up to
+             ``2^(below * c)``
 
     The exponent of the factor is the difference of the old and the new maximum's products with c,
     as exponentials are relative to these, or beyond `FAR` the product of the difference. A row with
     only -inf has the reference 0, so that its exponentials are 0, not NaN.
     """
     with np.errstate(all="ignore"):
-        after = np.fmax(before, largest)
+        after = np.fmax(before, largest - np.float32(below))
         reference = np.where(after == -np.inf, np.float32(0), after)
         was, now = before * c, reference * c
         far = (np.abs(was) > FAR) | (np.abs(now) > FAR)
@@ -145,11 +147,12 @@ def row_sum(values: Array, parts: int) -> Array:
         return total
 
 
-def inverse_sum(total: Array) -> Array:
-    """Factor of a row of O at the end: ``1 / total``; 1 where the row had no key, so that its O is
-    zero, and where the sum is NaN."""
+def inverse_sum(total: Array, times: float = 1.0) -> Array:
+    """Factor of a row of O at the end: ``1 / total``, `times` a factor; 1 instead of it where the
+    row had no key, so that its O is zero, and where the sum is NaN."""
     with np.errstate(all="ignore"):
-        return reciprocal(np.where((total == 0) | np.isnan(total), np.float32(1), total))
+        inverse = reciprocal(np.where((total == 0) | np.isnan(total), np.float32(1), total))
+        return inverse * np.float32(times)
 
 
 def log_sum(largest: Array, total: Array, c: np.float32) -> Array:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcir.dialect import tc
+from tcir.dialect.limits import MMA_KIND_OF
 from tcir.interp.types import is_integer
 from tcir.program.access import SumOfProducts, product_of
 from tcir.program.factors import source_of
@@ -39,7 +40,8 @@ def flops_of(program: Program) -> list[tuple[str, int]]:
     found = []
     for op in (each.operation for each in program.op.operation.regions[0].blocks[0]):
         if isinstance(op.opview, tc.AttentionOp):
-            found.append(("f16", _of_attention(op.opview)))
+            kind = MMA_KIND_OF[op.opview.powers]
+            found.append((kind, _of_attention(op.opview)))
             continue
         product = product_of(op)
         if product is not None and len(product.factors) > 1:

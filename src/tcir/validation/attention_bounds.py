@@ -26,9 +26,10 @@ weight 2^((L - most) log2(e)) is off, of L = (r c + log2 l) ln2 in f32, with n k
     ln2 2^-24 (4 (|r c| + log2 n) + 3 (|x_j| + log2 n))  L, the difference, its product
     2^-22 (1 + log2 n)                                   lg2.approx, and ex2.approx
 
-h is 2^-11 (f16) or 2^-8 (bf16) of p, or half of the smallest number of the type: the largest part
-by far. The sums l, of keys and blocks in any order in f32, and O, as `tcir.validation.bounds`
-has it, come on top, the factors that O is multiplied by, and rcp.approx (2^-23).
+h is 2^-11 (f16), 2^-8 (bf16) or 2^-4 (e4m3, of values of 8 bits) of p, or half of the smallest
+number of the type, of e4m3 2^-8 of that, as p is up to 2^8 there: the largest part by far. The sums
+l, of keys and blocks in any order in f32, and O, as `tcir.validation.bounds` has it, come on top,
+the factors that O is multiplied by, and rcp.approx (2^-23).
 
 The worst case has all roundings of P on one side. Their mean square is that of independent ones,
 but for keys with the same P, which are rounded alike.
@@ -43,14 +44,15 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import ml_dtypes
 import numpy as np
 
 from tcir.dialect.attributes import string
-from tcir.dialect.ops.attention import POLYNOMIAL_ERROR
+from tcir.dialect.ops.attention import LIFT, POLYNOMIAL_ERROR
 from tcir.interp.online_softmax import log2_scale
 from tcir.interp.tensor.attention import attended, by_heads, keys_of
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
-from tcir.interp.types import Array
+from tcir.interp.types import Array, DType
 from tcir.validation.bounds import ROUNDING
 from tcir.validation.rules import RULES, Known, overflow
 
@@ -82,6 +84,26 @@ class Powers(NamedTuple):
 BY_EX2 = Powers(EX2, EX2 / 4)
 BY_POLYNOMIAL = Powers(POLYNOMIAL_ERROR, POLYNOMIAL_ERROR)
 """Alike for keys with the same exponent: none of the errors is taken to cancel another."""
+
+
+class Factors(NamedTuple):
+    """The P that multiply values.
+
+    dtype: their type; lift: the largest, while p is up to 1; least: exponent of the least p whose P
+        is certainly no zero
+    """
+
+    dtype: DType
+    lift: float
+    least: int
+
+
+FACTORS = {
+    "f16": Factors(np.dtype(np.float16), 1.0, -24),
+    "bf16": Factors(np.dtype(ml_dtypes.bfloat16), 1.0, -100),
+    "f8E4M3FN": Factors(np.dtype(ml_dtypes.float8_e4m3fn), 2.0**LIFT, -9 - LIFT),
+}
+"""By the type of P (`tc.AttentionOp.powers`)."""
 FLUSHED = 2.0**-126
 """Exponentials below it are zeros."""
 MOST = 80.0
@@ -113,7 +135,18 @@ def attention(
             )
             scores = body(own) if body is not None else None
             mine = keys[batch]
-            found = _Head(own_q, own_k, own_v, op.factor, mine, products, scores, powers).results()
+            found = _Head(
+                own_q,
+                own_k,
+                own_v,
+                op.factor,
+                mine,
+                products,
+                scores,
+                powers,
+                op.out_factor,
+                FACTORS[op.powers],
+            ).results()
             for whole, part in zip((out, lse), found, strict=True):
                 for name in ("value", "error", "square"):
                     getattr(whole, name)[own] = getattr(part, name)
@@ -127,7 +160,8 @@ def attention(
 @dataclass(frozen=True)
 class _Head:
     """Queries [m, d], keys [n, d] and values [n, e] of one head; keys: mask of the keys that each
-    row has; body: scores of the sums, if other; powers: what exponentials are off."""
+    row has; body: scores of the sums, if other; powers: what exponentials are off; times: factor of
+    the results; factors: the exponentials that multiply values."""
 
     q: Known
     k: Known
@@ -137,6 +171,8 @@ class _Head:
     products: Products
     body: Scores | None
     powers: Powers
+    times: float
+    factors: Factors
 
     def results(self) -> tuple[Known, Known]:
         """The result [m, e] and the logarithms [m], before they are rounded."""
@@ -152,20 +188,34 @@ class _Head:
         open_ = np.logical_or.reduce(self.keys & scores.open, axis=-1) & ~nan
         none = ~self.keys | np.isneginf(scores.wide) | (nan | open_)[:, None]
         row = _Exponentials.of(
-            np.where(none, 0.0, exact), scores, none, float(log2_scale(self.scale)), self.powers
+            np.where(none, 0.0, exact),
+            scores,
+            none,
+            float(log2_scale(self.scale)),
+            self.powers,
+            self.factors.least,
         )
         known, class_ = self._sums(row, out), self._classes(row, nan, open_)
-        return known.opened(class_), row.logarithms(lse).opened(open_)
+        return self._times(known).opened(class_), row.logarithms(lse).opened(open_)
+
+    def _times(self, known: Known) -> Known:
+        """Results multiplied by their factor, by way of a row's inverse sum, which is rounded."""
+        if self.times == 1:
+            return known
+        size, half = abs(self.times), HALF * np.abs(self.times * known.finite().value)
+        errors = size * (1 + 2.0**-10) * known.error + half, size**2 * known.square + half**2
+        return Known(self.times * known.value, *errors)
 
     def _sums(self, row: _Exponentials, out: Array) -> Known:
         """Error of the results, where they are finite."""
         v = self.v.finite()
         o, size = np.abs(np.where(np.isfinite(out), out, 0.0)), v.size
-        rounded = row.p.astype(np.asarray(v.value).dtype)
-        sums = self.products(Known.exact(rounded), v)
+        lift = self.factors.lift
+        rounded = (row.p * lift).astype(self.factors.dtype)
+        sums, total = self.products(Known.exact(rounded), v), row.total * lift
         weights = row.p / row.total
-        half = np.where(row.whole, 0.0, _halves(row.p, rounded)) / row.total
-        kept = np.where(sums.open, 0.0, sums.error / row.total)
+        half = np.where(row.whole, 0.0, _halves(row.p * lift, rounded)) / total
+        kept = np.where(sums.open, 0.0, sums.error / total)
 
         def scaled(parts: Array) -> Array:
             return (weights * parts) @ size + o * (weights * parts).sum(axis=-1, keepdims=True)
@@ -178,7 +228,7 @@ class _Head:
         error = np.where(row.sum_error < 1 / 2, np.minimum(error * (1 + 2.0**-10), limit), limit)
 
         square = (_alike(rounded) * half**2) @ size**2 + scaled(row.mean) ** 2
-        square += np.where(sums.open, 0.0, sums.square) / row.total**2
+        square += np.where(sums.open, 0.0, sums.square) / total**2
         square += row.blocks * (HALF * (weights @ size)) ** 2 + (row.order + 4) * (HALF * o) ** 2
         over = row.p @ size * 2.0**TAU * (1 + 2.0**-5) >= overflow(np.dtype(np.float32))
         known = Known(
@@ -193,8 +243,7 @@ class _Head:
         the result where its P is certainly no zero.
         """
         v, keys = self.v, self.keys
-        finest = 24 if np.asarray(v.value).dtype == np.float16 else 100
-        sure = keys & (row.x - row.most / math.log(2) > -finest) & (row.p > 0)
+        sure = keys & (row.x - row.most / math.log(2) > self.factors.least) & (row.p > 0)
 
         def any_(rows: Array, columns: Array) -> Array:
             return (rows * 1.0) @ (columns * 1.0) > 0
@@ -217,6 +266,7 @@ class _Exponentials:
     order:      additions of a sum, a column
     blocks:     most blocks of keys
     power:      part that an exponential is off by how it is computed, at most
+    least:      exponent of the smallest power of two of the type of P
     """
 
     x: Array
@@ -230,13 +280,16 @@ class _Exponentials:
     order: Array
     blocks: int
     power: float
+    least: int
 
     @staticmethod
-    def of(exact: Array, scores: Known, none: Array, c: float, powers: Powers) -> _Exponentials:
+    def of(
+        exact: Array, scores: Known, none: Array, c: float, powers: Powers, least: int
+    ) -> _Exponentials:
         """Returns the exponentials of scores and their errors.
 
         exact: scores in float64; scores: scores as a kernel computes them; none: mask of keys
-            without weight; powers: what exponentials are off
+            without weight; powers: what exponentials are off; least: as the attribute
         """
         with np.errstate(all="ignore"):
             error, square = (np.where(none, 0.0, e) for e in (scores.error, scores.square))
@@ -267,7 +320,7 @@ class _Exponentials:
             parts(error + away, HALF, powers.most + calls * EX2) * (1 + 2.0**-10),
             parts(np.sqrt(square) + away, HALF / 2, math.hypot(powers.mean, factors)),
             exponents(error + away, HALF).max(axis=-1, keepdims=True, initial=0),
-            largest, (~none).sum(axis=-1, keepdims=True) + 2 * blocks, blocks, powers.most,
+            largest, (~none).sum(axis=-1, keepdims=True) + 2 * blocks, blocks, powers.most, least,
         )  # fmt: skip
 
     @property
@@ -276,7 +329,7 @@ class _Exponentials:
         off by less than half a unit, so that P is exact."""
         near = np.where(np.isneginf(self.x), 0.0, self.x)
         rows = np.logical_and.reduce(near == np.rint(near), axis=-1, keepdims=True)
-        certain: Array = rows & (near >= -24) & (self.most < 2.0**-12)
+        certain: Array = rows & (near >= max(self.least, -24)) & (self.most < 2.0**-12)
         return certain
 
     @property
@@ -308,7 +361,7 @@ def _halves(p: Array, rounded: Array) -> Array:
 
 def _alike(rounded: Array) -> Array:
     """For each element of a row, the number of elements of the row that are equal to it."""
-    numbers = rounded.view(np.uint16).astype(np.int64)
+    numbers = rounded.view(f"u{rounded.dtype.itemsize}").astype(np.int64)
     keyed = numbers + (np.arange(len(rounded), dtype=np.int64) << 16)[:, None]
     _, where, counts = np.unique(keyed, return_inverse=True, return_counts=True)
     return counts[where].reshape(rounded.shape)

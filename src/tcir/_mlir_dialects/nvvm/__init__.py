@@ -40,6 +40,12 @@ def shfl_sync_bfly(mask: ir.Value, of: ir.Value, lanes: ir.Value, clamp: ir.Valu
     return value("nvvm.shfl.sync", of.type, mask, of, lanes, clamp, kind=kind)
 
 
+def shfl_sync_idx(mask: ir.Value, of: ir.Value, lane: ir.Value, clamp: ir.Value) -> ir.Value:
+    """Value of `of` in a lane."""
+    kind = attribute("nvvm", "shfl_kind idx")
+    return value("nvvm.shfl.sync", of.type, mask, of, lane, clamp, kind=kind)
+
+
 def setmaxregister(action: Literal["increase", "decrease"], count: int) -> None:
     """Gives each thread of the warpgroup `count` registers."""
     kind = attribute("nvvm", f"action {action}")

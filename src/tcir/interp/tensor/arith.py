@@ -71,6 +71,12 @@ def convert(x: Array, dtype: np.dtype[Any]) -> Array:
         return x.astype(dtype)
 
 
+def saturated(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Converts like `convert`, numbers beyond the largest to the largest (``cvt.rn.satfinite``)."""
+    most = np.asarray(x).dtype.type(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+    return convert(np.clip(x, -most, most), dtype)
+
+
 def _round_to_odd(x: Array) -> Array:
     nearest = x.astype(np.float32)
     inexact = np.isfinite(nearest) & (nearest.astype(np.float64) != x)

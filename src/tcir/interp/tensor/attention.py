@@ -70,6 +70,7 @@ def attention(
     places = [slice(first, first + part) for first in range(0, of["n"], part)]
     parts = [attended(scores[..., at], v[..., at, :]) for at in places]
     out, lse = (np.stack(each) for each in zip(*parts, strict=True))
+    out = out * np.float64(op.out_factor)
     if op.key_part is None:
         out, lse = out[0], lse[0]
     found = zip((by_heads(out, string(op, "out_layout")), lse), op.operation.results, strict=True)

@@ -16,7 +16,7 @@ from tcir.interp.online_softmax import (
     masked,
     online_max,
 )
-from tcir.interp.tensor.arith import convert
+from tcir.interp.tensor.arith import convert, saturated
 from tcir.interp.tensor.math import fma
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.movement import segments
@@ -77,10 +77,11 @@ def mask_fragment(compiler: Compiler, op: tc.MaskFragmentOp) -> Step:
 
 @execute(tc.OnlineMaxOp)
 def maximum(compiler: Compiler, op: tc.OnlineMaxOp) -> Step:
-    scale, tau = _number(op, "scale"), _number(op, "tau")
+    scale, tau, below = _number(op, "scale"), float(_number(op, "tau")), op.below
 
     def compute(scores: Array, before: Array) -> tuple[Array, ...]:
-        return online_max(before, np.fmax.reduce(scores, axis=1, keepdims=True), scale, float(tau))
+        largest = np.fmax.reduce(scores, axis=1, keepdims=True)
+        return online_max(before, largest, scale, tau, below)
 
     return _of_numbers(compiler, op, compute)
 
@@ -114,7 +115,8 @@ def scale_fragment(compiler: Compiler, op: tc.ScaleFragmentOp) -> Step:
 
 @execute(tc.InvertRowsOp)
 def invert_rows(compiler: Compiler, op: tc.InvertRowsOp) -> Step:
-    return _of_numbers(compiler, op, lambda rows: (inverse_sum(rows),))
+    times = op.times
+    return _of_numbers(compiler, op, lambda rows: (inverse_sum(rows, times),))
 
 
 @execute(tc.LogSumRowsOp)
@@ -131,8 +133,8 @@ def fragment_as_a(compiler: Compiler, op: tc.FragmentAsAOp) -> Step:
     def pack(frame: Frame) -> None:
         numbers = settled(frame, c_, site).view(np.float32)
         with np.errstate(all="ignore"):
-            rounded = convert(numbers, dtype)
-        frame.values[result] = np.ascontiguousarray(rounded).view(np.uint16)
+            rounded = saturated(numbers, dtype) if dtype.itemsize == 1 else convert(numbers, dtype)
+        frame.values[result] = np.ascontiguousarray(rounded).view(f"u{dtype.itemsize}")
 
     return pack
 

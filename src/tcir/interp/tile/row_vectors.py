@@ -12,9 +12,10 @@ from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMEM_LANES
 from tcir.dialect.ops.attention import Band
 from tcir.dialect.ops.row_vectors import PARTIAL_SUMS
 from tcir.interp import online_softmax
+from tcir.interp.tensor.arith import saturated
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import RegisterTile, Site
-from tcir.interp.types import Array
+from tcir.interp.types import Array, dtype_of
 
 
 @execute(tc.LaneNumbersOp)
@@ -100,11 +101,11 @@ def _scale(op: tc.RowOnlineMaxOp | tc.RowExponentialsOp | tc.RowLogSumOp) -> np.
 
 @execute(tc.RowOnlineMaxOp)
 def online_max(compiler: Compiler, op: tc.RowOnlineMaxOp) -> Step:
-    scale, tau = _scale(op), ir.FloatAttr(op.tau).value
+    scale, tau, below = _scale(op), ir.FloatAttr(op.tau).value, op.below
     return _of_rows(
         compiler,
         op,
-        lambda before, largest: online_softmax.online_max(before, largest, scale, tau),
+        lambda before, largest: online_softmax.online_max(before, largest, scale, tau, below),
     )
 
 
@@ -136,6 +137,12 @@ def exponentials(compiler: Compiler, op: tc.RowExponentialsOp) -> Step:
     )
 
 
+@execute(tc.NarrowRowsOp)
+def narrow_rows(compiler: Compiler, op: tc.NarrowRowsOp) -> Step:
+    dtype = dtype_of(op.narrow.type.element_type)
+    return _of_rows(compiler, op, lambda wide: [saturated(wide, dtype)])
+
+
 @execute(tc.RowsDifferOp)
 def rows_differ(compiler: Compiler, op: tc.RowsDifferOp) -> Step:
     (numbers_,), result = compiler.operands(op), compiler.result(op)
@@ -151,7 +158,8 @@ def rows_differ(compiler: Compiler, op: tc.RowsDifferOp) -> Step:
 
 @execute(tc.RowInverseSumOp)
 def inverse_sum(compiler: Compiler, op: tc.RowInverseSumOp) -> Step:
-    return _of_rows(compiler, op, lambda total: [online_softmax.inverse_sum(total)])
+    times = op.times
+    return _of_rows(compiler, op, lambda total: [online_softmax.inverse_sum(total, times)])
 
 
 @execute(tc.RowLogSumOp)

@@ -40,21 +40,22 @@ def wgmma_taps(compiler: Compiler, op: tc.WgmmaTapsOp) -> Step:
     return _group(compiler, op, pairs, c, (op.a[0].type, op.b[0].type))
 
 
-@execute(tc.WgmmaFragmentOp)
-def wgmma_fragment(compiler: Compiler, op: tc.WgmmaFragmentOp) -> Step:
-    """Issues a group with one instruction for every 16 columns of A, whose codes are registers."""
-    a_, b_, c_ = compiler.operands(op)
+@execute(tc.WgmmaFragmentOp, tc.WgmmaFragmentProductOp)
+def wgmma_fragment(compiler: Compiler, op: tc.WgmmaFragmentOp | tc.WgmmaFragmentProductOp) -> Step:
+    """Issues a group with one instruction for every 32 bytes of a row of A, whose codes are
+    registers; without sums to add to, the first has a false scale-d."""
+    a_, b_, *c = compiler.operands(op)
     result, site = compiler.result(op), compiler.site(op)
     n, k = op.b.type.shape
-    element = PTX_TYPE[str(op.b.type.element)]
-    step = MMA_K_BYTES // tc.element_bytes(op.b.type.element)
-    major = ("K", op.b.type.major)
-    form = WgmmaForm(n, step, 16, MmaTypes(element, element, "f32"), major)
+    first, second = (PTX_TYPE[str(each.type.element)] for each in (op.a, op.b))
+    bytes_ = tc.element_bytes(op.b.type.element)
+    step, major = MMA_K_BYTES // bytes_, ("K", op.b.type.major)
+    form = WgmmaForm(n, step, 8 * bytes_, MmaTypes(first, second, "f32"), major)
 
     def multiply(frame: Frame) -> None:
         v, unit = frame.values, frame.agent.wgmma
         issue = unit.whole if frame.whole else unit.issue
-        total = v[c_]
+        total = v[c[0]] if c else None
         for number in range(k // step):
             codes = np.ascontiguousarray(v[a_][:, step * number : step * (number + 1)])
             total = issue(form, codes, slice_of(frame, v[b_], number), total, site=site)

@@ -35,7 +35,7 @@ GROUPS = (32, 128)
 NEGATIVE = 1e5
 """Magnitude of logits where a finite number instead of -inf would be the largest."""
 LARGEST = 2.0**15
-"""The largest factor that all types have."""
+"""The largest factor that all types of 16 bits have, and e5m2."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,15 @@ class Heads:
     of: sizes b, h, m, d, g, n, e (`tcir.dialect.tc.AttentionOp.extents`)
     c: powers of two per unit of a score
     keys: mask [b, m, n] of the keys that each row has
-    whole: largest number up to which the type has all whole numbers
+    whole: largest number up to which the type of values has all whole numbers
+    largest: largest factor that the types of queries and keys have
     """
 
     of: Mapping[str, int]
     c: float
     keys: Array
     whole: int
+    largest: float
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of an operand, heads first."""
@@ -86,7 +88,7 @@ def routed(heads: Heads, draw: np.random.Generator) -> list[Array] | None:
     copies = of["d"] // bits
     wanted = (ALONE + math.log2(of["n"])) / (2 * max(copies, 1) * heads.c)
     factor = 2.0 ** max(0, math.ceil(math.log2(wanted)))
-    if not copies or factor > LARGEST:
+    if not copies or factor > heads.largest:
         return None
     numbers = draw.permuted(np.broadcast_to(np.arange(of["n"]), heads.shape("k")[:-1]), axis=-1)
     k = np.zeros(heads.shape("k"))
@@ -108,7 +110,7 @@ def rising(heads: Heads, draw: np.random.Generator) -> list[Array]:
     ramps = [way // size for size in GROUPS for way in (keys, keys[::-1])][: heads.of["d"]]
     q[..., : len(ramps)] = 0
     for number, ramp in enumerate(ramps):
-        q[..., number :: len(ramps), number] = min(RISE / heads.c, LARGEST)
+        q[..., number :: len(ramps), number] = min(RISE / heads.c, heads.largest)
         k[..., number] = ramp
     return [q, k, v]
 
@@ -117,7 +119,7 @@ def negative(heads: Heads, draw: np.random.Generator) -> list[Array]:
     """All logits are near -1e5, of scores that are exact."""
     q, k, v = heads.whole_numbers(draw)
     size = 2.0 ** round(math.log2(NEGATIVE * math.log2(math.e) / heads.c) / 2)
-    q[..., 0], k[..., 0] = min(size, LARGEST), -min(size, LARGEST)
+    q[..., 0], k[..., 0] = min(size, heads.largest), -min(size, heads.largest)
     return [q, k, v]
 
 
@@ -157,17 +159,20 @@ def attention_inputs(
     given = [*bases, *op.limits]
     if not set(given) <= set(arguments) or _overlap(views, bases):
         return
-    of, kind = op.extents(), dtype_of(op.q.type)
-    whole = int(2 / float(info_of(kind).eps))
+    of, kinds = op.extents(), [dtype_of(each.type) for each in (op.q, op.k, op.v)]
+    whole = int(2 / float(info_of(kinds[2]).eps))
+    largest = min(
+        LARGEST, *(2.0 ** math.floor(math.log2(float(info_of(k).max))) for k in kinds[:2])
+    )
     lengths = [draw.permuted(np.linspace(of["n"], 0, of["b"], dtype=np.int32)) for _ in op.limits]
     keys = np.broadcast_to(keys_of(op, *lengths), (of["b"], 1, of["m"], of["n"]))[:, 0]
-    heads = Heads(of, float(log2_scale(op.factor)), keys, whole)
-    alone = not op.modified and not list(op.lse.uses)
+    heads = Heads(of, float(log2_scale(op.factor)), keys, whole, largest)
+    alone = not op.modified and not list(op.lse.uses) and math.frexp(op.out_factor)[0] == 0.5
     narrow = dtype_of(op.out.type).itemsize == 2 and alone
     layouts = [string(op, name) for name in ("q_layout", "kv_layout", "kv_layout")]
     for words, (make, exact) in DRAWS.items():
         if (made := make(heads, draw)) is not None:
-            memory = {each: np.zeros(each.type.shape, kind) for each in bases}
+            memory = {each: np.zeros(each.type.shape, dtype_of(each.type)) for each in bases}
             for each, layout, view in zip(made, layouts, views, strict=True):
                 place = elements(view, memory[view.base])
                 place[...] = by_heads(np.asarray(each), layout).reshape(place.shape)
@@ -181,7 +186,8 @@ def elements(view: Strided, memory: Array) -> Array:
     flat, digits = memory.reshape(-1), [digit for dim in view.dims for digit in dim]
     strides = [stride * flat.itemsize for _, stride in digits]
     sizes = [size for size, _ in digits]
-    return np.lib.stride_tricks.as_strided(flat[view.offset :], sizes, strides)
+    words = flat[view.offset :].view(f"u{flat.itemsize}")  # numpy has no name for some types
+    return np.lib.stride_tricks.as_strided(words, sizes, strides).view(memory.dtype)
 
 
 def _overlap(views: Sequence[Strided], bases: Sequence[ir.Value]) -> bool:
