@@ -83,6 +83,24 @@ BODIES: dict[str, tuple[str, int]] = {
         "cp.async.ca.shared.global [%r8], [%rd4], 4; cp.async.wait_all; "
         "st.global.b32 [%rd5], %r5;", 0),
     "undefined": ("setp.lt.u32 %p1, %r2, 6; @%p1 mov.u32 %r6, 1; st.global.b32 [%rd5], %r6;", -1),
+    "half of a word undefined": (
+        "{ .reg .b16 %s<3>; ld.global.b16 %s1, [%rd4]; mov.b32 %r7, {%s1, %s2}; mov.b32 %r6, %r7; "
+        "prmt.b32 %r8, %r6, 0, 0x4401; shl.b32 %r9, %r6, 16; shr.u32 %r9, %r9, 20; "
+        "cvt.u32.u16 %r10, %r6; add.u32 %r8, %r8, %r9; add.u32 %r8, %r8, %r10; "
+        "st.global.b32 [%rd5], %r8; }", 11),
+    "the defined half stored": (
+        "{ .reg .b16 %s<3>; ld.global.b16 %s1, [%rd4]; mov.b32 %r7, {%s1, %s2}; "
+        "st.global.b16 [%rd5], %r7; }", 11),
+    "the undefined half stored": (
+        "{ .reg .b16 %s<3>; ld.global.b16 %s1, [%rd4]; mov.b32 %r7, {%s1, %s2}; "
+        "st.global.b32 [%rd5], %r7; }", 0),
+    "the undefined half selected by data": (
+        "{ .reg .b16 %s<3>; ld.global.b16 %s1, [%rd4]; mov.b32 %r7, {%s1, %s2}; "
+        "ld.global.b32 %r6, [%rd4]; and.b32 %r6, %r6, 0x1111; prmt.b32 %r8, %r7, 0, %r6; "
+        "st.global.b32 [%rd5], %r8; }", 0),
+    "the undefined half under a guard": (
+        "{ .reg .b16 %s<3>; ld.global.b16 %s1, [%rd4]; setp.lt.u32 %p1, %r5, %r1; "
+        "@%p1 mov.b32 %r7, {%s1, %s2}; @%p1 st.global.b16 [%rd5], %r7; }", 0),
 }  # fmt: skip
 
 

@@ -57,7 +57,9 @@ class Compute:
     are bool. flips: predicate sources to negate. products: multiplications per lane, for the
     counters. With several results `fn` returns a tuple. across: lanes of a warp exchange values, so
     `fn` takes whole warps, 32 lanes each. divisor: the position of the source that makes the result
-    undefined where it is 0; -1: none does.
+    undefined where it is 0; -1: none does. moved: number of first sources whose bits only change
+    their places, which the other sources select: the undefined bits of a result do not depend on
+    the values of these.
     """
 
     fn: Callable[..., np.ndarray | tuple[np.ndarray, ...]]
@@ -67,6 +69,7 @@ class Compute:
     products: int = 0
     across: bool = False
     divisor: int = -1
+    moved: int = 0
 
     @cached_property
     def dtypes(self) -> tuple[tuple[np.dtype, ...], tuple[np.dtype, ...]]:

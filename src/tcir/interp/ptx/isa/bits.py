@@ -107,7 +107,7 @@ def bfe(d: Decode) -> Op:
 
     n, u32 = view(f"u{width}"), TYPES["u32"]
     sources = (d.src(d.operands[1], kind), d.src(d.operands[2], u32), d.src(d.operands[3], u32))
-    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, U32, U32), bitwise(1))
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, U32, U32), bitwise(1), 1)
 
 
 @instruction("bfi")
@@ -125,7 +125,7 @@ def bfi(d: Decode) -> Op:
     sources = tuple(d.src(o, kind) for o in d.operands[1:3])
     sources += tuple(d.src(o, u32) for o in d.operands[3:5])
     views = (n, n, U32, U32)
-    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, views, bitwise(2))
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, views, bitwise(2), 2)
 
 
 @instruction("prmt")
@@ -155,4 +155,4 @@ def prmt(d: Decode) -> Op:
             octets = np.where(signs, (octets.view(np.int8) >> 7).view(np.uint8), octets)
         return np.ascontiguousarray(octets.T).view(np.uint32).ravel()
 
-    return same_type(d, run, kind, 3, bitwise(2))
+    return same_type(d, run, kind, 3, bitwise(2), moved=2)

@@ -104,7 +104,7 @@ def cvt(d: Decode) -> Op:
 
     integers = source.kind != "f" and out.kind != "f" and not how.sat
     flow = bitwise(1) if integers else whole
-    return elementwise(d, convert, dst, wide, (narrow,), (held_view,), flow)
+    return elementwise(d, convert, dst, wide, (narrow,), (held_view,), flow, int(integers))
 
 
 def _function(

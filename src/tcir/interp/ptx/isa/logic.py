@@ -144,7 +144,7 @@ def _shift(d: Decode, fn: Callable[..., np.ndarray], *types: str) -> Op:
     d.done(3)
     n = view(kind)
     sources = (d.src(d.operands[1], kind), d.src(d.operands[2], TYPES["u32"]))
-    return elementwise(d, fn, d.dst(d.operands[0], kind), n, sources, (n, U32), bitwise(1))
+    return elementwise(d, fn, d.dst(d.operands[0], kind), n, sources, (n, U32), bitwise(1), moved=1)
 
 
 @instruction("shl")
@@ -170,4 +170,4 @@ def shf(d: Decode) -> Op:
             return (both << amount) >> np.uint64(32) & np.uint64(0xFFFFFFFF)
         return both >> amount & np.uint64(0xFFFFFFFF)
 
-    return same_type(d, run, kind, 3, bitwise(2))
+    return same_type(d, run, kind, 3, bitwise(2), moved=2)

@@ -52,7 +52,7 @@ def mov_vector(d: Decode) -> Op:
         return values
 
     moved = tuple((a, n) for _, a in pairs), tuple((dst, n) for dst, _ in pairs)
-    return d.computing(run, Compute(copies, *moved))
+    return d.computing(run, Compute(copies, *moved, moved=count))
 
 
 @instruction("mov")
@@ -91,7 +91,7 @@ def mov(d: Decode) -> Op:
         else:
             undef[dst] &= ~m
 
-    return d.computing(move, Compute(np.copy, ((a, n),), ((dst, n),)))
+    return d.computing(move, Compute(np.copy, ((a, n),), ((dst, n),), moved=1))
 
 
 def _move_predicate(d: Decode) -> Op:
@@ -136,7 +136,7 @@ def _pack(d: Decode, kind: Type, source: Vector) -> Op:
         return out
 
     views, dst = (n,) * len(sources), d.dst(d.operands[0], kind)
-    return elementwise(d, run, dst, big, sources, views, joined)
+    return elementwise(d, run, dst, big, sources, views, joined, moved=len(sources))
 
 
 def _unpack(d: Decode, kind: Type, target: Vector) -> Op:
@@ -169,7 +169,8 @@ def _unpack(d: Decode, kind: Type, target: Vector) -> Op:
     def parts(value: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(value >> shift for _, shift in wanted)
 
-    return d.computing(run, Compute(parts, ((a, big),), tuple((dst, n) for dst, _ in wanted)))
+    results = tuple((dst, n) for dst, _ in wanted)
+    return d.computing(run, Compute(parts, ((a, big),), results, moved=1))
 
 
 def _unpack_wide(d: Decode, a: int, targets: list[int], n: int) -> Op:

@@ -169,9 +169,11 @@ class TraceRecorder:
         results = [slot for slot, _ in compute.results]
         if compute.across:
             self._whole_warp(traced, op, active)
-        for slot in sources:
-            if warp.undef[slot] & active.leader:
-                raise NoReplay("an undefined operand")
+        lost = {slot for slot in sources if warp.undef[slot] & active.leader}
+        moved = {*sources[: compute.moved]} - warp.pending.keys()
+        selects = not varying.isdisjoint(sources[compute.moved :])
+        if lost and (not lost <= moved or selects or active.guard >= 0):
+            raise NoReplay("an undefined operand")
         if active.guard < 0 and varying.isdisjoint(sources):
             if not active.leader or varying.isdisjoint(results):
                 return

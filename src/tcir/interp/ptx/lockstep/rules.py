@@ -63,6 +63,15 @@ def _defined(warp: Warp, slots: tuple[int, ...], lanes: int) -> None:
             raise NoReplay("an undefined operand")
 
 
+def _bytes_defined(warp: Warp, slots: tuple[int, ...], size: int, lanes: int) -> None:
+    """Requires the lowest bytes of these registers to be defined."""
+    for slot in slots:
+        if warp.undef[slot] & lanes:
+            known = None if slot in warp.pending else warp.unknown.get(slot)
+            if known is None or known.bits[LANE_INDICES[lanes], :size].any():
+                raise NoReplay("an undefined operand")
+
+
 def load(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -> None:
     """Records a load (``ld``)."""
     form, warp = op.form, traced.warp
@@ -158,7 +167,8 @@ def store(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -
     if warp.agent.polls or not form.plain:
         raise NoReplay("a strong access, or a store while polling")
     slots = tuple(slot for slot, _ in form.sources)
-    _defined(warp, (form.place.slot, *slots), active.leader)
+    _defined(warp, (form.place.slot,), active.leader)
+    _bytes_defined(warp, slots, form.dtype.itemsize, active.leader)
     space, at = _where(warp, form.place, active.leader)
     sources = tuple(recorder.operand(traced, slot, view) for slot, view in form.sources)
     if space == "shared":

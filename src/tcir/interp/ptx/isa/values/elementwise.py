@@ -25,13 +25,14 @@ def elementwise(
     sources: tuple[int, ...],
     views: tuple[int, ...],
     flow: Flow = whole,
+    moved: int = 0,
 ) -> Op:
     """dst = fn(sources…): `out` and `views` are the register views of result and sources.
 
-    flow: computes the undefined bits of the result from those of the sources.
+    flow: computes the undefined bits of the result from those of the sources. moved: see `Compute`.
     """
     site = d.site
-    compute = Compute(fn, tuple(zip(sources, views, strict=True)), ((dst, out),))
+    compute = Compute(fn, tuple(zip(sources, views, strict=True)), ((dst, out),), moved=moved)
 
     def unknown(w: Warp, m: int) -> Unknown | None:
         values = [w.v[n][s] for n, s in zip(views, sources, strict=True)]
@@ -145,11 +146,12 @@ def counted(op: Op, products: int) -> Op:
 
 
 def same_type(
-    d: Decode, fn: Callable[..., np.ndarray], kind: Type, count: int, flow: Flow = whole
-) -> Op:
-    """`op d, a, b, …` with one type for all operands."""
+    d: Decode, fn: Callable[..., np.ndarray], kind: Type, count: int, flow: Flow = whole,
+    moved: int = 0,
+) -> Op:  # fmt: skip
+    """`op d, a, b, …` with one type for all operands. moved: see `Compute`."""
     d.done(count + 1)
     n = view(kind)
     dst = d.dst(d.operands[0], kind)
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
-    return elementwise(d, fn, dst, n, sources, (n,) * count, flow)
+    return elementwise(d, fn, dst, n, sources, (n,) * count, flow, moved)
