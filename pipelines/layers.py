@@ -44,7 +44,7 @@ def build(options: LayersOptions) -> Pipeline:
     """The passes: rewrites and tilings of convolutions, and those of products."""
     return Pipeline(
         [
-            *raised(options.tf32, options.attention, vectors=True),
+            *raised(options.tf32, options.attention, vectors=True, siblings=True),
             FoldFilterRows(wgmma=True),
             *gemm.rewrites(gemm.GemmOptions()),
             SplitK(splits=0),

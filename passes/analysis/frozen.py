@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from math import prod
 
 from tcir._mlir import func, ir, tensor
@@ -28,36 +29,56 @@ def freeze(module: ir.Module, numbers: Sequence[int]) -> None:
         function.attributes[FROZEN] = i64s(numbers)
 
 
-def computed_once(function: func.FuncOp) -> list[ir.Value]:
-    """Tensors made of frozen arguments that a larger elementwise op reads beside others: it would
-    compute each element many times. A batch norm's factors, a norm's weights plus one, the cosines
-    of positions."""
-    if FROZEN not in function.attributes:
-        return []
-    arguments = list(function.entry_block.arguments)
-    numbers = integers_of(function.attributes[FROZEN])
-    if wrong := [n for n in numbers if n not in range(len(arguments))]:
-        raise match_failure(
-            function,
-            f"expected {FROZEN} to have numbers of arguments, 0 to {len(arguments) - 1}, got "
-            f"{wrong[0]}; leave it out if arguments change between calls",
-        )
-    frozen = {arguments[number] for number in numbers}
-    fixed, made = set(frozen), set(frozen)
-    found: dict[ir.Value, None] = {}
-    for op in function.entry_block:
-        if not _is_elementwise(op):
+@dataclass(frozen=True)
+class Frozen:
+    """Tensors of a program that are the same at each call.
+
+    fixed: those made of frozen arguments and of numbers
+    made:  those of them that a frozen argument is part of
+    """
+
+    fixed: Set[ir.Value]
+    made: Set[ir.Value]
+
+    @staticmethod
+    def of(function: func.FuncOp) -> Frozen:
+        """The frozen tensors of a function."""
+        arguments = list(function.entry_block.arguments)
+        marked = FROZEN in function.attributes
+        numbers = integers_of(function.attributes[FROZEN]) if marked else []
+        if wrong := [n for n in numbers if n not in range(len(arguments))]:
+            raise match_failure(
+                function,
+                f"expected {FROZEN} to have numbers of arguments, 0 to {len(arguments) - 1}, got "
+                f"{wrong[0]}; leave it out if arguments change between calls",
+            )
+        fixed = {arguments[number] for number in numbers}
+        made = set(fixed)
+        for op in function.entry_block if numbers else ():
             if op.operation.name in FREE:
                 fixed.update(op.results)
+            elif _is_elementwise(op) and all(each in fixed for each in op.operands):
+                fixed.update(op.results)
+                made.update(op.results if any(each in made for each in op.operands) else ())
+        return Frozen(fixed, made)
+
+
+def computed_once(function: func.FuncOp) -> list[ir.Value]:
+    """Tensors made of frozen arguments that a larger elementwise op reads beside others, since it
+    would compute each element many times (a batch norm's factors, the cosines of positions); and
+    concatenated arguments, which no product reads in parts."""
+    frozen = Frozen.of(function)
+    found: dict[ir.Value, None] = {}
+    for op in function.entry_block if frozen.made else ():
+        if isinstance(op, tensor.ConcatOp) and all(
+            isinstance(each, ir.BlockArgument) and each in frozen.made for each in op.operands
+        ):
+            found[op.results[0]] = None
+        if not _is_elementwise(op) or op.results[0] in frozen.fixed:
             continue
-        (result,), read = op.results, list(op.operands)
-        if all(each in fixed for each in read):
-            fixed.add(result)
-            if any(each in made for each in read):
-                made.add(result)
-            continue
-        for each in map(_computed, filter(made.__contains__, read)):
-            if each not in arguments and prod(each.type.shape) < prod(result.type.shape):
+        for each in map(_computed, filter(frozen.made.__contains__, op.operands)):
+            argument = isinstance(each, ir.BlockArgument)
+            if not argument and prod(each.type.shape) < prod(op.results[0].type.shape):
                 found[each] = None
     return list(found)
 

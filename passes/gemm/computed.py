@@ -298,6 +298,8 @@ class _Elements:
             return self._joined(op, at)
         if op.name.startswith("linalg.") and linalg.get_indexing_maps(op) is not None:
             return self._structured(op, at)
+        if op.name not in SCALAR_OPS:
+            raise NotComputedError(f"expected arith ops before the product, got {op.name}")
         return _result(op, [self.element(each, at) for each in op.operands])
 
     def _joined(self, op: ir.Operation, at: tuple[Number, ...]) -> Node:

@@ -15,6 +15,7 @@ from tcir.passes.module.fold_constant_launches import FoldConstantLaunches
 from tcir.passes.module.fold_empty import FoldEmpty
 from tcir.passes.module.fold_layouts import FoldLayouts
 from tcir.passes.module.fuse_epilogue import FuseEpilogue
+from tcir.passes.module.join_siblings import JoinSiblings
 from tcir.passes.module.share_kernels import ShareKernels
 from tcir.passes.module.split_launches import SplitLaunches
 from tcir.passes.module.split_layers import SplitLayers
@@ -33,16 +34,20 @@ SHARED = (ShareKernels(),)
 PassType = TypeVar("PassType", bound=Pass)
 
 
-def raised(tf32: bool = True, attention: bool = False, vectors: bool = False) -> list[Pass]:
+def raised(
+    tf32: bool = True, attention: bool = False, vectors: bool = False, siblings: bool = False
+) -> list[Pass]:
     """To products and convolutions of `tc`, each with its ``tc.epilogue``, in functions of layers.
 
     tf32:      f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     attention: whether attention is one op of ``tc`` (`tile_attention`)
     vectors:   whether CUDA cores multiply matrices by vectors
+    siblings:  whether products of one tensor with frozen matrices are one
     """
     first = [RaiseAttention()] if attention else []
+    joined = [JoinSiblings()] if siblings else []
     layers = SplitLayers(tf32=tf32, vectors=vectors)
-    return [*first, *ON_ARRAYS, FoldLayouts(), layers, FuseEpilogue(), RaiseToTc()]
+    return [*first, *ON_ARRAYS, *joined, FoldLayouts(), layers, FuseEpilogue(), RaiseToTc()]
 
 
 def raised_block_scaled() -> list[Pass]:
