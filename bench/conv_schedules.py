@@ -109,8 +109,10 @@ def markdown(layer: Layer) -> str:
             cells.append(f"{short(each).split()[1]}, {each.work.n_tile}")
         megabytes = (each.work.activations + each.work.filters) / 1e6
         cells += [
-            f"{each.microseconds:.2f}", f"{megabytes:.1f}", f"{each.work.lane_efficiency:.2f}"
-        ]  # fmt: skip
+            f"{each.microseconds:.2f}",
+            f"{megabytes:.1f}",
+            f"{each.work.lane_efficiency:.2f}",
+        ]
     return f"| {' | '.join([*cells, short(legal[0])])} |"
 
 

@@ -86,9 +86,10 @@ def programs() -> list[Program]:
 
     product = matmul_warp.program(SIZE, "f32")
     quantised = QUANTISED.format(
-        n=SIZE, codes=f"tensor<{SIZE}x{SIZE}xf4E2M1FN>",
+        n=SIZE,
+        codes=f"tensor<{SIZE}x{SIZE}xf4E2M1FN>",
         scales=f"tensor<{SIZE // 128}x{SIZE // 64}x512xf8E4M3FN>",
-    )  # fmt: skip
+    )
     found = [
         Program(
             f"matmul_{SIZE}",

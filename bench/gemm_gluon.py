@@ -143,10 +143,18 @@ def _mma_nvfp4(acc, tsa, tsb, k, ra, rsa, rb, rsb, full, empty, done, STAGES: gl
 
 @gluon.jit
 def nvfp4(
-    a, sa, b, sb, c, k,
-    TILE: gl.constexpr, FACTORS: gl.constexpr, OUT: gl.constexpr, ACC: gl.constexpr,
+    a,
+    sa,
+    b,
+    sb,
+    c,
+    k,
+    TILE: gl.constexpr,
+    FACTORS: gl.constexpr,
+    OUT: gl.constexpr,
+    ACC: gl.constexpr,
     STAGES: gl.constexpr,
-):  # fmt: skip
+):
     ra = gl.allocate_shared_memory(gl.uint8, [STAGES, 128, 128], TILE)
     rb = gl.allocate_shared_memory(gl.uint8, [STAGES, 128, 128], TILE)
     rsa = gl.allocate_shared_memory(gl.float8e4nv, [STAGES, 1, 1, 4, 2, 256], FACTORS)

@@ -132,9 +132,12 @@ class Compiled:
                 scales = rng.integers(0x30, 0x40, spec.shape).astype(np.uint8)
                 inputs.append(scales.view(spec.dtype))
         outcome = run_sequence(
-            self.kernel.ptx, self.kernel.launches, inputs, self.kernel.signature.outputs,
+            self.kernel.ptx,
+            self.kernel.launches,
+            inputs,
+            self.kernel.signature.outputs,
             RunOptions(hazards="off", numerics="fast"),
-        )  # fmt: skip
+        )
         return self.plan(outcome.counters["global_to_shared_read"])
 
 

@@ -105,9 +105,12 @@ def main() -> int:
     parser.add_argument("--run", type=Path, metavar="DIR")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument(
-        "--options", action="append", default=[], metavar="JSON",
+        "--options",
+        action="append",
+        default=[],
+        metavar="JSON",
         help="options of the pipeline, once for each row ('{}')",
-    )  # fmt: skip
+    )
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
     parser.add_argument("--pairs", default=",".join(PAIRS), help="types of A and B")
     options = parser.parse_args()

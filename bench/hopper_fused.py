@@ -223,10 +223,13 @@ def run(folder: Path, repeats: int) -> int:
         tensors = (a, b, out) if name in ("none", "fp8", "mxfp8") else (a, b, other, out)
         expected = theirs["none"] if name == "mxfp8" else eager
         rows = Rows(
-            bench, f"{n:6} {name}", 2 * n**3, out,
+            bench,
+            f"{n:6} {name}",
+            2 * n**3,
+            out,
             expected(a.float(), b.float(), other.float()).float(),
             of=numbers if name == "mxfp8" else as_f32,
-        )  # fmt: skip
+        )
         rows.measure(f"PyTorch, {how}", partial(compiled, a, b, other), most)
         if name == "mxfp8":
             scales = torch.empty(n, n // MX_BLOCK, device="cuda", dtype=torch.uint8)

@@ -28,9 +28,11 @@ from hopper.prepared import Prepared, bytes_of, load, save
 
 TARGET = "sm_90a"
 TORCH = {
-    "float4_e2m1fn": "uint8", "float8_e4m3fn": "float8_e4m3fn", "float8_e5m2": "float8_e5m2",
+    "float4_e2m1fn": "uint8",
+    "float8_e4m3fn": "float8_e4m3fn",
+    "float8_e5m2": "float8_e5m2",
     "float8_e8m0fnu": "float8_e8m0fnu",
-}  # fmt: skip
+}
 """PyTorch's names of types that numpy lacks or that are packed; others have numpy's name."""
 
 
@@ -190,8 +192,10 @@ def numpy_arrays(kernel: Prepared) -> int:
     """Launches on numpy arrays, which are copied there and back."""
     results = [np.zeros_like(array) for array in kernel.wanted[1]]
     kernel.launch(*kernel.inputs[1], *results)
-    return sum(int((bytes_of(a) != bytes_of(b)).sum())
-               for a, b in zip(results, kernel.wanted[1], strict=True))  # fmt: skip
+    return sum(
+        int((bytes_of(a) != bytes_of(b)).sum())
+        for a, b in zip(results, kernel.wanted[1], strict=True)
+    )
 
 
 def own_arrays(kernel: Prepared) -> int:

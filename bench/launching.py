@@ -185,9 +185,11 @@ def measure(name: str, model: torch.nn.Module, x: torch.Tensor, wait: Call) -> i
         return int(not torch.equal(held, first))
     results: dict[str, torch.Tensor] = {}
     for words, graph, freeze in (
-        ("tcir", False, False), ("tcir, frozen", False, True),
-        ("tcir, graph=True", True, False), ("tcir, graph=True, frozen", True, True),
-    ):  # fmt: skip
+        ("tcir", False, False),
+        ("tcir, frozen", False, True),
+        ("tcir, graph=True", True, False),
+        ("tcir, graph=True, frozen", True, True),
+    ):
         variants.choose(graph, freeze)
         results[words] = ours(x).clone()
         results[f"{words}, again"] = ours(x).clone()
@@ -211,8 +213,9 @@ def native_us(variants: Variants) -> float:
     """Median microseconds of a launch without the call around it; the addresses are as before."""
     lists = [
         (ready.prepared._each, list(ready.prepared._each._bound))
-        for part in variants.parts for ready in list(part.launcher._ready.values())[:1]
-    ]  # fmt: skip
+        for part in variants.parts
+        for ready in list(part.launcher._ready.values())[:1]
+    ]
     count = sum(len(each._steps) for each, _ in lists)
     return host_us(lambda: [each(bound) for each, bound in lists]) / count
 

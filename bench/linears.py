@@ -107,8 +107,9 @@ def main() -> int:
                 print(
                     f"| {m} × {n} × {k} | {name} | {row['pytorch_us']:.1f} | {row['tcir_us']:.1f} "
                     f"| {row['of']:.2f} | {row['GB/s']:.0f} | {row['error']:.1e} "
-                    f"| {row['pytorch_error']:.1e} |", flush=True,
-                )  # fmt: skip
+                    f"| {row['pytorch_error']:.1e} |",
+                    flush=True,
+                )
                 if options.json:
                     options.json.write_text(json.dumps(rows, indent=1))
                 torch.cuda.empty_cache()

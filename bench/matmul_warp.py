@@ -239,8 +239,11 @@ def run(folder: Path, repeats: int) -> int:
         measure("cuBLAS, f16 out", partial(torch.mm, a, b, out=half), half)
         configs = triton_hopper.launches(a, b, outs["f32"])
         best = min(configs, key=lambda name: bench.from_rest(configs[name]))
-        measure(f"Triton {best}, f32 out".replace(" warps", "w").replace(" stages", "s"),
-                configs[best], outs["f32"])  # fmt: skip
+        measure(
+            f"Triton {best}, f32 out".replace(" warps", "w").replace(" stages", "s"),
+            configs[best],
+            outs["f32"],
+        )
         for kernel in (k for k in kernels if k["n"] == n):
             cubin = (folder / kernel["file"]).read_bytes()
             sizes = Launch(**kernel["launch"])
@@ -265,9 +268,12 @@ def main() -> int:
     parser.add_argument("--run", type=Path, metavar="DIR")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument(
-        "--options", action="append", default=[], metavar="JSON",
+        "--options",
+        action="append",
+        default=[],
+        metavar="JSON",
         help="options of the pipeline, once for each variant to measure ('{}')",
-    )  # fmt: skip
+    )
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="of our kernels")
     parser.add_argument("--without-ours", action="store_true", help="prepare the peak only")
     options = parser.parse_args()

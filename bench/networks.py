@@ -92,9 +92,12 @@ def llama(layers: int, width: int, inner: int, heads: int, groups: int, length: 
     from transformers import LlamaConfig, LlamaModel
 
     config = LlamaConfig(
-        hidden_size=width, intermediate_size=inner, num_hidden_layers=layers,
-        num_attention_heads=heads, num_key_value_heads=groups,
-    )  # fmt: skip
+        hidden_size=width,
+        intermediate_size=inner,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=groups,
+    )
     return Embedded(LlamaModel(config), use_cache=False), torch.randn(1, length, width)
 
 

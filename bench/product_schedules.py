@@ -176,8 +176,12 @@ def main() -> None:
     parser.add_argument("--top", type=int, default=3, help="schedules of each problem")
     arguments = parser.parse_args()
     found = list(products())
-    print(table(found, arguments.top), "", *(line for each in found for line in illegal(each)),
-          sep="\n")  # fmt: skip
+    print(
+        table(found, arguments.top),
+        "",
+        *(line for each in found for line in illegal(each)),
+        sep="\n",
+    )
 
 
 if __name__ == "__main__":

@@ -209,9 +209,12 @@ def part(job: Job, ctas: int) -> Job:
     expected = job.expected.copy()
     expected[:, expected.shape[1] * rows // y :] = np.nan
     return dataclasses.replace(
-        job, name=f"{job.name}, {ctas} CTAs", flop=job.flop * rows / y, expected=expected,
+        job,
+        name=f"{job.name}, {ctas} CTAs",
+        flop=job.flop * rows / y,
+        expected=expected,
         launch=dataclasses.replace(job.launch, grid=(x, rows, z)),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -312,9 +315,12 @@ def on_jax(size: int, races: bool) -> Result:
     a, b = (rng.integers(1, 4, (size, size)) * rng.choice((-1, 1), (size, size)) for _ in "ab")
     a, b = a.astype(np.float16), b.astype(np.float16)
     tuning = hopper.TuningConfig(
-        tile_m=128, tile_n=128, tile_k=128, max_concurrent_steps=2,
+        tile_m=128,
+        tile_n=128,
+        tile_k=128,
+        max_concurrent_steps=2,
         wg_dimension=hopper.MatmulDimension.M,
-    )  # fmt: skip
+    )
     device = jax.sharding.AbstractDevice(
         device_kind="NVIDIA H100 80GB HBM3", platform="gpu", num_cores=size // 256 * (size // 128)
     )
@@ -593,9 +599,12 @@ def main() -> int:
         sizes = [*TARGETS] if options.matmul else [] if options.simt else [options.size]
         every = not (options.matmul or options.simt)
         return table(
-            sizes, options.jax_limit, options.before,
-            simt_rows=not options.matmul, others=every,
-        )  # fmt: skip
+            sizes,
+            options.jax_limit,
+            options.before,
+            simt_rows=not options.matmul,
+            others=every,
+        )
     except KeyboardInterrupt:
         print("\nsimulator_speed: interrupted", file=sys.stderr)
         return 130

@@ -416,8 +416,11 @@ def run(folder: Path, file: Path, repeats: int) -> int:
         cycles, want = us * ghz * 1000, predicted[case["name"]]["cycles"]
         errors.append(want / cycles - 1)
         rows.append({"name": case["name"], "us": us, "ghz": ghz, "error": errors[-1]})
-        print(f"| {case['name']} | {want} | {us:.2f} | {ghz:.3f} | {cycles:.0f} | "
-              f"{errors[-1]:+.1%} |", flush=True)  # fmt: skip
+        print(
+            f"| {case['name']} | {want} | {us:.2f} | {ghz:.3f} | {cycles:.0f} | "
+            f"{errors[-1]:+.1%} |",
+            flush=True,
+        )
         (folder / "measured.json").write_text(json.dumps(rows, indent=1) + "\n")
         del sets, launches
     sizes = [abs(error) for error in errors]

@@ -94,9 +94,11 @@ class Counter:
         """Records the counters."""
         self.function.launch(
             [self.counts[which].data_ptr().to_bytes(8, "little")],
-            grid=(SMS, 1, 1), block=(32, 1, 1), dynamic_smem=WHOLE_SM,
+            grid=(SMS, 1, 1),
+            block=(32, 1, 1),
+            dynamic_smem=WHOLE_SM,
             stream=self.torch.cuda.current_stream().cuda_stream,
-        )  # fmt: skip
+        )
 
     def cycles(self, launch: Callable[[int], None]) -> list[tuple[float, float]]:
         """Cycles of a launch in each round; `launch` receives the number of the launch."""

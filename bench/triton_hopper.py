@@ -20,9 +20,17 @@ CONFIGS = (
 
 @triton.jit
 def matmul(
-    a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
     GROUP: tl.constexpr,
-):  # fmt: skip
+):
     """C = A · B, all row-major and whole tiles; sums in f32, C in f32."""
     rows, columns = M // BM, N // BN
     tile = tl.program_id(0)

@@ -17,9 +17,15 @@ TILE = 128, 128, 64
 
 @triton.jit
 def product(
-    a, b, c, n, k,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr,
-):  # fmt: skip
+    a,
+    b,
+    c,
+    n,
+    k,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    STEP: tl.constexpr,
+):
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)

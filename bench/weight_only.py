@@ -123,8 +123,10 @@ def measure(m: int, n: int, k: int, kind: str, prepare: bool) -> dict[str, Any]:
     error, other = (float((each.double() - wanted).norm() / wanted.norm()) for each in (got, found))
     us = {}
     for key, each, calls in (
-        ("cublas_us", plain, len(wide)), ("pytorch_us", run, count), ("tcir_us", compiled, count)
-    ):  # fmt: skip
+        ("cublas_us", plain, len(wide)),
+        ("pytorch_us", run, count),
+        ("tcir_us", compiled, count),
+    ):
         replay, _ = graphed(lambda each=each, calls=calls: each(*xs[:calls]))
         us[key] = 1000 * milliseconds(replay) / calls
     launches = sum(len(each.launches.launches) for each in compiled.kernels) / count
@@ -157,8 +159,11 @@ def main() -> int:
     only = [tuple(map(int, each.split("x"))) for each in options.only.split(",") if each]
     copied = copy_rate()
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, copy {copied:.0f} GB/s")
-    print("| m × n × k | weights | launches | cuBLASLt us | PyTorch us | tcir us | of PyTorch "
-          "| GB/s | of copy | error | PyTorch's |\n" + "|---" * 11 + "|", flush=True)  # fmt: skip
+    print(
+        "| m × n × k | weights | launches | cuBLASLt us | PyTorch us | tcir us | of PyTorch "
+        "| GB/s | of copy | error | PyTorch's |\n" + "|---" * 11 + "|",
+        flush=True,
+    )
     started, wrong, rows = time.time(), 0, {}
     with torch.no_grad():
         for m, n, k in only or [(m, n, k) for m in ROWS for n, k in WEIGHTS]:
@@ -180,8 +185,9 @@ def main() -> int:
                     f"| {row['pytorch_us']:.1f} | {row['tcir_us']:.1f} "
                     f"| {row['pytorch_us'] / row['tcir_us']:.2f} | {row['GB/s']:.0f} "
                     f"| {row['GB/s'] / copied:.2f} | {row['error']:.1e} "
-                    f"| {row['pytorch_error']:.1e} |", flush=True,
-                )  # fmt: skip
+                    f"| {row['pytorch_error']:.1e} |",
+                    flush=True,
+                )
                 if options.json:
                     options.json.write_text(json.dumps(rows, indent=1))
                 torch.cuda.empty_cache()

@@ -67,8 +67,10 @@ def main() -> int:
         found = {n: cycles(compiled(n)) for n in N_TILES if n <= max(columns, N_TILES[-1])}
         least = min(found.values())
         cells = [f"{found[n]:.0f}" if n in found else "" for n in N_TILES]
-        print(f"| {name} | {chosen:.0f} | {' | '.join(cells)} | {chosen / least - 1:.1%} |",
-              flush=True)  # fmt: skip
+        print(
+            f"| {name} | {chosen:.0f} | {' | '.join(cells)} | {chosen / least - 1:.1%} |",
+            flush=True,
+        )
     return 0
 
 

@@ -56,13 +56,17 @@ def measure(name: str, keep: Path | None) -> dict[str, Any]:
         {
             "launch": each.row.name,
             "computes": ", ".join((*each.row.work.computes, *each.row.work.fused)),
-            "ctas": each.ctas, "mb": each.bytes / 1e6, "us": us,
-            "modelled_us": each.time.microseconds, "limit": each.time.bound,
-            "roof_us": each.roofline.microseconds, "roof": each.roofline.bound,
+            "ctas": each.ctas,
+            "mb": each.bytes / 1e6,
+            "us": us,
+            "modelled_us": each.time.microseconds,
+            "limit": each.time.bound,
+            "roof_us": each.roofline.microseconds,
+            "roof": each.roofline.bound,
         }
         for each, us in zip(modelled.launches, measured, strict=True)
         if us is not None
-    ]  # fmt: skip
+    ]
     return {**found, "modelling_s": time.time() - started, "rows": rows}
 
 

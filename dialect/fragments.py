@@ -136,9 +136,12 @@ def share(atom_name: str, operand: str, shape: list[int], warps: tuple[int, int]
     rows, columns = shape
     divisor = {"A": (warps[0], 1), "B": (warps[1], 1), "C": warps}[operand]
     return WarpShare(
-        rows // divisor[0], columns // divisor[1], atom_rows, atom_columns,
+        rows // divisor[0],
+        columns // divisor[1],
+        atom_rows,
+        atom_columns,
         layout[1].size * bits // 32,
-    )  # fmt: skip
+    )
 
 
 def warp_origin(

@@ -80,11 +80,13 @@ def _patterns(name: str) -> list[tuple[re.Pattern[str], dict[str, str]]]:
         text = re.sub(r" +", " ", filled(marks))
         parts = re.split("\0(\\w+)\0", text)
         pattern = "".join(
-            re.escape(part) if n % 2 == 0
-            else f"(?P={part})" if part in parts[:n]
+            re.escape(part)
+            if n % 2 == 0
+            else f"(?P={part})"
+            if part in parts[:n]
             else f"(?P<{part}>{_VALUES if part in operands else _ATTRIBUTE})"
             for n, part in enumerate(parts)
-        )  # fmt: skip
+        )
         implied = {key: value for key, value in marks.items() if value in ("true", "false")}
         found.append((re.compile(pattern + r"(?=$|[ {])"), implied))
     return sorted(found, key=lambda pair: -len(pair[0].pattern))
@@ -96,8 +98,11 @@ def read_pretty(text: str) -> str:
     Raises MLIR's own error for ops of other dialects that cannot be parsed.
     """
     lines = text.split("\n")
-    ops = {n: match for n, line in enumerate(lines) if (match := _LINE.match(line))
-           and match["name"] in _classes()}  # fmt: skip
+    ops = {
+        n: match
+        for n, line in enumerate(lines)
+        if (match := _LINE.match(line)) and match["name"] in _classes()
+    }
     lines = [_long_types(line) for line in lines]
     types = _Types(lines, ops)
     return "\n".join(_assembled(lines, {n: each.generic(types) for n, each in types.ops.items()}))
@@ -275,8 +280,12 @@ def _definitions(
                 return ir.WalkResult.ADVANCE
             seen.add(n)
             found.append((n, _result_names(lines[n]), [str(r.type) for r in op.results]))
-            inner = [str(a.type) for region in list(op.regions)[:1] for b in list(region.blocks)[:1]
-                     for a in b.arguments]  # fmt: skip
+            inner = [
+                str(a.type)
+                for region in list(op.regions)[:1]
+                for b in list(region.blocks)[:1]
+                for a in b.arguments
+            ]
             found.append((n, _argument_names(lines[n]), inner))
             return ir.WalkResult.ADVANCE
 

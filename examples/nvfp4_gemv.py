@@ -61,10 +61,14 @@ def main() -> None:
     kernel = tcir.compile(GEMV, pipeline="gemv-padded-n")
     result = np.zeros(M, np.float32)
     kernel(
-        formats.pack(a.codes, 4), a.scales.view(ml_dtypes.float8_e4m3fn),
-        formats.pack(b.codes, 4), b.scales.view(ml_dtypes.float8_e4m3fn).reshape(-1),
-        np.array(a.global_scale, np.float32), np.array(b.global_scale, np.float32), result,
-    )  # fmt: skip
+        formats.pack(a.codes, 4),
+        a.scales.view(ml_dtypes.float8_e4m3fn),
+        formats.pack(b.codes, 4),
+        b.scales.view(ml_dtypes.float8_e4m3fn).reshape(-1),
+        np.array(a.global_scale, np.float32),
+        np.array(b.global_scale, np.float32),
+        result,
+    )
 
     exact = weights @ vector
     same = formats.dequantise(a).astype(np.float64) @ formats.dequantise(b).astype(np.float64)

@@ -50,9 +50,13 @@ def gemv(meta: Any) -> Launch:
 def _map(array: np.ndarray, box: tuple[int, int]) -> TensorMap:
     columns = array.shape[1]
     return TensorMap.tiled(
-        array, dtype="f16", dims=[columns, array.shape[0]], strides_bytes=[2 * columns],
-        box=[box[1], box[0]], swizzle="128B",
-    )  # fmt: skip
+        array,
+        dtype="f16",
+        dims=[columns, array.shape[0]],
+        strides_bytes=[2 * columns],
+        box=[box[1], box[0]],
+        swizzle="128B",
+    )
 
 
 @case("cute")

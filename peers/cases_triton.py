@@ -195,9 +195,13 @@ def described(array: np.ndarray, box: tuple[int, int]) -> list[Any]:
     """A descriptor argument: the tensor map, shape and strides."""
     rows, columns = array.shape
     tensor_map = TensorMap.tiled(
-        array, dtype="f16", dims=[columns, rows], strides_bytes=[2 * columns],
-        box=[box[1], box[0]], swizzle="128B",
-    )  # fmt: skip
+        array,
+        dtype="f16",
+        dims=[columns, rows],
+        strides_bytes=[2 * columns],
+        box=[box[1], box[0]],
+        swizzle="128B",
+    )
     return [tensor_map, i32(rows), i32(columns), np.int64(columns), np.int64(1)]
 
 

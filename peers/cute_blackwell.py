@@ -222,17 +222,23 @@ def _nvfp4(image: cute.Tensor, out: cute.Tensor):
     thread, _, _ = cute.arch.thread_idx()
     smem, base, done = start(image, 128, ONE)
     idesc = prims.Tcgen05MxOmmaInstrDesc.build(
-        a_dtype=cutlass.Float4E2M1FN, b_dtype=cutlass.Float4E2M1FN,
-        scale_format=prims.MxScaleFormat.UE4M3, n_dim=64, m_dim=128,
-    )  # fmt: skip
+        a_dtype=cutlass.Float4E2M1FN,
+        b_dtype=cutlass.Float4E2M1FN,
+        scale_format=prims.MxScaleFormat.UE4M3,
+        n_dim=64,
+        m_dim=128,
+    )
     if thread == 0:
         for step in cutlass.range_constexpr(2):
             scales = 12288 + 1024 * step
             for operand in cutlass.range_constexpr(2):
                 prims.tcgen05_cp(
-                    "shape_32x128b", tmem(base + 64 + 8 * step + 4 * operand),
-                    matrix(smem, scales + 512 * operand, 32), group=ONE, multicast="warpx4",
-                )  # fmt: skip
+                    "shape_32x128b",
+                    tmem(base + 64 + 8 * step + 4 * operand),
+                    matrix(smem, scales + 512 * operand, 32),
+                    group=ONE,
+                    multicast="warpx4",
+                )
             prims.tcgen05_mma_block_scale(
                 "mxf4nvf4", ONE, tmem(base), matrix(smem, 4096 * step, 128),
                 matrix(smem, 8192 + 2048 * step, 64), idesc, step > 0,
@@ -259,15 +265,22 @@ def _mxfp8(image: cute.Tensor, out: cute.Tensor):
     if thread == 0:
         for operand in cutlass.range_constexpr(2):
             prims.tcgen05_cp(
-                "shape_32x128b", tmem(base + 64 + 4 * operand),
-                matrix(smem, 24576 + 512 * operand, 32), group=ONE, multicast="warpx4",
-            )  # fmt: skip
+                "shape_32x128b",
+                tmem(base + 64 + 4 * operand),
+                matrix(smem, 24576 + 512 * operand, 32),
+                group=ONE,
+                multicast="warpx4",
+            )
         for step in cutlass.range_constexpr(4):
             idesc = prims.Tcgen05MxInstrDesc.build(
-                a_dtype=cutlass.Float8E4M3FN, b_dtype=cutlass.Float8E4M3FN,
-                scale_format=prims.MxScaleFormat.E8M0, n_dim=64, m_dim=128,
-                a_sf_id=step, b_sf_id=step,
-            )  # fmt: skip
+                a_dtype=cutlass.Float8E4M3FN,
+                b_dtype=cutlass.Float8E4M3FN,
+                scale_format=prims.MxScaleFormat.E8M0,
+                n_dim=64,
+                m_dim=128,
+                a_sf_id=step,
+                b_sf_id=step,
+            )
             prims.tcgen05_mma_block_scale(
                 "mxf8f6f4", ONE, tmem(base), matrix(smem, 4096 * step, 128),
                 matrix(smem, 16384 + 2048 * step, 64), idesc, step > 0,

@@ -22,9 +22,15 @@ class Storage:
 
 @cute.kernel
 def _matmul(
-    mma: cute.TiledMma, tma_a: cute.CopyAtom, a: cute.Tensor, tma_b: cute.CopyAtom, b: cute.Tensor,
-    c: cute.Tensor, layout_a: cute.ComposedLayout, layout_b: cute.ComposedLayout,
-):  # fmt: skip
+    mma: cute.TiledMma,
+    tma_a: cute.CopyAtom,
+    a: cute.Tensor,
+    tma_b: cute.CopyAtom,
+    b: cute.Tensor,
+    c: cute.Tensor,
+    layout_a: cute.ComposedLayout,
+    layout_b: cute.ComposedLayout,
+):
     thread, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     bx, by, _ = cute.arch.block_idx()
@@ -43,13 +49,18 @@ def _matmul(
     per_stage = cute.size_in_bytes(F16, cute.select(layout_a, mode=[0, 1, 2]))
     per_stage += cute.size_in_bytes(F16, cute.select(layout_b, mode=[0, 1, 2]))
     producer, consumer = pipeline.PipelineTmaUmma.create(
-        num_stages=STAGES, producer_group=one, consumer_group=one, tx_count=per_stage,
+        num_stages=STAGES,
+        producer_group=one,
+        consumer_group=one,
+        tx_count=per_stage,
         barrier_storage=storage.full_and_empty.data_ptr(),
-    ).make_participants()  # fmt: skip
+    ).make_participants()
     result_producer, result_consumer = pipeline.PipelineUmmaAsync.create(
-        num_stages=1, producer_group=one, consumer_group=everyone,
+        num_stages=1,
+        producer_group=one,
+        consumer_group=everyone,
         barrier_storage=storage.accumulator.data_ptr(),
-    ).make_participants()  # fmt: skip
+    ).make_participants()
 
     ga = cute.local_tile(a, TILE, (bx, by, None), proj=(1, None, 1))
     gb = cute.local_tile(b, TILE, (bx, by, None), proj=(None, 1, 1))

@@ -144,9 +144,10 @@ def pipelined_add() -> Any:
         out[...] = x[...] + y[...]
 
     spec = gpu.BlockSpec(
-        (64, 64), lambda i, j: (i, j), transforms=(gpu.TilingTransform((8, 32)),
-                                                   gpu.SwizzleTransform(128))
-    )  # fmt: skip
+        (64, 64),
+        lambda i, j: (i, j),
+        transforms=(gpu.TilingTransform((8, 32)), gpu.SwizzleTransform(128)),
+    )
 
     def body(x: Any, y: Any, out: Any) -> None:
         pipeline = gpu.emit_pipeline(
@@ -156,8 +157,9 @@ def pipelined_add() -> Any:
 
     shape = array("float32", 128, 128)
     del pl
-    call = gpu.kernel(body, out_type=jax.ShapeDtypeStruct((128, 128), "float32"), grid=(1,),
-                      grid_names=("x",))  # fmt: skip
+    call = gpu.kernel(
+        body, out_type=jax.ShapeDtypeStruct((128, 128), "float32"), grid=(1,), grid_names=("x",)
+    )
     return call, shape, shape
 
 

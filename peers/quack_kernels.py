@@ -139,8 +139,10 @@ def top_k_softmax() -> Any:
 
     x, values = some(4, 128, dtype=BF16), torch.zeros(4, 8, dtype=BF16)
     return TopK(numeric(BF16), 128, 8, softmax=True), [
-        x, values, torch.zeros(4, 8, dtype=torch.int32),
-    ]  # fmt: skip
+        x,
+        values,
+        torch.zeros(4, 8, dtype=torch.int32),
+    ]
 
 
 def make(driver: Any, name: str) -> tuple[str, Any]:

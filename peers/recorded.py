@@ -47,9 +47,13 @@ class Recorded:
         meta = self.meta
         args = [self.argument(parts) for parts in meta["params"]]
         return Launch(
-            tuple(meta["grid"]), args, list(want), tuple(meta["cluster"]),
-            tuple(meta["block"]), meta["dynamic_smem"],
-        )  # fmt: skip
+            tuple(meta["grid"]),
+            args,
+            list(want),
+            tuple(meta["cluster"]),
+            tuple(meta["block"]),
+            meta["dynamic_smem"],
+        )
 
     def argument(self, parts: list[list[Any]]) -> Any:
         made = [self.part(kind, *rest) for kind, *rest in parts]
@@ -85,9 +89,13 @@ class Recorded:
             for at in (26, 29)
         )
         return TensorMap.im2col(
-            array, lower_corner=lower, upper_corner=upper, channels_per_pixel=fields[32],
-            pixels_per_column=fields[33], **more,
-        )  # fmt: skip
+            array,
+            lower_corner=lower,
+            upper_corner=upper,
+            channels_per_pixel=fields[32],
+            pixels_per_column=fields[33],
+            **more,
+        )
 
 
 def encoded_map(raw: bytes, array: np.ndarray, offset: int) -> TensorMap:

@@ -120,9 +120,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--jobs", type=int, default=1, help="kernels at a time (default 1)")
     parser.add_argument(
-        "--record-launches", type=Path, metavar="FOLDER",
+        "--record-launches",
+        type=Path,
+        metavar="FOLDER",
         help="write launches there, for `python -m tcir.testing.gpu`",
-    )  # fmt: skip
+    )
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables there too")
     parser.add_argument("--details", action="store_true", help="print the reports")
     return parser.parse_args(argv)

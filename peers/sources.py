@@ -96,9 +96,12 @@ def compile_with(name: str, out: Path) -> str | None:
         return missing
     out.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(  # in `out`: CuTe DSL keeps its PTX in the current folder
-        [source.python, HERE / source.script, out.resolve()], capture_output=True, text=True,
-        check=False, cwd=out,
-    )  # fmt: skip
+        [source.python, HERE / source.script, out.resolve()],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=out,
+    )
     (out / "log.txt").write_text(done.stdout + done.stderr)
     if done.returncode:
         return f"{source.script} failed:\n{(done.stdout + done.stderr)[-2000:]}"

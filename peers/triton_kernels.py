@@ -263,9 +263,20 @@ SCALED = "*{t} *u8 *{t} *u8 *fp32 i32 i32 i32"
 @kernel(SCALED.format(t="fp8e4nv"), "matmul_mxfp8", BM=128, BN=128, BK=128, KIND="e4m3", PER=1)
 @triton.jit
 def matmul_scaled(
-    a, sa, b, sb, c, m, n, k,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, KIND: tl.constexpr, PER: tl.constexpr,
-):  # fmt: skip
+    a,
+    sa,
+    b,
+    sb,
+    c,
+    m,
+    n,
+    k,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    KIND: tl.constexpr,
+    PER: tl.constexpr,
+):
     om = tl.program_id(0) * BM + tl.arange(0, BM)
     on = tl.program_id(1) * BN + tl.arange(0, BN)
     ok = tl.arange(0, BK // PER)

@@ -44,6 +44,8 @@ def _compiled(source: str, function: Callable[..., object]) -> CodeType:
     module = compile(outer, function.__code__.co_filename, "exec", flags=0x1000000)  # annotations
     return next(
         each
-        for code in module.co_consts if isinstance(code, CodeType)
-        for each in code.co_consts if isinstance(each, CodeType)
-    )  # fmt: skip
+        for code in module.co_consts
+        if isinstance(code, CodeType)
+        for each in code.co_consts
+        if isinstance(each, CodeType)
+    )

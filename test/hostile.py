@@ -142,8 +142,9 @@ def _replaced(pattern: bytes, new: Callable[[bytes, Draw], bytes]) -> Callable[.
         found = list(re.finditer(pattern, text))
         if not found:
             return text
-        for each in sorted(draw.sample(found, min(len(found), draw.choice([1, 1, 2, 5]))),
-                           key=lambda m: -m.start()):  # fmt: skip
+        for each in sorted(
+            draw.sample(found, min(len(found), draw.choice([1, 1, 2, 5]))), key=lambda m: -m.start()
+        ):
             text = text[: each.start()] + new(text, draw) + text[each.end() :]
         return text
 
@@ -416,12 +417,14 @@ def _signals(draw: Draw) -> Hostile:
 
 def _limits(draw: Draw) -> Hostile:
     case = _simple(draw)
-    setting = draw.choice([
-        Setting(headroom=draw.choice([0, 1, 4, 16, 64, 256]) << 20, seconds=100),
-        Setting(headroom=draw.choice([0, 1, 4, 16, 64, 256]) << 20, seconds=100),
-        Setting(limits={resource.RLIMIT_NOFILE: draw.randrange(3, 20)}, seconds=100),
-        Setting(limits={resource.RLIMIT_FSIZE: draw.choice([0, 1, 100, 5000])}, seconds=100),
-    ])  # fmt: skip
+    setting = draw.choice(
+        [
+            Setting(headroom=draw.choice([0, 1, 4, 16, 64, 256]) << 20, seconds=100),
+            Setting(headroom=draw.choice([0, 1, 4, 16, 64, 256]) << 20, seconds=100),
+            Setting(limits={resource.RLIMIT_NOFILE: draw.randrange(3, 20)}, seconds=100),
+            Setting(limits={resource.RLIMIT_FSIZE: draw.choice([0, 1, 100, 5000])}, seconds=100),
+        ]
+    )
     case.kind, case.setting = "limits", setting
     return case
 
@@ -513,11 +516,14 @@ def _reduce_flags(draw: Draw) -> Hostile:
 
 def _reduce_places(draw: Draw) -> Hostile:
     place = draw.choice(PLACES)
-    words = draw.choice([
-        ["tc-reduce", "-o", place, "race.ptx", *RACE], ["tc-reduce", place, *RACE],
-        ["tc-reduce", f"--test={place}", "f.mlir"],
-        ["tc-reduce", "f.mlir", f"--load-pass-plugin={place}"],
-    ])  # fmt: skip
+    words = draw.choice(
+        [
+            ["tc-reduce", "-o", place, "race.ptx", *RACE],
+            ["tc-reduce", place, *RACE],
+            ["tc-reduce", f"--test={place}", "f.mlir"],
+            ["tc-reduce", "f.mlir", f"--load-pass-plugin={place}"],
+        ]
+    )
     return Hostile("places", words, _reduced())
 
 
@@ -554,8 +560,9 @@ def _page_of_a_run(draw: Draw) -> Hostile:
                 place = draw.choice([*PLACES, f"{draw.choice(PLACES)}.html"])
                 words[3] = f"--report={place}"
             case _:
-                words += draw.choice([["--emit=ptx"], ["--split-input-file"],
-                                      flags(OPT_FLAGS, draw)])  # fmt: skip
+                words += draw.choice(
+                    [["--emit=ptx"], ["--split-input-file"], flags(OPT_FLAGS, draw)]
+                )
     return Hostile("page", words, files, outputs=("out.html",))
 
 
@@ -597,8 +604,9 @@ def hostile_script(door: str, script: bytes, seed: int, around: float = 1) -> Ho
     """
     draw = random.Random(seed)
     words, setting, kind = [door, "s.py"], Setting(seconds=200), "script"
-    (what,) = draw.choices(["file", "flags", "places", "streams", "signals"],
-                           [2, 2, 1, around, around])  # fmt: skip
+    (what,) = draw.choices(
+        ["file", "flags", "places", "streams", "signals"], [2, 2, 1, around, around]
+    )
     match what:
         case "file":
             script = changed(script, draw)  # which may ask for all the memory that there is
@@ -607,8 +615,9 @@ def hostile_script(door: str, script: bytes, seed: int, around: float = 1) -> Ho
             words = [door, *flags(SCRIPT_FLAGS, draw), "s.py", draw.choice(VALUES)]
         case "places":
             place, kind = draw.choice(PLACES), "places"
-            words = draw.choice([[door, place], [door, "--trace", place, "s.py"], [door],
-                                 [door, "-m", place]])  # fmt: skip
+            words = draw.choice(
+                [[door, place], [door, "--trace", place, "s.py"], [door], [door, "-m", place]]
+            )
         case "streams":
             stream = draw.choice([
                 {"stdin": CLOSED}, {"stdout": CLOSED}, {"stdout": "/dev/full"}, {"stdout": UNREAD},

@@ -156,9 +156,13 @@ HERE = environment(Path(sys.executable).parent, PYTHONPATH=str(ROOT / "src"))
 def run(folder: Path, command: str, variables: Mapping[str, str] = HERE) -> tuple[int, str]:
     """Status and output of a shell command in the copy."""
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, env=variables,
-    )  # fmt: skip
+        ["bash", "-c", command],
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=variables,
+    )
     return done.returncode, done.stdout
 
 

@@ -168,11 +168,15 @@ def _(kernel: KernelView) -> Found:
 
 
 _PAIR_BYTES = (
-    "the leader's", "both CTAs'", "each CTA of the pair loads its half and counts it there"
-)  # fmt: skip
+    "the leader's",
+    "both CTAs'",
+    "each CTA of the pair loads its half and counts it there",
+)
 _MULTICAST_BYTES = (
-    "CTA {}'s", "all CTAs'", "what another CTA multicasts counts on every barrier it reaches"
-)  # fmt: skip
+    "CTA {}'s",
+    "all CTAs'",
+    "what another CTA multicasts counts on every barrier it reaches",
+)
 
 
 def _signalled(kernel: KernelView, load: TmaLoadOp, rank: int) -> int:

@@ -55,9 +55,10 @@ def _(kernel: KernelView) -> Found:
             continue
         bar, pair = barrier_of(site.op.signal), cta_group_of(site.op) == PAIR
         expects = [
-            s for s in kernel.sites
+            s
+            for s in kernel.sites
             if isinstance(s.op, MbarrierExpectTxOp) and barrier_of(s.op.bar) == bar
-        ]  # fmt: skip
+        ]
         sizes = sorted({integer(s.op, "nbytes") for s in expects})
         if sizes != [LAUNCH_RESPONSE_BYTES]:
             got = ", ".join(map(str, sizes)) or "none"
@@ -79,16 +80,18 @@ def _(kernel: KernelView) -> Found:
             continue
         behind = [s.op for s in kernel.sites[number:] if s.role is site.role]
         requests = [
-            s for s in kernel.sites
+            s
+            for s in kernel.sites
             if isinstance(s.op, LaunchRequestOp) and s.op.responses == site.op.responses
-        ]  # fmt: skip
+        ]
         fenced = any(isinstance(o, FenceOp) and string(o, "kind") == "proxy.async" for o in behind)
         arrivals = [barrier_of(op.bar) for op in behind if isinstance(op, MbarrierArriveOp)]
         for request in requests:
             waits = [
-                barrier_of(s.op.bar) for s in kernel.sites[: kernel.sites.index(request)]
+                barrier_of(s.op.bar)
+                for s in kernel.sites[: kernel.sites.index(request)]
                 if isinstance(s.op, MbarrierWaitOp) and s.role is request.role
-            ]  # fmt: skip
+            ]
             own = request.role is site.role and cta_group_of(request.op) != PAIR
             if not fenced or not (own or any(bar in waits for bar in arrivals)):
                 yield site.op, {"role": string(site.role, "kind")}

@@ -56,10 +56,14 @@ def _(op: LoadRowsOp) -> Broken:
     got, tensor = op.value.type, op.tensor.type
     shape = list(got.shape)
     legal = len(shape) == 2 and shape[0] == QUARTER_LANES
-    return None if legal and got.element_type == tensor.element_type else {
-        "got": got,
-        "tensor": tensor,
-    }  # fmt: skip
+    return (
+        None
+        if legal and got.element_type == tensor.element_type
+        else {
+            "got": got,
+            "tensor": tensor,
+        }
+    )
 
 
 @verify(

@@ -355,9 +355,13 @@ def _(op: QuantiseBlocksOp) -> Broken:
     if codes == values and values[-1] % block == 0 and scales in (rows, want):
         return None
     return {
-        "values": values, "block": block, "want": want, "rows": rows, "codes": codes,
+        "values": values,
+        "block": block,
+        "want": want,
+        "rows": rows,
+        "codes": codes,
         "scales": scales,
-    }  # fmt: skip
+    }
 
 
 @verify(

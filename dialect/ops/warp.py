@@ -421,9 +421,13 @@ def _(op: LoadFragmentOp) -> Broken:
     if got in legal:
         return None
     return {
-        "legal": " or ".join(f'"{v}"' for v in legal), "operand": fragment.operand,
-        "atom": fragment.atom, "major": tile.major, "element": tile.element, "got": got,
-    }  # fmt: skip
+        "legal": " or ".join(f'"{v}"' for v in legal),
+        "operand": fragment.operand,
+        "atom": fragment.atom,
+        "major": tile.major,
+        "element": tile.element,
+        "got": got,
+    }
 
 
 @verify(

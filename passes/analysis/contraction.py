@@ -143,12 +143,15 @@ def _conv(
         return None
     strides, dilations = zip(*steps, strict=True)
     return Conv(
-        x, w, strides, dilations,
+        x,
+        w,
+        strides,
+        dilations,
         (of_image[batch[0]], *windows, *(of_image[i] for i in (*groups, *channels))),
         tuple(weights.index(i) for i in (*groups, *filters, *taps, *channels)),
         tuple(out.index(i) for i in (*batch, *sizes, *groups, *filters)),
         *(n > 0 for n in rest),
-    )  # fmt: skip
+    )
 
 
 def _matmul(

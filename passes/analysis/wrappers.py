@@ -79,21 +79,26 @@ def fold_pads(op: ir.OpView, number: int, smallest: str) -> Padding:
         pad = source.owner.opview
         if len(pad.operands) != 1:
             raise match_failure(
-                pad, "expected constant padding, got sizes known only at run time (the tile "
-                "coordinates of TMA loads carry the padding); make low and high static", smallest
-            )  # fmt: skip
+                pad,
+                "expected constant padding, got sizes known only at run time (the tile "
+                "coordinates of TMA loads carry the padding); make low and high static",
+                smallest,
+            )
         (yielded,) = list(pad.regions[0].blocks[0])[-1].operands
         if not is_positive_zero(yielded):
             raise match_failure(
-                pad, f"expected padding with 0.0, got {describe(yielded)} (TMA fills with zeros "
+                pad,
+                f"expected padding with 0.0, got {describe(yielded)} (TMA fills with zeros "
                 "what is outside the tensor); pad in an op of its own before this function",
                 smallest,
-            )  # fmt: skip
+            )
         if len(list(source.uses)) != 1:
             raise match_failure(
-                pad, "expected tensor.pad with one use, got more (it is folded into the "
-                "contraction); repeat it for the other use", smallest
-            )  # fmt: skip
+                pad,
+                "expected tensor.pad with one use, got more (it is folded into the "
+                "contraction); repeat it for the other use",
+                smallest,
+            )
         for sums, name in ((low, "static_low"), (high, "static_high")):
             for dim, amount in enumerate(ir.DenseI64ArrayAttr(pad.attributes[name])):
                 if amount < 0:
@@ -123,17 +128,20 @@ def zero_accumulator_ops(op: ir.OpView, smallest: str) -> list[ir.Operation]:
             raise match_failure(
                 init.owner,
                 "expected linalg.fill into tensor.empty or a function argument, got the result of "
-                f"{target.owner.name}", smallest
-            )  # fmt: skip
+                f"{target.owner.name}",
+                smallest,
+            )
         return [init.owner]
     got = "a function argument" if isinstance(init, ir.BlockArgument) else init.owner.name
     if (number := filling(init)) is not None:
         got = f"linalg.fill with {describe(number)}"
     raise match_failure(
-        op, f"expected an accumulator that is linalg.fill with 0.0, got {got} (the first mma of a "
+        op,
+        f"expected an accumulator that is linalg.fill with 0.0, got {got} (the first mma of a "
         "tile replaces what tensor memory holds); fill with zero and add the other term in a later "
-        "function", smallest
-    )  # fmt: skip
+        "function",
+        smallest,
+    )
 
 
 def find_tail(op: ir.OpView, smallest: str) -> Tail:
@@ -142,9 +150,10 @@ def find_tail(op: ir.OpView, smallest: str) -> Tail:
     uses = list(result.uses)
     if len(uses) != 1:
         raise match_failure(
-            op, f"expected one use of the result, got {len(uses)} (a kernel writes one output)",
+            op,
+            f"expected one use of the result, got {len(uses)} (a kernel writes one output)",
             smallest,
-        )  # fmt: skip
+        )
     user = uses[0].owner
     if user.name == "func.return":
         return Tail(result, [])
@@ -156,11 +165,12 @@ def find_tail(op: ir.OpView, smallest: str) -> Tail:
         rounding = _elementwise_rounding(user.opview, smallest)
     else:
         raise match_failure(
-            user, "expected the result to be returned or rounded with arith.truncf, got "
+            user,
+            "expected the result to be returned or rounded with arith.truncf, got "
             f"{user.name} (fuse-epilogue fuses other ops, in pipelines whose kernels have "
             "epilogues); put it into another function",
             smallest,
-        )  # fmt: skip
+        )
     mode = arith.RoundingMode.to_nearest_even
     if "roundingmode" in rounding.attributes:
         mode = arith.RoundingMode(ir.IntegerAttr(rounding.attributes["roundingmode"]).value)
@@ -168,9 +178,10 @@ def find_tail(op: ir.OpView, smallest: str) -> Tail:
     element = str(final.type.element_type)
     if element not in RESULT_TYPES or mode != arith.RoundingMode.to_nearest_even:
         raise match_failure(
-            user, f"expected rounding to nearest even to f16 or bf16, got {element} {mode}",
+            user,
+            f"expected rounding to nearest even to f16 or bf16, got {element} {mode}",
             smallest,
-        )  # fmt: skip
+        )
     return Tail(final, [user.operation], _kept(final))
 
 
@@ -202,10 +213,12 @@ def _elementwise_rounding(generic: linalg.GenericOp, smallest: str) -> ir.Operat
     )
     if not truncates or len(maps) != 2 or maps[0] != maps[1] or not maps[0].is_permutation:
         raise match_failure(
-            generic, "expected the linalg.generic after the contraction to be elementwise "
+            generic,
+            "expected the linalg.generic after the contraction to be elementwise "
             "arith.truncf with identity maps, got another one (fuse-epilogue fuses it, where "
-            "kernels have epilogues); put it into a function of its own", smallest
-        )  # fmt: skip
+            "kernels have epilogues); put it into a function of its own",
+            smallest,
+        )
     if not is_op(generic.operands[1], "tensor.empty"):
         raise match_failure(
             generic, "expected the rounded result in tensor.empty, got another", smallest

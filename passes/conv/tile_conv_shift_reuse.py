@@ -121,14 +121,18 @@ class TileConvShiftReuse(Pass):
 
     def _choose(self, op: ir.OpView, shape: ConvShape) -> OutputTiling:
         for option, known in (
-            ("halo", HALOS), ("tiling", tuple(TILINGS)), ("shift", SHIFTS),
-            ("shift_quarters", QUARTERS_OF_A_SHIFT), ("halo_load", HALO_LOADS),
-        ):  # fmt: skip
+            ("halo", HALOS),
+            ("tiling", tuple(TILINGS)),
+            ("shift", SHIFTS),
+            ("shift_quarters", QUARTERS_OF_A_SHIFT),
+            ("halo_load", HALO_LOADS),
+        ):
             if getattr(self, option) not in known:
                 raise match_failure(
-                    op, f"expected {option}={' or '.join(known)}, got {getattr(self, option)} (not "
-                    f"in this version); leave {option} out"
-                )  # fmt: skip
+                    op,
+                    f"expected {option}={' or '.join(known)}, got {getattr(self, option)} (not "
+                    f"in this version); leave {option} out",
+                )
         classes = ShiftClasses.of(shape, self.halo == "refresh")
         legal.check(legal.options_of(self), op)
         wide = self.halo_load == "w128"

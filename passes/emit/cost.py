@@ -163,9 +163,7 @@ class Cost:
         """The bottleneck of the launch."""
         if self.hbm_us > self.cycles / (self.clock_ghz * 1000):
             return "hbm"
-        parts = {
-            "tensor": self.tensor, "copies": self.copies, "shared": self.shared, "l2": self.l2
-        }  # fmt: skip
+        parts = {"tensor": self.tensor, "copies": self.copies, "shared": self.shared, "l2": self.l2}
         name = max(parts, key=lambda key: parts[key])
         return name if parts[name] > self.epilogue + self.latency else "latency"
 

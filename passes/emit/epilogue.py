@@ -129,9 +129,12 @@ def _on_tile(op: ir.Operation, known: dict[ir.Value, ir.Value], shape: Sequence[
 
 
 def fragment_epilogue(
-    after: tc.EpilogueOp | tc.AttentionOp, tensors: Mapping[ir.Value, ir.Value], sums: ir.Value,
-    place: list[ir.Value], past: ir.StringAttr,
-) -> ir.Value:  # fmt: skip
+    after: tc.EpilogueOp | tc.AttentionOp,
+    tensors: Mapping[ir.Value, ir.Value],
+    sums: ir.Value,
+    place: list[ir.Value],
+    past: ir.StringAttr,
+) -> ir.Value:
     """`sums` with the body of `after` around every element; the tile begins at `place`.
 
     tensors: the kernel's values for the tensors that `after` reads

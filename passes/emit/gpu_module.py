@@ -63,8 +63,9 @@ def insert_launch(module: ir.Module, order: int) -> None:
     if REPEATS in module.operation.attributes:
         raise PassError(
             "expected a function for each launch, got tc.repeats (share-kernels); run "
-            "share-kernels after this pass", module.operation.location,
-        )  # fmt: skip
+            "share-kernels after this pass",
+            module.operation.location,
+        )
     for each in _launches(module):
         if "tc.order" in each.attributes and integer(each, "tc.order") >= order:
             kind = each.attributes["tc.order"].type

@@ -25,9 +25,11 @@ class LaneValue:
         return LaneValue(arith.addi(self.value, _value(other)))
 
     def __mul__(self, other: LaneValue | Index) -> LaneValue:
-        return self if isinstance(other, int) and other == 1 else LaneValue(
-            arith.muli(self.value, _value(other))
-        )  # fmt: skip
+        return (
+            self
+            if isinstance(other, int) and other == 1
+            else LaneValue(arith.muli(self.value, _value(other)))
+        )
 
     def __floordiv__(self, other: int) -> LaneValue:
         return self if other == 1 else LaneValue(arith.divui(self.value, _value(other)))

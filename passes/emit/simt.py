@@ -47,8 +47,9 @@ def simt_kernel(
         if size > limit:
             raise PassError(
                 f"expected at most {limit} CTAs along grid {'xyz'[axis]}, got {size} "
-                "(launch limit); split the problem", location,
-            )  # fmt: skip
+                "(launch limit); split the problem",
+                location,
+            )
     parameter = '{{kind = "pointer", arg = {} : i64}}'
     attributes = {
         "nvvm.kernel": ir.UnitAttr.get(),

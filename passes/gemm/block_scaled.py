@@ -52,14 +52,16 @@ def check_block_scaled(op: tc.BlockScaledMatmulOp, shape: ScaledShape) -> None:
     """Raises a match failure for operands that TMA or the tensor core cannot read."""
     if op.b.type.rank < op.a.type.rank:
         raise match_failure(
-            op, "expected a matrix B, got a vector; take pipeline gemv-padded-n, whose schedules "
-            "are made for few columns"
-        )  # fmt: skip
+            op,
+            "expected a matrix B, got a vector; take pipeline gemv-padded-n, whose schedules "
+            "are made for few columns",
+        )
     if shape.b.layout != "blocked_128x4":
         raise match_failure(
-            op, f'expected b_scale_layout = "blocked_128x4", got "{shape.b.layout}" (tensor memory '
-            "wants the scales of 128 rows in blocks); run reorder-scales first"
-        )  # fmt: skip
+            op,
+            f'expected b_scale_layout = "blocked_128x4", got "{shape.b.layout}" (tensor memory '
+            "wants the scales of 128 rows in blocks); run reorder-scales first",
+        )
     check_scaled(op, shape)
     part, step = k_part(op), stage_of(shape).k
     if part is not None and part % step:

@@ -244,9 +244,10 @@ class TileGemm(Scheduled):
 
 
 KINDS = {
-    legal.DENSE: tc.MatmulOp, legal.SCALED: tc.BlockScaledMatmulOp,
+    legal.DENSE: tc.MatmulOp,
+    legal.SCALED: tc.BlockScaledMatmulOp,
     legal.GROUPED: tc.GroupedMatmulOp,
-}  # fmt: skip
+}
 """The op of a product."""
 
 

@@ -508,8 +508,9 @@ class _Layers:
             return True
         return all(
             groups_of([d for d in each if shape[d] != 1], groups) is not None
-            for _, each in _indexed(op, dims) if each is not None
-        )  # fmt: skip
+            for _, each in _indexed(op, dims)
+            if each is not None
+        )
 
     def _check_ops(self) -> None:
         """Rejects values that are not tensors of known size made by one op."""

@@ -152,9 +152,13 @@ class _Source:
 
 
 def numbers_at(
-    converter: Converter, fits: ir.Value | None, address: ir.Value, offsets: Sequence[int],
-    count: int, element: ir.Type,
-) -> list[ir.Value]:  # fmt: skip
+    converter: Converter,
+    fits: ir.Value | None,
+    address: ir.Value,
+    offsets: Sequence[int],
+    count: int,
+    element: ir.Type,
+) -> list[ir.Value]:
     """`count` elements from each of the `offsets` in bytes, one load each; zeros unless `fits`
     (None: always). fp8 gives codes and i8 bytes, each in an i32; an i1 is a byte in memory that is
     not 0."""

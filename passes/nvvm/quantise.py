@@ -120,7 +120,7 @@ def convert_quantise_fragment(converter: Converter, op: tc.QuantiseFragmentOp) -
             [value for _, value in sorted(held, key=lambda pair: pair[0])], op.format, _of_row
         )
         for place, held in columns.items()
-    }  # fmt: skip
+    }
     codes = [
         _codes([blocks[down, n // BLOCK_ATOMS] for down in (top, top + ROW_STEP)], n, element)
         for top in range(0, part.rows, 2 * ROW_STEP)

@@ -66,9 +66,12 @@ def _arrive_once(converter: Converter, op: tc.MbarrierArriveOp) -> None:
     address = converter.record(op.bar, Mbarrier).address
     place = converter.add(address.base, address.offset)
     llvm.inline_asm(
-        None, [converter.lane, place], "\n".join(_PREDICATED), "r,r,~{memory}",
+        None,
+        [converter.lane, place],
+        "\n".join(_PREDICATED),
+        "r,r,~{memory}",
         has_side_effects=True,
-    )  # fmt: skip
+    )
 
 
 _PREDICATED = (

@@ -155,9 +155,12 @@ class _Beside:
 
     @classmethod
     def create(
-        cls, converter: Converter, op: tc.ElementOp | tc.FetchFragmentOp, held: Held,
+        cls,
+        converter: Converter,
+        op: tc.ElementOp | tc.FetchFragmentOp,
+        held: Held,
         tails: list[str],
-    ) -> _Beside:  # fmt: skip
+    ) -> _Beside:
         """The address for the executing thread."""
         check_beside(op.tensor.type)
         tensor = converter.record(op.tensor, GlobalTensor)

@@ -71,9 +71,12 @@ def convert_add(converter: Converter, op: tc.AddFragmentOp) -> None:
     text = "\n".join(f"add.rn.f32 ${n}, ${n}, ${2 * count + n};" for n in range(count))
     constraints = ",".join(["=f"] * count + [str(n) for n in range(count)] + ["f"] * count)
     made = llvm.inline_asm(
-        llvm.StructType.get_literal([kind] * count), [*a.registers, *b.registers], text,
-        constraints, has_side_effects=True,
-    ).result  # fmt: skip
+        llvm.StructType.get_literal([kind] * count),
+        [*a.registers, *b.registers],
+        text,
+        constraints,
+        has_side_effects=True,
+    ).result
     sums = tuple(llvm.extractvalue(kind, made, n) for n in range(count))
     converter.values[op.c] = Fragment(op.c.type, sums)
 
@@ -97,9 +100,12 @@ def _tile(converter: Converter, op: tc.LoadFragmentOp) -> StagedTile | SmemTile:
 
 
 def _by_ldmatrix(
-    converter: Converter, op: tc.LoadFragmentOp, tile: StagedTile | SmemTile, kind: tc.FragmentType,
+    converter: Converter,
+    op: tc.LoadFragmentOp,
+    tile: StagedTile | SmemTile,
+    kind: tc.FragmentType,
     part: WarpShare,
-) -> list[ir.Value]:  # fmt: skip
+) -> list[ir.Value]:
     of_atom = matrices(kind.atom, kind.operand)
     assert of_atom is not None
     first = integer(op, "k")
@@ -119,9 +125,13 @@ def _by_ldmatrix(
 
 
 def _ldmatrix(
-    converter: Converter, tile: StagedTile | SmemTile, kind: tc.FragmentType, part: WarpShare,
-    group: list[CoreMatrix], trans: bool,
-) -> list[ir.Value]:  # fmt: skip
+    converter: Converter,
+    tile: StagedTile | SmemTile,
+    kind: tc.FragmentType,
+    part: WarpShare,
+    group: list[CoreMatrix],
+    trans: bool,
+) -> list[ir.Value]:
     """Lane 8i + j names row j of matrix i (PTX ISA 9.7.14.5.15)."""
     start = group[0]
 
@@ -147,9 +157,12 @@ def _ldmatrix(
 
 
 def _place(
-    converter: Converter, offset: Callable[[int, int, int], int], constant: int, start: CoreMatrix,
+    converter: Converter,
+    offset: Callable[[int, int, int], int],
+    constant: int,
+    start: CoreMatrix,
     key: Any,
-) -> ThreadOffset:  # fmt: skip
+) -> ThreadOffset:
     """The address as a number of the thread XOR a constant; PassError if it is not linear.
 
     `key` names the function ``offset(·, 0, 0)``. A sum of coordinates is their XOR when no bit is
@@ -168,9 +181,12 @@ def _place(
 
 
 def _by_loads(
-    converter: Converter, op: tc.LoadFragmentOp, tile: StagedTile | SmemTile, kind: tc.FragmentType,
+    converter: Converter,
+    op: tc.LoadFragmentOp,
+    tile: StagedTile | SmemTile,
+    kind: tc.FragmentType,
     part: WarpShare,
-) -> list[ir.Value]:  # fmt: skip
+) -> list[ir.Value]:
     """Extracts each element from the 32-bit word that holds it, for tiles that ldmatrix cannot
     load."""
     first = integer(op, "k")
@@ -183,9 +199,13 @@ def _by_loads(
 
 
 def _word(
-    converter: Converter, tile: StagedTile | SmemTile, kind: tc.FragmentType, part: WarpShare,
-    lanes: tuple[tuple[tuple[int, int], ...], ...], start: CoreMatrix,
-) -> ir.Value:  # fmt: skip
+    converter: Converter,
+    tile: StagedTile | SmemTile,
+    kind: tc.FragmentType,
+    part: WarpShare,
+    lanes: tuple[tuple[tuple[int, int], ...], ...],
+    start: CoreMatrix,
+) -> ir.Value:
     """The register that holds ``lanes[lane]`` of an atom, lowest bits first."""
     bits = 8 * tc.element_bytes(tile.type.element)
     value: ir.Value | None = None
@@ -237,11 +257,12 @@ def convert_mma(converter: Converter, op: tc.MmaSyncOp) -> None:
         for column in range(columns) if row % 2 == 0 else reversed(range(columns)):
             at = (row * columns + column) * counts[2]
             totals[at : at + counts[2]] = mma_sync(
-                mma_atom(c.type.atom).shape, types,
+                mma_atom(c.type.atom).shape,
+                types,
                 a.registers[row * counts[0] : (row + 1) * counts[0]],
                 b.registers[column * counts[1] : (column + 1) * counts[1]],
                 totals[at : at + counts[2]],
-            )  # fmt: skip
+            )
     converter.values[op.d] = Fragment(op.d.type, tuple(totals))
 
 

@@ -88,9 +88,11 @@ def _sharing(bytes_: int) -> int:
 
 
 def _exchanged(
-    converter: Converter, by_row: dict[int, list[tuple[int, ir.Value]]], element: ir.Type,
+    converter: Converter,
+    by_row: dict[int, list[tuple[int, ir.Value]]],
+    element: ir.Type,
     column: ir.Value,
-) -> tuple[dict[int, list[tuple[int, ir.Value]]], ir.Value, int]:  # fmt: skip
+) -> tuple[dict[int, list[tuple[int, ir.Value]]], ir.Value, int]:
     """Rows rounded to `element` and transposed among the four threads of a row, as words: thread c
     of them has unit c of four, 16 bytes, so that its first column is c (unit - 2) further; returns
     the rows, its first column, and the words that it stores at a time."""
@@ -114,9 +116,11 @@ def _exchanged(
 
 
 def _exchanged_words(
-    converter: Converter, by_row: dict[int, list[tuple[int, ir.Value]]], element: ir.Type,
+    converter: Converter,
+    by_row: dict[int, list[tuple[int, ir.Value]]],
+    element: ir.Type,
     column: ir.Value,
-) -> tuple[dict[int, list[tuple[int, ir.Value]]], ir.Value, int]:  # fmt: skip
+) -> tuple[dict[int, list[tuple[int, ir.Value]]], ir.Value, int]:
     """The same of numbers of 32 bits: of two neighbouring threads with a pair of each of two atoms
     the first takes the first atom's, the second the other's, 8 columns to the right and 2 back."""
     own = arith.AndIOp(converter.lane, converter.constant(1)).result
@@ -242,12 +246,13 @@ class Held:
 
     @staticmethod
     def create(
-        converter: Converter, kind: tc.FragmentType,
+        converter: Converter,
+        kind: tc.FragmentType,
         op: tc.StoreFragmentOp
         | tc.FragmentEpilogueOp
         | tc.FetchFragmentOp
         | tc.StoreFragmentScalesOp,
-    ) -> Held:  # fmt: skip
+    ) -> Held:
         """Store of a fragment of C whose first element has the indices of `op`."""
         *batch, m0, n0 = (converter.ssa(index) for index in op.indices)
         row, column = (

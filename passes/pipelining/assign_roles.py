@@ -115,15 +115,17 @@ def _check_op(op: ir.OpView, known: tuple[str, ...]) -> None:
     """Rejects an op with effects but without a role between the ops of the roles."""
     if traits_of(op).issued_by == "cta":
         raise match_failure(
-            op, f"expected {op.operation.name} before or after the ops of the roles, got it "
-            "between them"
-        )  # fmt: skip
+            op,
+            f"expected {op.operation.name} before or after the ops of the roles, got it "
+            "between them",
+        )
     role = _own_role(op)
     if role is None and not _is_pure(op):
         raise match_failure(
-            op, f"expected an op that belongs to one of the roles {', '.join(known)}, got "
-            f"{op.operation.name} without the attribute {FOR_ROLE}{_way_to_a_role(op, known)}"
-        )  # fmt: skip
+            op,
+            f"expected an op that belongs to one of the roles {', '.join(known)}, got "
+            f"{op.operation.name} without the attribute {FOR_ROLE}{_way_to_a_role(op, known)}",
+        )
     if role is not None and role not in known:
         where = FOR_ROLE if FOR_ROLE in op.operation.attributes else f"role= of {_class_of(op)}"
         raise match_failure(op, f"expected {where} to be one of {', '.join(known)}, got {role}")
@@ -214,9 +216,10 @@ class _Copier:
             role = _own_role(operand.owner.opview)
             if role is not None:
                 raise match_failure(
-                    op, f"expected values to stay within a role, got one from {role} in "
-                    f"{self.role.kind}; pass it through shared or tensor memory"
-                )  # fmt: skip
+                    op,
+                    f"expected values to stay within a role, got one from {role} in "
+                    f"{self.role.kind}; pass it through shared or tensor memory",
+                )
         return operand
 
     def _copy_loop(self, op: scf.ForOp) -> None:
@@ -262,9 +265,10 @@ class _Copier:
         """Copies the body once: each warp executes it for its sub-partition, w mod 4."""
         if trip_count(op) != QUARTERS or len(self.role.warps) % QUARTERS:
             raise match_failure(
-                op, f"expected one sub-partition per warp of {self.role.kind}, got "
-                f"{trip_count(op)} sub-partitions for {len(self.role.warps)} warps"
-            )  # fmt: skip
+                op,
+                f"expected one sub-partition per warp of {self.role.kind}, got "
+                f"{trip_count(op)} sub-partitions for {len(self.role.warps)} warps",
+            )
         self.new[op.induction_variable] = self.position
         carried = [i for i, v in enumerate(op.initArgs) if _role_of(v) == self.role.kind]
         starts = [self._mapped(op, op.initArgs[i]) for i in carried]
@@ -307,11 +311,12 @@ def _check_columns(loop: scf.ForOp, role: Role) -> None:
         for inner in walk(op):
             if _own_role(inner) is not None and not isinstance(inner, _EACH_WARP):
                 raise match_failure(
-                    inner, f"expected {inner.operation.name} in a loop over columns, which the "
+                    inner,
+                    f"expected {inner.operation.name} in a loop over columns, which the "
                     f"{len(role.warps)} warps of {role.kind} split, got it outside: each of their "
                     f"{len(role.warps) // QUARTERS} warpgroups would execute it; take a warp map "
-                    f"with {QUARTERS} warps of {role.kind}"
-                )  # fmt: skip
+                    f"with {QUARTERS} warps of {role.kind}",
+                )
 
 
 def _drop_dead(block: ir.Block) -> None:

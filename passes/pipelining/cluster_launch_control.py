@@ -147,9 +147,10 @@ def _place(kernel: func.FuncOp, roles: list[tc.RoleOp]) -> _Ring:
     end = start + RESPONSES * (LAUNCH_RESPONSE_BYTES + 2 * MBARRIER_BYTES)
     if end > SMEM_BYTES:
         raise match_failure(
-            kernel, f"expected at most {SMEM_BYTES} bytes of shared memory, got {end} with the "
+            kernel,
+            f"expected at most {SMEM_BYTES} bytes of shared memory, got {end} with the "
             "responses of cluster launch control; take fewer stages",
-        )  # fmt: skip
+        )
     kernel.attributes["tc.smem_bytes"] = i64(end)
     cta_group = kernel_cta_group(kernel)
     readers = sum(_arrivals(role, cta_group) for role in roles)

@@ -240,9 +240,7 @@ class _Tiles:
         *ops, last = steps.body.operations
         fetched: dict[ColumnRange, Mapping] = {part: {} for part in self.parts}
         with steps.location:
-            later = arith.cmpi(
-                arith.CmpIPredicate.ne, tiles.induction_variable, tiles.lowerBound
-            )  # fmt: skip
+            later = arith.cmpi(arith.CmpIPredicate.ne, tiles.induction_variable, tiles.lowerBound)
 
         def step(number: int, beside: Callable[[], None]) -> None:
             inner = self._at(mapping, index.value(number), carried)

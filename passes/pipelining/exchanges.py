@@ -86,9 +86,10 @@ def _run_of(op: ir.OpView) -> Run | None:
         return None
     if len(roles) > 1:
         raise match_failure(
-            op, f"expected an op whose accesses to tensor memory are of one role, got those of "
-            f"{' and '.join(sorted(roles))}"
-        )  # fmt: skip
+            op,
+            f"expected an op whose accesses to tensor memory are of one role, got those of "
+            f"{' and '.join(sorted(roles))}",
+        )
     reads = frozenset(tile for _, tile, writes in found if not writes)
     writes = frozenset(tile for _, tile, writes in found if writes)
     return Run(roles.pop(), (op,), reads, writes)

@@ -257,8 +257,10 @@ class _Placer:
         of their own."""
         loads = [op for op in loop.body if _is_load(op)]
         trip_count(loop)
-        groups = [[load for load in loads if (APART in load.attributes) == apart]
-                  for apart in (False, True)]  # fmt: skip
+        groups = [
+            [load for load in loads if (APART in load.attributes) == apart]
+            for apart in (False, True)
+        ]
         for group in filter(None, groups):
             self._guard_loads(loop, group)
 
@@ -377,9 +379,10 @@ class _Placer:
         ``tc.load_shared``, an arrival of every thread: TMA, through another proxy, may write."""
         if len(consumers) != 1:
             raise match_failure(
-                consumers[1], "expected one loop over the four sub-partitions to read a staged "
-                f"tile, got {len(consumers)}"
-            )  # fmt: skip
+                consumers[1],
+                "expected one loop over the four sub-partitions to read a staged "
+                f"tile, got {len(consumers)}",
+            )
         with ir.InsertionPoint(consumers[0]), consumers[0].location:
             _tag(tc.MbarrierWaitOp(full, phase), EPILOGUE)
         quarters = _quarter_loop(consumers[0])
@@ -595,9 +598,10 @@ def _load_loops(kernel: func.FuncOp) -> list[scf.ForOp]:
     for op in loops:
         if not isinstance(op, scf.ForOp):
             raise match_failure(
-                op, "expected TMA loads in loops over rings or in the kernel itself, got one in "
-                f"{op.operation.name}"
-            )  # fmt: skip
+                op,
+                "expected TMA loads in loops over rings or in the kernel itself, got one in "
+                f"{op.operation.name}",
+            )
     if not loops:
         raise match_failure(kernel, "expected a kernel with TMA loads in a loop, got none")
     return loops
@@ -642,9 +646,10 @@ def _slot_of(load: tc.TmaLoadOp) -> tc.SlotOp:
     owner: tc.SlotOp | None = defining(whole_tile(load.tile), tc.SlotOp)
     if owner is None:
         raise match_failure(
-            load, "expected TMA loads into a slot of a ring, got a tile without one; run "
-            "multi-buffer first"
-        )  # fmt: skip
+            load,
+            "expected TMA loads into a slot of a ring, got a tile without one; run "
+            "multi-buffer first",
+        )
     return owner
 
 
@@ -688,9 +693,10 @@ def _consumers(
             known = traits.completed_by == "" if by_epilogue else traits.completed_by in COMPLETIONS
             if not (traits.reads_shared and known):
                 raise match_failure(
-                    user, f"expected cp and mma as readers of a ring, got {user.operation.name} "
-                          "(a commit reports only when those are done)"
-                )  # fmt: skip
+                    user,
+                    f"expected cp and mma as readers of a ring, got {user.operation.name} "
+                    "(a commit reports only when those are done)",
+                )
             positions.add(ops.index(ancestor_in(user, loop.body)))
     if not positions:
         raise match_failure(

@@ -63,9 +63,10 @@ class RaiseBlockScaled(Pass):
         functions = list(module.body.operations)
         if not functions:
             raise match_failure(
-                module.operation, "expected a func.func with one block-scaled contraction, got an "
-                "empty module", SMALLEST,
-            )  # fmt: skip
+                module.operation,
+                "expected a func.func with one block-scaled contraction, got an empty module",
+                SMALLEST,
+            )
         for op in functions:
             if not isinstance(op, func.FuncOp) or op.is_external:
                 raise match_failure(
@@ -137,9 +138,11 @@ def _check_shapes(op: ir.OpView) -> None:
             raise match_failure(op, f"expected tensor operands, got {kind}", SMALLEST)
         if not kind.has_static_shape:
             raise match_failure(
-                op, f"expected static shapes, got {kind} (tiles and grid are fixed when the kernel "
-                "is compiled); specialise the function to its sizes", SMALLEST,
-            )  # fmt: skip
+                op,
+                f"expected static shapes, got {kind} (tiles and grid are fixed when the kernel "
+                "is compiled); specialise the function to its sizes",
+                SMALLEST,
+            )
         if 0 in kind.shape:
             raise match_failure(
                 op, f"expected sizes of at least 1, got {kind}; run fold-empty first", SMALLEST
@@ -187,10 +190,11 @@ def _build(op: ir.OpView, found: ScaledMatmul, factors: list[ir.Value], out: ir.
         packing = defining(given, tc.PackCodesOp)
         if not isinstance(packing.codes if packing else given, ir.BlockArgument):
             raise match_failure(
-                op, "expected function arguments as inputs (they are read from global memory), or "
+                op,
+                "expected function arguments as inputs (they are read from global memory), or "
                 f"tc.pack_codes of one, got the result of {given.owner.name}; make it an argument",
                 SMALLEST,
-            )  # fmt: skip
+            )
     if found.split:
         values[0], values[2] = _joined(values[0]), _joined(values[2])
     layouts = []
@@ -217,9 +221,11 @@ def _in_blocks(op: ir.OpView, scales: ir.Value, shape: list[int]) -> ir.Value:
     found = groups(scales.type.shape, shape)
     if found is None:
         raise match_failure(
-            op, f"expected scales in blocks of {shape}, or with one of these dimensions split "
-                f"into several, got {scales.type}; reshape the argument", SMALLEST,
-        )  # fmt: skip
+            op,
+            f"expected scales in blocks of {shape}, or with one of these dimensions split "
+            f"into several, got {scales.type}; reshape the argument",
+            SMALLEST,
+        )
     if len(found) == scales.type.rank:
         return scales
     kind = ir.RankedTensorType.get(shape, scales.type.element_type)

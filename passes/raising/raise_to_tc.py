@@ -77,15 +77,18 @@ class RaiseToTc(Pass):
         functions = list(module.body.operations)
         if not functions:
             raise match_failure(
-                module.operation, "expected a func.func with one contraction, got an empty module",
+                module.operation,
+                "expected a func.func with one contraction, got an empty module",
                 SMALLEST_CONV,
-            )  # fmt: skip
+            )
         for op in functions:
             if not isinstance(op, func.FuncOp) or op.is_external:
                 raise match_failure(
-                    op, f"expected only func.func with a body, got {op.operation.name}"
-                    + (" without one" if isinstance(op, func.FuncOp) else ""), SMALLEST_CONV
-                )  # fmt: skip
+                    op,
+                    f"expected only func.func with a body, got {op.operation.name}"
+                    + (" without one" if isinstance(op, func.FuncOp) else ""),
+                    SMALLEST_CONV,
+                )
             if not is_simt(op):
                 _raise_function(op)
 

@@ -81,19 +81,20 @@ def convert(module: ir.Module, function: func.FuncOp, rows: int, warps: int) -> 
     if len(found) != 1 or list(ops[-1].operands) != [[*found, *ours][-1].out]:
         names = ", ".join(op.operation.name for op in ops) or "nothing"
         raise match_failure(
-            function, "expected a function that returns one tc.block_scaled_matmul, or a "
+            function,
+            "expected a function that returns one tc.block_scaled_matmul, or a "
             f"tc.epilogue of it, got {names} (run raise-block-scaled first)",
             SMALLEST_BLOCK_SCALED,
-        )  # fmt: skip
+        )
     check_whole_rows(found[0], NAME)
     if after is not None:
         check_elements(after, f"in {NAME}", "take pipeline gemm")
     for option, value, most in (("rows", rows, 8), ("warps", warps, 32)):
         if not 1 <= value <= most:
             raise match_failure(
-                found[0], f"expected {option} of 1 to {most}, got {value} "
-                "(registers and threads of a CTA)",
-            )  # fmt: skip
+                found[0],
+                f"expected {option} of 1 to {most}, got {value} (registers and threads of a CTA)",
+            )
     _Kernel(module, function, found[0], after, rows, warps).build()
 
 
@@ -164,9 +165,14 @@ class _Kernel:
     """The kernel of one op."""
 
     def __init__(
-        self, module: ir.Module, function: func.FuncOp, op: ir.OpView, after: tc.EpilogueOp | None,
-        rows: int, warps: int,
-    ) -> None:  # fmt: skip
+        self,
+        module: ir.Module,
+        function: func.FuncOp,
+        op: ir.OpView,
+        after: tc.EpilogueOp | None,
+        rows: int,
+        warps: int,
+    ) -> None:
         self.module, self.function, self.op, self.after = module, function, op, after
         self.warps = warps
         self.vector = op.b.type.rank < op.a.type.rank
@@ -189,8 +195,10 @@ class _Kernel:
         beside = {each.tensor: known[_source_argument(each.tensor)] for each in elements}
         result = known[-1]
         grid = (
-            ceil_div(self.m, self.rows * self.warps), ceil_div(self.n, self.columns), self.batch,
-        )  # fmt: skip
+            ceil_div(self.m, self.rows * self.warps),
+            ceil_div(self.n, self.columns),
+            self.batch,
+        )
         target = target_of(self.module)
         legal = targets_with("fp8")
         if target not in legal:
@@ -360,8 +368,10 @@ def _source_argument(operand: ir.Value) -> int:
         made = defining(operand, tensor.CollapseShapeOp)
         if made is None:
             raise match_failure(
-                operand.owner, "expected a function argument, or one collapsed, got the result of "
-                f"{operand.owner.name}; make it an argument", SMALLEST_BLOCK_SCALED,
-            )  # fmt: skip
+                operand.owner,
+                "expected a function argument, or one collapsed, got the result of "
+                f"{operand.owner.name}; make it an argument",
+                SMALLEST_BLOCK_SCALED,
+            )
         operand = made.operands[0]
     return int(operand.arg_number)

@@ -121,9 +121,10 @@ class ThreadGroup:
                 f"row{'s' if self.side > 1 else ''} per CTA (memory is contiguous along rows)"
             )
         held = (
-            "elements stay in registers" if self.rounds == 1
+            "elements stay in registers"
+            if self.rounds == 1
             else f"each reduction reads the elements again, in {self.rounds} rounds"
-        )  # fmt: skip
+        )
         return f"{sums}: {who}; loads of {self.run} element{'s' if self.run > 1 else ''}; {held}"
 
 

@@ -154,9 +154,13 @@ class _Kernel:
         grid = (ceil_div(self._many, ROWS * self.tiles), 1, batch[0] if batch else 1)
         threads = self.warps * WARP
         shape = simt.Shape(
-            grid, threads, target_of(self.module), launch_order(self.function), self.programmatic,
+            grid,
+            threads,
+            target_of(self.module),
+            launch_order(self.function),
+            self.programmatic,
             smem=self.warps * self.tiles * ROWS * self._pitch,
-        )  # fmt: skip
+        )
         remark(
             op,
             f"{self._few} {'columns' if self._transposed else 'rows'}: {grid[0] * grid[2]} CTAs "
@@ -203,9 +207,11 @@ class _Kernel:
         sums: list[ir.Value] = [simt.number(0.0)] * (4 * tiles)
         words = self._load(lines, warp, member, row_bytes)
         loop = scf.ForOp(
-            simt.add(warp, self.warps), simt.constant(self.chunks), simt.constant(self.warps),
+            simt.add(warp, self.warps),
+            simt.constant(self.chunks),
+            simt.constant(self.warps),
             [*sums, *words],
-        )  # fmt: skip
+        )
         with ir.InsertionPoint(loop.body):
             chunk, *carried = loop.body.arguments
             now, before = carried[: len(sums)], carried[len(sums) :]

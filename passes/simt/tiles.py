@@ -111,9 +111,12 @@ class _Kernel:
             for dim, size in enumerate(shape)
         ]
         size = simt.Shape(
-            (prod(self.counts), 1, 1), THREADS, target_of(self.module),
-            launch_order(self.function), smem=len(tiling.staged) * SIDE * PITCH * 4,
-        )  # fmt: skip
+            (prod(self.counts), 1, 1),
+            THREADS,
+            target_of(self.module),
+            launch_order(self.function),
+            smem=len(tiling.staged) * SIDE * PITCH * 4,
+        )
         owner = self.result.owner
         remark(
             owner.opview,

@@ -116,9 +116,7 @@ class _Tail:
         """`ops` and the ops that they depend on, in program order."""
         return sorted(self._reached(ops, past_products=True), key=self.places.__getitem__)
 
-    def _reached(
-        self, ops: Iterable[ir.Operation], *, past_products: bool
-    ) -> set[ir.Operation]:  # fmt: skip
+    def _reached(self, ops: Iterable[ir.Operation], *, past_products: bool) -> set[ir.Operation]:
         seen, pending = set[ir.Operation](), list(ops)
         while pending:
             op = pending.pop()

@@ -141,9 +141,11 @@ class LoadedMatrix:
         """``tc.load_fragment`` of the columns from k."""
         matrix = self.matrix
         fragment = tc.FragmentType.build(
-            [matrix.tile[0], matrix.atom.shape[2]], matrix.element, matrix.operand,
+            [matrix.tile[0], matrix.atom.shape[2]],
+            matrix.element,
+            matrix.operand,
             matrix.atom.name,
-        )  # fmt: skip
+        )
         via = ir.StringAttr.get(matrix.via[0])
         return tc.LoadFragmentOp(tile, i64(k), via, fragment).fragment
 

@@ -89,9 +89,13 @@ class _Phases(RingLoop):
             for load in self.copies:
                 with load.location:
                     tma_load(
-                        load.map, [mapping.get(c, c) for c in load.coords], mapping[load.tile],
-                        integer(load, "row"), integer(load, "nbytes"), signal=full,
-                    )  # fmt: skip
+                        load.map,
+                        [mapping.get(c, c) for c in load.coords],
+                        mapping[load.tile],
+                        integer(load, "row"),
+                        integer(load, "nbytes"),
+                        signal=full,
+                    )
 
     def ready(self, step: Index) -> None:
         slot = self.slot_of(step)

@@ -145,10 +145,14 @@ def _matrices(
     matrices = [
         WarpMatrix(op, value, name, major, extents, tile, tiling.atom, ldmatrix)
         for value, name, major, extents, tile in zip(
-            (op.a, op.b), "AB", majors, ((m, k), (n, k)),
-            ((tiling.m, tiling.k), (tiling.n, tiling.k)), strict=True,
+            (op.a, op.b),
+            "AB",
+            majors,
+            ((m, k), (n, k)),
+            ((tiling.m, tiling.k), (tiling.n, tiling.k)),
+            strict=True,
         )
-    ]  # fmt: skip
+    ]
     for matrix in matrices:
         via, why = matrix.via
         if via == "loads":
@@ -162,8 +166,11 @@ def _is_by_tma(op: ir.OpView, matrices: list[WarpMatrix], copies: str, target: s
     """Whether TMA fills both tiles, or cp.async."""
     obstacle = _tma_obstacle(target, matrices)
     if copies == "tma" and obstacle:
-        raise match_failure(op, f"expected a product that copy=tma can serve: {obstacle}; take "
-                     "copy=cp.async", SMALLEST_MATMUL)  # fmt: skip
+        raise match_failure(
+            op,
+            f"expected a product that copy=tma can serve: {obstacle}; take copy=cp.async",
+            SMALLEST_MATMUL,
+        )
     if obstacle and not copies and TARGETS[target].tma:
         remark(op, f"the copies are cp.async, not TMA: {obstacle}")
     return not obstacle and copies != "cp.async"
@@ -183,9 +190,11 @@ def _tile(source: Source, options: TilingOptions, target: str, schedule: TileMat
     matrices = _matrices(op, tiling, (m, n, k), schedule.ldmatrix)
     by_tma = _is_by_tma(op, matrices, schedule.copy, target)
     tiles = WarpTiles(
-        ceil_div(m, tiling.m), ceil_div(n, tiling.n), batch[0] if batch else None,
+        ceil_div(m, tiling.m),
+        ceil_div(n, tiling.n),
+        batch[0] if batch else None,
         group=schedule.group_m,
-    )  # fmt: skip
+    )
     tiles = tiles.shared_out(op, tiling, schedule.ctas, by_tma, target)
     create = partial(StagedProduct.create, matrices, ceil_div(k, tiling.k), by_tma, tiles.batch)
     tile_fragments(source, create, tiles, MmaSync(tiling, target), m, n)

@@ -26,9 +26,13 @@ class Parser(argparse.ArgumentParser):
         error: type[Error] = InputError,
     ) -> None:
         super().__init__(
-            prog, usage, description, epilog, allow_abbrev=False,
+            prog,
+            usage,
+            description,
+            epilog,
+            allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
+        )
         self._error = error
 
     def error(self, message: str) -> NoReturn:

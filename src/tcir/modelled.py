@@ -97,11 +97,15 @@ class ModelledProgram:
             work = ", ".join((*each.row.work.computes, *each.row.work.fused))
             rows.append(
                 (
-                    each.row.name, work if len(work) <= WIDE else f"{work[: WIDE - 1]}…",
-                    str(each.ctas), f"{each.bytes / 1e6:.2f}", f"{each.roofline.microseconds:.2f}",
-                    f"{each.time.microseconds:.2f}", each.time.bound,
+                    each.row.name,
+                    work if len(work) <= WIDE else f"{work[: WIDE - 1]}…",
+                    str(each.ctas),
+                    f"{each.bytes / 1e6:.2f}",
+                    f"{each.roofline.microseconds:.2f}",
+                    f"{each.time.microseconds:.2f}",
+                    each.time.bound,
                 )
-            )  # fmt: skip
+            )
         wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(

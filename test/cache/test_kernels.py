@@ -66,8 +66,10 @@ def test_a_kernel_comes_back(program: str, folder: Path, monkeypatch: pytest.Mon
     constants = second.launches.constants
     assert not any(array.flags.writeable for array in constants)
     generator = np.random.default_rng(3)
-    inputs = [generator.integers(-4, 5, spec.shape).astype(spec.dtype) + 0.5
-              for spec in second.signature.inputs]  # fmt: skip
+    inputs = [
+        generator.integers(-4, 5, spec.shape).astype(spec.dtype) + 0.5
+        for spec in second.signature.inputs
+    ]
     out = np.zeros((128, 96), np.float32)
     second(*(array.astype(np.float16) for array in inputs), out)
     b = inputs[1] if len(inputs) > 1 else np.array(WEIGHTS)

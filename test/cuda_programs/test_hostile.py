@@ -117,10 +117,14 @@ def _command(seed: int) -> Hostile:
             words = ["tcir.cuda", *flags(FLAGS, draw), "program.cu", draw.choice(VALUES)]
         case "places":
             place = draw.choice(PLACES)
-            words = draw.choice([
-                ["tcir.cuda", place], ["tcir.cuda", "--trace", place, "program.cu"],
-                ["tcir.cuda", f"--nvcc={place}", "program.cu"], ["tcir.cuda"],
-            ])  # fmt: skip
+            words = draw.choice(
+                [
+                    ["tcir.cuda", place],
+                    ["tcir.cuda", "--trace", place, "program.cu"],
+                    ["tcir.cuda", f"--nvcc={place}", "program.cu"],
+                    ["tcir.cuda"],
+                ]
+            )
         case "streams":
             stream = draw.choice([
                 {"stdin": CLOSED}, {"stdout": CLOSED}, {"stdout": "/dev/full"}, {"stdout": UNREAD},

@@ -134,8 +134,11 @@ def test_files_that_are_no_ptx(data: bytes, words: str, tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
-    for load in (tcir.cuda.Module.from_cubin, tcir.cuda.Module.from_ptx,
-                 tcir.cuda.Module.from_source):  # fmt: skip
+    for load in (
+        tcir.cuda.Module.from_cubin,
+        tcir.cuda.Module.from_ptx,
+        tcir.cuda.Module.from_source,
+    ):
         with pytest.raises(tcir.InputError, match=r"[Nn]o such file"):
             load(tmp_path / "k.ptx")
 

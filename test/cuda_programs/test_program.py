@@ -27,8 +27,12 @@ def run(*given: object, cwd: Path | None = None) -> subprocess.CompletedProcess[
     """Ended, with what it wrote."""
     return subprocess.run(
         [sys.executable, "-m", "tcir.cuda", *map(str, given)],
-        capture_output=True, text=True, timeout=300, check=False, cwd=cwd,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=cwd,
+    )
 
 
 @pytest.mark.parametrize("status", [pytest.param(0, marks=pytest.mark.slow), 7])
@@ -97,9 +101,12 @@ def test_errors_that_a_program_can_go_on_from() -> None:
     ended = run(PROGRAMS / "launches.cu")
     assert ended.returncode == 1, ended.stderr  # although it knows of them
     assert ended.stdout.splitlines() == [
-        "cudaErrorInvalidConfiguration", "cudaErrorInvalidValue", "cudaSuccess",
-        "cudaErrorCooperativeLaunchTooLarge", "cudaSuccess",
-    ]  # fmt: skip
+        "cudaErrorInvalidConfiguration",
+        "cudaErrorInvalidValue",
+        "cudaSuccess",
+        "cudaErrorCooperativeLaunchTooLarge",
+        "cudaSuccess",
+    ]
     assert "error: _Z7nothingv: grid: expected at most 4736 CTAs of 64 threads" in ended.stderr
     assert "error: _Z7nothingv: block.x: expected 1..1024, got 2000" in ended.stderr
 
@@ -223,10 +230,13 @@ def test_more_memory_than_there_is(tmp_path: Path) -> None:
 def test_sigterm_ends_nvcc_too(tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
     with subprocess.Popen(
-        [sys.executable, "-m", "tcir.cuda", HISTOGRAM], text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        [sys.executable, "-m", "tcir.cuda", HISTOGRAM],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
         env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
-    ) as process:  # fmt: skip
+    ) as process:
         while not list((tmp_path / "temporary").rglob("tmpxft*")):
             assert process.poll() is None
             time.sleep(0.01)
@@ -277,10 +287,13 @@ def test_ctrl_c_ends_it_at_once(where: str, tmp_path: Path) -> None:
     (tmp_path / "endless.cu").write_text(text)
     (tmp_path / "temporary").mkdir()
     with subprocess.Popen(
-        [sys.executable, "-m", "tcir.cuda", "endless.cu"], cwd=tmp_path, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-m", "tcir.cuda", "endless.cu"],
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
-    ) as process:  # fmt: skip
+    ) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         time.sleep(1)
         process.send_signal(signal.SIGINT)

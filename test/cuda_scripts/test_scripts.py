@@ -38,8 +38,11 @@ def run(script: str, *words: str, flags: tuple[str, ...] = ()) -> subprocess.Com
     """Ended, with what it wrote."""
     return subprocess.run(
         [sys.executable, "-m", "tcir.cuda", *flags, str(SCRIPTS / script), *words],
-        capture_output=True, text=True, timeout=1200, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
 
 
 @needs("cuda.bindings")

@@ -22,8 +22,11 @@ def run(*given: object) -> subprocess.CompletedProcess[str]:
     """Ended, with what it wrote."""
     return subprocess.run(
         [sys.executable, "-m", "tcir.cute", *map(str, given)],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 @needs_cute

@@ -38,8 +38,10 @@ def ran(folder: Path, role: str, call: str = VALIDATE) -> dict[str, Any]:
     (folder / "mark.py").write_text(MARK.replace(ROLE, role), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.replace("CALL", call)],
-        capture_output=True, text=True, cwd=folder,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=folder,
+    )
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     return result

@@ -48,8 +48,9 @@ def both(form: Form, left: int = 1 << 20) -> tuple[np.ndarray, np.ndarray]:
     """
     shared, tensor = form.inputs()
     wanted, found = np.zeros_like(tensor), np.zeros_like(tensor)
-    report = run_ptx(form.ptx, grid=1, dynamic_smem=SHARED,
-                     args=[shared, tensor, Uninitialized(wanted)])  # fmt: skip
+    report = run_ptx(
+        form.ptx, grid=1, dynamic_smem=SHARED, args=[shared, tensor, Uninitialized(wanted)]
+    )
     assert report, report
     static = 24
     size = max(SHARED, MOST_SHARED - static - left)
@@ -59,9 +60,12 @@ def both(form: Form, left: int = 1 << 20) -> tuple[np.ndarray, np.ndarray]:
     if bytes_made == size:
         text, bytes_made = text.replace(RESERVED, f"tiles+{SHARED}"), SHARED + BOX
     report = run_ptx(
-        text, grid=1, block=made.launch.block, dynamic_smem=bytes_made,
+        text,
+        grid=1,
+        block=made.launch.block,
+        dynamic_smem=bytes_made,
         args=[shared, tensor, found],
-    )  # fmt: skip
+    )
     assert report, report
     return wanted, found
 

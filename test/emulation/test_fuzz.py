@@ -78,9 +78,13 @@ def _outcome(name: str, text: str) -> bool:
     made = emulate(text, launch, seed=1)
     before = {each: np.array(scope[each]) for each in program.args}
     report = run_ptx(
-        made.ptx, grid=1, block=made.launch.block, dynamic_smem=made.launch.dynamic_smem,
-        args=args, hazards="off",
-    )  # fmt: skip
+        made.ptx,
+        grid=1,
+        block=made.launch.block,
+        dynamic_smem=made.launch.dynamic_smem,
+        args=args,
+        hazards="off",
+    )
     assert report, report
     return all(
         np.array_equal(scope[each], eval(wanted, NAMES | before))

@@ -48,7 +48,7 @@ def _encoded(fields: MapFields) -> tuple[MapFields, bytes]:
         (_fields("u6_align16b"), (384, 100), (96, 32), "NONE", b"\x3c\0\x12\x7c"),
     ],
     ids=["plain", "dense", "padded", "not swizzled", "six bits"],
-)  # fmt: skip
+)
 def test_fields_and_note(
     fields: MapFields, dims: tuple[int, ...], box: tuple[int, ...], swizzle: str, note: bytes
 ) -> None:

@@ -57,8 +57,12 @@ def test_the_launch_has_the_helpers_and_their_box() -> None:
 
 
 def test_a_barrier_of_all_threads_counts_those_of_the_program() -> None:
-    text = _body(emulate(_kernel("bar.sync 0; barrier.sync 3, 64; bar.red.popc.u32 %r1, 1, %p1;"),
-                         EmulatedLaunch((1, 1, 1), (100, 1, 1))).ptx)  # fmt: skip
+    text = _body(
+        emulate(
+            _kernel("bar.sync 0; barrier.sync 3, 64; bar.red.popc.u32 %r1, 1, %p1;"),
+            EmulatedLaunch((1, 1, 1), (100, 1, 1)),
+        ).ptx
+    )
     assert "bar.sync 0, 128;" in text
     assert "barrier.sync 3, 64;" in text
     assert "bar.red.popc.u32 %r1, 1, 128, %p1;" in text

@@ -69,9 +69,11 @@ class Attention:
         )
         values = self.e or self.d
         dims = {
-            "q": (self.q, rows | {"d": self.d}), "k": (self.kv, keys | {"d": self.d}),
-            "v": (self.kv, keys | {"d": values}), "o": (self.out, rows | {"d": values}),
-        }  # fmt: skip
+            "q": (self.q, rows | {"d": self.d}),
+            "k": (self.kv, keys | {"d": self.d}),
+            "v": (self.kv, keys | {"d": values}),
+            "o": (self.out, rows | {"d": values}),
+        }
         return {
             name: [extents[letter] for letter in layout] for name, (layout, extents) in dims.items()
         }

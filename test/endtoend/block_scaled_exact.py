@@ -143,9 +143,17 @@ def cuts(tiles: int, units: int, ctas: int) -> list[list[tuple[int, int]]]:
 
 
 def gemv(
-    a: Array, sa: Array, b: Array, sb: Array, of: Formats, *,
-    ctas: int, stage: int, alpha: float | None = None, out: str = "f32",
-) -> Array:  # fmt: skip
+    a: Array,
+    sa: Array,
+    b: Array,
+    sb: Array,
+    of: Formats,
+    *,
+    ctas: int,
+    stage: int,
+    alpha: float | None = None,
+    out: str = "f32",
+) -> Array:
     """The product as `ctas` CTAs compute it in stages of `stage` k: float64 [L, M, K] and
     [L, N, K], to [L, M, N]."""
     batch, m, k = a.shape

@@ -57,9 +57,11 @@ def pick(module: Any, name: str, index: int = 0, **attributes: str) -> Any:
     return [
         op
         for op in walk(module, name)
-        if all(key in op.attributes and str(op.attributes[key]) == text
-               for key, text in attributes.items())
-    ][index]  # fmt: skip
+        if all(
+            key in op.attributes and str(op.attributes[key]) == text
+            for key, text in attributes.items()
+        )
+    ][index]
 
 
 def set_attribute(name: str, attribute: str, text: str, index: int = 0) -> Edit:

@@ -186,12 +186,13 @@ class Computed(Layers):
         kind = kind_of(number.value.shape, total)
         zeros = self.filled(kind, "0" if total == "i32" else "0.0")
         made = self.op(
-            f"linalg.conv_2d_{CONVS[layout]}", kind,
+            f"linalg.conv_2d_{CONVS[layout]}",
+            kind,
             f"{{strides = dense<{stride}> : vector<2xi64>, "
             f"dilations = dense<{dilation}> : vector<2xi64>}} "
             f"ins(%{x}, %{w} : tensor<{self.types[x]}>, tensor<{self.types[w]}>) "
             f"outs(%{zeros} : tensor<{kind}>) -> tensor<{kind}>",
-        )  # fmt: skip
+        )
         return self.known(made, number)
 
     def pool(self, x: str, way: str, window: int, stride: int, pad: int = 0) -> str:
@@ -218,11 +219,12 @@ class Computed(Layers):
         kind = kind_of(number.value.shape, element)
         shape, start = self.empty(kind_of((window, window), element)), self.filled(kind, edge)
         made = self.op(
-            f"linalg.pooling_nhwc_{way}", kind,
+            f"linalg.pooling_nhwc_{way}",
+            kind,
             f"{{strides = dense<{stride}> : vector<2xi64>, dilations = dense<1> : vector<2xi64>}} "
             f"ins(%{x}, %{shape} : tensor<{self.types[x]}>, tensor<{self.types[shape]}>) "
             f"outs(%{start} : tensor<{kind}>) -> tensor<{kind}>",
-        )  # fmt: skip
+        )
         return self.known(made, number)
 
     def _pad(self, x: str, pad: int, number: str, first: bool) -> str:
@@ -235,10 +237,11 @@ class Computed(Layers):
         edge = self.op("arith.constant", element, f"{number} : {element}")
         ends = f"[0, 0, {pad}, {pad}]"
         return self.op(
-            f"tensor.pad %{x}", kind,
+            f"tensor.pad %{x}",
+            kind,
             f"low{ends} high{ends} {{\n  ^bb0(%i0: index, %i1: index, %i2: index, %i3: index):\n"
             f" tensor.yield %{edge} : {element}\n  }} : tensor<{self.types[x]}> to tensor<{kind}>",
-        )  # fmt: skip
+        )
 
     def mapped(self, kind: str, body: str, number: Number, *reads: tuple[str, str]) -> str:
         """A ``linalg.generic`` over the dimensions a, b, c, …, whose values are `number`."""
@@ -311,10 +314,11 @@ class Computed(Layers):
         kind = kind_of([shape[n] for n in order], element_of(self.types[x]))
         empty = self.empty(kind)
         made = self.op(
-            "linalg.transpose", kind,
+            "linalg.transpose",
+            kind,
             f"ins(%{x} : tensor<{self.types[x]}>) outs(%{empty} : tensor<{kind}>) "
             f"permutation = {list(order)}",
-        )  # fmt: skip
+        )
         return self.known(made, self.numbers[x].map(lambda array: array.transpose(order)))
 
     def folded(self, x: str) -> str:
@@ -323,9 +327,10 @@ class Computed(Layers):
         kind = kind_of((int(np.prod(outer)), last), element_of(self.types[x]))
         groups = [list(range(len(outer))), [len(outer)]]
         made = self.op(
-            f"tensor.collapse_shape %{x}", kind,
+            f"tensor.collapse_shape %{x}",
+            kind,
             f"{groups} : tensor<{self.types[x]}> into tensor<{kind}>",
-        )  # fmt: skip
+        )
         return self.known(made, self.numbers[x].map(lambda array: array.reshape(sizes(kind))))
 
 

@@ -15,9 +15,10 @@ BLOCK = FusedConv(
     %e = arith.extf %r : f16 to f32
     %v = arith.addf %u, %e : f32
     %t = arith.maximumf %v, %z : f32
-    """ + TRUNCATE,
+    """
+    + TRUNCATE,
     {"b": ("f32", "k"), "r": ("f16", "npqk")},
-)  # fmt: skip
+)
 """The end of a residual block: relu(conv(x, w) + bias + residual)."""
 NEGATED = "%t = arith.negf %s : f32\n linalg.yield %t : f32"
 IMPLICIT, OFFSET, REUSE = "conv-implicit-gemm", "conv-smem-offset", "conv-shift-reuse"

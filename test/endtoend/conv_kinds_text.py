@@ -67,8 +67,10 @@ class Named:
         taps = self.einsum.split(",")[0][len(self.x) :]
         window = [(self.w[last.index(tap)] - 1) * self.dilation + 1 for tap in taps]
         view = np.lib.stride_tricks.sliding_window_view(np.pad(x, ends), window, self.spatial)
-        steps = [slice(None, None, self.stride) if d in self.spatial else slice(None)
-                 for d in range(x.ndim)]  # fmt: skip
+        steps = [
+            slice(None, None, self.stride) if d in self.spatial else slice(None)
+            for d in range(x.ndim)
+        ]
         return view[(*steps, *[slice(None, None, self.dilation)] * len(window))]
 
     def text(self, element: str) -> str:

@@ -43,7 +43,7 @@ TAILS = [
     PairCase(Conv(1, 1, 257, 24, 40, 1, 3, (0, 0, 1, 1))),  # 257: three tiles of four
     PairCase(Conv(3, 11, 13, 40, 24, 3, 3, SAME), "stages=1"),  # 429
     PairCase(Conv(2, 13, 13, 72, 200, 3, 3, SAME), "n-tile=96 stages=3"),
-]  # fmt: skip
+]
 """Pixels: fewer than a tile, one more, one less; a last CTA without any; tiles over two images."""
 
 STEPS = [

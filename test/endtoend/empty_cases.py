@@ -100,14 +100,20 @@ def products() -> Iterator[Case]:
         shape, launches = (m, n), int(m * n > 0)
         yield Case(f"matmul-{m}x{n}x{k}", PRODUCTS, product(m, n, k), launches, onto(shape))
         yield Case(
-            f"matmul-{m}x{n}x{k}-onto-an-argument", PRODUCTS, product(m, n, k, True), launches,
+            f"matmul-{m}x{n}x{k}-onto-an-argument",
+            PRODUCTS,
+            product(m, n, k, True),
+            launches,
             onto(shape),
-        )  # fmt: skip
+        )
         for start in (False, True):
             yield Case(
-                f"matmul-{m}x{n}x{k}-behind{'-start' * start}", PRODUCTS,
-                product(m, n, k, start, True), launches, rounded(start, shape),
-            )  # fmt: skip
+                f"matmul-{m}x{n}x{k}-behind{'-start' * start}",
+                PRODUCTS,
+                product(m, n, k, start, True),
+                launches,
+                rounded(start, shape),
+            )
     i8 = sums("linalg.matmul", tensor(24, 0, of="i8"), tensor(0, 40, of="i8"),
               tensor(24, 40, of="i32"), True, False)  # fmt: skip
     yield Case("matmul-i8", PRODUCTS, i8, 1, lambda a, b, c: (c,))
@@ -117,9 +123,11 @@ def products() -> Iterator[Case]:
         name = f"batch-matmul-{batch}x{m}x{n}x{k}"
         yield Case(name, PRODUCTS, text, int(batch > 0), rounded(True, (batch, m, n)))
     for op, a, b, out in (
-        ("matvec", (24, 0), (0,), (24,)), ("matvec", (0, 24), (24,), (0,)),
-        ("vecmat", (0,), (0, 24), (24,)), ("dot", (0,), (0,), ()),
-    ):  # fmt: skip
+        ("matvec", (24, 0), (0,), (24,)),
+        ("matvec", (0, 24), (24,), (0,)),
+        ("vecmat", (0,), (0, 24), (24,)),
+        ("dot", (0,), (0,), ()),
+    ):
         types = tensor(*a, of="f16"), tensor(*b, of="f16"), tensor(*out)
         for start in (False, True):
             text = sums(f"linalg.{op}", *types, start, False)

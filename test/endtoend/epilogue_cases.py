@@ -11,10 +11,13 @@ BIAS_RELU = Fused(
     %z = arith.constant 0.0 : f32
     %u = arith.addf %s, %b : f32
     %t = arith.maximumf %u, %z : f32
-    """ + TRUNCATE,
+    """
+    + TRUNCATE,
     {"b": ("f32", "n")},
-    m=136, n=40, k=40,
-)  # fmt: skip
+    m=136,
+    n=40,
+    k=40,
+)
 SMALL: dict[str, Any] = {"m": 40, "n": 24, "k": 16}
 CASES = {
     "bias, relu": BIAS_RELU,
@@ -181,9 +184,11 @@ LOGARITHMS = Fused(
     %z = math.powf %y, %two : f32
     %r = math.rsqrt %z : f32
     %t = math.fma %r, %s, %y : f32
-    """ + KEEP,
-    out="f32", **SMALL,
-)  # fmt: skip
+    """
+    + KEEP,
+    out="f32",
+    **SMALL,
+)
 QUOTIENTS = Fused(
     "%h = math.tanh %s : f32\n %t = arith.divf %s, %h : f32" + KEEP, out="f32", **SMALL
 )

@@ -60,7 +60,7 @@ TILES = [
     Scaled(BlockScaled(m=20, n=24, k=64), "n-tile=80"),
     Scaled(BlockScaled(m=8, n=200, k=256, alpha="in", blocked="a1b1", out="bf16")),  # exchanged
     Scaled(BlockScaled(m=20, n=140, k=256, batch=2, a=F4, b=F8A, scale=UE8M0, block=32)),
-]  # fmt: skip
+]
 
 _PAIR = BlockScaled(m=300, n=200, k=256, alpha="in")
 PAIRS = [

@@ -30,9 +30,12 @@ class Full:
     def case(self) -> BlockScaled:
         """The case as text."""
         return BlockScaled(
-            m=self.m, k=self.k, batch=self.batch if self.batch > 1 else None, out="f16",
+            m=self.m,
+            k=self.k,
+            batch=self.batch if self.batch > 1 else None,
+            out="f16",
             alpha="after",
-        )  # fmt: skip
+        )
 
     def inputs(self) -> list[np.ndarray]:
         """Packed codes, and scales with all bits but those of NaN."""

@@ -58,10 +58,11 @@ class Layers:
         zeros = self.filled(kind, "0.0")
         name = "linalg.matmul" if kind.count("x") == 2 else "linalg.batch_matmul"
         return self._new(
-            name, kind,
+            name,
+            kind,
             f"ins(%{a}, %{b} : tensor<{self.types[a]}>, tensor<{self.types[b]}>) "
             f"outs(%{zeros} : tensor<{kind}>) -> tensor<{kind}>",
-        )  # fmt: skip
+        )
 
     def conv(self, x: str, w: str, kind: str, stride: int = 1, pad: int = 0) -> str:
         """A convolution of NHWC by HWCF in f32, padded with zeros."""
@@ -69,20 +70,22 @@ class Layers:
             x = self.padded(x, pad, "0.0")
         zeros = self.filled(kind, "0.0")
         return self._new(
-            "linalg.conv_2d_nhwc_hwcf", kind,
+            "linalg.conv_2d_nhwc_hwcf",
+            kind,
             f"{{strides = dense<{stride}> : vector<2xi64>, dilations = dense<1> : vector<2xi64>}} "
             f"ins(%{x}, %{w} : tensor<{self.types[x]}>, tensor<{self.types[w]}>) "
             f"outs(%{zeros} : tensor<{kind}>) -> tensor<{kind}>",
-        )  # fmt: skip
+        )
 
     def named_conv(self, name: str, x: str, w: str, kind: str) -> str:
         """A convolution of any kind, in f32."""
         zeros = self.filled(kind, "0.0")
         return self._new(
-            f"linalg.{name}", kind,
+            f"linalg.{name}",
+            kind,
             f"ins(%{x}, %{w} : tensor<{self.types[x]}>, tensor<{self.types[w]}>) "
             f"outs(%{zeros} : tensor<{kind}>) -> tensor<{kind}>",
-        )  # fmt: skip
+        )
 
     def padded(self, x: str, pad: int, number: str) -> str:
         """Height and width of NHWC with `pad` more on each side."""
@@ -91,10 +94,11 @@ class Layers:
         edge = self._new("arith.constant", element, f"{number} : {element}")
         ends = f"[0, {pad}, {pad}, 0]"
         return self._new(
-            f"tensor.pad %{x}", kind,
+            f"tensor.pad %{x}",
+            kind,
             f"low{ends} high{ends} {{\n  ^bb0(%i0: index, %i1: index, %i2: index, %i3: index):\n"
             f" tensor.yield %{edge} : {element}\n  }} : tensor<{self.types[x]}> to tensor<{kind}>",
-        )  # fmt: skip
+        )
 
     def max_pool(self, x: str, kind: str) -> str:
         """3 x 3 with stride 2 and padding 1."""
@@ -103,11 +107,12 @@ class Layers:
         image, start = self.padded(x, 1, low), self.filled(kind, low)
         window = self.empty(f"3x3x{element}")
         return self._new(
-            "linalg.pooling_nhwc_max", kind,
+            "linalg.pooling_nhwc_max",
+            kind,
             "{strides = dense<2> : vector<2xi64>, dilations = dense<1> : vector<2xi64>} "
             f"ins(%{image}, %{window} : tensor<{self.types[image]}>, tensor<3x3x{element}>) "
             f"outs(%{start} : tensor<{kind}>) -> tensor<{kind}>",
-        )  # fmt: skip
+        )
 
     def each(self, kind: str, body: str, *reads: tuple[str, str]) -> str:
         """Element by element: `body` makes ``%t`` of ``%s`` and ``%s1``, …; reads: tensor, map."""
@@ -173,12 +178,13 @@ class Layers:
         element = kind.rpartition("x")[2]
         inner = ", ".join(f"{n}: {e}" for n, e in zip(names, elements, strict=True))
         return self._new(
-            "linalg.generic", kind,
+            "linalg.generic",
+            kind,
             f"{{indexing_maps = [{', '.join(maps)}], iterator_types = [{', '.join(iterators)}]}}\n"
             f"    ins({', '.join(operands)} : {', '.join(kinds)}) outs(%{to} : tensor<{kind}>) {{\n"
             f"  ^bb0({inner}, %o: {element}):\n {body}\n linalg.yield %t : {element}\n"
             f"  }} -> tensor<{kind}>",
-        )  # fmt: skip
+        )
 
     def _new(self, name: str, kind: str, rest: str) -> str:
         made = f"v{len(self.lines)}"
@@ -282,9 +288,10 @@ def patches(n: int, size: int, patch: int, channels: int, width: int, out: int) 
     narrow = "%t = arith.truncf %s : f32 to bf16"
     h = layers.each(image, narrow, (sums, "nhwc"))
     flat = layers.op(
-        f"tensor.collapse_shape %{h} [[0, 1, 2], [3]]", rows,
+        f"tensor.collapse_shape %{h} [[0, 1, 2], [3]]",
+        rows,
         f": tensor<{image}> into tensor<{rows}>",
-    )  # fmt: skip
+    )
     return layers.text(layers.product(flat, v, f"{tokens}x{out}xf32"))
 
 
@@ -322,17 +329,19 @@ def grouped_pair(size: int, c: int, groups: int, each: int) -> str:
     padded, inner = layers.padded(h, 1, "0.0"), f"1x{size + 2}x{size + 2}"
     split = f"{inner}x{groups}x{each}xbf16"
     images = layers.op(
-        "tensor.expand_shape", split,
+        "tensor.expand_shape",
+        split,
         f"%{padded} [[0], [1], [2], [3, 4]] output_shape "
         f"[1, {size + 2}, {size + 2}, {groups}, {each}] : tensor<{inner}x{wide}xbf16> into "
         f"tensor<{split}>",
-    )  # fmt: skip
+    )
     sums = layers.named_conv("conv_2d_nhwgc_gfhwc", images, v, f"{shape}x{groups}x{each}xf32")
     flat = layers.op(
-        "tensor.collapse_shape", f"{shape}x{wide}xf32",
+        "tensor.collapse_shape",
+        f"{shape}x{wide}xf32",
         f"%{sums} [[0], [1], [2], [3, 4]] : tensor<{shape}x{groups}x{each}xf32> into "
         f"tensor<{shape}x{wide}xf32>",
-    )  # fmt: skip
+    )
     return layers.text(layers.each(f"{shape}x{wide}xbf16", BIAS_RELU, (flat, "nhwc"), (d, "c")))
 
 

@@ -59,9 +59,14 @@ def behind(p: Computed, x: str, words: str, channel: int = -1) -> str:
 
 
 def product(
-    sizes_of: dict[str, int], maps: str, element: str, words: str = "", pipeline: str = "gemm",
-    other: str = "", start: bool = False,
-) -> Case:  # fmt: skip
+    sizes_of: dict[str, int],
+    maps: str,
+    element: str,
+    words: str = "",
+    pipeline: str = "gemm",
+    other: str = "",
+    start: bool = False,
+) -> Case:
     """Sums of products, ``"mk kn mn"``, and `words` behind them; start: sums begin at an
     argument."""
     a, b, out = maps.split()
@@ -80,9 +85,15 @@ def product(
 
 
 def conv(
-    image: tuple[int, ...], k: int, taps: tuple[int, int], element: str, words: str = "",
-    layout: str = "nhwc", pipeline: str = "conv", **steps: int,
-) -> Case:  # fmt: skip
+    image: tuple[int, ...],
+    k: int,
+    taps: tuple[int, int],
+    element: str,
+    words: str = "",
+    layout: str = "nhwc",
+    pipeline: str = "conv",
+    **steps: int,
+) -> Case:
     """A convolution; image: n, h, w, c in the order of `layout`; steps: stride, dilation, pad."""
 
     def build(p: Computed) -> str:
@@ -152,9 +163,11 @@ def normalised(rows: int, width: int, words: str, root: bool) -> Case:
         if root:
             variance = p.unary(mean(p, p.binary(x, "mul", x, "ab")), "shift")
             inverse = p.mapped(
-                f"{rows}xf32", "%t = math.rsqrt %s : f32", p.numbers[variance].rsqrt(),
+                f"{rows}xf32",
+                "%t = math.rsqrt %s : f32",
+                p.numbers[variance].rsqrt(),
                 (variance, "a"),
-            )  # fmt: skip
+            )
             x = p.binary(x, "mul", inverse, "a")
         return behind(p, x, words)
 
@@ -194,8 +207,11 @@ def reduction(way: str, shape: tuple[int, ...]) -> Case:
 
 
 def softmax(*shape: int) -> Case:
-    return Case(f"softmax-{'x'.join(map(str, shape))}", "simt-elementwise",
-                lambda p: p.softmaxed(p.given(kind_of(shape, "f32"))))  # fmt: skip
+    return Case(
+        f"softmax-{'x'.join(map(str, shape))}",
+        "simt-elementwise",
+        lambda p: p.softmaxed(p.given(kind_of(shape, "f32"))),
+    )
 
 
 def sized(**extents: int) -> dict[str, Any]:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 
 def program(
-    m: int, n: int, k: int, element: str, a: str = "mk", b: str = "kn", out: str = "",
-    batch: int = 0, other: str = "",
-) -> str:  # fmt: skip
+    m: int,
+    n: int,
+    k: int,
+    element: str,
+    a: str = "mk",
+    b: str = "kn",
+    out: str = "",
+    batch: int = 0,
+    other: str = "",
+) -> str:
     """A matrix product of linalg; `a`, `b`: order of the operands' dimensions."""
     total = "i32" if element == "i8" else "f32"
     result = out or total

@@ -101,9 +101,10 @@ def softmax(rows: int, columns: int, element: str) -> str:
 def _rounded(out: str, source: str, rows: int, columns: int, element: str) -> str:
     kind = f"tensor<{rows}x{columns}xf32>"
     how = (
-        "\n    %r = arith.addf %a0, %zero : f32" if element == "f32"
+        "\n    %r = arith.addf %a0, %zero : f32"
+        if element == "f32"
         else f"\n    %r = arith.truncf %a0 : f32 to {element}"
-    )  # fmt: skip
+    )
     return _each(out, f"%{source}: {kind}", "#mn", rows, columns, how, element)
 
 
@@ -118,9 +119,10 @@ def layer_norm(rows: int, columns: int, element: str) -> str:
         f"    %b0 = arith.extf %a4 : {element} to f32"
     )
     end = (
-        "\n    %r = arith.addf %k, %b0 : f32" if element == "f32"
+        "\n    %r = arith.addf %k, %b0 : f32"
+        if element == "f32"
         else f"\n    %l = arith.addf %k, %b0 : f32\n    %r = arith.truncf %l : f32 to {element}"
-    )  # fmt: skip
+    )
     return f"""{_head(rows, columns, element, matrix, f", %g: {row}, %b: {row}")}
   %count = arith.constant {columns}.0 : f32
   %epsilon = arith.constant 1.0e-05 : f32{_reduce("%s", "%w", rows, columns, "f32", "add", 1)}
@@ -176,10 +178,11 @@ def rms_norm(rows: int, columns: int, element: str) -> str:
     matrix, row = f"tensor<{rows}x{columns}x{element}>", f"tensor<{columns}x{element}>"
     wide, totals = f"tensor<{rows}x{columns}xf32>", f"tensor<{rows}xf32>"
     end = (
-        "\n    %r = arith.mulf %j, %a2 : f32" if element == "f32"
+        "\n    %r = arith.mulf %j, %a2 : f32"
+        if element == "f32"
         else f"\n    %k = arith.extf %a2 : {element} to f32\n    %l = arith.mulf %j, %k : f32"
         f"\n    %r = arith.truncf %l : f32 to {element}"
-    )  # fmt: skip
+    )
     return f"""{_head(rows, columns, element, matrix, f", %g: {row}")}
   %count = arith.constant {columns}.0 : f32
   %epsilon = arith.constant 1.0e-05 : f32

@@ -51,10 +51,13 @@ class Case:
         q, k, v, out, lse = (
             f"tensor<1x1x{rows}x{each}x{kind}>" if each else f"tensor<1x1x{rows}xf32>"
             for rows, each, kind in (
-                (self.m, self.d, t), (self.n, self.d, t), (self.n, self.e, t), (self.m, self.e, o),
+                (self.m, self.d, t),
+                (self.n, self.d, t),
+                (self.n, self.e, t),
+                (self.m, self.e, o),
                 (self.m, 0, t),
             )
-        )  # fmt: skip
+        )
         return f"""func.func @f(%q: {q}, %k: {k}, %v: {v}) -> ({out}, {lse}) {{
           %o, %lse = "tc.attention"(%q, %k, %v) ({{}}) {{scale = {self.scale!r} : f32,
               q_layout = "bhmd", kv_layout = "bhnd", out_layout = "bhmd"{causal}}}

@@ -37,8 +37,9 @@ NAMES = [str(case) for case, _ in CASES]
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("case", "options"),
-    CASES, ids=NAMES,
-)  # fmt: skip
+    CASES,
+    ids=NAMES,
+)
 def test_every_level(case: Attention, options: dict[str, Any], target: str) -> None:
     """Within the bound after each pass that changes numbers, bit for bit after every later one."""
     kernel = tcir.compile(
@@ -77,8 +78,10 @@ def test_blocks_beyond_are_not_loaded() -> None:
 )
 def test_wrong_numbers_are_named(lengths: tuple[int, int], what: str) -> None:
     case = Attention(b=2, h=1, m=1, n=200, d=16, lengths=lengths)
-    outputs = [OutputSpec(shape, np.dtype(kind)) for shape, kind in (
-        ((2, 1, 1, 16), np.float16), ((2, 1, 1), np.float32))]  # fmt: skip
+    outputs = [
+        OutputSpec(shape, np.dtype(kind))
+        for shape, kind in (((2, 1, 1, 16), np.float16), ((2, 1, 1), np.float32))
+    ]
     with mlir_context() as context:
         run, module = executor_for("tensor"), load_module(case.text, context)
         with pytest.raises(tcir.InputError, match=f"keys from 0 to 200, got {what}"):
@@ -93,8 +96,10 @@ def test_kernels_take_the_nearest_number(level: str) -> None:
     if level == "ptx":
         got = kernel.run(*arrays)
     else:
-        outputs = [OutputSpec(shape, np.dtype(kind)) for shape, kind in (
-            ((2, 1, 1, 16), np.float16), ((2, 1, 1), np.float32))]  # fmt: skip
+        outputs = [
+            OutputSpec(shape, np.dtype(kind))
+            for shape, kind in (((2, 1, 1, 16), np.float16), ((2, 1, 1), np.float32))
+        ]
         with mlir_context() as context:
             module = load_module(kernel.ir["skew-attention"], context)
             got = tuple(executor_for("tile")(module, "attention", arrays, outputs).outputs)

@@ -32,8 +32,9 @@ CASES = [
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("case", "parts"),
-    CASES, ids=str,
-)  # fmt: skip
+    CASES,
+    ids=str,
+)
 def test_every_level(case: Attention, parts: int, target: str) -> None:
     """Within the bound after each pass that changes numbers, bit for bit after every later one."""
     pipeline = f"attention{{split-kv={parts}}}"
@@ -82,8 +83,11 @@ def test_chosen_parts(case: Attention, parts: int) -> None:
         module = load_module(case.text, context)
         module.operation.attributes["tc.target"] = ir.StringAttr.get("sm_90a")
         SplitKv().run(module)
-        found = [op.attributes["key_part"].value for op in walk(module, "tc.attention")
-                 if "key_part" in op.attributes]  # fmt: skip
+        found = [
+            op.attributes["key_part"].value
+            for op in walk(module, "tc.attention")
+            if "key_part" in op.attributes
+        ]
     assert found == ([case.n // parts] if parts > 1 else [])
 
 

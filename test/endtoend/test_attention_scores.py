@@ -59,9 +59,10 @@ def off(case: Attention, got: Any, arrays: list[Any]) -> float:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
-    "case", CASES,
+    "case",
+    CASES,
     ids=str,
-)  # fmt: skip
+)
 def test_every_level(case: Attention, target: str) -> None:
     """Within the bound after tiling, and bit for bit the same after every later pass."""
     kernel = tcir.compile(case.text, "attention", target=target, validate=True, inputs="random")

@@ -196,13 +196,17 @@ def test_rows_without_keys_are_zero() -> None:
 
 @pytest.mark.parametrize(
     ("case", "registers"),
-    [(Case(n=1024), 168), (Case(n=1024, d=128, e=128, causal=0), 168),
-     (Case(n=1024, d=256, e=256), 255), (Case(m=256, n=1024, options="rows=256"), 128),
-     (Case(m=256, n=1024, d=128, e=128, causal=0, options="rows=256"), 128),
-     (Case(m=256, n=1000, element="bf16", options="rows=256"), 128),
-     (Case(m=256, n=1024, d=128, e=128, options="rows=256"), 128)],
+    [
+        (Case(n=1024), 168),
+        (Case(n=1024, d=128, e=128, causal=0), 168),
+        (Case(n=1024, d=256, e=256), 255),
+        (Case(m=256, n=1024, options="rows=256"), 128),
+        (Case(m=256, n=1024, d=128, e=128, causal=0, options="rows=256"), 128),
+        (Case(m=256, n=1000, element="bf16", options="rows=256"), 128),
+        (Case(m=256, n=1024, d=128, e=128, options="rows=256"), 128),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_nothing_spills_and_two_tiles_fit(case: Case, registers: int) -> None:
     cubin = codegen.assemble(kernel(case).ptx, target="sm_100a")
     assert cubin.spill_bytes == 0

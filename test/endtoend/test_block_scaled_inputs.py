@@ -28,9 +28,9 @@ PROGRAMS = {
         "a_scales must be [16, 4] for a [16, 64] with block 16, row_major, got [16, 3]",
     ),
     "blocked scales without padding": (
-        BlockScaled(m=16, k=64).op().replace('a_scale_layout = "row_major"', (
-            'a_scale_layout = "blocked_128x4"'
-        )),
+        BlockScaled(m=16, k=64)
+        .op()
+        .replace('a_scale_layout = "row_major"', ('a_scale_layout = "blocked_128x4"')),
         "a_scales must be [1, 1, 512] for a [16, 64] with block 16, blocked_128x4, got [16, 4]",
     ),
     "an unknown layout": (
@@ -61,7 +61,7 @@ PROGRAMS = {
         BlockScaled(alpha="after").op().replace("tensor<f32>", "tensor<f16>"),
         "a_global and b_global must be tensor<f32>, got tensor<f16>",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", PROGRAMS)

@@ -144,7 +144,7 @@ OTHER_SUMS = """
         ("a constant between them", "arith.constant 0.0", "arith.constant 0.3"),
         ("sums added to sums", "outs(%start : tensor", "outs(%other : tensor"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_exact_gets_small_integers(what: str, old: str, new: str) -> None:
     assert old in TWO_LAYERS
     text = TWO_LAYERS.replace(old, new)

@@ -313,8 +313,10 @@ BREAKS: list[tuple[FusedConv, str, Break]] = [
 
 @pytest.mark.parametrize(
     ("case", "pipeline", "break_"),
-    [pytest.param(case, pipeline, each, id=f"{each.at}: {each.what}")
-     for case, pipeline, each in BREAKS],
-)  # fmt: skip
+    [
+        pytest.param(case, pipeline, each, id=f"{each.at}: {each.what}")
+        for case, pipeline, each in BREAKS
+    ],
+)
 def test_break(case: FusedConv, pipeline: str, break_: Break) -> None:
     break_.check(case.linalg(), tcir.named_pipeline(pipeline), orders=1)

@@ -60,8 +60,12 @@ def test_what_is_not_read_does_not_matter() -> None:
     x[0, 5, 9, 1] = np.inf
     out = np.zeros(out_shape, np.float16)
     kernel(x, np.abs(w) + 1, out)
-    reads = {(p, q) for p in range(6) for q in range(9)
-             if 0 <= 5 - (2 * p - 3) < 7 and 0 <= 9 - (2 * q - 3) < 7}  # fmt: skip
+    reads = {
+        (p, q)
+        for p in range(6)
+        for q in range(9)
+        if 0 <= 5 - (2 * p - 3) < 7 and 0 <= 9 - (2 * q - 3) < 7
+    }
     assert {(int(p), int(q)) for _, p, q, _ in np.argwhere(~np.isfinite(out))} == reads
     assert not np.isnan(out).any()
 
@@ -102,10 +106,11 @@ def map_strides(op: Any) -> None:
 BREAKS = {
     "padding at the end": ("fold-filter-rows", Break("tc.repack", array("low", [0, 0, 0, 0]))),
     "padding of rows not dropped": (
-        "fold-filter-rows", Break("tc.conv2d", array("pads", [3, 3, 1, 0])),
+        "fold-filter-rows",
+        Break("tc.conv2d", array("pads", [3, 3, 1, 0])),
     ),
     "every other window": ("tile-conv-implicit-gemm", Break("tc.make_tensor_map", map_strides)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BREAKS)

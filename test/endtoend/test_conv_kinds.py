@@ -244,27 +244,31 @@ def test_groups_do_not_mix(pipeline: str, options: dict[str, Any]) -> None:
     ("name", "at", "edit"),
     [
         pytest.param(
-            "conv_grouped", "tile-conv",
+            "conv_grouped",
+            "tile-conv",
             change_operand("tc.tma_load", 1, lambda channel: arith.subi(channel, channel)),
             id="every group loads the channels of the first",
         ),
         pytest.param(
-            "conv_grouped", "raise-to-tc",
+            "conv_grouped",
+            "raise-to-tc",
             set_attribute("tc.repack", "permutation", "array<i64: 0, 4, 3, 1, 2>"),
             id="rows and columns exchanged where a group is padded",
         ),
         pytest.param(
-            "conv1d", "raise-to-tc",
+            "conv1d",
+            "raise-to-tc",
             set_attribute("tc.conv2d", "pads", "array<i64: 0, 0, 2, 0>"),
             id="padding of one dimension all on the left",
         ),
         pytest.param(
-            "conv_depthwise", "convert-to-simt",
+            "conv_depthwise",
+            "convert-to-simt",
             change_text(r"arith.constant 3 : i32", "arith.constant 2 : i32"),
             id="a thread misses the last tap",
         ),
     ],
-)  # fmt: skip
+)
 def test_breaks(name: str, at: str, edit: Edit) -> None:
     caught = run_broken(text(name), tcir.named_pipeline("conv"), at, edit)
     assert caught and (caught.at, caught.by) == (at, "difference"), caught

@@ -134,10 +134,11 @@ def last(name: str, add: int) -> Any:
 
 OWN = {
     "a tap from the wrong row on": (
-        "tile-conv-smem-offset", Break("tc.wgmma_taps", last("rows", -1)),
+        "tile-conv-smem-offset",
+        Break("tc.wgmma_taps", last("rows", -1)),
     ),
     "a walk of other images": ("assign-roles", Break("tc.store_fragment", last("walk", 1))),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", [*OWN, *BREAKS])

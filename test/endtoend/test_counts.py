@@ -50,9 +50,12 @@ def counted(layer: Conv, pipeline: str) -> tuple[bytes, Costs]:
     assert out.tobytes() == want.tobytes()
     assert c["global_to_shared"] == c["global_to_shared_0"] + c["global_to_shared_1"]
     costs = Costs(
-        c["global_to_shared_0"], c["global_to_shared_1"], c["shared_to_tmem"],
-        c["shared_to_tensor"], c["tensor_cycles"],
-    )  # fmt: skip
+        c["global_to_shared_0"],
+        c["global_to_shared_1"],
+        c["shared_to_tmem"],
+        c["shared_to_tensor"],
+        c["tensor_cycles"],
+    )
     return out.tobytes(), costs
 
 

@@ -76,9 +76,11 @@ def _describe(op: Any) -> str:
     parent = op.parent
     while parent.name not in ("tc.role", "func.func"):
         parent = parent.parent
-    return f"{op.name}{kind} in {parent.attributes['kind'].value}" if (
-        parent.name == "tc.role"
-    ) else f"{op.name}{kind}"  # fmt: skip
+    return (
+        f"{op.name}{kind} in {parent.attributes['kind'].value}"
+        if (parent.name == "tc.role")
+        else f"{op.name}{kind}"
+    )
 
 
 def _delete_ops(step: int) -> Iterator[tuple[str, Caught]]:

@@ -109,13 +109,17 @@ def _quantiser(stored: bool) -> str:
     if not stored:
         return text
     for old, new in (
-        ("ins(%x, %scale : tensor<128x8x16xf32>, tensor<128x8xf32>)",
-         "ins(%x, %stored : tensor<128x8x16xf32>, tensor<128x8xf8E4M3FN>)"),
+        (
+            "ins(%x, %scale : tensor<128x8x16xf32>, tensor<128x8xf32>)",
+            "ins(%x, %stored : tensor<128x8x16xf32>, tensor<128x8xf8E4M3FN>)",
+        ),
         ("%by: f32", "%narrow: f8E4M3FN"),
-        ("      %quotient = arith.divf %in, %by : f32",
-         "      %by = arith.extf %narrow : f8E4M3FN to f32\n"
-         "      %quotient = arith.divf %in, %by : f32"),
-    ):  # fmt: skip
+        (
+            "      %quotient = arith.divf %in, %by : f32",
+            "      %by = arith.extf %narrow : f8E4M3FN to f32\n"
+            "      %quotient = arith.divf %in, %by : f32",
+        ),
+    ):
         assert text.count(old) == 1
         text = text.replace(old, new)
     return text

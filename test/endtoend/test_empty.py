@@ -36,7 +36,7 @@ def numbers(spec: Any, seed: int) -> np.ndarray[Any, Any]:
         for case in CASES
         for pipeline in case.pipelines
     ],
-)  # fmt: skip
+)
 def test_empty(case: Case, pipeline: str) -> None:
     kernel = tcir.compile(case.text, pipeline, validate=True)
     verdicts = {line.verdict for line in kernel.report.passes}

@@ -22,8 +22,12 @@ from .linalg_text import Matmul
 def tc_opt(*words: str, text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tcir.tools.tc_opt", *words],
-        input=text, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def test_a_product_that_no_machine_holds_is_refused_with_an_estimate_and_a_way_out() -> None:

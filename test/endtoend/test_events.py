@@ -75,8 +75,11 @@ def check_wait(stream: EventStream, after: tuple[int, ...], barrier: int | str) 
     """All that arrived did so at its mbarrier; a phase of loads has its announcement."""
     causes = [stream[i] for i in after]
     assert {cause.op for cause in causes} <= {
-        "mbarrier.arrive", "tcgen05.commit", "tma.load", "bulk.load",
-    }  # fmt: skip
+        "mbarrier.arrive",
+        "tcgen05.commit",
+        "tma.load",
+        "bulk.load",
+    }
     offsets = {int(cause.detail["barrier"]) & 0xFFFFFF for cause in causes}
     assert offsets <= {int(barrier) & 0xFFFFFF}
     if any(cause.op.endswith("load") for cause in causes):

@@ -339,8 +339,10 @@ def test_sums_are_exact_in_any_order(text: str) -> None:
     assert contraction is not None
     wide = [np.nan_to_num(a.astype(np.float64), nan=0, posinf=0, neginf=0) for a in arrays]
     if len(wide) == 4:
-        a, b = (np.atleast_2d(v * np.repeat(s, v.shape[-1] // s.shape[-1], axis=-1))
-                for v, s in (wide[:2], wide[2:]))  # fmt: skip
+        a, b = (
+            np.atleast_2d(v * np.repeat(s, v.shape[-1] // s.shape[-1], axis=-1))
+            for v, s in (wide[:2], wide[2:])
+        )
     else:
         a, b = wide[0], wide[1].T
     generator = np.random.default_rng(0)
@@ -540,8 +542,10 @@ def test_inputs_beside_a_convolution() -> None:
 def test_scalars_are_zero_and_infinite_alone() -> None:
     case = Fused(
         "%x = arith.mulf %s, %al : f32\n%t = arith.addf %x, %be : f32" + TRUNCATE,
-        {"al": ("f32", ""), "be": ("f32", "")}, m=40, n=48,
-    )  # fmt: skip
+        {"al": ("f32", ""), "be": ("f32", "")},
+        m=40,
+        n=48,
+    )
     with mlir_context() as context:
         module = load_module(case.linalg(), context)
         draws = Draws.of(module, signature_of(module), Settings())

@@ -58,9 +58,13 @@ DOT = CONTRACTED.format(
     b="8x48", out="8", loops="m, k", b_dims="m, k", out_dims="m", parallel='"parallel"'
 )
 MATMUL = CONTRACTED.format(
-    b="24x48", out="8x24", loops="m, n, k", b_dims="n, k", out_dims="m, n",
+    b="24x48",
+    out="8x24",
+    loops="m, n, k",
+    b_dims="n, k",
+    out_dims="m, n",
     parallel='"parallel", "parallel"',
-)  # fmt: skip
+)
 
 
 def error(text: str, pipeline: str, einsum: str) -> float:

@@ -49,8 +49,10 @@ class Layer:
         total = "i32" if whole else "f32"
         x, w = self.tensor("b" + self.x, self.element), self.tensor(self.w, self.element)
         sums, out = self.tensor("bmn", total), self.tensor("bmn", self.out)
-        maps = [f"affine_map<(b, m, n, k) -> ({', '.join(dims)})>"
-                for dims in ("b" + self.x, self.w, "bmn")]  # fmt: skip
+        maps = [
+            f"affine_map<(b, m, n, k) -> ({', '.join(dims)})>"
+            for dims in ("b" + self.x, self.w, "bmn")
+        ]
         extend, multiply, add = (
             ("arith.extsi", "arith.muli", "arith.addi")
             if whole

@@ -57,13 +57,15 @@ AT = "tile-gemm"
 BREAKS: dict[str, tuple[Edit, str]] = {
     "no fill": (erase("tc.mma", 0), "collector-not-filled"),
     "discarded before its use": (
-        set_attribute("tc.mma", "collector", '"discard"'), "collector-not-filled",
+        set_attribute("tc.mma", "collector", '"discard"'),
+        "collector-not-filled",
     ),
     "given up before its use": (
-        set_attribute("tc.mma", "collector", '"lastuse"', 1), "collector-not-filled",
+        set_attribute("tc.mma", "collector", '"lastuse"', 1),
+        "collector-not-filled",
     ),
     "another slice of A": (set_attribute("tc.mma", "a_slice", "1 : i64", 1), "collector-mismatch"),
-}  # fmt: skip
+}
 
 
 @cache

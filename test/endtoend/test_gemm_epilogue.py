@@ -174,9 +174,8 @@ def _pass_on(module: Any, name: str, operand: int) -> None:
 
 @pytest.mark.parametrize(
     ("at", "edit"),
-    [pytest.param(at, edit, id=f"{at}: {what}")
-     for what, at, edit in BREAKS],
-)  # fmt: skip
+    [pytest.param(at, edit, id=f"{at}: {what}") for what, at, edit in BREAKS],
+)
 def test_break(at: str, edit: Edit) -> None:
     caught = run_broken(SQUARE.linalg(), tcir.named_pipeline("gemm"), at, edit)
     assert caught, "nothing noticed the break"

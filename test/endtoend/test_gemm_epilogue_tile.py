@@ -20,8 +20,12 @@ BIAS = Fused(
 )
 RESIDUAL = Fused(
     "%t = arith.addf %s, %r : f32\nlinalg.yield %t : f32",
-    {"r": ("f32", "mn")}, "f32", m=140, n=80, k=24,
-)  # fmt: skip
+    {"r": ("f32", "mn")},
+    "f32",
+    m=140,
+    n=80,
+    k=24,
+)
 TMA = {"store": "tma", "swap": "never"}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "two warps share a tile": (

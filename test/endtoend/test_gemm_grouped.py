@@ -155,9 +155,8 @@ BREAKS: dict[str, Edit] = {
 
 @pytest.mark.parametrize(
     "edit",
-    [pytest.param(edit, id=what)
-     for what, edit in BREAKS.items()],
-)  # fmt: skip
+    [pytest.param(edit, id=what) for what, edit in BREAKS.items()],
+)
 @pytest.mark.parametrize("at", ["tile-gemm", "assign-roles"])
 def test_break(at: str, edit: Edit) -> None:
     caught = run_broken(QUICK.text, tcir.named_pipeline("gemm"), at, edit, orders=1)
@@ -252,10 +251,12 @@ func.func @f(%a: tensor<200x72xf8E4M3FN>, %b: tensor<3x48x72xf8E4M3FN>, %sizes: 
 
 @pytest.mark.parametrize(
     "text",
-    [pytest.param(CONTIGUOUS, id="contiguous"),
-     pytest.param(OF_GROUP, id="scale and bias of a group"),
-     pytest.param(MASKED, id="masked")],
-)  # fmt: skip
+    [
+        pytest.param(CONTIGUOUS, id="contiguous"),
+        pytest.param(OF_GROUP, id="scale and bias of a group"),
+        pytest.param(MASKED, id="masked"),
+    ],
+)
 def test_epilogue(text: str) -> None:
     """Rows of no group are not written, whatever the epilogue makes of nothing."""
     report = tcir.validate(text, "gemm", orders=2, seed=3)

@@ -37,12 +37,14 @@ CASES = {
     "pairs": (Matmul(300, 40, 24), {"cta_group": 2, "n_tile": 32, "stages": 2}),
     "pairs, groups of rows": (Matmul(1100, 72, 72), {"cta_group": 2, "n_tile": 64}),
     "pairs, a batch": (
-        Matmul(24, 40, 16, "km", "nk", batch=3, out="f16"), {"cta_group": 2, "n_tile": 32}
+        Matmul(24, 40, 16, "km", "nk", batch=3, out="f16"),
+        {"cta_group": 2, "n_tile": 32},
     ),
     "pairs, stores by TMA": (
-        Matmul(300, 40, 24), {"cta_group": 2, "n_tile": 32, "store": "tma", "programmatic": True}
+        Matmul(300, 40, 24),
+        {"cta_group": 2, "n_tile": 32, "store": "tma", "programmatic": True},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

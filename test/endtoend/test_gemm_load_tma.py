@@ -37,8 +37,10 @@ TWO = Fused(
     %t = arith.addf %q, %more : f32"""
     + TRUNCATE,
     {"beta": ("f32", ""), "c0": ("f32", "mn"), "bias": ("f32", "n"), "r": ("f16", "mn")},
-    m=40, n=72, k=24,
-).linalg()  # fmt: skip
+    m=40,
+    n=72,
+    k=24,
+).linalg()
 SHARED = Fused(f"{ADD}\n{FULL}", {"r": ("f32", "mn")}, "f32", m=33, n=24, k=16, batch=2).linalg()
 START = Fused("%t = arith.mulf %s, %s : f32" + TRUNCATE, m=40, n=48, k=24, start=True).linalg()
 INTEGERS = Fused(
@@ -56,15 +58,17 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "an accumulator from outside": (START, {}),
     "i32": (INTEGERS, {}),
     "three spans, several tiles of a CTA": (
-        residual(m=140, n=80), {"n_tile": 96, "store_stages": 3, "persistent": True, "ctas": 1},
+        residual(m=140, n=80),
+        {"n_tile": 96, "store_stages": 3, "persistent": True, "ctas": 1},
     ),
     "narrow tiles, several of a CTA": (residual(n=40, out="f16"), {"n_tile": 16, **SEVERAL}),
     "tiles taken over": (
-        residual(m=64, n=40), {"n_tile": 16, "persistent": True, "scheduler": "clc"},
+        residual(m=64, n=40),
+        {"n_tile": 16, "persistent": True, "scheduler": "clc"},
     ),
     "a dependent launch": (residual(m=40), {"programmatic": True}),
     "pairs of CTAs": (residual(m=200), {"cta_group": 2, "n_tile": 64}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -127,9 +127,11 @@ def hard_rows(rows: int, columns: int, element: str, scale: str, norm: float) ->
     table = oracle.values_of(element)
     ties = np.concatenate([table, (table[1:] + table[:-1]) / 2])
     largest = table[-1]
-    powers = draw.integers(-9, 9, (rows, blocks)) if block == 16 else draw.integers(
-        -120, 100, (rows, blocks)
-    )  # fmt: skip
+    powers = (
+        draw.integers(-9, 9, (rows, blocks))
+        if block == 16
+        else draw.integers(-120, 100, (rows, blocks))
+    )
     mantissas = draw.integers(8, 16, (rows, blocks)) / 8 if block == 16 else 1.0
     steps = np.repeat(np.ldexp(mantissas, powers), block, axis=1)
     x = draw.choice(ties, (rows, columns)) * steps
@@ -292,9 +294,8 @@ TAIL_BREAKS: list[tuple[str, Case, str, Edit]] = [
 
 @pytest.mark.parametrize(
     ("at", "edit"),
-    [pytest.param(at, edit, id=f"{at}: {what}")
-     for what, at, edit in BREAKS],
-)  # fmt: skip
+    [pytest.param(at, edit, id=f"{at}: {what}") for what, at, edit in BREAKS],
+)
 def test_break(at: str, edit: Edit) -> None:
     _broken(Case(NVFP4, n=128), at, edit)
 

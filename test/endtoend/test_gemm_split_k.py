@@ -114,8 +114,10 @@ SILU = Fused(
     """
     + TRUNCATE,
     {"b": ("f32", "n"), "r": ("f16", "mn")},
-    m=8, n=40, k=160,
-)  # fmt: skip
+    m=8,
+    n=40,
+    k=160,
+)
 
 
 def test_an_epilogue_follows_the_sum() -> None:
@@ -154,16 +156,17 @@ BREAKS: dict[str, tuple[str, Edit, tuple[str, ...]]] = {
     "last part not added": ("convert-to-simt", _last_part_left_out, ("difference",)),
     "a part added twice": ("convert-to-simt", _part_again, ("difference",)),
     "all parts to one place": (
-        "tile-gemm", _all_to_the_first_part, ("hazard: output-never-written", "hazard: race")
+        "tile-gemm",
+        _all_to_the_first_part,
+        ("hazard: output-never-written", "hazard: race"),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
     ("at", "edit", "by"),
-    [pytest.param(*each, id=what)
-     for what, each in BREAKS.items()],
-)  # fmt: skip
+    [pytest.param(*each, id=what) for what, each in BREAKS.items()],
+)
 def test_break(at: str, edit: Edit, by: tuple[str, ...]) -> None:
     case = Dense(40, 24, 320, "f16", "mk", "nk")
     pipeline = tcir.named_pipeline("gemm", split_k=3, swap="never")

@@ -27,7 +27,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "i32": (Dense(40, 32, 32, "i8", "mk", "nk").text, {}),
     "a fused epilogue": (BIAS.linalg(), {}),
     "several tiles of a CTA": (
-        Matmul(140, 40, 24).text(), {"n_tile": 16, "persistent": True, "ctas": 2},
+        Matmul(140, 40, 24).text(),
+        {"n_tile": 16, "persistent": True, "ctas": 2},
     ),
     "tiles of a warp in turn": (Matmul(40, 104, 24).text(), {"n_tile": 112, "store_stages": 2}),
     "three in turn, over several tiles of a CTA": (
@@ -35,10 +36,11 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         {"n_tile": 48, "store_stages": 3, "persistent": True, "ctas": 1},
     ),
     "tiles taken over": (
-        Matmul(64, 40, 24).text(), {"n_tile": 16, "persistent": True, "scheduler": "clc"},
+        Matmul(64, 40, 24).text(),
+        {"n_tile": 16, "persistent": True, "scheduler": "clc"},
     ),
     "a dependent launch": (Matmul(64, 40, 24).text(), {"programmatic": True}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -108,7 +110,8 @@ def _zero_at(op: Any) -> Any:
 NOTICED = ("hazard", "difference")
 BREAKS: dict[str, tuple[str, Edit, tuple[str, ...]]] = {
     "no fence before the store": (
-        ROLES, lambda m: pick(m, "tc.fence", kind='"proxy.async"').erase(),
+        ROLES,
+        lambda m: pick(m, "tc.fence", kind='"proxy.async"').erase(),
         ("hazard: missing-proxy-fence",),
     ),
     "no wait before the tile is written again": (ROLES, _wait_behind, ("hazard: race",)),
@@ -116,7 +119,7 @@ BREAKS: dict[str, tuple[str, Edit, tuple[str, ...]]] = {
     "all warps in one tile": (ROLES, change_operand(SLOT, 1, _zero, -1), NOTICED),
     "the store one box further right": (TILE, change_operand(STORE, 1, _next), NOTICED),
     "columns of another piece": (TILE, change_operand(SHARED, 3, _zero), NOTICED),
-}  # fmt: skip
+}
 
 
 @cache

@@ -80,20 +80,17 @@ SEEN = ("difference", "hazard: output-never-written")
 
 BREAKS: dict[str, tuple[str, Edit]] = {
     "result not exchanged": ("swap-operands", _forget_layout),
-    "layout of A left behind": (
-        "swap-operands", set_attribute("tc.matmul", "a_layout", '"mk"')
-    ),
+    "layout of A left behind": ("swap-operands", set_attribute("tc.matmul", "a_layout", '"mk"')),
     "bias left behind": ("tile-gemm", _transposed("tc.load_rows")),
     "tiles not transposed": ("tile-gemm", _transposed("tc.store_rows")),
     "tiles not transposed, roles": ("assign-roles", _transposed("tc.store_rows")),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
     ("at", "edit"),
-    [pytest.param(*each, id=what)
-     for what, each in BREAKS.items()],
-)  # fmt: skip
+    [pytest.param(*each, id=what) for what, each in BREAKS.items()],
+)
 def test_break(at: str, edit: Edit) -> None:
     pipeline = tcir.named_pipeline("gemm", swap="always", n_tile=48)
     caught = run_broken(SQUARE.linalg(), pipeline, at, edit, orders=1)

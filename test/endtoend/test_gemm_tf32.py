@@ -22,25 +22,26 @@ QUICK = Dense(132, 40, 44, "f32", "km", "kn", options="n-tile=48")
 """Both MN-major: two tiles of rows, the second of 4; a last k step of 12; N in one and a half
 columns of the swizzle."""
 TAILS = [
-    *(Dense(m, n, k, "f32", a, b)
-      for m, n, k in ((4, 4, 4), (124, 12, 28), (128, 16, 32), (132, 20, 36), (260, 132, 8))
-      for a, b in LAYOUTS),
+    *(
+        Dense(m, n, k, "f32", a, b)
+        for m, n, k in ((4, 4, 4), (124, 12, 28), (128, 16, 32), (132, 20, 36), (260, 132, 8))
+        for a, b in LAYOUTS
+    ),
     *(Dense(136, 72, 33, "f32", "km", "kn", options=f"n-tile={n}") for n in (16, 32, 64)),
     Dense(40, 264, 100, "f32", "mk", "kn", options="n-tile=256 stages=1"),
     Dense(40, 264, 100, "f32", "km", "kn", options="n-tile=96 stages=3 swap=never"),
-]  # fmt: skip
+]
 """Rows of whole 16 bytes; an odd K is no row where both are MN-major."""
 FORMS = [
     Dense(260, 200, 44, "f32", "km", "kn", options="cluster=2x2"),
     Dense(300, 72, 72, "f32", "km", "kn", options="cta-group=2 n-tile=96"),
     Dense(140, 136, 40, "f32", "mk", "kn", options="cta-group=2 n-tile=32"),
     Dense(140, 40, 176, "f32", "km", "kn", options="n-tile=16 persistent=true ctas=2"),
-    Dense(600, 72, 40, "f32", "km", "kn",
-          options="cta-group=2 n-tile=32 persistent=true ctas=4"),
+    Dense(600, 72, 40, "f32", "km", "kn", options="cta-group=2 n-tile=32 persistent=true ctas=4"),
     Dense(32, 264, 40, "f32", "km", "kn", options="swap=always"),
     Dense(140, 40, 72, "f32", "km", "nk", batch=2),
     Dense(140, 40, 72, "f32", "km", "kn", out="bf16", options="store=tma"),
-]  # fmt: skip
+]
 UNALIGNED = Dense(130, 40, 36, "f32", "km", "kn")
 """Rows of 130 f32 are 520 bytes."""
 

@@ -14,8 +14,12 @@ from .linalg_text import Matmul
 SUMS = Matmul(140, 72, 24).text()
 RESIDUAL = Fused(
     "%t = arith.addf %s, %r : f32\nlinalg.yield %t : f32",
-    {"r": ("f32", "mn")}, "f32", m=40, n=48, k=24,
-).linalg()  # fmt: skip
+    {"r": ("f32", "mn")},
+    "f32",
+    m=40,
+    n=48,
+    k=24,
+).linalg()
 CASES: dict[str, tuple[str, dict[str, Any], int, str]] = {
     "8 for the epilogue": (SUMS, {"epilogue_warps": 8, "n_tile": 80}, 384, "inc 208 dec 80"),
     "12 for the epilogue, several tiles of a CTA": (

@@ -88,11 +88,12 @@ def no_wait(op: Any) -> None:
 BREAKS = {
     "registers read before the wait": ("place-barriers", Break("tc.wgmma_wait", no_wait)),
     "a slot freed before it was read": (
-        "place-barriers", Break("tc.wgmma_wait", number("pending", 1)),
+        "place-barriers",
+        Break("tc.wgmma_wait", number("pending", 1)),
     ),
     "no wait for the tiles": ("place-barriers", Break("tc.mbarrier_wait", erase)),
     "slots never freed": ("place-barriers", Break("tc.mbarrier_arrive", erase)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BREAKS)
@@ -153,7 +154,7 @@ def test_a_break_between_ctas_is_seen(name: str) -> None:
         (program(64, 64, 64, "f16"), {"cta_group": 2}, "cta-group=1 for sm_90a, got 2"),
         (program(64, 64, 64, "f16"), {"swap": "always"}, "operands in their order for sm_90a"),
     ],
-)  # fmt: skip
+)
 def test_what_wgmma_does_not_have_is_refused(
     text: str, options: dict[str, Any], message: str
 ) -> None:

@@ -96,8 +96,9 @@ def test_the_result_is_the_sum_of_partial_sums(a: str, b: str) -> None:
     assert 0 < np.abs(out - exact).max() < 0.1
 
 
-FUSED = {name: replace(case, element=E4M3) for name, case in EPILOGUES.items()
-         if case.element != "i8"}  # fmt: skip
+FUSED = {
+    name: replace(case, element=E4M3) for name, case in EPILOGUES.items() if case.element != "i8"
+}
 
 
 @pytest.mark.parametrize("name", FUSED)
@@ -175,9 +176,10 @@ BREAKS: dict[str, tuple[str, Break]] = {
     "sums dropped": ("tile-gemm", Break("tc.add_fragment", _drop)),
     "partial sums read before the wait": ("assign-roles", Break("tc.wgmma_wait", no_wait)),
     "a slot freed before it was read": (
-        "assign-roles", Break("tc.wgmma_wait", number("pending", 1)),
+        "assign-roles",
+        Break("tc.wgmma_wait", number("pending", 1)),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BREAKS)

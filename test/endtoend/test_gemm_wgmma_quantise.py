@@ -111,10 +111,13 @@ def test_codes_and_scales_wait_together(case: Case, parts: int) -> None:
         (Case(NVFP4).linalg(), {}, r"got f4E2M1FN \(cvt to e2m1x2 needs sm_100a"),
         (Case(MXFP4).linalg(), {}, r"got f4E2M1FN \(cvt to e2m1x2 needs sm_100a"),
         (Case(E4M3).linalg(), {"n_tile": 96}, "take n-tile=128; smallest accepted: n-tile=64"),
-        (quantised(program(40, 96, 128, "f8E4M3FN", "mk", "nk"), E4M3), {"n_tile": 224},
-         "multiple of 128 to quantise, got 224 .* take n-tile=256"),
+        (
+            quantised(program(40, 96, 128, "f8E4M3FN", "mk", "nk"), E4M3),
+            {"n_tile": 224},
+            "multiple of 128 to quantise, got 224 .* take n-tile=256",
+        ),
     ],
-)  # fmt: skip
+)
 def test_refused(text: str, options: dict[str, Any], words: str) -> None:
     with pytest.raises(PassError, match=words):
         tcir.compile(text, "gemm", target=TARGET, **options)

@@ -71,8 +71,9 @@ SHAPES = (
 )
 CASES = [
     pytest.param(format_, shape, id=f"{shape.of(format_)}-{shape.options}")
-    for format_ in FORMATS for shape in SHAPES
-]  # fmt: skip
+    for format_ in FORMATS
+    for shape in SHAPES
+]
 assert len(CASES) >= 80
 
 
@@ -113,9 +114,10 @@ def any_codes(case: BlockScaled, seed: int) -> dict[str, np.ndarray]:
     ("format_", "splits"),
     [
         pytest.param(format_, splits, id=f"{format_}-{splits}")
-        for format_ in FORMATS for splits in (1, 3)
+        for format_ in FORMATS
+        for splits in (1, 3)
     ],
-)  # fmt: skip
+)
 def test_arithmetic(format_: BlockScaled, splits: int) -> None:
     """All codes and wide scales against the exact model: sums that are cut."""
     case = replace(format_, m=70, k=1024, alpha="no")

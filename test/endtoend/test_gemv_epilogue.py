@@ -320,7 +320,7 @@ BREAKS: list[tuple[str, str, str, str, FusedScaled, Edit]] = [
         pytest.param(pipeline, options, at, case, edit, id=f"{pipeline} {options} {at}: {what}")
         for what, pipeline, options, at, case, edit in BREAKS
     ],
-)  # fmt: skip
+)
 def test_break(pipeline: str, options: str, at: str, case: FusedScaled, edit: Edit) -> None:
     caught = run_broken(case.linalg(), _pipeline(pipeline, options), at, edit, orders=1)
     assert caught, "nothing noticed the break"

@@ -139,8 +139,10 @@ _ELEMENTS = {
 def test_each_term_is_rounded_once(of: str, data: st.DataObject) -> None:
     """A block's product in f32, rounded once; two blocks of two lanes are added in f32."""
     several = st.lists(_ELEMENTS[of], min_size=CASES * FILLED, max_size=CASES * FILLED)
-    table = [np.array(data.draw(kind)).reshape(CASES, FILLED)
-             for kind in (several, several, _CODES, _CODES)]  # fmt: skip
+    table = [
+        np.array(data.draw(kind)).reshape(CASES, FILLED)
+        for kind in (several, several, _CODES, _CODES)
+    ]
     terms = _in_f32(_terms(*table))
     with np.errstate(invalid="ignore", over="ignore"):
         want = terms[:, 0] + terms[:, 1]

@@ -80,9 +80,12 @@ def test_scales_behind_k_are_read() -> None:
     """NaN in the place of the zeros that `reorder-scales` promises: the seventh scale of six."""
     nan = change_operand("arith.select", 2, lambda old: arith.constant(old.type, 0x7F), 6)
     caught = run_broken(
-        BlockScaled(m=5, k=96).linalg(), tcir.named_pipeline("gemv-padded-n"),
-        "convert-to-simt", nan, orders=1,
-    )  # fmt: skip
+        BlockScaled(m=5, k=96).linalg(),
+        tcir.named_pipeline("gemv-padded-n"),
+        "convert-to-simt",
+        nan,
+        orders=1,
+    )
     assert caught, "nothing noticed the break"
     assert caught.at == "tile-gemv-padded-n", caught.text
 

@@ -43,11 +43,14 @@ def test_shares_and_bytes_in_flight(bench: Any, shape: tuple[int, int, int]) -> 
 def row(plan: Any, unique: int) -> list[str]:
     """A plan as docs/explanation/gemv.md writes it."""
     return [
-        plan.name, f"{plan.requested / unique:.4f}",
+        plan.name,
+        f"{plan.requested / unique:.4f}",
         f"{plan.partials} B" if plan.partials else "none",
-        f"{plan.ctas} on {plan.busy}", f"{plan.in_flight / KIB:.1f}", f"{plan.balance:.3f}",
+        f"{plan.ctas} on {plan.busy}",
+        f"{plan.in_flight / KIB:.1f}",
+        f"{plan.balance:.3f}",
         f"{plan.seconds() * 1e6:.1f}",
-    ]  # fmt: skip
+    ]
 
 
 def page_rows(shape: tuple[int, int, int]) -> list[list[str]]:

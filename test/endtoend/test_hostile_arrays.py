@@ -46,8 +46,10 @@ def _conv(draw: Draw) -> tuple[Any, list[Any], dict[str, Any]]:
 def _scaled(draw: Draw) -> tuple[Any, list[Any], dict[str, Any]]:
     name = draw.choice(["nvfp4", "mxfp4", "mxfp8_e4m3", "mxfp6_e2m3"])
     given = [formats.quantise(np.ones((n, 64), np.float32), name) for n in (16, 32)]
-    pairs = [(np.ones((n, 64), ml_dtypes.float8_e4m3fn),
-              np.ones((n, 2), ml_dtypes.float8_e8m0fnu)) for n in (16, 32)]  # fmt: skip
+    pairs = [
+        (np.ones((n, 64), ml_dtypes.float8_e4m3fn), np.ones((n, 2), ml_dtypes.float8_e8m0fnu))
+        for n in (16, 32)
+    ]
     return tcir.compile_block_scaled_matmul, draw.choice([given, pairs]), {}
 
 

@@ -44,7 +44,7 @@ def test_there_are_enough() -> None:
         for normal in (False, True)
         if not (normal and case.deep)
     ],
-)  # fmt: skip
+)
 def test_module(case: Case, normal: bool) -> None:
     program = Computed(generator=np.random.default_rng(len(case.name)), normal=normal)
     text, arrays, wanted = finished(program, case.build(program))

@@ -83,14 +83,12 @@ def tails() -> list[Case]:
     """One more, one less than tiles; one element; fewer K than a stage."""
     sizes = [(1, 2, 2), (1, 1, 64), (32, 16, 64), (33, 18, 66), (31, 14, 62), (34, 2, 200)]
     return [
-        Case(m, n, k, element, "mk", "nk")
-        for m, n, k in sizes
-        for element in ("f16", "bf16")
+        Case(m, n, k, element, "mk", "nk") for m, n, k in sizes for element in ("f16", "bf16")
     ] + [
         Case(8, 12, 20, "f32", "km", "kn"),
         Case(12, 8, 100, "i8", "mk", "kn"),
         Case(36, 44, 4, "f8E5M2", "km", "nk"),
-    ]  # fmt: skip
+    ]
 
 
 def tilings() -> list[Case]:
@@ -110,10 +108,13 @@ def tilings() -> list[Case]:
         Case(40, 20, 40, "f32", "km", "kn", options={**SMALL, "atom": "mma.m16n8k4.tf32"}),
         Case(20, 24, 40, "f8E4M3FN", other="f8E5M2"),
         Case(20, 24, 40, "f8E5M2", other="f8E4M3FN", target="sm_100a"),
-        Case(20, 24, 40, "f16", out="f16"), Case(20, 24, 40, "f16", out="bf16"),
-        Case(20, 24, 40, "bf16", out="bf16"), Case(20, 25, 40, "f16", "mk", "nk", out="f16"),
-        Case(20, 24, 40, "f16", batch=3), Case(20, 24, 40, "i8", "km", "nk", batch=2),
-    ]  # fmt: skip
+        Case(20, 24, 40, "f16", out="f16"),
+        Case(20, 24, 40, "f16", out="bf16"),
+        Case(20, 24, 40, "bf16", out="bf16"),
+        Case(20, 25, 40, "f16", "mk", "nk", out="f16"),
+        Case(20, 24, 40, "f16", batch=3),
+        Case(20, 24, 40, "i8", "km", "nk", batch=2),
+    ]
 
 
 def floats() -> list[Case]:
@@ -173,12 +174,17 @@ def test_floats_are_within_the_bound_at_every_level(case: Case) -> None:
 
 
 def test_tile_and_ptx_give_the_same_bits_of_random_floats() -> None:
-    report = Case(20, 20, 40, "f16", "mk", "nk", options=dict(SMALL)).compile(
-        validate=True, inputs="random"
-    ).report  # fmt: skip
+    report = (
+        Case(20, 20, 40, "f16", "mk", "nk", options=dict(SMALL))
+        .compile(validate=True, inputs="random")
+        .report
+    )
     first = report.passes.index(report["tile-matmul-warp"])
-    assert all("bit for bit as before" in line.compared or line.verdict == "equal"
-               for line in report.passes[first + 1 : ] if line.level)  # fmt: skip
+    assert all(
+        "bit for bit as before" in line.compared or line.verdict == "equal"
+        for line in report.passes[first + 1 :]
+        if line.level
+    )
 
 
 def run_with_banks(kernel: tcir.Kernel, arrays: list[Any]) -> BankConflicts:
@@ -194,9 +200,11 @@ def run_with_banks(kernel: tcir.Kernel, arrays: list[Any]) -> BankConflicts:
 
 @pytest.mark.parametrize(
     ("element", "a", "b"),
-    [("f16", "mk", "kn"), *((e, a, b)
-      for e in ("f16", "f32", "f8E4M3FN", "i8") for a, b in MAJORS)],
-)  # fmt: skip
+    [
+        ("f16", "mk", "kn"),
+        *((e, a, b) for e in ("f16", "f32", "f8E4M3FN", "i8") for a, b in MAJORS),
+    ],
+)
 def test_no_bank_conflicts(element: str, a: str, b: str) -> None:
     """Copies and loads of the default tile, counted on PTX; and the result is right."""
     k = 256 if element in ("i8", "f8E4M3FN") else 128
@@ -279,7 +287,9 @@ def test_double_buffered_tf32_2048() -> None:
 
 def test_example_script() -> None:
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "warp_matmul.py")], capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, str(EXAMPLES / "warp_matmul.py")],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("exact") == 3

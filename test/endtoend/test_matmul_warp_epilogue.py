@@ -244,7 +244,7 @@ BREAKS: list[tuple[str, str, Edit, Fused, str]] = [
         pytest.param(at, edit, program, by, id=f"{at}: {what}")
         for what, at, edit, program, by in BREAKS
     ],
-)  # fmt: skip
+)
 def test_break(at: str, edit: Edit, program: Fused, by: str) -> None:
     pipeline = tcir.named_pipeline("matmul-warp", **OPTIONS)
     caught = run_broken(program.linalg(), pipeline, at, edit, orders=1)

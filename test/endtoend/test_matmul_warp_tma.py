@@ -158,13 +158,14 @@ BREAKS = [
     ("plan-staging", Break("tc.mbarrier_expect_tx", number("nbytes", -128)), 3, "break"),
     # No CTA barrier: slots are filled while other warps read them; only threads can see it.
     ("plan-staging", Break("tc.cta_barrier", erase), 3, "convert-tc-to-nvvm"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
-    ("after", "broken", "orders", "seen"), BREAKS,
+    ("after", "broken", "orders", "seen"),
+    BREAKS,
     ids=["parity", "wait", "box", "bytes", "barrier"],
-)  # fmt: skip
+)
 def test_a_break_is_seen(after: str, broken: Pass, orders: int, seen: str) -> None:
     case = tma(40, 24, 96, "f16", options={**TMA, "block_k": 16, "stages": 3})
     pipeline = tcir.named_pipeline("matmul-warp", **case.options).insert(broken, after=after)

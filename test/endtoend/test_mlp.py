@@ -210,9 +210,10 @@ def _exchanged(module: Any) -> None:
 def _halves(module: Any) -> None:
     """The sums' columns in the place of the results': codes of other columns."""
     half = next(
-        op for op in walk(module, "arith.divui")
+        op
+        for op in walk(module, "arith.divui")
         if any(use.owner.name == "arith.divui" for use in op.results[0].uses)
-    )  # fmt: skip
+    )
     half.results[0].replace_all_uses_with(half.operands[0])
 
 

@@ -117,9 +117,7 @@ def test_attention_beside_scipy() -> None:
     generator = np.random.default_rng(0)
     q, k, v = (normal(generator, *shape) for shape in ((40, 32), (32, 48), (48, 32)))
     text = attention(40, 48, 32)
-    assert launches(text) == [
-        "f_0_matmul", "f_1_maximumf", "f_2_addf", "f_3_truncf", "f_4_matmul"
-    ]  # fmt: skip
+    assert launches(text) == ["f_0_matmul", "f_1_maximumf", "f_2_addf", "f_3_truncf", "f_4_matmul"]
     y = run(text, "gemm", [q, k, v], ((40, 32), F32))
     p = scipy.special.softmax(q.astype(float) @ k.astype(float) / 8, axis=1)
     error = np.abs(y - p @ v.astype(float))
@@ -208,8 +206,11 @@ def test_stem_beside_numpy() -> None:
     text = stem(16, 16)
     name = "f_0_conv_2d_nhwc_hwcf"
     assert launches(text, "conv") == [
-        f"{name}_repack0", f"{name}_repack1", name, "f_1_pooling_nhwc_max"
-    ]  # fmt: skip
+        f"{name}_repack0",
+        f"{name}_repack1",
+        name,
+        "f_1_pooling_nhwc_max",
+    ]
     generator = np.random.default_rng(0)
     x, w = normal(generator, 1, 16, 16, 3), normal(generator, 7, 7, 3, 16)
     b = normal(generator, 16, dtype=F32)
@@ -227,7 +228,7 @@ def test_stem_beside_numpy() -> None:
         pytest.param(stem(16, 16), "conv-shift-reuse", "integers", id="stem-integers"),
         pytest.param(stem(16, 16), "conv-shift-reuse", "random", id="stem-random"),
     ],
-)  # fmt: skip
+)
 def test_convolutions_at_every_level(text: str, pipeline: str, inputs: Any) -> None:
     report = tcir.validate(text, pipeline, inputs=inputs)
     assert report.ok, str(report)

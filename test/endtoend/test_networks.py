@@ -169,8 +169,12 @@ def test_bottleneck_beside_numpy() -> None:
     generator = np.random.default_rng(0)
     x = whole(generator, 1, 56, 56, 256)
     arrays, layers = [x], []
-    for taps, c, k, least in ((1, 256, 128, -6), (3, 128, 128, -9), (1, 128, 512, -7),
-                              (1, 256, 512, -6)):  # fmt: skip
+    for taps, c, k, least in (
+        (1, 256, 128, -6),
+        (3, 128, 128, -9),
+        (1, 128, 512, -7),
+        (1, 256, 512, -6),
+    ):
         w, scale = whole(generator, taps, taps, c, k), powers(generator, k, least)
         layers.append((w, scale, whole(generator, k, dtype=F32)))
         arrays += layers[-1]

@@ -89,13 +89,17 @@ def test_zero_points(pipeline: str, batch: int) -> None:
     sizes = [f"{batch}x"] * bool(batch)
     a, b, c = (f"tensor<{''.join(sizes)}{s}>" for s in ("16x32xi8", "32x24xi8", "16x24xi32"))
     name = "quantized_batch_matmul" if batch else "quantized_matmul"
-    kernel = tcir.compile(f"""
+    kernel = tcir.compile(
+        f"""
     func.func @f(%a: {a}, %b: {b}, %start: {c}) -> {c} {{
       %p = arith.constant -7 : i32
       %q = arith.constant 121 : i32
       %c = linalg.{name} ins(%a, %b, %p, %q : {a}, {b}, i32, i32) outs(%start : {c}) -> {c}
       return %c : {c}
-    }}""", pipeline, validate=True)  # fmt: skip
+    }}""",
+        pipeline,
+        validate=True,
+    )
     assert {line.verdict for line in kernel.report.passes} == {"reference", "equal"}
     generator = np.random.default_rng(3)
     inputs: list[Any] = [
@@ -110,14 +114,18 @@ def test_zero_points(pipeline: str, batch: int) -> None:
 
 def test_zero_points_of_a_convolution() -> None:
     x, w, y = "tensor<1x6x6x16xi8>", "tensor<3x3x16x8xi8>", "tensor<1x4x4x8xi32>"
-    kernel = tcir.compile(f"""
+    kernel = tcir.compile(
+        f"""
     func.func @f(%x: {x}, %w: {w}, %start: {y}) -> {y} {{
       %p = arith.constant -7 : i32
       %q = arith.constant 121 : i32
       %c = linalg.conv_2d_nhwc_hwcf_q ins(%x, %w, %p, %q : {x}, {w}, i32, i32)
         outs(%start : {y}) -> {y}
       return %c : {y}
-    }}""", "conv", validate=True)  # fmt: skip
+    }}""",
+        "conv",
+        validate=True,
+    )
     assert {line.verdict for line in kernel.report.passes} == {"reference", "equal"}
     generator = np.random.default_rng(4)
     inputs = [

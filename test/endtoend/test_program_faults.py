@@ -301,16 +301,20 @@ def test_the_first_level_of_tiles_is_held_to_the_contraction() -> None:
     ("pipeline", "at", "text", "expected"),
     [
         (
-            "matmul-warp", "tile-matmul-warp", Matmul(64, 32, 96).text(),
+            "matmul-warp",
+            "tile-matmul-warp",
+            Matmul(64, 32, 96).text(),
             f"products {128 * 32 * 96} -> {8 * 64 * 32 * 128} (5.33x)",
         ),
         (
-            "gemv-simt", "convert-to-simt", BlockScaled(m=64, k=256).linalg(),
+            "gemv-simt",
+            "convert-to-simt",
+            BlockScaled(m=64, k=256).linalg(),
             f"products on CUDA cores {128 * 256} -> {8 * 64 * (2 * 256 + 16)} (8.25x)",
         ),
     ],
     ids=["mma.sync", "CUDA cores"],
-)  # fmt: skip
+)
 def test_kernels_without_tcgen05_are_held_to_the_contraction(
     pipeline: str, at: str, text: str, expected: str
 ) -> None:

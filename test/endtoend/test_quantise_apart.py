@@ -192,8 +192,9 @@ def test_matmul_warp_has_the_codes_of_gemm() -> None:
     inputs = [
         draw.integers(-3, 4, (40, 16)).astype(np.float16),
         draw.integers(-3, 4, (16, 80)).astype(np.float16),
-        draw.integers(-9, 10, 80).astype(np.float32), np.array(0.5, np.float32),
-    ]  # fmt: skip
+        draw.integers(-9, 10, 80).astype(np.float32),
+        np.array(0.5, np.float32),
+    ]
     found = []
     for pipeline, launches in (("gemm", 1), ("matmul-warp", 2)):
         kernel = tcir.compile(case.linalg(), pipeline)

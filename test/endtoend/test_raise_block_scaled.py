@@ -156,8 +156,10 @@ def test_layout_attributes(case: BlockScaled) -> None:
         Pipeline.parse("builtin.module(raise-block-scaled)").run(module)
         ops = list(module.body.operations[0].regions[0].blocks[0].operations)
         assert [op.operation.name for op in ops] == [
-            "tensor.collapse_shape", "tc.block_scaled_matmul", "func.return",
-        ]  # fmt: skip
+            "tensor.collapse_shape",
+            "tc.block_scaled_matmul",
+            "func.return",
+        ]
         layouts = (ops[1].a_scale_layout.value, ops[1].b_scale_layout.value)
         assert layouts == ("blocked_128x4", "blocked_128x4")
 
@@ -170,7 +172,7 @@ def test_layout_attributes(case: BlockScaled) -> None:
         (BlockScaled(m=130, k=256, split=True), "gemv-padded-n"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_every_level_from_blocked_scales(case: BlockScaled, pipeline: str) -> None:
     """A launch has collapsed operands in its own shape; NaN in the padding is not read."""
     options = {"rows": 1} if pipeline == "gemv-simt" else {}

@@ -21,8 +21,9 @@ from .test_layers import LAYERS
 
 Array = np.ndarray[Any, Any]
 F16, F32 = np.float16, np.float32
-ENDS = np.array([0.0, np.inf, np.nan, 3e38, 2e38, 1e30, 65520.0, 65504.0, 1e-40, 1e-45, 1.0, 89.0],
-                F32)  # fmt: skip
+ENDS = np.array(
+    [0.0, np.inf, np.nan, 3e38, 2e38, 1e30, 65520.0, 65504.0, 1e-40, 1e-45, 1.0, 89.0], F32
+)
 OPS: dict[str, Any] = {
     "arith.addf": np.add,
     "arith.subf": np.subtract,
@@ -283,8 +284,9 @@ def test_the_verdict_says_what_was_executed() -> None:
     report = tcir.validate(SMALL, SPLIT, strict=True)
     assert report.summary() == "held: 2 steps; full range; special values", str(report)
     assert report.as_dict()["coverage"] == {
-        "executed": ["full range", "special values"], "small_numbers": None,
-    }  # fmt: skip
+        "executed": ["full range", "special values"],
+        "small_numbers": None,
+    }
 
 
 def test_small_numbers_are_no_success_when_strict() -> None:

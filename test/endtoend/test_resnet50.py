@@ -96,8 +96,11 @@ def test_the_choice_under_another_answer_is_its_cheapest(place: int, batch: int)
     layer = layer_of(place, batch)
     assert len(layer.choices) >= 10
     for answer, chosen in layer.choices.items():
-        times = [Cost.of(each.work, chosen.constants).microseconds
-                 for each in layer.ranked if each.work and not each.reason]  # fmt: skip
+        times = [
+            Cost.of(each.work, chosen.constants).microseconds
+            for each in layer.ranked
+            if each.work and not each.reason
+        ]
         assert chosen.microseconds <= min(times)
         (row,) = (cells for cells in CELLS.values() if cells[0] == answer)
         assert (f"{layer.name} ({batch})" in row[2]) == (answer in layer.changed())
@@ -152,5 +155,7 @@ def test_a_shortcut_first_is_right_at_every_level() -> None:
     text = re.sub(r"(?<=[<x])\d+(?=x)", lambda size: small.get(size[0], size[0]), text)
     report = tcir.validate(text, "conv")
     assert report.ok and {line.verdict for line in report.passes} <= {
-        "reference", "equal", "within bound",
-    }, str(report)  # fmt: skip
+        "reference",
+        "equal",
+        "within bound",
+    }, str(report)

@@ -76,9 +76,12 @@ def of_other_buffers(name: str, place: int, number: int) -> Edit:
 def test_a_launch_of_another_buffer_is_found(at: str) -> None:
     """The second launch reads what the first one does."""
     caught = run_broken(
-        SUMS, as_pipeline("simt-elementwise"), at,
-        of_other_buffers("args", 0, 0), orders=1,
-    )  # fmt: skip
+        SUMS,
+        as_pipeline("simt-elementwise"),
+        at,
+        of_other_buffers("args", 0, 0),
+        orders=1,
+    )
     assert caught and caught.at == at and caught.by == "difference", caught
 
 

@@ -40,9 +40,10 @@ def swap_classes(patch: pytest.MonkeyPatch) -> None:
     """Taps 1, 3 of the slab of taps 0, 2, and the other way round."""
     right = ShiftClasses.of
     patch.setattr(
-        ShiftClasses, "of",
+        ShiftClasses,
+        "of",
         staticmethod(lambda *a: replace(right(*a), taps=right(*a).taps[::-1])),
-    )  # fmt: skip
+    )
 
 
 def mask_columns_only(module: Any) -> None:

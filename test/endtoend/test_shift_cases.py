@@ -94,8 +94,10 @@ def test_the_list_is_what_it_claims() -> None:
     shifting = [case for case in CASES if case.shifts]
     counts = Counter(f"{case.tiling} {case.halo}" for case in CASES)
     types = Counter("x".join(case.conv.elements) + f" -> {case.conv.out}" for case in CASES)
-    print(f"{len(CASES)} cases, {len(shifting)} with .ashift or tcgen05.shift; {dict(counts)}; "
-          f"{dict(types)}")  # fmt: skip
+    print(
+        f"{len(CASES)} cases, {len(shifting)} with .ashift or tcgen05.shift; {dict(counts)}; "
+        f"{dict(types)}"
+    )
     for name in names:
         print(" ", name)
     assert len(set(names)) == len(CASES) >= 120

@@ -219,9 +219,13 @@ def on_two(body: str, element: str, constants: str = "") -> str:
     "program",
     [
         *(
-            on_two(OPS.format(op, extension), "i8", """
+            on_two(
+                OPS.format(op, extension),
+                "i8",
+                """
   %k = arith.constant dense<3> : tensor<6x40xi8>
-  %n = arith.constant dense<-77> : tensor<6x40xi32>""")
+  %n = arith.constant dense<-77> : tensor<6x40xi32>""",
+            )
             for op, extension in (("add", "extsi"), ("mul", "extui"))
         ),
         *(
@@ -230,7 +234,7 @@ def on_two(body: str, element: str, constants: str = "") -> str:
         ),
     ],
     ids=("sums", "products", "e4m3", "e5m2"),
-)  # fmt: skip
+)
 def test_all_bytes(program: str) -> None:
     """Elementwise, so the inputs are all codes, but where fptosi may be out of range."""
     strict = "fptosi" not in program
@@ -276,8 +280,9 @@ def test_networks_against_numpy(name: str) -> None:
     pipeline, shapes, oracle, dtype, room = NETWORKS[name]
     generator = np.random.default_rng(0)
     inputs = [(generator.standard_normal(shape) / 2).astype(dtype) for shape in shapes]
-    inputs = [np.abs(a) + dtype(0.5) if name == "conv_bn" and n > 1 else a
-              for n, a in enumerate(inputs)]  # fmt: skip
+    inputs = [
+        np.abs(a) + dtype(0.5) if name == "conv_bn" and n > 1 else a for n, a in enumerate(inputs)
+    ]
     want = oracle(*(each.astype(np.float64) for each in inputs))
     out = np.zeros(want.shape, dtype)
     tcir.compile(text(name), pipeline)(*inputs, out)
@@ -299,7 +304,7 @@ def test_networks_against_numpy(name: str) -> None:
             "max_pool_indices", change_text("arith.cmpi eq", "arith.cmpi ne"), id="not the first"
         ),
     ],
-)  # fmt: skip
+)
 def test_breaks(name: str, edit: Edit) -> None:
     """Caught behind the pass that makes the kernels."""
     at = "convert-to-simt"

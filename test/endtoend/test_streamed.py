@@ -24,9 +24,11 @@ def linear(m: int, n: int, k: int, element: str, batch: int = 0) -> str:
     x, w = f"tensor<{b}{m}x{k}x{element}>", f"tensor<{b}{n}x{k}x{element}>"
     out = f"tensor<{b}{m}x{n}x{element}>"
     extended = ("%u", "%v") if element == "f32" else ("%p", "%q")
-    casts = "" if element == "f32" else (
-        f"%p = arith.extf %u : {element} to f32\n %q = arith.extf %v : {element} to f32"
-    )  # fmt: skip
+    casts = (
+        ""
+        if element == "f32"
+        else (f"%p = arith.extf %u : {element} to f32\n %q = arith.extf %v : {element} to f32")
+    )
     return f"""
 func.func @main(%x: {x}, %w: {w}, %b: tensor<{n}x{element}>) -> {out} {{
   %zero = arith.constant 0.0 : f32
@@ -101,10 +103,12 @@ def test_few_rows_or_columns(m: int, n: int, k: int, element: str) -> None:
 @pytest.mark.parametrize(
     ("m", "n", "k", "element", "target"),
     [
-        (1, 33, 520, "f16", "sm_90a"), (70, 1, 264, "bf16", "sm_100a"), (1, 3, 7, "f32", "sm_90a"),
+        (1, 33, 520, "f16", "sm_90a"),
+        (70, 1, 264, "bf16", "sm_100a"),
+        (1, 3, 7, "f32", "sm_90a"),
         (1, 300, 4097, "f16", "sm_100a"),
     ],
-)  # fmt: skip
+)
 def test_vectors(m: int, n: int, k: int, element: str, target: str) -> None:
     """CUDA cores, on both targets; f32 is not cut to tf32."""
     assert check(m, n, k, element, target) == []
@@ -174,10 +178,13 @@ def test_breaks(size: tuple[int, int, int], edit: Edit) -> None:
 @pytest.mark.parametrize(
     ("m", "n", "k", "target", "launches"),
     [
-        (64, 1024, 4096, "sm_90a", 2), (64, 14336, 1024, "sm_90a", 1), (64, 1024, 256, "sm_90a", 1),
-        (16, 1024, 4096, "sm_90a", 1), (64, 1024, 4096, "sm_100a", 1),
+        (64, 1024, 4096, "sm_90a", 2),
+        (64, 14336, 1024, "sm_90a", 1),
+        (64, 1024, 256, "sm_90a", 1),
+        (16, 1024, 4096, "sm_90a", 1),
+        (64, 1024, 4096, "sm_100a", 1),
     ],
-)  # fmt: skip
+)
 def test_parts_of_k_are_chosen(m: int, n: int, k: int, target: str, launches: int) -> None:
     """Where few tiles leave SMs without one; a second launch sums the parts up."""
     kernel = tcir.compile(linear(m, n, k, "f16"), "layers", target=target)

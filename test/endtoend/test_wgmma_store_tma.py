@@ -98,9 +98,13 @@ def test_rows_that_no_tensor_map_has() -> None:
 def test_buffers_that_do_not_divide_a_tile() -> None:
     with pytest.raises(tcir.PassError, match=r"one of 1, 2, got 3: .* take store-stages=2"):
         tcir.compile(
-            program(40, 128, 64, "f16", out="f16"), "gemm", target=TARGET, store="tma", n_tile=128,
+            program(40, 128, 64, "f16", out="f16"),
+            "gemm",
+            target=TARGET,
+            store="tma",
+            n_tile=128,
             store_stages=3,
-        )  # fmt: skip
+        )
 
 
 # --- breaks ------------------------------------------------------------------------------------

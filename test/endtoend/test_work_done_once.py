@@ -104,7 +104,7 @@ def test_another_launch_of_the_same_instructions_is_executed() -> None:
         (block_scale, "block_scaled_mma", BlockScaled(m=130, k=128).linalg(), "gemv-padded-n"),
     ],
     ids=["matmul", "gemv-padded-n"],
-)  # fmt: skip
+)
 def test_the_same_operands_are_multiplied_once(
     monkeypatch: pytest.MonkeyPatch, where: Any, multiplication: str, program: str, pipeline: str
 ) -> None:

@@ -98,7 +98,7 @@ def test_refusals() -> None:
         (lambda: formats.from_blocked(image.ravel(), 200, 5), r"got \(2048,\)"),
         (lambda: formats.blocked_bytes(-1, 4), "none below 0, got -1 x 4"),
         (lambda: formats.blocked_offset(3, 5, 5), r"scale in \[0, 5\), got row 3, scale 5"),
-    ]  # fmt: skip
+    ]
     for call, message in cases:
         with pytest.raises(FormatError, match=message):
             call()

@@ -198,9 +198,12 @@ def tile_loads() -> Iterator[Case]:
     for swizzle, inner in itertools.product(("32B", "64B", "128B"), (16, 32, 48, 96)):
         if inner < spans[swizzle]:  # rows shorter than the span
             yield tile_case(
-                f"tile_swizzle_{swizzle}_inner_{inner}", (130, 40), (inner // 2, 12),
-                [((8, 2), 0), ((8, 2), 128), ((-8, 30), 1024)], swizzle=swizzle,
-            )  # fmt: skip
+                f"tile_swizzle_{swizzle}_inner_{inner}",
+                (130, 40),
+                (inner // 2, 12),
+                [((8, 2), 0), ((8, 2), 128), ((-8, 30), 1024)],
+                swizzle=swizzle,
+            )
     for dtype, size in DTYPES.items():
         box = (64 // size, 6)
         rows = [(c, 0) for c in around((37, 11), box, (), size)]
@@ -235,30 +238,46 @@ def tile_loads() -> Iterator[Case]:
         name = "_".join(map(str, steps))
         yield tile_case(f"tile_steps_{name}", dims3, box3, rows, element_strides=steps)
     yield tile_case(
-        "tile_steps_rank_5", (8, 7, 6, 5, 5), (8, 5, 4, 3, 5),
+        "tile_steps_rank_5",
+        (8, 7, 6, 5, 5),
+        (8, 5, 4, 3, 5),
         [(c, 0) for c in around((8, 7, 6, 5, 5), (8, 5, 4, 3, 5))],
         element_strides=(1, 2, 3, 2, 4),
-    )  # fmt: skip
+    )
     yield tile_case(
-        "tile_step_inner", (50, 9), (16, 4), [((0, 0), 0), ((8, 2), 0), ((40, 3), 0)],
+        "tile_step_inner",
+        (50, 9),
+        (16, 4),
+        [((0, 0), 0), ((8, 2), 0), ((40, 3), 0)],
         element_strides=(2, 1),
-    )  # fmt: skip
+    )
     yield tile_case(
-        "tile_step_swizzled", (64, 41), (64, 13), [((0, 0), 0), ((8, 2), 256), ((-8, -3), 1024)],
-        element_strides=(1, 2), swizzle="128B",
-    )  # fmt: skip
+        "tile_step_swizzled",
+        (64, 41),
+        (64, 13),
+        [((0, 0), 0), ((8, 2), 256), ((-8, -3), 1024)],
+        element_strides=(1, 2),
+        swizzle="128B",
+    )
 
 
 def tile_stores() -> Iterator[Case]:
     """Tile stores: swizzles, edges, types; boxes of different CTAs do not overlap."""
     for swizzle, span in {"NONE": 64, "32B": 32, "64B": 64, "128B": 128}.items():
-        rows = [((x, y), o) for (x, y), o in zip(
-            itertools.product((0, 64, 128), (0, 16, 32)), itertools.cycle((0, 128, 384, 1024))
-        )]  # fmt: skip
+        rows = [
+            ((x, y), o)
+            for (x, y), o in zip(
+                itertools.product((0, 64, 128), (0, 16, 32)), itertools.cycle((0, 128, 384, 1024))
+            )
+        ]
         yield tile_case(
-            f"store_swizzle_{swizzle}", (150, 40), (span // 2, 16), rows, entry="tile_store",
+            f"store_swizzle_{swizzle}",
+            (150, 40),
+            (span // 2, 16),
+            rows,
+            entry="tile_store",
             swizzle=swizzle,
-        )  # fmt: skip
+        )
     for dtype in ("u8", "u32", "u64", "bf16", "f32", "f32_ftz", "tf32", "f64"):
         box = (64 // DTYPES[dtype], 4)
         rows = [((x, y), 0) for x in range(0, 64, box[0]) for y in (0, 4, 8)]
@@ -274,9 +293,13 @@ def tile_stores() -> Iterator[Case]:
         rows = [(c, 0) for c in itertools.product(*starts)]
         yield tile_case(f"store_rank_{rank}", dims, box, rows, entry="tile_store")
     yield tile_case(
-        "store_steps", (16, 23), (8, 7), [((0, 0), 0), ((8, 1), 0), ((8, 16), 0), ((0, 15), 0)],
-        entry="tile_store", element_strides=(1, 2),
-    )  # fmt: skip
+        "store_steps",
+        (16, 23),
+        (8, 7),
+        [((0, 0), 0), ((8, 1), 0), ((8, 16), 0), ((0, 15), 0)],
+        entry="tile_store",
+        element_strides=(1, 2),
+    )
     for number, name in enumerate(["add", "min", "max", "inc", "dec", "and", "or", "xor"]):
         yield tile_case(
             f"reduce_{name}", (20, 9), (16, 4), [((0, 0), 0), ((16, 4), 0), ((3, 5), 0)][:2],
@@ -367,17 +390,27 @@ def im2col_loads() -> Iterator[Case]:
         # Not on the grid of the stride: the walk goes on from where it started.
         rows += [((0, 0, -1, 0), (1, 1)), ((0, 1, 0, 0), (0, 2))]
         yield im2col_case(
-            f"im2col_stride_{sw}_{sh}", dims4, (-1, -1), (-1, -1), rows,
+            f"im2col_stride_{sw}_{sh}",
+            dims4,
+            (-1, -1),
+            (-1, -1),
+            rows,
             element_strides=(1, sw, sh, 1),
-        )  # fmt: skip
+        )
     yield im2col_case(
-        "im2col_dilation", dims4, (-2, -2), (-2, -2),
+        "im2col_dilation",
+        dims4,
+        (-2, -2),
+        (-2, -2),
         [((0, -2, -2, 0), (2 * a, 2 * b)) for a, b in taps] + [((0, 6, 4, 2), (4, 4))],
-    )  # fmt: skip
+    )
     yield im2col_case(
-        "im2col_large_taps", dims4, (-1, -1), (-1, -1),
+        "im2col_large_taps",
+        dims4,
+        (-1, -1),
+        (-1, -1),
         [((0, -1, -1, 0), t) for t in ((7, 0), (0, 9), (30, 2), (255, 255), (128, 1))],
-    )  # fmt: skip
+    )
     yield im2col_case(
         "im2col_channel_step", dims4, (-1, -1), (-1, -1), same[:6], element_strides=(2, 1, 1, 1)
     )
@@ -410,9 +443,13 @@ def im2col_loads() -> Iterator[Case]:
     )  # fmt: skip
     yield im2col_case("im2col_37_channels", (37, 9, 7, 3), (-1, -1), (-1, -1), same)
     yield im2col_case(
-        "im2col_store", dims4, (0, 0), (0, 0),
-        [((0, 0, 0, 0), ()), ((16, 3, 2, 1), ())], entry="im2col_store",
-    )  # fmt: skip
+        "im2col_store",
+        dims4,
+        (0, 0),
+        (0, 0),
+        [((0, 0, 0, 0), ()), ((16, 3, 2, 1), ())],
+        entry="im2col_store",
+    )
     yield im2col_case(
         "im2col_store_37_channels",
         (37, 9, 7, 3),
@@ -441,9 +478,7 @@ def borders() -> Iterator[Case]:
             )  # fmt: skip
     halves = np.array([0, 1, 0x3FF, 0x7C00, 0x7C01, 0x7E00, 0xFFFF, 0x8001], np.uint16)
     for dtype in ("f16", "bf16"):
-        yield tile_case(
-            f"special_{dtype}", (8,), (8,), [((0,), 0)], dtype=dtype, contents=halves
-        )  # fmt: skip
+        yield tile_case(f"special_{dtype}", (8,), (8,), [((0,), 0)], dtype=dtype, contents=halves)
     yield im2col_case(
         "span_im2col", (64, 9, 7, 2), (-1, -1), (-1, -1), [((0, 1, 1, 0), (1, 1))], channels=16,
         pixels=24, swizzle="128B",
@@ -458,8 +493,11 @@ def borders() -> Iterator[Case]:
 def faults() -> Iterator[Case]:
     """Cases that end the kernel on silicon (illegal instruction, misaligned address)."""
     for dtype, starts in {
-        "u16": (1, 2, 3, 4, 7, -1, -4), "f32": (1, 2, -1), "u8": (1, 4, 8, -4), "f64": (1, -1),
-    }.items():  # fmt: skip
+        "u16": (1, 2, 3, 4, 7, -1, -4),
+        "f32": (1, 2, -1),
+        "u8": (1, 4, 8, -4),
+        "f64": (1, -1),
+    }.items():
         for x in starts:  # not at a multiple of 16 bytes
             box = (64 // DTYPES[dtype], 4)
             for entry in ("tile_load", "tile_store"):

@@ -83,8 +83,10 @@ def save(folder: Path, kernel: Any) -> None:
     np.savez_compressed(folder / "data.npz", **data)  # type: ignore[arg-type]
     (folder / "kernel.ptx").write_text(kernel.ptx)
     (folder / "kernel.cubin").write_bytes(kernel.cubin)
-    specs = [[[s.shape, s.dtype.name] for s in of] for of in
-             (kernel.signature.inputs, kernel.signature.outputs)]  # fmt: skip
+    specs = [
+        [[s.shape, s.dtype.name] for s in of]
+        for of in (kernel.signature.inputs, kernel.signature.outputs)
+    ]
     meta = {
         "name": kernel.name,
         "target": kernel.target,

@@ -50,8 +50,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_without_mlir(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_MLIR, str(folder), str(HERE.parent)],
-        capture_output=True, text=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -303,9 +303,13 @@ def transposed_of() -> list[Layout]:
 
 
 def addresses(
-    form: Form, label: str, layouts: list[Layout], swapped: bool, selector: Array | None = None,
+    form: Form,
+    label: str,
+    layouts: list[Layout],
+    swapped: bool,
+    selector: Array | None = None,
     m: Array | None = None,
-) -> Probe:  # fmt: skip
+) -> Probe:
     """Where the elements of A (label "a…") or of B are read: in two cases for each layout, D has
     the line of 128 bytes, and the element of its line.
 
@@ -331,10 +335,14 @@ def addresses(
     count = len(cases)
     nothing = np.zeros((count, form.words, 128), np.uint32)
     return Probe(
-        f"{form.name}_{label}", form, cases, images, nothing,
+        f"{form.name}_{label}",
+        form,
+        cases,
+        images,
+        nothing,
         np.zeros((count, 4, 128), np.uint32),
         np.zeros((count, 128), np.uint32) if m is None else np.repeat(m, count, axis=0),
-    )  # fmt: skip
+    )
 
 
 def read_at(words: Array, form: Form) -> Array:

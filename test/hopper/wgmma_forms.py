@@ -157,8 +157,12 @@ def _forms() -> tuple[Form, ...]:
     first = [*floats, *integers]
     found = list(first)
     found += [replace(form, registers=True) for form in first]
-    found += [replace(form, n=n) for form in first for n in (24, 96, 256)
-              if form.integer is False or n in INTEGER_N]  # fmt: skip
+    found += [
+        replace(form, n=n)
+        for form in first
+        for n in (24, 96, 256)
+        if form.integer is False or n in INTEGER_N
+    ]
     found += [Form(n, "f32", "f16", "f16") for n in range(16, 257, 8)]
     found += [Form(n, "s32", "s8", "s8") for n in INTEGER_N]
     found += [replace(form, saturate=True) for form in integers if form.a != "b1"]

@@ -53,8 +53,9 @@ def start() -> Any:
 def launch(module: Any, probe: Probe) -> np.ndarray:
     """D's words after; `probe.cases["smem"]` holds the address of the image."""
     function = call("cuModuleGetFunction", module, probe.form.name.encode())
-    arrays = [np.ascontiguousarray(x) for x in
-              (probe.cases, probe.images, probe.a, probe.m, probe.d)]  # fmt: skip
+    arrays = [
+        np.ascontiguousarray(x) for x in (probe.cases, probe.images, probe.a, probe.m, probe.d)
+    ]
     places = []
     for array in arrays:
         at = call("cuMemAlloc", max(16, array.nbytes))
@@ -152,8 +153,12 @@ def main() -> None:
         part = out.with_name(f"part_{name}.npz")
         part.unlink(missing_ok=True)
         try:
-            done = subprocess.run([*me, "--group", f"{name}:{int(swapped)}", str(part)],
-                                  capture_output=True, text=True, timeout=150)  # fmt: skip
+            done = subprocess.run(
+                [*me, "--group", f"{name}:{int(swapped)}", str(part)],
+                capture_output=True,
+                text=True,
+                timeout=150,
+            )
             errors = done.stderr[-2000:]
         except subprocess.TimeoutExpired:
             errors = "timeout"

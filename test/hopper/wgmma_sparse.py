@@ -30,7 +30,7 @@ try:
         to_a,
         to_d,
         transposed_of,
-    )  # fmt: skip
+    )
     from .wgmma_forms import BITS, FORMS, Form
 except ImportError:  # beside one another, where no package is installed
     import wgmma_cases  # type: ignore[no-redef]
@@ -50,7 +50,7 @@ except ImportError:  # beside one another, where no package is installed
         to_a,
         to_d,
         transposed_of,
-    )  # fmt: skip
+    )
     from wgmma_forms import BITS, FORMS, Form  # type: ignore[no-redef]
 
 ORDERED = np.array([0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110])
@@ -204,10 +204,13 @@ SPARSE = [form for form in FORMS.values() if form.selector is not None]
 UNORDERED = ("n8_f32_f16_f16_sp0", "n8_f32_f16_f16_rs_sp1", "n8_f32_e4m3_e4m3_sp0",
              "n8_s32_s8_s8_sp0")  # fmt: skip
 SUMMED = [
-    form for form in SPARSE
-    if form.n == 8 and form.selector == 0 and not (form.integer or form.registers)
+    form
+    for form in SPARSE
+    if form.n == 8
+    and form.selector == 0
+    and not (form.integer or form.registers)
     and not (any(form.negate) or any(form.transpose))
-]  # fmt: skip
+]
 
 GROUPS: dict[str, Callable[[bool], list[Probe]]] = {
     "sparse": lambda swapped: [sparse(form, swapped) for form in SPARSE],

@@ -43,7 +43,7 @@ KERNELS = [
     ),
     # 64B swizzle, two panels of MN-major B, no shift, three slots
     ShiftReuse(h=4, w=9, c=32, k=80, n_tile=80, s=1, pads=(0, 0, 0, 0), stages=3, out="f16"),
-]  # fmt: skip
+]
 
 
 def operands(kernel: ShiftReuse, seed: int = 0) -> tuple[list[np.ndarray], np.ndarray]:

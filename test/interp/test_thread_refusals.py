@@ -48,7 +48,7 @@ def test_named(op: str) -> None:
 NO_RESULT = {
     "nvvm.barrier id = %tid": "no rule for a barrier of all threads other than barrier 0",
     "nvvm.fence.sc.cluster": "nvvm.fence.sc.cluster: no rule at thread level",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("op", NO_RESULT)

@@ -134,7 +134,7 @@ CHANGED = {
     "one lane less stored": ("store", lambda line: _number(line, "rows", -1)),
     "a stale lane stored": ("store", lambda line: _number(line, "rows", 1)),
     "slab loaded one row off": ("load_a1", lambda line: _number(line, "row", 8)),
-}  # fmt: skip
+}
 
 
 def _number(line: str, name: str, by: int) -> str:

@@ -42,8 +42,9 @@ def rope(x: Array) -> Array:
 
 def conv(x: Array, w: Array) -> Array:
     y = lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
-    return lax.reduce_window(jax.nn.relu(y), jnp.array(0, y.dtype), lax.max, (1, 2, 2, 1),
-                             (1, 2, 2, 1), "VALID")  # fmt: skip
+    return lax.reduce_window(
+        jax.nn.relu(y), jnp.array(0, y.dtype), lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID"
+    )
 
 
 def decoder(x: Array, even: Array, odd: Array) -> Array:
@@ -71,8 +72,12 @@ def recurrent(w: Array, xs: Array) -> Array:
 def classifier(batch: dict[str, Array]) -> dict[str, Any]:
     """Two results of numbers, one that came in, and a constant."""
     logits = batch["x"] @ batch["w"]
-    return {"best": logits.argmax(-1), "chances": jax.nn.log_softmax(logits),
-            "x": batch["x"], "classes": 16}  # fmt: skip
+    return {
+        "best": logits.argmax(-1),
+        "chances": jax.nn.log_softmax(logits),
+        "x": batch["x"],
+        "classes": 16,
+    }
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Any]] = {

@@ -215,8 +215,10 @@ def product(mma, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """c + a b^T with ``mma``, every operand read through its partition."""
     g_a, g_b, g_c = (make_tensor(x.astype(np.int32)) for x in (a, b, c.copy()))
     slices = [mma.get_slice(t) for t in sorted(mma.threads.indices())]
-    parts = [[getattr(thr, f"partition_{x}")(g) for thr in slices]
-             for x, g in zip("ABC", (g_a, g_b, g_c))]  # fmt: skip
+    parts = [
+        [getattr(thr, f"partition_{x}")(g) for thr in slices]
+        for x, g in zip("ABC", (g_a, g_b, g_c))
+    ]
     fragments = [[make_tensor(np.int32, Layout(p.shape)) for p in group] for group in parts]
     for group, registers in zip(parts, fragments):
         copy(group, registers)
@@ -323,8 +325,11 @@ def double_buffered(a: np.ndarray, b: np.ndarray, *, flip: bool = True) -> np.nd
         for loads, g, s in ((load_a, g_a, s_a), (load_b, g_b, s_b)):
             source, target = g.tile((128, 16), (0, tile)), s.view(None, None, slot)
             slices = [loads.get_slice(t) for t in threads]
-            copy([x.partition_S(source) for x in slices], [x.partition_D(target) for x in slices],
-                 loads)  # fmt: skip
+            copy(
+                [x.partition_S(source) for x in slices],
+                [x.partition_D(target) for x in slices],
+                loads,
+            )
 
     thr = [mma.get_slice(t) for t in threads]
     t_c = [x.partition_C(g_c) for x in thr]
@@ -337,10 +342,16 @@ def double_buffered(a: np.ndarray, b: np.ndarray, *, flip: bool = True) -> np.nd
     to_b = [smem_b.get_slice(t).retile_D(r_b[t]) for t in threads]
 
     def load(block: int, slot: int) -> None:
-        copy([x.view(None, None, block, slot) for x in from_a],
-             [x.view(None, None, block) for x in to_a], smem_a)  # fmt: skip
-        copy([x.view(None, None, block, slot) for x in from_b],
-             [x.view(None, None, block) for x in to_b], smem_b)  # fmt: skip
+        copy(
+            [x.view(None, None, block, slot) for x in from_a],
+            [x.view(None, None, block) for x in to_a],
+            smem_a,
+        )
+        copy(
+            [x.view(None, None, block, slot) for x in from_b],
+            [x.view(None, None, block) for x in to_b],
+            smem_b,
+        )
 
     read, write = 0, 1
     fetch(0, 0)
@@ -357,8 +368,12 @@ def double_buffered(a: np.ndarray, b: np.ndarray, *, flip: bool = True) -> np.nd
                 fetch(tile + 1, write)
                 if flip:
                     read, write = write, read
-            gemm([x.view(None, None, block) for x in r_a],
-                 [x.view(None, None, block) for x in r_b], r_c, mma)  # fmt: skip
+            gemm(
+                [x.view(None, None, block) for x in r_a],
+                [x.view(None, None, block) for x in r_b],
+                r_c,
+                mma,
+            )
     copy(r_c, t_c)
     return c
 

@@ -98,8 +98,10 @@ def test_copies_of_one_thread() -> None:
             atom = copy_atom(name, bits)
             assert atom.src.indices() == atom.dst.indices() == list(range(8 * size // bits))
     assert {n for n in COPY_OPERATIONS if n.startswith("cp.async")} == {
-        "cp.async.4", "cp.async.8", "cp.async.16",
-    }  # fmt: skip
+        "cp.async.4",
+        "cp.async.8",
+        "cp.async.16",
+    }
 
 
 @pytest.mark.parametrize(

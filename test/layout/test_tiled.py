@@ -132,10 +132,12 @@ def multiply(mma, a_copy: str, b_copy: str, swizzle: str, a_major: str = "K") ->
     a_layout = row_major((m, k)) if a_major == "K" else Layout((m, k))
     s_a = Tensor(a_layout, 0, bits, sw, 1024)
     s_b = Tensor(row_major((n, k)), 0, bits, sw, 2048)
-    fa = fragments(make_tiled_copy_A(copy_atom(a_copy, bits), mma), mma, "A", s_a,
-                   load_shared(a, s_a))  # fmt: skip
-    fb = fragments(make_tiled_copy_B(copy_atom(b_copy, bits), mma), mma, "B", s_b,
-                   load_shared(b, s_b))  # fmt: skip
+    fa = fragments(
+        make_tiled_copy_A(copy_atom(a_copy, bits), mma), mma, "A", s_a, load_shared(a, s_a)
+    )
+    fb = fragments(
+        make_tiled_copy_B(copy_atom(b_copy, bits), mma), mma, "B", s_b, load_shared(b, s_b)
+    )
     whole_c = Tensor(Layout((m, n)))
     slices = [mma.get_slice(t) for t in range(mma.size)]
     parts = [s.partition_C(whole_c) for s in slices]
@@ -145,12 +147,17 @@ def multiply(mma, a_copy: str, b_copy: str, swizzle: str, a_major: str = "K") ->
     fc = [np.zeros(frag_c.size, np.int64) for _ in slices]
     for vmnk in itertools.product(*(range(mode.size) for mode in list(mma.threads)[1:])):
         threads = [mma.threads(v, *vmnk) for v in range(mma.threads[0].size)]
-        for i, j, kk in itertools.product(*(range(x) for x in (
-            frag_c[1].size, frag_c[2].size, frag_a[2].size))):  # fmt: skip
-            at = [[f[frag_a(v, i, kk)] for v in range(frag_a[0].size)] for f in
-                  (fa[t] for t in threads)]  # fmt: skip
-            bt = [[f[frag_b(v, j, kk)] for v in range(frag_b[0].size)] for f in
-                  (fb[t] for t in threads)]  # fmt: skip
+        for i, j, kk in itertools.product(
+            *(range(x) for x in (frag_c[1].size, frag_c[2].size, frag_a[2].size))
+        ):
+            at = [
+                [f[frag_a(v, i, kk)] for v in range(frag_a[0].size)]
+                for f in (fa[t] for t in threads)
+            ]
+            bt = [
+                [f[frag_b(v, j, kk)] for v in range(frag_b[0].size)]
+                for f in (fb[t] for t in threads)
+            ]
             ct = [np.zeros(frag_c[0].size, np.int64) for _ in threads]
             execute(mma.atom, at, bt, ct, threads)
             for t, values in zip(threads, ct):
@@ -220,8 +227,10 @@ def test_partitions_cover_the_tile(name: str, placed, tile) -> None:
     mma = make_tiled_mma(name, placed, tile)
     m, n, k = mma.tile_shape
     for operand, shape, sharing in (
-        ("A", (m, k), placed[1]), ("B", (n, k), placed[0]), ("C", (m, n), placed[2]),
-    ):  # fmt: skip
+        ("A", (m, k), placed[1]),
+        ("B", (n, k), placed[0]),
+        ("C", (m, n), placed[2]),
+    ):
         whole = identity_tensor(shape)
         tv = mma.layout_tv(operand)
         seen: list[int] = []

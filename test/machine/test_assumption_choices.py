@@ -235,9 +235,12 @@ def test_a_barrier_between_the_two_deallocs(choice: str, hangs: bool) -> None:
         yield from meet(agent)  # the peer has to be there for the dealloc
 
     machine = Machine(
-        grid=(2, 1, 1), block=(32, 1, 1), cluster=(2, 1, 1), dynamic_smem=1024,
+        grid=(2, 1, 1),
+        block=(32, 1, 1),
+        cluster=(2, 1, 1),
+        dynamic_smem=1024,
         options=RunOptions(assumptions=Assumptions(pair_dealloc=choice)),
-    )  # fmt: skip
+    )
     try:
         machine.run(lambda cta: [cta.agent("warp 0", warp=0, body=body)])
     except MachineError as error:

@@ -189,11 +189,14 @@ def test_padding_need_not_be_written_but_elements_must():
 @pytest.mark.parametrize(
     ("shape", "multicast", "rows", "width"),
     [
-        ("128x256b", None, 128, 32), ("128x128b", None, 128, 16), ("4x256b", None, 4, 32),
-        ("64x128b", "warpx2::02_13", 64, 16), ("64x128b", "warpx2::01_23", 64, 16),
+        ("128x256b", None, 128, 32),
+        ("128x128b", None, 128, 16),
+        ("4x256b", None, 4, 32),
+        ("64x128b", "warpx2::02_13", 64, 16),
+        ("64x128b", "warpx2::01_23", 64, 16),
         ("32x128b", "warpx4", 32, 16),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("form", [None, "b4x16_p64", "b6x16_p32"])
 def test_every_shape_of_cp(shape, multicast, rows, width, form):
     rng = np.random.default_rng(rows)
@@ -210,11 +213,14 @@ def test_every_shape_of_cp(shape, multicast, rows, width, form):
     lanes: dict[int, int] = {}
     for i in range(rows):  # the table of PTX ISA 9.7.16.9, row by row
         targets = {
-            "128x256b": [i], "128x128b": [i], "4x256b": [3 + 32 * i],
-            "64x128b": [i, i + 64] if multicast == "warpx2::02_13"
+            "128x256b": [i],
+            "128x128b": [i],
+            "4x256b": [3 + 32 * i],
+            "64x128b": [i, i + 64]
+            if multicast == "warpx2::02_13"
             else [i % 32 + 64 * (i // 32), i % 32 + 64 * (i // 32) + 32],
             "32x128b": [i + 32 * p for p in range(4)],
-        }[shape]  # fmt: skip
+        }[shape]
         lanes |= dict.fromkeys(targets, i)
 
     def body(agent: Agent) -> Generator[Any, Any, None]:
@@ -297,10 +303,15 @@ class Case:
         return [padded(c, BITS[t]) for c, t in zip((self.a, self.b), self.types)]
 
     def program(
-        self, sf_id: int = 0, accumulate: bool = False, from_tmem: bool = False,
-        change: Callable[[Agent], Any] | None = None, copies: bool = True, high: int = 0,
+        self,
+        sf_id: int = 0,
+        accumulate: bool = False,
+        from_tmem: bool = False,
+        change: Callable[[Agent], Any] | None = None,
+        copies: bool = True,
+        high: int = 0,
         wait: bool = True,
-    ) -> Program:  # fmt: skip
+    ) -> Program:
         def body(agent: Agent) -> Generator[Any, Any, None]:
             a, b = self.stored()
             put(agent, A_AT, placed(a))

@@ -31,9 +31,12 @@ class Ctas:
 
     def __init__(self, seed: int | None = None, ctas: int = 2, **options: Any) -> None:
         self.machine = Machine(
-            grid=(ctas, 1, 1), block=(32, 1, 1), cluster=(ctas, 1, 1), dynamic_smem=4096,
+            grid=(ctas, 1, 1),
+            block=(32, 1, 1),
+            cluster=(ctas, 1, 1),
+            dynamic_smem=4096,
             options=at_column_0(seed, **options),
-        )  # fmt: skip
+        )
         self.seen: list[Any] = []
         self.error: MachineError | None = None
 
@@ -456,8 +459,9 @@ def test_multicast_to_some_of_four() -> None:
             if rank == 1:
                 multicast(c, agent, mask=0b1101, cta_group=2, mbar=RANK + BAR)
             if rank % 2:
-                agent.mbarrier.arrive(own + BAR, expect_tx=128 * rank - 128 * (rank > 1),
-                                      site="expect")  # fmt: skip
+                agent.mbarrier.arrive(
+                    own + BAR, expect_tx=128 * rank - 128 * (rank > 1), site="expect"
+                )
                 yield from agent.mbarrier.wait(own + BAR, 0, site="wait")
             yield from meet(agent)
             if rank != 1:

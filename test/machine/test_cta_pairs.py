@@ -42,9 +42,12 @@ class Pair:
     def __init__(self, m: int, n: int, seed: int | None = None, ctas: int = 2) -> None:
         self.m, self.n = m, n
         self.machine = Machine(
-            grid=(ctas, 1, 1), block=(128, 1, 1), cluster=(ctas, 1, 1), dynamic_smem=32768,
+            grid=(ctas, 1, 1),
+            block=(128, 1, 1),
+            cluster=(ctas, 1, 1),
+            dynamic_smem=32768,
             options=at_column_0(seed),
-        )  # fmt: skip
+        )
         self.a, self.b = values(m, 1), values(n, 2)
         self.d = np.zeros((m, n), np.float32)
         self.error: MachineError | None = None

@@ -34,9 +34,15 @@ def numbers(seed: int, *shape: int) -> Any:
 
 
 def add(
-    a: Any, b: Any, before: Any, name: str = "f16", *, adds: bool = True,
-    types: Any = None, **params: Any,
-) -> tuple[bool, Any]:  # fmt: skip
+    a: Any,
+    b: Any,
+    before: Any,
+    name: str = "f16",
+    *,
+    adds: bool = True,
+    types: Any = None,
+    **params: Any,
+) -> tuple[bool, Any]:
     """Whether it is done, and tensor memory [CTAs, 128, 64] behind it; D is in every fifth lane."""
     words = np.full((len(before), 128, 64), 77.5, np.float32)
     lanes = 3 + 5 * np.arange(M)

@@ -20,8 +20,11 @@ def run(waits: str, what: str, *, programmatic: bool = True) -> list[str]:
     """Kinds of findings of two warps, the first of which accesses `what`."""
     data = np.arange(32, dtype=np.uint32)
     machine = Machine(
-        grid=(1, 1, 1), block=(64, 1, 1), dynamic_smem=4096, options=RunOptions(None),
-    )  # fmt: skip
+        grid=(1, 1, 1),
+        block=(64, 1, 1),
+        dynamic_smem=4096,
+        options=RunOptions(None),
+    )
     machine.programmatic = programmatic
     address = machine.memory.bind(data)
     tensor = TensorMap.tiled(data, dtype="u32", dims=(32,), strides_bytes=(), box=(32,))

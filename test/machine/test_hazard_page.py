@@ -77,9 +77,11 @@ def kinds() -> dict[str, set[str]]:
                     continue
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 texts = [
-                    c.value for a in node.args for c in ast.walk(a)
+                    c.value
+                    for a in node.args
+                    for c in ast.walk(a)
                     if isinstance(c, ast.Constant) and isinstance(c.value, str)
-                ]  # fmt: skip
+                ]
                 if name in ("_find", "Origin"):  # errors, all of them
                     texts.insert(0, "error")
                 elif name not in ("report", "Finding"):

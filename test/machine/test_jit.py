@@ -173,6 +173,9 @@ def test_odd_sums_of_any_shape():
     got = add_odd(a, b)
     assert got.shape == (2, 4)
     assert [float(x).hex() for x in got[0]] == [
-        "0x1.0000000000001p+0", "0x1.fffffffffffffp-1", "0x1.0000000000000p+2", "inf",
-    ]  # fmt: skip
+        "0x1.0000000000001p+0",
+        "0x1.fffffffffffffp-1",
+        "0x1.0000000000000p+2",
+        "inf",
+    ]
     assert np.array_equal(add_odd(np.asfortranarray(got), 0.0), got)

@@ -38,9 +38,13 @@ def cp_async_writes_through_the_generic_proxy(b: Bench, edge: bool) -> Any:
         queue, lanes = agent.cp_async, np.arange(32)
         for part in range(TILE // 512):
             queue.copy(
-                0xFFFFFFFF, A2 + 512 * part + 16 * lanes, b.source_at + 512 * part + 16 * lanes,
-                16, np.full(32, 16), site="cp.async",
-            )  # fmt: skip
+                0xFFFFFFFF,
+                A2 + 512 * part + 16 * lanes,
+                b.source_at + 512 * part + 16 * lanes,
+                16,
+                np.full(32, 16),
+                site="cp.async",
+            )
         queue.commit(0xFFFFFFFF)
         yield from queue.wait(0xFFFFFFFF, 0, site="cp.async.wait_group")
         if edge:
@@ -183,9 +187,12 @@ def each_round_of_a_rendezvous_has_its_barrier(b: Bench, edge: bool) -> Any:
 
     bench = Bench(b.machine.options.order_seed)
     bench.machine = Machine(
-        grid=(2, 1, 1), block=(32, 1, 1), cluster=(2, 1, 1), dynamic_smem=1024,
+        grid=(2, 1, 1),
+        block=(32, 1, 1),
+        cluster=(2, 1, 1),
+        dynamic_smem=1024,
         options=b.machine.options,
-    )  # fmt: skip
+    )
     return bench.run(body, bare=True)
 
 

@@ -164,10 +164,12 @@ def draw(rng, kind, count, name, flavour, rows=24, columns=26, k=64):
     if flavour == "extremes":  # D cancels what has large scales
         large = np.arange(k) // (k // count) % 2 == 0
         x, y = (
-            np.where(u & 8, -1.0, 1.0) * np.array(E2M1)[u & 7] / 2
+            np.where(u & 8, -1.0, 1.0)
+            * np.array(E2M1)[u & 7]
+            / 2
             * np.repeat(decode_scale(s, name)[0], k // count, axis=1)
             for u, s in ((a, sa), (b, sb))
-        )  # fmt: skip
+        )
         cancel = -(x[:, large] @ y[:, large].T).astype(np.float32)
         d[:, 6:] = cancel.view(np.uint32)[:, 6:]
     if flavour == "special":
@@ -277,9 +279,12 @@ BITS = {"e4m3": 8, "e5m2": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4}
 def element(code, name):
     """(mantissa, exponent of its unit, raw exponent), "nan" or ±inf of a narrow code."""
     e, m, bias = {
-        "e4m3": (4, 3, 7), "e5m2": (5, 2, 15), "e2m3": (2, 3, 1), "e3m2": (3, 2, 3),
+        "e4m3": (4, 3, 7),
+        "e5m2": (5, 2, 15),
+        "e2m3": (2, 3, 1),
+        "e3m2": (3, 2, 3),
         "e2m1": (2, 1, 1),
-    }[name]  # fmt: skip
+    }[name]
     sign = -1 if code >> (e + m) & 1 else 1
     field, mantissa = code >> m & ((1 << e) - 1), code & ((1 << m) - 1)
     if name == "e5m2" and field == 31:

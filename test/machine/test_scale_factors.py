@@ -26,8 +26,11 @@ def test_one_cta(operand, rows, scales, sf_id):
     assert places.bytes.tolist() == list(range(sf_id, sf_id + scales))
     # 128 rows take 4 columns, 256 take 8; no two scales share a byte.
     assert places.columns.max() + 1 == -(-rows // 32)
-    spots = set(itertools.product(zip(places.lanes[0].tolist(), places.columns.tolist()),
-                                  places.bytes.tolist()))  # fmt: skip
+    spots = set(
+        itertools.product(
+            zip(places.lanes[0].tolist(), places.columns.tolist()), places.bytes.tolist()
+        )
+    )
     assert len(spots) == rows * scales
 
 
@@ -123,8 +126,9 @@ def test_every_shape(kind, scales, base, group, sparse):
     accepted = set()
     for m, n8 in itertools.product(range(4), range(64)):
         try:
-            i = decode_scaled(base | sparse | n8 << 17 | 1 << 23 | m << 27, kind, scales,
-                              cta_group=group)  # fmt: skip
+            i = decode_scaled(
+                base | sparse | n8 << 17 | 1 << 23 | m << 27, kind, scales, cta_group=group
+            )
         except DescriptorError as error:
             assert ": M: expected" in str(error) or ": N: expected" in str(error)
             continue
@@ -152,12 +156,15 @@ def test_every_shape(kind, scales, base, group, sparse):
         (FP4 | 2 << 4, FP4 | 3 << 4, "mxf4nvf4", 2, r"SFB id .*: expected 0 or 2, got 3"),
         (FP4, FP4 | 2 << 29, "mxf4nvf4", 4, "SFA id .*expected 0, got 2"),
         (
-            scaled(128, 48, extra=1 << 16), scaled(128, 40, extra=1 << 16), "mxf8f6f4", 1,
+            scaled(128, 48, extra=1 << 16),
+            scaled(128, 40, extra=1 << 16),
+            "mxf8f6f4",
+            1,
             "N: expected a multiple of 16",
         ),
         (MX8, MX8 | 1 << 32, "mxf8f6f4", 1, "32 bits"),
     ],
-)  # fmt: skip
+)
 def test_illegal_beside_legal(legal, illegal, kind, scales, message):
     decode_scaled(legal, kind, scales)
     with pytest.raises(DescriptorError, match=message):
@@ -173,9 +180,13 @@ def test_scale_vector_sizes():
     assert scales_per_row("mxf4nvf4", 2) == scales_per_row("mxf4nvf4", block=32) == 2
     assert scales_per_row("mxf4nvf4", 4) == scales_per_row("mxf4nvf4", block=16) == 4
     for kind, vector, block in (
-        ("mxf4nvf4", None, None), ("mxf4", 4, None), ("mxf8f6f4", 2, None),
-        ("mxf8f6f4", None, 16), ("mxf4", None, 16), ("f16", None, None),
-    ):  # fmt: skip
+        ("mxf4nvf4", None, None),
+        ("mxf4", 4, None),
+        ("mxf8f6f4", 2, None),
+        ("mxf8f6f4", None, 16),
+        ("mxf4", None, 16),
+        ("f16", None, None),
+    ):
         with pytest.raises(DescriptorError, match="kind"):
             scales_per_row(kind, vector, block)
     with pytest.raises(DescriptorError, match="cta_group: expected 1 or 2, got 3"):

@@ -72,8 +72,10 @@ def operands(kind: str, element: str, word: Any) -> tuple[np.ndarray, ...]:
     legal = [0x4, 0xE] if kind == "tf32" else [0x4, 0x8, 0xC, 0x9, 0xD, 0xE]
     k = SPARSE_K[kind]
     select = selected(rng.choice(legal, (24, k // CHUNK[kind])), kind)
-    a, b = (rng.integers(0, 1 << min(ELEMENT_BITS[element], 31), s).astype(word)
-            for s in ((24, k // 2), (20, k)))  # fmt: skip
+    a, b = (
+        rng.integers(0, 1 << min(ELEMENT_BITS[element], 31), s).astype(word)
+        for s in ((24, k // 2), (20, k))
+    )
     if word != np.uint8:  # keep the exponents near that of 1
         one = {"tf32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}[element]
         low = {"tf32": 0x7FFFFF, "f16": 0x3FF, "bf16": 0x7F}[element]

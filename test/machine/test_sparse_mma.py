@@ -72,8 +72,15 @@ class Case:
         return out
 
 
-def run(case: Case, seed: int | None, *, metadata: Any = META, wait: bool = True,
-        in_tmem: bool = False, **options: Any) -> tuple[Machine, np.ndarray]:  # fmt: skip
+def run(
+    case: Case,
+    seed: int | None,
+    *,
+    metadata: Any = META,
+    wait: bool = True,
+    in_tmem: bool = False,
+    **options: Any,
+) -> tuple[Machine, np.ndarray]:
     machine = Machine(
         grid=(1, 1, 1), block=(128, 1, 1), dynamic_smem=32768, options=at_column_0(seed)
     )

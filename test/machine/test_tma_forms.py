@@ -258,9 +258,11 @@ def test_what_a_store_of_six_bits_reads(choice):
     out = np.zeros((1, 96), np.uint8)
     shared = (37 * np.arange(1, 129)).astype(np.uint8)
     machine = Machine(
-        grid=(1, 1, 1), block=(32, 1, 1), dynamic_smem=128,
+        grid=(1, 1, 1),
+        block=(32, 1, 1),
+        dynamic_smem=128,
         options=RunOptions(assumptions=Assumptions(u6_store=choice)),
-    )  # fmt: skip
+    )
     tensor = TensorMap.tiled(
         out, dtype="u6_align16b", dims=[128, 1], strides_bytes=[96], box=[128, 1]
     )
@@ -379,7 +381,7 @@ def test_limits(kind, array, legal, illegal, message):
         ({"lower_corner_width": -32768}, {"lower_corner_width": -32769}, r"-32768\.\.32767"),
         ({}, {"mode": "X"}, "mode: expected one of tiled"),
     ],
-)  # fmt: skip
+)
 def test_limits_of_the_w_modes(legal, illegal, message):
     wide(**legal)
     with pytest.raises(TensorMapError, match=message):

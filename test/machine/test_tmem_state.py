@@ -38,9 +38,12 @@ def after(body: Any, seed: int | None = None, **options: Any) -> Any:
 
 def copy(agent: Agent, taddr: int = SLAB, shape: str = "128x256b", **flags: Any) -> None:
     count, width = {
-        "128x256b": (128, 32), "128x128b": (128, 16), "64x128b": (64, 16), "32x128b": (32, 16),
+        "128x256b": (128, 32),
+        "128x128b": (128, 16),
+        "64x128b": (64, 16),
+        "32x128b": (32, 16),
         "4x256b": (4, 32),
-    }[shape]  # fmt: skip
+    }[shape]
     agent.tensor_core.cp(
         taddr, ElementAddresses(rows(count, A, step=1)[:, :width]), shape, site="cp", **flags
     )

@@ -43,8 +43,10 @@ def arrays(compiled: tcir.onnx.Compiled, seed: int = 0) -> dict[str, np.ndarray]
 def exact(name: str, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The results of the model, made in f64, on the same numbers."""
     evaluator = ReferenceEvaluator(MODELS[name][0](DOUBLE))
-    given = {name: array if array.dtype.kind == "u" else array.astype(np.float64)
-             for name, array in inputs.items()}  # fmt: skip
+    given = {
+        name: array if array.dtype.kind == "u" else array.astype(np.float64)
+        for name, array in inputs.items()
+    }
     return dict(zip(evaluator.output_names, evaluator.run(None, given), strict=True))
 
 
@@ -124,8 +126,9 @@ def test_a_symbol_has_one_size() -> None:
 @pytest.mark.slow
 def test_weights_in_a_file_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    onnx.save_model(mlp(FLOAT16), path, save_as_external_data=True, size_threshold=0,
-                    location="weights.bin")  # fmt: skip
+    onnx.save_model(
+        mlp(FLOAT16), path, save_as_external_data=True, size_threshold=0, location="weights.bin"
+    )
     compiled = tcir.onnx.compile(path, {"input.1": (16, 64)})
     inputs = arrays(compiled)
     right = exact("mlp", inputs)["logits"]
@@ -201,8 +204,12 @@ def test_command(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "tcir.onnx", "mlp.onnx"]
     done = subprocess.run(
         [*words, "--shape", "input.1=16x64", "--emit=ptx", "-o", "mlp.ptx"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert "Gemm, Relu, MatMul, Identity: layers, 2 launches" in done.stdout
     assert ".target sm_100a" in (tmp_path / "mlp.ptx").read_text()

@@ -29,8 +29,10 @@ def _two(first: list[str], second: list[str]) -> onnx.ModelProto:
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
         [helper.make_node("Add", first, ["a"]), helper.make_node("Add", second, ["b"])],
-        "g", [value("x", FLOAT16, [8])], [value("b", FLOAT16, [8])],
-    )  # fmt: skip
+        "g",
+        [value("x", FLOAT16, [8])],
+        [value("b", FLOAT16, [8])],
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
 
 
@@ -161,8 +163,11 @@ def test_command_has_status_3(tmp_path: Path) -> None:
     path.write_bytes(FILES["truncated"]())
     done = subprocess.run(
         [sys.executable, "-m", "tcir.onnx", str(path)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 3 and done.stderr.startswith(f"error: {path}: expected an ONNX model")
     assert "Traceback" not in done.stderr
 

@@ -41,10 +41,12 @@ def model(op: str, signed: bool) -> onnx.ModelProto:
     node = helper.make_node(op, names.split(), ["y"], **pads)
     result = TensorProto.INT32 if op.endswith("Integer") else kind
     graph = helper.make_graph(
-        [node], "g", [helper.make_tensor_value_info("x", kind, x)],
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", kind, x)],
         [helper.make_tensor_value_info("y", result, y)],
         [numpy_helper.from_array(array, n) for n, array in given.items() if n in names.split()],
-    )  # fmt: skip
+    )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=9)
 
 

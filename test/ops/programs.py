@@ -31,8 +31,15 @@ Array = np.ndarray[Any, Any]
 SPANS = {"128B": 128, "64B": 64, "32B": 32, "NONE": 16}
 
 
-def tensor_map(name: str, of: str, shape: Sequence[int], kind: str, box: Sequence[int],
-               swizzle: str = "128B", dtype: str = "") -> str:  # fmt: skip
+def tensor_map(
+    name: str,
+    of: str,
+    shape: Sequence[int],
+    kind: str,
+    box: Sequence[int],
+    swizzle: str = "128B",
+    dtype: str = "",
+) -> str:
     """``%name``: the map of a row-major tensor; `box` is innermost first."""
     width = {"f32": 4, "i32": 4, "f16": 2, "bf16": 2}.get(kind, 1)
     dims = list(reversed(shape))
@@ -102,10 +109,12 @@ class Kernel:
         for kind, warps, threads, body in self.roles:
             leads = "leader, " if self.pair and kind == "mma" else ""
             lines += [
-                '"tc.role"() ({', "^bb0(%me: index):", *body,
+                '"tc.role"() ({',
+                "^bb0(%me: index):",
+                *body,
                 f'}}) {{kind = "{kind}", {leads}warps = array<i64: {", ".join(map(str, warps))}>, '
                 f'threads = "{threads}"}} : () -> ()',
-            ]  # fmt: skip
+            ]
         if self.columns:
             lines.append('"tc.fence"() {kind = "tcgen05.before"} : () -> ()')
         lines.append(barrier)
@@ -130,8 +139,16 @@ def smem(name: str, offset: int, type_: str) -> str:
     return f'%{name} = "tc.smem_tile"() {{offset = {offset} : i64}} : () -> {type_}'
 
 
-def load(map_: str, coords: Sequence[str], into: str, type_: str, nbytes: int, bar: str = "full",
-         row: int = 0, more: str = "") -> list[str]:  # fmt: skip
+def load(
+    map_: str,
+    coords: Sequence[str],
+    into: str,
+    type_: str,
+    nbytes: int,
+    bar: str = "full",
+    row: int = 0,
+    more: str = "",
+) -> list[str]:
     """Announces and loads one box."""
     indices = ", ".join(f"%{c}" for c in coords)
     types = ", ".join(["index"] * len(coords))
@@ -206,8 +223,12 @@ def kernel(
     )
 
 
-def outcomes(text: str, inputs: Sequence[Array], outputs: Sequence[OutputSpec],
-             orders: Sequence[int | None] = ORDERS) -> list[tuple[str, Outcome]]:  # fmt: skip
+def outcomes(
+    text: str,
+    inputs: Sequence[Array],
+    outputs: Sequence[OutputSpec],
+    orders: Sequence[int | None] = ORDERS,
+) -> list[tuple[str, Outcome]]:
     """The program executed on tiles, as threads, and as PTX of LLVM, under several orders."""
     found: list[tuple[str, Outcome]] = []
     context = ir.Context()
@@ -234,8 +255,9 @@ def outcomes(text: str, inputs: Sequence[Array], outputs: Sequence[OutputSpec],
     return found
 
 
-def check(text: str, inputs: Sequence[Array], expected: Array,
-          orders: Sequence[int | None] = ORDERS) -> None:  # fmt: skip
+def check(
+    text: str, inputs: Sequence[Array], expected: Array, orders: Sequence[int | None] = ORDERS
+) -> None:
     """Every level gives `expected`, complete and without a finding."""
     spec = [OutputSpec(expected.shape, expected.dtype)]
     for where, outcome in outcomes(text, inputs, spec, orders):

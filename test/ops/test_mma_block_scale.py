@@ -201,8 +201,10 @@ def product(form: Form, *, sparse: bool = False) -> tuple[str, list[Any], Any]:
             f'"tc.mma_block_scale"(%d, %ta, %sw, %sfa, %sfb, %{accumulate}) '
             f"{{{form.step(j)}}} : ({D}, {at}, {bx}, {SF}, {SF}, i1) -> ()"
         )
-    rows = ["%m0 = arith.muli %me, %c32 : index",
-            *store(D, N, "%m0", "%c0", "out", f"memref<{M}x{N}xf32>")]  # fmt: skip
+    rows = [
+        "%m0 = arith.muli %me, %c32 : index",
+        *store(D, N, "%m0", "%c0", "out", f"memref<{M}x{N}xf32>"),
+    ]
     operands = [
         (name, "i32" if name == "sel" else "i8", array.shape, swizzles[name])
         for name, array in sources.items()

@@ -39,15 +39,21 @@ TYPES = f"{D.format(64)}, {A128}, {B.format(64)}"
 def test_scale_input_d() -> None:
     """D is divided by 8 before the last step: exactly, as a power of two."""
     x, w = operands((128, 64), (64, 64))
-    steps = [mma("d", "sx", "sw", j, TYPES, j > 0, ", scale_d = 3 : i64" * (j == 3))
-             for j in range(4)]  # fmt: skip
+    steps = [
+        mma("d", "sx", "sw", j, TYPES, j > 0, ", scale_d = 3 : i64" * (j == 3)) for j in range(4)
+    ]
     expected = product(x[:, :48], w[:, :48]) / 8 + product(x[:, 48:], w[:, 48:])
-    rows = ["%m0 = arith.muli %me, %c32 : index",
-            *store(D.format(64), 64, "%m0", "%c0", "out", "memref<128x64xf32>")]  # fmt: skip
+    rows = [
+        "%m0 = arith.muli %me, %c32 : index",
+        *store(D.format(64), 64, "%m0", "%c0", "out", "memref<128x64xf32>"),
+    ]
     text = kernel(
         [("x", "f16", (128, 64), "128B"), ("w", "f16", (64, 64), "128B")],
-        [tile("d", 0, D.format(64))], steps, rows, (128, 64),
-    ).text()  # fmt: skip
+        [tile("d", 0, D.format(64))],
+        steps,
+        rows,
+        (128, 64),
+    ).text()
     check(text, [x, w], expected)
 
 
@@ -60,8 +66,9 @@ def two_columns(first: str, second: str) -> str:
     ]
     epilogue = ["%m0 = arith.muli %me, %c32 : index"]
     for i in range(2):
-        epilogue += store(D.format(64), 64, "%m0", f"%c{64 * i}", "out", "memref<128x128xf32>",
-                          f"d{i}")  # fmt: skip
+        epilogue += store(
+            D.format(64), 64, "%m0", f"%c{64 * i}", "out", "memref<128x128xf32>", f"d{i}"
+        )
     return kernel(
         [("x", "f16", (128, 64), "128B"), ("w", "f16", (64, 64), "128B"),
          ("u", "f16", (64, 64), "128B")],
@@ -94,9 +101,12 @@ def test_weight_stationary(m: int, n: int) -> None:
         for j in range(4)
     ]
     text = kernel(
-        [("x", "f16", (m, 64), "128B"), ("w", "f16", (n, 64), "128B")], [tile("d", 0, d)], steps,
-        store_folded(m, n), (m, n),
-    ).text()  # fmt: skip
+        [("x", "f16", (m, 64), "128B"), ("w", "f16", (n, 64), "128B")],
+        [tile("d", 0, d)],
+        steps,
+        store_folded(m, n),
+        (m, n),
+    ).text()
     check(text, [x, w], product(x, w))
 
 
@@ -168,8 +178,10 @@ def sparse_text(name: str, m: int, n: int, columns: int, more: str, rows: list[s
 
 def test_sparse() -> None:
     inputs, expected = sparse(128, 64)
-    rows = ["%m0 = arith.muli %me, %c32 : index",
-            *store(D.format(64), 64, "%m0", "%c0", "out", "memref<128x64xf32>")]  # fmt: skip
+    rows = [
+        "%m0 = arith.muli %me, %c32 : index",
+        *store(D.format(64), 64, "%m0", "%c0", "out", "memref<128x64xf32>"),
+    ]
     check(sparse_text("tc.mma_sparse", 128, 64, 64, "", rows), inputs, expected)
 
 

@@ -35,8 +35,9 @@ def steps(d: str) -> list[str]:
 
 def rows_below() -> list[str]:
     """D0 = A B^T; D1 the same with the row below each row of A, of the halo below every 32nd."""
-    mma = [f'"tc.cp"(%sx, %ta) {{slice = {j} : i64{GROUP}}} : ({A}, {A_TMEM}) -> ()'
-           for j in range(3)]  # fmt: skip
+    mma = [
+        f'"tc.cp"(%sx, %ta) {{slice = {j} : i64{GROUP}}} : ({A}, {A_TMEM}) -> ()' for j in range(3)
+    ]
     mma.append(
         f'"tc.cp_rows"(%sx, %ta) {{shape = "128x256b", multicast = "", row = 0 : i64, byte = 96 : '
         f"i64, column = 24 : i64{GROUP}}} : ({A}, {A_TMEM}) -> ()"
@@ -90,8 +91,9 @@ def in_order() -> str:
         *SETUP,
     ]
     for name, type_ in (("d0", D), ("d1", D), ("ta", A_TMEM)):
-        lines.append(f'%{name} = "tc.tmem_tile"() {{operandSegmentSizes = array<i32: 0>}} : () -> '
-                     f"{type_}")  # fmt: skip
+        lines.append(
+            f'%{name} = "tc.tmem_tile"() {{operandSegmentSizes = array<i32: 0>}} : () -> {type_}'
+        )
     for name, type_, rows in LOADED:
         lines += [
             f'%s{name} = "tc.smem_tile"() : () -> {type_}',
@@ -99,15 +101,17 @@ def in_order() -> str:
             f"{128 * rows} : i64, operandSegmentSizes = array<i32: 1, 2, 0, 1, 0>}} : "
             f"(!tc.tensor_map, index, index, {type_}) -> ()",
         ]
-    return "\n".join([*lines, *rows_below(), "scf.for %me = %c0 to %c4 step %c1 {", *stored(), "}",
-                      "return }"])  # fmt: skip
+    return "\n".join(
+        [*lines, *rows_below(), "scf.for %me = %c0 to %c4 step %c1 {", *stored(), "}", "return }"]
+    )
 
 
 def asynchronous() -> str:
     """The program with roles."""
     nbytes = 2 * sum(128 * rows for *_, rows in LOADED)
-    loads = [f'"tc.mbarrier_expect_tx"(%full) {{leader, nbytes = {nbytes} : i64}} : '
-             "(!tc.mbarrier) -> ()"]  # fmt: skip
+    loads = [
+        f'"tc.mbarrier_expect_tx"(%full) {{leader, nbytes = {nbytes} : i64}} : (!tc.mbarrier) -> ()'
+    ]
     for name, type_, rows in LOADED:
         loads += load(f"m{name}", ["c0", f"r{name}"], f"s{name}", type_, 128 * rows, more=GROUP)[1:]
     return Kernel(

@@ -47,8 +47,16 @@ def words(
     ]
 
 
-def stored(value: str, tile_: str, kind: str, count: int, column: int, shape: str,
-           upper: bool = False, split: int | None = None) -> str:  # fmt: skip
+def stored(
+    value: str,
+    tile_: str,
+    kind: str,
+    count: int,
+    column: int,
+    shape: str,
+    upper: bool = False,
+    split: int | None = None,
+) -> str:
     more = f", split = {split} : i64" if split is not None else ""
     return (
         f'"tc.tmem_st_words"(%{value}, %{tile_}, %quarter, %c{column}) {{shape = "{shape}", '
@@ -57,8 +65,18 @@ def stored(value: str, tile_: str, kind: str, count: int, column: int, shape: st
     )
 
 
-def copy(source: str, kind: str, target: str, into: str, shape: str, column: int,
-         multicast: str = "", row: int = 0, byte: int = 0, more: str = "") -> str:  # fmt: skip
+def copy(
+    source: str,
+    kind: str,
+    target: str,
+    into: str,
+    shape: str,
+    column: int,
+    multicast: str = "",
+    row: int = 0,
+    byte: int = 0,
+    more: str = "",
+) -> str:
     return (
         f'"tc.cp_rows"(%{source}, %{target}) {{shape = "{shape}", multicast = "{multicast}", '
         f"row = {row} : i64, byte = {byte} : i64, column = {column} : i64{more}}} : "

@@ -89,9 +89,12 @@ def check(conv: Conv, pipeline: str, **options: Any) -> Any:
             level = find_program(module).level
             for seed in (None, 1):
                 outcome = executor_for(level)(
-                    module, "f", [x, w], [OutputSpec(conv.out, np.dtype(np.float32))],
+                    module,
+                    "f",
+                    [x, w],
+                    [OutputSpec(conv.out, np.dtype(np.float32))],
                     RunOptions(seed),
-                )  # fmt: skip
+                )
                 where = f"after {step.name}, order {seed}"
                 assert not outcome.incomplete, where
                 assert not outcome.findings, f"{where}: {outcome.findings[0]}"

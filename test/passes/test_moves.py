@@ -68,7 +68,7 @@ MOVES = [
     Move("transposed column", (4, 1), "d1, d0", (1, 4), lambda s: s.T),
     Move("diagonal repeated", (4, 4), "d0, d0", (4, 4), lambda s: np.diag(s)[:, None] + 0 * s),
     Move("first repeated", (4, 1), "0, 0", (4, 1), lambda s: np.repeat(s[:1], 4, 0)),
-]  # fmt: skip
+]
 
 
 def folded(text: str, inputs: list[Array], outputs: list[OutputSpec]) -> tuple[str, list[Array]]:

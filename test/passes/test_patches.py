@@ -65,10 +65,13 @@ class Layer:
         x, p, w = (kind(each, self.element) for each in self.shapes[:3])
         y, rank = kind(self.shapes[3], "f32"), len(self.taps)
         name = {
-            (1, True): "conv_1d_ncw_fcw", (1, False): "conv_1d_nwc_wcf",
-            (2, True): "conv_2d_nchw_fchw", (2, False): "conv_2d_nhwc_hwcf",
-            (3, True): "conv_3d_ncdhw_fcdhw", (3, False): "conv_3d_ndhwc_dhwcf",
-        }[rank, self.first]  # fmt: skip
+            (1, True): "conv_1d_ncw_fcw",
+            (1, False): "conv_1d_nwc_wcf",
+            (2, True): "conv_2d_nchw_fchw",
+            (2, False): "conv_2d_nhwc_hwcf",
+            (3, True): "conv_3d_ncdhw_fcdhw",
+            (3, False): "conv_3d_ndhwc_dhwcf",
+        }[rank, self.first]
         sides = words(self.ordered((self.pads,) * rank, 0, 0))
         indices = ", ".join(f"%i{n}: index" for n in range(rank + 2))
         return f"""

@@ -501,9 +501,10 @@ def test_scores_are_changed_before_the_softmax(name: str) -> None:
 def test_elements_of_a_table_for_rows_and_keys() -> None:
     """They are two elements, though one op of one body reads both."""
     w = PLAIN.but(
-        m=16, extra="%mask: tensor<16x16xi1>",
+        m=16,
+        extra="%mask: tensor<16x16xi1>",
         mask="%masked = arith.select %m, %scaled, %minus : f32",
-    )  # fmt: skip
+    )
     text = w.text.replace("%mask: tensor<16x16xi1>", "%numbers: tensor<16xi32>", 1)
     text = text.replace("  %true =", SEGMENTS + "  %true =", 1)
     draw = np.random.default_rng(0)

@@ -124,29 +124,29 @@ def refusal(text: str) -> str:
 
 BODIES = {
     "maximum for addition": (
-        MULTIPLY_ADD.replace("arith.addf", "arith.maximumf"), "yield arith.addf, got arith.maximumf"
+        MULTIPLY_ADD.replace("arith.addf", "arith.maximumf"),
+        "yield arith.addf, got arith.maximumf",
     ),
     "subtraction": (
-        MULTIPLY_ADD.replace("arith.addf", "arith.subf"), "yield arith.addf, got arith.subf"
+        MULTIPLY_ADD.replace("arith.addf", "arith.subf"),
+        "yield arith.addf, got arith.subf",
     ),
-    "sum for product": (
-        MULTIPLY_ADD.replace("arith.mulf", "arith.addf"), "add arith.mulf"
-    ),
-    "no accumulation": (
-        MULTIPLY_ADD.replace("%o, %m", "%m, %m"), "add arith.mulf"
-    ),
+    "sum for product": (MULTIPLY_ADD.replace("arith.mulf", "arith.addf"), "add arith.mulf"),
+    "no accumulation": (MULTIPLY_ADD.replace("%o, %m", "%m, %m"), "add arith.mulf"),
     "product rounded before widening": (
         "%h = arith.mulf %a, %b : {t}\n%m = arith.extf %h : {t} to f32\n"
-        "%s = arith.addf %o, %m : f32\nlinalg.yield %s : f32", "add arith.mulf"
+        "%s = arith.addf %o, %m : f32\nlinalg.yield %s : f32",
+        "add arith.mulf",
     ),
     "square of one input": (
-        MULTIPLY_ADD.replace("arith.extf %b", "arith.extf %a"), "one element of each input"
+        MULTIPLY_ADD.replace("arith.extf %b", "arith.extf %a"),
+        "one element of each input",
     ),
     "absolute value": (
         MULTIPLY_ADD.replace("%m = arith.mulf %ea", "%n = math.absf %ea : f32\n%m = arith.mulf %n"),
         "widened with arith.extf",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BODIES)

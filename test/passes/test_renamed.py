@@ -44,9 +44,10 @@ def test_an_old_pipeline_makes_the_same_code() -> None:
     new = tcir.compile(PACK, f"builtin.module(convert-to-simt,{lowering})", cache=False)
     with pytest.warns(FutureWarning):
         old = tcir.compile(
-            PACK, f"builtin.module(convert-scales-to-simt,convert-codes-to-simt,{lowering})",
+            PACK,
+            f"builtin.module(convert-scales-to-simt,convert-codes-to-simt,{lowering})",
             cache=False,
-        )  # fmt: skip
+        )
     assert old.ptx == new.ptx
 
 

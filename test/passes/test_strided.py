@@ -34,9 +34,11 @@ def _moved(value: ir.Value, array: Array, draw: random.Random) -> tuple[ir.Value
     move = draw.choice(("reshape", "transpose", "slice"))
     shape = list(array.shape)
     if move == "reshape":
-        new = _factors(prod(shape), draw) if draw.random() < 0.5 else [
-            n for size in shape for n in _factors(size, draw)
-        ]  # fmt: skip
+        new = (
+            _factors(prod(shape), draw)
+            if draw.random() < 0.5
+            else [n for size in shape for n in _factors(size, draw)]
+        )
         return reshape(value, new), array.reshape(new)
     if move == "transpose":
         order = draw.sample(range(len(shape)), len(shape))

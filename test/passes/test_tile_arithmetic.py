@@ -73,9 +73,13 @@ def test_shifted_lanes_hold_the_pixels_of_their_taps(s: int, sw: int, dw: int) -
 
 
 @given(
-    w=st.integers(1, 40), s=st.integers(1, 5), stride=st.integers(1, 3), dilation=st.integers(1, 3),
-    left=st.integers(0, 4), right=st.integers(0, 4),
-)  # fmt: skip
+    w=st.integers(1, 40),
+    s=st.integers(1, 5),
+    stride=st.integers(1, 3),
+    dilation=st.integers(1, 3),
+    left=st.integers(0, 4),
+    right=st.integers(0, 4),
+)
 def test_im2col_box_holds_one_position_per_output(
     w: int, s: int, stride: int, dilation: int, left: int, right: int
 ) -> None:

@@ -131,8 +131,10 @@ def test_a_pass_that_changed_nothing_can_be_asked_for() -> None:
     assert kernel.ir["reconcile-unrealized-casts"] == list(kernel.ir.values())[-1]
     assert kernel.report["reconcile-unrealized-casts"] is kernel.report.passes[-2]  # then PTX
     told = [line for line in str(kernel.report).splitlines() if NOTHING in line]
-    assert told == [f"{len(kernel.report.unchanged)} passes changed nothing: "
-                    + ", ".join(step.name for step in kernel.report.unchanged)]  # fmt: skip
+    assert told == [
+        f"{len(kernel.report.unchanged)} passes changed nothing: "
+        + ", ".join(step.name for step in kernel.report.unchanged)
+    ]
     with pytest.raises(KeyError):
         kernel.ir["no-pass"]
     with pytest.raises(KeyError):

@@ -166,8 +166,9 @@ def _matrix(found: list[Row]) -> Iterator[str]:
     yield f"| class | {' | '.join(pipelines)} | all |"
     yield "|---|" + "---:|" * (len(pipelines) + 1)
     for kind in CLASSES:
-        cells = [f"{caught[kind, p]}/{planted[kind, p]}" if planted[kind, p] else ""
-                 for p in pipelines]  # fmt: skip
+        cells = [
+            f"{caught[kind, p]}/{planted[kind, p]}" if planted[kind, p] else "" for p in pipelines
+        ]
         every = [sum(n[kind, p] for p in pipelines) for n in (caught, planted)]
         yield f"| {kind} | {' | '.join(cells)} | {every[0]}/{every[1]} |"
 

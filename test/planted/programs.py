@@ -34,16 +34,21 @@ def _conv(element: str, out: str = "f32", channels: int = 16) -> str:
     return Conv(1, 10, 10, channels, 32, 3, 3, (1, 1, 1, 1), element=element, out=out).text()
 
 
-START = Fused("%t = arith.negf %s : f32\nlinalg.yield %t : f32", out="f32", start=True,
-              m=40, n=32, k=32)  # fmt: skip
+START = Fused(
+    "%t = arith.negf %s : f32\nlinalg.yield %t : f32", out="f32", start=True, m=40, n=32, k=32
+)
 BIAS = Fused(
     """
     %z = arith.constant 0.0 : f32
     %u = arith.addf %s, %b : f32
     %t = arith.maximumf %u, %z : f32
-    """ + TRUNCATE,
-    {"b": ("f32", "n")}, m=40, n=32, k=32,
-)  # fmt: skip
+    """
+    + TRUNCATE,
+    {"b": ("f32", "n")},
+    m=40,
+    n=32,
+    k=32,
+)
 RESIDUAL = Fused(
     """
     %e = arith.extf %r : f16 to f32
@@ -52,8 +57,12 @@ RESIDUAL = Fused(
     %t = arith.addf %x, %y : f32
     linalg.yield %t : f32
     """,
-    {"r": ("f16", "mn"), "al": ("f32", ""), "be": ("f32", "")}, out="f32", m=40, n=32, k=32,
-)  # fmt: skip
+    {"r": ("f16", "mn"), "al": ("f32", ""), "be": ("f32", "")},
+    out="f32",
+    m=40,
+    n=32,
+    k=32,
+)
 NARROW = Fused(
     """
     %z = arith.constant 0.0 : f16
@@ -62,8 +71,11 @@ NARROW = Fused(
     %t = arith.maximumf %u, %z : f16
     linalg.yield %t : f16
     """,
-    {"b": ("f16", "n")}, m=40, n=32, k=32,
-)  # fmt: skip
+    {"b": ("f16", "n")},
+    m=40,
+    n=32,
+    k=32,
+)
 DEQUANTISED = Fused(
     """
     %x = arith.sitofp %s : i32 to f32
@@ -125,7 +137,7 @@ _TEXTS = {
     "layers f32, gelu": ("gemm", _layer("block")),
     "linear residual": ("gemm", _layer("linear_residual")),
     "constant weights": ("gemm", with_constants(NARROW.linalg(), {1: WEIGHTS})),
-}  # fmt: skip
+}
 PROGRAMS = tuple(_TEXTS)
 LAYERS = Path(__file__).parents[1] / "endtoend" / "layers"
 
@@ -147,9 +159,13 @@ CLAMPED = Fused(
     %y = arith.addf %x, %b : f32
     %u = arith.maximumf %y, %low : f32
     %t = arith.minimumf %u, %high : f32
-    """ + TRUNCATE,
-    {"b": ("f32", "n"), "al": ("f32", "")}, m=40, n=32, k=32,
-)  # fmt: skip
+    """
+    + TRUNCATE,
+    {"b": ("f32", "n"), "al": ("f32", "")},
+    m=40,
+    n=32,
+    k=32,
+)
 _BOUNDARIES = {
     "gemm e4m3": ("gemm", _fp8("f8E4M3FN")),
     "gemm e5m2": ("gemm", _fp8("f8E5M2")),
@@ -164,7 +180,8 @@ _BOUNDARIES = {
     "quantise to nvfp4": ("simt-elementwise", quantised(argument(64, 64), NVFP4_BLOCKS)),
     "quantise to mxfp4": ("simt-elementwise", quantised(argument(64, 64), MXFP4_BLOCKS)),
     "quantise to mxfp8": (
-        "simt-elementwise", quantised(argument(64, 64), E4M3_BLOCKS, rounding="rceil")
+        "simt-elementwise",
+        quantised(argument(64, 64), E4M3_BLOCKS, rounding="rceil"),
     ),
     "implicit-gemm i8, 128 channels": ("conv-implicit-gemm", _conv("i8", "i32", 128)),
     "max pool": ("simt-elementwise", (LAYERS / "max_pool.mlir").read_text()),
@@ -172,7 +189,7 @@ _BOUNDARIES = {
     "to e4m3": ("simt-elementwise", (LAYERS / "to_f8.mlir").read_text()),
     "grouped": ("gemm", Grouped(3, 420, 24, 72).text),
     "grouped, masked": ("gemm", Grouped(3, 260, 24, 72, masked=True).text),
-}  # fmt: skip
+}
 """Programs whose bugs show at boundaries only."""
 
 

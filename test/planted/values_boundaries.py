@@ -56,8 +56,9 @@ CLAMPS = [
             sub(r"(\t)(cvt\.rn\S*e4m3x2\.f32 \t?%rs\d+, %?\w+, (%r\d+);)",
                 r"\1mul.rn.f32 \3, \3, 0f3F800001;\n\1\2")),
 ]  # fmt: skip
-AWAY = sub(r"(cvt\.rn\.satfinite\.e2m1x2\.f32 a, %\w+, )(%\w+);",
-           r"mul.rn.f32 \2, \2, 0f3F800001; \1\2;")  # fmt: skip
+AWAY = sub(
+    r"(cvt\.rn\.satfinite\.e2m1x2\.f32 a, %\w+, )(%\w+);", r"mul.rn.f32 \2, \2, 0f3F800001; \1\2;"
+)
 ABS = r"and\.b32 (\t%r\d+, %r\d+), 2147483647;"
 BLOCKS = [
     *(
@@ -127,7 +128,11 @@ GROUPS = [
     )
 ]  # fmt: skip
 GROUPS += [
-    Planted("the map of A is a row short", "grouped", TILED,
-            sub(r"dims = array<i64: 72, 420>", "dims = array<i64: 72, 419>")),
-]  # fmt: skip
+    Planted(
+        "the map of A is a row short",
+        "grouped",
+        TILED,
+        sub(r"dims = array<i64: 72, 420>", "dims = array<i64: 72, 419>"),
+    ),
+]
 BUGS = [*TIES, *CLAMPS, *BLOCKS, *WHOLE, *GROUPS]

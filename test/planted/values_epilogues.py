@@ -168,9 +168,10 @@ FUNCTIONS = [
             ("results below 2^-20 are 0", results("arith.divf", *where("olt", "9.5e-7", "0.0"))),
         )
     ),
-    Planted("sums above 2^15 are 0", "gemm silu", TILED,
-            results(SUMS, *largest_ignored("32768.0"))),
-]  # fmt: skip
+    Planted(
+        "sums above 2^15 are 0", "gemm silu", TILED, results(SUMS, *largest_ignored("32768.0"))
+    ),
+]
 BETWEEN_PRODUCTS = [
     *(
         Planted(what, "two gemms", SPLIT, edit)

@@ -41,8 +41,11 @@ def _chosen(text: str) -> str:
 
 def _pairs(op: str, number: int) -> str:
     """Both halves of a register through an op with a number of f16."""
-    return _scratch("b32", rf"mov.b32 %scratch, {number << 16 | number};"
-                           rf" {op}.f16x2 \1, \1, %scratch;")  # fmt: skip
+    return _scratch(
+        "b32",
+        rf"mov.b32 %scratch, {number << 16 | number};"
+        rf" {op}.f16x2 \1, \1, %scratch;",
+    )
 
 
 THROUGH_F16 = _scratch("b16", "cvt.rn.f16.f32 %scratch, $; cvt.f32.f16 $, %scratch;")
@@ -134,7 +137,8 @@ BUGS = [
 ]  # fmt: skip
 
 ON_FLOATS = [
-    bug for bug in BUGS if "rounded toward zero" in bug.what or "bf16" in bug.what
-    or "A cut" in bug.what
-]  # fmt: skip
+    bug
+    for bug in BUGS
+    if "rounded toward zero" in bug.what or "bf16" in bug.what or "A cut" in bug.what
+]
 """Those that random inputs show too, by the mean square of the errors."""

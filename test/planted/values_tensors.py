@@ -212,7 +212,7 @@ TILES = [
         )
         for after in (_TILED[program], "assign-roles")
     ),
-]  # fmt: skip
+]
 
 
 BUGS = [*TENSORS, *TILES]

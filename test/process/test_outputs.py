@@ -158,8 +158,10 @@ def test_nesting_is_named(tmp_path: Path) -> None:
     (tmp_path / "deep.mlir").write_text("module {" * 20000 + "}" * 20000)
     ended = run(["tc-opt", "deep.mlir"], tmp_path)
     assert ended.status == 3
-    assert "deep.mlir: error: ended by SIGSEGV before the first pass: brackets are nested 20000 " \
-        "deep" in ended.err  # fmt: skip
+    assert (
+        "deep.mlir: error: ended by SIGSEGV before the first pass: brackets are nested 20000 "
+        "deep" in ended.err
+    )
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,10 @@ def test_of_several_launches_all_ctas_are_counted() -> None:
     kernel, told = tcir.compile(two, "simt-elementwise"), list[tuple[int, int]]()
     given = [np.ones(16, np.float32)]
     run_sequence(
-        kernel.ptx, kernel.launches, given, kernel.signature.outputs,
+        kernel.ptx,
+        kernel.launches,
+        given,
+        kernel.signature.outputs,
         progress=lambda *numbers: told.append(numbers),
-    )  # fmt: skip
+    )
     assert len(kernel.launches.launches) == 2 and told == sorted(told) and told[-1] == (9, 9)

@@ -51,8 +51,11 @@ def test_a_thread_that_compiles_and_validates_imports_nothing_by_itself() -> Non
     program = BENCH.parents[1] / "examples" / "tf32_one_tile.mlir"
     found = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script), str(program)],
-        capture_output=True, text=True, check=True, timeout=300,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
     late = [name for name in found.stdout.split() if not name.startswith(("numba", "llvmlite"))]
     assert late == []
 

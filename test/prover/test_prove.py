@@ -258,9 +258,12 @@ def test_reasons() -> None:
 def tc_opt(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tcir.tools.tc_opt", "-", "--pipeline=gemm", *words],
-        input=ROWS, capture_output=True, text=True, check=False,
+        input=ROWS,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, **environment},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

@@ -372,6 +372,10 @@ def mutants(subject: str, ptx: str, each: int = 1, seed: int = 0) -> Iterator[Mu
         for s, new in picks:
             old = ptx[s.start : s.end]
             yield Mutant(
-                subject, kind, what, ptx.count("\n", 0, s.start) + 1, " ".join(old.split()),
+                subject,
+                kind,
+                what,
+                ptx.count("\n", 0, s.start) + 1,
+                " ".join(old.split()),
                 ptx[: s.start] + new + "\n" * old.count("\n") + ptx[s.end :],
-            )  # fmt: skip
+            )

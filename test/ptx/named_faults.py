@@ -224,22 +224,26 @@ FAULTS = _table({
     ],
 })  # fmt: skip
 """Each is reported."""
-UNPROMISED = _table({
-    ("warning missing-fence-after", "error missing-fence-after"): [
-        ("matmul", "fence::after of the epilogue deleted", _deleted(AFTER, 1)),
-    ],
-    ("warning missing-init-fence", "error missing-init-fence"): [
-        ("matmul", "fence.mbarrier_init deleted", _deleted("fence.mbarrier_init", 0)),
-    ],
-})  # fmt: skip
+UNPROMISED = _table(
+    {
+        ("warning missing-fence-after", "error missing-fence-after"): [
+            ("matmul", "fence::after of the epilogue deleted", _deleted(AFTER, 1)),
+        ],
+        ("warning missing-init-fence", "error missing-init-fence"): [
+            ("matmul", "fence.mbarrier_init deleted", _deleted("fence.mbarrier_init", 0)),
+        ],
+    }
+)
 """Against the text of PTX ISA, as kernels ship."""
-LEGAL = _table({
-    _both(""): [
-        ("matmul", "fence::after before the mma deleted", _deleted(AFTER, 0)),
-        ("matmul", "fence::before deleted", _deleted(BEFORE, 0)),
-        ("matmul", "expect_tx behind the loads", _moved(EXPECT, 0, (TMA, 1))),
-        ("matmul", "a barrier that nobody waits for counts two", _nudged(INIT, 5, 1, 1)),
-        ("matmul", "empty wait of the next slot", _nudged(WAIT, EMPTY, 1, 8)),
-    ],
-})  # fmt: skip
+LEGAL = _table(
+    {
+        _both(""): [
+            ("matmul", "fence::after before the mma deleted", _deleted(AFTER, 0)),
+            ("matmul", "fence::before deleted", _deleted(BEFORE, 0)),
+            ("matmul", "expect_tx behind the loads", _moved(EXPECT, 0, (TMA, 1))),
+            ("matmul", "a barrier that nobody waits for counts two", _nudged(INIT, 5, 1, 1)),
+            ("matmul", "empty wait of the next slot", _nudged(WAIT, EMPTY, 1, 8)),
+        ],
+    }
+)
 """Another program that is as right; the next slot's commit covers this slot's mma, too."""

@@ -139,9 +139,11 @@ def test_reductions_of_one_word_come_in_any_order() -> None:
 
 @pytest.mark.parametrize(
     "store,word",
-    [(f"st.async{ASYNC}.v4.b64 [%r5], {{%d9, %d9, %d9, %d9}}, [%r6];", "16 bytes"),
-     (f"red.async.relaxed.cluster{ASYNC}.min.u64 [%r5], %d9, [%r6];", "min")],
-)  # fmt: skip
+    [
+        (f"st.async{ASYNC}.v4.b64 [%r5], {{%d9, %d9, %d9, %d9}}, [%r6];", "16 bytes"),
+        (f"red.async.relaxed.cluster{ASYNC}.min.u64 [%r5], %d9, [%r6];", "min"),
+    ],
+)
 def test_forms_that_do_not_exist(store: str, word: str, assemble: Any) -> None:
     ptx = exchange(store, 8)
     with pytest.raises(ValueError, match=word):
@@ -153,7 +155,7 @@ def test_forms_that_do_not_exist(store: str, word: str, assemble: Any) -> None:
 @pytest.mark.parametrize(
     "line,code",
     [("add.u32 %r5, %r5, 2;", "misaligned-address"), ("mov.u32 %r6, %r3;", "foreign-mbarrier")],
-)  # fmt: skip
+)
 def test_addresses_of_st_async(line: str, code: str) -> None:
     # Rank 1 names its own mbarrier (rank 0's own address differs from the target's CTA, too).
     ptx = exchange(line + STORES[0][0], 4)

@@ -217,8 +217,9 @@ def ordered(text: str, word: str, kind: str = ".b128") -> str:
     return text.replace(".version 9.2", ".version 9.4")
 
 
-@pytest.mark.parametrize("word,kind", [(".weak", ""), (".relaxed.cluster", ".b128"),
-                                       (".relaxed.sys", ".b128")])  # fmt: skip
+@pytest.mark.parametrize(
+    "word,kind", [(".weak", ""), (".relaxed.cluster", ".b128"), (".relaxed.sys", ".b128")]
+)
 def test_copies_that_name_their_order(word: str, kind: str, assemble: Any) -> None:
     text = ordered(multicast(0xF).replace(".multicast::cluster", MASKED), word, kind)
     x, y = np.arange(16, dtype=np.uint32), np.zeros((4, 4), np.uint32)
@@ -253,8 +254,10 @@ def test_relaxed_stores_of_two_ctas(
 ) -> None:
     """Strong accesses that nothing orders are no race if each is in the scope of the other."""
     head = HEAD.replace("9.2", "9.3")
-    text = entry(body.format(order=order, kind=kind, value="%ctaid.x").replace(
-        "mov.b32 %r9", "mov.u32 %r9"), head)  # fmt: skip
+    text = entry(
+        body.format(order=order, kind=kind, value="%ctaid.x").replace("mov.b32 %r9", "mov.u32 %r9"),
+        head,
+    )
     y = np.zeros(4, np.uint32)
     report = run(text, np.zeros(4, np.uint32), y, grid=2)
     assert {f.code for f in report.findings} == ({"race"} if races else set()), report

@@ -128,8 +128,10 @@ def test_snippets_are_legal_ptx(assemble: Any) -> None:
     bodies = [LOAD.format(to=t) + STORE + DONE for t in ("cta", "cluster")]
     bodies += [reduction(op) for op, _, _ in REDUCTIONS]
     bodies += [STORE.replace("bulk_group", "bulk_group.cp_mask").replace("%r1;", "%r1, %h0;")]
-    bodies += ["cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
-               "[%r4], [%r2], %r1, [%r3];"]  # fmt: skip
+    bodies += [
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
+        "[%r4], [%r2], %r1, [%r3];"
+    ]
     texts = (KERNEL.format(name=f"k{n}", body=b) for n, b in enumerate(bodies))
     assemble(HEADER + "".join(texts))
 

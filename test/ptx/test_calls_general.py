@@ -202,8 +202,11 @@ def test_refused_by_name(body: str, functions: str, why: str) -> None:
 
 def test_parameters_in_registers(assemble: Any) -> None:
     g = ".func (.reg .b32 r) g(.reg .b32 a, .reg .b32 b) { mad.lo.u32 r, a, 10, b; ret; }\n"
-    check(kernel("call (%r3), g, (%r1, %r2); call (%r3), g, (%r3, 5);", g),
-          lambda n: 10 * (10 * n + n % 2) + 5, assemble)  # fmt: skip
+    check(
+        kernel("call (%r3), g, (%r1, %r2); call (%r3), g, (%r3, 5);", g),
+        lambda n: 10 * (10 * n + n % 2) + 5,
+        assemble,
+    )
 
 
 def test_alias_and_weak(assemble: Any) -> None:
@@ -212,7 +215,8 @@ def test_alias_and_weak(assemble: Any) -> None:
         + TWICE.replace(".func", ".weak .func")
     )
     both = CALL.replace("CALL", "call (q0), other, (p0);") + CALL.replace(
-        "CALL", "call (q0), twice, (p0);").replace("%r1", "%r3")  # fmt: skip
+        "CALL", "call (q0), twice, (p0);"
+    ).replace("%r1", "%r3")
     check(kernel(both, functions), lambda n: 2 * (n + 1), assemble)
 
 
@@ -239,8 +243,10 @@ WORDS = [
 def test_initial_values_as_ptxas_writes_them(text: str, want: str, assemble: Any) -> None:
     """The bytes are those in the section .nv.global.init of ptxas's cubin."""
     declared = f".visible .global .align 16 {text};\n"
-    body = "rem.u32 %r4, %r1, 4; mov.u64 %d2, w; mul.wide.u32 %d3, %r4, 4;" \
-           "add.s64 %d2, %d2, %d3; ld.global.b32 %r3, [%d2];"  # fmt: skip
+    body = (
+        "rem.u32 %r4, %r1, 4; mov.u64 %d2, w; mul.wide.u32 %d3, %r4, 4;"
+        "add.s64 %d2, %d2, %d3; ld.global.b32 %r3, [%d2];"
+    )
     report, got = run(kernel(body, declared), 4)
     assert report.ok and np.array(got, "<u4").tobytes().hex() == want
     assert bytes.fromhex(want) in assemble(kernel(body, declared))
@@ -273,9 +279,11 @@ def test_common_variables_are_zero_and_bounds_hold(assemble: Any) -> None:
 
 
 def test_extern_shared_memory_is_indexed_past_its_declared_size(assemble: Any) -> None:
-    text = kernel("mov.u32 %r4, dyn; shl.b32 %r5, %r1, 2; add.u32 %r4, %r4, %r5;\n"
-                  "st.shared.b32 [%r4+800], %r1; ld.shared.b32 %r3, [%r4+800];",
-                  ".extern .shared .align 16 .b8 dyn[];\n")  # fmt: skip
+    text = kernel(
+        "mov.u32 %r4, dyn; shl.b32 %r5, %r1, 2; add.u32 %r4, %r4, %r5;\n"
+        "st.shared.b32 [%r4+800], %r1; ld.shared.b32 %r3, [%r4+800];",
+        ".extern .shared .align 16 .b8 dyn[];\n",
+    )
     y = np.zeros(40, np.uint32)
     assert run_ptx(text, grid=1, block=40, dynamic_smem=960, args=[y]).ok
     assert y.tolist() == list(range(40))
@@ -298,8 +306,11 @@ setp.le.u32 %p, %r3, %r1; @%p bra B; st.param.b32 [r], %r5; ret; }
 
 
 def test_alloca_of_each_thread(assemble: Any) -> None:
-    check(kernel(CALL.replace("CALL", "call (q0), sum, (p0);"), TAKE), lambda n: n * (n + 1) // 2,
-          assemble)  # fmt: skip
+    check(
+        kernel(CALL.replace("CALL", "call (q0), sum, (p0);"), TAKE),
+        lambda n: n * (n + 1) // 2,
+        assemble,
+    )
 
 
 def test_a_function_gives_back_what_it_took(assemble: Any) -> None:

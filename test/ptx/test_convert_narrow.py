@@ -206,17 +206,24 @@ def test_fma_of_doubles(lanes: Any) -> None:
 def test_snippets_are_legal_ptx(assemble: Any) -> None:
     one = [
         (to_narrow(n, s, r), ["f32"] * 2 if s == "f32" else ["b32"])
-        for n in FORMATS for s in ("f32", "f16x2") for r in ("", ".relu")
+        for n in FORMATS
+        for s in ("f32", "f16x2")
+        for r in ("", ".relu")
         if s == "f32" or n in ("e4m3", "e5m2")
-    ]  # fmt: skip
+    ]
     one += [(from_narrow(n, r), ["b32"]) for n in FORMATS for r in ("", ".relu")]
-    one += [(f"cvt.{m}.satfinite.ue8m0x2.f32 %h0, %a, %b; cvt.u32.u16 %d, %h0;", ["f32"] * 2)
-            for m in ("rz", "rp")]  # fmt: skip
+    one += [
+        (f"cvt.{m}.satfinite.ue8m0x2.f32 %h0, %a, %b; cvt.u32.u16 %d, %h0;", ["f32"] * 2)
+        for m in ("rz", "rp")
+    ]
     one += [("cvt.u16.u32 %h0, %a; cvt.rn.bf16x2.ue8m0x2 %d, %h0;", ["b32"])]
     one += [(f"cvt.pack.sat.{n}.s32.b32 %d, %a, %b, %c;", ["b32"] * 3) for n, _ in PACKS]
     one += [("cvt.pack.sat.s16.s32 %d, %a, %b;", ["b32"] * 2)]
-    one += [(f"{op}.{m}.f32 %d, {args};", ["f32"] * 2) for m in ("rn", "rz", "rm", "rp")
-            for op, args in (("div", "%a, %b"), ("rcp", "%a"), ("sqrt", "%a"))]  # fmt: skip
+    one += [
+        (f"{op}.{m}.f32 %d, {args};", ["f32"] * 2)
+        for m in ("rn", "rz", "rm", "rp")
+        for op, args in (("div", "%a, %b"), ("rcp", "%a"), ("sqrt", "%a"))
+    ]
     for t in ("f16", "bf16"):
         one += [(f"fma.rn.f32.{t} %d, %a, %b, %c;", ["b16", "b16", "f32"])]
         one += [(f"sub.rn.f32.{t} %d, %a, %c;", ["b16", "b16", "f32"])]

@@ -42,8 +42,10 @@ def awkward(name: str) -> np.ndarray:
     """Neighbours, their neighbourhood and what lies between; the largest, and what is beyond."""
     values = grid(name)
     some = RNG.integers(0, len(values) - 1, 60)
-    between = [float(values[n] + (values[n + 1] - values[n]) * Fraction(int(k), 64))
-               for n, k in zip(some, RNG.integers(0, 65, 60))]  # fmt: skip
+    between = [
+        float(values[n] + (values[n + 1] - values[n]) * Fraction(int(k), 64))
+        for n, k in zip(some, RNG.integers(0, 65, 60))
+    ]
     largest = float(values[-1])
     more = [0.0, 1e-45, 1e-30, largest, largest * 1.01, largest * 1.2, 3e38, np.inf]
     with np.errstate(over="ignore"):
@@ -96,9 +98,13 @@ def drawn(name: str, rbits: int, choice: str = "") -> tuple[int, list[int]]:
 
 
 def convert(
-    name: str, x: list[np.ndarray], rbits: np.ndarray, words: str = "", assemble: Any = None,
+    name: str,
+    x: list[np.ndarray],
+    rbits: np.ndarray,
+    words: str = "",
+    assemble: Any = None,
     **choice: str,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Result registers of `cvt.rs`, one a lane."""
     count = len(x)
     source = ", ".join(f"%f{n}" for n in range(count))

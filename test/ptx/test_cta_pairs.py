@@ -129,9 +129,13 @@ def operands(m: int, n: int) -> tuple[Any, Any, Any]:
 
 def map_of(array: Any, rows: int) -> TensorMap:
     return TensorMap.tiled(
-        array, dtype="f16", dims=(64, len(array)), strides_bytes=(128,), box=(64, rows),
+        array,
+        dtype="f16",
+        dims=(64, len(array)),
+        strides_bytes=(128,),
+        box=(64, rows),
         swizzle="128B",
-    )  # fmt: skip
+    )
 
 
 def launch(ptx: str, m: int = 256, seed: int | None = None) -> tuple[RunReport, Any, Any]:
@@ -172,10 +176,12 @@ def codes(ptx: str) -> set[str]:
         (pair(group=""), "foreign-mbarrier"),
         (pair().replace("and.b32 %r11, %r5, 0xFEFFFFFF", "mov.b32 %r11, %r5"), "deadlock"),
         (pair().replace(" @!%p6 bra FINISH;\n", ""), "deadlock"),
-        (pair().replace("tcgen05.alloc.cta_group::2", "tcgen05.alloc.cta_group::1"),
-         "cta-group-mixed"),
+        (
+            pair().replace("tcgen05.alloc.cta_group::2", "tcgen05.alloc.cta_group::1"),
+            "cta-group-mixed",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_pairs(wrong: str, code: str) -> None:
     assert wrong != pair() and code in codes(wrong)
 
@@ -184,9 +190,12 @@ def test_a_pair_needs_a_cluster() -> None:
     a, b, _ = operands(256, N)
     out = np.zeros((256, N), np.float32)
     report = run_ptx(
-        pair(), grid=2, block=128, dynamic_smem=32768,
+        pair(),
+        grid=2,
+        block=128,
+        dynamic_smem=32768,
         args=[map_of(a, 128), map_of(b, N // 2), out],
-    )  # fmt: skip
+    )
     assert [e.code for e in report.errors] == ["cta-pair"]
 
 
@@ -223,9 +232,12 @@ def test_weight_stationary(m: int, n: int) -> None:
     out = np.zeros((128, columns), np.float32)
     for tail in ("", ", %rd30"):
         report = run_ptx(
-            stationary(m, n, tail), grid=1, block=128, dynamic_smem=40960,
+            stationary(m, n, tail),
+            grid=1,
+            block=128,
+            dynamic_smem=40960,
             args=[map_of(a, m), map_of(b, n), Uninitialized(out)],
-        )  # fmt: skip
+        )
         assert report.ok and not report.findings, str(report)
         np.testing.assert_array_equal(np.hstack(np.split(out, 128 // m)), d)
         assert report.counters["mma_untimed"] == report.counters["mma"] == 4
@@ -255,9 +267,12 @@ def test_zero_columns(
     out = np.zeros((128, columns), np.float32)
     text = stationary(m, n, ", %rd30", zero_mask(starts, firsts, skip, use, shift), shift)
     report = run_ptx(
-        text, grid=1, block=128, dynamic_smem=40960,
+        text,
+        grid=1,
+        block=128,
+        dynamic_smem=40960,
         args=[map_of(a, m), map_of(b, n + shift), Uninitialized(out)],
-    )  # fmt: skip
+    )
     assert report.ok and not report.findings, str(report)
     bank = n * m // 128
     zeroed = np.array([c == "1" for p in patterns for c in (p * 10)[:bank]])
@@ -266,9 +281,13 @@ def test_zero_columns(
     np.testing.assert_array_equal(np.hstack(np.split(out, 128 // m)), want)
     # The words of PTX's table say the opposite of its examples: the spans' roles change.
     other = run_ptx(
-        text, grid=1, block=128, dynamic_smem=40960, args=[map_of(a, m), map_of(b, n + shift), out],
+        text,
+        grid=1,
+        block=128,
+        dynamic_smem=40960,
+        args=[map_of(a, m), map_of(b, n + shift), out],
         assumptions=Assumptions(zero_column_spans="use-is-zero"),
-    )  # fmt: skip
+    )
     assert other.ok and (np.hstack(np.split(out, 128 // m)) != want).any()
 
 
@@ -284,9 +303,12 @@ def test_zero_columns(
 def test_wrong_zero_columns(mask: str, words: str) -> None:
     a, b, _ = operands(32, 66)
     report = run_ptx(
-        stationary(32, 64, ", %rd30", mask, 2), grid=1, block=128, dynamic_smem=40960,
+        stationary(32, 64, ", %rd30", mask, 2),
+        grid=1,
+        block=128,
+        dynamic_smem=40960,
         args=[map_of(a, 32), map_of(b, 66), np.zeros((128, 16), np.float32)],
-    )  # fmt: skip
+    )
     assert [e.code for e in report.errors] == ["bad-descriptor"] and words in str(report.errors[0])
 
 
@@ -296,9 +318,12 @@ def test_a_sparse_a() -> None:
     a, b = (rng.integers(-9, 10, (rows, 64)).astype(np.float16) for rows in (128, 64))
     out = np.zeros((128, 64), np.float32)
     report = run_ptx(
-        sparse(), grid=1, block=128, dynamic_smem=40960,
+        sparse(),
+        grid=1,
+        block=128,
+        dynamic_smem=40960,
         args=[map_of(a, 128), map_of(b, 64), Uninitialized(out)],
-    )  # fmt: skip
+    )
     assert report.ok and not report.findings, str(report)
     kept = b[:, :32].reshape(64, 8, 4)[:, :, :2].reshape(64, 16)
     np.testing.assert_array_equal(out, a[:, :16].astype(np.float32) @ kept.astype(np.float32).T)

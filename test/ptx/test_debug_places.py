@@ -190,16 +190,20 @@ def shared() -> dict[str, Any]:
     ("watched", "words"),
     [
         # Halves of one word, 5 and 6, are told apart; so are CTAs.
-        (debug.SharedWatch(0x40A, "f16"), "f16 at 0x40a of shared memory of CTA (0, 0, 0): poison "
-         "became 5; written at line"),
+        (
+            debug.SharedWatch(0x40A, "f16"),
+            "f16 at 0x40a of shared memory of CTA (0, 0, 0): poison became 5; written at line",
+        ),
         (debug.SharedWatch(0x40C, "f16", (1, 0, 0)), "CTA (1, 0, 0): poison became 106; written"),
-        (debug.SharedWatch(0x440 + 12, "f32"), "f32 at 0x44c of shared memory of CTA (0, 0, 0): "
-         "poison became 3; written at line"),
+        (
+            debug.SharedWatch(0x440 + 12, "f32"),
+            "f32 at 0x44c of shared memory of CTA (0, 0, 0): poison became 3; written at line",
+        ),
         (debug.SharedWatch(0x440 + 12, "u32", hit=2), "became 9; written at line"),
         (debug.SharedWatch(0x440 + 80), "became 7; written at line"),
         (debug.SharedWatch(0x440 + 80, hit=2), "the end; fewer than 2 write(s) to u32 at 0x490"),
     ],
-)  # fmt: skip
+)
 def test_watched_shared_memory(watched: debug.SharedWatch, words: str) -> None:
     stop = debug.run(SHARED, break_at=watched, **shared())
     assert words in stop.reason, stop.reason
@@ -333,8 +337,11 @@ def test_interactive_from_the_shell(
     run = [str(path), "--grid", "1", "--arg", "zeros=f32,4x8", "--arg", "u32=2", "--arg", "f32=1"]
     commands = iter(["b loop.cu:6", "c", "c", "c"])
     monkeypatch.setattr("builtins.input", lambda prompt: next(commands))
-    monkeypatch.setattr("tcir.debug.console.interact.__kwdefaults__",
-                        {"args": (), "read": input, "write": print}, raising=False)  # fmt: skip
+    monkeypatch.setattr(
+        "tcir.debug.console.interact.__kwdefaults__",
+        {"args": (), "read": input, "write": print},
+        raising=False,
+    )
     assert main([*run, "--interactive"]) == 0
     said = capsys.readouterr().out
     assert said.count("stopped: breakpoint at loop.cu:6") == 2 and "ok: " in said
@@ -375,7 +382,9 @@ def test_every_counter_has_a_unit_and_is_documented(tmp_path: Path, capsys: Any)
     for rows in COUNTED.values():
         for name, (unit, meaning) in rows.items():
             assert f"| `{name}` | {unit} | {meaning} |" in page, name
-    strided = HEADER + """
+    strided = (
+        HEADER
+        + """
 .visible .entry k() .reqntid 32
 {
  .reg .b32 %r<4>; .shared .align 16 .b8 tile[4096];
@@ -383,7 +392,8 @@ def test_every_counter_has_a_unit_and_is_documented(tmp_path: Path, capsys: Any)
  st.shared.b32 [%r3], %r1;
  ret;
 }
-"""  # fmt: skip
+"""
+    )
     path = tmp_path / "k.ptx"
     path.write_text(strided)
     assert main([str(path), "--grid", "2", "--counters"]) == 0

@@ -138,9 +138,12 @@ def test_the_address_of_tensor_memory_is_used_at_once(profile: str) -> None:
     def severities(loaded: str, store: str = "") -> set[str]:
         text = ADDRESS_THEN_COPY.replace("WORD", "slot").replace("STORE", store)
         report = run_ptx(
-            HEADER + text.replace("LOADED", loaded), grid=1, block=32,
-            args=[np.arange(64, dtype=np.uint32)], ordering=profile,
-        )  # fmt: skip
+            HEADER + text.replace("LOADED", loaded),
+            grid=1,
+            block=32,
+            args=[np.arange(64, dtype=np.uint32)],
+            ordering=profile,
+        )
         mine = [f for f in report.findings if f.code == MISSED and "ld.shared" in f.first]
         return {f.severity for f in mine if f"slot+{loaded}" in f.first}
 
@@ -276,8 +279,10 @@ DONE: ret;
 def test_bulk_stores_of_the_same_bytes(seed: int | None) -> None:
     """Two warps, or two CTAs: the outcome is one in either order, also while one is in flight."""
     for grid, block in ((1, 64), (2, 32)):
-        for different, kind in (("", ("warning", "same-value-race")),
-                                ("add.u32 %r2, %r2, %r3;", ("error", "race"))):  # fmt: skip
+        for different, kind in (
+            ("", ("warning", "same-value-race")),
+            ("add.u32 %r2, %r2, %r3;", ("error", "race")),
+        ):
             by_cta = different.replace("%r3;", "%r7;") if grid == 2 and different else different
             text = STORES.replace("DIFFERENT", f"mov.u32 %r7, %ctaid.x; {by_cta}")
             args = [np.zeros(32, np.uint32)]
@@ -382,6 +387,7 @@ DONE: ret;
 def test_a_loop_that_polls_with_a_fence_is_polling(seed: int | None) -> None:
     """In a late order it would hold the copy back until its instructions were spent."""
     args = [np.zeros(32, np.uint32), np.zeros(1, np.uint32)]
-    report = run_ptx(HEADER + POLL, grid=1, block=64, args=args, order_seed=seed,
-                     max_instructions=2_000)  # fmt: skip
+    report = run_ptx(
+        HEADER + POLL, grid=1, block=64, args=args, order_seed=seed, max_instructions=2_000
+    )
     assert report.ok and not report.findings, str(report)

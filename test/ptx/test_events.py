@@ -89,14 +89,19 @@ def test_a_wait_names_the_arrivals_and_bytes_that_end_it() -> None:
     assert stream is not None
     assert {event.op for event in stream} <= OPS
     assert (stream.kernel, stream.grid, stream.block, stream.ctas) == (
-        "ring", (5, 1, 1), (64, 1, 1), (0,),
-    )  # fmt: skip
+        "ring",
+        (5, 1, 1),
+        (64, 1, 1),
+        (0,),
+    )
     consumer, producer = of(stream, 0, 1), of(stream, 0, 0)
     (wait,) = (e for e in consumer if e.op == "mbarrier.wait")
     causes = [stream[i] for i in wait.after]
     assert [(c.op, c.warp, c.detail.get("bytes")) for c in causes] == [
-        ("mbarrier.arrive", 0, None), ("bulk.load", 0, 128), ("bulk.load", 0, 128),
-    ]  # fmt: skip
+        ("mbarrier.arrive", 0, None),
+        ("bulk.load", 0, 128),
+        ("bulk.load", 0, 128),
+    ]
     assert {c.detail["barrier"] for c in causes} == {wait.detail["barrier"]}
     (back,) = (e for e in producer if e.op == "mbarrier.wait")
     assert {(stream[i].op, stream[i].warp) for i in back.after} == {("mbarrier.arrive", 1)}
@@ -206,13 +211,16 @@ def test_an_access_of_global_memory_says_its_sectors(
 ) -> None:
     values = "{%r4, %r5, %r6, %r7}" if "v4" in words else "%r4"
     operands = f"{values}, [%rd3]" if which == "ld" else f"[%rd3], {values}"
-    assert _sectors(f"{address} cvt.u64.u32 %rd2, %r2; add.s64 %rd3, %rd1, %rd2; "
-                    f"{guard} {which}.global.{words} {operands};") == [sectors]  # fmt: skip
+    assert _sectors(
+        f"{address} cvt.u64.u32 %rd2, %r2; add.s64 %rd3, %rd1, %rd2; "
+        f"{guard} {which}.global.{words} {operands};"
+    ) == [sectors]
 
 
 def test_sectors_are_those_of_the_address_that_a_load_overwrites() -> None:
-    assert _sectors("mul.wide.u32 %rd2, %r1, 16; add.s64 %rd3, %rd1, %rd2; "
-                    "ld.global.b64 %rd3, [%rd3];") == [16]  # fmt: skip
+    assert _sectors(
+        "mul.wide.u32 %rd2, %r1, 16; add.s64 %rd3, %rd1, %rd2; ld.global.b64 %rd3, [%rd3];"
+    ) == [16]
 
 
 def _sectors(body: str) -> list[int]:
@@ -232,9 +240,13 @@ def _sectors(body: str) -> list[int]:
     )
     recording = Recording()
     report = run_ptx(
-        ptx, grid=1, block=32, args=(np.arange(1024, dtype=np.uint32),), hazards="off",
+        ptx,
+        grid=1,
+        block=32,
+        args=(np.arange(1024, dtype=np.uint32),),
+        hazards="off",
         events=recording,
-    )  # fmt: skip
+    )
     assert not report.errors and not report.incomplete
     accesses = [e for e in recording.streams[0] if e.op in ("ld.global", "st.global")]
     return [int(event.detail["sectors"]) for event in accesses]

@@ -45,29 +45,56 @@ W3 = ("u64",) * 3
 case(
     "add.cc.u32 %t4, %a, %b; addc.u32 %d, %c, %c;", U3, "u32", lambda a, b, c: 2 * c + (a + b >> 32)
 )
-case("add.cc.u32 %t4, %a, %b; addc.cc.u32 %t5, %c, %t4; addc.u32 %d, 0, 0;", U3, "u32",
-     lambda a, b, c: c + (a + b & 0xFFFFFFFF) + (a + b >> 32) >> 32)  # fmt: skip
+case(
+    "add.cc.u32 %t4, %a, %b; addc.cc.u32 %t5, %c, %t4; addc.u32 %d, 0, 0;",
+    U3,
+    "u32",
+    lambda a, b, c: c + (a + b & 0xFFFFFFFF) + (a + b >> 32) >> 32,
+)
 case("sub.cc.u32 %t4, %a, %b; subc.u32 %d, %c, %a;", U3, "u32", lambda a, b, c: c - a - (a < b))
-case("sub.cc.s32 %t4, %a, %b; subc.cc.u32 %t5, %c, 1; subc.u32 %d, 0, 0;", U3, "u32",
-     lambda a, b, c: -(c - 1 - (a < b) < 0))  # fmt: skip
+case(
+    "sub.cc.s32 %t4, %a, %b; subc.cc.u32 %t5, %c, 1; subc.u32 %d, 0, 0;",
+    U3,
+    "u32",
+    lambda a, b, c: -(c - 1 - (a < b) < 0),
+)
 case(
     "add.cc.u64 %u4, %a, %b; addc.u64 %d, %c, %c;", W3, "u64", lambda a, b, c: 2 * c + (a + b >> 64)
 )
 case("sub.cc.s64 %u4, %a, %b; subc.s64 %d, %c, %a;", W3, "u64", lambda a, b, c: c - a - (a < b))
-case("mad.lo.cc.u32 %t4, %a, %b, %c; madc.hi.u32 %d, %a, %b, %c;", U3, "u32",
-     lambda a, b, c: (a * b >> 32) + c + ((a * b & 0xFFFFFFFF) + c >> 32))  # fmt: skip
-case("mad.lo.cc.u64 %u4, %a, %b, %c; madc.hi.u64 %d, %a, %b, 0;", W3, "u64",
-     lambda a, b, c: a * b + c >> 64)  # fmt: skip
+case(
+    "mad.lo.cc.u32 %t4, %a, %b, %c; madc.hi.u32 %d, %a, %b, %c;",
+    U3,
+    "u32",
+    lambda a, b, c: (a * b >> 32) + c + ((a * b & 0xFFFFFFFF) + c >> 32),
+)
+case(
+    "mad.lo.cc.u64 %u4, %a, %b, %c; madc.hi.u64 %d, %a, %b, 0;",
+    W3,
+    "u64",
+    lambda a, b, c: a * b + c >> 64,
+)
 case("mad.hi.cc.s32 %t4, %a, %b, %c; addc.u32 %d, %t4, 0;", U3, "u32",
      lambda a, b, c: (lambda s: s + (s >> 32))(
          ((signed(a, 32) * signed(b, 32) >> 32) & 0xFFFFFFFF) + c))  # fmt: skip
-case("mad.lo.cc.u32 %t4, %a, %b, %c; madc.lo.cc.u32 %t5, %c, %a, %b; addc.u32 %d, 0, 0;", U3, "u32",
-     lambda a, b, c: (c * a & 0xFFFFFFFF) + b + ((a * b & 0xFFFFFFFF) + c >> 32) >> 32)  # fmt: skip
-case("mad.hi.sat.s32 %d, %a, %b, %c;", U3, "u32",
-     lambda a, b, c: clip((signed(a, 32) * signed(b, 32) >> 32) + signed(c, 32)))  # fmt: skip
-case("mad24.hi.sat.s32 %d, %a, %b, %c;", U3, "u32",
-     lambda a, b, c: clip(
-         signed(signed(a, 24) * signed(b, 24) >> 16, 32) + signed(c, 32)))  # fmt: skip
+case(
+    "mad.lo.cc.u32 %t4, %a, %b, %c; madc.lo.cc.u32 %t5, %c, %a, %b; addc.u32 %d, 0, 0;",
+    U3,
+    "u32",
+    lambda a, b, c: (c * a & 0xFFFFFFFF) + b + ((a * b & 0xFFFFFFFF) + c >> 32) >> 32,
+)
+case(
+    "mad.hi.sat.s32 %d, %a, %b, %c;",
+    U3,
+    "u32",
+    lambda a, b, c: clip((signed(a, 32) * signed(b, 32) >> 32) + signed(c, 32)),
+)
+case(
+    "mad24.hi.sat.s32 %d, %a, %b, %c;",
+    U3,
+    "u32",
+    lambda a, b, c: clip(signed(signed(a, 24) * signed(b, 24) >> 16, 32) + signed(c, 32)),
+)
 for first in "us":
     for second in "us":
         case(f"dp4a.{first}32.{second}32 %d, %a, %b, %c;", U3, "u32",
@@ -86,12 +113,19 @@ case("max.relu.s16x2 %d, %a, %b;", B3, "b32", lambda a, b, c: join(
     [max(x, y, 0) for x, y in zip(split(a, 16, True), split(b, 16, True))], 16))  # fmt: skip
 for clamp in (True, False):
     mode, cut = ("clamp", lambda v: min(v, 32)) if clamp else ("wrap", lambda v: v & 31)
-    case(f"bmsk.{mode}.b32 %d, %a, %b;", U3, "u32",
-         lambda a, b, c, cut=cut: ((1 << cut(b)) - 1) << cut(a))  # fmt: skip
-    case(f"szext.{mode}.u32 %d, %a, %b;", U3, "u32",
-         lambda a, b, c, cut=cut: a & (1 << cut(b)) - 1)  # fmt: skip
-    case(f"szext.{mode}.s32 %d, %a, %b;", U3, "u32",
-         lambda a, b, c, cut=cut: signed(a, cut(b)) if cut(b) else 0)  # fmt: skip
+    case(
+        f"bmsk.{mode}.b32 %d, %a, %b;",
+        U3,
+        "u32",
+        lambda a, b, c, cut=cut: ((1 << cut(b)) - 1) << cut(a),
+    )
+    case(f"szext.{mode}.u32 %d, %a, %b;", U3, "u32", lambda a, b, c, cut=cut: a & (1 << cut(b)) - 1)
+    case(
+        f"szext.{mode}.s32 %d, %a, %b;",
+        U3,
+        "u32",
+        lambda a, b, c, cut=cut: signed(a, cut(b)) if cut(b) else 0,
+    )
 
 
 def nth(mask: int, base: int, offset: int) -> int:
@@ -108,8 +142,12 @@ def nth(mask: int, base: int, offset: int) -> int:
     return -1
 
 
-case("and.b32 %t4, %b, 31; and.b32 %t5, %c, 15; sub.u32 %t5, %t5, 8; fns.b32 %d, %a, %t4, %t5;",
-     U3, "u32", lambda a, b, c: nth(a, b & 31, (c & 15) - 8))  # fmt: skip
+case(
+    "and.b32 %t4, %b, 31; and.b32 %t5, %c, 15; sub.u32 %t5, %t5, 8; fns.b32 %d, %a, %t4, %t5;",
+    U3,
+    "u32",
+    lambda a, b, c: nth(a, b & 31, (c & 15) - 8),
+)
 
 
 def operands(body: str, kind: str) -> np.ndarray:
@@ -136,9 +174,12 @@ def test_instruction(lanes: Any, body: str, types: Any, output: str, oracle: Ora
 
 
 def test_every_snippet_is_legal_ptx(assemble: Any) -> None:
-    assemble(HEADER + "".join(
-        kernel(f"k{n}", body, types, output) for n, (body, types, output, _) in enumerate(CASES)
-    ))  # fmt: skip
+    assemble(
+        HEADER
+        + "".join(
+            kernel(f"k{n}", body, types, output) for n, (body, types, output, _) in enumerate(CASES)
+        )
+    )
 
 
 def test_carryless_product(lanes: Any, assemble: Any) -> None:

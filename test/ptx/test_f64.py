@@ -98,6 +98,7 @@ def test_nan_payloads(lanes: Any) -> None:
 def test_forms_are_legal_ptx(assemble: Any) -> None:
     bodies = [
         f"{op}.{mode}.f64 %d, {', '.join('%' + n for n in 'abc'[: OPS[op][0]])};"
-        for op in OPS for mode in ("rn", "rz", "rm", "rp")
-    ] + [f"sqrt.{mode}.f64 %d, %a;" for mode in ("rz", "rm", "rp")]  # fmt: skip
+        for op in OPS
+        for mode in ("rn", "rz", "rm", "rp")
+    ] + [f"sqrt.{mode}.f64 %d, %a;" for mode in ("rz", "rm", "rp")]
     assemble(HEADER + "".join(kernel(f"k{n}", b, ["f64"] * 3, "f64") for n, b in enumerate(bodies)))

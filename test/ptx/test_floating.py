@@ -187,8 +187,12 @@ def test_conversion(lanes: Any, source: str, target: str, mode: str) -> None:
     if widening and mode == "rz":
         pytest.skip("exact: no rounding mode")
     word = "" if widening else f".{mode}"
-    got = lanes(f"cvt{word}.{target}.{source} %d, %a;", [pool], [f"b{8 * WIDTH[source]}"],
-                f"b{8 * WIDTH[target]}")  # fmt: skip
+    got = lanes(
+        f"cvt{word}.{target}.{source} %d, %a;",
+        [pool],
+        [f"b{8 * WIDTH[source]}"],
+        f"b{8 * WIDTH[target]}",
+    )
     for bits, value in zip(pool, got):
         x = number(int(bits), source)
         if math.isnan(x):

@@ -61,9 +61,13 @@ def test_damaged_kernels(seed: int) -> None:
             args.insert(0, bytes(16))
         try:
             report = run_ptx(
-                text, grid=1, block=BLOCKS.get(name, 32), args=args, dynamic_smem=1024,
+                text,
+                grid=1,
+                block=BLOCKS.get(name, 32),
+                args=args,
+                dynamic_smem=1024,
                 max_instructions=3000,
-            )  # fmt: skip
+            )
         except (PtxSyntaxError, LaunchError) as refusal:
             assert len(str(refusal)) > 10
             refused += 1
@@ -75,8 +79,10 @@ def test_damaged_kernels(seed: int) -> None:
 
 def test_huge_declarations_cost_nothing() -> None:
     for declaration in (
-        ".shared .b8 x[999999999999];", ".local .b8 x[999999999999];", ".reg .b32 %r<16000000>;",
-    ):  # fmt: skip
+        ".shared .b8 x[999999999999];",
+        ".local .b8 x[999999999999];",
+        ".reg .b32 %r<16000000>;",
+    ):
         body = f"{declaration} mov.u64 %u1, x;" if "x[" in declaration else declaration
         text = HEADER + kernel("k", f"{body} mov.u32 %d, 1;", [], "u32")
         if "x[" in declaration:

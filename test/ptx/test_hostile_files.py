@@ -44,9 +44,13 @@ Answer = dict[str, Any]
 def ask(cases: list[Case]) -> list[Answer]:
     """What the child says of each case; a child that dies says nothing of the rest."""
     done = subprocess.run(
-        [sys.executable, CHILD], input=json.dumps(cases), capture_output=True, text=True,
-        timeout=240, check=False,
-    )  # fmt: skip
+        [sys.executable, CHILD],
+        input=json.dumps(cases),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0 and len(answers) == len(cases), (
         f"the child ended with {done.returncode} at case {len(answers)}: {done.stderr[-2000:]}"
@@ -125,8 +129,9 @@ def shuffled(count: int) -> list[Case]:
                 parts.insert(at, parts[at])
             else:
                 parts[at], parts[min(other, len(parts) - 1)] = (
-                    parts[min(other, len(parts) - 1)], parts[at],
-                )  # fmt: skip
+                    parts[min(other, len(parts) - 1)],
+                    parts[at],
+                )
         out.append(launch(name, "".join(parts)))
     return out
 

@@ -54,7 +54,7 @@ RACES = {
     "the value decides something else": {"before": "setp.eq.u32 %q, %r1, 5000; @%q trap;"},
     "another instruction uses it": {"after": "shfl.sync.idx.b32 %r6, %r1, 0, 31, -1;"},
     "the guard depends on it": {"after": "setp.eq.b32 %p, %r1, 0; @%p st.global.b32 [%d], %r1;"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("change", RACES.values(), ids=RACES)

@@ -95,9 +95,11 @@ for k in ("u16", "s16", "u32", "s32", "u64", "s64"):
     unless_zero = f"setp.eq.{k} %p0, %b, 0; @%p0 mov.b{n} %d, 0;"  # its quotient is unspecified
     case(f"div.{k} %d, %a, %b; {unless_zero}", (k, k), k, lambda a, b: trunc_div(a, b) if b else 0)
     case(
-        f"rem.{k} %d, %a, %b; {unless_zero}", (k, k), k,
+        f"rem.{k} %d, %a, %b; {unless_zero}",
+        (k, k),
+        k,
         lambda a, b: a - b * trunc_div(a, b) if b else 0,
-    )  # fmt: skip
+    )
     case(f"shr.{k} %d, %a, %b;", (k, "u32"), k, lambda a, b, n=n: shifted_right(a, b, n))
     case(f"shl.b{n} %d, %a, %b;", (k, "u32"), k, lambda a, b: a << b if b < 64 else 0)
     for op in ("and", "or", "xor"):
@@ -106,8 +108,12 @@ for k in ("u16", "s16", "u32", "s32", "u64", "s64"):
     case(f"not.b{n} %d, %a;", (k,), k, lambda a: ~a)
     for cmp, compare in (("eq", int.__eq__), ("ne", int.__ne__), ("lt", int.__lt__),
                       ("le", int.__le__), ("gt", int.__gt__), ("ge", int.__ge__)):  # fmt: skip
-        case(f"setp.{cmp}.{k} %p0, %a, %b; selp.u32 %d, 1, 2, %p0;", (k, k), "u32",
-             lambda a, b, compare=compare: 1 if compare(a, b) else 2)  # fmt: skip
+        case(
+            f"setp.{cmp}.{k} %p0, %a, %b; selp.u32 %d, 1, 2, %p0;",
+            (k, k),
+            "u32",
+            lambda a, b, compare=compare: 1 if compare(a, b) else 2,
+        )
     if k[0] == "s":
         case(f"neg.{k} %d, %a;", (k,), k, lambda a: -a)
         case(f"abs.{k} %d, %a;", (k,), k, abs)
@@ -125,17 +131,32 @@ for k in ("u16", "s16", "u32", "s32", "u64", "s64"):
                 and other[0] == "u"
                 or n - (k[0] == "s") > int(other[1:]) - (other[0] == "s")
             ):
-                case(f"cvt.sat.{other}.{k} %d, %a;", (k,), other,
-                     lambda a, low=low, high=high: min(max(a, low), high))  # fmt: skip
+                case(
+                    f"cvt.sat.{other}.{k} %d, %a;",
+                    (k,),
+                    other,
+                    lambda a, low=low, high=high: min(max(a, low), high),
+                )
 
-case("setp.lo.u32 %p0, %a, %b; selp.u32 %d, 1, 2, %p0;", ("u32", "u32"), "u32",
-     lambda a, b: 1 if a < b else 2)  # fmt: skip
-case("setp.eq.u32 %p1, %a, 3; setp.lt.and.u32 %p0, %a, %b, !%p1; selp.u32 %d, 1, 2, %p0;",
-     ("u32", "u32"), "u32", lambda a, b: 1 if a < b and a != 3 else 2)  # fmt: skip
-case("setp.eq.u32 %p1, %a, 3; setp.lt.or.u32 %p0|%p2, %a, %b, %p1; selp.u32 %d, 1, 2, %p0;\n"
-     "selp.u32 %t1, 4, 8, %p2; or.b32 %d, %d, %t1;",
-     ("u32", "u32"), "u32",
-     lambda a, b: (1 if a < b or a == 3 else 2) | (4 if not a < b or a == 3 else 8))  # fmt: skip
+case(
+    "setp.lo.u32 %p0, %a, %b; selp.u32 %d, 1, 2, %p0;",
+    ("u32", "u32"),
+    "u32",
+    lambda a, b: 1 if a < b else 2,
+)
+case(
+    "setp.eq.u32 %p1, %a, 3; setp.lt.and.u32 %p0, %a, %b, !%p1; selp.u32 %d, 1, 2, %p0;",
+    ("u32", "u32"),
+    "u32",
+    lambda a, b: 1 if a < b and a != 3 else 2,
+)
+case(
+    "setp.eq.u32 %p1, %a, 3; setp.lt.or.u32 %p0|%p2, %a, %b, %p1; selp.u32 %d, 1, 2, %p0;\n"
+    "selp.u32 %t1, 4, 8, %p2; or.b32 %d, %d, %t1;",
+    ("u32", "u32"),
+    "u32",
+    lambda a, b: (1 if a < b or a == 3 else 2) | (4 if not a < b or a == 3 else 8),
+)
 case("popc.b32 %d, %a;", ("u32",), "u32", lambda a: a.bit_count())
 case("popc.b64 %d, %a;", ("u64",), "u32", lambda a: a.bit_count())
 case("clz.b32 %d, %a;", ("u32",), "u32", lambda a: 32 - a.bit_length())
@@ -148,32 +169,68 @@ case("prmt.b32 %d, %a, %b, 0x5410;", ("u32", "u32"), "u32", lambda a, b: byte_pe
 case("prmt.b32 %d, %a, %b, %c;", ("u32", "u32", "u32"), "u32", byte_permute)
 case("lop3.b32 %d, %a, %b, %c, 0x96;", ("u32",) * 3, "u32", lambda a, b, c: a ^ b ^ c)
 case("lop3.b32 %d, %a, %b, %c, 0xCA;", ("u32",) * 3, "u32", lambda a, b, c: lut3(a, b, c, 0xCA))
-case("shf.l.wrap.b32 %d, %a, %b, %c;", ("u32",) * 3, "u32",
-     lambda a, b, c: (b << 32 | a) << (c & 31) >> 32)  # fmt: skip
+case(
+    "shf.l.wrap.b32 %d, %a, %b, %c;",
+    ("u32",) * 3,
+    "u32",
+    lambda a, b, c: (b << 32 | a) << (c & 31) >> 32,
+)
 case(
     "shf.r.wrap.b32 %d, %a, %b, %c;", ("u32",) * 3, "u32", lambda a, b, c: (b << 32 | a) >> (c & 31)
 )
-case("shf.l.clamp.b32 %d, %a, %b, %c;", ("u32",) * 3, "u32",
-     lambda a, b, c: (b << 32 | a) << min(c, 32) >> 32)  # fmt: skip
-case("shf.r.clamp.b32 %d, %a, %b, %c;", ("u32",) * 3, "u32",
-     lambda a, b, c: (b << 32 | a) >> min(c, 32))  # fmt: skip
+case(
+    "shf.l.clamp.b32 %d, %a, %b, %c;",
+    ("u32",) * 3,
+    "u32",
+    lambda a, b, c: (b << 32 | a) << min(c, 32) >> 32,
+)
+case(
+    "shf.r.clamp.b32 %d, %a, %b, %c;",
+    ("u32",) * 3,
+    "u32",
+    lambda a, b, c: (b << 32 | a) >> min(c, 32),
+)
 for k in ("u32", "s32", "u64", "s64"):
     n = int(k[1:])
-    case(f"bfe.{k} %d, %a, %b, %c;", (k, "u32", "u32"), k,
-         lambda a, b, c, n=n, k=k: field_extract(a, b, c, n, k[0] == "s"))  # fmt: skip
-case("bfi.b32 %d, %a, %b, %c, %e;", ("u32",) * 4, "u32",
-     lambda a, b, c, e: field_insert(a, b, c, e, 32))  # fmt: skip
-case("bfi.b64 %d, %a, %b, %c, %e;", ("u64", "u64", "u32", "u32"), "u64",
-     lambda a, b, c, e: field_insert(a, b, c, e, 64))  # fmt: skip
+    case(
+        f"bfe.{k} %d, %a, %b, %c;",
+        (k, "u32", "u32"),
+        k,
+        lambda a, b, c, n=n, k=k: field_extract(a, b, c, n, k[0] == "s"),
+    )
+case(
+    "bfi.b32 %d, %a, %b, %c, %e;",
+    ("u32",) * 4,
+    "u32",
+    lambda a, b, c, e: field_insert(a, b, c, e, 32),
+)
+case(
+    "bfi.b64 %d, %a, %b, %c, %e;",
+    ("u64", "u64", "u32", "u32"),
+    "u64",
+    lambda a, b, c, e: field_insert(a, b, c, e, 64),
+)
 case("mov.b64 %d, {%a, %b};", ("u32", "u32"), "u64", lambda a, b: a | b << 32)
 case("mov.b64 {%t1, %d}, %a;", ("u64",), "u32", lambda a: a >> 32)
-case("mov.b32 {%h1, %h2}, %a; mov.b32 %d, {%h2, %h1};", ("u32",), "u32",
-     lambda a: a >> 16 | (a & 0xFFFF) << 16)  # fmt: skip
+case(
+    "mov.b32 {%h1, %h2}, %a; mov.b32 %d, {%h2, %h1};",
+    ("u32",),
+    "u32",
+    lambda a: a >> 16 | (a & 0xFFFF) << 16,
+)
 case("slct.s32.s32 %d, %a, %b, %c;", ("s32",) * 3, "s32", lambda a, b, c: a if c >= 0 else b)
-case("mad24.lo.s32 %d, %a, %b, %c;", ("s32",) * 3, "s32",
-     lambda a, b, c: signed(signed(a, 24) * signed(b, 24), 32) + c)  # fmt: skip
-case("add.sat.s32 %d, %a, %b;", ("s32", "s32"), "s32",
-     lambda a, b: min(max(a + b, -(1 << 31)), (1 << 31) - 1))  # fmt: skip
+case(
+    "mad24.lo.s32 %d, %a, %b, %c;",
+    ("s32",) * 3,
+    "s32",
+    lambda a, b, c: signed(signed(a, 24) * signed(b, 24), 32) + c,
+)
+case(
+    "add.sat.s32 %d, %a, %b;",
+    ("s32", "s32"),
+    "s32",
+    lambda a, b: min(max(a + b, -(1 << 31)), (1 << 31) - 1),
+)
 case("sad.u32 %d, %a, %b, %c;", ("u32",) * 3, "u32", lambda a, b, c: c + abs(a - b))
 case("cnot.b32 %d, %a;", ("u32",), "u32", lambda a: int(a == 0))
 

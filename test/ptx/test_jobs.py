@@ -120,9 +120,13 @@ def test_undefined_results_and_who_wrote_them() -> None:
         y, writers = np.zeros(32 * 13, np.int32), LastWriters()
         body = "setp.lt.u32 %p1, %r3, 31; @%p1 st.global.b32 [%rd5], %r5;"
         report = run_ptx(
-            HEADER + START + body + "ret;\n}\n", grid=12, block=32, observer=writers, jobs=jobs,
+            HEADER + START + body + "ret;\n}\n",
+            grid=12,
+            block=32,
+            observer=writers,
+            jobs=jobs,
             args=(np.zeros(4), Uninitialized(y), np.uint32(1)),
-        )  # fmt: skip
+        )
         assert report.processes == jobs
         assert writers.unwritten(y) == 4 * (12 + 32)
         texts.append([writers.finder(y)((n,)) for n in (0, 31, 200, 383, 400)])
@@ -132,8 +136,10 @@ def test_undefined_results_and_who_wrote_them() -> None:
 
 def test_bytes_and_halves_share_no_word() -> None:
     """Accesses of single bytes: CTA n writes bytes n, n + 12, … of an array of words."""
-    body = ("mad.lo.u32 %r6, %r3, 12, %r2; cvt.u64.u32 %rd6, %r6; add.s64 %rd6, %rd6, %rd2; "
-            "st.global.b8 [%rd6], %r6;")  # fmt: skip
+    body = (
+        "mad.lo.u32 %r6, %r3, 12, %r2; cvt.u64.u32 %rd6, %r6; add.s64 %rd6, %rd6, %rd2; "
+        "st.global.b8 [%rd6], %r6;"
+    )
     one, several = (run(body, together=False, jobs=jobs) for jobs in (1, 2))
     check_alike(one, several)
     assert several[0].processes == 2 and several[0].ok

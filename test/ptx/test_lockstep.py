@@ -172,9 +172,13 @@ def test_more_than_one_group() -> None:
         for together in (False, True):
             x, y = np.arange(32 * 100, dtype=np.int32), np.zeros(32 * 100, np.int32)
             report = run_ptx(
-                text, grid=(10, 10), block=32, args=(x, Uninitialized(y), np.uint32(0)),
-                lockstep=together, hazards=hazards,
-            )  # fmt: skip
+                text,
+                grid=(10, 10),
+                block=32,
+                args=(x, Uninitialized(y), np.uint32(0)),
+                lockstep=together,
+                hazards=hazards,
+            )
             found.append((report, x, y))
         check_alike(*found)
 
@@ -261,9 +265,13 @@ def test_budget_is_spent_by_followers_too() -> None:
     for together in (False, True):
         x, y = np.arange(32 * 12, dtype=np.int32), np.zeros(32 * 12, np.int32)
         report = run_ptx(
-            text, grid=12, block=32, args=(x, y, np.uint32(0)), max_instructions=100,
+            text,
+            grid=12,
+            block=32,
+            args=(x, y, np.uint32(0)),
+            max_instructions=100,
             lockstep=together,
-        )  # fmt: skip
+        )
         texts.append((str(report.errors[0]), report.instructions, y.tolist()))
     assert texts[0] == texts[1]
 

@@ -49,9 +49,7 @@ A, Q, P, H = (
     st.integers(0, count - 1).map(lambda n, kind=kind: f"%{kind}{n}")
     for kind, count in (("a", 8), ("q", 4), ("p", 4), ("h", 4))
 )
-GUARD = st.one_of(
-    st.just(""), st.just(""), P.map(lambda p: f"@{p} "), P.map(lambda p: f"@!{p} ")
-)  # fmt: skip
+GUARD = st.one_of(st.just(""), st.just(""), P.map(lambda p: f"@{p} "), P.map(lambda p: f"@!{p} "))
 OF_SIZE = {1: P, 2: H, 4: A, 8: Q}
 OTHERS = (
     "popc.b32 {A}, {A};", "brev.b32 {A}, {A};", "div.u32 {A}, {A}, {A};", "rem.s32 {A}, {A}, 7;",
@@ -106,8 +104,10 @@ def loads(draw: st.DrawFn) -> str:
     kind = draw(st.sampled_from(sorted(TYPES)))
     where = "mov.u64 %d0, %d1;"
     if draw(st.booleans()):
-        where = (f"ld.param.b64 %d0, [x]; and.b32 %i5, {draw(A)}, 63; mul.wide.u32 %d3, %i5, 16; "
-                 f"add.u64 %d0, %d0, %d3;")  # fmt: skip
+        where = (
+            f"ld.param.b64 %d0, [x]; and.b32 %i5, {draw(A)}, 63; mul.wide.u32 %d3, %i5, 16; "
+            f"add.u64 %d0, %d0, %d3;"
+        )
     how = draw(st.sampled_from(["ld.global", "ld.global", "ld.global.nc", "ld"]))
     return f"{where} {draw(GUARD)}{how}.{kind} {draw(filled(TYPES[kind]))}, [%d0];"
 
@@ -145,7 +145,7 @@ FAULTS = (
     "setp.eq.u32 %l, %i1, {n}; selp.u32 %i5, 4, 8, %l; mov.u32 %i6, tile; add.u32 %i5, %i5, %i6; "
     "bar.sync 0; st.shared.b32 [%i5], %a2; bar.sync 0; ld.shared.b32 %a5, [%i6+8];",
     "setp.eq.u32 %l, %i1, {n}; @%l bra F{n}; add.u32 %a1, %a1, 1; F{n}:",
-)  # fmt: skip
+)
 """What one CTA does otherwise, or wrongly."""
 
 
@@ -199,9 +199,12 @@ def programs(draw: st.DrawFn) -> Written:
         fault = draw(st.sampled_from(FAULTS)).format(n=draw(st.integers(0, 11)))
         body = f"{fault}\n{body}" if draw(st.booleans()) else f"{body}\n{fault}"
     return Written(
-        "\n".join([body, *stores]), draw(st.integers(4, 14)), draw(st.sampled_from([32, 48, 64])),
-        draw(st.sampled_from(["report", "off"])), draw(st.sampled_from([None, None, 1])),
-    )  # fmt: skip
+        "\n".join([body, *stores]),
+        draw(st.integers(4, 14)),
+        draw(st.sampled_from([32, 48, 64])),
+        draw(st.sampled_from(["report", "off"])),
+        draw(st.sampled_from([None, None, 1])),
+    )
 
 
 def run(program: Written, together: bool) -> tuple[RunReport, bytes]:

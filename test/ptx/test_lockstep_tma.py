@@ -44,18 +44,26 @@ KERNEL = """
 
 def tensor(x: Any, dtype: str, swizzle: str) -> TensorMap:
     return TensorMap.tiled(
-        x, dtype=dtype, dims=[COLUMNS, ROWS], strides_bytes=[COLUMNS * x.itemsize],
-        box=[*BOX], swizzle=swizzle,
-    )  # fmt: skip
+        x,
+        dtype=dtype,
+        dims=[COLUMNS, ROWS],
+        strides_bytes=[COLUMNS * x.itemsize],
+        box=[*BOX],
+        swizzle=swizzle,
+    )
 
 
 def run(x: Any, source: Any, right: int, down: int, hazards: str, together: bool) -> Any:
     y = np.zeros((CTAS, BOX[1], BOX[0]), x.dtype)
     ptx = HEADER + KERNEL.replace("BYTES", str(y[0].nbytes))
     report = run_ptx(
-        ptx, grid=CTAS, block=32, args=[source, y, np.int32(right), np.int32(down)],
-        hazards=hazards, lockstep=together,
-    )  # fmt: skip
+        ptx,
+        grid=CTAS,
+        block=32,
+        args=[source, y, np.int32(right), np.int32(down)],
+        hazards=hazards,
+        lockstep=together,
+    )
     return report, y
 
 

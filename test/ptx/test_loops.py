@@ -163,9 +163,11 @@ ODD = {
     "ld.global.b32 %a1, [%q1];",
 }
 AFTER = {
-    "none": "", "write": "@%one st.global.b32 [%d1+{w}], %a1;", "barrier": "bar.sync 0;",
+    "none": "",
+    "write": "@%one st.global.b32 [%d1+{w}], %a1;",
+    "barrier": "bar.sync 0;",
     "first": "",
-}  # fmt: skip
+}
 
 
 @st.composite
@@ -211,11 +213,12 @@ INNER:
  add.u32 %i5, %i5, 1; setp.lt.u32 %l, %i5, 6; @%l bra OUTER;
  st.global.v4.b32 [%d3], {{%a0, %a1, %a2, %a3}}; ret; }}"""
     return text, {
-        "grid": draw(st.integers(1, 5)), "block": draw(st.sampled_from([48, 64, 96])),
+        "grid": draw(st.integers(1, 5)),
+        "block": draw(st.sampled_from([48, 64, 96])),
         "hazards": draw(st.sampled_from(["report", "report", "off"])),
         "order_seed": draw(st.sampled_from([None, None, 1, 2])),
         "max_instructions": draw(st.sampled_from([1 << 20, 1 << 20, 1 << 20, 2000])),
-    }  # fmt: skip
+    }
 
 
 def tried(monkeypatch: pytest.MonkeyPatch, count: int, *, same: bool) -> dict[str, int]:

@@ -359,9 +359,10 @@ EQUIVALENT = {
 
 def unexplained(results: list[tuple[Mutant, str]]) -> list[str]:
     return [
-        str(m) for m, by in results
+        str(m)
+        for m, by in results
         if not caught(by) and not any(str(m).startswith(name) for name in EQUIVALENT)
-    ]  # fmt: skip
+    ]
 
 
 def judge(results: list[tuple[Mutant, str]], at_least: int) -> None:

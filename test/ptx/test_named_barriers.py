@@ -75,9 +75,11 @@ def test_arrival_alone_orders_nothing_for_who_arrives() -> None:
     later = ARRIVE + " ld.shared.b32 %r6, [%r4];"
     wait = WAIT + " st.shared.b32 [%r4], %r1;"
     report = run_ptx(
-        HEADER + HANDOVER.format(arrive=later, wait=wait), grid=1, block=64,
+        HEADER + HANDOVER.format(arrive=later, wait=wait),
+        grid=1,
+        block=64,
         args=[np.zeros(32, "u4")],
-    )  # fmt: skip
+    )
     assert {f.code for f in report.findings} == {"race"}
 
 

@@ -25,7 +25,9 @@ MAKERS: dict[str, Callable[[], tcir.Kernel]] = {
     # Five steps of K through a ring of four slots; two CTAs.
     "matmul": lambda: tcir.compile(Matmul(256, 64, 320).text(), "gemm", n_tile=64),
     "block-scaled": lambda: tcir.compile(
-        BlockScaled(m=128, n=64, k=512).op(BLOCKED, BLOCKED), "gemv-padded-n", pad_n=64,
+        BlockScaled(m=128, n=64, k=512).op(BLOCKED, BLOCKED),
+        "gemv-padded-n",
+        pad_n=64,
         schedule="single",
     ),
     "conv-linear": lambda: tcir.compile(CONV.text(), "conv-shift-reuse", tiling="linear", stages=2),
@@ -35,7 +37,7 @@ MAKERS: dict[str, Callable[[], tcir.Kernel]] = {
     "warp-cp-async": lambda: Case(
         40, 24, 200, "f16", options={**SMALL, "copy": "cp.async"}
     ).compile(),
-}  # fmt: skip
+}
 LATE = (1, 3)
 """Completion orders in which waits matter; the table is of the order of issue."""
 

@@ -32,9 +32,11 @@ WAITS = {
     "blocks": (f"L: {TRY} @!%p3 bra L;", ""),
     "sleeps": (f"L: {TRY} @%p3 bra E; nanosleep.u32 20; bra L; E:", ""),
     "reads the clock": (f"L: {TRY} mov.u32 %r6, %clock; @!%p3 bra L;", ""),
-    "token": ("L: mbarrier.try_wait.shared::cta.b64 %p3, [bar], %d1; @!%p3 bra L;",
-              "mbarrier.arrive.shared::cta.b64 %d1, [bar];"),
-}  # fmt: skip
+    "token": (
+        "L: mbarrier.try_wait.shared::cta.b64 %p3, [bar], %d1; @!%p3 bra L;",
+        "mbarrier.arrive.shared::cta.b64 %d1, [bar];",
+    ),
+}
 
 
 def run(name: str, stores: str, seed: int | None) -> tuple[RunReport, int]:

@@ -89,8 +89,10 @@ def test_a_module_of_llvms_kind() -> None:
     f = module.functions["f"]
     assert (module.version, module.target) == ("8.8", "sm_100a, debug")
     assert [(p.name, p.size, p.align) for p in f.params] == [
-        ("f_param_0", 128, 64), ("f_param_1", 8, 8), ("f_param_2", 4, 4),
-    ]  # fmt: skip
+        ("f_param_0", 128, 64),
+        ("f_param_1", 8, 8),
+        ("f_param_2", 4, 4),
+    ]
     assert f.reqntid == (192, 1, 1) and f.maxntid == 192
     assert module.variables["smem"].extern and module.variables["smem"].align == 1024
     initial = module.variables["table"].initial

@@ -48,9 +48,13 @@ def kernel(columns: int, between: str, end: str = GIVE_UP + FREE, group: int = 1
 def run(text: str, ctas: int = 2, per_sm: int = 2, **more: Any) -> tuple[RunReport, np.ndarray]:
     out, met = np.zeros((ctas, 32, 2), np.uint32), np.zeros(1, np.uint32)
     report = run_ptx(
-        text.replace("CTAS", str(ctas)), grid=ctas, block=32, args=[out, met],
-        ctas_per_sm=per_sm, **more,
-    )  # fmt: skip
+        text.replace("CTAS", str(ctas)),
+        grid=ctas,
+        block=32,
+        args=[out, met],
+        ctas_per_sm=per_sm,
+        **more,
+    )
     return report, out
 
 
@@ -172,9 +176,13 @@ def test_pairs_that_share_sms(columns: int, seed: Any) -> None:
 
 @pytest.mark.parametrize(
     ("per_sm", "more", "limit"),
-    [(0, {}, "32"), (33, {}, "32"), (3, {"block": 1024}, "2048"),
-     (2, {"dynamic_smem": 120_000}, "shared memory")],
-)  # fmt: skip
+    [
+        (0, {}, "32"),
+        (33, {}, "32"),
+        (3, {"block": 1024}, "2048"),
+        (2, {"dynamic_smem": 120_000}, "shared memory"),
+    ],
+)
 def test_what_an_sm_has_no_room_for(per_sm: int, more: dict[str, Any], limit: str) -> None:
     args = [np.zeros(64, np.uint32), np.zeros(1, np.uint32)]
     sizes = {"grid": 1, "block": 32, **more}

@@ -116,10 +116,14 @@ def test_what_only_numpy_executes() -> None:
 
 @pytest.mark.parametrize(
     ("right", "wrong", "spelling"),
-    [(np.add, np.subtract, "add.u32"), (np.minimum, np.maximum, "min.s64"),
-     (np.isnan, np.isinf, "fma.rn.f32"), (np.right_shift, np.left_shift, "shf.r.clamp.b32"),
-     (np.less, np.less_equal, "setp.lt.f64")],
-)  # fmt: skip
+    [
+        (np.add, np.subtract, "add.u32"),
+        (np.minimum, np.maximum, "min.s64"),
+        (np.isnan, np.isinf, "fma.rn.f32"),
+        (np.right_shift, np.left_shift, "shf.r.clamp.b32"),
+        (np.less, np.less_equal, "setp.lt.f64"),
+    ],
+)
 def test_a_wrong_rule_is_seen(
     right: np.ufunc, wrong: np.ufunc, spelling: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

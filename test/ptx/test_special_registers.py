@@ -52,9 +52,11 @@ def test_values_that_follow_from_the_launch(assemble: Any) -> None:
 
 
 VECTORS = [
-    ("%tid", lambda t, c: (t % 8, t // 8, 0)), ("%ntid", lambda t, c: (8, 4, 1)),
-    ("%ctaid", lambda t, c: (c % 2, c // 2, 0)), ("%nctaid", lambda t, c: (2, 3, 1)),
-]  # fmt: skip
+    ("%tid", lambda t, c: (t % 8, t // 8, 0)),
+    ("%ntid", lambda t, c: (8, 4, 1)),
+    ("%ctaid", lambda t, c: (c % 2, c // 2, 0)),
+    ("%nctaid", lambda t, c: (2, 3, 1)),
+]
 
 
 @pytest.mark.parametrize("name,value", VECTORS, ids=[v[0] for v in VECTORS])
@@ -62,14 +64,20 @@ VECTORS = [
 def test_a_vector_of_a_special_register(name: str, value: Any, kind: str, assemble: Any) -> None:
     parts, widen = ("%t3, %t4, _, %t6", "") if kind == "b32" else ("%h0, %h1, _, %h3", "cvt")
     wide = "cvt.u32.u16 %t3, %h0; cvt.u32.u16 %t4, %h1; cvt.u32.u16 %t6, %h3;" if widen else ""
-    body = f"mov.v4.{kind} {{{parts}}}, {name}; {wide} mad.lo.u32 %d, %t4, 100, %t3;" \
-           "mad.lo.u32 %d, %t6, 10000, %d;"  # fmt: skip
-    head = "mov.u32 %t0, %tid.x; mov.u32 %t1, %ctaid.x; mov.u32 %t2, %ntid.x;\n" \
-           "mad.lo.u32 %t0, %t1, %t2, %t0;"  # fmt: skip
+    body = (
+        f"mov.v4.{kind} {{{parts}}}, {name}; {wide} mad.lo.u32 %d, %t4, 100, %t3;"
+        "mad.lo.u32 %d, %t6, 10000, %d;"
+    )
+    head = (
+        "mov.u32 %t0, %tid.x; mov.u32 %t1, %ctaid.x; mov.u32 %t2, %ntid.x;\n"
+        "mad.lo.u32 %t0, %t1, %t2, %t0;"
+    )
     text = kernel("k", body, ["u32"], "u32")
-    flat = "mov.u32 %t0, %tid.y; mov.u32 %t1, %tid.x; mad.lo.u32 %t0, %t0, 8, %t1;" \
-           "mov.u32 %t1, %ctaid.y; mov.u32 %t2, %ctaid.x; mad.lo.u32 %t1, %t1, 2, %t2;" \
-           "mad.lo.u32 %t0, %t1, 32, %t0;"  # fmt: skip
+    flat = (
+        "mov.u32 %t0, %tid.y; mov.u32 %t1, %tid.x; mad.lo.u32 %t0, %t0, 8, %t1;"
+        "mov.u32 %t1, %ctaid.y; mov.u32 %t2, %ctaid.x; mad.lo.u32 %t1, %t1, 2, %t2;"
+        "mad.lo.u32 %t0, %t1, 32, %t0;"
+    )
     assert head in text
     ptx = HEADER + text.replace(head, flat)
     words, out = np.zeros(192, np.uint32), np.zeros(192, np.uint32)

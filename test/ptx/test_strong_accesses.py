@@ -45,8 +45,9 @@ REDUCE = "red.relaxed.{}.shared::cluster.add.u32 [%r5], %r8;\n"
 
 
 @pytest.mark.parametrize("seed", [None, 0, 1, 2, 3])
-@pytest.mark.parametrize("other", [ATOM.format("cluster"), ATOM.format("gpu"),
-                                   REDUCE.format("sys"), ATOM.format("cta")])  # fmt: skip
+@pytest.mark.parametrize(
+    "other", [ATOM.format("cluster"), ATOM.format("gpu"), REDUCE.format("sys"), ATOM.format("cta")]
+)
 def test_red_async_beside_an_atomic(other: str, seed: Any, assemble: Any) -> None:
     """CTA 0 owns the word: its atom.cta includes no thread of CTA 1, whose red.async it meets."""
     report, value = run(two(other, RED), order_seed=seed)

@@ -63,10 +63,13 @@ def test_maps_inside_a_parameter(assemble: Any) -> None:
 
 @pytest.mark.parametrize(
     "change,word",
-    [(lambda p: [*p[:1], *p[2:]], "multiple of 64"),
-     (lambda p: p[:-1], "328 bytes in all, got 320"),
-     (lambda p: [*p[:-1], "x"], "part 4 at byte 320"), (lambda p: [*p[:-1], 1.5], "got float")],
-)  # fmt: skip
+    [
+        (lambda p: [*p[:1], *p[2:]], "multiple of 64"),
+        (lambda p: p[:-1], "328 bytes in all, got 320"),
+        (lambda p: [*p[:-1], "x"], "part 4 at byte 320"),
+        (lambda p: [*p[:-1], 1.5], "got float"),
+    ],
+)
 def test_parts_that_do_not_fit(change: Any, word: str) -> None:
     given = change(parts(np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)))
     with pytest.raises(LaunchError, match=word):

@@ -100,7 +100,7 @@ LINES: list[tuple[str, list[Any], str]] = [
         "[00042] [   00042] [007     ] [+0.00e+00] [1E+20] [100000] [1e+06] [100000] [1.00000] "
         "[(nil)] [               0xabc] [0x2.00p+0] [    x] [y    ]|",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "values", "line"), LINES)

@@ -77,8 +77,10 @@ def test_values_that_fit() -> None:
     assert argument("u32=4294967295", ()) == 0xFFFFFFFF and argument("s32=-1", ()) == -1
     assert np.isinf(argument("f32=inf", ())) and np.isnan(argument("f16=nan", ()))
     array = np.zeros((4, 64), np.float16)
-    made = argument('map={"array": 0, "dtype": "f16", "dims": [64, 4], "strides_bytes": [128], '
-                    '"box": [64, 4]}', [array])  # fmt: skip
+    made = argument(
+        'map={"array": 0, "dtype": "f16", "dims": [64, 4], "strides_bytes": [128], "box": [64, 4]}',
+        [array],
+    )
     assert isinstance(made, TensorMap) and made.array is array
 
 

@@ -94,9 +94,11 @@ def whole(body: str, idesc: int) -> str:
     )
     text = HEADER + KERNEL.replace("BODY", body).replace("STORES", stores)
     for name, value in (
-        ("IDESC", idesc), ("DESCRIPTOR_A", DESCRIPTOR_A), ("DESCRIPTOR_B", DESCRIPTOR_B),
+        ("IDESC", idesc),
+        ("DESCRIPTOR_A", DESCRIPTOR_A),
+        ("DESCRIPTOR_B", DESCRIPTOR_B),
         ("DESCRIPTOR_S", NO_SWIZZLE),
-    ):  # fmt: skip
+    ):
         text = text.replace(name, hex(value))
     return text.replace("REGISTERS", ", ".join(f"%d{n}" for n in range(64)))
 

@@ -121,8 +121,10 @@ def test_cp_and_shift(group: int, assemble: Any) -> None:
     formats = ("", ".b8x16.b4x16_p64", ".b8x16.b6x16_p32")
     head = f"tcgen05.cp.cta_group::{group}"
     forms = [f"{head}.{s}{f} [AT], %a0;" for s, f in product(shapes, formats)]
-    forms += [f"tcgen05.shift.cta_group::{group}.down [AT];",
-              f"tcgen05.shift.down.cta_group::{group} [AT];"]  # fmt: skip
+    forms += [
+        f"tcgen05.shift.cta_group::{group}.down [AT];",
+        f"tcgen05.shift.down.cta_group::{group} [AT];",
+    ]
     # Of these only shift -> cp.4x256b is in order: each has columns of its own.
     lines = [" " + form.replace("AT", f"%t0+{8 + 8 * n}") for n, form in enumerate(forms)]
     out = runs(issued("\n".join(lines), group), group, assemble)

@@ -216,9 +216,13 @@ def test_scatter4_and_im2col_no_offs(assemble: Callable[[str], bytes]) -> None:
     y = IMAGES.copy()
     shape = {k: WIDE[k] for k in ("dtype", "dims", "strides_bytes")}
     tensor = TensorMap.im2col(
-        y, lower_corner=[0, 0], upper_corner=[-1, 0], channels_per_pixel=8, pixels_per_column=10,
+        y,
+        lower_corner=[0, 0],
+        upper_corner=[-1, 0],
+        channels_per_pixel=8,
+        pixels_per_column=10,
         **shape,
-    )  # fmt: skip
+    )
     ptx = store_kernel(stored("4d.global.shared::cta.im2col_no_offs", "16, 6, 4, 1"))
     assemble(ptx)
     report = run(ptx, tensor, FIRST.copy())
@@ -251,9 +255,11 @@ def test_reductions(operation: str, dtype: str, assemble: Callable[[str], bytes]
     x = old.copy()
     tensor = TensorMap.tiled(x, dtype=dtype, dims=[len(x)], strides_bytes=[], box=[len(x)])
     report = run(ptx, tensor, data)
-    legal = operation in ("add", "min", "max") if dtype == "f16" else (
-        operation not in ("inc", "dec") or dtype == "u32"
-    )  # fmt: skip
+    legal = (
+        operation in ("add", "min", "max")
+        if dtype == "f16"
+        else (operation not in ("inc", "dec") or dtype == "u32")
+    )
     if not legal:
         assert [e.code for e in report.errors] == ["bad-tensor-map"], str(report)
         return

@@ -48,9 +48,12 @@ def reduce(op: str) -> str:
 def tiles(array: np.ndarray, dtype: str, rows: int = 4) -> TensorMap:
     columns = array.shape[1]
     return TensorMap.tiled(
-        array, dtype=dtype, dims=[columns, array.shape[0]],
-        strides_bytes=[columns * array.itemsize], box=[columns, rows],
-    )  # fmt: skip
+        array,
+        dtype=dtype,
+        dims=[columns, array.shape[0]],
+        strides_bytes=[columns * array.itemsize],
+        box=[columns, rows],
+    )
 
 
 def run(load: str, store: str, x: Any, y: Any, dtype: str, rows: tuple[int, int]) -> Any:

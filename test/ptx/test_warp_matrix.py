@@ -186,9 +186,15 @@ def mma_kernel(shape: str, d: str, a: str, b: str, sat: str = "") -> str:
 
 
 def multiply(
-    shape: str, d: str, a: Any, b: Any, c: Any, names: tuple[str, str], target: str = "sm_100a",
+    shape: str,
+    d: str,
+    a: Any,
+    b: Any,
+    c: Any,
+    names: tuple[str, str],
+    target: str = "sm_100a",
     sat: str = "",
-) -> tuple[RunReport, Any]:  # fmt: skip
+) -> tuple[RunReport, Any]:
     """The kernel's 16 x 8 result."""
     width = 8 * a.dtype.itemsize
     lanes = [np.ascontiguousarray(registers(m, x, width)) for m, x in ((a, "a"), (b, "b"))]

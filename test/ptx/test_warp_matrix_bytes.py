@@ -70,8 +70,12 @@ def test_ldmatrix_of_narrow_elements(count: int, form: str, bits: int, assemble:
 
 def test_movmatrix(assemble: Any) -> None:
     data = RNG.integers(0, 1 << 16, (32, 8), np.uint16)
-    got = run("movmatrix.sync.aligned.m8n8.trans.b16 %r8, %r4; mov.b32 %r9, 0; mov.b32 %r10, 0;"
-              " mov.b32 %r11, 0;", data.view(np.uint32), assemble)  # fmt: skip
+    got = run(
+        "movmatrix.sync.aligned.m8n8.trans.b16 %r8, %r4; mov.b32 %r9, 0; mov.b32 %r10, 0;"
+        " mov.b32 %r11, 0;",
+        data.view(np.uint32),
+        assemble,
+    )
     before = data[:, :2].reshape(8, 8)
     assert (np.ascontiguousarray(got[:, :1]).view(np.uint16).reshape(8, 8) == before.T).all()
 

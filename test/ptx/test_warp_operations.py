@@ -62,8 +62,10 @@ TABLE = [
     ("redux.sync.xor.b32 %d, %a, -1;", [int(np.bitwise_xor.reduce(A))] * 32),
     ("elect.sync %d|%p2, -1;", [0] * 32),
     ("elect.sync _|%p2, -1; selp.u32 %d, 1, 0, %p2;", [1] + [0] * 31),
-    ("and.b32 %t3, %a, 1; match.any.sync.b32 %d, %t3, -1;",
-     [ODD if a & 1 else ODD ^ 0xFFFFFFFF for a in A.tolist()]),
+    (
+        "and.b32 %t3, %a, 1; match.any.sync.b32 %d, %t3, -1;",
+        [ODD if a & 1 else ODD ^ 0xFFFFFFFF for a in A.tolist()],
+    ),
     ("match.all.sync.b32 %d|%p2, %t2, -1;", [0xFFFFFFFF] * 32),
     ("mov.u32 %d, %lanemask_lt;", [(1 << n) - 1 for n in range(32)]),
     ("mov.u32 %d, %lanemask_ge;", [0xFFFFFFFF & ~((1 << n) - 1) for n in range(32)]),
@@ -71,7 +73,7 @@ TABLE = [
     ("mov.u32 %d, %nctaid.x;", [1] * 32),
     ("mov.u32 %d, %warpid;", [0] * 32),
     ("mov.u32 %d, WARP_SZ;", [32] * 32),
-]  # fmt: skip
+]
 ODD_LANES = "and.b32 %t6, %a, 1; setp.eq.u32 %p1, %t6, 1; "
 
 

@@ -22,13 +22,14 @@ CASES = {
     "a use on one of two ways": (f"{LOAD} @%p1 bra ON; {USE} ON: {ARRIVE} {USE}", 1),
     "used in the next turn": (f"TURN: {USE} {LOAD} {ARRIVE} @%p1 bra TURN;", 1),
     "used later in the next turn": (
-        f"TURN: mov.u32 %r3, 0; {USE} {LOAD} {ARRIVE} @%p1 bra TURN;", 1,
+        f"TURN: mov.u32 %r3, 0; {USE} {LOAD} {ARRIVE} @%p1 bra TURN;",
+        1,
     ),
     "used in the same turn": (f"TURN: {LOAD} {USE} {ARRIVE} @%p1 bra TURN;", 0),
     "lanes of one warp": (f"{LOAD} bar.warp.sync -1; {USE}", 0),
     "never used": (f"{LOAD} {ARRIVE}", 0),
     "two loads, one of them used": (f"{LOAD} {USE} {LOAD} {ARRIVE} {USE}", 1),
-}  # fmt: skip
+}
 
 
 def watched(body: str) -> int:

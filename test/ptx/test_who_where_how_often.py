@@ -129,14 +129,19 @@ def test_an_address_outside_names_lane_and_argument() -> None:
 def test_poison_is_called_poison() -> None:
     text = HISTOGRAM.replace("add.u64 %rd2, %rd2, %rd4;", "")
     report = run_ptx(
-        text.replace("ld.param.u64 %rd2, [out];", ""), grid=1, block=32,
+        text.replace("ld.param.u64 %rd2, [out];", ""),
+        grid=1,
+        block=32,
         args=[np.zeros(32, np.uint32), np.zeros(32, np.uint32)],
-    )  # fmt: skip
+    )
     assert "got poison" in str(report.errors[0])
     stop = debug.run(
-        HISTOGRAM, break_at=line_of(HISTOGRAM, "%r6, [%rd2]"), grid=1, block=8,
+        HISTOGRAM,
+        break_at=line_of(HISTOGRAM, "%r6, [%rd2]"),
+        grid=1,
+        block=8,
         args=[np.arange(8, dtype=np.uint32), np.zeros(8, np.uint32)],
-    )  # fmt: skip
+    )
     (known, never) = stop.registers(["%r3", "%r6"])
     assert known.values.count() == 8 and list(known.values[:8]) == list(range(8))
     assert never.values.count() == 0 and "poison" in str(never)

@@ -96,9 +96,13 @@ def stored(matrix: np.ndarray, layout: str, stride: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("layouts", [("row", "col", "row"), ("col", "row", "col")], ids="-".join)
 @pytest.mark.parametrize(("shape", "kind", "of_c", "of_d"), CASES)
 def test_against_numpy(
-    shape: str, kind: str, of_c: str, of_d: str, layouts: tuple[str, str, str],
+    shape: str,
+    kind: str,
+    of_c: str,
+    of_d: str,
+    layouts: tuple[str, str, str],
     assemble: Callable[[str], Any],
-) -> None:  # fmt: skip
+) -> None:
     if kind in BITS:
         layouts = ("row", "col", layouts[2])
     (m, n, k), draw = sizes(shape), np.random.default_rng(1)

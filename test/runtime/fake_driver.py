@@ -234,11 +234,15 @@ class FakeDriver:
     def execute(self, launched: Launched) -> None:
         """A launch on the machine."""
         report = run_ptx(
-            self.kernels[launched.kernel][1], entry=launched.kernel, grid=launched.grid,
-            block=launched.block, cluster=launched.cluster, dynamic_smem=launched.dynamic_smem,
+            self.kernels[launched.kernel][1],
+            entry=launched.kernel,
+            grid=launched.grid,
+            block=launched.block,
+            cluster=launched.cluster,
+            dynamic_smem=launched.dynamic_smem,
             programmatic=launched.programmatic,
             args=[self._argument(value) for value in launched.values],
-        )  # fmt: skip
+        )
         assert report.ok and not report.incomplete, str(report)
 
     def _argument(self, value: bytes) -> Any:

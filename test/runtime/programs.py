@@ -36,7 +36,9 @@ def counted(
     head = ".version 8.0\n.target sm_90\n.address_size 64\n"
     ptx = head + "".join(ADD_ONE.format(name=name) for name in names)
     return SimpleNamespace(
-        name="counted", ptx=ptx, signature=SimpleNamespace(inputs=(spec,), outputs=(spec,)),
+        name="counted",
+        ptx=ptx,
+        signature=SimpleNamespace(inputs=(spec,), outputs=(spec,)),
         launches=LaunchSequence(launches, Workspaces.apart(workspaces)),
         cubin=assemble(ptx, target="sm_90").data,
-    )  # fmt: skip
+    )

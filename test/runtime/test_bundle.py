@@ -126,8 +126,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("sound")
     x = np.arange(64, dtype=np.float32)
     args = [np.float32(1.5), x, x[::-1].copy(), Uninitialized(np.zeros(1, np.uint32))]
-    bundles.write(place / "out", PTX.read_text(), [BundledLaunch("saxpy", 1, 64, args=args)],
-                  target="sm_90a")  # fmt: skip
+    bundles.write(
+        place / "out", PTX.read_text(), [BundledLaunch("saxpy", 1, 64, args=args)], target="sm_90a"
+    )
     return place / "out"
 
 
@@ -455,8 +456,10 @@ def test_a_launch_out_of_order_is_seen(tmp_path: Path, monkeypatch: pytest.Monke
     """A workspace that another launch should have filled."""
     bundle = bundle_of("codes", tmp_path)
     bundle.launches.reverse()
-    kernels = {name: ([8] * count, (bundle.folder / "kernel.ptx").read_text())
-               for name, count in (("gemv_pack0", 2), ("gemv", 5))}  # fmt: skip
+    kernels = {
+        name: ([8] * count, (bundle.folder / "kernel.ptx").read_text())
+        for name, count in (("gemv_pack0", 2), ("gemv", 5))
+    }
     install(monkeypatch, kernels)
     monkeypatch.setattr(timing, "measure", lambda launch, repeats: [1.0])
     try:

@@ -176,9 +176,10 @@ def test_a_launch_encodes_narrow_maps_as_bytes_on_a_hopper_alone(
     monkeypatch.setattr(launch_list, "encode", lambda fields, at: told.append(fields) or bytes(128))
     monkeypatch.setattr(launch_list, "native", lambda *_: None)
     kernel = SimpleNamespace(
-        handle=1, check_parameters=lambda sizes: None,
+        handle=1,
+        check_parameters=lambda sizes: None,
         configured=lambda **_: SimpleNamespace(getPtr=lambda: 0),
-    )  # fmt: skip
+    )
     launch = OneLaunch("k", (1, 1, 1), (32, 1, 1), 0, (param,))
     for capability in ((9, 0), (10, 0)):
         on = SimpleNamespace(capability=capability, context=1)

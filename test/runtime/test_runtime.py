@@ -269,9 +269,9 @@ def test_device_arrays_are_used_in_place(gpu: Any, library: str) -> None:
         {"kind": "pointer", "arg": 2},
     )
     stub = Stub()
-    ptx = PTX.replace(".param .f32 a", ".param .u64 a").replace("ld.param.f32 %f0, [a]", (
-        "mov.f32 %f0, 0f40400000"
-    ))  # fmt: skip
+    ptx = PTX.replace(".param .f32 a", ".param .u64 a").replace(
+        "ld.param.f32 %f0, [a]", ("mov.f32 %f0, 0f40400000")
+    )
     data = assemble(ptx, target="sm_90a").data
     stub.__class__ = type("Kernel", (Stub,), {"cubin": data})
     stub.launch_config = replace(Stub.launch_config, params=params)

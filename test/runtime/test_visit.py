@@ -161,9 +161,15 @@ BF16 = RSQRT.format(
 )
 @pytest.mark.parametrize(("program", "width", "digits"), [(F32, 4, 23), (BF16, 2, 7)])
 def test_results_of_approximate_functions_have_a_bound(
-    gpu: Install, tmp_path: Path, program: str, width: int, digits: int, change: int, units: float,
+    gpu: Install,
+    tmp_path: Path,
+    program: str,
+    width: int,
+    digits: int,
+    change: int,
+    units: float,
     outcome: str,
-) -> None:  # fmt: skip
+) -> None:
     """change: of the bits of an element; units: how far its reference moves from what it was."""
     pack_program(tmp_path, program, "simt-elementwise", name="f", target="sm_90")
     bundle = Bundle.read(tmp_path)
@@ -370,12 +376,15 @@ def test_a_kit(tmp_path: Path, capsys: Any) -> None:
     assert "broken: left out: " in said and "tile: matmul-warp{" in said
     names = {path.parent.name for path in (tmp_path / "kit").glob("*/launch.json")}
     assert {name.removesuffix("-2") for name in names} == {
-        "tile", *(f"ask-{name}" for name in micro_kernels())
-    }  # fmt: skip
+        "tile",
+        *(f"ask-{name}" for name in micro_kernels()),
+    }
     done = subprocess.run(
         [sys.executable, str(tmp_path / "kit" / "run.py"), "--dry-run"],
-        capture_output=True, text=True, cwd="/",
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd="/",
+    )
     assert done.returncode == 0 and done.stdout.endswith("the folder is sound\n")
     readme = (tmp_path / "kit" / "README.md").read_text()
     for question in ("hang my GPU", "sent anywhere", "after a fault", "B300", "compute-sanitizer"):

@@ -108,8 +108,10 @@ def cost(folder: Path, count: int) -> tuple[float, float]:
     words = ["sweep", "product.mlir", "--pipeline=gemm", "--jobs=2", "--csv=rows.csv"]
     begun = subprocess.Popen(
         [sys.executable, "-m", "tcir.tools.tc_bench", *words, "--over", over],
-        cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     _, status, used = os.wait4(begun.pid, 0)
     begun.returncode = os.waitstatus_to_exitcode(status)
     assert begun.returncode == 0

@@ -42,7 +42,7 @@ def test_a_pipeline_by_its_other_name_is_the_same_combination() -> None:
         ("gemm", "stages=0..999999999999", "expected at most 100000 values"),
         ("gemm", "n-tile=1..1000 stages=1..101", "at most 100000 combinations, got 101000"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_sweep_is_refused_by_name(pipeline: str, over: str, words: str) -> None:
     with pytest.raises(InputError) as told:
         combinations(pipeline, over)

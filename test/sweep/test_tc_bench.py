@@ -49,8 +49,10 @@ def test_a_sweep_and_its_files(folder: Path) -> None:
     assert head.startswith("modelled, not measured")
     assert best.startswith("gemm{n-tile=96 stages=2}") and best.endswith("held")
     assert second.startswith("gemm{n-tile=96 stages=3}") and second.endswith("-")
-    assert all("not legal: product.mlir:5:8: expected n-tile to be a multiple of 16" in line
-               for line in others)  # fmt: skip
+    assert all(
+        "not legal: product.mlir:5:8: expected n-tile to be a multiple of 16" in line
+        for line in others
+    )
     rows = json.loads((folder / "rows.json").read_text())["rows"]
     assert [row["combination"] for row in rows] == [
         f"gemm{{n-tile={n} stages={stages}}}" for n in (96, 40) for stages in (2, 3)
@@ -149,9 +151,12 @@ def test_a_wrong_combination_is_found_and_never_tuned(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TCIR_CACHE_DIR", str(folder / "cache"))
-    doubled = GEMM.replace("  return %r", """  %c = arith.constant dense<2.0> : tensor<128x96xf32>
+    doubled = GEMM.replace(
+        "  return %r",
+        """  %c = arith.constant dense<2.0> : tensor<128x96xf32>
   %d = arith.mulf %r, %c : tensor<128x96xf32>
-  return %d""")  # fmt: skip
+  return %d""",
+    )
     (folder / "product.mlir").write_text(doubled)
     words = ["tc-bench", "sweep", "product.mlir", "--pipeline=gemm-broken", "--over"]
     ended = run([*words, "n-tile=32,96", "--validate=2"], folder)
@@ -171,16 +176,23 @@ def test_a_program_that_cannot_be_read_is_refused_once(folder: Path) -> None:
     assert ended.err.count("product.mlir:5:8: error") == 1
 
 
-@pytest.mark.parametrize(("number", "status"), [
-    (signal.SIGINT, 130), (signal.SIGTERM, 143),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [
+        (signal.SIGINT, 130),
+        (signal.SIGTERM, 143),
+    ],
+)
 def test_an_interrupt_leaves_whole_lines(folder: Path, number: int, status: int) -> None:
     words = [*SWEEP[1:], "--over", "n-tile=16..96:16 stages=1..20", "--results=rows.jsonl"]
     with subprocess.Popen(
         [sys.executable, "-m", "tcir.tools.tc_bench", *words],
-        cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # shells may ignore it
-    ) as running:  # fmt: skip
+    ) as running:
         assert running.stderr is not None
         first = running.stderr.readline()
         running.send_signal(number)

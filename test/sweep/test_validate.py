@@ -32,9 +32,12 @@ from .test_tc_bench import ChangesTheEpilogue
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from commands import Ended, run
 
-DOUBLED = GEMM.replace("  return %r", """  %c = arith.constant dense<2.0> : tensor<128x96xf32>
+DOUBLED = GEMM.replace(
+    "  return %r",
+    """  %c = arith.constant dense<2.0> : tensor<128x96xf32>
   %d = arith.mulf %r, %c : tensor<128x96xf32>
-  return %d""")  # fmt: skip
+  return %d""",
+)
 
 
 @tcir.register_pass

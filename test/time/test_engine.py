@@ -100,8 +100,11 @@ def test_a_large_stage_is_loaded_more_slowly(boxes: list[int], rate: float) -> N
     first, other = WarpTrack(stream, 0), WarpTrack(stream, 0, cta=1)
     neighbour = other.load(200 << 10)
     WarpTrack(stream, 1).wait(*[first.load(kb << 10) for kb in boxes], neighbour)
-    (span,) = [s for s in simulate(stream, C, Surroundings(148)).spans if s.event == 1 and
-               s.track.endswith("L2 to SM")]  # fmt: skip
+    (span,) = [
+        s
+        for s in simulate(stream, C, Surroundings(148)).spans
+        if s.event == 1 and s.track.endswith("L2 to SM")
+    ]
     assert span.end - span.start == pytest.approx((boxes[0] << 10) / rate)
 
 

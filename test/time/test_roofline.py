@@ -67,8 +67,11 @@ def test_what_was_executed_runs_where_its_ctas_are() -> None:
 
 def test_numbers_in_words() -> None:
     assert [scaled(n, "B") for n in (12, 1200, 66.1e6, 1.5e12)] == [
-        "12 B", "1.2 kB", "66.1 MB", "1.5 TB",
-    ]  # fmt: skip
+        "12 B",
+        "1.2 kB",
+        "66.1 MB",
+        "1.5 TB",
+    ]
 
 
 FLOPS = {

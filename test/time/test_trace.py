@@ -47,7 +47,7 @@ KERNELS = {
     "wgmma": (PRODUCT, "gemm", "sm_90a"),
     "wgmma, convolution": (EXAMPLES / "resnet50_conv2_3x3.mlir", "conv-implicit-gemm", "sm_90a"),
     "gemv, SIMT": (EXAMPLES / "nvfp4_gemv_7168x2048x4.mlir", "gemv-simt"),
-}  # fmt: skip
+}
 WAITS = ("mbarrier.wait", "tcgen05.wait", "cp.async.wait", "bulk.wait", "wgmma.wait")
 
 

@@ -49,8 +49,12 @@ def _arithmetic(shared: int = 200 << 10) -> EventStream:
 def test_ctas_run_in_waves() -> None:
     times = {ctas: modelled_time(_arithmetic(), C, ctas) for ctas in (1, 148, 149, 296, 297)}
     assert {ctas: time.waves for ctas, time in times.items()} == {
-        1: 1, 148: 1, 149: 2, 296: 2, 297: 3
-    }  # fmt: skip
+        1: 1,
+        148: 1,
+        149: 2,
+        296: 2,
+        297: 3,
+    }
     start, between = C["kernel-start"], C["cta-start"]
     assert times[1].cycles == times[148].cycles == 10000 + start
     assert times[149].cycles == times[296].cycles == 20000 + start + between

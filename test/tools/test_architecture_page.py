@@ -61,6 +61,10 @@ def test_a_walk_follows_names() -> None:
     files = {Path(name): ast.parse(text) for name, text in sources.items()}
     found = walk.Sources(files).reached(("one/a", "f"))
     assert set(found) == {
-        ("one/a", "f"), ("four", ""), ("four", "k"), ("two/b", "g"), ("three/c", "h"),
+        ("one/a", "f"),
+        ("four", ""),
+        ("four", "k"),
+        ("two/b", "g"),
+        ("three/c", "h"),
         ("three/c", "h2"),
-    }  # fmt: skip
+    }

@@ -67,8 +67,10 @@ NOTHING = "import sys; sys.modules['torch_mlir'] = sys.modules['mlir'] = None; i
 def test_without_bindings_the_error_names_the_package() -> None:
     done = subprocess.run(
         [sys.executable, "-c", NOTHING + "tcir.validate('module {}')"],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
     assert "MissingDependencyError" in done.stderr
     assert "pip install torch-mlir" in done.stderr
 

@@ -32,9 +32,11 @@ sys.exit(child.run_in_child(lambda: work))
 def test_a_lost_interrupt_comes_again(lost: int, said: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", DEAF.format(lost=lost)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
-    ) as process:  # fmt: skip
+    ) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
             process.send_signal(signal.SIGINT)

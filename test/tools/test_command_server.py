@@ -47,8 +47,10 @@ def test_filecheck(served: list[str], tmp_path: Path) -> None:
     file = tmp_path / "checks"
     file.write_text("CHECK: there\n")
     command = [*served, "filecheck", str(file)]
-    found = [subprocess.run(command, input=text, text=True, capture_output=True).returncode
-             for text in ("there\n", "elsewhere\n")]  # fmt: skip
+    found = [
+        subprocess.run(command, input=text, text=True, capture_output=True).returncode
+        for text in ("there\n", "elsewhere\n")
+    ]
     assert found == [0, 1]
 
 

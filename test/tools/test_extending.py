@@ -46,9 +46,12 @@ def run(folder: Path, command: str, expected: list[str]) -> None:
     path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
     source = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, text=True, capture_output=True,
+        ["bash", "-c", command],
+        cwd=folder,
+        text=True,
+        capture_output=True,
         env={**os.environ, "PATH": path, "PYTHONPATH": source},
-    )  # fmt: skip
+    )
     printed = [" ".join(line.split()) for line in (done.stdout + done.stderr).splitlines()]
     assert (done.returncode == 0) == (not any("error:" in line for line in expected)), printed
     rest = iter(printed)

@@ -277,11 +277,14 @@ def sequence(tmp_path: Path, **more: Any) -> Path:
     [
         ([0, 0], None, "@b: workspace 3, which it writes, must not share memory with workspace 2"),
         ([0, 512], None, "@b: workspace 3, which it writes, must not share memory"),
-        ([0, 512], (("a", (0, 2)), ("b", (0, 3)), ("c", (2, 3, 1))),
-         "@c: expected workspace 2 as an earlier launch stored it, got bytes of workspace 3 "
-         "of @b, which shares memory with it"),
+        (
+            [0, 512],
+            (("a", (0, 2)), ("b", (0, 3)), ("c", (2, 3, 1))),
+            "@c: expected workspace 2 as an earlier launch stored it, got bytes of workspace 3 "
+            "of @b, which shares memory with it",
+        ),
     ],
-)  # fmt: skip
+)
 def test_workspaces_that_overlap_are_refused(
     tmp_path: Path, offsets: list[int], launches: Any, words: str
 ) -> None:

@@ -209,9 +209,13 @@ def test_a_fresh_environment_compiles_and_executes(
 
     def run(*words: str) -> str:
         done = subprocess.run(
-            [bin_ / words[0], *words[1:]], cwd=tmp_path, env=environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [bin_ / words[0], *words[1:]],
+            cwd=tmp_path,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         assert done.returncode == 0, (words, done.stdout)
         return done.stdout
 

@@ -73,8 +73,9 @@ def test_a_failing_plugin_is_named_with_its_line_and_in_the_reproducers_command(
         '    name: ClassVar[str] = "test-divides"\n\n    def run(self, module):\n        1 / 0\n'
     )
     flag = f"--load-pass-plugin={plugin}"
-    done = tc_opt("-", flag, "--test-divides", f"--mlir-pass-pipeline-crash-reproducer={saved}",
-                  text=FUNCTION)  # fmt: skip
+    done = tc_opt(
+        "-", flag, "--test-divides", f"--mlir-pass-pipeline-crash-reproducer={saved}", text=FUNCTION
+    )
     assert done.returncode == 4
     assert f"error: {plugin}:12: ZeroDivisionError: division by zero" in done.stderr
     command = done.stderr.rpartition("tc-opt ")[2].split()

@@ -91,8 +91,10 @@ def test_a_validation_says_which_conditions_are_not_the_default() -> None:
     assert str(report).splitlines()[0].endswith(f"compared{words}")
     said = report.as_dict()
     assert (said["ordering"], said["assumptions"], said["max_instructions"]) == (
-        "isa", {"alloc_place": "any"}, 9,
-    )  # fmt: skip
+        "isa",
+        {"alloc_place": "any"},
+        9,
+    )
     usual = tcir.validate(SMALL, ["canonicalize"])
     assert str(usual).splitlines()[0].endswith("compared")
     assert (usual.ordering, usual.assumptions, usual.max_instructions) == ("silicon", {}, None)

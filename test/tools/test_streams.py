@@ -38,8 +38,11 @@ def shell(words: str) -> subprocess.CompletedProcess[str]:
     )
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"],
-        capture_output=True, text=True, cwd=ROOT, timeout=120,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+    )
 
 
 CANNOT = "error: cannot write standard output: "

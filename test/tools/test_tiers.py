@@ -59,8 +59,10 @@ def test_the_cases_of_a_function_have_a_share() -> None:
 def test_a_report_brings_the_list_up_to_date(tmp_path: Path) -> None:
     """The mean of a function's cases, and those that are far from it."""
     stored = tmp_path / "durations.txt"
-    stored.write_text("3.0 test/a/test_x.py::fast\n0.5 test/b.py::other\n"
-                      "0.5 test/a/test_x.py::skipped\n9.0 test/a/test_x.py::slow[1]\n")  # fmt: skip
+    stored.write_text(
+        "3.0 test/a/test_x.py::fast\n0.5 test/b.py::other\n"
+        "0.5 test/a/test_x.py::skipped\n9.0 test/a/test_x.py::slow[1]\n"
+    )
     (tmp_path / "all.xml").write_text(JUNIT)
     tiers.write([tmp_path / "all.xml"], stored)
     assert stored.read_text() == (

@@ -10,8 +10,9 @@ import pytest
 
 import tcir
 
-COMMANDS = {f"tcir.tools.tc_{name}": f"tc-{name}"
-            for name in ("opt", "run", "viz", "bench", "reduce")}  # fmt: skip
+COMMANDS = {
+    f"tcir.tools.tc_{name}": f"tc-{name}" for name in ("opt", "run", "viz", "bench", "reduce")
+}
 COMMANDS |= {door: f"python -m {door}" for door in ("tcir.triton", "tcir.cute", "tcir.cuda")}
 
 
@@ -24,5 +25,9 @@ def test_versions(module: str) -> None:
     assert first.startswith(f"{COMMANDS[module]} {tcir.__version__} (Python 3.")
     assert re.search(r"^  llvmlite [\d.]+: LLVM \d+\.\d+\.\d+$", done.stdout, re.M)
     assert [line.split()[0] for line in others] == [
-        "torch-mlir", "llvmlite", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm", "numba"
-    ]  # fmt: skip
+        "torch-mlir",
+        "llvmlite",
+        "nvidia-cuda-nvcc",
+        "nvidia-cuda-nvdisasm",
+        "numba",
+    ]

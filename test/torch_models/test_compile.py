@@ -33,8 +33,11 @@ def errors(model: nn.Module, inputs: tuple[torch.Tensor, ...], results: object) 
     wide = copy.deepcopy(model).double()
     with torch.no_grad():
         expected = wide(*(x.double() if x.is_floating_point() else x for x in inputs))
-    pairs = zip(torch.utils._pytree.tree_leaves(results),
-                torch.utils._pytree.tree_leaves(expected), strict=True)  # fmt: skip
+    pairs = zip(
+        torch.utils._pytree.tree_leaves(results),
+        torch.utils._pytree.tree_leaves(expected),
+        strict=True,
+    )
     found = []
     for got, right in pairs:
         assert got.shape == right.shape
@@ -175,8 +178,10 @@ def test_patch_embeddings(dtype: torch.dtype) -> None:
             plain = embed(x).flatten(2).transpose(1, 2)
         compiled = compiled_function(
             lambda x, w, b, n=size: nn.functional.conv2d(x, w, b, n).flatten(2).transpose(1, 2),
-            x, embed.weight.detach(), embed.bias.detach(),
-        )  # fmt: skip
+            x,
+            embed.weight.detach(),
+            embed.bias.detach(),
+        )
         assert len(compiled.kernels) == 1, compiled
         ours = compiled(x, embed.weight.detach(), embed.bias.detach())
         error, theirs = ((each.double() - exact).abs().max() for each in (ours, plain))
@@ -312,8 +317,10 @@ def test_options_of_the_backend() -> None:
     x = torch.ones(4, 8)
     relu = torch.compile(nn.ReLU(), backend="tcir", options={"pipeline": "simt-elementwise"})
     assert torch.equal(relu(x), x)
-    for options, said in (({"options": {"pipelines": "x"}}, "'pipelines'"),
-                          ({"mode": "max-autotune"}, "max-autotune")):  # fmt: skip
+    for options, said in (
+        ({"options": {"pipelines": "x"}}, "'pipelines'"),
+        ({"mode": "max-autotune"}, "max-autotune"),
+    ):
         with pytest.raises(Exception, match=said):
             torch.compile(nn.ReLU(), backend="tcir", **options)(x + 1)
 
@@ -514,8 +521,9 @@ def test_a_cut_has_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     model, inputs = made(lambda: Mlp(64), torch.float16, (48, 64))
     compiled = tcir.torch.compile(model, inputs)
     assert str(compiled.table).splitlines() == [
-        "linear: layers, 1 launch; cut: got 2", "gelu, linear: layers, 2 launches; cut: got 2",
-    ]  # fmt: skip
+        "linear: layers, 1 launch; cut: got 2",
+        "gelu, linear: layers, 2 launches; cut: got 2",
+    ]
     assert compiled.table[0].reason == "expected one product, got 2; no way out"
     assert max(errors(model, inputs, compiled(*inputs))) < 2e-3
 

@@ -92,10 +92,12 @@ class Gpu:
         if not freeze:
             self.part.launcher.frozen = ()
         known = {
-            each.name: ([128 if p["kind"] == "tensor_map" else 8 for p in each.params],
-                        self.kernel.ptx)
+            each.name: (
+                [128 if p["kind"] == "tensor_map" else 8 for p in each.params],
+                self.kernel.ptx,
+            )
             for each in self.kernel.launches.launches
-        }  # fmt: skip
+        }
         self.driver = FakeCuda.driver = fake_driver.install(patch, known, (9, 0))
         self.cuda = FakeRuntime(patch)
         self.module.weight = FakeCuda(self.module.weight)
@@ -140,9 +142,10 @@ def test_a_second_call_makes_nothing(
 ) -> None:
     gpu, made = make(freeze=False), []
     monkeypatch.setattr(
-        launching.Ready, "_allocate",
+        launching.Ready,
+        "_allocate",
         lambda self, size, real=launching.Ready._allocate: made.append(size) or real(self, size),
-    )  # fmt: skip
+    )
     x = FakeCuda(image(0))
     gpu.check(x)
     first = len(gpu.driver.launches)

@@ -26,10 +26,12 @@ QUICK = (
     "UNet", "LSTM", "GRU", "ViT", "Albert", "Bert", "MLP-Mixer",
 )  # fmt: skip
 EACH = [
-    (network.name, kind) if kind == torch.float16 and network.name in QUICK
+    (network.name, kind)
+    if kind == torch.float16 and network.name in QUICK
     else slow(network.name, kind)
-    for network in NETWORKS.values() for kind in network.types
-]  # fmt: skip
+    for network in NETWORKS.values()
+    for kind in network.types
+]
 
 
 @pytest.mark.parametrize(("name", "kind"), EACH)
@@ -61,8 +63,9 @@ def test_rows_of_several_files_are_merged(tmp_path: Path) -> None:
     second.write_text(f"{_line(MLP, error='2e-3 / 2e-3')}\n")
     assert page.main(["--merge", str(first), str(second), "--write", str(written)]) == 0
     assert rows.merged(written) == {
-        MLP: [_line(MLP, error="2e-3 / 2e-3")], OTHER: [_line(OTHER)],
-    }  # fmt: skip
+        MLP: [_line(MLP, error="2e-3 / 2e-3")],
+        OTHER: [_line(OTHER)],
+    }
     assert page.main(["--merge", str(first), "--write", str(written)]) == 0
     assert "- **MLP** (f16): relu: a reason\n" in written.read_text(encoding="utf-8")
 
@@ -78,8 +81,9 @@ def test_a_network_that_fails_or_dies_has_a_row_and_the_others_are_measured(
     monkeypatch.setattr(sys, "executable", str(fake))
     assert page.main([*command, "--jobs", "2", "--rows", str(found)]) == 1
     assert rows.merged(found) == {
-        MLP: rows.failed(*MLP, "its process ended with status -9"), other: [_line(other)],
-    }  # fmt: skip
+        MLP: rows.failed(*MLP, "its process ended with status -9"),
+        other: [_line(other)],
+    }
 
 
 def test_too_small_a_share_fails() -> None:

@@ -56,9 +56,7 @@ def test_a_cut_is_at_the_place_of_the_error_and_at_those_like_it(
     model, inputs = made(lambda: Layers(3), torch.float16, (48, 64))
     found = lowering.lower(*graph_and_units(model, inputs), "layers", "sm_100a", lambda line: None)
     assert [len(region.nodes) for region in found.regions] == [3, 3, 3]
-    assert {region.cut for region in found.regions} == {
-        "expected one softmax, got 2; no way out"
-    }  # fmt: skip
+    assert {region.cut for region in found.regions} == {"expected one softmax, got 2; no way out"}
     assert (found.kinds, found.attempts, len(texts)) == (1, 2, 2)
 
 

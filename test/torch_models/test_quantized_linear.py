@@ -66,13 +66,17 @@ def made(n: int, k: int, format: str, *, bias: bool = True, **given) -> Quantize
         (1, 200, 256, "nvfp4", ["_quantise0", ""]),
         pytest.param(1, 40, 96, "mxfp4", ["_quantise0", "_scales1", ""], marks=pytest.mark.slow),
         pytest.param(
-            136, 200, 288, "nvfp4", ["_quantise0", "_scales1", "_scales2", ""],
+            136,
+            200,
+            288,
+            "nvfp4",
+            ["_quantise0", "_scales1", "_scales2", ""],
             marks=pytest.mark.slow,
         ),
         pytest.param(40, 72, 128, "mxfp8_e4m3", ["_quantise0", ""], marks=pytest.mark.slow),
         pytest.param(40, 72, 128, "mxfp8_e5m2", ["_quantise0", ""], marks=pytest.mark.slow),
     ],
-)  # fmt: skip
+)
 def test_against_numpy(m: int, n: int, k: int, format: str, launches: list[str]) -> None:
     """And the weights, packed once, need no launch where K is a multiple of 128."""
     given = {"input_amax": 5.0} if format == "nvfp4" else {}

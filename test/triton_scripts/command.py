@@ -19,6 +19,10 @@ def run(*given: object, cwd: Path | None = None) -> subprocess.CompletedProcess[
     """Ended, with what it wrote."""
     return subprocess.run(
         [sys.executable, "-m", "tcir.triton", *map(str, given)],
-        capture_output=True, text=True, timeout=300, check=False, cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=cwd,
         env={**os.environ, "TRITON_DEFAULT_FP_FUSION": "1"},
-    )  # fmt: skip
+    )

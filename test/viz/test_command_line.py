@@ -51,6 +51,9 @@ def test_a_closed_pipe_and_a_full_disk() -> None:
     for words, status in ((f"{command} | head -c 1", 0), (f"{command} > /dev/full", 3)):
         ended = subprocess.run(
             ["bash", "-c", f"set -o pipefail; {words}"],
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         assert ended.returncode == status and "Traceback" not in ended.stderr, ended.stderr

@@ -344,10 +344,12 @@ def test_a_schedule_that_stores_stale_lanes_is_seen() -> None:
     [
         (lambda: CONVOLUTION.read_text(), "expected a kernel"),
         (lambda: lowered(CONVOLUTION.read_text(), PLANNED), "not part of a sequential tile"),
-        (lambda: lowered(CONVOLUTION.read_text(), "raise-to-tc,tile-conv-implicit-gemm"),
-         "expected"),
+        (
+            lambda: lowered(CONVOLUTION.read_text(), "raise-to-tc,tile-conv-implicit-gemm"),
+            "expected",
+        ),
     ],
-)  # fmt: skip
+)
 def test_other_programs_are_refused(program, message: str) -> None:
     with pytest.raises(InputError, match=message):
         with_module(program(), conv_view)
@@ -457,12 +459,17 @@ def test_tmem_map_of_a_gemv() -> None:
         assert found[f"i={i}: mma R"] == scales | d and found[f"i={i}: mma W"] == d
     assert found["ld columns 0 to 1 R"] == {0, 16}
     (grid,) = picture.grids
-    steps = {label.split(" x")[0]: int(label.split(" x")[1]) for label in grid.row_labels
-             if " x" in label}  # fmt: skip
+    steps = {
+        label.split(" x")[0]: int(label.split(" x")[1])
+        for label in grid.row_labels
+        if " x" in label
+    }
     assert steps["i=0: mma"] == 2048 // 64 and steps["i=0: cp scales"] == 16 * 3
-    assert picture.table == ["128x16 f32, 2 slots: columns 0 to 31",
-                             "128x32 i8, 8 slots: columns 32 to 95",
-                             "128x32 i8, 8 slots: columns 96 to 159"]  # fmt: skip
+    assert picture.table == [
+        "128x16 f32, 2 slots: columns 0 to 31",
+        "128x32 i8, 8 slots: columns 32 to 95",
+        "128x32 i8, 8 slots: columns 96 to 159",
+    ]
 
 
 SIMT = "raise-block-scaled,split-launches,convert-to-simt{rows=4}"
@@ -471,7 +478,7 @@ SIMT = "raise-block-scaled,split-launches,convert-to-simt{rows=4}"
 @pytest.mark.parametrize(
     ("cta", "warp"),
     [((3, 0, 2), 1), ((0, 0, 0), 0), ((447, 0, 3), 3)],
-)  # fmt: skip
+)
 def test_accesses_of_a_gemv_on_cuda_cores(cta: tuple[int, int, int], warp: int) -> None:
     """Four products of 7168 x 2048, NVFP4: rows of A have 1024 bytes and 128 scales. A warp has
     four rows; a lane takes 16 bytes of each, which have two scales, and 512 bytes on the next."""

@@ -73,12 +73,15 @@ def test_the_example_prints_them(
     assert sum(x != y for x, y in pairs) == misses
 
 
-@pytest.mark.parametrize(("old", "new"), [
-    ("and.b32        %r8, %r1, 16", "and.b32        %r8, %r1, 8"),
-    ("{%b0, %b1}, {%d0, %d1};", "{%b1, %b0}, {%d0, %d1};"),
-    ("ldmatrix.sync.aligned.m8n8.x2.shared", "ldmatrix.sync.aligned.m8n8.x2.trans.shared"),
-    ("[%rd7+128], %d1", "[%rd7+128], %d0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("and.b32        %r8, %r1, 16", "and.b32        %r8, %r1, 8"),
+        ("{%b0, %b1}, {%d0, %d1};", "{%b1, %b0}, {%d0, %d1};"),
+        ("ldmatrix.sync.aligned.m8n8.x2.shared", "ldmatrix.sync.aligned.m8n8.x2.trans.shared"),
+        ("[%rd7+128], %d1", "[%rd7+128], %d0"),
+    ],
+)
 def test_a_wrong_address_or_register_prints_another(old: str, new: str) -> None:
     text = EXAMPLE.read_text()
     assert text.count(old) == 1

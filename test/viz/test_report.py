@@ -89,8 +89,10 @@ def test_what_tc_opt_writes(tmp_path: Path) -> None:
         check=True, capture_output=True,
     )  # fmt: skip
     out = tmp_path / "out.html"
-    assert main(["report", str(saved), "--tree", str(tree), "--input", str(source),
-                 "-o", str(out)]) == 0  # fmt: skip
+    assert (
+        main(["report", str(saved), "--tree", str(tree), "--input", str(source), "-o", str(out)])
+        == 0
+    )
     page = out.read_text(encoding="utf-8")
     assert page.count('<section id="pass-') == 2  # canonicalize changes nothing
     assert re.search(r"<ins>\+ .*tc\.matmul", page) and re.search("<del>- .*linalg.matmul", page)

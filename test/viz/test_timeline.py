@@ -33,9 +33,13 @@ def gemm() -> RecordedTimeline:
 
 def test_roles_of_the_warps(gemm: RecordedTimeline) -> None:
     assert roles(gemm.stream) == {
-        (0, 0): "epilogue", (0, 1): "epilogue", (0, 2): "epilogue", (0, 3): "epilogue",
-        (0, 4): "producer", (0, 5): "mma",
-    }  # fmt: skip
+        (0, 0): "epilogue",
+        (0, 1): "epilogue",
+        (0, 2): "epilogue",
+        (0, 3): "epilogue",
+        (0, 4): "producer",
+        (0, 5): "mma",
+    }
 
 
 def test_the_rows_hold_the_spans(gemm: RecordedTimeline) -> None:
@@ -63,9 +67,10 @@ def test_arrows_end_where_a_wait_does(gemm: RecordedTimeline) -> None:
         assert [bar.text for bar in ended] == ["wait"]
     pairs = {(chart.rows[a.source].label, chart.rows[a.sink].label) for a in chart.arrows}
     assert pairs == {
-        ("L2 to SM", "mma, warp 5"), ("mma, warp 5", "producer, warp 4"),
+        ("L2 to SM", "mma, warp 5"),
+        ("mma, warp 5", "producer, warp 4"),
         ("mma, warp 5", "epilogue, warps 0-3"),
-    }  # fmt: skip
+    }
 
 
 def test_phases_of_the_ring(gemm: RecordedTimeline) -> None:

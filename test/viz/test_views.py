@@ -75,8 +75,11 @@ def test_colours() -> None:
     assert len({thread(t) for t in range(32)}) == 32
     assert len(set(OKABE_ITO)) == 8
     assert (viridis(0), viridis(1), viridis(-3), viridis(9)) == (
-        "#440154", "#FDE725", "#440154", "#FDE725",
-    )  # fmt: skip
+        "#440154",
+        "#FDE725",
+        "#440154",
+        "#FDE725",
+    )
     assert contrast("#000000", "#FFFFFF") == pytest.approx(21)
 
 
@@ -185,29 +188,29 @@ GOOD = ["layout (4,8):(8,1)", "fragment mma.m16n8k8.f16", "smem --rows 8 --colum
         "copy ldmatrix.x2 mma.m16n8k8.tf32 --operand B",
         "copy ldmatrix.x2.trans mma.m16n8k16 --operand B"]  # fmt: skip
 BAD = {
-    "layout (4,8":                          "expected shape:stride such as (4,8):(8,1), got (4,8",
-    "layout (4,8):(8,x)":                   "expected shape:stride",
-    "layout (4,8.5)":                       "expected ints",
-    "layout (4,8):8":                       "expected strides nested like shape",
-    "layout (128,64)":                      "at most 4096 elements to draw, got 8192",
-    "fragment mma.m16n8k8":                 "expected one of mma.m16n8k8.tf32, mma.m16n8k8.f16",
-    "fragment ldmatrix.x3":                 "got ldmatrix.x3",
+    "layout (4,8": "expected shape:stride such as (4,8):(8,1), got (4,8",
+    "layout (4,8):(8,x)": "expected shape:stride",
+    "layout (4,8.5)": "expected ints",
+    "layout (4,8):8": "expected strides nested like shape",
+    "layout (128,64)": "at most 4096 elements to draw, got 8192",
+    "fragment mma.m16n8k8": "expected one of mma.m16n8k8.tf32, mma.m16n8k8.f16",
+    "fragment ldmatrix.x3": "got ldmatrix.x3",
     "fragment mma.m16n8k16 --tile 24,8,16": "M: expected a tile of a multiple of 16",
-    "mma mma.m16n8":                        "mma.m16n8k32.b8, got mma.m16n8",
-    "copy ldmatrix.x3 mma.m16n8k16":        "got ldmatrix.x3",
+    "mma mma.m16n8": "mma.m16n8k32.b8, got mma.m16n8",
+    "copy ldmatrix.x3 mma.m16n8k16": "got ldmatrix.x3",
     "copy ldmatrix.x4 mma.m16n8k16 --operand B": "moves 8 values of 32 threads at once",
     "copy ldmatrix.x1.trans mma.m16n8k8.tf32": "cannot move 32-bit elements",
     "copy copy.b16 mma.m16n8k16 --tile 512,8,16": "at most 4096 elements to draw, got (512, 16)",
-    "smem --rows 7":                        "expected 8 to 64 rows",
-    "smem --swizzle 96B":                   "expected a swizzle of",
-    "smem --unit 8":                        "expected a unit from 0 to 7, got 8",
-    "ld 16x256b":                           "expected SHAPE.xNUM such as 16x256b.x1",
-    "ld 16x256b.x64":                       "expected .x1 to .x32",
-    "ld 32x32b.x128":                       "at most 64 columns to draw, got 128",
-    "tmem nowhere.mlir":                    "cannot read 'nowhere.mlir'",
-    "report nowhere.json":                  "cannot read 'nowhere.json'",
+    "smem --rows 7": "expected 8 to 64 rows",
+    "smem --swizzle 96B": "expected a swizzle of",
+    "smem --unit 8": "expected a unit from 0 to 7, got 8",
+    "ld 16x256b": "expected SHAPE.xNUM such as 16x256b.x1",
+    "ld 16x256b.x64": "expected .x1 to .x32",
+    "ld 32x32b.x128": "at most 64 columns to draw, got 128",
+    "tmem nowhere.mlir": "cannot read 'nowhere.mlir'",
+    "report nowhere.json": "cannot read 'nowhere.json'",
     "fragment mma.m16n8k16 --values x.npy": "cannot read 'x.npy'",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("line", GOOD)

@@ -51,13 +51,16 @@ def document() -> str:
         others = ", ".join(f"`{a}`" for a in entry.alternatives if a != entry.default)
         asked = "yes" if entry.name in kernels else f"no, {NOT_ASKED[entry.name]}"
         lines += [
-            f"### {entry.name}", "", entry.question, "",
+            f"### {entry.name}",
+            "",
+            entry.question,
+            "",
             f"- assumed: `{entry.default}`; or: {others}",
             f"- evidence: {entry.evidence}",
             f"- used by: {entry.used_by}",
             f"- micro-kernel: {asked}",
             "",
-        ]  # fmt: skip
+        ]
     return "\n".join(lines) + "\n" + _REST
 
 

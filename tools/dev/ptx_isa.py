@@ -76,7 +76,7 @@ ABSENT: dict[str, str] = {
     "tcgen05.ld.red": "not an instruction of sm_100a",
     "shfl": _SYNC,
     "vote": _SYNC,
-}  # fmt: skip
+}
 
 #: Names of the table of contents whose rule is found by the first words of another one.
 _ALIASES = {

@@ -155,9 +155,11 @@ def _tensor_memory() -> str:
     paths = [
         ("`tcgen05.ld`, four warps", ld),
         ("`tcgen05.cp`", f"{c['cp-rate'] / 4:.0f} (`cp-rate`)"),
-        ("accumulators of mma, M = 128",
-         f"{words:.0f} read and {words:.0f} written: 128 lanes, {lanes:.0f} columns"),
-    ]  # fmt: skip
+        (
+            "accumulators of mma, M = 128",
+            f"{words:.0f} read and {words:.0f} written: 128 lanes, {lanes:.0f} columns",
+        ),
+    ]
     answers = [
         (f"`shift={one[0]}`, the default: 8 banks of 64 rows in a sub-partition; bank n has the "
          "columns 8c + n", f"{one[1].value:g} cycle"),

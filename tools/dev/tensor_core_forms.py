@@ -52,8 +52,10 @@ def _memory() -> list[Form]:
              "tc.tmem_relinquish", _PAIR),
     ]  # fmt: skip
     shapes = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
-    for name, op, pack in (("ld", "tc.tmem_ld_words", ".pack::16b"),
-                           ("st", "tc.tmem_st_words", ".unpack::16b")):  # fmt: skip
+    for name, op, pack in (
+        ("ld", "tc.tmem_ld_words", ".pack::16b"),
+        ("st", "tc.tmem_st_words", ".unpack::16b"),
+    ):
         for shape, each in shapes.items():
             values = _registers(4 * each)
             split = "" if shape != "16x32bx2" else ", 16"
@@ -87,8 +89,11 @@ def _copies() -> list[Form]:
     for shape, multicasts in shapes.items():
         for multicast in multicasts:
             for source in ("", ".b8x16.b4x16_p64", ".b8x16.b6x16_p32"):
-                attributes = f'shape = "{shape}"' + (f', multicast = "{multicast[1:]}"' * bool(
-                    multicast)) + (f', format = "{source[7:]}"' * bool(source))  # fmt: skip
+                attributes = (
+                    f'shape = "{shape}"'
+                    + (f', multicast = "{multicast[1:]}"' * bool(multicast))
+                    + (f', format = "{source[7:]}"' * bool(source))
+                )
                 text = f"tcgen05.cp.cta_group::1.{shape}{multicast}{source} [%r0], %rd0;"
                 plain = shape in special and not source
                 op = special[shape] if plain else "tc.cp_rows"
@@ -120,24 +125,34 @@ def _mma() -> list[Form]:
     for kind in ("f16", "tf32", "f8f6f4", "i8"):
         start = f"tcgen05.mma.cta_group::1.kind::{kind}"
         forms.append(Form(section, f"{start} [%r0], %rd0, %rd1, %r1, %p0;", "tc.mma"))
-        forms.append(Form(section, f"{start} [%r0], [%r2], %rd1, %r1, %p0;", "tc.mma",
-                          "A in tensor memory"))  # fmt: skip
-        forms.append(Form(section, f"{start}.ashift [%r0], [%r2], %rd1, %r1, %p0;", "tc.mma",
-                          "ashift = true"))  # fmt: skip
+        forms.append(
+            Form(section, f"{start} [%r0], [%r2], %rd1, %r1, %p0;", "tc.mma", "A in tensor memory")
+        )
+        forms.append(
+            Form(
+                section, f"{start}.ashift [%r0], [%r2], %rd1, %r1, %p0;", "tc.mma", "ashift = true"
+            )
+        )
         mask = _registers(4)
         forms.append(Form(section, f"{start} [%r9], %rd0, %rd1, %r8, {mask}, %p0;", "tc.mma",
                           "D of tc.enable_lanes"))  # fmt: skip
         forms += [
-            Form(section, f"{start}.collector::a::{use} [%r0], %rd0, %rd1, %r1, %p0;", "tc.mma",
-                 f'collector = "{use}"')
+            Form(
+                section,
+                f"{start}.collector::a::{use} [%r0], %rd0, %rd1, %r1, %p0;",
+                "tc.mma",
+                f'collector = "{use}"',
+            )
             for use in ("fill", "use", "lastuse", "discard")
-        ]  # fmt: skip
+        ]
         if kind in ("f16", "tf32"):
-            forms.append(Form(section, f"{start} [%r0], %rd0, %rd1, %r1, %p0, 3;", "tc.mma",
-                              "scale_d = 3"))  # fmt: skip
+            forms.append(
+                Form(section, f"{start} [%r0], %rd0, %rd1, %r1, %p0, 3;", "tc.mma", "scale_d = 3")
+            )
         sparse = start.replace("mma.", "mma.sp.")
-        forms.append(Form(section, f"{sparse} [%r0], %rd0, %rd1, [%r2], %r1, %p0;",
-                          "tc.mma_sparse"))  # fmt: skip
+        forms.append(
+            Form(section, f"{sparse} [%r0], %rd0, %rd1, [%r2], %r1, %p0;", "tc.mma_sparse")
+        )
         ws = start.replace("mma.", "mma.ws.")
         forms.append(Form(section, f"{ws} [%r0], %rd0, %rd1, %r1, %p0;", "tc.mma_ws"))
         forms.append(Form(section, f"{ws}.collector::b3::use [%r0], %rd0, %rd1, %r1, %p0;",
@@ -148,8 +163,12 @@ def _mma() -> list[Form]:
                           "%p0;", "tc.mma_ws_sparse"))  # fmt: skip
         forms.append(Form(section, f"{start.replace('::1', '::2')} [%r0], %rd0, %rd1, %r1, %p0;",
                           "tc.mma", _PAIR))  # fmt: skip
-    for kind, block in (("mxf8f6f4", "block32"), ("mxf4", "block32"), ("mxf4nvf4", "block32"),
-                        ("mxf4nvf4", "block16")):  # fmt: skip
+    for kind, block in (
+        ("mxf8f6f4", "block32"),
+        ("mxf4", "block32"),
+        ("mxf4nvf4", "block32"),
+        ("mxf4nvf4", "block16"),
+    ):
         start = f"tcgen05.mma.cta_group::1.kind::{kind}.block_scale.{block}"
         operands = "[%r0], %rd0, %rd1, %r1, [%r2], [%r3], %p0;"
         forms.append(Form(section, f"{start} {operands}", "tc.mma_block_scale",
@@ -208,13 +227,17 @@ def _tma() -> list[Form]:
         "im2col_no_offs": ("4d", "{%r0, %r1, %r2, %r3}", 'map of mode "im2col"'),
     }
     for mode, (rank, place, attributes) in stores.items():
-        text = (f"cp.async.bulk.tensor.{rank}.global.shared::cta.{mode}.bulk_group "
-                f"[%rd0, {place}], [%r31];")  # fmt: skip
+        text = (
+            f"cp.async.bulk.tensor.{rank}.global.shared::cta.{mode}.bulk_group "
+            f"[%rd0, {place}], [%r31];"
+        )
         forms.append(Form(section, text, "tc.tma_store", attributes))
     for reduction in ("add", "min", "max", "inc", "dec", "and", "or", "xor"):
         unsigned = reduction in ("inc", "dec")
-        text = (f"cp.reduce.async.bulk.tensor.2d.global.shared::cta.{reduction}.tile.bulk_group "
-                "[%rd0, {%r0, %r1}], [%r31];")  # fmt: skip
+        text = (
+            f"cp.reduce.async.bulk.tensor.2d.global.shared::cta.{reduction}.tile.bulk_group "
+            "[%rd0, {%r0, %r1}], [%r31];"
+        )
         forms.append(
             Form(
                 section,
@@ -228,9 +251,12 @@ def _tma() -> list[Form]:
         Form("9.7.9.25", "cp.async.bulk.commit_group;", "tc.bulk_commit"),
         Form("9.7.9.25", "cp.async.bulk.wait_group 1;", "tc.bulk_wait", "read = false"),
         Form("9.7.9.25", "cp.async.bulk.wait_group.read 1;", "tc.bulk_wait", "read = true"),
-        Form(section, "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd0, {%r0, %r1}];",
-             why="a hint: changes no result"),
-    ]  # fmt: skip
+        Form(
+            section,
+            "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd0, {%r0, %r1}];",
+            why="a hint: changes no result",
+        ),
+    ]
     return forms
 
 

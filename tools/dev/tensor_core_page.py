@@ -116,8 +116,11 @@ def document() -> str:
     whole = sum(not each.missing for each in rows)
     lines.append(f"{whole} of {len(rows)} forms have everything.\n")
     for section in dict.fromkeys(form.section for form in FORMS):
-        lines += [f"## {section}\n", "| instruction | op | verifier | tiles | lowering | PTX |",
-                  "|---|---|---|---|---|---|"]  # fmt: skip
+        lines += [
+            f"## {section}\n",
+            "| instruction | op | verifier | tiles | lowering | PTX |",
+            "|---|---|---|---|---|---|",
+        ]
         lines += [_line(each) for each in rows if each.form.section == section]
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"

@@ -213,9 +213,12 @@ def _generated(out: ir.Value, element: Callable[[Indices, ir.Value], ir.Value]) 
     rank = out.type.rank
     identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))
     return generic(
-        [], out, [identity], ["parallel"] * rank,
+        [],
+        out,
+        [identity],
+        ["parallel"] * rank,
         lambda before: element([_loop(d) for d in range(rank)], before),
-    )  # fmt: skip
+    )
 
 
 def _loop(dim: int) -> ir.Value:

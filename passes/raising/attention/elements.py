@@ -177,9 +177,10 @@ class ElementsOf:
             return Expression(LOOP, "index", op, index=(loops[op.attributes["dim"].value],))
         if op.name.startswith(("arith.", "math.")) and op.name != "arith.constant":
             return _computed(
-                op, _type(number),
+                op,
+                _type(number),
                 lambda: tuple(self._body(each, inner, loops) for each in op.operands),
-            )  # fmt: skip
+            )
         if op.name != "arith.constant" and op.parent.name.startswith("linalg."):
             return Expression(LEAF, _type(number), op)  # of these loops: another element elsewhere
         return self.of(number, ())

@@ -208,6 +208,9 @@ def _operands(
     d = size_of(found.depth)
     shared = heads[0] // heads[1]
     return Roles(
-        operand(q, "m", heads[0], m, d), operand(k, "n", shared, n, d),
-        operand(v, "n", shared, n, width), operand(out, "m", heads[0], m, width), scores,
-    )  # fmt: skip
+        operand(q, "m", heads[0], m, d),
+        operand(k, "n", shared, n, d),
+        operand(v, "n", shared, n, width),
+        operand(out, "m", heads[0], m, width),
+        scores,
+    )

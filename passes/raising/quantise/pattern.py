@@ -146,9 +146,11 @@ def _single_op(tensor: ir.Value) -> str:
     *ops, last = (each.operation for each in block)
     inputs = list(block.arguments)[: len(op.operands) - 1]
     plain = len(ops) == 1 and list(last.operands) == list(ops[0].results)
-    return ops[0].name if plain and sorted(map(_number, ops[0].operands)) == [
-        a.arg_number for a in inputs
-    ] else ""  # fmt: skip
+    return (
+        ops[0].name
+        if plain and sorted(map(_number, ops[0].operands)) == [a.arg_number for a in inputs]
+        else ""
+    )
 
 
 def _number(operand: ir.Value) -> int:

@@ -99,9 +99,9 @@ class MagnitudePieces:
     def bounds(self, number: Number) -> Interval:
         """Bounds of a number computed from value and amax."""
         known = np.ones(len(self), np.bool_)
-        return bounds(number, {
-            AMAX: Interval(*self.amax, known), VALUE: Interval(*self.values, known)
-        })  # fmt: skip
+        return bounds(
+            number, {AMAX: Interval(*self.amax, known), VALUE: Interval(*self.values, known)}
+        )
 
 
 @dataclass(frozen=True)
@@ -303,9 +303,10 @@ def check_start(op: ir.Operation, start: Number) -> None:
     least = float(bounds(start, {}).low)
     if not least <= 0:
         raise NotRaised(
-            op, f"expected a maximum that starts from 0 or less, got {least:g}: a block of smaller "
-            "values has a smaller scale"
-        )  # fmt: skip
+            op,
+            f"expected a maximum that starts from 0 or less, got {least:g}: a block of smaller "
+            "values has a smaller scale",
+        )
 
 
 def check_blocked(row_major: ir.Value, scales: ir.Value, moves: Sequence[ir.Operation]) -> None:
@@ -322,9 +323,10 @@ def check_blocked(row_major: ir.Value, scales: ir.Value, moves: Sequence[ir.Oper
         want = np.asarray(to_blocked(plane))
         if got.size != want.size or (got.ravel() != want.ravel()).any():
             raise NotRaised(
-                moves[-1], "expected scales of 128 rows x 4 in a block, scale s of row r at "
-                "r % 32 * 16 + r % 128 / 32 * 4 + s % 4, zeros around them, got another order"
-            )  # fmt: skip
+                moves[-1],
+                "expected scales of 128 rows x 4 in a block, scale s of row r at "
+                "r % 32 * 16 + r % 128 / 32 * 4 + s % 4, zeros around them, got another order",
+            )
 
 
 def _moved(moves: Sequence[ir.Operation], source: ir.Value, given: Array) -> Array:

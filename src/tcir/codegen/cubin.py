@@ -95,11 +95,15 @@ def _ptxas(ptx: str, target: str) -> tuple[bool, bytes, str]:
         log = done.stdout + done.stderr
         if done.returncode < 0:
             raise crashed(
-                f"ptxas {_version(tool)}".strip(), done.returncode, log, ptx, ".ptx",
+                f"ptxas {_version(tool)}".strip(),
+                done.returncode,
+                log,
+                ptx,
+                ".ptx",
                 "this is a bug of ptxas, whatever the kernel: report it to NVIDIA with that "
                 "file, or try another version of nvidia-cuda-nvcc, or "
                 f"assembler={NVJITLINK} (--assembler={NVJITLINK})",
-            )  # fmt: skip
+            )
         return done.returncode == 0, output.read_bytes() if done.returncode == 0 else b"", log
 
 
@@ -107,10 +111,14 @@ def _nvjitlink(ptx: str, target: str) -> tuple[bool, bytes, str]:
     """Assembles as `_ptxas` does, with nvJitLink in the worker, since the library may crash its
     process."""
     data, log, missing = WORKER.call(
-        "nvjitlink", ptx, ".ptx", step="nvJitLink", target=target,
+        "nvjitlink",
+        ptx,
+        ".ptx",
+        step="nvJitLink",
+        target=target,
         way_out="this is a bug of nvJitLink, whatever the kernel: report it to NVIDIA with that "
         f"file, or try another version of nvidia-nvjitlink, or assembler={PTXAS}",
-    )  # fmt: skip
+    )
     if missing:
         raise MissingDependencyError(
             f"nvjitlink needs nvJitLink and cuda-python ({missing}); `pip install tcir[nvjitlink]`"

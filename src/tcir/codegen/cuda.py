@@ -60,9 +60,13 @@ def _nvcc(path: Path, out: Path, flags: Sequence[str]) -> None:
             with signals_wait():  # for its process group's number
                 nvcc = subprocess.Popen(
                     [*command, "-o", out],
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-                    process_group=0, env={**os.environ, "TMPDIR": scratch},
-                )  # fmt: skip
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    errors="replace",
+                    process_group=0,
+                    env={**os.environ, "TMPDIR": scratch},
+                )
             printed, said = nvcc.communicate()
         except BaseException:  # this process was told to end: nvcc's own processes, too
             if nvcc is not None:

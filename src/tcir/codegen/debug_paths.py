@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 
 from tcir.errors import InputError
 
-_FILE = re.compile(r'^(!\d+ = (?:distinct )?!DIFile\(filename: ")([^"]*)(", directory: ")([^"]*)"',
-                   re.MULTILINE)  # fmt: skip
+_FILE = re.compile(
+    r'^(!\d+ = (?:distinct )?!DIFile\(filename: ")([^"]*)(", directory: ")([^"]*)"', re.MULTILINE
+)
 _ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2})")
 
 

@@ -85,9 +85,11 @@ def _parser() -> argparse.ArgumentParser:
     add_flags(parser)
     parser.add_argument("--nvcc", default="", metavar="FLAGS", help="more flags and files for nvcc")
     parser.add_argument(
-        "--target", choices=sorted(CHIPS), default=DEFAULT_TARGET.name,
+        "--target",
+        choices=sorted(CHIPS),
+        default=DEFAULT_TARGET.name,
         help="sm_90a: the device is an H100",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "-m", dest="module", action="store_true", help="the program is a Python module"
     )

@@ -146,9 +146,11 @@ class ProgramDevice:
             *map(known.get, range(MOST_ATTRIBUTES), repeat(0))
         )
         library.tcir_start(
-            ctypes.byref(self._callbacks), table, ctypes.c_uint64(device.target.memory),
+            ctypes.byref(self._callbacks),
+            table,
+            ctypes.c_uint64(device.target.memory),
             device.chip.name.encode(),
-        )  # fmt: skip
+        )
         return library
 
     def load(self, runtime: Path, program: Path, name: str) -> Callable[[Sequence[str]], int]:

@@ -9,8 +9,7 @@ import numpy as np
 
 from tcir.machine.tma.tensor_map import TYPES, TensorMap
 
-SWIZZLES = ("NONE", "32B", "64B", "128B", "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B",
-            "128B_ATOM_64B")  # fmt: skip
+SWIZZLES = ("NONE", "32B", "64B", "128B", "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B")
 INTERLEAVES = ("NONE", "16B", "32B")
 """Values in the order of CUtensorMapSwizzle and CUtensorMapInterleave."""
 ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32_ftz",

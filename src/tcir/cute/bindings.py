@@ -53,12 +53,14 @@ def stand_ins(memory: DlpackMemory, device: SimulatedDevice) -> Iterator[StandIn
     for name, call in {
         "cuMemAlloc": _answers(drive, lambda size: pointer(memory.allocate(size))),
         "cuMemFree": lambda base, *_: (drive if memory.release(int(base)) else invalid,),
-        "cuMemcpy": _answers(drive, work.copy), "cuMemcpyHtoD": _answers(drive, work.copy),
-        "cuMemcpyDtoH": _answers(drive, work.copy), "cuMemcpyDtoD": _answers(drive, work.copy),
+        "cuMemcpy": _answers(drive, work.copy),
+        "cuMemcpyHtoD": _answers(drive, work.copy),
+        "cuMemcpyDtoH": _answers(drive, work.copy),
+        "cuMemcpyDtoD": _answers(drive, work.copy),
         "cuMemsetD8": _answers(drive, partial(work.fill, 1)),
         "cuMemsetD16": _answers(drive, partial(work.fill, 2)),
         "cuMemsetD32": _answers(drive, partial(work.fill, 4)),
-    }.items():  # fmt: skip
+    }.items():
         yield driver, name, call
         yield driver, f"{name}Async", call
     refused = runtime.cudaError_t.cudaErrorInvalidValue

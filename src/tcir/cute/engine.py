@@ -170,10 +170,11 @@ class Engine:
 
         made: Functions = {}
         for name, kinds, call in (
-            ("Malloc", (_AT, _C.c_size_t), allocate), ("Free", (_AT,), release),
+            ("Malloc", (_AT, _C.c_size_t), allocate),
+            ("Free", (_AT,), release),
             ("Memcpy", (_AT, _AT, _C.c_size_t, _INT), copy),
             ("Memset", (_AT, _INT, _C.c_size_t), fill),
-        ):  # fmt: skip
+        ):
             made[f"_cuda{name}"] = kinds, call
             made[f"_cuda{name}Async"] = (*kinds, _AT), call
         for name in ("StreamCreate", "EventCreate"):

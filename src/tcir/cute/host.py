@@ -102,9 +102,12 @@ def _direct(compile_and_cache: Callable[..., Compiled]) -> Callable[..., Compile
 
     @wraps(compile_and_cache)
     def made(
-        dsl: object, *given: object, full_args: Sequence[object] | None = None,
-        full_kwargs: Mapping[str, object] | None = None, **named: object,
-    ) -> Compiled:  # fmt: skip
+        dsl: object,
+        *given: object,
+        full_args: Sequence[object] | None = None,
+        full_kwargs: Mapping[str, object] | None = None,
+        **named: object,
+    ) -> Compiled:
         compiled = compile_and_cache(
             dsl, *given, full_args=full_args, full_kwargs=full_kwargs, **named
         )

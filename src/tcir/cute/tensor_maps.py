@@ -48,10 +48,13 @@ def machine_map(raw: bytes) -> bytes:
         )
     kind = "tf32" if kinds & _TF32 else _ELEMENTS[element]
     return TensorMap.tiled(
-        np.zeros(0, np.uint8), dtype=kind, dims=[n + 1 for n in words[8 : 8 + rank]],
+        np.zeros(0, np.uint8),
+        dtype=kind,
+        dims=[n + 1 for n in words[8 : 8 + rank]],
         strides_bytes=[16 * n for n in words[3 : 2 + rank]],
-        box=[n + 1 for n in raw[55 : 55 + rank]], swizzle=_SWIZZLES[kinds >> 13 & 3],
-    ).encode(address)  # fmt: skip
+        box=[n + 1 for n in raw[55 : 55 + rank]],
+        swizzle=_SWIZZLES[kinds >> 13 & 3],
+    ).encode(address)
 
 
 def with_machine_maps(raw: bytes, align: int, held: tuple[tuple[int, int], ...]) -> bytes:

@@ -135,9 +135,10 @@ def starts(program: DecodedEntry, lines: Collection[int]) -> set[int]:
     """First instruction of each contiguous range of these lines."""
     code = program.code
     return {
-        n for n, op in enumerate(code[:-1])
+        n
+        for n, op in enumerate(code[:-1])
         if op.site.line in lines and (n == 0 or code[n - 1].site.line not in lines)
-    }  # fmt: skip
+    }
 
 
 def place_words(place: int | str, lines: Collection[int]) -> str:

@@ -22,9 +22,11 @@ def table(report: RunReport, banks: BankConflicts) -> str:
         found = [(n, unit, counters[n]) for n, (unit, _) in rows.items() if counters.get(n)]
         if section == "TMA and bulk copies":
             found += [
-                (n, "byte", v) for n, v in counters.items() if n.startswith("global_to_shared_")
+                (n, "byte", v)
+                for n, v in counters.items()
+                if n.startswith("global_to_shared_")
                 and n.removeprefix("global_to_shared_").isdigit()
-            ]  # fmt: skip
+            ]
         if found:
             lines += [section, "-" * 52]
             lines += [f"  {name:<28}{unit:>12}{value:>12,}" for name, unit, value in found]

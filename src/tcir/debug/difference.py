@@ -26,9 +26,10 @@ class FirstDifference:
         """Number and array of the argument to compare."""
         arrays = {n: array_of(a) for n, a in enumerate(args)}
         alike = [
-            n for n, a in arrays.items()
+            n
+            for n, a in arrays.items()
             if a is not None and a.shape == self.expected.shape and a.dtype == self.expected.dtype
-        ]  # fmt: skip
+        ]
         what = f"{self.expected.dtype.name}{list(self.expected.shape)}"
         number = self.argument
         if number is None:

@@ -68,9 +68,7 @@ def rows_of_bytes(start: int, data: np.ndarray, defined: np.ndarray) -> list[str
     return lines
 
 
-def rows_of_words(
-    lane: int, column: int, words: np.ndarray, defined: np.ndarray
-) -> list[str]:  # fmt: skip
+def rows_of_words(lane: int, column: int, words: np.ndarray, defined: np.ndarray) -> list[str]:
     """Formats one line per lane, with each word as f32; unwritten words are dots."""
     columns = range(column, column + words.shape[1])
     lines = ["  lane  " + " ".join(f"{c:>12}" for c in columns)]

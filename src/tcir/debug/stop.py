@@ -284,8 +284,10 @@ class Stop:
         if value:
             rows, columns = (tuple(int(n, 0) for n in part.split(":")) for part in value.split(","))
             words, defined = self.tensor_memory(_pair(rows), _pair(columns))
-            return [f"tensor memory, lanes {rows[0]}:{rows[1]}",
-                    *rows_of_words(rows[0], columns[0], words, defined)]  # fmt: skip
+            return [
+                f"tensor memory, lanes {rows[0]}:{rows[1]}",
+                *rows_of_words(rows[0], columns[0], words, defined),
+            ]
         if not tmem.allocations:
             return ["tensor memory: nothing is allocated"]
         listed = ", ".join(f"{b}:{b + n}" for b, n in sorted(tmem.allocations.items()))

@@ -27,9 +27,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--order-seed", type=_count, metavar="N", help="vary completion and warp order"
     )
     parser.add_argument(
-        "--order-seeds", type=_orders, default=0, metavar="N",
+        "--order-seeds",
+        type=_orders,
+        default=0,
+        metavar="N",
         help="also execute each launch in N more orders; the results must be the same",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--numerics", choices=("exact", "fast"), default="exact", help="of the tensor cores"
     )
@@ -37,28 +40,37 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--jobs", type=_processes, default=1, metavar="N", help="processes for the CTAs of a grid"
     )
     parser.add_argument(
-        "--sms", type=_processes, metavar="N",
+        "--sms",
+        type=_processes,
+        metavar="N",
         help="report N multiprocessors to programs, so that they launch fewer CTAs",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--gpu", action="store_true",
+        "--gpu",
+        action="store_true",
         help="launch on this computer's GPU; on an H100 or H200 the tensor core of sm_100a is "
         "emulated",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--trace", type=Path, metavar="FILE",
+        "--trace",
+        type=Path,
+        metavar="FILE",
         help="write a trace of the first cluster of each launch, for ui.perfetto.dev",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--max-findings", type=_count, default=5, metavar="N",
+        "--max-findings",
+        type=_count,
+        default=5,
+        metavar="N",
         help="maximum number of causes printed for a launch; findings between the same lines are "
         "one cause",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--warnings", action="store_true",
+        "--warnings",
+        action="store_true",
         help="also print findings about what the documents do not promise, but shipping kernels "
         "rely on",
-    )  # fmt: skip
+    )
 
 
 def check_values(given: argparse.Namespace, *names: str) -> None:

@@ -103,8 +103,10 @@ class Allocations:
         """Records that the host copied bytes: they are initialised where those of the source
         are, to which the host may have written through a pointer of its own."""
         with self._lock:
-            given = {piece.start: known.defined[mine].copy()
-                     for _, known, mine, piece in self._unfinished(source, size)}  # fmt: skip
+            given = {
+                piece.start: known.defined[mine].copy()
+                for _, known, mine, piece in self._unfinished(source, size)
+            }
             self.wrote(to, size)
             for start, defined in given.items():
                 for _, known, mine, piece in self._within(to + start, defined.size):

@@ -79,10 +79,12 @@ def encoder(encode: Callable[[F, int], bytes]) -> Callable[[F, int], bytes]:
                 "bytes; run it on the simulated machine"
             )
         as_bytes = replace(
-            fields, dtype="u8", dims=(fields.dims[0] * unit // 16, *fields.dims[1:]),
+            fields,
+            dtype="u8",
+            dims=(fields.dims[0] * unit // 16, *fields.dims[1:]),
             box=(fields.box[0] * unit // 16, *fields.box[1:]),
             swizzle="NONE" if spread else fields.swizzle,
-        )  # fmt: skip
+        )
         note = NOTE | unit | (SPREAD if spread else 0) | (SWIZZLED if spread and swizzled else 0)
         return encode(as_bytes, address)[:NOTE_AT] + note.to_bytes(4, "little")
 

@@ -397,9 +397,13 @@ class _Kernel(Generic[S]):
             s.do(f"mov.u64 {register}, {PREFIX}{symbol}")
             s.do(f"cvta.global.u64 {register}, {register}")
         s.call(
-            "start", (64, memory), (64, bits), (32, self.per_sm), (32, self.threads * self.ctas),
+            "start",
+            (64, memory),
+            (64, bits),
+            (32, self.per_sm),
+            (32, self.threads * self.ctas),
             (32, int(self.behind > BOX)),
-        )  # fmt: skip
+        )
         s.do("bar.warp.sync -1")
         if self.clustered:
             s.do("barrier.cluster.arrive.aligned")
@@ -412,9 +416,13 @@ class _Kernel(Generic[S]):
         s.do(f"@!{name}helps bra ${PREFIX}program")
         s.do(f"sub.u32 {lane}, {thread}, {self.first}")
         s.call(
-            "work", (32, lane), (32, self.per_sm), (64, bits), (32, clustered),
+            "work",
+            (32, lane),
+            (32, self.per_sm),
+            (64, bits),
+            (32, clustered),
             (32, int(self.fuzzed)),
-        )  # fmt: skip
+        )
         s.do("exit")
         prologue = f"{s.block()} ${PREFIX}program:"
         if self.met:
@@ -443,8 +451,11 @@ class _Kernel(Generic[S]):
             self.edits.append((span, ""))
         elif family == "exit" or (family == "ret" and entry):
             if not entry and self.met:
-                raise refused(i, "no exit in a device function of a kernel with barrier.cluster",
-                              "return to the kernel, and leave it there")  # fmt: skip
+                raise refused(
+                    i,
+                    "no exit in a device function of a kernel with barrier.cluster",
+                    "return to the kernel, and leave it there",
+                )
             for each in due:
                 for line in each.delivery():
                     s.do(line)
@@ -471,8 +482,11 @@ class _Kernel(Generic[S]):
         """Rewrites a cluster barrier: the program's threads synchronise at an mbarrier of each CTA.
         The bits of the phase register are the parity, and whether the thread has arrived."""
         if not entry:
-            raise refused(s.instruction, "barrier.cluster in the kernel itself, got it in a device "
-                          "function", "inline it")  # fmt: skip
+            raise refused(
+                s.instruction,
+                "barrier.cluster in the kernel itself, got it in a device function",
+                "inline it",
+            )
         if "arrive" in s.instruction.mnemonic.split("."):
             s.call("cluster_arrive", (32, self.ctas))
             s.do(f"or.b32 {_PHASE}, {_PHASE}, 2")
@@ -514,11 +528,18 @@ class _Kernel(Generic[S]):
             if name in constants:
                 self.edits.append((where, str(constants[name])))
             elif name in ("%tid", "%ntid", "%total_smem_size", "%aggr_smem_size"):
-                raise refused(i, f"no {name}, whose value would include the helper threads, got it",
-                              "use %tid.x, %ntid.x or %dynamic_smem_size")  # fmt: skip
+                raise refused(
+                    i,
+                    f"no {name}, whose value would include the helper threads, got it",
+                    "use %tid.x, %ntid.x or %dynamic_smem_size",
+                )
             elif taken and name.startswith(taken):
-                raise refused(i, f"no {name}, whose memory the helpers use ({BOX} bytes) since the "
-                              "launch leaves no other, got it", "use one stage less")  # fmt: skip
+                raise refused(
+                    i,
+                    f"no {name}, whose memory the helpers use ({BOX} bytes) since the "
+                    "launch leaves no other, got it",
+                    "use one stage less",
+                )
             elif name.startswith("%tid.") and not flat:
                 indices = True
                 self.edits.append((where, names["xyz".index(name[-1])]))

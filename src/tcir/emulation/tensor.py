@@ -274,9 +274,13 @@ def _access(f: Qualifiers, s: Sequence, packing: str, address: Operand) -> tuple
         distance = int(split.value)
     at, place = s.tensor_address(address), s.new(64)
     s.call(
-        "access", (32, at), (32, SHAPES.index(shape)), (32, distance), (32, int(packed)),
+        "access",
+        (32, at),
+        (32, SHAPES.index(shape)),
+        (32, distance),
+        (32, int(packed)),
         result=place,
-    )  # fmt: skip
+    )
     return place, shape, packed
 
 

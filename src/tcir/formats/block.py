@@ -29,14 +29,18 @@ class BlockFormat:
             raise FormatError("block", self.block, "16 or 32", "scale_vec 4X, or 2X and 1X")
         if self.block == 32 and self.scale != "ue8m0":
             raise FormatError(
-                "scale format of blocks of 32", self.scale, "ue8m0",
+                "scale format of blocks of 32",
+                self.scale,
+                "ue8m0",
                 "ue4m3 exists with scale_vec::4X only, blocks of 16 e2m1 elements",
-            )  # fmt: skip
+            )
         if self.block == 16 and self.element != "e2m1":
             raise FormatError(
-                "element format of blocks of 16", self.element, "e2m1",
+                "element format of blocks of 16",
+                self.element,
+                "e2m1",
                 "kind mxf8f6f4 has scale_vec::1X only, blocks of 32",
-            )  # fmt: skip
+            )
 
     @property
     def elements(self) -> Element:
@@ -72,6 +76,8 @@ def block_format(format: str | BlockFormat) -> BlockFormat:
         return FORMATS[format]
     except (KeyError, TypeError):
         raise FormatError(
-            "block format", repr(format), "one of " + ", ".join(FORMATS),
+            "block format",
+            repr(format),
+            "one of " + ", ".join(FORMATS),
             "others as BlockFormat(element, block, scale)",
-        ) from None  # fmt: skip
+        ) from None

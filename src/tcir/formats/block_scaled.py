@@ -55,10 +55,12 @@ class BlockScaled:
         expected = (*self.codes.shape[:-1], self.format.scales_of(self.codes.shape[-1]))
         if self.scales.shape != expected:
             raise FormatError(
-                "shape of scales", self.scales.shape, str(expected),
+                "shape of scales",
+                self.scales.shape,
+                str(expected),
                 f"one per {self.format.block} elements of codes {self.codes.shape}, row-major "
                 "(from_blocked undoes the 128 x 4 layout)",
-            )  # fmt: skip
+            )
         object.__setattr__(self, "global_scale", _global_scale(self.global_scale, self.format))
 
     def dequantise(self, dtype: DTypeLike = np.float32) -> NDArray[Any]:
@@ -182,9 +184,11 @@ def alpha(a: BlockScaled, b: BlockScaled) -> np.float32:
     product = np.float64(a.global_scale) * np.float64(b.global_scale)
     if not SMALLEST_NORMAL <= product <= np.finfo(np.float32).max:
         raise FormatError(
-            "alpha = gA · gB", f"{a.global_scale} · {b.global_scale} = {product}",
-            "a normal float32", "scale the operands before quantising",
-        )  # fmt: skip
+            "alpha = gA · gB",
+            f"{a.global_scale} · {b.global_scale} = {product}",
+            "a normal float32",
+            "scale the operands before quantising",
+        )
     return np.float32(product)
 
 
@@ -192,9 +196,11 @@ def _input(x: NDArray[Any]) -> NDArray[Any]:
     if not isinstance(x, np.ndarray) or x.dtype not in INPUTS:
         got = getattr(x, "dtype", type(x).__name__)
         raise FormatError(
-            "input", got, "an array of float16, bfloat16 or float32",
+            "input",
+            got,
+            "an array of float16, bfloat16 or float32",
             "more bits would be rounded twice; convert first: x.astype(numpy.float32)",
-        )  # fmt: skip
+        )
     if x.ndim == 0:
         raise FormatError("shape of the input", "()", "[..., K]", "blocks lie along the last axis")
     return x
@@ -205,9 +211,11 @@ def _check_finite(x: NDArray[Any]) -> None:
     if bad.any():
         first = np.unravel_index(int(bad.argmax()), x.shape)
         raise FormatError(
-            f"x[{', '.join(map(str, first))}]", x[first], "finite numbers",
+            f"x[{', '.join(map(str, first))}]",
+            x[first],
+            "finite numbers",
             "its whole block would read as NaN; nonfinite='nan' allows that",
-        )  # fmt: skip
+        )
 
 
 def _global_scale(value: Any, f: BlockFormat) -> np.float32:
@@ -219,9 +227,11 @@ def _global_scale(value: Any, f: BlockFormat) -> np.float32:
         )
     if g != 1 and not f.has_global_scale:
         raise FormatError(
-            "global scale", value, f"1 with {f.scale} scales",
+            "global scale",
+            value,
+            f"1 with {f.scale} scales",
             "MX formats have block scales only (OCP MX 1.0)",
-        )  # fmt: skip
+        )
     return g
 
 

@@ -32,9 +32,11 @@ def blocked_offset(row: Any, scale: Any, scales: int) -> NDArray[np.int64]:
     r, s = np.asarray(row, dtype=np.int64), np.asarray(scale, dtype=np.int64)
     if (r < 0).any() or (s < 0).any() or (s >= scales).any():
         raise FormatError(
-            "coordinate", f"row {row}, scale {scale}", f"row ≥ 0, scale in [0, {scales})",
+            "coordinate",
+            f"row {row}, scale {scale}",
+            f"row ≥ 0, scale in [0, {scales})",
             "outside the operand",
-        )  # fmt: skip
+        )
     block = r // ROWS * -(-scales // SCALES) + s // SCALES
     return block * BLOCK_BYTES + r % 32 * 16 + r % ROWS // 32 * SCALES + s % SCALES
 
@@ -65,10 +67,12 @@ def from_blocked(blocked: Codes, rows: int, scales: int) -> Codes:
     down, across = -(-rows // ROWS), -(-scales // SCALES)
     if blocked.shape[-3:] != (down, across, BLOCK_BYTES):
         raise FormatError(
-            "shape of blocked scales", blocked.shape, f"[..., {down}, {across}, {BLOCK_BYTES}]",
+            "shape of blocked scales",
+            blocked.shape,
+            f"[..., {down}, {across}, {BLOCK_BYTES}]",
             f"{rows} rows are padded to {down * ROWS}, {scales} scales to {across * SCALES}; "
             "reshape a flat image first",
-        )  # fmt: skip
+        )
     outer = blocked.shape[:-3]
     tiles = blocked.reshape(*outer, down, across, 32, 4, SCALES)
     tiles = np.moveaxis(tiles, (-5, -2, -3, -4, -1), (-5, -4, -3, -2, -1))

@@ -135,6 +135,8 @@ def check_codes(codes: Codes, bits: int, name: str) -> None:
         raise FormatError(f"{name} codes", got, "uint8", "a code is the low bits of one byte")
     if codes.size and bits < 8 and int(codes.max()) >> bits:
         raise FormatError(
-            f"{name} code", hex(int(codes.max())), f"below {1 << bits:#x}",
+            f"{name} code",
+            hex(int(codes.max())),
+            f"below {1 << bits:#x}",
             f"{name} has {bits} bits; packed bytes must be unpacked first",
-        )  # fmt: skip
+        )

@@ -54,9 +54,11 @@ def unpack(packed: Codes, bits: int, k: int) -> Codes:
     have = _last(packed, "packed bytes")
     if k < 0 or have != packed_bytes(k, bits):
         raise FormatError(
-            "bytes of a packed row", have, f"{packed_bytes(max(k, 0), bits)} for k = {k}",
+            "bytes of a packed row",
+            have,
+            f"{packed_bytes(max(k, 0), bits)} for k = {k}",
             f"{bits} bits each",
-        )  # fmt: skip
+        )
     group = 8 // np.gcd(bits, 8)
     count = group * bits // 8
     groups = -(-k // group)
@@ -98,9 +100,11 @@ def unpack_units(units: Codes, bits: int, k: int) -> Codes:
     have = _last(units, "padded units")
     if k < 0 or have != -(-k // UNIT) * UNIT:
         raise FormatError(
-            "bytes of a row of padded units", have, f"{-(-max(k, 0) // UNIT) * UNIT} for k = {k}",
+            "bytes of a row of padded units",
+            have,
+            f"{-(-max(k, 0) // UNIT) * UNIT} for k = {k}",
             "16 bytes hold 16 elements",
-        )  # fmt: skip
+        )
     per_unit = units.reshape(*units.shape[:-1], have // UNIT, UNIT)
     codes = unpack(per_unit[..., : 2 * bits], bits, UNIT)
     return np.ascontiguousarray(codes.reshape(*units.shape[:-1], have)[..., :k])

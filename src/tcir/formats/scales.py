@@ -29,9 +29,11 @@ def check_scale(name: str) -> None:
     """Raises FormatError unless `name` is a type of block scales."""
     if name not in SCALE_NAN:
         raise FormatError(
-            "scale format", repr(name), " or ".join(SCALE_NAN),
+            "scale format",
+            repr(name),
+            " or ".join(SCALE_NAN),
             "tcgen05.mma has no other (PTX ISA 9.7.16.10.7)",
-        )  # fmt: skip
+        )
 
 
 def decode_scale(codes: Codes, name: str) -> NDArray[np.float32]:
@@ -80,9 +82,11 @@ def ue8m0_of_amax(amax: Any, element: Element, rounding: str = "floor") -> Codes
     """
     if rounding not in ROUNDINGS:
         raise FormatError(
-            "rounding of a ue8m0 scale", repr(rounding), "one of " + ", ".join(ROUNDINGS),
+            "rounding of a ue8m0 scale",
+            repr(rounding),
+            "one of " + ", ".join(ROUNDINGS),
             "floor is the OCP MX rule, rceil that of cuBLAS",
-        )  # fmt: skip
+        )
     x = np.asarray(amax, dtype=np.float64)
     finite = np.isfinite(x)
     # frexp has mantissas in [0.5, 1): below, amax / X / 2^(emax + 1) of the docstring.

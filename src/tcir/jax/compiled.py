@@ -62,11 +62,13 @@ class Compiled:
         arrays = self.call.checked(given)
         found = run(self.kernel, arrays)
         leaves = [
-            result if isinstance(result, np.ndarray)
-            else found[result] if result >= 0
+            result
+            if isinstance(result, np.ndarray)
+            else found[result]
+            if result >= 0
             else arrays[-1 - result]
             for result in self.traced.results
-        ]  # fmt: skip
+        ]
         if any(isinstance(each, jax.Array) for each in given.leaves):
             leaves = [jax.numpy.asarray(each) for each in leaves]
         return jax.tree_util.tree_unflatten(self.traced.tree, leaves)
@@ -78,9 +80,11 @@ class Compiled:
         f64 and in its own types.
         """
         source = ProgramOrigin(
-            "JAX → linalg", "JAX", lambda given: self._by_jax(given, wide=True),
+            "JAX → linalg",
+            "JAX",
+            lambda given: self._by_jax(given, wide=True),
             lambda given: self._by_jax(given, wide=False),
-        )  # fmt: skip
+        )
         return validated(self.part, source, self.target, seed, inputs=inputs, orders=orders)
 
     def _by_jax(self, given: Sequence[Array], wide: bool) -> list[Array]:
@@ -93,9 +97,11 @@ class Compiled:
                 leaves = jax.tree_util.tree_leaves(self.function(*args, **kwargs))
         except Exception as error:  # of the function, which may be for its own types alone
             raise InputError(f"cannot run the function: {type(error).__name__}: {error}") from error
-        found = {result: np.asarray(leaf)
-                 for result, leaf in zip(self.traced.results, leaves, strict=True)
-                 if isinstance(result, int) and result >= 0}  # fmt: skip
+        found = {
+            result: np.asarray(leaf)
+            for result, leaf in zip(self.traced.results, leaves, strict=True)
+            if isinstance(result, int) and result >= 0
+        }
         return [found[number] for number in sorted(found)]
 
 

@@ -21,8 +21,10 @@ def _concatenate(*parts: Array, dimension: int) -> Array:
     whole = jnp.zeros((), parts[0].dtype)
     for number, part in enumerate(parts):
         start, end = end, end + part.shape[dimension]
-        around = [(start, shape[dimension] - end, 0) if d == dimension else (0, 0, 0)
-                  for d in range(len(shape))]  # fmt: skip
+        around = [
+            (start, shape[dimension] - end, 0) if d == dimension else (0, 0, 0)
+            for d in range(len(shape))
+        ]
         padded = lax.pad(part, zero, around)
         whole = jnp.where(place >= start, padded, whole) if number else padded
     return whole

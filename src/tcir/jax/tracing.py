@@ -114,9 +114,10 @@ def _text(exported: str) -> str:
         for op in composites:
             with ir.InsertionPoint(op), op.location:
                 call = func.CallOp(
-                    [each.type for each in op.results], op.attributes["decomposition"],
+                    [each.type for each in op.results],
+                    op.attributes["decomposition"],
                     list(op.operands),
-                )  # fmt: skip
+                )
             for old, new in zip(op.results, call.results, strict=True):
                 old.replace_all_uses_with(new)
             op.erase()

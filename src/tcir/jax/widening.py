@@ -18,7 +18,7 @@ from jax._src.source_info_util import (  # not public; there is no other way
     register_exclusion,
     user_context,
     user_frame,
-)  # fmt: skip
+)
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from tcir.jax.rewrites import MOST_STEPS, REWRITES, unrolled

@@ -166,8 +166,10 @@ def _execute_mma(a: list[Tensor], b: list[Tensor], c: list[Tensor], mma: TiledMm
         held = ", ".join(str(table.shape[1]) for table in tables)
         raise _misfit(
             f"fragments (MMA, M, K) x (MMA, N, K) -> (MMA, M, N) with MMA of {held}",
-            a[0], b[0], c[0],
-        )  # fmt: skip
+            a[0],
+            b[0],
+            c[0],
+        )
     m, n, k = mma.atom.shape
     for place in product(*(range(mode.size) for mode in list(mma.threads)[1:])):
         team = [numbers.index(mma.threads(v, *place)) for v in range(mma.threads[0].size)]

@@ -68,15 +68,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=Version)
     parser.add_argument(
-        "--shape", action="append", type=_shape, default=[], metavar="INPUT=SIZES",
+        "--shape",
+        action="append",
+        type=_shape,
+        default=[],
+        metavar="INPUT=SIZES",
         help="shape of an input with dynamic dimensions, such as x=1x3x224x224; may be repeated",
-    )  # fmt: skip
+    )
     parser.add_argument("--pipeline", default="layers", help="default: layers")
     parser.add_argument("--target", default=DEFAULT_TARGET.name, help=DEFAULT_TARGET.name)
     parser.add_argument(
-        "--validate", action="store_true",
+        "--validate",
+        action="store_true",
         help="execute the program after every pass, and compare the import with ONNX's evaluator",
-    )  # fmt: skip
+    )
     parser.add_argument("--emit", choices=("linalg", "ptx", "cubin"), help="write it to -o")
     parser.add_argument("-o", metavar="FILE")
     parser.add_argument("model", help="the path of an ONNX model")

@@ -66,11 +66,15 @@ def reference(name: str, *, data: bytes, inputs: list[Array], wide: bool) -> lis
     model = onnx.ModelProto.FromString(data)
     names = [each.name for each in inputs_of(model)]
     types = [value_of(each).dtype for each in inputs_of(model)]
-    given = [each.view(kind) if each.dtype.kind in "iu" else each
-             for each, kind in zip(inputs, types, strict=True)]  # fmt: skip
+    given = [
+        each.view(kind) if each.dtype.kind in "iu" else each
+        for each, kind in zip(inputs, types, strict=True)
+    ]
     if wide:
-        given = [each.astype("float64") if kind.kind not in "iub" else each
-                 for each, kind in zip(given, types, strict=True)]  # fmt: skip
+        given = [
+            each.astype("float64") if kind.kind not in "iub" else each
+            for each, kind in zip(given, types, strict=True)
+        ]
     try:
         made = in_f64(model) if wide else with_wide(model)
         return evaluated(made, dict(zip(names, given, strict=True)))

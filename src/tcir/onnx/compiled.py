@@ -86,10 +86,11 @@ class Compiled:
                 f"got {len(named) if len(named) < len(names) else len(arrays)}"
             )
         return [
-            check_array(f"{self.name}: input {value.name!r}", named[value.name], value.shape,
-                        value.dtype)
+            check_array(
+                f"{self.name}: input {value.name!r}", named[value.name], value.shape, value.dtype
+            )
             for value in self.inputs
-        ]  # fmt: skip
+        ]
 
     def validate(self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1) -> Report:
         """Executes the program after every pass; see `tcir.validate`.

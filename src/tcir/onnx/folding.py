@@ -27,10 +27,15 @@ def folded(model: onnx.ModelProto, *, floats: bool) -> bool:
     The shapes that `model` has for values are trusted.
     """
     graph = model.graph
-    shapes = {each.name: each.type.tensor_type
-              for each in (*graph.input, *graph.value_info, *graph.output)}  # fmt: skip
-    constants = {each.name: numpy_helper.to_array(each) for each in graph.initializer
-                 if np.prod(each.dims) <= MOST_ELEMENTS}  # fmt: skip
+    shapes = {
+        each.name: each.type.tensor_type
+        for each in (*graph.input, *graph.value_info, *graph.output)
+    }
+    constants = {
+        each.name: numpy_helper.to_array(each)
+        for each in graph.initializer
+        if np.prod(each.dims) <= MOST_ELEMENTS
+    }
     outputs = {each.name for each in graph.output}
     kept, made = [], list[onnx.TensorProto]()
     for node in graph.node:
@@ -91,10 +96,11 @@ def _evaluated(
     if any(attribute.g.node or attribute.graphs for attribute in node.attribute):
         return None
     graph = helper.make_graph(
-        [node], "constant",
+        [node],
+        "constant",
         [_value(name, constants[name]) for name in names],
         [helper.make_empty_tensor_value_info(name) for name in node.output],
-    )  # fmt: skip
+    )
     single = helper.make_model(graph, opset_imports=model.opset_import)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -92,8 +92,9 @@ def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
 
 
 def _load_external(model: onnx.ModelProto, path: str) -> None:
-    outside = [each for each in _tensors(model.graph)
-               if each.data_location == onnx.TensorProto.EXTERNAL]  # fmt: skip
+    outside = [
+        each for each in _tensors(model.graph) if each.data_location == onnx.TensorProto.EXTERNAL
+    ]
     if not outside:
         return
     if not path:
@@ -117,8 +118,10 @@ def specialised(model: onnx.ModelProto, shapes: Shapes) -> onnx.ModelProto:
     """
     _set_inputs(model, shapes)
     name_nodes(model)
-    declared = {each.name: onnx.ValueInfoProto.FromString(each.SerializeToString())
-                for each in model.graph.output}  # fmt: skip
+    declared = {
+        each.name: onnx.ValueInfoProto.FromString(each.SerializeToString())
+        for each in model.graph.output
+    }
     del model.graph.value_info[:]
     for each in model.graph.output:
         each.type.tensor_type.ClearField("shape")
@@ -198,8 +201,10 @@ def _set_input(value: onnx.ValueInfoProto, given: tuple[tuple[int, ...], str] | 
             f"input {value.name!r}: expected real numbers, got "
             f"{onnx.TensorProto.DataType.Name(tensor.elem_type)}: kernels support no other elements"
         )
-    dims = [each.dim_value if each.HasField("dim_value") else each.dim_param or "?"
-            for each in tensor.shape.dim]  # fmt: skip
+    dims = [
+        each.dim_value if each.HasField("dim_value") else each.dim_param or "?"
+        for each in tensor.shape.dim
+    ]
     words = f"[{', '.join(map(str, dims))}]"
     if given is None:
         if any(type(each) is int and each < 0 for each in dims):

@@ -231,9 +231,10 @@ def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pa
     new, implied = current_name(name)
     if new != name:
         warnings.warn(
-            f"pass {name} is part of {new} now; its name goes with the next release", FutureWarning,
+            f"pass {name} is part of {new} now; its name goes with the next release",
+            FutureWarning,
             stacklevel=2,
-        )  # fmt: skip
+        )
     cls = find_pass(new)
     if cls is None:
         return UpstreamPass(name + options, anchors)

@@ -149,9 +149,12 @@ class _Analysis:
         if set(added) & set(used) or len(set(added)) < len(added):
             return None
         chain = Chain(
-            tuple(self.found), tuple(self.leaves), tuple(self.constant), tuple(self.rooms),
+            tuple(self.found),
+            tuple(self.leaves),
+            tuple(self.constant),
+            tuple(self.rooms),
             tuple(self.addends.values()),
-        )  # fmt: skip
+        )
         return chain if chain.share else None
 
     def _contraction(self, op: ir.Operation, product: SumOfProducts) -> bool:
@@ -200,8 +203,9 @@ class _Analysis:
             spec = self.signature.inputs[number]
             dims = (None,) * len(spec.shape)
             self.addends[number] = (
-                Factor(number, spec.dtype, spec.shape, dims, None, False), producer
-            )  # fmt: skip
+                Factor(number, spec.dtype, spec.shape, dims, None, False),
+                producer,
+            )
         if sums.dtype.name == "float32":
             self._limit(TF32_BITS - made.additions, producer)
         return True

@@ -155,8 +155,7 @@ def alone(contraction: Contraction) -> list[list[Special]]:
     """
     pair = contraction.pairs[0]
     executions = list(_left_over(contraction))
-    shown = [_spared(contraction, side) is not None or None in pair[side].dims
-             for side in (0, 1)]  # fmt: skip
+    shown = [_spared(contraction, side) is not None or None in pair[side].dims for side in (0, 1)]
     for side, factor in enumerate(pair):
         if shown[side] or is_integer(factor.dtype):
             continue
@@ -333,9 +332,10 @@ class Placing:
             loops = [{index[0] for index in scale.dims if index} for scale in pair]
             if own or other:
                 return next(
-                    scale for scale, has in zip(pair, loops, strict=True)
+                    scale
+                    for scale, has in zip(pair, loops, strict=True)
                     if (own & has if own else not other & has)
-                )  # fmt: skip
+                )
             return pair[special.side]
         return None
 

@@ -33,11 +33,15 @@ def taps_of_convolution(op: ir.Operation) -> Taps:
     )
     return {
         4 + n: clear_taps(
-            filters[n], dilations[n], out[1 + n], strides[n], x[1 + n],
+            filters[n],
+            dilations[n],
+            out[1 + n],
+            strides[n],
+            x[1 + n],
             (pads[2 * n], pads[2 * n + 1]),
         )
         for n in range(2)
-    }  # fmt: skip
+    }
 
 
 def taps_of_maps(

@@ -84,8 +84,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _launch(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("launch").add_argument
-    add("file", nargs="?", metavar="FILE",
-        help="PTX text, CUDA C++ (.cu), or - for standard input")  # fmt: skip
+    add("file", nargs="?", metavar="FILE", help="PTX text, CUDA C++ (.cu), or - for standard input")
     add("--entry", metavar="NAME", help="entry function, if the module has more than one")
     add("--grid", type=_sizes, metavar="X[,Y,Z]", help="CTAs")
     add("--block", type=_sizes, metavar="X[,Y,Z]", help="threads of a CTA")
@@ -99,24 +98,34 @@ def _launch(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="launch a second time on the same memory: outputs must be the same",
     )
-    add("--programmatic", action="store_true",
+    add(
+        "--programmatic",
+        action="store_true",
         help="the launch may start before the previous one has ended: accesses before "
-        "griddepcontrol.wait are races with it")  # fmt: skip
+        "griddepcontrol.wait are races with it",
+    )
 
 
 def _execution(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("execution").add_argument
     add("--hazards", choices=("report", "off"), default="report", help="(report)")
     add("--seed", type=_count, metavar="N", help="varies the order of completions and warps")
-    add("--no-lockstep", action="store_true",
-        help="runs every CTA on its own (same results, slower)")  # fmt: skip
+    add(
+        "--no-lockstep",
+        action="store_true",
+        help="runs every CTA on its own (same results, slower)",
+    )
     add("--jobs", type=_count, default=1, metavar="N",
         help="processes for blocks of a grid whose CTAs do not meet (1; same results)")  # fmt: skip
     add("--numerics", choices=("exact", "fast"), default="exact", help="fast is not bit-exact")
     add("--max-instructions", type=_count, default=DEFAULT_MAX_INSTRUCTIONS, metavar="N",
         help="limit after which a run is stopped (%(default)s)")  # fmt: skip
-    add("--ordering", choices=("silicon", "isa"), default="silicon",
-        help="isa: what only shipping code supports is an error")  # fmt: skip
+    add(
+        "--ordering",
+        choices=("silicon", "isa"),
+        default="silicon",
+        help="isa: what only shipping code supports is an error",
+    )
     add("--assume", action="append", default=[], metavar="NAME=ANSWER",
         help="another answer to an open hardware question, see --list-assumptions")  # fmt: skip
     add("--list-assumptions", action="store_true", help="open hardware questions")
@@ -130,13 +139,19 @@ def _results(parser: argparse.ArgumentParser) -> None:
         help="writes the results in order: with a launch file")  # fmt: skip
     add("--max-findings", type=_count, default=50, metavar="N",
         help="findings that are printed (%(default)s); --json has all")  # fmt: skip
-    add("--counters", action="store_true",
+    add(
+        "--counters",
+        action="store_true",
         help="prints a table of the counters with units, and the bank conflicts of each "
-        "instruction")  # fmt: skip
+        "instruction",
+    )
     add("--json", metavar="FILE", help="writes the report as JSON")
-    add("--trace", metavar="FILE",
+    add(
+        "--trace",
+        metavar="FILE",
         help="writes a trace of the first cluster for ui.perfetto.dev: what each warp does when, "
-        "in cycles that are modelled; needs the package perfetto")  # fmt: skip
+        "in cycles that are modelled; needs the package perfetto",
+    )
 
 
 def _debugging(parser: argparse.ArgumentParser) -> None:
@@ -145,31 +160,53 @@ def _debugging(parser: argparse.ArgumentParser) -> None:
     add("--dump", action="append", default=[], metavar="PART",
         help="what --break-at shows: registers[@WARP][:TYPE][=NAMES|all], smem[=FROM:TO], "
         "tmem[=LANE:LANE,COLUMN:COLUMN], mbarriers; may be repeated")  # fmt: skip
-    add("--interactive", action="store_true",
+    add(
+        "--interactive",
+        action="store_true",
         help="reads commands at the first instruction and at each stop: step, continue, break, "
-        "watch, print, dump, where, quit")  # fmt: skip
+        "watch, print, dump, where, quit",
+    )
 
 
 def _on_a_gpu(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("on a GPU").add_argument
-    add("--gpu", action="store_true",
+    add(
+        "--gpu",
+        action="store_true",
         help="launches on a GPU of this computer, not on the simulated machine; on an H100 or H200 "
-        "the tensor core of sm_100a is emulated")  # fmt: skip
-    add("--bundle", type=Path, metavar="DIR",
+        "the tensor core of sm_100a is emulated",
+    )
+    add(
+        "--bundle",
+        type=Path,
+        metavar="DIR",
         help="writes a folder to run on a GPU; of a directory: of each MLIR program in it whose "
-        "head has a command with --pipeline, and the self-test")  # fmt: skip
-    add("--emulate", action="store_true",
+        "head has a command with --pipeline, and the self-test",
+    )
+    add(
+        "--emulate",
+        action="store_true",
         help="for --bundle: rewrite programs for sm_100a to run on an H100 or H200, with helper "
-        "warps as the tensor core")  # fmt: skip
-    add("--pipeline", metavar="NAME{options}",
-        help="for --bundle of an MLIR program: how to compile it")  # fmt: skip
+        "warps as the tensor core",
+    )
+    add(
+        "--pipeline",
+        metavar="NAME{options}",
+        help="for --bundle of an MLIR program: how to compile it",
+    )
     add("--debug-prefix-map", action="append", default=[], metavar="OLD=NEW",
         help="for --pipeline: how paths of sources begin in its PTX and cubin")  # fmt: skip
     add("--input-seed", type=_count, metavar="N", help="of the MLIR program's inputs (0)")
-    add("--target", metavar="NAME",
-        help=f"of the bundle's cubin, and of CUDA C++ (default {DEFAULT_TARGET.name})")  # fmt: skip
-    add("--selftest", action="store_true",
-        help="tests the assumptions on a B200; writes selftest.json, or --json FILE")  # fmt: skip
+    add(
+        "--target",
+        metavar="NAME",
+        help=f"of the bundle's cubin, and of CUDA C++ (default {DEFAULT_TARGET.name})",
+    )
+    add(
+        "--selftest",
+        action="store_true",
+        help="tests the assumptions on a B200; writes selftest.json, or --json FILE",
+    )
 
 
 def check_flags(options: argparse.Namespace) -> None:

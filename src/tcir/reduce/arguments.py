@@ -35,8 +35,12 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_general()
     add = parser.add_argument_group("program and result").add_argument
     add("file", metavar="FILE", help="NAME.mlir or NAME.ptx")
-    add("flags", nargs=argparse.REMAINDER, metavar="FLAG",
-        help="flags of tc-opt for MLIR (executed after every pass), of tc-run for PTX")  # fmt: skip
+    add(
+        "flags",
+        nargs=argparse.REMAINDER,
+        metavar="FLAG",
+        help="flags of tc-opt for MLIR (executed after every pass), of tc-run for PTX",
+    )
     add("-o", dest="output", metavar="FILE", help="default: NAME.reduced.mlir or .ptx")
     add = parser.add_argument_group("failure").add_argument
     add(

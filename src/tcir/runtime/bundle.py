@@ -254,9 +254,12 @@ def pack(
         for call, given in zip(launched, params, strict=True)
     ]
     save(
-        folder, carried, cubin.data, data,
+        folder,
+        carried,
+        cubin.data,
+        data,
         {"target": target, "launches": launches, "buffers": buffers, "origin": origin},
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -277,11 +280,14 @@ def _emulated(ptx: str, calls: Sequence[BundledLaunch]) -> tuple[str, list[Bundl
 
     sizes = [
         _Named(
-            each.entry, triple(each.grid), triple(each.block), triple(each.cluster),
+            each.entry,
+            triple(each.grid),
+            triple(each.block),
+            triple(each.cluster),
             each.dynamic_smem,
         )
         for each in calls
-    ]  # fmt: skip
+    ]
     types = types_of_maps([list(call.args) for call in calls])
     made, launches = emulate_all(ptx, sizes, narrow=narrow.some(types))
     return made, [

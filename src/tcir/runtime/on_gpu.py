@@ -130,9 +130,12 @@ def run_on_gpu(
     start, stop = (call("cuEventCreate", 0) for _ in range(2))
     call("cuEventRecord", start, 0)
     function.launch(
-        values, grid=launch.grid, block=launch.block, cluster=launch.cluster,
+        values,
+        grid=launch.grid,
+        block=launch.block,
+        cluster=launch.cluster,
         dynamic_smem=launch.dynamic_smem,
-    )  # fmt: skip
+    )
     call("cuEventRecord", stop, 0)
     synchronize()
     milliseconds = float(call("cuEventElapsedTime", start, stop))

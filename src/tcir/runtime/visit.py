@@ -63,8 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dry-run", action="store_true", help="check the folder only")
     parser.add_argument("--only", metavar="NAME", help="one bundle of the folder")
     parser.add_argument("--repeats", type=int, default=20, help="launches to time (20)")
-    parser.add_argument("--seconds", type=float, default=SECONDS,
-                        help=f"after which a bundle is ended ({SECONDS})")  # fmt: skip
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help=f"after which a bundle is ended ({SECONDS})"
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)  # runs here, the result goes to a file
     return parser
 

@@ -318,9 +318,10 @@ def check_target(pipeline: str, target: str) -> None:
     entry = find_pipeline(pipeline.strip().partition("{")[0])
     if entry is not None and target not in entry.targets:
         others = [
-            name for name in ("matmul-warp", "simt-elementwise")
+            name
+            for name in ("matmul-warp", "simt-elementwise")
             if (found := find_pipeline(name)) is not None and target in found.targets
-        ]  # fmt: skip
+        ]
         way_out = f"; {' and '.join(others)} have kernels for {target}" if others else ""
         raise InputError(
             f"target: expected {' or '.join(entry.targets)} for pipeline {entry.name}, got "

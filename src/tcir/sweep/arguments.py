@@ -67,10 +67,18 @@ def _sweep(way: argparse.ArgumentParser) -> None:
     program = _program(way)
     program.add_argument("file", metavar="FILE", help="MLIR text; - is standard input")
     add = way.add_argument_group("schedules").add_argument
-    add("--pipeline", required=True, metavar="NAME{options}",
-        help="the pipeline, with options that stay (tc-opt --list-pipelines)")  # fmt: skip
-    add("--over", required=True, metavar="'NAME=VALUES …'",
-        help="options that vary: 64,128 or 2..6 or 16..256:16")  # fmt: skip
+    add(
+        "--pipeline",
+        required=True,
+        metavar="NAME{options}",
+        help="the pipeline, with options that stay (tc-opt --list-pipelines)",
+    )
+    add(
+        "--over",
+        required=True,
+        metavar="'NAME=VALUES …'",
+        help="options that vary: 64,128 or 2..6 or 16..256:16",
+    )
     _fastest(way)
     results = _results(way)
     results.add_argument(
@@ -82,8 +90,12 @@ def _sweep(way: argparse.ArgumentParser) -> None:
 def _validate(way: argparse.ArgumentParser) -> None:
     program = _program(way)
     program.add_argument("files", nargs="+", metavar="FILE", help="MLIR text; - is standard input")
-    program.add_argument("--pipeline", required=True, metavar="NAME{options}",
-        help="what they go through (tc-opt --list-pipelines)")  # fmt: skip
+    program.add_argument(
+        "--pipeline",
+        required=True,
+        metavar="NAME{options}",
+        help="what they go through (tc-opt --list-pipelines)",
+    )
     add = way.add_argument_group("execution after every pass").add_argument
     add("--inputs", choices=["integers", "random"], default="integers", help="kind of inputs")
     add("--seed", type=_count, default=0, help="of inputs and completion orders (default 0)")
@@ -96,8 +108,12 @@ def _program(way: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     group = way.add_argument_group("program")
     add = group.add_argument
     add("--entry", metavar="NAME", help="the program, where a module has several public functions")
-    add("--target", default=DEFAULT_TARGET.name, metavar="{" + ",".join(TARGETS) + "}",
-        help="architecture (default %(default)s)")  # fmt: skip
+    add(
+        "--target",
+        default=DEFAULT_TARGET.name,
+        metavar="{" + ",".join(TARGETS) + "}",
+        help="architecture (default %(default)s)",
+    )
     return group
 
 
@@ -110,10 +126,16 @@ def _fastest(way: argparse.ArgumentParser) -> None:
 def _results(way: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     group = way.add_argument_group("results")
     add = group.add_argument
-    add("--results", metavar="FILE.jsonl",
-        help="add a line per row as it completes; rows in the file are not redone")  # fmt: skip
-    add("--json", metavar="FILE",
-        help="the table as JSON, in the order of the combinations, or files")  # fmt: skip
+    add(
+        "--results",
+        metavar="FILE.jsonl",
+        help="add a line per row as it completes; rows in the file are not redone",
+    )
+    add(
+        "--json",
+        metavar="FILE",
+        help="the table as JSON, in the order of the combinations, or files",
+    )
     add("--csv", metavar="FILE", help="the same as CSV")
     return group
 
@@ -121,10 +143,16 @@ def _results(way: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 def _work(way: argparse.ArgumentParser) -> None:
     add = way.add_argument_group("processes").add_argument
     add("--jobs", type=_count, metavar="N", help="processes (default: one for each core)")
-    add("--scheduler", metavar="tcp://HOST:PORT",
-        help="use the workers of a dask cluster (pip install 'tcir[cluster]')")  # fmt: skip
-    add("--no-cache", action="store_true",
-        help="redo everything, and store nothing in TCIR_CACHE_DIR")  # fmt: skip
+    add(
+        "--scheduler",
+        metavar="tcp://HOST:PORT",
+        help="use the workers of a dask cluster (pip install 'tcir[cluster]')",
+    )
+    add(
+        "--no-cache",
+        action="store_true",
+        help="redo everything, and store nothing in TCIR_CACHE_DIR",
+    )
 
 
 def check_flags(options: argparse.Namespace) -> None:

@@ -39,11 +39,14 @@ class DaskCluster:
             ]
             futures = {
                 client.submit(
-                    work, held[job.program], job, key=f"tcir-{job.kind}-{job.key}-{number}",
+                    work,
+                    held[job.program],
+                    job,
+                    key=f"tcir-{job.kind}-{job.key}-{number}",
                     pure=False,
                 ): job
                 for number, job in enumerate(jobs)
-            }  # fmt: skip
+            }
             try:
                 for future in as_completed(list(futures)):
                     job = futures.pop(future)

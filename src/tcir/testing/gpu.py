@@ -179,9 +179,13 @@ class GpuWorker:
         if self.process is None:
             command = [sys.executable, "-m", "tcir.testing.gpu", "--worker", str(self.repeats)]
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                text=True, bufsize=1,
-            )  # fmt: skip
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                bufsize=1,
+            )
             hello = self._line(60)
             if hello is None or "device" not in hello:
                 return {"verdict": "failed", "why": f"no GPU process: {hello or self._end()}"}
@@ -254,8 +258,9 @@ def _say(told: Fields, out: IO[str]) -> None:
     print(
         f"{told['verdict']:8}{milliseconds} {told['file']} @{told.get('kernel', '?')} "
         f"{told.get('test', '')}{note}{why}",
-        file=out, flush=True,
-    )  # fmt: skip
+        file=out,
+        flush=True,
+    )
 
 
 def run(paths: Sequence[Path], options: argparse.Namespace) -> Fields:
@@ -283,9 +288,11 @@ def run(paths: Sequence[Path], options: argparse.Namespace) -> Fields:
     worker._end()
     counts = Counter(each["verdict"] for each in results)
     return {
-        "device": worker.device, "seconds": time.monotonic() - begun, "counts": dict(counts),
+        "device": worker.device,
+        "seconds": time.monotonic() - begun,
+        "counts": dict(counts),
         "results": sorted(results, key=lambda each: str(each["file"])),
-    }  # fmt: skip
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -295,9 +302,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "folder", type=Path, nargs="*", help="folders of recorded launches, or files"
     )
     parser.add_argument(
-        "--forms", type=int, default=0, metavar="N",
+        "--forms",
+        type=int,
+        default=0,
+        metavar="N",
         help="also run N random forms of tcgen05.mma, which the machine executes first",
-    )  # fmt: skip
+    )
     parser.add_argument("--first", type=int, default=0, help="number of the first form")
     parser.add_argument("--json", type=Path, help="a report")
     parser.add_argument(

@@ -97,9 +97,12 @@ def record(
         return found
 
     def executed(
-        program: DecodedEntry, launch: LaunchState, text: str, report: RunReport,
+        program: DecodedEntry,
+        launch: LaunchState,
+        text: str,
+        report: RunReport,
         observer: Observer | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         execute(program, launch, text, report, observer)
         entry, _, ptx = text.partition("\0")
         options = launch.machine.options

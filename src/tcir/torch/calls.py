@@ -75,8 +75,9 @@ class Call:
                     f"expected {mine!r}, as in the example's arguments, got {other!r}: only "
                     "tensors may vary between calls; compile again for another value"
                 )
-        shapes, got = ([(tuple(each.shape), each.dtype) for each in call.tensors]
-                       for call in (self, given))  # fmt: skip
+        shapes, got = (
+            [(tuple(each.shape), each.dtype) for each in call.tensors] for call in (self, given)
+        )
         if shapes != got:
             raise InputError(
                 f"expected tensors {_words(shapes)}, as in the example inputs, got "
@@ -84,8 +85,10 @@ class Call:
             )
 
     def _words(self) -> str:
-        marks = ["a tensor" if tensor else type(other).__name__
-                 for tensor, other in zip(self.are_tensors, self.others, strict=True)]  # fmt: skip
+        marks = [
+            "a tensor" if tensor else type(other).__name__
+            for tensor, other in zip(self.are_tensors, self.others, strict=True)
+        ]
         args, kwargs = tree_unflatten(marks, self.spec)
         named = [f"{name}={value}" for name, value in kwargs.items()]
         return "(" + ", ".join([*map(str, args), *named]) + ")"

@@ -173,5 +173,5 @@ CHOICES: Decompositions = {
         getattr(aten, name).Scalar: _with_float(getattr(aten, name).Tensor)
         for name in ("eq", "ne", "lt", "le", "gt", "ge")
     },
-}  # fmt: skip
+}
 """The decompositions of this file, by overload."""

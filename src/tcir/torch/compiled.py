@@ -206,9 +206,14 @@ class Compiled(torch.nn.Module):
         )
 
     def validate(
-        self, *, seed: int = 0, inputs: Kind = "integers", orders: int = 1, jobs: int = 1,
+        self,
+        *,
+        seed: int = 0,
+        inputs: Kind = "integers",
+        orders: int = 1,
+        jobs: int = 1,
         budget: float | None = None,
-    ) -> list[Report]:  # fmt: skip
+    ) -> list[Report]:
         """Executes the program of each kernel after every pass; see `tcir.validate`.
 
         budget: seconds for each program; above it the machine executes a sample of the CTAs

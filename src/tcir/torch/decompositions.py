@@ -79,8 +79,9 @@ def _widened(op: torch._ops.OpOverload) -> Decomposition:
     results to the types that `op` returns without it."""
 
     def decomposition(*args: object, **kwargs: object) -> object:
-        narrow = [each for each in torch.utils._pytree.tree_leaves((args, kwargs))
-                  if _is_narrow(each)]  # fmt: skip
+        narrow = [
+            each for each in torch.utils._pytree.tree_leaves((args, kwargs)) if _is_narrow(each)
+        ]
         if not narrow:
             return NotImplemented
         asked = [each for each in (*args, *kwargs.values()) if isinstance(each, torch.dtype)]
@@ -137,10 +138,15 @@ def _batch_norm(
 
 
 def _instance_norm(
-    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None,
-    mean: torch.Tensor | None, var: torch.Tensor | None, use_input_stats: bool, momentum: float,
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    mean: torch.Tensor | None,
+    var: torch.Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
     *rest: float,
-) -> torch.Tensor:  # fmt: skip
+) -> torch.Tensor:
     """Normalises by the statistics of each image and channel, or by running statistics.
     torch-mlir's version aborts."""
     shape = [1, x.shape[1], *[1] * (x.dim() - 2)]

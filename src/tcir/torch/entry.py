@@ -105,9 +105,14 @@ def chosen_target(call: Call, target: str | None, emulate: bool) -> str:
 
 
 def compiled(
-    module: torch.nn.Module, graph: torch.fx.GraphModule, call: Call, pipeline: str, target: str,
-    verbose: bool | None, options: GpuOptions,
-) -> Compiled:  # fmt: skip
+    module: torch.nn.Module,
+    graph: torch.fx.GraphModule,
+    call: Call,
+    pipeline: str,
+    target: str,
+    verbose: bool | None,
+    options: GpuOptions,
+) -> Compiled:
     """Compiles `module` from its graph of ATen ops, whose inputs are the tensors of `call`, then
     the weights."""
     places = [node.name for node in graph.graph.nodes if node.op == "placeholder"]

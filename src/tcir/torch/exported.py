@@ -73,8 +73,9 @@ def weights_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     (`parts_of`)."""
     return {
         part: tensor
-        for name, whole in _whole(module).items() for part, tensor in parts_of(name, whole).items()
-    }  # fmt: skip
+        for name, whole in _whole(module).items()
+        for part, tensor in parts_of(name, whole).items()
+    }
 
 
 @one_at_a_time

@@ -30,9 +30,9 @@ def _smooth_l1(
 ) -> torch.Tensor:
     a, b = wide(x), wide(target)
     size = (a - b).abs()
-    each = size if not beta else torch.where(
-        size < beta, 0.5 * size * size / beta, size - 0.5 * beta
-    )  # fmt: skip
+    each = (
+        size if not beta else torch.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
+    )
     return _reduced(each, reduction, x.dtype)
 
 

@@ -211,8 +211,10 @@ class _Work:
                 self.answers.update(dict.fromkeys(some, said))
         return {
             unit[0]: self.answers[kind]
-            for kind, some in kinds.items() if self.answers.get(kind) for unit in some
-        }  # fmt: skip
+            for kind, some in kinds.items()
+            if self.answers.get(kind)
+            for unit in some
+        }
 
     def _text(
         self, nodes: Sequence[torch.fx.Node], apart: bool = False

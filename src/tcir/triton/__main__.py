@@ -67,14 +67,20 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument(
-        "--size", action="append", type=_size, default=[], metavar="OLD=NEW",
+        "--size",
+        action="append",
+        type=_size,
+        default=[],
+        metavar="OLD=NEW",
         help="replace each integer OLD of the script by NEW, except in kernels; may be repeated",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--autotune", choices=("first", "all", "modelled"), default="first",
+        "--autotune",
+        choices=("first", "all", "modelled"),
+        default="first",
         help="which of an autotuner's fitting configurations to use: the first; the first, after "
         "executing all; the one with the least modelled time",
-    )  # fmt: skip
+    )
     add_flags(parser)
     parser.add_argument(
         "-m", dest="module", action="store_true", help="the script is a module, such as pytest"

@@ -332,8 +332,9 @@ class _Carrier:
                     continue
                 inner[body.results[0]] = (
                     Known.exact(np.asarray({**grid, **at}[body.attributes["dim"].value], np.int64))
-                    if body.name == "linalg.index" else _elementwise(body, known)
-                )  # fmt: skip
+                    if body.name == "linalg.index"
+                    else _elementwise(body, known)
+                )
             totals = [inner[each] for each in last.operation.operands]
             for summed, total in zip(orders, totals, strict=True):
                 if summed is not None:
@@ -360,8 +361,9 @@ def _placed(array: Array, out: list[AffineExpression], order: list[int], sizes: 
     loops = [d for e in out for d in e.coefficients]
     places = [order.index(d) for d in loops]
     ordered = np.broadcast_to(array, [sizes[d] for d in order]).transpose(places)
-    return ordered.reshape([sizes[d] if (d := next(iter(e.coefficients), None)) is not None else 1
-                            for e in out])  # fmt: skip
+    return ordered.reshape(
+        [sizes[d] if (d := next(iter(e.coefficients), None)) is not None else 1 for e in out]
+    )
 
 
 def _sums_at_once(op: ir.Operation) -> bool:
@@ -548,8 +550,9 @@ def _signs(known: Known, *, scale: bool = False) -> Array:
 
     scale: so small that sums of them are finite in any type
     """
-    signs = np.where(np.isfinite(known.wide), np.sign(known.wide) * (2.0**-24 if scale else 1),
-                     known.wide)  # fmt: skip
+    signs = np.where(
+        np.isfinite(known.wide), np.sign(known.wide) * (2.0**-24 if scale else 1), known.wide
+    )
     return np.where(known.open, 0.0, signs)
 
 

@@ -94,8 +94,12 @@ class Known:
         if kept.all():
             return self
         zero = np.zeros((), np.asarray(self.value).dtype)
-        return Known(*(np.where(kept, a, z) for a, z in (
-            (self.value, zero), (self.error, 0.0), (self.square, 0.0))))  # fmt: skip
+        return Known(
+            *(
+                np.where(kept, a, z)
+                for a, z in ((self.value, zero), (self.error, 0.0), (self.square, 0.0))
+            )
+        )
 
 
 def overflow(dtype: DType) -> float:

@@ -44,8 +44,9 @@ class _Access:
     @property
     def lines(self) -> int:
         """Number of 128-byte lines that the access touches."""
-        return len({byte // LINE for at in self.starts.values()
-                    for byte in (at, at + self.size - 1)})  # fmt: skip
+        return len(
+            {byte // LINE for at in self.starts.values() for byte in (at, at + self.size - 1)}
+        )
 
     def __str__(self) -> str:
         lanes = sorted(self.starts)

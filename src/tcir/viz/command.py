@@ -156,9 +156,11 @@ def _add_picture(group: argparse._ArgumentGroup, report: bool) -> None:
             "--format", choices=FORMATS, help="default: by the name of FILE, else text"
         )
         group.add_argument(
-            "--colour", choices=("auto", "always", "never"), default="auto",
+            "--colour",
+            choices=("auto", "always", "never"),
+            default="auto",
             help="of text: auto, on a terminal",
-        )  # fmt: skip
+        )
 
 
 def _values(path: str | None) -> Any:
@@ -239,9 +241,12 @@ def picture(arguments: argparse.Namespace) -> Picture:
             )
         case "smem":
             return layouts.smem_view(
-                arguments.rows, arguments.columns, arguments.element_bytes, arguments.swizzle,
+                arguments.rows,
+                arguments.columns,
+                arguments.element_bytes,
+                arguments.swizzle,
                 arguments.unit,
-            )  # fmt: skip
+            )
         case "moves":
             return moves.moves_view()
         case "scale-factors":
@@ -250,9 +255,12 @@ def picture(arguments: argparse.Namespace) -> Picture:
             return fragments.ld_view(arguments.shape, arguments.half_split)
         case "timeline":
             return timeline_picture(
-                arguments.file, arguments.pipeline, arguments.target, arguments.entry,
+                arguments.file,
+                arguments.pipeline,
+                arguments.target,
+                arguments.entry,
                 arguments.cycles,
-            )  # fmt: skip
+            )
         case "tmem":
             return kernel_picture("tmem", arguments.file, cta=arguments.cta)
         case "accesses":

@@ -264,8 +264,7 @@ def read_schedule(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> TapSche
     """Reads the schedule of one CTA; InputError for programs that do not shift their input."""
     kernel = kernel_of(module)
     schedule = TapSchedule(str(kernel.attributes["sym_name"].value))
-    named = {int(op.attributes["quarter"].value) for op in nested(kernel)
-             if op.name == "tc.shift"}  # fmt: skip
+    named = {int(op.attributes["quarter"].value) for op in nested(kernel) if op.name == "tc.shift"}
     KernelWalk(_Reader(schedule, tuple(named)).visit, dict(zip("xyz", cta))).function(kernel)
     if not schedule.taps:
         raise InputError(

@@ -27,9 +27,11 @@ def conv_view(
     fresh = any(lane.halo for tap in taps for lane in tap.lanes)
     stale = any(lane.stale for tap in taps for lane in tap.lanes)
     stored = sum(place is not None for place in schedule.stores)
-    masked = [] if all(all(tap.enabled) for tap in taps) else [
-        Key(OUTSIDE, "disabled output lane: its sum stays as it is", "ring")
-    ]  # fmt: skip
+    masked = (
+        []
+        if all(all(tap.enabled) for tap in taps)
+        else [Key(OUTSIDE, "disabled output lane: its sum stays as it is", "ring")]
+    )
     return Picture(
         f"Shift reuse in {schedule.function}: filter row r={row}, CTA {cta[0]},{cta[1]}",
         f"{_copies(taps)} {len(taps)} taps; {_shifts(taps)}. "
@@ -55,10 +57,11 @@ def lane_table(schedule: TapSchedule, taps: list[Tap]) -> list[str]:
         rows.append([str(lane), output, *(_entry(tap, lane) for tap in taps)])
     wide = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
-        "  ".join((f"{row[0]:>{wide[0]}}", *(f"{word:<{n}}" for word, n in zip(row[1:], wide[1:]))))
-        .rstrip()
+        "  ".join(
+            (f"{row[0]:>{wide[0]}}", *(f"{word:<{n}}" for word, n in zip(row[1:], wide[1:])))
+        ).rstrip()
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def _entry(tap: Tap, lane: int) -> str:

@@ -69,8 +69,11 @@ def legend_of(bits: int, threads: int = 32) -> list[Key]:
     warps = " of a warp" if threads > 32 else ""
     keys = [Key(thread(4 * g), f"threads {4 * g}-{4 * g + 3}{warps}") for g in range(8)]
     keys += [Key(thread(c), f"thread 4g+{c} (shade)") for c in range(4)]
-    note = {32: "r0: register 0", 16: "r0l, r0h: low and high half of register 0",
-            8: "r0.1: byte 1 of register 0"}[bits]  # fmt: skip
+    note = {
+        32: "r0: register 0",
+        16: "r0l, r0h: low and high half of register 0",
+        8: "r0.1: byte 1 of register 0",
+    }[bits]
     return [*keys, Key(EMPTY, note)]
 
 
@@ -96,9 +99,11 @@ def mma_view(
     bits = atom.operand(operand)[2]
     quad_pair = atom.threads.size < 32
     if quad_pair and atoms == (1, 1, 1):
-        layout, extents, threads = atom.operand(operand)[0], atom.operand(operand)[1], [
-            atom.threads(t) for t in range(atom.threads.size)
-        ]  # fmt: skip
+        layout, extents, threads = (
+            atom.operand(operand)[0],
+            atom.operand(operand)[1],
+            [atom.threads(t) for t in range(atom.threads.size)],
+        )
     else:
         mma = make_tiled_mma(atom, atoms, tuple(tile))
         key = "C" if operand == "D" else operand

@@ -116,9 +116,11 @@ def smem_view(rows: int, columns: int, element_bytes: int, swizzle: str, unit: i
         "Each line is 128 bytes: 32 banks of 4. A cell is 16 bytes: unit u of row r of the tile. "
         "ldmatrix reads one unit of 8 rows per phase; two of them in the same banks conflict.",
         grids,
-        [*(Key(category(u), f"unit {u}") for u in range(min(units, 8))),
-         Key(EMPTY, "read by the phase", "ring")],
-    )  # fmt: skip
+        [
+            *(Key(category(u), f"unit {u}") for u in range(min(units, 8))),
+            Key(EMPTY, "read by the phase", "ring"),
+        ],
+    )
 
 
 def scale_factor_view() -> Picture:

@@ -87,17 +87,25 @@ def _moves() -> Grid:
 def _operands() -> Grid:
     rows = [
         [
-            Cell(("D", "in and out") if name == "D" else (name, "in"), ISSUERS["core"][0],
-                 about=f"{name} in {place} memory, {words}")
-            if place in places else Cell(("no",))
+            Cell(
+                ("D", "in and out") if name == "D" else (name, "in"),
+                ISSUERS["core"][0],
+                about=f"{name} in {place} memory, {words}",
+            )
+            if place in places
+            else Cell(("no",))
             for place in (SHARED, TENSOR, REGISTERS)
         ]
         for name, places, words in OPERANDS
-    ]  # fmt: skip
+    ]
     return Grid(
-        rows, [name for name, *_ in OPERANDS], [SHARED, TENSOR, REGISTERS],
-        "Operands of tcgen05.mma", row_axis="operand", column_axis="where it may be",
-    )  # fmt: skip
+        rows,
+        [name for name, *_ in OPERANDS],
+        [SHARED, TENSOR, REGISTERS],
+        "Operands of tcgen05.mma",
+        row_axis="operand",
+        column_axis="where it may be",
+    )
 
 
 def _structure() -> Grid:
@@ -106,22 +114,25 @@ def _structure() -> Grid:
     rows = [
         [
             Cell(
-                (f"warp {warp}",), category(warp),
+                (f"warp {warp}",),
+                category(warp),
                 about=f"lanes {lanes * warp} to {lanes * warp + lanes - 1}, columns {column} to "
                 f"{column + STEP - 1}: tcgen05.ld and .st of warps whose number mod 4 is {warp}",
             )
             for column in range(0, COLUMNS, STEP)
         ]
         for warp in range(WARPS)
-    ]  # fmt: skip
+    ]
     return Grid(
-        rows, [f"{lanes * w} to {lanes * w + lanes - 1}" for w in range(WARPS)],
+        rows,
+        [f"{lanes * w} to {lanes * w + lanes - 1}" for w in range(WARPS)],
         [f"{c} to\n{c + STEP - 1}" for c in range(0, COLUMNS, STEP)],
-        "Tensor memory: 128 lanes x 512 columns of 32 bits, 256 KB per SM", row_axis="lanes",
+        "Tensor memory: 128 lanes x 512 columns of 32 bits, 256 KB per SM",
+        row_axis="lanes",
         column_axis="columns",
         caption="A warp reaches 32 lanes, warp number mod 4, by ld and st;\n"
         "cp, shift and mma reach all lanes",
-    )  # fmt: skip
+    )
 
 
 def moves_view() -> Picture:

@@ -73,9 +73,12 @@ def copy_view(
         "names its address (T) and the number of the value (v) there.",
         [grid for grid, _ in sides],
         legend_of(bits, copy.size),
-        [line for (grid, table) in sides for line in (f"{grid.title}; elements of each thread, by "
-                                                      "rows:", *table)],
-    )  # fmt: skip
+        [
+            line
+            for (grid, table) in sides
+            for line in (f"{grid.title}; elements of each thread, by rows:", *table)
+        ],
+    )
 
 
 def _side(

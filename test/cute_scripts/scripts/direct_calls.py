@@ -38,10 +38,13 @@ def load_tile(source: cutlass.GridConstant[cuda.TensorMap], out: cute.Tensor, fi
 @cute.jit
 def rows_from(source: cute.Tensor, out: cute.Tensor, first: cutlass.Int32, stream):
     tiles = cuda.create_tensor_map_tiled(
-        global_address=source.iterator.toint(), dtype=cutlass.Float32,
-        global_dims=[COLUMNS, source.shape[0]], global_strides=[COLUMNS * 4 // 16],
-        box_dims=[COLUMNS, ROWS], swizzle=cuda.TensorMapSwizzle.none,
-    )  # fmt: skip
+        global_address=source.iterator.toint(),
+        dtype=cutlass.Float32,
+        global_dims=[COLUMNS, source.shape[0]],
+        global_strides=[COLUMNS * 4 // 16],
+        box_dims=[COLUMNS, ROWS],
+        swizzle=cuda.TensorMapSwizzle.none,
+    )
     load_tile(tiles, out, first).launch(grid=(1, 1, 1), block=(32, 1, 1), stream=stream)
 
 
@@ -77,8 +80,10 @@ compiled = cute.compile(
     rows_from,
     make_fake_compact_tensor(cutlass.Float32, (rows, COLUMNS), stride_order=(1, 0)),
     make_fake_compact_tensor(cutlass.Float32, (ROWS, COLUMNS), stride_order=(1, 0)),
-    cutlass.Int32(0), make_fake_stream(use_tvm_ffi_env_stream=True), options="--enable-tvm-ffi",
-)  # fmt: skip
+    cutlass.Int32(0),
+    make_fake_stream(use_tvm_ffi_env_stream=True),
+    options="--enable-tvm-ffi",
+)
 for size in (16, 24):
     source = np.random.default_rng(size).random((size, COLUMNS), np.float32)
     out = np.zeros((ROWS, COLUMNS), np.float32)

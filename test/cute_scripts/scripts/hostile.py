@@ -42,9 +42,7 @@ def launch(
     cluster: cutlass.Constexpr,
     shared: cutlass.Constexpr,
 ):
-    add(x, y, out, n, s).launch(
-        grid=(gx, gy, 1), block=(bx, 1, 1), cluster=cluster, smem=shared
-    )  # fmt: skip
+    add(x, y, out, n, s).launch(grid=(gx, gy, 1), block=(bx, 1, 1), cluster=cluster, smem=shared)
 
 
 @cute.jit
@@ -121,8 +119,9 @@ def call():
                 given["gx"] = draw.choice([2, 0, -1, 1 << 31, 1 << 30, 1.5, None])
                 given["gy"] = draw.choice([1, 1, 1, 0, 1 << 17])
             case 5:
-                given["cluster"] = draw.choice([(1, 1, 1), (2, 1, 1), (3, 1, 1), (0, 1, 1),
-                                                (32, 1, 1), (-1, 1, 1), (1,), "x"])  # fmt: skip
+                given["cluster"] = draw.choice(
+                    [(1, 1, 1), (2, 1, 1), (3, 1, 1), (0, 1, 1), (32, 1, 1), (-1, 1, 1), (1,), "x"]
+                )
             case _:
                 given["shared"] = draw.choice([0, 1024, 300000, -1, 1 << 40, "x"])
     return launch, given, kept

@@ -15,10 +15,13 @@ def nothing(tiles: cutlass.GridConstant[cuda.TensorMap]):
 @cute.jit
 def host(source: cute.Tensor):
     tiles = cuda.create_tensor_map_tiled(
-        global_address=source.iterator.toint(), dtype=cutlass.Float32,
-        global_dims=[32, source.shape[0]], global_strides=[8], box_dims=[32, 8],
+        global_address=source.iterator.toint(),
+        dtype=cutlass.Float32,
+        global_dims=[32, source.shape[0]],
+        global_strides=[8],
+        box_dims=[32, 8],
         swizzle=cuda.TensorMapSwizzle.none,
-    )  # fmt: skip
+    )
     nothing(tiles).launch(grid=(1, 1, 1), block=(32, 1, 1))
 
 

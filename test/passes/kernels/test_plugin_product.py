@@ -75,8 +75,10 @@ def ran(*cases: tuple[object, ...]) -> list[Any]:
     whether it has `pmevent`, `mma.sync` and `wgmma`."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, json.dumps(cases)],
-        capture_output=True, text=True, cwd=INPUTS,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=INPUTS,
+    )
     assert done.returncode == 0, done.stderr
     found: list[Any] = json.loads(done.stdout)
     return found

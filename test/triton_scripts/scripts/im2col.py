@@ -25,9 +25,13 @@ x = torch.randn(N, H, W, C, device="cuda", dtype=torch.float16)
 P, Q = (H + 2 - 3) // stride + 1, (W + 2 - 3) // stride + 1
 layout = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
 pixels = TensorDescriptorIm2Col.from_tensor(
-    x, [16, C], layout, element_strides=[1, stride, stride, 1],
-    pixel_box_lower_corner=[-1, -1], pixel_box_upper_corner=[-1, -1],
-)  # fmt: skip
+    x,
+    [16, C],
+    layout,
+    element_strides=[1, stride, stride, 1],
+    pixel_box_lower_corner=[-1, -1],
+    pixel_box_upper_corner=[-1, -1],
+)
 padded = torch.nn.functional.pad(x, (0, 0, 1, 1, 1, 1))
 for r, s in ((0, 0), (1, 2), (2, 1)):
     out = torch.zeros(16, C, device="cuda", dtype=torch.float16)

@@ -14,10 +14,13 @@ def double_kernel(x, out, n, BLOCK: tl.constexpr):
 
 
 @triton.autotune(
-    [triton.Config({"B": 256, "K": 256}, num_stages=4), triton.Config({"B": 16, "K": 16}),
-     triton.Config({"B": 32, "K": 16})],
+    [
+        triton.Config({"B": 256, "K": 256}, num_stages=4),
+        triton.Config({"B": 16, "K": 16}),
+        triton.Config({"B": 32, "K": 16}),
+    ],
     key=["n"],
-)  # fmt: skip
+)
 @triton.jit
 def product_kernel(a, b, c, n, B: tl.constexpr, K: tl.constexpr):
     row, column = tl.arange(0, B), tl.arange(0, B)

@@ -198,9 +198,11 @@ def _part(
 
 
 def _run(
-    calls: Sequence[_Call], part: torch.fx.GraphModule, kernel: Kernel,
+    calls: Sequence[_Call],
+    part: torch.fx.GraphModule,
+    kernel: Kernel,
     own: Sequence[list[torch.Tensor]],
-) -> list[MeasuredOp]:  # fmt: skip
+) -> list[MeasuredOp]:
     """Runs the kernel on the simulated machine; returns a cell for each call."""
     ends = tree_leaves(part.graph.output_node().args[0])
     traced = [each.meta["val"] for each in ends]

@@ -51,7 +51,7 @@ ELEMENTWISE: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "copy": (lambda x, y: x.clone().copy_(y) + x, ROWS),
     "rrelu": (lambda x: F.rrelu(x, training=False), (ROW,)),
     "poisson_nll_loss": (F.poisson_nll_loss, (ROW, ROW)),
-}  # fmt: skip
+}
 PLAIN: dict[str, tuple[Function, tuple[Argument, ...]]] = {
     "bitwise_left_shift": (lambda n: n << 3, (BYTES,)),
     "bitwise_right_shift": (lambda n: (n - 50) >> 2, (BYTES,)),

@@ -13,14 +13,18 @@ BLOCKS = {
     "block_out_channels": (32, 64), "layers_per_block": 1, "norm_num_groups": 8, "sample_size": 8,
 }  # fmt: skip
 PLAIN = {
-    **BLOCKS, "down_block_types": ("DownBlock2D", "AttnDownBlock2D"),
-    "up_block_types": ("AttnUpBlock2D", "UpBlock2D"), "attention_head_dim": 16,
-}  # fmt: skip
+    **BLOCKS,
+    "down_block_types": ("DownBlock2D", "AttnDownBlock2D"),
+    "up_block_types": ("AttnUpBlock2D", "UpBlock2D"),
+    "attention_head_dim": 16,
+}
 CROSS = {
-    **BLOCKS, "down_block_types": ("CrossAttnDownBlock2D", "DownBlock2D"),
-    "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D"), "attention_head_dim": 2,
+    **BLOCKS,
+    "down_block_types": ("CrossAttnDownBlock2D", "DownBlock2D"),
+    "up_block_types": ("UpBlock2D", "CrossAttnUpBlock2D"),
+    "attention_head_dim": 2,
     "cross_attention_dim": 32,
-}  # fmt: skip
+}
 CODER = {
     "block_out_channels": (16, 32), "norm_num_groups": 8, "latent_channels": 4,
     "down_block_types": ("DownEncoderBlock2D",) * 2, "up_block_types": ("UpDecoderBlock2D",) * 2,

@@ -9,9 +9,11 @@ SMALL = {
     "num_attention_heads": 4, "max_position_embeddings": 64,
 }  # fmt: skip
 RELATIVE = {
-    "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "type_vocab_size": 0,
+    "relative_attention": True,
+    "pos_att_type": ["p2c", "c2p"],
+    "type_vocab_size": 0,
     "max_relative_positions": 16,
-}  # fmt: skip
+}
 DISTIL = {
     "vocab_size": WORDS, "dim": 64, "hidden_dim": 128, "n_layers": 1, "n_heads": 4,
     "max_position_embeddings": 64,

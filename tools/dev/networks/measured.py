@@ -96,10 +96,14 @@ def _compiled(
     lowered = sum(counted.get(node.name, 0) for r in lowering.regions for node in r.nodes)
     compiled = Compiled(graph, table(graph, lowering), call, module, target, GpuOptions())
     found = Measured(
-        len(ops), lowering.kinds, lowering.attempts, len(lowering.regions),
+        len(ops),
+        lowering.kinds,
+        lowering.attempts,
+        len(lowering.regions),
         sum(len(kernel.launches.launches) for kernel in compiled.kernels),
-        lowered / max(1, sum(counted.values())), time.perf_counter() - started,
-    )  # fmt: skip
+        lowered / max(1, sum(counted.values())),
+        time.perf_counter() - started,
+    )
     for region in lowering.regions:
         if region.cut:
             found.left.setdefault(region.cut, []).append("a cut")

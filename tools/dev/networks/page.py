@@ -127,9 +127,10 @@ def measured(keys: Sequence[tuple[str, str]], jobs: int) -> Iterator[Rows]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Measures networks and writes each row as it completes; returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m tcir.tools.dev.networks.page", description=__doc__,
+        prog="python -m tcir.tools.dev.networks.page",
+        description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    )
     parser.add_argument("--only", type=named, default=list(NETWORKS), metavar="NAME,…")
     parser.add_argument("--types", type=types, default=list(NAMES), metavar="TYPE,…")
     parser.add_argument("--missing", action="store_true", help="those that the page has no row of")

@@ -26,8 +26,9 @@ class Inverted(nn.Module):
     def __init__(self, width: int, wide: int, size: int) -> None:
         super().__init__()
         self.expand, self.depth = (
-            _convolution(width, wide, 1), _convolution(wide, wide, size, groups=wide)
-        )  # fmt: skip
+            _convolution(width, wide, 1),
+            _convolution(wide, wide, size, groups=wide),
+        )
         self.squeeze, self.excite = nn.Conv2d(wide, width, 1), nn.Conv2d(width, wide, 1)
         self.project = _convolution(wide, width, 1, act=False)
 

@@ -144,10 +144,12 @@ def cp_async_bulk_tensor_global_shared_cta(
     """A TMA store."""
     effect(
         "nvvm.cp.async.bulk.tensor.global.shared.cta",
-        tensor_map, source, *coordinates,
+        tensor_map,
+        source,
+        *coordinates,
         mode=attribute("nvvm.tma_store_mode", mode),
         operandSegmentSizes=integers(1, 1, len(coordinates), 0, 0),
-    )  # fmt: skip
+    )
 
 
 def cp_async_bulk_commit_group() -> None:

@@ -61,10 +61,13 @@ def ld(
 ) -> ir.Value:
     """``tcgen05.ld``: registers of each thread of the warp, by default a row of 32x32b."""
     return value(
-        "nvvm.tcgen05.ld", kind, pointer, *([] if split is None else [split]),
+        "nvvm.tcgen05.ld",
+        kind,
+        pointer,
+        *([] if split is None else [split]),
         shape=attribute("nvvm.tcgen05_ldst_shape", f"shape_{shape}"),
         **({"pack": ir.UnitAttr.get()} if pack else {}),
-    )  # fmt: skip
+    )
 
 
 def st(
@@ -77,10 +80,13 @@ def st(
 ) -> None:
     """``tcgen05.st``: registers of each thread of the warp, by default a row of 32x32b."""
     effect(
-        "nvvm.tcgen05.st", pointer, row, *([] if split is None else [split]),
+        "nvvm.tcgen05.st",
+        pointer,
+        row,
+        *([] if split is None else [split]),
         shape=attribute("nvvm.tcgen05_ldst_shape", f"shape_{shape}"),
         **({"unpack": ir.UnitAttr.get()} if unpack else {}),
-    )  # fmt: skip
+    )
 
 
 def cp(
@@ -143,13 +149,17 @@ def mma(
     sizes = [int(each is not None) for each in optional[1:]]
     effect(
         "nvvm.tcgen05.mma.sp" if sparse else "nvvm.tcgen05.mma",
-        d, *operands, idesc, accumulate, *given,
+        d,
+        *operands,
+        idesc,
+        accumulate,
+        *given,
         kind=attribute("nvvm.tcgen05_mma_kind", kind),
         ctaGroup=_group(form.cta_group),
         operandSegmentSizes=integers(*[1] * 5, *sparse, *sizes),
         **_collector(form.collector),
         **({"aShift": ir.UnitAttr.get()} if form.a_shift else {}),
-    )  # fmt: skip
+    )
 
 
 def mma_ws(
@@ -168,11 +178,15 @@ def mma_ws(
     sparse = [] if metadata is None else [metadata]
     effect(
         f"nvvm.tcgen05.mma.ws{'.sp' if sparse else ''}",
-        d, *operands, idesc, accumulate, *sparse,
+        d,
+        *operands,
+        idesc,
+        accumulate,
+        *sparse,
         kind=attribute("nvvm.tcgen05_mma_kind", kind),
         collectorBBuffer=attribute("nvvm.tcgen05_mma_collectorb", buffer),
         **_collector(collector),
-    )  # fmt: skip
+    )
 
 
 def _collector(use: str) -> dict[str, ir.Attribute]:

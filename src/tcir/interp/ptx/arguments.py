@@ -383,9 +383,11 @@ def _initial(variable: Variable, value: Imm) -> int:
         return bits
     if value.kind == "f64" and size == 8:
         return bits
-    number = np.uint64(bits).view(np.float64) if value.kind == "f64" else (
-        np.uint32(bits).view(np.float32)
-    )  # fmt: skip
+    number = (
+        np.uint64(bits).view(np.float64)
+        if value.kind == "f64"
+        else (np.uint32(bits).view(np.float32))
+    )
     return int(np.float64(number).view("u8") if size == 8 else np.float32(number).view("u4"))
 
 

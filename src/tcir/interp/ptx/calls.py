@@ -57,9 +57,7 @@ def inline_calls(module: PtxModule, function: Function) -> Function:
     """Returns `function`, or a copy of it in which every replaceable call is replaced."""
     if not any(_mnemonic(i) == "call" for i in function.body or ()):
         return function
-    out = replace(
-        function, body=[], registers=[], variables=[], targets=dict(function.targets)
-    )  # fmt: skip
+    out = replace(function, body=[], registers=[], variables=[], targets=dict(function.targets))
     _Copy(module, out, function, None, None).run()
     return out
 
@@ -173,9 +171,7 @@ class _Copy:
         scope: BlockScope,
     ) -> None:
         assert self.out.body is not None
-        self.out.body.append(
-            Instruction(mnemonic, operands, guard, old.site, scope, old.column)
-        )  # fmt: skip
+        self.out.body.append(Instruction(mnemonic, operands, guard, old.site, scope, old.column))
 
     def emit(self, mnemonic: str, operands: tuple[Operand, ...]) -> None:
         """An instruction that stands for none of the text's: it is shown as the body's last."""

@@ -27,8 +27,11 @@ def idle_waits(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]
 def waits_that_give_up(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]:
     """Positions of waits whose loop may end although the wait has not succeeded, for instance by
     counting."""
-    loops = [range(op.target, end + 1) for end, op in enumerate(code)
-             if op.kind == BRANCH and 0 <= op.target <= end]  # fmt: skip
+    loops = [
+        range(op.target, end + 1)
+        for end, op in enumerate(code)
+        if op.kind == BRANCH and 0 <= op.target <= end
+    ]
     for at, op in enumerate(code):
         around = [loop for loop in loops if at in loop]
         if op.kind == TRY_WAIT and around and _gives_up(code, body, min(around, key=len), at):

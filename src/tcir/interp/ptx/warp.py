@@ -51,7 +51,7 @@ class Warp:
         "v",
         "waiting",
         "wgmma",
-    )  # fmt: skip
+    )
 
     def __init__(self, storage: WarpStorage, launch: LaunchState, agent: Agent, index: int) -> None:
         self.launch, self.agent, self.index = launch, agent, index
@@ -237,20 +237,26 @@ class Warp:
 
     def double_issue(self, site: Site, lanes: int) -> None:
         self._find(
-            "double-issue", site, f"{lanes} threads of warp {self.index}",
+            "double-issue",
+            site,
+            f"{lanes} threads of warp {self.index}",
             "each thread issues the instruction; guard it with elect.sync",
-        )  # fmt: skip
+        )
 
     def _used_before_wait(self, load: Site, site: Site) -> None:
         """A warning: the value is the right one (PTX ISA 9.7.16.6.4.5), and some kernels rely on
         it."""
         self.launch.report(
             Finding(
-                "warning", "registers-before-wait", str(load), str(site),
+                "warning",
+                "registers-before-wait",
+                str(load),
+                str(site),
                 "tcgen05.wait::ld between the load and the first use of its registers",
-                self.agent.cta.index, who=self.agent.who,
+                self.agent.cta.index,
+                who=self.agent.who,
             )
-        )  # fmt: skip
+        )
 
     # --- the cluster's barrier ----------------------------------------------------------------
     def complete_arrival(self) -> None:

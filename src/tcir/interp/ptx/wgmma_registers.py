@@ -77,10 +77,13 @@ class WgmmaRegisters:
                 apart = not self.fenced or other not in (None, d)
                 zero = slot in d and slot in self.cleared and not apart
                 w.agent.cta.report(
-                    ZEROED_AFTER_THE_FENCE if zero else "error", "missing-wgmma-fence", where, site,
+                    ZEROED_AFTER_THE_FENCE if zero else "error",
+                    "missing-wgmma-fence",
+                    where,
+                    site,
                     "wgmma.fence between another access to a register of D, A or metadata "
                     f"({w.names[slot]}) and the wgmma (PTX ISA 9.7.15.7)",
-                )  # fmt: skip
+                )
                 break
         before = self.accumulators.get(d)
         results = {slot for other in self.accumulators for slot in other}
@@ -113,7 +116,10 @@ class WgmmaRegisters:
 
     def _early(self, w: RegisterFile, flight: Flight, slot: int, site: Site) -> None:
         w.agent.cta.report(
-            "error", "wgmma-in-flight", flight.site, site,
+            "error",
+            "wgmma-in-flight",
+            flight.site,
+            site,
             f"wgmma.commit_group and wait_group in front of an access to {w.names[slot]}, which "
             "the wgmma reads or writes until then (PTX ISA 9.7.15.7)",
-        )  # fmt: skip
+        )

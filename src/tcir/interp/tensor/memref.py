@@ -80,9 +80,11 @@ def _same_memory(view: Array, buffer: Array) -> Array:
 
 
 @evaluate(
-    "bufferization.to_tensor", "bufferization.to_buffer", "bufferization.clone",
+    "bufferization.to_tensor",
+    "bufferization.to_buffer",
+    "bufferization.clone",
     "bufferization.alloc_tensor",
-)  # fmt: skip
+)
 def converted(_: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array]:
     """Returns a copy: a tensor is a value, and nothing may write its buffer."""
     if op.operation.name != "bufferization.alloc_tensor":

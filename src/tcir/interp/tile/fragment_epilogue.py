@@ -28,9 +28,11 @@ def fragment_epilogue(compiler: Compiler, op: tc.FragmentEpilogueOp) -> Step:
     total = compiler.slot(block.arguments[0])
     ours = (tc.ElementOp, tc.YieldOp)
     body = sequence(
-        [compiler.step(each) if isinstance(each, ours) else _computed(compiler, each)
-         for each in block.operations]
-    )  # fmt: skip
+        [
+            compiler.step(each) if isinstance(each, ours) else _computed(compiler, each)
+            for each in block.operations
+        ]
+    )
 
     site = compiler.site(op)
 
@@ -93,9 +95,12 @@ def fragment_part(compiler: Compiler, op: tc.FragmentPartOp) -> Step:
 
 
 def _load(
-    compiler: Compiler, op: tc.ElementOp | tc.FetchFragmentOp, at_op: ir.OpView,
-    kind: tc.FragmentType, walk: tuple[int, int] | None,
-) -> Step:  # fmt: skip
+    compiler: Compiler,
+    op: tc.ElementOp | tc.FetchFragmentOp,
+    at_op: ir.OpView,
+    kind: tc.FragmentType,
+    walk: tuple[int, int] | None,
+) -> Step:
     """Reads the elements at the places of the agent's part of a fragment of `kind`, at the indices
     of `at_op`."""
     source_, result, site = compiler.operands(op)[0], compiler.result(op), compiler.site(op)

@@ -136,9 +136,12 @@ def settled(frame: Frame, fragment: int, site: object) -> np.ndarray:
     total = frame.values[fragment]
     if isinstance(total, Flight):
         frame.cta.report(
-            "error", "registers-before-wait", total.site, site,
+            "error",
+            "registers-before-wait",
+            total.site,
+            site,
             "tc.wgmma_wait with pending = 0 between the product and the first use of its registers",
-        )  # fmt: skip
+        )
         frame.agent.drain()
         total = total.result
     assert isinstance(total, np.ndarray)

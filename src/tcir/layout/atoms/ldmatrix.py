@@ -35,9 +35,10 @@ OPERATIONS = tuple(
         _registers(n, trans) if mnemonic == "ldmatrix" else _rows(n),
         "dst" if mnemonic == "ldmatrix" else "src",
         spaces=(SHARED, REGISTERS) if mnemonic == "ldmatrix" else (REGISTERS, SHARED),
-        row_bytes=16, collective=True,
+        row_bytes=16,
+        collective=True,
     )
     for mnemonic in ("ldmatrix", "stmatrix")
     for trans in (False, True)
     for n in (1, 2, 4)
-)  # fmt: skip
+)

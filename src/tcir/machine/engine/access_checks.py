@@ -83,10 +83,14 @@ class AccessChecks:
         other, access = (write, load) if wrote else (load, write)
         touch = Touch(shadow, where, access, not wrote, self._who(None))
         self.cta.report(
-            "error", "non-coherent-load", load.site, write.site,
+            "error",
+            "non-coherent-load",
+            load.site,
+            write.site,
             "a plain load: the launch writes these bytes, and no barrier or fence orders the "
-            "non-coherent path (PTX ISA 9.7.9.9)", involved(self.agent, touch, other, wrote=wrote),
-        )  # fmt: skip
+            "non-coherent path (PTX ISA 9.7.9.9)",
+            involved(self.agent, touch, other, wrote=wrote),
+        )
 
     def note_write(
         self,
@@ -156,11 +160,14 @@ class AccessChecks:
             if mine and not observed_of(self.lanes.knows.clock, other, mine):
                 verb = f"{'write' if wrote else 'read'} {touch.shadow.space}"
                 self.cta.report(
-                    "error", "race", f"{other.site} (lanes {verb}, each its own place)",
+                    "error",
+                    "race",
+                    f"{other.site} (lanes {verb}, each its own place)",
                     f"{access.site} (lanes {'write' if write else 'read'} each other's)",
                     "no data race, as both are relaxed or volatile, but what is read depends on "
-                    f"timing: {MISSING_WARP_SYNC}", involved(self.agent, touch, other, wrote=wrote),
-                )  # fmt: skip
+                    f"timing: {MISSING_WARP_SYNC}",
+                    involved(self.agent, touch, other, wrote=wrote),
+                )
 
     def check_write(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
         """Checks a write that another one stands for in the record."""

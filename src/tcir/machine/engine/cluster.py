@@ -172,10 +172,12 @@ class Cluster:
             for barrier in cta.mbarriers.values():
                 if barrier.tx and not barrier.pending:
                     cta.report(
-                        "error", "expect-tx-mismatch", (barrier.announced or (0, barrier.site))[1],
+                        "error",
+                        "expect-tx-mismatch",
+                        (barrier.announced or (0, barrier.site))[1],
                         "the deadlock",
                         f"the announced and the arrived bytes differ by {barrier.tx}: {barrier}",
-                    )  # fmt: skip
+                    )
 
         found = [(agent, p) for agent in waiting for p in agent.pending()]
         found.sort(key=lambda each: each[1].rank)

@@ -141,9 +141,12 @@ class Cta:
         end = "the end of the kernel"
         for base, columns in self.tmem.allocations.items():
             self.report(
-                "error", "tensor-memory-leak", f"{columns} columns at {base}", end,
+                "error",
+                "tensor-memory-leak",
+                f"{columns} columns at {base}",
+                end,
                 "tcgen05.dealloc: the next CTA on the SM would wait forever",
-            )  # fmt: skip
+            )
         if self.register_pool.done:
             for agent in self.agents:
                 agent.registers.at_exit()
@@ -158,35 +161,49 @@ class Cta:
             if barrier.tx and barrier.live:
                 self.report(
                     SPARE_PHASE if barrier.spare else "error",
-                    "expect-tx-mismatch", barrier.site, end,
+                    "expect-tx-mismatch",
+                    barrier.site,
+                    end,
                     f"the announced and the arrived bytes differ by {barrier.tx}: {barrier}",
-                )  # fmt: skip
+                )
             if known.get(barrier.tma, 0) < barrier.loads:
                 _, site = barrier.users[barrier.tma]
                 self.report(
-                    "error", "never-awaited", site, end,
+                    "error",
+                    "never-awaited",
+                    site,
+                    end,
                     f"a wait for its bytes: it may write shared memory after the CTA has ended "
                     f"({barrier})",
-                )  # fmt: skip
+                )
         for agent in self.agents:
             if known.get(agent.bulk.reads, 0) < agent.bulk.issued:
                 self.report(
-                    STORE_AT_THE_END, "never-awaited", agent.bulk.last, end,
+                    STORE_AT_THE_END,
+                    "never-awaited",
+                    agent.bulk.last,
+                    end,
                     "cp.async.bulk.commit_group and wait_group.read",
-                )  # fmt: skip
+                )
             if agent.wgmma.complete < agent.wgmma.issued:
                 self.report(
-                    "error", "never-awaited", agent.wgmma.last, end,
+                    "error",
+                    "never-awaited",
+                    agent.wgmma.last,
+                    end,
                     "wgmma.commit_group and wait_group",
-                )  # fmt: skip
+                )
             if not agent.wgmma.issued:
                 continue
             group = [a.wgmma.issued for a in self.agents if a.warp // 4 == agent.warp // 4]
             if len(set(group)) > 1 and agent.wgmma.issued == max(group):
                 self.report(
-                    "error", "warpgroup", agent.wgmma.last, end,
+                    "error",
+                    "warpgroup",
+                    agent.wgmma.last,
+                    end,
                     f"the other warps of the warpgroup: they issued {group} wgmma",
-                )  # fmt: skip
+                )
 
 
 def check_remote_accesses(cta: Cta, known: Clock, met: Clock) -> None:
@@ -204,10 +221,13 @@ def check_remote_accesses(cta: Cta, known: Clock, met: Clock) -> None:
             cta.report_relaxed(first, end, ACCESS_THEN_RELAXED_BARRIER)
         else:
             cta.report(
-                "error", "peer-exited", first, end,
+                "error",
+                "peer-exited",
+                first,
+                end,
                 "a cluster barrier (or an mbarrier that this CTA waits for) between the access to "
                 "this CTA's memory and its end",
-            )  # fmt: skip
+            )
 
 
 def _seen(known: Clock, access: Access) -> bool:

@@ -76,10 +76,12 @@ class Peers:
             if not any(_is_of(line, peer.index) for clock in clocks for line in clock):
                 self.agent.cta.report(
                     PAIR_WITHOUT_MEETING if tensor_core else "error",
-                    "peer-not-started", site, "the start of the CTA that it reaches",
+                    "peer-not-started",
+                    site,
+                    "the start of the CTA that it reaches",
                     "a cluster barrier, or a wait for a signal of that CTA, before the first "
                     "access to it: CTAs of a cluster run together, but do not start at once",
-                )  # fmt: skip
+                )
         return peer
 
 

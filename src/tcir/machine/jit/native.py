@@ -63,9 +63,10 @@ def link_all(source: Path, made: Mapping[str, Callable[[], bytes]]) -> None:
 
 def link_texts(source: Path, texts: Mapping[str, str]) -> None:
     """Links functions in LLVM IR, by name, as `link_all` does."""
-    link_all(source, {
-        f"{name}-{code_key(text)}": partial(_assembled, text) for name, text in texts.items()
-    })  # fmt: skip
+    link_all(
+        source,
+        {f"{name}-{code_key(text)}": partial(_assembled, text) for name, text in texts.items()},
+    )
 
 
 def _assembled(text: str) -> bytes:

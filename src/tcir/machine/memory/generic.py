@@ -217,10 +217,13 @@ class Memory:
                 two = [(f"{self.agent.name}, lane {named[i]}", self.cta.index) for i in (known, n)]
                 span = listed[n], listed[n] + data.shape[1]
                 self.cta.report(
-                    "error", "race", site, "another lane's value in the same place",
+                    "error",
+                    "race",
+                    site,
+                    "another lane's value in the same place",
                     "one writer: which of the lanes' values remains is undefined (PTX ISA 8.7.1)",
                     Involved(LANES, partial(meeting, two, memory.words, span)),
-                )  # fmt: skip
+                )
                 break
         again = [n for n, known in shared if n != known]
         lanes[again + [first[listed[n]] for n in again]] = EACH

@@ -128,9 +128,11 @@ class GlobalMemory:
         if sum(n for n in self._heap.values() if n > 0) + size > HEAP:
             return 0
         at = self.bind(
-            np.full(max(size, 1), POISON, np.uint8), initialized=False, result=False,
+            np.full(max(size, 1), POISON, np.uint8),
+            initialized=False,
+            result=False,
             name="memory of the kernel's malloc",
-        )  # fmt: skip
+        )
         self._heap[at] = max(size, 1)
         return at
 

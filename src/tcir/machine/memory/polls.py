@@ -118,9 +118,11 @@ class Polls:
         cta, space = self.agent.cta, "shared" if isinstance(memory, SharedMemory) else "global"
         who = [(f"{self.agent.name}, lane {lane}", cta.index) for lane in two]
         cta.report(
-            "error", "race", f"{poll.site} (a lane polls {space} memory)",
+            "error",
+            "race",
+            f"{poll.site} (a lane polls {space} memory)",
             f"{access.site} (another lane overwrites what it waits for)",
             "no data race, as both are relaxed or volatile, but the lane may read too late and "
             f"wait forever: wait for an answer of that lane first, or {MISSING_WARP_SYNC}",
             Involved(LANES, partial(meeting, who, memory.words, (first, first + size))),
-        )  # fmt: skip
+        )

@@ -132,6 +132,9 @@ class Updates:
 
     def _report(self, loaded: Loaded, site: object, why: str) -> None:
         self.agent.cta.report(
-            "error", "not-atomic", f"{loaded.site} (loads a word)", f"{site} (stores to it)",
+            "error",
+            "not-atomic",
+            f"{loaded.site} (loads a word)",
+            f"{site} (stores to it)",
             f"one atomic, or a lock around both and around the other thread's: {why}",
-        )  # fmt: skip
+        )

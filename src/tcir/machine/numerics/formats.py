@@ -131,9 +131,11 @@ def check_codes(codes: NDArray[np.unsignedinteger], name: str) -> None:
     bits = FLOATS[name].bits
     if codes.dtype.itemsize * 8 > bits and codes.size and int(codes.max()) >> bits:
         raise ElementTypeError(
-            f"{name} code", hex(int(codes.max())), f"below {hex(1 << bits)}",
+            f"{name} code",
+            hex(int(codes.max())),
+            f"below {hex(1 << bits)}",
             f"{name} has {bits} bits",
-        )  # fmt: skip
+        )
 
 
 NO_BIT = 1 << 14

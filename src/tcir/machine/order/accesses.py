@@ -112,5 +112,6 @@ def _of_cta(access: Access, cta: Index) -> Access:
         assert isinstance(second, tuple)
         second = (cta, second[1])
     component = (first, second) if access.cta is None else (cta, second)
-    return Access(component, access.number, access.kind, access.site, access.proxy,
-                  lanes=access.lanes)  # fmt: skip
+    return Access(
+        component, access.number, access.kind, access.site, access.proxy, lanes=access.lanes
+    )

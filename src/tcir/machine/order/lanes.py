@@ -103,8 +103,11 @@ class Knowledge:
     def equals(self, other: Knowledge) -> bool:
         """Whether there is no need to tell the two apart."""
         return (self.clock, self.after, self.fenced, self.seen) == (
-            other.clock, other.after, other.fenced, other.seen,
-        )  # fmt: skip
+            other.clock,
+            other.after,
+            other.fenced,
+            other.seen,
+        )
 
 
 class Lanes:

@@ -110,12 +110,13 @@ class Shadow:
         all granules if the record no longer has that access."""
         current = self.writer[where] if wrote else self.readers[where]
         named = [
-            i for i in _distinct(current)
+            i
+            for i in _distinct(current)
             if any(
                 self.accesses[n - 1] is other
                 for n in (frozenset({i} - {0}) if wrote else self._members(i))
             )
-        ]  # fmt: skip
+        ]
         found = np.isin(current, named)
         return found if found.any() else ~found
 
@@ -251,8 +252,12 @@ class Shadow:
         out = []
         for number in _distinct(writer):
             last = [self.accesses[number - 1]] if number else []
-            out.append(([*last, *(b for a in last for b in a.concurrent)],
-                        tuple(a[writer == number] for a in places)))  # fmt: skip
+            out.append(
+                (
+                    [*last, *(b for a in last for b in a.concurrent)],
+                    tuple(a[writer == number] for a in places),
+                )
+            )
         return out
 
     def _add(self, access: Access) -> int:

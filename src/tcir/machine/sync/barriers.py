@@ -91,10 +91,13 @@ class Barriers:
         first = this.arrivals[0] if this.arrivals else None
         if first is not None and (first.instruction == "bar.red") != (instruction == "bar.red"):
             self.cta.report(
-                "error", "barrier-mixed", f"{first.site} ({first.name})", site,
+                "error",
+                "barrier-mixed",
+                f"{first.site} ({first.name})",
+                site,
                 f"{first.instruction} of all threads in one use of barrier {number}: mixing "
                 "bar.red with bar.sync or bar.arrive is unpredictable (PTX ISA 9.7.13.1)",
-            )  # fmt: skip
+            )
 
     def _follow(self, number: int, this: BarrierRound, site: object) -> None:
         """Reports an agent that is not ordered after all arrivals at the previous use: it might
@@ -105,11 +108,13 @@ class Barriers:
         for arrival in before.arrivals:
             if not self.agent.comes_after(arrival.component, arrival.accesses):
                 self.cta.report(
-                    "error", "barrier-shared", f"{arrival.site} (arrives at barrier {number})",
+                    "error",
+                    "barrier-shared",
+                    f"{arrival.site} (arrives at barrier {number})",
                     f"{site} (arrives for its next use)",
                     "an order between the two: the first arrival is counted, so either may be "
                     "counted for the other; use another number, or wait for the first use to end",
-                )  # fmt: skip
+                )
                 return
 
     def _expected(self, this: BarrierRound) -> int:

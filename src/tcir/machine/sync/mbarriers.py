@@ -73,9 +73,12 @@ class Mbarriers:
                 site=site,
             )
         self.cta.report(
-            INIT_AGAIN, "mbarrier-init-again", known.site, site,
+            INIT_AGAIN,
+            "mbarrier-init-again",
+            known.site,
+            site,
             "mbarrier.init by one thread, or mbarrier.inval between",
-        )  # fmt: skip
+        )
         self.agent.inits.append(self.agent.lanes.number)
         known.again.append(self.agent.own_access("mbarrier.init", site))
         self.agent.lanes.step()
@@ -90,10 +93,13 @@ class Mbarriers:
                 self.agent.lanes.sees(component, number, mark) for mark in (None, BEYOND)
             ):
                 self.cta.report(
-                    "error", "race", f"{user} (uses {barrier})", site,
+                    "error",
+                    "race",
+                    f"{user} (uses {barrier})",
+                    site,
                     "not ordered: whatever signals the mbarrier must be complete before "
                     "mbarrier.inval",
-                )  # fmt: skip
+                )
         del self.cta.mbarriers[address]
         barrier.live = False
         smem = self.cta.smem
@@ -139,15 +145,21 @@ class Mbarriers:
             elif not observed:
                 lanes = other.component == self.agent.me
                 self.cta.report(
-                    "error", "mbarrier-init-race", other.site, site,
+                    "error",
+                    "mbarrier-init-race",
+                    other.site,
+                    site,
                     f"{'bar.warp.sync' if lanes else meet} between mbarrier.init and the first use "
                     f"by another {'lane' if lanes else 'warp'}",
-                )  # fmt: skip
+                )
             elif not fenced and not marked(self.agent.clock, INIT, other):
                 self.cta.report(
-                    INIT_WITHOUT_FENCE, "missing-init-fence", other.site, site,
+                    INIT_WITHOUT_FENCE,
+                    "missing-init-fence",
+                    other.site,
+                    site,
                     "fence.mbarrier_init between mbarrier.init and use by the async proxy",
-                )  # fmt: skip
+                )
         return barrier
 
     def _own(self, address: int, site: object) -> Mbarrier:
@@ -199,11 +211,13 @@ class Mbarriers:
             self._asked[barrier] = barrier.phase
             if more:
                 self.cta.report(
-                    "error", "arrivals-of-two-phases", site,
+                    "error",
+                    "arrivals-of-two-phases",
+                    site,
                     f"the next phase of the mbarrier at {barrier.address:#x}",
                     f"a count of all lanes that arrive, or an arrival of one lane: {barrier.count} "
                     "of the lanes end the phase, and the others arrive in later phases",
-                )  # fmt: skip
+                )
 
     def complete_tx(self, address: int, nbytes: int, *, site: object) -> None:
         """mbarrier.complete_tx: counts bytes without a copy."""
@@ -315,10 +329,12 @@ class Mbarriers:
 
     def _overtaken(self, barrier: Mbarrier, site: object) -> None:
         self.cta.report(
-            OVERTAKEN_WAIT, "phase-overtaken", f"the wait at {site}",
+            OVERTAKEN_WAIT,
+            "phase-overtaken",
+            f"the wait at {site}",
             f"mbarrier at {barrier.where}",
             "an arrival of the waiter that the next phase also needs",
-        )  # fmt: skip
+        )
 
 
 def _words(address: int) -> slice:

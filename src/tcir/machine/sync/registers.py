@@ -41,10 +41,13 @@ class RegisterQuota:
             knowledge.clock[component] = len(mine)
         if more and (more > 0) != (request.action == "inc"):
             self.cta.report(
-                "error", "register-count", f"{before} registers per thread", request.site,
+                "error",
+                "register-count",
+                f"{before} registers per thread",
+                request.site,
                 f"at {'most' if request.action == 'dec' else 'least'} {before}, which the warp "
                 f"owns, in {request}: undefined (PTX ISA {SETMAXNREG})",
-            )  # fmt: skip
+            )
             return
         yield from agent.wait(
             lambda: more <= pool.free,
@@ -77,9 +80,11 @@ class RegisterQuota:
         if any(known.get(_component(mate), 0) < len(mine) for mate in self._group):
             self.cta.report(
                 "error" if more else SETMAXNREG_FOR_NOTHING,
-                "register-order", mine[-1].site, request.site,
+                "register-order",
+                mine[-1].site,
+                request.site,
                 f"a barrier of the warpgroup between two setmaxnreg (PTX ISA {SETMAXNREG})",
-            )  # fmt: skip
+            )
 
     def _check_group(self, mine: list[Request], request: Request) -> None:
         """Reports an n-th request that differs from that of another warp of the group."""
@@ -92,9 +97,12 @@ class RegisterQuota:
 
     def _apart(self, first: object, second: object) -> None:
         self.cta.report(
-            SETMAXNREG_APART, "register-warpgroup", first, second,
+            SETMAXNREG_APART,
+            "register-warpgroup",
+            first,
+            second,
             "the same setmaxnreg in all warps of the warpgroup",
-        )  # fmt: skip
+        )
 
 
 def _component(agent: AgentProtocol) -> Component:

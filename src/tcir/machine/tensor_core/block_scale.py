@@ -80,9 +80,12 @@ class BlockScale:
             )
         if i.ignored:
             self.cta.report(
-                "warning", "ignored-bit", site, f"instruction descriptor: {i.ignored}",
+                "warning",
+                "ignored-bit",
+                site,
+                f"instruction descriptor: {i.ignored}",
                 "0: no document gives the bit a meaning for this instruction on sm_100a",
-            )  # fmt: skip
+            )
         sfa_of = [self._scales("A", sfa, i, cta, site) for cta in ctas]
         sfb_of = [self._scales("B", sfb, i, cta, site) for cta in ctas]
 
@@ -179,9 +182,12 @@ class BlockScale:
             codes = copies(tmem.words)
             if (codes != codes[0])[:, known].any():
                 self.cta.report(
-                    "error", "scale-copies", site, f"SF{operand} in tensor memory",
+                    "error",
+                    "scale-copies",
+                    site,
+                    f"SF{operand} in tensor memory",
                     "the four quarters hold different scales: copy them with .warpx4",
-                )  # fmt: skip
+                )
             return codes[0], missing
 
         return ScaleSource(where, read, copies)

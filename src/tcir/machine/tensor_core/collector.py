@@ -85,32 +85,42 @@ class Collectors:
             self._empty(words, name, held, mma)
         elif held.matrix != matrix.what:
             self._report(
-                held.mma, mma, f"{words} with the {name} of the fill, or a fill of this {name}: "
+                held.mma,
+                mma,
+                f"{words} with the {name} of the fill, or a fill of this {name}: "
                 "the buffer holds another matrix (place, type or shape)",
-            )  # fmt: skip
+            )
         elif held.versions != matrix.versions:
             self._report(
                 held.mma, mma, f"a fill of the new contents: {name} was overwritten since the fill"
             )
         elif not self._ordered(held.mma):
             self._report(
-                held.mma, mma, "tcgen05.fence::before_thread_sync, a barrier and "
+                held.mma,
+                mma,
+                "tcgen05.fence::before_thread_sync, a barrier and "
                 "::after_thread_sync between the fill of one thread and the use of another",
-            )  # fmt: skip
+            )
 
     def _empty(self, words: str, name: str, held: Collected | None, mma: Access) -> None:
         first = "the start of the kernel" if held is None else f"{held.mma.site} (gives it up)"
         if words.endswith("lastuse"):
             self.agent.cta.report(
-                last_use_of_nothing(words, name), "collector-not-filled", first, mma.site,
+                last_use_of_nothing(words, name),
+                "collector-not-filled",
+                first,
+                mma.site,
                 f"a fill of the same {name}",
-            )  # fmt: skip
+            )
             return
         self.agent.cta.report(
-            "error", "collector-not-filled", first, mma.site,
+            "error",
+            "collector-not-filled",
+            first,
+            mma.site,
             f"a fill of the same {name} that is still valid at {words} (PTX ISA 9.7.16.10.9): an "
             "mma without a collector qualifier gives up the buffer",
-        )  # fmt: skip
+        )
 
     def _ordered(self, fill: Access) -> bool:
         if fill.component == self.agent.issue.thread.component:

@@ -72,9 +72,12 @@ class Mma:
             and self.machine.options.products is None
         )
         arithmetic = MmaArithmetic(
-            multiply, reads, None if chosen else dense, together=together,
+            multiply,
+            reads,
+            None if chosen else dense,
+            together=together,
             fused=self._fused(i, options),
-        )  # fmt: skip
+        )
         self.step.issue(d_taddr, a, b, i, options, arithmetic, site=site)
 
     def _fused(self, i: InstructionDescriptor, options: MmaOptions) -> Fused | None:
@@ -95,10 +98,13 @@ class Mma:
         """Checks that qualifiers and operands fit the descriptor."""
         if options.scale_input_d and i.kind == "i8":
             self.cta.report(
-                "warning", "ignored-operand", site, "scale-input-d",
+                "warning",
+                "ignored-operand",
+                site,
+                "scale-input-d",
                 "no scale-input-d, which exists for the kinds f16 and tf32 only (PTX ISA "
                 "9.7.16.10.9): with kind::i8 ptxas ignores it, and D is added unscaled",
-            )  # fmt: skip
+            )
         check_sparse(i.sparse, options.metadata, site)
         in_tmem = isinstance(a, TmemAddr)
         if in_tmem and i.a_major != "K":

@@ -180,13 +180,17 @@ class MmaEffect:
         elif self.arithmetic.together:
             products = multiply(av, np.broadcast_to(bv, (len(av), *bv.shape[1:])), before, *more)
         else:
-            products = np.stack([
-                multiply(
-                    a, bv[0 if self.same_b else n], None if before is None else before[n],
-                    *(operand[n] for operand in more),
-                )
-                for n, a in enumerate(av)
-            ])  # fmt: skip
+            products = np.stack(
+                [
+                    multiply(
+                        a,
+                        bv[0 if self.same_b else n],
+                        None if before is None else before[n],
+                        *(operand[n] for operand in more),
+                    )
+                    for n, a in enumerate(av)
+                ]
+            )
         for words, product in zip(tmem, products, strict=True):
             self.d.write(words, product)
         self.shift(tmem)

@@ -106,9 +106,13 @@ class MmaOperands:
                 site=site,
             )
         lanes, columns, bits = metadata_places(
-            i.kind, i.m, cta_group=i.cta_group, ws=i.ws, selector=selector,
+            i.kind,
+            i.m,
+            cta_group=i.cta_group,
+            ws=i.ws,
+            selector=selector,
             packed=assumptions.half_lane_metadata == "packed",
-        )  # fmt: skip
+        )
         lanes, columns = lanes + d_lane, columns + column
         tmem = cta.tmem
         tmem.check(int(columns.min()), int(columns.max()) + 1, site)
@@ -123,10 +127,13 @@ class MmaOperands:
                 codes[:, missing.where] = 0x4  # any legal one: their rows become poison
             if (codes != codes[0]).any():
                 self.cta.report(
-                    "error", "operand-copies", site, "metadata in tensor memory",
+                    "error",
+                    "operand-copies",
+                    site,
+                    "metadata in tensor memory",
                     f"{len(codes)} equal copies of the rows, on the lanes of D's rows; the copies "
                     "differ",
-                )  # fmt: skip
+                )
             try:
                 return selected(codes[0], i.kind), missing
             except Refusal as refusal:
@@ -184,10 +191,13 @@ class MmaOperands:
                 missing, known = Undefined(lost, missing.origin), ~lost
             if (parts[:, known] != parts[0, known]).any():
                 self.cta.report(
-                    "error", "operand-copies", site, "A in tensor memory",
+                    "error",
+                    "operand-copies",
+                    site,
+                    "A in tensor memory",
                     f"{copies} equal copies of the {rows} rows, {rows} lanes apart; the copies "
                     "differ",
-                )  # fmt: skip
+                )
             return taken(words[:rows]), missing
 
         return OperandSource(tmem.shadow, where, read, codes=codes if copies == 1 else None)

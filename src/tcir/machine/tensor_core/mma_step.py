@@ -127,9 +127,13 @@ class MmaStep:
 
         if self.agent.events is not None:
             self.agent.events.note(
-                m=m, n=n, k=i.k, kind=i.kind, cta_group=cta_group,
+                m=m,
+                n=n,
+                k=i.k,
+                kind=i.kind,
+                cta_group=cta_group,
                 a_in="tmem" if in_tmem else "smem",
-            )  # fmt: skip
+            )
         d = AccumulatorPlace(rows, n, parts, every, columns, d_type, zeros)
         issued = IssuedMma(self.pipe, d, found, sources, arithmetic.checked, site)
         issued.add_d = options.enable_input_d

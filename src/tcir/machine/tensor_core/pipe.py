@@ -82,9 +82,12 @@ class Pipe:
         """Reports a matrix descriptor of an operand that lacks its constant."""
         if isinstance(operand, SharedDesc) and operand.lacks_constant:
             self.cta.report(
-                DESCRIPTOR_CONSTANT, "descriptor-constant", site,
-                "matrix descriptor bits 48..46", "0b001",
-            )  # fmt: skip
+                DESCRIPTOR_CONSTANT,
+                "descriptor-constant",
+                site,
+                "matrix descriptor bits 48..46",
+                "0b001",
+            )
 
     def origin(self, place: str, site: object) -> Origin:
         """Returns the origin of unwritten bytes that an operation at `site` reads in `place`."""

@@ -146,9 +146,11 @@ def _check_store(tensor_map: DecodedMap, coords: Sequence[int]) -> None:
     for i, c in enumerate(coords):
         if c < 0:
             raise TensorMapError(
-                f"store coordinate {i}", c, "at least 0",
+                f"store coordinate {i}",
+                c,
+                "at least 0",
                 "a box to store begins inside the tensor (PTX ISA 9.7.9.27.1.1)",
-            )  # fmt: skip
+            )
     if f.swizzle == "128B_ATOM_32B_FLIP_8B":
         raise TensorMapError("swizzle", f.swizzle, "another for a store", "PTX ISA 5.5.7")
     if f.dtype == "u4_align16b":
@@ -176,9 +178,11 @@ def _walk(tensor: TensorOperand, assumptions: Assumptions) -> tuple[Index, Index
     wanted = _WIDE[mode]
     if tensor_map.fields.mode != wanted:
         raise TensorMapError(
-            "mode of the instruction", mode, tensor_map.fields.mode,
+            "mode of the instruction",
+            mode,
+            tensor_map.fields.mode,
             "the tensor map was encoded for that mode",
-        )  # fmt: skip
+        )
     return wide_elements(tensor_map, coords, info[0], info[1], assumptions)
 
 

@@ -305,9 +305,10 @@ class Bulk:
 def _check(what: str, value: int, site: object) -> None:
     if value % UNIT or value < 0:
         raise MachineError(
-            "misaligned", f"expected a {what} that is a multiple of {UNIT}, got {value:#x}",
+            "misaligned",
+            f"expected a {what} that is a multiple of {UNIT}, got {value:#x}",
             site=site,
-        )  # fmt: skip
+        )
 
 
 def _bytes(start: int, nbytes: int) -> NDArray[np.int64]:

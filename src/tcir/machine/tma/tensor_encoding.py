@@ -158,9 +158,11 @@ def decode(raw: bytes) -> DecodedMap:
     swizzle = next((name for name, codes in _SWIZZLES.items() if codes == pair), None)
     if swizzle is None:
         raise TensorMapError(
-            "swizzle_mode, swizzle_atomicity", pair, "one of " + str(list(_SWIZZLES.values())),
+            "swizzle_mode, swizzle_atomicity",
+            pair,
+            "one of " + str(list(_SWIZZLES.values())),
             "an atomicity of its own is for 128-byte swizzle (PTX ISA 5.5.7, table 14)",
-        )  # fmt: skip
+        )
     tiled = mode == "tiled"
     spatial = 0 if tiled else 1 if mode != "im2col" else rank - 2
     lower, upper = (_coordinates(corner, spatial) for corner in v.get("corner", [0, 0]))

@@ -72,8 +72,11 @@ def check_fields(f: Fields) -> None:
     _one_of("oob_fill", f.oob_fill, ("zero", "nan"), "CUtensorMapFloatOOBfill")
     require(
         f.oob_fill == "zero" or f.dtype in FLOATS,
-        "oob_fill", f.oob_fill, f"zero with dtype {f.dtype}", "only floating-point types fill NaN",
-    )  # fmt: skip
+        "oob_fill",
+        f.oob_fill,
+        f"zero with dtype {f.dtype}",
+        "only floating-point types fill NaN",
+    )
     _check_shape(f, function)
     if f.interleaved:
         _check_interleave(f)
@@ -93,14 +96,20 @@ def _check_shape(f: Fields, function: str) -> None:
     count = len(f.strides_bytes)
     require(
         count == f.rank - 1,
-        "number of strides", count, str(f.rank - 1), "dimension 0 is contiguous and has none",
-    )  # fmt: skip
+        "number of strides",
+        count,
+        str(f.rank - 1),
+        "dimension 0 is contiguous and has none",
+    )
     step = alignment(f)
     for i, s in enumerate(f.strides_bytes):
         require(
             0 <= s < 1 << 40 and s % step == 0,
-            f"strides_bytes[{i}]", s, f"a multiple of {step} below 2^40", function,
-        )  # fmt: skip
+            f"strides_bytes[{i}]",
+            s,
+            f"a multiple of {step} below 2^40",
+            function,
+        )
     count = len(f.element_strides)
     require(count == f.rank, "number of element strides", count, str(f.rank), function)
     for i, s in enumerate(f.element_strides):
@@ -112,12 +121,18 @@ def _check_interleave(f: Fields) -> None:
     require(not wide, "interleave", f.interleave, "NONE in the w modes", "PTX ISA 5.5.6")
     require(
         f.interleave != "32B" or f.swizzle == "32B",
-        "swizzle", f.swizzle, "32B with interleave 32B", "a slice is a row of that pattern",
-    )  # fmt: skip
+        "swizzle",
+        f.swizzle,
+        "32B with interleave 32B",
+        "a slice is a row of that pattern",
+    )
     require(
         f.dtype not in PADDED,
-        "interleave", f.interleave, f"NONE with dtype {f.dtype}", "padded types fill no slice",
-    )  # fmt: skip
+        "interleave",
+        f.interleave,
+        f"NONE with dtype {f.dtype}",
+        "padded types fill no slice",
+    )
 
 
 def _check_packed(f: Fields) -> None:
@@ -126,8 +141,11 @@ def _check_packed(f: Fields) -> None:
         return
     require(
         f.dims[0] % PADDED_INNER == 0,
-        "dims[0]", f.dims[0], f"a multiple of {PADDED_INNER}", f"dtype {f.dtype}",
-    )  # fmt: skip
+        "dims[0]",
+        f.dims[0],
+        f"a multiple of {PADDED_INNER}",
+        f"dtype {f.dtype}",
+    )
     _one_of("swizzle", f.swizzle, PADDED_SWIZZLES, f"dtype {f.dtype}")
 
 
@@ -141,15 +159,19 @@ def _check_inner(f: Fields, name: str, elements: int) -> None:
     shown = f"{name} ({elements} × {unit.global_bytes * 8 // unit.elements} bits)"
     require(
         bits % (8 * ALIGNMENT) == 0,
-        shown, f"{bits / 8:g} bytes", f"a multiple of {ALIGNMENT} bytes",
+        shown,
+        f"{bits / 8:g} bytes",
+        f"a multiple of {ALIGNMENT} bytes",
         "the engine writes shared memory in units of 16 bytes",
-    )  # fmt: skip
+    )
     span = 0 if f.interleaved else SWIZZLES[f.swizzle].span
     require(
         not span or bits // 8 <= span,
-        shown, f"{bits // 8} bytes", f"at most {span} bytes with swizzle {f.swizzle}",
+        shown,
+        f"{bits // 8} bytes",
+        f"at most {span} bytes with swizzle {f.swizzle}",
         "the inner extent of a box must fit in the swizzle span",
-    )  # fmt: skip
+    )
 
 
 def _check_box(f: Fields, function: str) -> None:
@@ -167,18 +189,22 @@ def _check_im2col(f: Fields, function: str) -> None:
     for name, corner in (("lower", f.lower_corner), ("upper", f.upper_corner)):
         require(
             len(corner) == f.spatial,
-            f"length of {name}_corner", len(corner), str(f.spatial),
+            f"length of {name}_corner",
+            len(corner),
+            str(f.spatial),
             "one value: the box has only W" if wide else "one value per spatial dimension, W first",
-        )  # fmt: skip
+        )
         for i, c in enumerate(corner):
             require(low <= c <= high, f"{name}_corner[{i}]", c, allowed, function)
     for i in range(f.spatial):
         first, last = f.bounds(i)
         require(
             first <= last,
-            f"bounding box along spatial dimension {i}", f"{first}..{last}",
-            "lower_corner <= dim - 1 + upper_corner", "an empty box has no base position",
-        )  # fmt: skip
+            f"bounding box along spatial dimension {i}",
+            f"{first}..{last}",
+            "lower_corner <= dim - 1 + upper_corner",
+            "an empty box has no base position",
+        )
     channels, pixels = f.channels_per_pixel, f.pixels_per_column
     require(1 <= channels <= 256, "channels_per_pixel", channels, "1..256", function)
     require(1 <= pixels <= 1024, "pixels_per_column", pixels, "1..1024", function)

@@ -73,10 +73,13 @@ def first_unit(decoded: DecodedMap, coordinate: int) -> int:
     step = PADDED_INNER if f.dtype in PADDED else ALIGNMENT * unit.elements // unit.global_bytes
     if coordinate % max(step, 1):
         raise TensorMapError(
-            "coordinate 0", coordinate, f"a multiple of {step} ({f.dtype})",
+            "coordinate 0",
+            coordinate,
+            f"a multiple of {step} ({f.dtype})",
             "the box has to begin at a multiple of 16 bytes"
-            if f.dtype not in PADDED else "PTX ISA 9.7.9.27.1.1",
-        )  # fmt: skip
+            if f.dtype not in PADDED
+            else "PTX ISA 9.7.9.27.1.1",
+        )
     return coordinate // unit.elements
 
 

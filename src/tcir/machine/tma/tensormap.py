@@ -116,13 +116,14 @@ class TensorMaps:
         acquires = list(self._acquires(address))
         if not (acquires or buffer.constant or buffer.shadow.writer[where].all()):
             self.cta.report(
-                "error", "missing-tensormap-fence",
+                "error",
+                "missing-tensormap-fence",
                 f"{buffer.words(start, start + MAP_BYTES)}, written before the launch",
                 f"{access.site} ({access.kind} uses it as tensor map)",
                 "fence.proxy.tensormap::generic.acquire.sys on the map by its user, or a map in a "
                 "__grid_constant__ parameter or constant memory: the start of a kernel acquires "
                 "nothing for the tensormap proxy (PTX ISA 8.9.4)",
-            )  # fmt: skip
+            )
         for other in buffer.shadow.writers_at(where):
             if not self.agent.checks.has_observed(buffer.shadow, where, other):
                 continue  # a race, reported by note_read below
@@ -136,9 +137,12 @@ class TensorMaps:
                 "writer, a synchronisation, and fence.proxy.tensormap::generic.acquire by the user"
             )
             self.cta.report(
-                "error", "missing-tensormap-fence", f"{other.site} ({other.kind} writes the map)",
-                f"{access.site} ({access.kind} uses it)", missing,
-            )  # fmt: skip
+                "error",
+                "missing-tensormap-fence",
+                f"{other.site} ({other.kind} writes the map)",
+                f"{access.site} ({access.kind} uses it)",
+                missing,
+            )
         mine = Access(access.component, access.number, access.kind, access.site, "tensormap")
         self.agent.checks.note_read(buffer.shadow, where, mine)
 

@@ -72,9 +72,11 @@ def check_reduction(operation: str, fields: MapFields) -> None:
     allowed = REDUCTIONS[operation]
     if fields.dtype not in allowed or fields.interleaved:
         raise TensorMapError(
-            f"element type of a reduction ({operation})", fields.dtype,
-            "one of " + ", ".join(allowed), "PTX ISA 9.7.9.27.1.3; not interleaved",
-        )  # fmt: skip
+            f"element type of a reduction ({operation})",
+            fields.dtype,
+            "one of " + ", ".join(allowed),
+            "PTX ISA 9.7.9.27.1.3; not interleaved",
+        )
 
 
 def reduced(operation: str, fields: MapFields, old: NDArray[Any], new: NDArray[Any]) -> Any:

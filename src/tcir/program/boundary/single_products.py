@@ -93,11 +93,14 @@ def _single(
     rows = [n for n in range(len(dims)) if n not in summed]
     counts = [-(-spec.shape[n] // far) if dims[n] is None else spec.shape[n] for n in rows]
     places = list(np.indices(counts).reshape(len(rows), -1))
-    places = [place * far if dims[n] is None else place
-              for n, place in zip(rows, places, strict=True)]  # fmt: skip
+    places = [
+        place * far if dims[n] is None else place for n, place in zip(rows, places, strict=True)
+    ]
     count = math.prod(counts)
-    at = [places[rows.index(n)] if n in rows else generator.integers(0, extent, count)
-          for n, extent in enumerate(spec.shape)]  # fmt: skip
+    at = [
+        places[rows.index(n)] if n in rows else generator.integers(0, extent, count)
+        for n, extent in enumerate(spec.shape)
+    ]
     array = np.zeros(spec.shape)
     array[tuple(at)] = _numbers(spec, count, generator)
     return array.astype(spec.dtype)

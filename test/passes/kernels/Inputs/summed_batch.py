@@ -43,11 +43,12 @@ from tcir.passes.nvvm.converter import Converter, lower
 from tcir.pipelines.parts.back import tile_to_llvm
 
 SUMMED = legal.register(
-    "summed-batch", "with a summed batch",
+    "summed-batch",
+    "with a summed batch",
     legal.Limit("cta_group", (1,), {"product": "summed-batch"}, "a CTA loads whole tiles of B"),
     legal.Limit("cluster", ("1x1",), {"product": "summed-batch"}, "a CTA loads whole tiles"),
     legal.Limit("store", ("direct",), {"turned": True}, "threads store from the right"),
-)  # fmt: skip
+)
 
 
 class Demo(Dialect, name="demo"):

@@ -36,13 +36,14 @@ from tcir.pipelines.parts.back import threads_to_llvm
 
 NAME, ONLY = "four-warps", {"core": "four-warps"}
 CORE = legal.register(
-    NAME, "with four warps",
+    NAME,
+    "with four warps",
     legal.Limit("store", ("direct",), ONLY, "sums are in registers"),
     legal.Limit("scheduler", ("static",), ONLY, "no warp has a role"),
     legal.Limit("cluster", ("1x1",), ONLY, "a CTA loads whole tiles"),
     legal.Limit("cta_group", (1,), ONLY, "pairs of CTAs are of tcgen05", "PTX ISA 9.7.16.5"),
     fact="core",
-)  # fmt: skip
+)
 K = 16
 """Elements of K that an ``mma.sync`` of f16 multiplies."""
 
@@ -74,11 +75,13 @@ class FourWarps:
             for k in range(0, a.type.shape[1], K):
                 left, right = (
                     tc.LoadFragmentOp(
-                        each, i64(k), ir.StringAttr.get("ldmatrix"),
+                        each,
+                        i64(k),
+                        ir.StringAttr.get("ldmatrix"),
                         self._fragment(name, K, each.type.element, each.type.shape[0]),
                     ).fragment
                     for name, each in (("A", a), ("B", b))
-                )  # fmt: skip
+                )
                 total = tc.MmaSyncOp(left, right, total, sums).d
             return [total]
 

@@ -32,8 +32,12 @@ class AsyncCopy:
     flip: int
 
 
-@instruction("cp.async.ca.shared.global", "cp.async.cg.shared.global",
-      "cp.async.ca.shared::cta.global", "cp.async.cg.shared::cta.global")  # fmt: skip
+@instruction(
+    "cp.async.ca.shared.global",
+    "cp.async.cg.shared.global",
+    "cp.async.ca.shared::cta.global",
+    "cp.async.cg.shared::cta.global",
+)
 def copy(d: Decode) -> Op:
     """`[dst], [src], size {, src-size | ignore-src predicate} {, policy}`"""
     policy = d.take("L2::cache_hint") is not None
@@ -73,9 +77,10 @@ def copy(d: Decode) -> Op:
             read = w.v[U32][count][lanes].astype(np.int64)
             if (read > nbytes).any():
                 raise w.error(
-                    "copy-size", f"expected a source size of at most {nbytes}, got {read.max()}",
+                    "copy-size",
+                    f"expected a source size of at most {nbytes}, got {read.max()}",
                     site,
-                )  # fmt: skip
+                )
         elif ignore >= 0:
             if w.undef[ignore] & m:
                 w.read_undefined(site, (ignore,), m)

@@ -184,8 +184,12 @@ def _float_to_float(
     if out.size < source.size:
         _require_mode(d, how)
     rounding = {
-        "rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil, None: None,
-    }[how.integral]  # fmt: skip
+        "rni": np.rint,
+        "rzi": np.trunc,
+        "rmi": np.floor,
+        "rpi": np.ceil,
+        None: None,
+    }[how.integral]
 
     def run(a: np.ndarray) -> np.ndarray:
         exact = decode_float(a.view(UNSIGNED[source.name]), source.name)

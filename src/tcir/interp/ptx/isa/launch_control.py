@@ -84,10 +84,8 @@ def first_ctaid(d: Decode) -> Op:
     items = d.vector(d.operands[0], 4 if whole else 1)
     axes = [0, 1, 2] if whole else ["xyz".index(d.name[-1])]
     wanted = [
-        (d.dst(item, _U32), axis)
-        for item, axis in zip(items, axes)
-        if not isinstance(item, Sink)
-    ]  # fmt: skip
+        (d.dst(item, _U32), axis) for item, axis in zip(items, axes) if not isinstance(item, Sink)
+    ]
     rest = [d.dst(item, _U32) for item in items[3:] if not isinstance(item, Sink)]
     source, site = d.src(d.operands[1], _B128), d.site
 
@@ -105,9 +103,12 @@ def first_ctaid(d: Decode) -> Op:
             w.define(dst, m, lost)
         for dst in rest:
             fourth = Origin(
-                "undefined-register", site, "the fourth element of get_first_ctaid",
-                "a value: it is unspecified (PTX ISA 9.7.13.17.4)", index,
-            )  # fmt: skip
+                "undefined-register",
+                site,
+                "the fourth element of get_first_ctaid",
+                "a value: it is unspecified (PTX ISA 9.7.13.17.4)",
+                index,
+            )
             w.define(dst, m, Unknown(np.full((32, 4), 0xFF, np.uint8), fourth))
 
     return d.plain(run)

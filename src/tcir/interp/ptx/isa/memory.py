@@ -97,9 +97,10 @@ def check_aligned(w: Warp, at: np.ndarray, nbytes: int, site: Site) -> None:
     if nbytes > 1 and (at & (nbytes - 1)).any():
         bad = int(at[(at & (nbytes - 1)) != 0][0])
         raise w.error(
-            "misaligned-address", f"expected a multiple of {nbytes}, got {address_words(bad)}",
+            "misaligned-address",
+            f"expected a multiple of {nbytes}, got {address_words(bad)}",
             site,
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True)
@@ -292,9 +293,10 @@ def _bounds(w: Warp, space: str, at: np.ndarray, nbytes: int, size: int, site: S
     if ((at < 0) | (at + nbytes > size)).any():
         bad = int(at[(at < 0) | (at + nbytes > size)][0])
         raise w.error(
-            "out-of-bounds", f"expected .{space} bytes 0..{size - 1}, got {bad} + {nbytes}",
+            "out-of-bounds",
+            f"expected .{space} bytes 0..{size - 1}, got {bad} + {nbytes}",
             site,
-        )  # fmt: skip
+        )
 
 
 def store(

@@ -17,12 +17,10 @@ _WHY: dict[str, str] = {
     **dict.fromkeys(("tex", "tld4", "txq", "istypep"), _TEXTURES),
     **dict.fromkeys(("suld", "sust", "sured", "suq"), _TEXTURES),
     **dict.fromkeys(("multimem.ld_reduce", "multimem.st", "multimem.red"), _MULTIMEM),
-    **dict.fromkeys(
-        ("multimem.cp.async.bulk", "multimem.cp.reduce.async.bulk"), _MULTIMEM
-    ),
+    **dict.fromkeys(("multimem.cp.async.bulk", "multimem.cp.reduce.async.bulk"), _MULTIMEM),
     **dict.fromkeys(("rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64"), _GROSS),
     **dict.fromkeys(_SCALAR, _VIDEO),
     **dict.fromkeys((f"{name}{count}" for name in _SIMD for count in (2, 4)), _VIDEO),
-}  # fmt: skip
+}
 
 REFUSED.update({name: why for name, why in _WHY.items() if name not in DECODERS})

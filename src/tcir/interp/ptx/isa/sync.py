@@ -155,8 +155,11 @@ def fence_proxy_async(d: Decode) -> Op:
     return _fence(d, f"proxy.async.{space.partition(':')[0]}" if space else "proxy.async")
 
 
-@instruction("fence.proxy.async::generic", "fence.acquire.sync_restrict::shared::cluster",
-      "fence.release.sync_restrict::shared::cta")  # fmt: skip
+@instruction(
+    "fence.proxy.async::generic",
+    "fence.acquire.sync_restrict::shared::cluster",
+    "fence.release.sync_restrict::shared::cta",
+)
 def fence_restricted(d: Decode) -> Op:
     """One-way fences of one side's accesses to shared memory; each form has one spelling.
 

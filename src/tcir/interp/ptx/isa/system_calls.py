@@ -55,9 +55,10 @@ class _Reader:
         data, defined = self._from(address)
         if len(data) < count:
             raise self.w.error(
-                "out-of-bounds", f"expected {count} bytes at {address:#x}, got {len(data)}",
+                "out-of-bounds",
+                f"expected {count} bytes at {address:#x}, got {len(data)}",
                 self.site,
-            )  # fmt: skip
+            )
         if defined is not None and not defined[:count].all():
             self.w.undefined_arguments(self.site)
         return data[:count].tobytes()
@@ -69,9 +70,10 @@ class _Reader:
         ends = np.flatnonzero(data == 0)
         if not ends.size:
             raise self.w.error(
-                "out-of-bounds", f"expected a string at {address:#x} that ends with a zero byte",
+                "out-of-bounds",
+                f"expected a string at {address:#x} that ends with a zero byte",
                 self.site,
-            )  # fmt: skip
+            )
         return self.bytes(address, int(ends[0])).decode(errors="backslashreplace")
 
     def _from(self, address: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -99,10 +101,13 @@ def _print(reader: _Reader, text: int, at: int) -> int:
     reader.w.launch.print(done.text)
     for conversion in done.unsupported:
         reader.w.agent.cta.report(
-            "warning", "printf-size", reader.site, conversion,
+            "warning",
+            "printf-size",
+            reader.site,
+            conversion,
             "a size in h, l, ll: with another one a device prints other numbers, for the "
-            "arguments behind it, too (CUDA C++ Programming Guide, \"Format Specifiers\")",
-        )  # fmt: skip
+            'arguments behind it, too (CUDA C++ Programming Guide, "Format Specifiers")',
+        )
     return done.count
 
 

@@ -66,9 +66,10 @@ class TensorPlace:
         at = int(w.v[U64][self.slot][lane]) + self.offset
         if at % 64:
             raise w.error(
-                "misaligned-address", f"expected a tensor map at a multiple of 64, got {at:#x}",
+                "misaligned-address",
+                f"expected a tensor map at a multiple of 64, got {at:#x}",
                 self.site,
-            )  # fmt: skip
+            )
         space = {"param": "param", "global": "global", "const": "global"}.get(
             self.space or "", "generic"
         )

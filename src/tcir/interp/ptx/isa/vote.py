@@ -199,9 +199,13 @@ def redux(d: Decode) -> Op:
     kind = d.type("u32", "s32", "b32")
     d.done(3)
     fold: Callable[..., np.ndarray] = {
-        "add": np.add, "min": np.minimum, "max": np.maximum,
-        "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
-    }[name].reduce  # fmt: skip
+        "add": np.add,
+        "min": np.minimum,
+        "max": np.maximum,
+        "and": np.bitwise_and,
+        "or": np.bitwise_or,
+        "xor": np.bitwise_xor,
+    }[name].reduce
     dst, a = d.dst(d.operands[0], kind), d.src(d.operands[1], kind)
     mask = _member_mask(d, d.operands[2])
     n, site = view(kind), d.site

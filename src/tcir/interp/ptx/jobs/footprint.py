@@ -109,11 +109,14 @@ def _footprint(buffer: Buffer, count: int, written: Bits, read: Bits) -> Footpri
         named[new[numbers] - 1] = numbers - 1
         accesses = buffer.shadow.accesses.raw(named.tolist())
     return Footprint(
-        buffer.granule, written, read, _taken(buffer.data, buffer.granule, count, written),
-        None if buffer.defined is None
-        else _taken(buffer.defined, buffer.granule, count, written),
-        which, accesses,
-    )  # fmt: skip
+        buffer.granule,
+        written,
+        read,
+        _taken(buffer.data, buffer.granule, count, written),
+        None if buffer.defined is None else _taken(buffer.defined, buffer.granule, count, written),
+        which,
+        accesses,
+    )
 
 
 def _taken(array: NDArray[np.generic], granule: int, count: int, written: Bits) -> Bytes:

@@ -68,7 +68,10 @@ def lanes(name: str, steps: str) -> str:
     return kernel(name, _LANE_HEAD + steps + _LANE_TAIL)
 
 
-call_kernel = External("call_kernel", 5, """
+call_kernel = External(
+    "call_kernel",
+    5,
+    """
 define void @call_kernel(i64 %f, i64 %d, i64 %a, i64 %b, i64 %c) alwaysinline {
   %kernel = inttoptr i64 %f to ptr
   %pd = inttoptr i64 %d to ptr
@@ -78,5 +81,6 @@ define void @call_kernel(i64 %f, i64 %d, i64 %a, i64 %b, i64 %c) alwaysinline {
   call void %kernel(ptr %pd, i64 0, ptr %pa, i64 0, ptr %pb, i64 0, ptr %pc, i64 0, i64 0, i64 1)
   ret void
 }
-""")  # fmt: skip
+""",
+)
 """Calls the kernel at an address for one CTA: destination and sources are also addresses."""

@@ -271,10 +271,14 @@ equal, not_equal = _comparison("eq"), _comparison("ne", unordered=True)
 less, greater = _comparison("lt"), _comparison("gt")
 _isnan = _comparison("no", unordered=True)
 RULES |= {
-    np.equal: equal, np.not_equal: not_equal, np.less: less, np.greater: greater,
-    np.less_equal: _comparison("le"), np.greater_equal: _comparison("ge"),
+    np.equal: equal,
+    np.not_equal: not_equal,
+    np.less: less,
+    np.greater: greater,
+    np.less_equal: _comparison("le"),
+    np.greater_equal: _comparison("ge"),
     np.isnan: lambda x: _isnan(x, x),
-}  # fmt: skip
+}
 
 
 def call(intrinsic: str, *operands: LaneVector) -> LaneVector:
@@ -297,10 +301,13 @@ def _of_floats(intrinsic: str) -> Callable[..., LaneVector]:
 
 
 RULES |= {
-    np.sqrt: _of_floats("sqrt"), np.rint: _of_floats("rint"), np.floor: _of_floats("floor"),
-    np.ceil: _of_floats("ceil"), np.trunc: _of_floats("trunc"),
+    np.sqrt: _of_floats("sqrt"),
+    np.rint: _of_floats("rint"),
+    np.floor: _of_floats("floor"),
+    np.ceil: _of_floats("ceil"),
+    np.trunc: _of_floats("trunc"),
     np.copysign: _of_floats("copysign"),
-}  # fmt: skip
+}
 
 
 @_rule(np.negative)

@@ -148,9 +148,11 @@ def perform(
     if buffer.shadow is not None:
         mine = chosen[one.row]
         buffer.shadow.record_writes(
-            one.at[mine] // buffer.granule, -(-one.nbytes // buffer.granule), one.row[mine],
+            one.at[mine] // buffer.granule,
+            -(-one.nbytes // buffer.granule),
+            one.row[mine],
             [(one.access, cta) for cta in ctas],
-        )  # fmt: skip
+        )
 
 
 @jit

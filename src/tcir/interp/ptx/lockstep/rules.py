@@ -116,9 +116,13 @@ def _again(traced: TracedWarp, op: Op, last: tuple[object, bool]) -> bool:
 
 
 def _load_shared(
-    recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active, at: Index,
+    recorder: TraceRecorder,
+    traced: TracedWarp,
+    op: Op,
+    active: Active,
+    at: Index,
     last: tuple[object, bool],
-) -> bool:  # fmt: skip
+) -> bool:
     form = op.form
     assert isinstance(form, Load)
     if active.guard >= 0:
@@ -135,9 +139,13 @@ def _load_shared(
 
 
 def _load_global(
-    recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active, at: Index,
+    recorder: TraceRecorder,
+    traced: TracedWarp,
+    op: Op,
+    active: Active,
+    at: Index,
     last: tuple[object, bool],
-) -> bool:  # fmt: skip
+) -> bool:
     form = op.form
     assert isinstance(form, Load)
     slot = form.place.slot

@@ -67,8 +67,11 @@ class LoopCode:
 def loop_code(ops: list[Op], storage: WarpStorage) -> LoopCode | None:
     """Code of the program's loops; None if it has none that qualifies."""
     encoder = _Encoder(storage)
-    loops = [range(op.target, end + 1) for end, op in enumerate(ops)
-             if op.kind == BRANCH and 0 <= op.target <= end]  # fmt: skip
+    loops = [
+        range(op.target, end + 1)
+        for end, op in enumerate(ops)
+        if op.kind == BRANCH and 0 <= op.target <= end
+    ]
     known = cache(lambda at: encoder.encodable(ops[at]))  # an answer may need kernels: not for all
     heads = frozenset(loop[0] for loop in loops if all(map(known, loop)))
     if not heads:
@@ -103,10 +106,12 @@ class _Encoder:
             return self._plain(op.form)
         compute = op.compute
         return (
-            compute is not None and len(compute.results) == 1 and compute.divisor < 0
+            compute is not None
+            and len(compute.results) == 1
+            and compute.divisor < 0
             and all(self.sizes[slot] <= 8 for slot, _ in compute.sources)
             and compute.kernels is not None
-        )  # fmt: skip
+        )
 
     def _plain(self, load: Load) -> bool:
         """One word of global memory, to a register of its size."""
@@ -115,9 +120,11 @@ class _Encoder:
         _, slot, view = load.moves[0]
         width = {load.nbytes, load.dtype.itemsize, VIEW_DTYPES[view].itemsize, self.sizes[slot]}
         return (
-            load.plain and not load.constant and load.place.space == "global"
+            load.plain
+            and not load.constant
+            and load.place.space == "global"
             and width in ({4}, {8})
-        )  # fmt: skip
+        )
 
     def row(self, op: Op) -> list[int]:
         """Encodes an instruction that is `encodable`."""

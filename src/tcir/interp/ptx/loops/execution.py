@@ -14,8 +14,7 @@ EVERY = 0xFFFFFFFF
 """All lanes."""
 
 # --- rows of code ----------------------------------------------------------------------------
-(OP, FLIPS, PRODUCTS, GUARD, NEGATE, GUARD_SLOT, TARGET, NBYTES, OFFSET, SITE,
- OPERANDS) = range(11)  # fmt: skip
+(OP, FLIPS, PRODUCTS, GUARD, NEGATE, GUARD_SLOT, TARGET, NBYTES, OFFSET, SITE, OPERANDS) = range(11)
 """OP: one of the numbers below; in place of COMPUTE the address of the kernel. FLIPS: which
 sources are negated, a bit each. GUARD: the number of a predicate, -1 for none. SITE: the first
 instruction of the same place in the text, where a function is called twice. OPERANDS: of the result

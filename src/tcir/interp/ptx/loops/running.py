@@ -96,8 +96,10 @@ class Loops:
             return 0, False, False
         state[:] = 0
         state[on.PC], state[on.MASK], state[on.SPINS] = (
-            divergence.pc, divergence.mask, divergence.spins,
-        )  # fmt: skip
+            divergence.pc,
+            divergence.mask,
+            divergence.spins,
+        )
         state[on.LIMIT] = room
         state[on.OTHERS] = len(divergence.others)
         for n, group in enumerate(divergence.others):

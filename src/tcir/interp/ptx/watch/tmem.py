@@ -25,8 +25,11 @@ def _write(run: Run, slots: tuple[int, ...], site: Site, w: Warp, m: int) -> obj
     for slot in slots:
         if slot in w.pending and w.undef[slot] & m:
             w.agent.cta.report(
-                "error", "register-overwritten", w.pending[slot], site,
+                "error",
+                "register-overwritten",
+                w.pending[slot],
+                site,
                 f"tcgen05.wait::ld between the load and another write of {w.names[slot]}: the load "
                 "may come later, and the other value is lost (PTX ISA 9.7.16.8)",
-            )  # fmt: skip
+            )
     return run(w, m)

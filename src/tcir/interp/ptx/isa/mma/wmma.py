@@ -44,9 +44,11 @@ from tcir.interp.ptx.warp import Warp
 _WHOLE = ("m16n16k16", "m8n32k16", "m32n8k16")
 _SHAPES = {
     **dict.fromkeys(("f16", "bf16", "s8", "u8"), _WHOLE),
-    "tf32": ("m16n16k8",), "f64": ("m8n8k4",), "b1": ("m8n8k128",),
+    "tf32": ("m16n16k8",),
+    "f64": ("m8n8k4",),
+    "b1": ("m8n8k128",),
     **dict.fromkeys(("s4", "u4"), ("m8n8k32",)),
-}  # fmt: skip
+}
 """By the type of A and B."""
 _OF_SHAPE = {
     shape: tuple(a for a in _SHAPES if shape in _SHAPES[a])

@@ -49,9 +49,12 @@ def _address(w: Warp, place: AccessTarget, m: int, site: Site) -> int:
     fits an address in shared memory (ptxas: UTCBAR)."""
     if place.space == "generic" and not int(addresses(w, place, m, site)[0]) >> 32:
         w.agent.cta.report(
-            COMMIT_ADDRESS, "commit-address", site, "",
+            COMMIT_ADDRESS,
+            "commit-address",
+            site,
+            "",
             "a generic address, or .shared::cluster for this one",
-        )  # fmt: skip
+        )
         place = replace(place, space="shared")
     return shared_addresses(w, place, m, site)[0]
 

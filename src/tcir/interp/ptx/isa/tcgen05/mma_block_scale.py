@@ -29,8 +29,9 @@ def _scales(d: Decode, kind: str) -> int:
     if vector and block:
         raise d.malformed(f"expected one of .{vector} and .{block}, got both")
     try:
-        return scales_per_row(kind, int(vector[-2]) if vector else None,
-                              int(block[5:]) if block else None)  # fmt: skip
+        return scales_per_row(
+            kind, int(vector[-2]) if vector else None, int(block[5:]) if block else None
+        )
     except Refusal as refusal:
         raise d.malformed(str(refusal)) from None
 

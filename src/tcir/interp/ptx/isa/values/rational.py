@@ -39,9 +39,9 @@ def directed64(nearest: np.ndarray, excess: Excess, mode: str, *operands: np.nda
         value = float(nearest[lane])
         overflow = math.isinf(value)
         try:
-            over = excess(Fraction(0 if overflow else value), *(
-                Fraction(float(o[lane])) for o in operands
-            ))  # fmt: skip
+            over = excess(
+                Fraction(0 if overflow else value), *(Fraction(float(o[lane])) for o in operands)
+            )
         except ZeroDivisionError:
             continue  # infinity is exact
         if overflow:

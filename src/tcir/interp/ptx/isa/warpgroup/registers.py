@@ -23,10 +23,13 @@ def setmaxnreg(d: Decode) -> Op:
 
     def without_a_cap(w: Warp, m: int) -> None:
         w.agent.cta.report(
-            "warning", "register-cap", "the entry of the kernel", request.site,
+            "warning",
+            "register-cap",
+            "the entry of the kernel",
+            request.site,
             "registers per thread at entry, by .maxnreg, or .minnctapersm beside .maxntid or "
             ".reqntid: without them setmaxnreg may have no effect (PTX ISA 9.7.19.5)",
-        )  # fmt: skip
+        )
 
     def run(w: Warp, m: int) -> Blocking:
         yield from w.agent.registers.change(request, entry or 0)

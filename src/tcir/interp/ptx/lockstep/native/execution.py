@@ -106,11 +106,14 @@ class Native:
         registers by number and CTA."""
         lowered, count = self.lowered, group.count
         memories = CtaMemories(
-            count, group.smem, np.zeros(count, np.uint8),
+            count,
+            group.smem,
+            np.zeros(count, np.uint8),
             np.empty((len(lowered.touches), 32 * count), np.int64),
             np.empty(lowered.stored * count, np.uint8),
-            np.zeros((len(lowered.counters), count), np.int64), special,
-        )  # fmt: skip
+            np.zeros((len(lowered.counters), count), np.int64),
+            special,
+        )
         registers = self._execute(self.leader, memories, 0, 1)
         if memories.left[0] == POLLS:
             return False

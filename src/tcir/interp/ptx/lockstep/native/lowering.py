@@ -177,9 +177,10 @@ class NativeLowering:
         else:
             rows = [out.row(kind.itemsize) for kind in targets]
             out.aside(
-                compute.fn, list(zip(sources, kinds, strict=True)),
+                compute.fn,
+                list(zip(sources, kinds, strict=True)),
                 list(zip(rows, targets, strict=True)),
-            )  # fmt: skip
+            )
         for (slot, _), row, old in zip(compute.results, rows, step.old, strict=True):
             self._assign(active, slot, row, mask, old)
         if compute.products and mask is not None:
