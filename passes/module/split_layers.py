@@ -157,12 +157,14 @@ def _check_program(functions: list[func.FuncOp]) -> None:
 class _Launch:
     """One launch: the tensor that it stores, what it computes, and the product it has.
 
+    others: further results of its op that are stored, the logarithms of an attention
     whole: tensors that it reads in several shapes, which it makes itself
     views: ops that make operands of an attention from tensors whose memory these are in
     """
 
     result: ir.Value
     product: ir.Operation | None
+    others: Sequence[ir.Value] = ()
     ops: list[ir.Operation] = field(default_factory=list)
     inputs: list[ir.Value] = field(default_factory=list)
     whole: set[ir.Value] = field(default_factory=set)
@@ -172,6 +174,11 @@ class _Launch:
     def root(self) -> ir.Operation:
         """The op that makes the stored result."""
         return self.result.owner
+
+    @property
+    def results(self) -> list[ir.Value]:
+        """All tensors that it stores."""
+        return [self.result, *self.others]
 
     @property
     def main(self) -> ir.Operation:
@@ -233,6 +240,9 @@ class _Layers:
             layers.tails[product] = layers._tail(product, later=later)
         layers.stored = {_base(each) for each in returned}
         for product, tail in layers.tails.items():
+            if is_attention(product):
+                layers.stored.update(each for each in product.results[1:] if list(each.uses))
+                layers.stored.add(product.results[0])
             layers.stored.update(layers._leaving([product, *tail]))
             layers.stored.update(layers._factors(product))
         for op in ops:
@@ -253,14 +263,12 @@ class _Layers:
     def split(self, module: ir.Module) -> None:
         """Replaces the function, unless it is one launch already."""
         launches = self._launches()
-        fused = [each.root for each in launches if each.product is not None]
+        fused = [made for each in launches if each.product is not None for made in each.results]
         if not launches and self.returned and all(map(is_empty, self.returned)):
             kernels_block(module)
             self.function.operation.erase()
             return
-        if not launches or (
-            len(launches) == 1 and fused == [_base(r).owner for r in self.returned]
-        ):
+        if not launches or (len(launches) == 1 and fused == [_base(r) for r in self.returned]):
             return
         check_stored_scales(self.function)  # of codes that leave this function
         self._check_ops()
@@ -430,7 +438,7 @@ class _Layers:
         while before != len(self.stored):
             before = len(self.stored)
             stored = [each for op in self.ops for each in op.results if each in self.stored]
-            launches = [self._launch(each) for each in stored]
+            launches = [self._launch(each) for each in stored if not _is_second(each)]
         return launches
 
     def _launch(self, result: ir.Value) -> _Launch:
@@ -438,13 +446,14 @@ class _Layers:
         product = next((p for p, tail in tails if root == p or root in tail), None)
         inside = [root] if product is None else [product, *self.tails[product]]
         views = set(self._views(product))
-        launch = _Launch(result, product, views=views)
+        others = [each for each in root.results if each in self.stored and _is_second(each)]
+        launch = _Launch(result, product, others, views=views)
         dims = range(result.type.rank)
         self._visit(result, launch, inside, dims)
         read = [_base(each) for each in launch.inputs]
         if len(set(read)) < len(read):
             again = {each for each in read if read.count(each) > 1}
-            launch = _Launch(result, product, whole=again, views=views)
+            launch = _Launch(result, product, others, whole=again, views=views)
             self._visit(result, launch, inside, dims)
         return launch
 
@@ -537,7 +546,7 @@ class _Layers:
         for each in (*inputs, *map(_base, self.returned)):
             numbers[each] = len(numbers)
         workspaces = []
-        for each in (launch.result for launch in launches):
+        for each in (made for launch in launches for made in launch.results):
             if each not in numbers:
                 numbers[each] = len(numbers)
                 workspaces.append(tensor_bytes(each.type))
@@ -546,9 +555,10 @@ class _Layers:
 
     def _outline(self, launch: _Launch, order: int, numbers: dict[ir.Value, int]) -> None:
         """Outlines a launch as a function before this one."""
-        result = launch.result
-        args = [numbers[_base(each)] for each in (*launch.inputs, result)]
-        kind = ir.FunctionType.get([each.type for each in launch.inputs], [result.type])
+        results = launch.results
+        args = [numbers[_base(each)] for each in (*launch.inputs, *results)]
+        kinds = [[each.type for each in values] for values in (launch.inputs, results)]
+        kind = ir.FunctionType.get(*kinds)
         with ir.InsertionPoint(self.function), launch.root.location:
             new = func.FuncOp(self._name(launch, order), kind)
             new.attributes["tc.order"] = i64(order)
@@ -563,7 +573,7 @@ class _Layers:
                     if isinstance(each, ir.BlockArgument) and each not in known:  # is_fill_only
                         known[each] = tensor.EmptyOp(each.type.shape, each.type.element_type).result
                 clone(op.opview, known)
-            func.ReturnOp([known[result]])
+            func.ReturnOp([known[each] for each in results])
 
     def _name(self, launch: _Launch, order: int) -> str:
         return f"{self.function.name.value}_{order}_{launch.what}"
@@ -574,7 +584,8 @@ class _Layers:
         """Describes a launch, for its remark."""
         number = numbers[launch.result]
         size = tensor_bytes(launch.result.type)
-        inputs, results = len(numbers) - len(launches), len(self.returned)
+        stored = sum(len(each.results) for each in launches)
+        inputs, results = len(numbers) - stored, len(self.returned)
         where = "result" if number < inputs + results else "workspace"
         words = f"launch {order + 1} of {len(launches)}, @{self._name(launch, order)}: "
         if launch.product is None:
@@ -604,6 +615,11 @@ class _Layers:
         if not _fuses(root, set(sums)):
             return f"no epilogue computes {root.name} like this"
         return "the sums are read by other ops as well"
+
+
+def _is_second(value: ir.Value) -> bool:
+    """Whether a value is the second result of an attention, whose kernel stores both."""
+    return is_attention(value.owner) and value != value.owner.results[0]
 
 
 def is_attention(op: ir.Operation) -> bool:

@@ -15,6 +15,7 @@ from tcir._mlir import arith, ir
 from tcir.passmanager.pipeline import Pipeline, as_pipeline
 from tcir.validation.report import Line
 
+from .attention_text import Attention
 from .breaking import Broken, Edit, change_operand, noticed, set_attribute
 
 Array = np.ndarray[Any, Any]
@@ -197,3 +198,37 @@ def test_inputs_that_show_a_lost_key_are_written_into_the_one_tensor() -> None:
         CASES["parts of heads"].text(), tiled(None), target="sm_90a", on_line=lines.append
     )
     assert "rows of one key, maxima that rise" in lines[0].compared
+
+
+TWICE = """
+  %empty = tensor.empty() : tensor<1x2x64xf32>
+  %twice = linalg.generic {
+      indexing_maps = [affine_map<(b, h, m) -> (b, h, m)>, affine_map<(b, h, m) -> (b, h, m)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%lse : tensor<1x2x64xf32>) outs(%empty : tensor<1x2x64xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %z = arith.addf %x, %x : f32
+      linalg.yield %z : f32
+  } -> tensor<1x2x64xf32>
+  return %o, %twice : """
+
+
+@pytest.mark.parametrize(
+    ("returned", "launches", "factor"),
+    [("return %o, %lse : ", ["attention"], 1), (TWICE, ["attention", "addf"], 2)],
+    ids=["returned", "read"],
+)
+def test_logarithms_are_results_of_the_same_launch(
+    returned: str, launches: list[str], factor: int
+) -> None:
+    """Whether they are returned or read by another launch: attention is computed once."""
+    case = Attention(h=2, m=64, n=128, d=32)
+    text = case.text.replace("return %o, %lse : ", returned)
+    kernel = tcir.compile(text, "layers", target="sm_90a")
+    assert [each.name.rpartition("_")[2] for each in kernel.launches.launches] == launches
+    draw = np.random.default_rng(0)
+    operands = [draw.standard_normal(case.shapes[name]).astype(np.float16) for name in "qkv"]
+    out, lse = kernel.run(*operands)
+    want, logarithms = case.computed(*operands)
+    assert np.abs(out - want).max() < 2e-3
+    assert np.abs(lse - factor * logarithms).max() < 1e-4

@@ -2,7 +2,7 @@
 // RUN: %tc-opt --list-pipelines | %filecheck %s
 
 // CHECK: attention: scaled dot-product attention in one kernel
-// CHECK: options rows: int = 0, keys: int = 0, ctas: int = 0, stages: int = 0, tau: float = 8.0
+// CHECK: options rows: int = 0, keys: int = 0, ctas: int = 0, stages: int = 0, tau: float = -1.0
 // CHECK: conv: 2-D convolution by the schedule that the cost model finds cheapest
 // CHECK: options n-tile: int = 0, stages: int = 0
 // CHECK: conv-implicit-gemm: 2-D convolution as a matrix product
