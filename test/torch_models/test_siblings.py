@@ -31,12 +31,8 @@ class Attention(nn.Module):
         self.last = nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        heads = [
-            layer(x).unflatten(-1, (count, -1)).transpose(1, 2)
-            for layer, count in (
-                (self.queries, HEADS), (self.keys, GROUPS), (self.values, GROUPS),
-            )
-        ]  # fmt: skip
+        layers = ((self.queries, HEADS), (self.keys, GROUPS), (self.values, GROUPS))
+        heads = [layer(x).unflatten(-1, (n, -1)).transpose(1, 2) for layer, n in layers]
         y = nn.functional.scaled_dot_product_attention(*heads, enable_gqa=True)
         result = self.last(y.transpose(1, 2).flatten(2))
         assert isinstance(result, torch.Tensor)
