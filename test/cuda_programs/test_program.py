@@ -111,6 +111,25 @@ def test_errors_that_a_program_can_go_on_from() -> None:
     assert "error: _Z7nothingv: block.x: expected 1..1024, got 2000" in ended.stderr
 
 
+GRAPHS = [
+    "capturing 1, calls 0, pinned 3; cudaStreamSynchronize(s): cudaErrorStreamCaptureUnsupported",
+    "6 nodes, calls 2, pinned 23",
+    "10007 10009 10007, calls 5, 1 root, update 0",
+    "cudaStreamBeginCapture(0, cudaStreamCaptureModeGlobal): cudaErrorStreamCaptureUnsupported",
+    "cudaStreamEndCapture(s, &clone): cudaErrorStreamCaptureUnmatched",
+    "cudaGraphExecUpdate(other, graph, &info): cudaErrorGraphExecUpdateFailure",
+]
+
+
+@pytest.mark.parametrize("wrong", [[], ["--nvcc=-DWRONG"]])
+def test_graphs(wrong: list[str]) -> None:
+    """The wrong one depends on memory of a graph that nothing wrote."""
+    ended = run(*wrong, PROGRAMS / "graphs.cu")
+    assert ended.stdout.splitlines() == GRAPHS
+    assert ended.returncode == len(wrong) == ended.stderr.count("undefined-read"), ended.stderr
+    assert LAUNCHES.format(7 + len(wrong)) in ended.stderr
+
+
 def test_memory_that_nobody_wrote() -> None:
     """The kernels of odd numbers depend on it; those of even ones do not."""
     ended = run(PROGRAMS / "unwritten.cu")

@@ -81,7 +81,7 @@ class _Callbacks(ctypes.Structure):
 def compile_runtime(folder: Path) -> Path:
     """Compiles the driver and the runtime to one library, with the C compiler that nvcc also uses.
     Once it is loaded, whoever loads the driver by name gets it."""
-    for name in ("runtime.c", "driver.c"):
+    for name in ("graphs.c", "runtime.c", "driver.c"):
         shutil.copyfile(Path(__file__).with_name(name), folder / name)
     return compile_library(folder / "driver.c", "libcuda.so.1")
 

@@ -125,10 +125,14 @@ typedef struct { dim3_t grid, block; uint64_t smem; void *stream; void *attribut
 typedef struct { uint32_t id, pad; uint32_t value[16]; } attribute_t;
 enum { COOPERATIVE = 2, CLUSTER_DIMENSION = 4, PROGRAMMATIC = 6 };
 
+static struct graph *capture_of(void *stream);
+static int capture_launch(const config_t *config, const void *kernel, void **arguments);
+
 static int launch(const config_t *config, const void *kernel, void **arguments) {
   const registered_t *known = registered(kernel);
   if (!known) return result(python.has(0, 0) ? INVALID_FUNCTION : 0);
   if (sticky) return sticky;
+  if (capture_of(config->stream)) return capture_launch(config, kernel, arguments);
   uint32_t sizes[12] = {0, 0, 0, 0, 0, 0, 1, 1, 1, config->smem};
   memcpy(sizes, &config->grid, 12), memcpy(sizes + 3, &config->block, 12);
   const attribute_t *attributes = config->attributes;
@@ -144,7 +148,7 @@ static int launch(const config_t *config, const void *kernel, void **arguments) 
 }
 
 int cudaLaunchKernel(const void *f, dim3_t grid, dim3_t block, void **a, size_t smem, void *stream) {
-  config_t c = {grid, block, smem, 0, 0, 0};
+  config_t c = {grid, block, smem, stream, 0, 0};
   return launch(&c, f, a);
 }
 int __cudaLaunchKernel(const void *f, dim3_t grid, dim3_t block, void **a, size_t smem, void *s) {
@@ -152,7 +156,7 @@ int __cudaLaunchKernel(const void *f, dim3_t grid, dim3_t block, void **a, size_
 }
 int cudaLaunchCooperativeKernel(const void *f, dim3_t grid, dim3_t block, void **a, size_t smem, void *s) {
   attribute_t cooperative = {COOPERATIVE, 0, {1}};
-  config_t c = {grid, block, smem, 0, &cooperative, 1};
+  config_t c = {grid, block, smem, s, &cooperative, 1};
   return launch(&c, f, a);
 }
 int cudaLaunchKernelExC(const config_t *c, const void *f, void **a) { return launch(c, f, a); }
@@ -255,6 +259,7 @@ int cuTensorMapEncodeIm2col(void *m, int t, uint32_t r, void *a, const uint64_t 
   return im2col(m, t, r, a, d, s, l, u, c, n, e, i, w, p, f);
 }
 
+
 // --- memory ------------------------------------------------------------------------------------
 
 // Kinds as of cudaMemoryType.
@@ -308,8 +313,14 @@ static int fill_rows(char *to, size_t pitch, int value, size_t width, size_t row
   for (; rows; --rows, to += pitch) fill(to, value, width);
   return result(0);
 }
+
+#include "graphs.c"
+
 int cudaMalloc(void **p, size_t n) { return allocate(p, n, DEVICE); }
-int cudaMallocAsync(void **p, size_t n, void *s) { return allocate(p, n, DEVICE); }
+int cudaMallocAsync(void **p, size_t n, void *s) {
+  int error = allocate(p, n, DEVICE);
+  return error || !capture_of(s) ? error : capture_memory(*p, n);
+}
 int cudaMallocPitch(void **p, size_t *pitch, size_t width, size_t rows) {
   *pitch = (width + 511) / 512 * 512;
   return allocate(p, *pitch * rows, DEVICE);
@@ -337,20 +348,26 @@ int cudaPointerGetAttributes(pointer_t *out, const void *p) {
 }
 int cudaHostGetDevicePointer(void **p, void *host, unsigned flags) { return *p = host, result(0); }
 int cudaFree(void *p) { return release(p); }
-int cudaFreeAsync(void *p, void *s) { return release(p); }
+int cudaFreeAsync(void *p, void *s) { return capture_of(s) ? result(0) : release(p); }
 int cudaFreeHost(void *p) { return release(p); }
 int cudaMemcpy(void *to, const void *from, size_t n, int kind) { return copy(to, from, n); }
-int cudaMemcpyAsync(void *to, const void *from, size_t n, int kind, void *s) { return copy(to, from, n); }
+int cudaMemcpyAsync(void *to, const void *from, size_t n, int kind, void *s) {
+  return capture_of(s) ? capture_copy(to, n, from, n, n, 1) : copy(to, from, n);
+}
 int cudaMemcpy2D(void *to, size_t tp, const void *from, size_t fp, size_t width, size_t rows, int kind) {
   return copy_rows(to, tp, from, fp, width, rows);
 }
 int cudaMemcpy2DAsync(void *to, size_t tp, const void *from, size_t fp, size_t width, size_t rows, int kind, void *s) {
-  return copy_rows(to, tp, from, fp, width, rows);
+  return (capture_of(s) ? capture_copy : copy_rows)(to, tp, from, fp, width, rows);
 }
 int cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t rows) { return fill_rows(p, pitch, value, width, rows); }
-int cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t rows, void *s) { return fill_rows(p, pitch, value, width, rows); }
+int cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t rows, void *s) {
+  return (capture_of(s) ? capture_fill : fill_rows)(p, pitch, value, width, rows);
+}
 int cudaMemset(void *p, int value, size_t n) { return fill(p, value, n); }
-int cudaMemsetAsync(void *p, int value, size_t n, void *s) { return fill(p, value, n); }
+int cudaMemsetAsync(void *p, int value, size_t n, void *s) {
+  return capture_of(s) ? capture_fill(p, n, value, n, 1) : fill(p, value, n);
+}
 int cudaMemcpyPeer(void *to, int there, const void *from, int here, size_t n) { return copy(to, from, n); }
 int cudaMemcpyPeerAsync(void *to, int there, const void *from, int here, size_t n, void *s) { return copy(to, from, n); }
 int cudaMemGetInfo(size_t *available, size_t *total) { return *available = *total = device_memory, result(0); }
@@ -456,6 +473,10 @@ static const struct { int error; const char *name, *words; } errors[] = {
   {INVALID_FUNCTION, "cudaErrorInvalidDeviceFunction", "invalid device function"},
   {101, "cudaErrorInvalidDevice", "invalid device ordinal"},
   {NOT_FOUND, "cudaErrorSymbolNotFound", "named symbol not found"},
+  {NOT_SUPPORTED, "cudaErrorNotSupported", "operation not supported"},
+  {CAPTURE_UNSUPPORTED, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
+  {CAPTURE_UNMATCHED, "cudaErrorStreamCaptureUnmatched", "capture was not initiated in this stream"},
+  {UPDATE_FAILED, "cudaErrorGraphExecUpdateFailure", "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"},
   {701, "cudaErrorLaunchOutOfResources", "too many resources requested for launch"},
   {912, "cudaErrorInvalidClusterSize", "cluster misconfiguration"},
   {FAILED, "cudaErrorLaunchFailure", "unspecified launch failure"},
@@ -481,23 +502,24 @@ int cudaStreamCreateWithPriority(void **s, unsigned flags, int priority) { retur
 int cudaStreamGetPriority(void *s, int *priority) { return *priority = 0, result(0); }
 int cudaStreamGetFlags(void *s, unsigned *flags) { return *flags = 0, result(0); }
 int cudaStreamGetDevice(void *s, int *ordinal) { return *ordinal = 0, result(0); }
-int cudaStreamIsCapturing(void *s, int *status) { return *status = 0, result(0); }
 int cudaStreamAttachMemAsync(void *s, void *p, size_t n, unsigned flags) { return result(0); }
-int cudaLaunchHostFunc(void *s, void (*call)(void *), void *data) { return call(data), result(0); }
+int cudaLaunchHostFunc(void *s, void (*call)(void *), void *data) {
+  return capture_of(s) ? capture_call(call, data) : (call(data), result(0));
+}
 int cudaStreamAddCallback(void *s, void (*call)(void *, int, void *), void *data, unsigned flags) {
   return call(s, sticky, data), result(0);
 }
 int cudaProfilerStart(void) { return result(0); }
 int cudaProfilerStop(void) { return result(0); }
 int cudaStreamDestroy(void *s) { return result(0); }
-int cudaStreamSynchronize(void *s) { return result(0); }
+int cudaStreamSynchronize(void *s) { return result(capture_of(s) ? CAPTURE_UNSUPPORTED : 0); }
 int cudaStreamQuery(void *s) { return result(0); }
-int cudaStreamWaitEvent(void *s, void *e, unsigned flags) { return result(0); }
+int cudaStreamWaitEvent(void *s, void *e, unsigned flags) { return capture_wait(s, e); }
 int cudaEventCreate(void **e) { return handle(e); }
 int cudaEventCreateWithFlags(void **e, unsigned flags) { return handle(e); }
 int cudaEventDestroy(void *e) { return result(0); }
-int cudaEventRecord(void *e, void *s) { return result(0); }
-int cudaEventRecordWithFlags(void *e, void *s, unsigned flags) { return result(0); }
+int cudaEventRecord(void *e, void *s) { return capture_event(e, s); }
+int cudaEventRecordWithFlags(void *e, void *s, unsigned flags) { return capture_event(e, s); }
 int cudaEventSynchronize(void *e) { return result(0); }
 int cudaEventQuery(void *e) { return result(0); }
 int cudaEventElapsedTime(float *ms, void *a, void *b) { return *ms = __builtin_nanf(""), result(0); }
