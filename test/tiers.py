@@ -38,8 +38,11 @@ LONGEST = 40
 """Budgets that the quickest case of a file may take."""
 LEAST = 0.1
 """Seconds that are worth a line in the list."""
-KEPT = ("test/endtoend/test_cases.py::test_conv_shift_reuse[1x56x56x64-64-3x3-p1111-hwcf-f16-f32]",)
-"""Quick whatever they take: a layer of ResNet-50 at its size."""
+KEPT = (
+    "test/endtoend/test_cases.py::test_conv_shift_reuse[1x56x56x64-64-3x3-p1111-hwcf-f16-f32]",
+    "test/tools/test_typing.py::test_the_plugins_of_the_page_have_types[mypy]",
+)
+"""Quick whatever they take: a layer of ResNet-50 at its size, and the types of plugins."""
 DOORS = ("cuda_programs", "cute_scripts", "jax_functions", "onnx_models", "torch_models",
          "triton_scripts")  # fmt: skip
 

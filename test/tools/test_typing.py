@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import fields
@@ -16,6 +17,8 @@ import tcir
 from tcir.kernel import CallOptions, MachineOptions
 from tcir.run_options import RunOptions
 from tcir.validation.settings import Settings, ValidateOptions
+
+from .test_extending import steps
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = '''\
@@ -81,6 +84,31 @@ def test_a_users_script_under_strict(tmp_path: Path) -> None:
     assert len(found) == len(WRONG), done.stdout + done.stderr
     for number, (line, words) in enumerate(zip(found, WRONG.values(), strict=True), before + 1):
         assert line.startswith(f"script.py:{number}: ") and words in line, line
+
+
+CHECKERS = {
+    "mypy": (sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent",
+             "--python-executable", sys.executable),
+    "pyright": ("pyright", "--pythonpath", sys.executable),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_the_plugins_of_the_page_have_types(checker: str, tmp_path: Path) -> None:
+    """The files of docs/how-to/extending.md."""
+    if checker == "pyright" and not shutil.which("pyright"):
+        pytest.skip("no pyright is installed")
+    for name, text in steps():
+        if name:
+            with (tmp_path / name).open("a", encoding="utf-8") as file:
+                file.write(text)
+    source = str(ROOT / "src")
+    done = subprocess.run(
+        [*CHECKERS[checker], *sorted(path.name for path in tmp_path.iterdir())],
+        cwd=tmp_path, env={**os.environ, "MYPYPATH": source, "PYTHONPATH": source},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
