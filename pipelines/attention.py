@@ -26,8 +26,8 @@ class AttentionOptions:
     tau: growth of exponents up to which the sums of the blocks before are not rescaled; -1 chooses
     split_kv: parts of the keys, whose results a second kernel combines; 0 chooses, 1: one kernel
     polynomial: exponentials of every 16 keys that a polynomial computes, on sm_100a
-    programmatic: of several launches one may start before the previous one has ended (programmatic
-        dependent launch)
+    programmatic: where there are several launches, one may start before the previous one has ended
+        (programmatic dependent launch)
     """
 
     rows: int = 0
@@ -37,7 +37,7 @@ class AttentionOptions:
     tau: float = -1.0
     split_kv: int = 0
     polynomial: int = 0
-    programmatic: bool = False
+    programmatic: bool = True
 
 
 def build(options: AttentionOptions) -> Pipeline:
@@ -49,7 +49,12 @@ def build(options: AttentionOptions) -> Pipeline:
             SplitLaunches(),
             ConvertToSimt(programmatic=options.programmatic),
             with_options(TileAttention, options),
-            *tile_to_llvm(options.stages, programmatic=options.programmatic, warpgroups=ATTENTION),
+            *tile_to_llvm(
+                options.stages,
+                programmatic=options.programmatic,
+                several=True,
+                warpgroups=ATTENTION,
+            ),
         ]
     )
 

@@ -27,8 +27,6 @@ UNIT = 128
 """Keys that a part is a multiple of: whole blocks of any size that is chosen."""
 MOST_PARTS = 64
 """Most parts that are chosen: the second launch reads a logarithm of each in every thread."""
-LEAST_BLOCKS = 4
-"""Blocks of a part, below which a CTA only fills its ring."""
 START, BLOCK = 4000, 2000
 """Cycles of a CTA besides its blocks, and of a block whose keys are there in time, modelled."""
 GAIN = 0.9
@@ -106,7 +104,7 @@ def _fastest(op: tc.AttentionOp, target: Target, unit: int) -> int:
         found = ceil_div(ctas, target.sms) * (START + blocks * block)
         return found + (SUMMING + parts * results / SUMMED_BYTES if parts > 1 else 0)
 
-    most = max(min(MOST_PARTS, of.keys // (LEAST_BLOCKS * unit), target.sms // tiles), 1)
+    most = max(min(MOST_PARTS, ceil_div(of.keys, unit), target.sms // tiles), 1)
     best = min(range(1, most + 1), key=lambda parts: (cycles(parts), -parts))
     return best if cycles(best) < GAIN * cycles(1) else 1
 

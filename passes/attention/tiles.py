@@ -283,6 +283,13 @@ class Blocks:
         empty = self.part is not None and (self.parts - 1) * self.part >= self.count
         return self.band.limits or self.lengths or self.count % self.keys != 0 or empty
 
+    def of_tile(self, number: int) -> int:
+        """Number of blocks that contain a key of the rows of a tile."""
+        row, (first, last) = self.rows * number, (self.band.first, self.band.last)
+        end = self.count if last is None else min(self.count, max(row + self.rows + last, 0))
+        start = 0 if first is None else max(row + first, 0)
+        return max(ceil_div(end, self.keys) - start // self.keys, 0)
+
     def counted(self, lengths: ir.Value | None, batch: Index) -> Index:
         """Number of keys of a batch, by the tensor `lengths`."""
         if lengths is None:

@@ -39,6 +39,8 @@ MAPS = {WGMMA_M: WGMMA_ONE, 2 * WGMMA_M: WGMMA_PROMOTED, 3 * WGMMA_M: WGMMA_ATTE
 """Warp map by the queries of a tile, 64 for each warpgroup."""
 TILE_CYCLES = {2 * WGMMA_M: 100, 3 * WGMMA_M: 123}
 """How long tiles take relative to each other, of heads of 64 elements: measured on an H200."""
+KEYS, START_BLOCKS = 128, 1
+"""Keys of a block, and the blocks whose time the start and the end of a tile take."""
 NARROW_HEAD = 64
 """Most elements of a head whose scores, sums and exponentials three warpgroups have registers for;
 in 8 bits a block's sums are others than those of all blocks, and there are none for both."""
@@ -47,15 +49,20 @@ SHARED_HEAD = 128
 
 
 def choose_rows(of: HeadShape, sms: int) -> int:
-    """Chooses the rows of a tile with which the SM with the most tiles finishes first."""
+    """Chooses the rows of a tile with which the SM with the most tiles finishes first, or, where
+    tiles have different numbers of keys, all SMs together."""
     if of["m"] <= WGMMA_M:
         return WGMMA_M
     if max(of["d"], of["e"]) > NARROW_HEAD or of.power_bytes == 1:
         return 2 * WGMMA_M
 
     def cost(rows: int) -> float:
-        tiles = of["b"] * of["h"] * ceil_div(of["m"], rows)
-        return ceil_div(tiles, sms) * TILE_CYCLES[rows]
+        heads, tiles = of["b"] * of["h"], ceil_div(of["m"], rows)
+        if of.band.last is None:
+            return ceil_div(heads * tiles, sms) * TILE_CYCLES[rows]
+        blocks = of.blocks(rows, KEYS)
+        visited = sum(blocks.of_tile(tile) + START_BLOCKS for tile in range(tiles))
+        return heads * visited * TILE_CYCLES[rows]
 
     return min(TILE_CYCLES, key=cost)
 

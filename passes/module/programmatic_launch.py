@@ -13,6 +13,7 @@ from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import PRODUCER
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.gpu_module import launch_order
 from tcir.passes.emit.kernel_ops import CTAS_PER_SM, body, find_kernels
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import DEFAULT_TARGET
@@ -41,13 +42,17 @@ class ProgrammaticLaunch(Pass):
     with ``tc.ctas_per_sm`` reserve enough shared memory that no more of them fit on an SM:
     otherwise they could crowd on a few SMs while the previous launch still occupies the others.
     Preserves every value.
+
+    several: whether kernels of programs of one launch stay as they are
     """
 
     name: ClassVar[str] = "programmatic-launch"
+    several: bool = False
 
     def run(self, module: ir.Module) -> None:
         for kernel in find_kernels(module, self.name, "assign-roles"):
-            _wait(kernel)
+            if launch_order(kernel) is not None or not self.several:
+                _wait(kernel)
 
 
 def _wait(kernel: func.FuncOp) -> None:

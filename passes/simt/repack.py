@@ -9,10 +9,12 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type, integers
 from tcir.dialect.ops.codes import PACKED_BITS
 from tcir.dialect.ops.repack import zeros_before
+from tcir.passes.analysis.moves import transpose
 from tcir.passes.emit import simt
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tensor_functions import only_op
+from tcir.passes.simt import tiles
 from tcir.passes.simt.elements import digits
 
 THREADS = 256
@@ -30,11 +32,14 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
 
         %i = 256 * %ctaid + %tid; if %i < 50176: %out[8 * %i …] = [inside ? %x[…] : 0, …]
 
-    Preserves every value, bit for bit.
+    A permutation without padding whose rows are columns of the source goes through shared memory
+    (`tcir.passes.simt.tiles`). Preserves every value, bit for bit.
     """
     op = only_op(function, tc.RepackOp)
     if op is None:
         return False
+    if _transposed(module, function, op):
+        return True
     source, out = (_in_bytes(value.type) for value in (op.source, op.out))
     buffers, order = buffer_numbers(function, 2), launch_order(function)
     run = _run(out)
@@ -46,6 +51,22 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
         number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
         with _only_if(simt.less(number, count)):
             _copy(op, source, out, (number, run), *(pointers[n] for n in buffers))
+    return True
+
+
+def _transposed(module: ir.Module, function: func.FuncOp, op: tc.RepackOp) -> bool:
+    """Makes the kernel of a permutation by tiles, if it has such; returns whether."""
+    order = integers(op, "permutation")
+    shape = [op.source.type.shape[d] for d in order]
+    packed = str(op.out.type.element_type) in PACKED_BITS
+    if packed or any(zeros_before(op)) or list(op.out.type.shape) != shape:
+        return False
+    with ir.InsertionPoint(op), op.location:
+        result = transpose(op.source, order)
+    tiling = tiles.tiling_of(result)
+    if tiling is None:
+        return False
+    tiles.convert(module, function, result, tiling)
     return True
 
 

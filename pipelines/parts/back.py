@@ -39,12 +39,14 @@ def tile_to_llvm(
     *,
     takes_over: bool = False,
     programmatic: bool = False,
+    several: bool = False,
     warpgroups: Sequence[Pass] = (),
 ) -> list[Pass | str]:
     """The passes after tiling; `stages` and `acc_stages` as in multi-buffer.
 
     takes_over: whether CTAs do the work of those not launched yet (cluster launch control)
-    programmatic: whether the launch may start before the previous one has ended
+    programmatic: whether the launch may start before the previous one has ended; several: only in
+        programs of several launches
     warpgroups: passes for targets whose warpgroups multiply and store, on their roles
     """
     return [
@@ -53,7 +55,7 @@ def tile_to_llvm(
         PlanMemory(),
         AssignRoles(),
         *([ClusterLaunchControl()] if takes_over else []),
-        *([ProgrammaticLaunch()] if programmatic else []),
+        *([ProgrammaticLaunch(several)] if programmatic else []),
         *warpgroups,
         ConvertTcToNvvm(),
         PlanWorkspaces(),

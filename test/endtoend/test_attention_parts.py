@@ -71,9 +71,10 @@ def test_in_layers() -> None:
     [
         (Attention(b=1, h=32, g=8, m=1, n=16384, d=128), 16),
         (Attention(b=4, h=32, g=8, m=1, n=8192, d=128), 4),
+        (Attention(b=1, h=32, g=8, m=1, n=2048, d=128), 16),
         (Attention(b=64, h=32, g=8, m=1, n=4096, d=128), 1),
         (Attention(b=1, h=16, g=16, m=1024, n=1024), 1),
-        (Attention(b=1, h=1, g=1, m=1, n=500), 1),
+        (Attention(b=1, h=1, g=1, m=1, n=256), 1),
     ],
     ids=str,
 )
