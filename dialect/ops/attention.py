@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import optional_integer, optional_number, string
-from tcir.dialect.limits import FP8
+from tcir.dialect.limits import FP8, Legal
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, verify
 
@@ -31,7 +31,9 @@ TO_WHOLE = 1.5 * 2**23 + 127
 """An f32 whose sum with an exponent of two x is rounded to a whole number; the low bits of the sum
 are those of the exponent of 2^x in f32."""
 LENGTHS = 3
-"""Operand that is the numbers of keys."""
+"""Operand that is the numbers of keys, or these and the pages of keys and values."""
+PAGE = Legal(range(16, 1 << 20, 16), "keys", "a box of TMA fills whole swizzle atoms of rows")
+"""Keys of a page."""
 ATTENTION_TYPES = ("f16", "bf16")
 """Types of queries, keys and values, and of results; e4m3 and e5m2 (`FP8`) are types of the former
 only."""
@@ -110,6 +112,11 @@ class AttentionOp(
     full). Values of keys that a row does not have are multiplied by zero, or not at all: they must
     be finite. A row without keys is 0.
 
+    With ``limits`` of ``[b, 1 + p]`` keys and values are in pages: the first dimension of ``k`` and
+    ``v`` are the pages, n is that of a page, and each row of the table is a batch's number of keys
+    and the numbers of its pages. It may have the keys of p pages. Numbers of pages beyond the keys
+    that it has are not used.
+
     f is the body: it takes a sum of products, reads elements of other tensors with ``tc.element``,
     whose map is from ``[b, h, m, n]``, and ends in ``tc.yield`` of an f32. A key that it gives -inf
     is one that the row does not have. An empty body leaves the sums as they are.
@@ -182,6 +189,18 @@ class AttentionOp(
         return next(iter(self.limits), None)
 
     @property
+    def pages(self) -> int | None:
+        """Largest number of pages of a batch; None where keys and values are in no pages."""
+        rows = [each.type.shape for each in self.limits if each.type.rank > 1]
+        return int(rows[0][1]) - 1 if rows else None
+
+    @property
+    def page(self) -> int | None:
+        """Keys of a page; None where keys and values are in no pages."""
+        layout = string(self, "kv_layout")
+        return int(self.k.type.shape[layout.index("n")]) if self.pages is not None else None
+
+    @property
     def key_part(self) -> int | None:
         """Keys of a part; None where the results are of all keys."""
         return optional_integer(self, "key_part")
@@ -217,7 +236,8 @@ class AttentionOp(
         q = dict(zip(string(self, "q_layout"), self.q.type.shape, strict=True))
         k = dict(zip(string(self, "kv_layout"), self.k.type.shape, strict=True))
         v = dict(zip(string(self, "kv_layout"), self.v.type.shape, strict=True))
-        return {**q, "g": k["h"], "n": k["n"], "e": v["d"]}
+        count = 1 if self.pages is None else self.pages
+        return {**q, "g": k["h"], "n": k["n"] * count, "e": v["d"]}
 
     def scores(self) -> int:
         """Number of scores of a head: one for each row and key, except masked ones."""
@@ -328,8 +348,9 @@ def _(op: AttentionOp) -> Broken:
     out = dict(zip(string(op, "out_layout"), shape[len(front) :], strict=True))
     k = dict(zip(string(op, "kv_layout"), op.k.type.shape, strict=True))
     v = dict(zip(string(op, "kv_layout"), op.v.type.shape, strict=True))
+    batches, keys = (of["b"], of["n"]) if op.page is None else (k["b"], op.page)
     fits = (
-        k == {"b": of["b"], "h": of["g"], "n": of["n"], "d": of["d"]}
+        k == {"b": batches, "h": of["g"], "n": keys, "d": of["d"]}
         and v == {**k, "d": of["e"]}
         and out == {"b": of["b"], "h": of["h"], "m": of["m"], "d": of["e"]}
         and shape[: len(front)] == front
@@ -344,17 +365,46 @@ def _(op: AttentionOp) -> Broken:
     AttentionOp,
     "lengths",
     "tc",
-    "expected nothing after q, k and v, or numbers of keys, tensor<{batch}xi32>, got {got}",
+    "expected nothing after q, k and v, or numbers of keys, tensor<{batch}xi32>, or a table of "
+    "these and of pages, tensor<{batch}x(1 + pages)xi32>, got {got}",
     bad={
         "(%q, %k, %v)": "(%q, %k, %v, %mask)",
         "2x4x512x128xf16>)": "2x4x512x128xf16>, tensor<2x1x1x512xi1>)",
     },
 )
 def _(op: AttentionOp) -> Broken:
-    batch, got = op.extents()["b"], [str(each.type) for each in op.limits]
-    return (
-        None if got in ([], [f"tensor<{batch}xi32>"]) else {"batch": batch, "got": ", ".join(got)}
+    kinds = [each.type for each in op.limits]
+    batch = dict(zip(string(op, "q_layout"), op.q.type.shape, strict=True))["b"]
+    fits = all(
+        each.has_static_shape and each.rank in (1, 2) and each.shape[0] == batch for each in kinds
     )
+    if fits and len(kinds) < 2 and all(str(each.element_type) == "i32" for each in kinds):
+        return None
+    return {"batch": batch, "got": ", ".join(map(str, kinds))}
+
+
+def _paged(page: int, pages: int) -> dict[str, str]:
+    """Changes of the example to keys and values in nine pages."""
+    table = f"tensor<2x{1 + pages}xi32>)"
+    return {
+        "(%q, %k, %v)": "(%q, %k, %v, %table)",
+        "%mask: tensor<2x1x1x512xi1>)": f"%mask: tensor<2x1x1x512xi1>, %table: {table}",
+        "2x4x512x64xf16": f"9x4x{page}x64xf16",
+        "2x4x512x128xf16>)": f"9x4x{page}x128xf16>, {table}",
+        "2x4x512x128xf16": f"9x4x{page}x128xf16",
+    }
+
+
+@verify(
+    AttentionOp,
+    "page",
+    "tc",
+    "keys of a page must be {legal}, got {got}; take pages of 16 or more",
+    bad=_paged(8, 64),
+    good=_paged(128, 4),
+)
+def _(op: AttentionOp) -> Broken:
+    return None if op.page is None or op.page in PAGE else {"legal": PAGE, "got": op.page}
 
 
 @verify(

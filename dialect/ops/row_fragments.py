@@ -341,7 +341,10 @@ def _(op: StoreFragmentRowsOp) -> Broken:
     "expected a fragment of C of f32 and one of A of f16, bf16, f8E4M3FN or f8E5M2 of the same "
     "shape and of the type's atom, got {c} and {a}: elements of other sizes are in other threads",
     bad={"-> !a": "-> !c"},
-    good=({'f16, "A"': 'bf16, "A"'}, {"m16n8k16.f16": "m16n8k32.b8", 'f16, "A"': 'f8E4M3FN, "A"'}),
+    good=(
+        {'f16, "A"': 'bf16, "A"'},
+        {"mma.m16n8k16.f16": "mma.m16n8k32.b8", 'f16, "A"': 'f8E4M3FN, "A"'},
+    ),
 )
 def _(op: FragmentAsAOp) -> Broken:
     c, a = op.c.type, op.a.type

@@ -95,8 +95,9 @@ class TileAttention(Pass):
     ``tc.mask_fragment`` or ``tc.mask_rows``; blocks without a key of any row are not visited, and
     CTAs begin with the rows that have the most keys. The op's body is computed before, in
     ``tc.fragment_epilogue``, or on register tiles with a ``tc.load_rows`` for each of its tensors.
-    The grid is row tiles, heads, batch; with ``key_part`` a batch for each part, whose CTAs visit
-    the blocks of theirs only.
+    Keys and values in pages are loaded by a box for each page, or part of one, whose number is a
+    ``tc.load_index``. The grid is row tiles, heads, batch; with ``key_part`` a batch for each part,
+    whose CTAs visit the blocks of theirs only.
 
     Changes the order of sums and rounds exponentials to the type of the values, as the op says;
     preserves the location of the op on every op.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import TypeAlias
 
 from tcir._mlir import arith, ir, memref, scf
@@ -90,10 +91,16 @@ class HeadTiles:
     map: ir.Value
     layout: str
     dims: tuple[MapDim, ...]
+    pages: Pages | None = None
 
     @staticmethod
     def create(
-        arguments: Sequence[ir.Value], heads: Strided, layout: str, rows: int, summed: str
+        arguments: Sequence[ir.Value],
+        heads: Strided,
+        layout: str,
+        rows: int,
+        summed: str,
+        pages: Pages | None = None,
     ) -> HeadTiles:
         """Tiles of `rows` rows of `heads`, whose dimensions `layout` names and whose base is one of
         the source function's arguments; builds the map, of one of the kernel's `arguments`.
@@ -105,10 +112,11 @@ class HeadTiles:
         bytes_, dims = tc.element_bytes(element), map_dims(heads, layout)
         extents = {"d": heads.shape[layout.index("d")], row_of(layout): rows}
         inner, (other,) = dims[0].letter, (each for each in extents if each != summed)
-        span = max(each for each in SWIZZLE_OF_SPAN if extents[inner] * bytes_ % each == 0)
+        box = extents if pages is None else extents | {row_of(layout): gcd(rows, pages.size)}
+        span = max(each for each in SWIZZLE_OF_SPAN if box[inner] * bytes_ % each == 0)
         shape, major = [extents[other], extents[summed]], "K" if inner == summed else "MN"
         tile = tc.SmemType.build(shape, element, major, SWIZZLE_OF_SPAN[span])
-        box = extents | {inner: span // bytes_}
+        box = box | {inner: span // bytes_}
         made = make_tensor_map(
             tensor,
             TmaBox([box.get(each.letter, 1) for each in dims]),
@@ -116,7 +124,7 @@ class HeadTiles:
             strides=[each.stride * bytes_ for each in dims[1:]],
             swizzle=tile.swizzle,
         )
-        return HeadTiles(tile, made, layout, tuple(dims))
+        return HeadTiles(tile, made, layout, tuple(dims), pages)
 
     def load(self, batch: Index, head: Index, row: Index, apart: bool = False) -> ir.Value:
         """Loads a tile of rows from `row` on. apart: whether it has barriers of its own, see place-
@@ -124,14 +132,41 @@ class HeadTiles:
         tile = tc.SmemTileOp(self.type).tile
         outer, inner = self.type.shape[:: 1 if self.type.major == "K" else -1]
         columns, letter = self.type.span // tc.element_bytes(self.type.element), self.dims[0].letter
-        start = {"b": batch, "h": head, row_of(self.layout): row, "d": 0}
-        for number in range(inner // columns):
-            at = start | {letter: index.add(start[letter], number * columns)}
-            coords = index.values([each.coordinate(at[each.letter]) for each in self.dims])
-            load = tma_load(self.map, coords, tile, number * outer, outer * self.type.span)
-            if apart:
-                load.attributes[APART] = ir.UnitAttr.get()
+        across = letter == row_of(self.layout)  # whether a column of the tile is some of the rows
+        rows = inner if across else outer
+        box = columns if across else gcd(rows, self.pages.size) if self.pages else rows
+        for first in range(0, rows, box):
+            place = batch, index.add(row, first)
+            if self.pages is not None:
+                place = self.pages.place(*place)
+            at = {"b": place[0], "h": head, row_of(self.layout): place[1]}
+            for column in [first // columns] if across else range(inner // columns):
+                at["d"] = 0 if across else column * columns
+                coords = index.values([each.coordinate(at[each.letter]) for each in self.dims])
+                begin, lines = (column * outer, outer) if across else (column * outer + first, box)
+                load = tma_load(self.map, coords, tile, begin, lines * self.type.span)
+                if apart:
+                    load.attributes[APART] = ir.UnitAttr.get()
         return tile
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Pages of keys and values.
+
+    table: the kernel's tensor of the number of keys of each batch and of its pages; size: keys of a
+    page
+    """
+
+    table: ir.Value
+    size: int
+
+    def place(self, batch: Index, key: Index) -> tuple[Index, Index]:
+        """The page of a batch's key, and the key's number in it; beyond the last page, that."""
+        last = index.value(self.table.type.shape[-1] - 1)
+        number = arith.minui(index.value(index.add(index.div(key, self.size), 1)), last)
+        page = tc.LoadIndexOp(self.table, index.values([batch, number])).value
+        return page, index.rem(key, self.size)
 
 
 @dataclass(frozen=True)
@@ -294,7 +329,8 @@ class Blocks:
         """Number of keys of a batch, by the tensor `lengths`."""
         if lengths is None:
             return self.count
-        loaded = tc.LoadIndexOp(lengths, index.values([batch])).value
+        place = [batch] if lengths.type.rank == 1 else [batch, 0]
+        loaded = tc.LoadIndexOp(lengths, index.values(place)).value
         return arith.minsi(arith.maxsi(loaded, index.value(0)), index.value(self.count))
 
     def loop(
@@ -385,11 +421,14 @@ def kernel_tensors(
     arguments: the kernel's
     """
     op = source.op
+    pages = None
+    if op.lengths is not None and op.page is not None:
+        pages = Pages(argument(arguments, op.lengths), op.page)
     return (
         HeadTiles.create(arguments, of.queries(op.q), of.q, rows, "d"),
         (
-            HeadTiles.create(arguments, strided(op.k), of.kv, blocks.keys, "d"),
-            HeadTiles.create(arguments, strided(op.v), of.kv, blocks.keys, row_of(of.kv)),
+            HeadTiles.create(arguments, strided(op.k), of.kv, blocks.keys, "d", pages),
+            HeadTiles.create(arguments, strided(op.v), of.kv, blocks.keys, row_of(of.kv), pages),
         ),
         argument(arguments, op.lengths) if blocks.lengths else None,
         [of.results(each) for each in arguments[len(source.function.arguments) :]],

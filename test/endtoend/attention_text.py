@@ -22,7 +22,8 @@ class Attention:
     """b, h, m, d of queries, g, n of keys, e of values; causal, window: offsets of a mask; q, kv,
     out: layouts; lse: whether the logarithms are a result; body: parts of the op's; lengths: of the
     keys of each batch, if there are any; kinds: types of q, k and v, if they are not `element`;
-    times: factor of the results."""
+    times: factor of the results; pages: number of pages of keys and values, page keys each, 0: they
+    are in no pages."""
 
     b: int = 1
     h: int = 2
@@ -44,6 +45,8 @@ class Attention:
     lengths: tuple[int, ...] = ()
     kinds: tuple[str, ...] = ()
     times: float = 1.0
+    pages: int = 0
+    page: int = 0
 
     def __str__(self) -> str:
         sizes = "x".join(str(getattr(self, name)) for name in "bhmdgn") + f"x{self.e or self.d}"
@@ -53,6 +56,7 @@ class Attention:
         mask += "".join(f"-{each}" for each in ("keys", *self.lengths) if self.lengths)
         mask += "".join(f"-{each}" for each in self.kinds)
         mask += "" if self.times == 1 else f"-times{self.times}"
+        mask += f"-{self.pages}pages{self.page}" if self.pages else ""
         return f"{sizes}-{self.element}{self.result}{mask}-{self.q}-{self.kv}-{self.out}"
 
     @property
@@ -67,6 +71,8 @@ class Attention:
             {"b": self.b, "h": self.h, "m": self.m},
             {"b": self.b, "h": self.g, "n": self.n},
         )
+        if self.pages:
+            keys |= {"b": self.pages, "n": self.page}
         values = self.e or self.d
         dims = {
             "q": (self.q, rows | {"d": self.d}),
@@ -140,7 +146,8 @@ class Attention:
             f", %t{number}: tensor<{'x'.join(map(str, shape))}x{kind}>"
             for number, (_, kind, shape) in enumerate(self.beside)
         )
-        name, kind = (", %l", f", tensor<{self.b}xi32>") if self.lengths else ("", "")
+        table = f"x{1 + self.n // self.page}" if self.pages else ""
+        name, kind = (", %l", f", tensor<{self.b}{table}xi32>") if self.lengths else ("", "")
         more += f"{name}:{kind[1:]}" if self.lengths else ""
         return f"""func.func @attention(%q: {q}, %k: {k}, %v: {v}{more}) -> {types} {{
           %o, %lse = "tc.attention"(%q, %k, %v{name}) ({{{self.region}}}) {{
@@ -153,10 +160,23 @@ class Attention:
     def _type(self, name: str, element: str) -> str:
         return f"tensor<{'x'.join(map(str, self.shapes[name]))}x{element}>"
 
+    def paged(self, array: Array, table: Array) -> Array:
+        """Keys or values [b, g, n, ..] of pages [pages, g, page, ..]."""
+        found = [np.concatenate(list(array[row]), axis=1) for row in table]
+        return np.stack(found)
+
+    def rows(self, draw: np.random.Generator) -> Array:
+        """A table of numbers of keys and of pages, no page twice."""
+        count = self.n // self.page
+        pages = draw.permutation(self.pages)[: self.b * count].reshape(self.b, count)
+        return np.column_stack([self.lengths, pages]).astype(np.int32)
+
     def computed(self, q: Array, k: Array, v: Array, *beside: Array) -> tuple[Array, Array]:
         """Results and logarithms, in float64."""
         q = q if self.q == "bhmd" else q.swapaxes(1, 2)
         k, v = (each if self.kv == "bhnd" else each.swapaxes(1, 2) for each in (k, v))
+        if self.pages:
+            k, v = (self.paged(each, beside[-1][:, 1:]) for each in (k, v))
         group = self.h // self.g
         q, k, v = (each.astype(np.float64) for each in (q, k.repeat(group, 1), v.repeat(group, 1)))
         tensors, scores = list(beside), q @ k.swapaxes(-1, -2)

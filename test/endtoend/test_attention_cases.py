@@ -2,8 +2,9 @@
 numbers of keys of a batch, parts of the keys.
 
 `CASES` has every two values of two axes together, where a kernel takes both, and more of the same
-kind up to `COUNT`. PTX has the bits of the last program of tiles, near those of float64; every 16th
-case is executed after each pass.
+kind up to `COUNT`, and then keys in pages with every value of the other axes. PTX has the bits of
+the last program of tiles, near those of float64; every 16th case is executed after each pass, every
+eighth and all with pages in other orders.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import tcir
 from tcir.interp import OutputSpec, executor_for
 from tcir.program.execution import run_sequence
 from tcir.program.source import load_module, mlir_context
+from tcir.run_options import RunOptions
 
 from .attention_text import Array, Attention
 
@@ -41,6 +43,8 @@ AXES: dict[str, tuple[object, ...]] = {
     "share": (None, 0.0, 0.4),
     "parts": (1, 2, 3),
 }
+PAGES = (16, 48, 128)
+"""Keys of a page."""
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
 Choice = tuple[object, ...]
 
@@ -57,11 +61,16 @@ class Case(Attention):
         return f"{self.target} {super().__str__()} {self.options} {self.parts}".strip()
 
     @staticmethod
-    def of(choice: Choice) -> Case:
-        """The case of a value for each axis."""
+    def of(choice: Choice, page: int = 0) -> Case:
+        """The case of a value for each axis; page: keys of a page, whose last one is whole."""
         values = dict(zip(AXES, choice, strict=True))
         h, g = values.pop("heads")  # type: ignore[misc]
+        if page:
+            count = -(-values["n"] // page)  # type: ignore[operator]
+            values |= {"n": count * page, "page": page, "pages": count + 3}
         share, keys = values.pop("share"), values["n"]
+        if share is None and page:
+            share = 1.0
         values["lengths"] = () if share is None else (int(share * keys),)  # type: ignore[operator]
         within = values.pop("order") == "heads within rows"
         layouts = ("bmhd", "bnhd", "bmhd") if within else ("bhmd", "bhnd", "bhmd")
@@ -107,6 +116,25 @@ def choices(count: int) -> Iterator[Choice]:
         yield best
 
 
+def with_pages() -> Iterator[tuple[Choice, int]]:
+    """Choices that have every value of an axis with every size of a page."""
+    draw, found = random.Random(2), set[tuple[int, object, int]]()
+    wanted = {
+        (axis, value, page)
+        for axis, values in enumerate(AXES.values()) for value in values for page in PAGES
+    }  # fmt: skip
+    while wanted - found:
+        tried = [tuple(draw.choice(values) for values in AXES.values()) for _ in range(60)]
+        each = [(choice, page) for choice in tried if taken(choice) for page in PAGES]
+        best = max(each, key=lambda c: len(_of_page(*c) & (wanted - found)))
+        found |= _of_page(*best)
+        yield best
+
+
+def _of_page(choice: Choice, page: int) -> set[tuple[int, object, int]]:
+    return {(axis, value, page) for axis, value in enumerate(choice)}
+
+
 def possible(pair: tuple[int, object, int, object]) -> bool:
     """Whether a kernel takes two values together."""
     start = ["sm_100a", 64, 64, 128, 128, (1, 1), None, "f16", "", "", "", None, 1]
@@ -115,8 +143,11 @@ def possible(pair: tuple[int, object, int, object]) -> bool:
     return taken(tuple(start))
 
 
-CASES = [Case.of(choice) for choice in choices(COUNT)]
-AT_EVERY_LEVEL = CASES[::16]
+PAGED = [Case.of(*each) for each in with_pages()]
+CASES = [*(Case.of(choice) for choice in choices(COUNT)), *PAGED]
+AT_EVERY_LEVEL = [*CASES[:COUNT:16], *PAGED[::4]]
+IN_ORDERS = [*CASES[:COUNT:8], *PAGED]
+ORDERS = range(7)
 
 
 @cache
@@ -129,7 +160,16 @@ def drawn(case: Case) -> list[Array]:
     arrays = [
         np.asarray(rng.standard_normal(case.shapes[name]), DTYPES[case.element]) for name in "qkv"
     ]
+    if case.pages:
+        return [*arrays, case.rows(rng)]
     return [*arrays, *([np.array(case.lengths, np.int32)] if case.lengths else [])]
+
+
+def results(case: Case) -> list[OutputSpec]:
+    return [
+        OutputSpec(tuple(case.shapes["o"]), np.dtype(DTYPES[case.result or case.element])),
+        OutputSpec((case.b, case.h, case.m), np.dtype(np.float32)),
+    ]
 
 
 def test_pairs_are_covered() -> None:
@@ -145,10 +185,7 @@ def test_pairs_are_covered() -> None:
 def test_ptx_has_the_bits_of_tiles(case: Case) -> None:
     """Those of one kernel, and the numbers of numpy of one and two."""
     made, inputs = kernel(case), drawn(case)
-    outputs = [
-        OutputSpec(tuple(case.shapes["o"]), np.dtype(DTYPES[case.result or case.element])),
-        OutputSpec((case.b, case.h, case.m), np.dtype(np.float32)),
-    ]
+    outputs = results(case)
     threads = run_sequence(made.ptx, made.launches, inputs, outputs)
     assert not threads.findings
     if len(made.launches.launches) == 1:
@@ -158,7 +195,7 @@ def test_ptx_has_the_bits_of_tiles(case: Case) -> None:
         assert not tiles.findings
         for one, other in zip(tiles.outputs, threads.outputs, strict=True):
             assert one.tobytes() == other.tobytes()
-    out, lse = case.computed(*inputs[:3])
+    out, lse = case.computed(*inputs)
     unit = 2.0**-8 if case.element == "bf16" else 2.0**-11
     assert (
         np.abs(threads.outputs[0].astype(np.float64) - out).max()
@@ -173,3 +210,17 @@ def test_at_every_level(case: Case) -> None:
     """Within the bound after tiling, bit for bit after every later pass."""
     report = tcir.validate(case.text, case.pipeline, target=case.target)
     assert report.ok, str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("case", IN_ORDERS, ids=str)
+def test_other_orders(case: Case) -> None:
+    """No hazard, and the same bits, whichever operation completes first."""
+    made, inputs = kernel(case), drawn(case)
+    found = [
+        run_sequence(made.ptx, made.launches, inputs, results(case), RunOptions(order_seed=seed))
+        for seed in ORDERS
+    ]
+    assert not any(each.findings for each in found)
+    assert len({tuple(out.tobytes() for out in each.outputs) for each in found}) == 1

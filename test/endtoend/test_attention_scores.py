@@ -40,6 +40,8 @@ def drawn(case: Attention, seed: int = 0) -> list[Any]:
     for _, kind, shape in case.beside:
         numbers = draw.standard_normal(shape)
         arrays.append(numbers > -0.25 if kind == "i1" else numbers.astype(TYPES[kind]))
+    if case.pages:
+        return [*arrays, case.rows(draw)]
     return [*arrays, *([np.array(case.lengths, np.int32)] if case.lengths else [])]
 
 

@@ -31,6 +31,7 @@ def compile_attention(
     window: tuple[int | None, int | None] | None = None,
     mask: Array | None = None,
     key_lengths: Array | None = None,
+    pages: Array | None = None,
     softcap: float | None = None,
     lse: bool = False,
     factors: tuple[float, float, float] = (1.0, 1.0, 1.0),
@@ -53,6 +54,9 @@ def compile_attention(
     key_lengths: numbers of keys, [B] of int32, each from 0 to N: rows of batch b have the keys
              below key_lengths[b] only. Others are loaded at most with them: their values must be
              finite
+    pages:   instead of key_lengths, a table [B, 1 + P] of int32: for each batch its number of
+             keys, and the pages that they are in. Then k and v are [pages, G, page, D] and
+             [pages, G, page, E], page a multiple of 16, and N is P pages
     softcap: scores become softcap tanh(score / softcap), before the mask
     lse:     whether the logarithms of the sums of exponentials, [B, H, M] of f32, are a result too
     factors: of q, k and v: numbers by which fp8 tensors are multiplied; those of q and k positive
@@ -63,8 +67,9 @@ def compile_attention(
     """
     function = FunctionBuilder(NAME)
     operands = [function.argument(n, x, (4,)) for n, x in (("q", q), ("k", k), ("v", v))]
-    _check(operands)
+    _check(operands, pages)
     (batch, heads, rows, depth), keys = operands[0].shape, operands[1].shape[2]
+    keys *= 1 if pages is None else pages.shape[1] - 1
     factor = 1 / math.sqrt(depth) if scale is None else float(scale)
     of_q, of_k, of_v = map(float, factors)
     factor *= of_q * of_k
@@ -81,6 +86,8 @@ def compile_attention(
     sums = TensorValue("%lse", (batch, heads, rows), "f32")
     if key_lengths is not None:
         operands.append(_lengths(function, key_lengths, batch))
+    if pages is not None:
+        operands.append(_table(function, pages, batch, key_lengths))
     names, types = (", ".join(map(str, operands)), ", ".join(each.type for each in operands))
     function.lines.append(
         f'{result}, {sums} = "tc.attention"({names}) ({{{body}}}) {{scale = {factor!r} : f32, '
@@ -95,8 +102,13 @@ def _results(q: TensorValue) -> tuple[str, ...]:
     return (*ATTENTION_TYPES, "f32") if q.element in FP8 else (q.element, "f32")
 
 
-def _check(operands: list[TensorValue]) -> None:
+def _check(operands: list[TensorValue], pages: Array | None) -> None:
     q, k, v = operands
+    if pages is not None and getattr(pages, "ndim", 0) != 2:
+        raise InputError(
+            f"{NAME}: pages: expected an array of int32, [B, 1 + P], got {type(pages).__name__} of "
+            f"{getattr(pages, 'ndim', 0)} dimensions"
+        )
     kinds = {each.element for each in operands}
     if not kinds <= set(FP8) and (q.element not in ATTENTION_TYPES or kinds != {q.element}):
         raise InputError(
@@ -107,7 +119,8 @@ def _check(operands: list[TensorValue]) -> None:
     shared = k.shape[1]
     fits = (
         k.shape[:3] == v.shape[:3]
-        and (q.shape[0], q.shape[3]) == (k.shape[0], k.shape[3])
+        and q.shape[3] == k.shape[3]
+        and (q.shape[0] == k.shape[0] or pages is not None)
         and shared
         and q.shape[1] % shared == 0
     )
@@ -182,6 +195,20 @@ def _lengths(function: FunctionBuilder, lengths: Array, batch: int) -> TensorVal
         raise InputError(
             f"{NAME}: key_lengths: expected int32 of shape [{batch}], a number for each batch, got "
             f"{tensor.element} of {list(tensor.shape)}"
+        )
+    return tensor
+
+
+def _table(
+    function: FunctionBuilder, pages: Array, batch: int, lengths: Array | None
+) -> TensorValue:
+    """The argument of a table of pages."""
+    tensor = function.argument("pages", pages, (2,))
+    if tensor.element != "i32" or tensor.shape[0] != batch or lengths is not None:
+        raise InputError(
+            f"{NAME}: pages: expected int32 of shape [{batch}, 1 + P], the number of keys of each "
+            f"batch and its pages, without key_lengths, got {tensor.element} of "
+            f"{list(tensor.shape)}{' with key_lengths' if lengths is not None else ''}"
         )
     return tensor
 

@@ -29,6 +29,7 @@ class OutputSpec:
     unsigned: the sign bit has no meaning (block scales of type f8E4M3FN): numbers are >= 0.
     groups: for sizes of groups (``tc.grouped_matmul``): the largest size, and the largest sum
     below: for indices into a tensor: all are at least 0 and less than this
+    first: for a table of indices, each row of which begins with a number: these are less than this
     """
 
     shape: tuple[int, ...]
@@ -36,6 +37,7 @@ class OutputSpec:
     unsigned: bool = False
     groups: tuple[int, int] | None = None
     below: int | None = None
+    first: int | None = None
 
     @property
     def says_where(self) -> bool:

@@ -30,6 +30,9 @@ def numbers_of_places(spec: OutputSpec, seed: int) -> Array:
     ends = drawn.reshape(-1)
     if ends.size > 1:
         ends[-1], ends[ends.size // 2] = spec.below - 1, 0
+    if spec.first is not None:
+        drawn[:, 0] = np.random.default_rng(seed).integers(0, spec.first, len(drawn))
+        drawn[0, 0] = spec.first - 1
     return drawn.astype(spec.dtype)
 
 
@@ -59,7 +62,10 @@ def _extent(use: ir.OpOperand) -> int | None:
     indexes, or numbers of keys; None if the use is neither."""
     op = use.owner.operation
     if isinstance(op.opview, tc.AttentionOp):
-        return int(op.opview.extents()["n"]) + 1 if use.operand_number == LENGTHS else None
+        counts = (
+            op.opview.extents()["n"] + 1 if op.opview.page is None else op.operands[1].type.shape[0]
+        )
+        return int(counts) if use.operand_number == LENGTHS else None
     if op.name != "tensor.extract" or use.operand_number == 0:
         return None
     return int(op.operands[0].type.shape[use.operand_number - 1])

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcir.dialect import tc
 from tcir.dialect.attributes import is_buffer, is_fill_only
 from tcir.dialect.operation import traits_of
+from tcir.dialect.ops.attention import LENGTHS
 from tcir.errors import InputError, format_location
 from tcir.interp import OutputSpec
 from tcir.interp.types import DTYPES, is_integer
@@ -118,6 +120,9 @@ def _of_places(spec: OutputSpec, argument: ir.Value) -> OutputSpec:
             rows = owner.operands[0].type.shape[:-1]
             groups = spec.shape[0] if len(rows) == 2 else 1
             return replace(spec, groups=(int(rows[-1]), groups * int(rows[-1])))
+        op = owner.operation.opview
+        if isinstance(op, tc.AttentionOp) and op.page and use.operand_number == LENGTHS:
+            spec = replace(spec, first=op.extents()["n"] + 1)
     return replace(spec, below=bound_of(argument)) if is_integer(spec.dtype) else spec
 
 

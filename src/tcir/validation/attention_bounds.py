@@ -50,7 +50,7 @@ import numpy as np
 from tcir.dialect.attributes import string
 from tcir.dialect.ops.attention import LIFT, POLYNOMIAL_ERROR
 from tcir.interp.online_softmax import log2_scale
-from tcir.interp.tensor.attention import attended, by_heads, keys_of
+from tcir.interp.tensor.attention import attended, by_heads, keys_of, of_pages
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, DType
 from tcir.validation.bounds import ROUNDING
@@ -123,7 +123,9 @@ def attention(
     of = op.extents()
     q = operands[0].like(partial(by_heads, layout=string(op, "q_layout")))
     k, v = (each.like(partial(by_heads, layout=string(op, "kv_layout"))) for each in operands[1:3])
-    keys = keys_of(op, *(each.value for each in operands[3:]))
+    limits = [each.value for each in operands[3:]]
+    k, v = (each.like(lambda array: of_pages(op, array, *limits)) for each in (k, v))
+    keys = keys_of(op, *limits)
     keys = np.broadcast_to(keys, (of["b"], *keys.shape[1:]))[:, 0]
     rows, group = (of["b"], of["h"], of["m"]), of["h"] // of["g"]
     out, lse = (Known(*(np.zeros(shape) for _ in range(3))) for shape in ((*rows, of["e"]), rows))

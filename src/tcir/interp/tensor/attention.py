@@ -30,6 +30,7 @@ def keys_of(op: tc.AttentionOp, lengths: Array | None = None) -> Array:
     keys = allowed(of["m"], of["n"], of["n"], op.band)[None, None]
     if lengths is None:
         return keys
+    lengths = lengths.reshape(len(lengths), -1)[:, 0]
     for batch in np.flatnonzero((lengths < 0) | (lengths > of["n"]))[:1]:
         raise InputError(
             f"tc.attention: expected numbers of keys from 0 to {of['n']}, got {lengths[batch]} "
@@ -52,6 +53,23 @@ def attended(scores: Array, v: Array) -> tuple[Array, Array]:
         return weights @ v + 0.0, lse[..., 0]  # sums begin with +0
 
 
+def of_pages(op: tc.AttentionOp, array: Array, *limits: Array) -> Array:
+    """Keys or values [b, g, n, d], from pages [pages, g, page, d] where they are in pages;
+    InputError for a page that is none of these."""
+    if op.page is None:
+        return array
+    (rows,) = limits
+    counts, table = rows[:, 0], rows[:, 1:]
+    used = np.arange(table.shape[1]) * op.page < counts[:, None]
+    for batch, number in np.argwhere(used & ((table < 0) | (table >= len(array))))[:1]:
+        raise InputError(
+            f"tc.attention: expected numbers of pages from 0 to {len(array) - 1}, got "
+            f"{table[batch, number]} for page {number} of batch {batch}"
+        )
+    found = array[np.where(used, table, 0)].swapaxes(1, 2)
+    return found.reshape(*found.shape[:2], -1, found.shape[-1])
+
+
 @evaluate(tc.AttentionOp)
 def attention(
     interpreter: Interpreter, op: tc.AttentionOp, q: Array, k: Array, v: Array, *limits: Array
@@ -59,6 +77,7 @@ def attention(
     of = op.extents()
     q = by_heads(q, string(op, "q_layout")).astype(np.float64)
     k, v = (by_heads(each, string(op, "kv_layout")).astype(np.float64) for each in (k, v))
+    k, v = (of_pages(op, each, *limits) for each in (k, v))
     k, v = (np.repeat(each, of["h"] // of["g"], axis=1) for each in (k, v))
     with np.errstate(all="ignore"):
         sums = q @ k.swapaxes(-1, -2)

@@ -164,8 +164,14 @@ def attention_inputs(
     largest = min(
         LARGEST, *(2.0 ** math.floor(math.log2(float(info_of(k).max))) for k in kinds[:2])
     )
-    lengths = [draw.permuted(np.linspace(of["n"], 0, of["b"], dtype=np.int32)) for _ in op.limits]
-    keys = np.broadcast_to(keys_of(op, *lengths), (of["b"], 1, of["m"], of["n"]))[:, 0]
+    limits = [draw.permuted(np.linspace(of["n"], 0, of["b"], dtype=np.int32)) for _ in op.limits]
+    if op.pages is not None:
+        count, pages = op.pages * of["b"], op.k.type.shape[0]
+        if pages < count:
+            return
+        table = draw.permutation(pages)[:count].reshape(of["b"], op.pages)
+        limits = [np.concatenate([limits[0][:, None], table], axis=1).astype(np.int32)]
+    keys = np.broadcast_to(keys_of(op, *limits), (of["b"], 1, of["m"], of["n"]))[:, 0]
     heads = Heads(of, float(log2_scale(op.factor)), keys, whole, largest)
     alone = not op.modified and not list(op.lse.uses) and math.frexp(op.out_factor)[0] == 0.5
     narrow = dtype_of(op.out.type).itemsize == 2 and alone
@@ -173,12 +179,22 @@ def attention_inputs(
     for words, (make, exact) in DRAWS.items():
         if (made := make(heads, draw)) is not None:
             memory = {each: np.zeros(each.type.shape, dtype_of(each.type)) for each in bases}
+            if op.pages is not None:
+                made = [made[0], *(in_pages(op, each, limits[0][:, 1:]) for each in made[1:])]
             for each, layout, view in zip(made, layouts, views, strict=True):
                 place = elements(view, memory[view.base])
                 place[...] = by_heads(np.asarray(each), layout).reshape(place.shape)
-            memory |= zip(op.limits, lengths, strict=True)
+            memory |= zip(op.limits, limits, strict=True)
             arrays = {arguments.index(each): array for each, array in memory.items()}
             yield words, arrays, exact and narrow
+
+
+def in_pages(op: tc.AttentionOp, array: Array, table: Array) -> Array:
+    """Keys or values [b, g, n, d] as the pages [pages, g, page, d] that a table gives."""
+    (b, g, n, d), count = array.shape, table.shape[1]
+    found = np.zeros((op.k.type.shape[0], g, n // count, d))
+    found[table] = array.reshape(b, g, count, n // count, d).swapaxes(1, 2)
+    return found
 
 
 def elements(view: Strided, memory: Array) -> Array:
