@@ -43,7 +43,8 @@ class ProgrammaticLaunch(Pass):
     otherwise they could crowd on a few SMs while the previous launch still occupies the others.
     Preserves every value.
 
-    several: whether kernels of programs of one launch stay as they are
+    several: whether kernels of programs of one launch stay as they are, and those that access
+        global memory before their roles, as with numbers of keys
     """
 
     name: ClassVar[str] = "programmatic-launch"
@@ -51,7 +52,8 @@ class ProgrammaticLaunch(Pass):
 
     def run(self, module: ir.Module) -> None:
         for kernel in find_kernels(module, self.name, "assign-roles"):
-            if launch_order(kernel) is not None or not self.several:
+            alone = launch_order(kernel) is None
+            if not self.several or not (alone or any(map(accesses_global, body(kernel)))):
                 _wait(kernel)
 
 

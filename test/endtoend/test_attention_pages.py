@@ -92,6 +92,17 @@ def test_from_arrays() -> None:
         tcir.compile_attention(q, k, v, pages=rows, key_lengths=rows[:, 0], target="sm_90a")
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_parts(target: str) -> None:
+    """Two launches; the first one reads numbers of keys before its roles, so it starts as usual."""
+    kernel, arrays = (
+        tcir.compile(DECODE.text, "attention", target=target, split_kv=2),
+        drawn(DECODE),
+    )
+    assert len(kernel.launches.launches) == 2
+    assert off(DECODE, kernel.run(*arrays), arrays) <= 2
+
+
 def test_a_page_is_loaded_by_boxes_of_it() -> None:
     """A block of 128 keys is eight boxes of keys and eight of values, the queries of a head one."""
     q, k, v, rows = drawn(DECODE)
