@@ -1,12 +1,16 @@
 """Grouped contractions: a product for each group of rows, whose sizes are known at run time."""
 
+from collections.abc import Sequence
+
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, is_integer, optional_integer, string
 from tcir.dialect.indexing import BATCH, Index, IndexedOperand, Indexing, K, M, N
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.highlevel import TYPES, types_problem
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.ops.warp import StoreFragmentOp
+from tcir.dialect.rules import Broken, same_rules, verify
+from tcir.dialect.warp_types import FragmentType
 
 MOST_GROUPS = 1024
 """Each thread reads the sizes one after another."""
@@ -71,6 +75,9 @@ class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
     among all groups' rows in sequence, or with ``capacity`` among its group's. ``count``
     is how many rows of the group are in the tile, 0 if there is no such tile. Each thread reads the
     sizes (PTX ISA 9.7.9.8).
+
+    With ``within`` the first row is counted among its group's, without a capacity: there are no
+    tiles without rows.
     """
 
     example = """
@@ -86,6 +93,63 @@ class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
     group: ext.Result[ir.IndexType] = ext.result(default_factory=ir.IndexType.get)
     first: ext.Result[ir.IndexType] = ext.result(default_factory=ir.IndexType.get)
     count: ext.Result[ir.IndexType] = ext.result(default_factory=ir.IndexType.get)
+
+
+class CountTilesOp(Op, name="count_tiles", loads="sizes", pure=True):
+    """How many tiles of 128 rows groups of these sizes have: the sum of ``ceil(n / 128)``.
+
+    Each thread reads the sizes (PTX ISA 9.7.9.8).
+    """
+
+    example = """
+    func.func @example(%sizes: memref<8xi32>) {
+      %tiles = "tc.count_tiles"(%sizes) : (memref<8xi32>) -> index
+      return
+    }
+    """
+
+    sizes: ext.Operand[ir.MemRefType]
+    tiles: ext.Result[ir.IndexType] = ext.result(default_factory=ir.IndexType.get)
+
+
+class StoreFragmentGroupOp(Op, name="store_fragment_group", role="consumer", stores="tensor"):
+    """Stores the rows of an accumulator that belong to a group, as `tc.store_fragment` does.
+
+    Rows from ``end`` on, an index of the tensor's rows, are not stored: they belong to the next
+    group, or to none. The indices are those of the tile's first element.
+    """
+
+    example = """
+    !c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">
+    func.func @example(%c: !c, %out: memref<500x512xf16>, %end: index, %m: index, %n: index) {
+      "tc.store_fragment_group"(%c, %out, %end, %m, %n) {tails = "inner",
+          operandSegmentSizes = array<i32: 1, 1, 1, 2>}
+          : (!c, memref<500x512xf16>, index, index, index) -> ()
+      return
+    }
+    """
+
+    fragment: ext.Operand[FragmentType]
+    tensor: ext.Operand[ir.MemRefType]
+    end: ext.Operand[ir.IndexType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+    tails: ir.StringAttr
+
+
+same_rules(
+    StoreFragmentGroupOp,
+    StoreFragmentOp,
+    {
+        "tails": {'tails = "inner"': 'tails = "inner outer"'},
+        "rank": {"500x512xf16": "2x500x512xf16"},
+        "operand": {'"C"': '"A"'},
+        "element": {"500x512xf16": "500x512xi32"},
+    },
+    {
+        "tails": {'tails = "inner"': 'tails = "outer inner"'},
+        "element": {"500x512xf16": "500x512xbf16"},
+    },
+)
 
 
 def capacity(op: FindGroupOp) -> int | None:
@@ -182,6 +246,21 @@ def _(op: FindGroupOp) -> Broken:
     got = op.sizes.type
     vector = got.has_static_shape and got.rank == 1 and str(got.element_type) == "i32"
     return None if vector and got.shape[0] <= MOST_GROUPS else {"most": MOST_GROUPS, "got": got}
+
+
+same_rules(CountTilesOp, FindGroupOp, {"sizes": {"8xi32": "8xi64"}})
+
+
+@verify(
+    FindGroupOp,
+    "within",
+    "tc",
+    "expected within or a capacity, got both: with a capacity the first row is its group's anyway",
+    bad={"%tile)": "%tile) {capacity = 200 : i64, within}"},
+    good={"%tile)": "%tile) {within}"},
+)
+def _(op: FindGroupOp) -> Broken:
+    return {} if "within" in op.attributes and "capacity" in op.attributes else None
 
 
 @verify(

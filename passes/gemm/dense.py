@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Self
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -43,7 +44,7 @@ def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
         )
 
 
-def columns_step(op: tc.MatmulOp) -> int:
+def columns_step(op: tc.MatmulOp | tc.GroupedMatmulOp) -> int:
     """The number that the columns of B loaded by one CTA must be a multiple of."""
     _, (b, layout) = operands_of(op)
     return part_step("k" if layout[1] == "k" else "mn", b.type.element_type)
@@ -95,8 +96,9 @@ class DenseProduct(OfMatrices):
     unsigned: tuple[int, int] = (0, 0)
     together: SharedTiles = ONE
 
-    @staticmethod
+    @classmethod
     def create(
+        cls,
         op: tc.MatmulOp | tc.GroupedMatmulOp,
         arguments: list[ir.Value],
         n_tile: int,
@@ -104,7 +106,7 @@ class DenseProduct(OfMatrices):
         cluster: ClusterShape = ALONE,
         together: SharedTiles = ONE,
         rows: int = TMEM_LANES,
-    ) -> DenseProduct:
+    ) -> Self:
         """Builds the tensor maps in a kernel of these `arguments`."""
         (a, a_layout), (b, b_layout) = operands_of(op)
         m, n = a.type.shape[a_layout.index("m") - 2], b.type.shape[b_layout.index("n") - 2]
@@ -122,7 +124,7 @@ class DenseProduct(OfMatrices):
             return TiledOperand.create(argument(arguments, value), order, extents, tile, kc, parts)
 
         integer = str(a.type.element_type) == "i8"
-        return DenseProduct(
+        return cls(
             operand(a, a_layout, m, rows, cluster.n),
             operand(b, b_layout, n, n_tile // cta_group, cluster.m),
             kc,

@@ -27,7 +27,7 @@ from tcir.passes.gemm.block_scaled import (
 from tcir.passes.gemm.collector import SharedTiles
 from tcir.passes.gemm.computed_tiles import check_computed, check_computed_rows, rows_step
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
-from tcir.passes.gemm.grouped import tile_grouped
+from tcir.passes.gemm.grouped import tile_grouped, tile_groups_for_warpgroups
 from tcir.passes.gemm.schedules import GemmSchedules
 from tcir.passes.gemm.wgmma import tile_for_warpgroups
 from tcir.passes.kernels import legal
@@ -161,7 +161,9 @@ class TileGemm(Scheduled):
         for source in find_sources(module, kind, self.name, epilogues=True, computed=computed):
             facts = legal.options_of(self) | legal.facts_of(source, product, target)
             legal.check(facts, source.op)
-            if TARGETS[target].wgmma:
+            if TARGETS[target].wgmma and product == legal.GROUPED:
+                tile_groups_for_warpgroups(source, self, target)
+            elif TARGETS[target].wgmma:
                 tile_for_warpgroups(source, self, target)
             elif product == legal.GROUPED:
                 self._tile_groups(source)

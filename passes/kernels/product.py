@@ -42,7 +42,8 @@ class Tile:
 class TilePlace:
     """Where a tile is in the output: its numbers along m and n, its first row and column, its
     matrix of the batch, and its part of K. `layout`: the order of rows and columns in the output;
-    `number`: of the matrix, counted over all parts."""
+    `number`: of the matrix, counted over all parts; `end`: row after the last one of its group,
+    None where only the output ends a tile's rows."""
 
     row_tile: Index
     column_tile: Index
@@ -52,6 +53,7 @@ class TilePlace:
     layout: str = "mn"
     part: Index | None = None
     number: Index | None = None
+    end: Index | None = None
 
     @staticmethod
     def of(op: ir.OpView, numbers: tuple[Index, Index, Index | None], tile: Tile) -> TilePlace:

@@ -3,9 +3,9 @@ store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol, TypeAlias, TypeVar
 
 from tcir._mlir import ir
 from tcir.passes.emit.output_tiles import OutputTiles
@@ -15,6 +15,8 @@ from tcir.passes.kernels.product import Store, Tile, TilePlace
 Multiplied = TypeVar("Multiplied", contravariant=True)
 """The kind of product that a core multiplies."""
 Made = TypeVar("Made")
+Places: TypeAlias = "Callable[[list[ir.Value]], AbstractContextManager[TilePlace]]"
+"""``places(arguments)`` emits, in a kernel with these arguments, the loop over a CTA's tiles."""
 
 
 class Core(Protocol[Multiplied]):
@@ -40,17 +42,24 @@ def tile(
     tiles: OutputTiles,
     core: Core[Made],
     stores: Callable[[list[ir.Value], Made], Store],
+    places: Places | None = None,
 ) -> None:
     """Replaces the source function by a kernel.
 
     create: makes the product from the kernel's arguments; stores: makes the store from the
             arguments and the product
+    places: the tiles of a CTA, if they depend on the arguments; None: by their number
     """
+
+    @contextmanager
+    def by_number(arguments: list[ir.Value]) -> Iterator[TilePlace]:
+        with tiles.each() as numbers:
+            yield TilePlace.of(source.op, numbers, core.tile)
+
     with core.kernel(source, tiles) as arguments:
         product = create(arguments)
         store = stores(arguments, product)
-        with tiles.each() as numbers:
-            place = TilePlace.of(source.op, numbers, core.tile)
+        with (places or by_number)(arguments) as place:
             sums = core.sums(product, place)
             stored = store(place)
             for each in sums:

@@ -20,13 +20,31 @@ def convert_find_group(converter: Converter, op: tc.FindGroupOp) -> None:
     pointer, tile = converter.pointers[tensor.argument], converter.ssa(op.tile)
     room = capacity(op)
     if room is None:
-        found = _search(pointer, tile, tensor.shape[0])
+        found = _search(pointer, tile, tensor.shape[0], "within" in op.attributes)
     else:
         group, inside = simt.divide(tile, tiles_of(room)), simt.rest(tile, tiles_of(room))
         first = simt.mul(inside, TMEM_LANES)
         found = [group, first, _rows(_size(pointer, group), first)]
     for result, value in zip(op.operation.results, found, strict=True):
         converter.values[result] = value
+
+
+@lower(tc.CountTilesOp)
+def convert_count_tiles(converter: Converter, op: tc.CountTilesOp) -> None:
+    """Adds up the tiles of the groups."""
+    tensor = converter.record(op.sizes, GlobalTensor)
+    pointer = converter.pointers[tensor.argument]
+    zero, groups = simt.constant(0), simt.constant(tensor.shape[0])
+    loop = scf.ForOp(zero, groups, simt.constant(1), [zero])
+    with ir.InsertionPoint(loop.body):
+        number, tiles = loop.body.arguments
+        scf.YieldOp([simt.add(tiles, _tiles(_size(pointer, number)))])
+    converter.values[op.tiles] = loop.results[0]
+
+
+def _tiles(size: ir.Value) -> ir.Value:
+    """Tiles of 128 rows of a group of `size`."""
+    return simt.divide(simt.add(size, TMEM_LANES - 1), TMEM_LANES)
 
 
 def _size(pointer: ir.Value, group: ir.Value) -> ir.Value:
@@ -41,10 +59,11 @@ def _rows(size: ir.Value, first: ir.Value) -> ir.Value:
     return arith.select(simt.less(first, size), left, simt.constant(0))
 
 
-def _search(pointer: ir.Value, tile: ir.Value, groups: int) -> list[ir.Value]:
+def _search(pointer: ir.Value, tile: ir.Value, groups: int, within: bool) -> list[ir.Value]:
     """Group, first row and number of rows of a tile, for groups in sequence.
 
-    Carried: these three, and the tiles and rows of the groups so far.
+    within: whether the first row is counted in its group. Carried: these three, and the tiles and
+    rows of the groups so far.
     """
     zero = simt.constant(0)
     loop = scf.ForOp(zero, simt.constant(groups), simt.constant(1), [zero] * 5)
@@ -52,11 +71,11 @@ def _search(pointer: ir.Value, tile: ir.Value, groups: int) -> list[ir.Value]:
         number, *carried, tiles, rows = loop.body.arguments
         size = _size(pointer, number)
         inside = simt.sub(tile, tiles)
-        mine = simt.divide(simt.add(size, TMEM_LANES - 1), TMEM_LANES)
+        mine = _tiles(size)
         # `inside` of a group that was passed is below 0, which is no number below `mine`.
         here = simt.less(inside, mine)
         first = simt.mul(inside, TMEM_LANES)
-        new = [number, simt.add(rows, first), _rows(size, first)]
+        new = [number, first if within else simt.add(rows, first), _rows(size, first)]
         chosen = [arith.select(here, a, b) for a, b in zip(new, carried, strict=True)]
         scf.YieldOp([*chosen, simt.add(tiles, mine), simt.add(rows, size)])
     return list(loop.results)[:3]

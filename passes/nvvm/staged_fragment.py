@@ -11,7 +11,16 @@ from tcir.dialect.fragments import share
 from tcir.passes.emit import simt
 from tcir.passes.emit.gpu_module import pointer_type
 
-from .converter import Converter, Fragment, Ring, TensorMap, lower, require_role, vector_of
+from .converter import (
+    Converter,
+    Fragment,
+    Ring,
+    SmemTile,
+    TensorMap,
+    lower,
+    require_role,
+    vector_of,
+)
 from .structure import only_if
 from .warp_store import ATOM, PAIR, QUAD, ROW_STEP, UNIT, WORD, packed, places_of
 
@@ -27,7 +36,8 @@ def convert_store_fragment_staged(converter: Converter, op: tc.StoreFragmentStag
     fragment = converter.record(op.fragment, Fragment)
     ring, tile = converter.record(op.ring, Ring), op.tile
     tensor_map = converter.record(op.map, TensorMap).pointer
-    width, count = tile.shape[1], op.ring.type.count
+    assert isinstance(ring.first, SmemTile)
+    address, width, count = ring.first.address, tile.shape[1], op.ring.type.count
     rows = share(fragment.type.atom, "C", fragment.type.shape, converter.warps).rows
     above = arith.MulIOp(converter.warp, converter.constant(rows)).result
     *outer, row, column = (converter.ssa(index) for index in op.indices)
@@ -35,7 +45,7 @@ def convert_store_fragment_staged(converter: Converter, op: tc.StoreFragmentStag
     columns = _by_column(converter, fragment)
     for number in range(fragment.type.shape[1] // width):
         slot = (integer(op, "slot") + number) % count
-        start = ring.first.address.plus(slot * ring.stride)
+        start = address.plus(slot * ring.stride)
         base = converter.add(start.base, start.offset)
         own = arith.AddIOp(base, arith.MulIOp(above, converter.constant(tile.span)).result).result
         with only_if(nvvm.elect_sync()):

@@ -39,6 +39,19 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
     If rows and tiles are whole units of 16 bytes, the four threads of a row exchange pairs (two
     pairs at 32 bits): each thread then stores 16 bytes, and together they fill sectors.
     """
+    _store_rows(converter, op, None)
+
+
+@lower(tc.StoreFragmentGroupOp)
+def convert_store_group(converter: Converter, op: tc.StoreFragmentGroupOp) -> None:
+    """The same for rows before the group's end."""
+    _store_rows(converter, op, converter.ssa(op.end))
+
+
+def _store_rows(
+    converter: Converter, op: tc.StoreFragmentOp | tc.StoreFragmentGroupOp, end: ir.Value | None
+) -> None:
+    """Stores the rows before `end`; None: those in the tensor, if `tails` names them."""
     fragment = converter.record(op.fragment, Fragment)
     tensor = converter.record(op.tensor, GlobalTensor)
     tails = string(op, "tails").split()
@@ -65,6 +78,8 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
             start = pointer([held.walk.matrix_row(down, tensor.shape)])
         else:
             inside = less(converter, row, height - down) if "outer" in tails else None
+            if end is not None:
+                inside = simt.less(converter.add(row, down), end)
             further = down * width * bytes_
         with only_if(inside) if inside is not None else nullcontext():
             for group in _groups(values, size):
@@ -249,6 +264,7 @@ class Held:
         converter: Converter,
         kind: tc.FragmentType,
         op: tc.StoreFragmentOp
+        | tc.StoreFragmentGroupOp
         | tc.FragmentEpilogueOp
         | tc.FetchFragmentOp
         | tc.StoreFragmentScalesOp,

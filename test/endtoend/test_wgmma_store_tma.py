@@ -27,7 +27,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "f16 of one atom's columns": (program(72, 40, 24, "f16", out="f16"), {"n_tile": 24}),
     "bf16, a batch": (program(72, 24, 16, "bf16", batch=2, out="bf16"), {}),
     "i32": (program(40, 32, 32, "i8", "mk", "nk"), {}),
-    "tf32": (program(136, 72, 104, "f32", "km", "nk"), {}),
+    "tf32": (program(136, 72, 104, "f32", "mk", "nk"), {}),
     "a fused epilogue": (BIAS.linalg(), {}),
     "parts of K": (program(72, 48, 256, "f16", out="f16"), {"split_k": 2}),
     "several tiles of a CTA": (

@@ -51,6 +51,7 @@ ROUTES = (
     Route("tile-gemm", legal.DENSE, legal.WGMMA),
     Route("tile-gemm", legal.SCALED, legal.TCGEN05),
     Route("tile-gemm", legal.GROUPED, legal.TCGEN05),
+    Route("tile-gemm", legal.GROUPED, legal.WGMMA),
     Route("tile-conv-implicit-gemm", legal.IM2COL, legal.TCGEN05),
     Route("tile-conv-implicit-gemm", legal.IM2COL, legal.WGMMA),
     Route("tile-conv-smem-offset", legal.ROW_WALK, legal.TCGEN05),

@@ -15,12 +15,13 @@ from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.epilogue import fragment_epilogue
+from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import round_up
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.kernels.product import Store, TilePlace, TileProduct
 from tcir.passes.kernels.stores.staged_fragments import StagedFragments, Staging
-from tcir.passes.kernels.tile import Core, tile
+from tcir.passes.kernels.tile import Core, Places, tile
 
 Made = TypeVar("Made", bound=TileProduct)
 
@@ -69,15 +70,21 @@ class FragmentStore:
 
     def _stored(self, sums: ir.Value, place: TilePlace) -> None:
         outer = [] if place.number is None else [place.number]
-        self.store(sums, index.values([*outer, place.row, place.column]))
+        self.store(sums, index.values([*outer, place.row, place.column]), place.end)
 
-    def store(self, sums: ir.Value, place: list[ir.Value]) -> None:
+    def store(self, sums: ir.Value, place: list[ir.Value], end: Index | None = None) -> None:
         """Computes and stores the results of `sums`, a fragment whose first element is at
-        `place`."""
+        `place`. end: row after the last of its group, which is the first of `place`, if there are
+        groups; its rows may be among those of all groups."""
         if self.after is not None:
             sums = self._epilogue(self.after, sums, place)
         if self.quantise is not None:
             store_quantised(self.quantise, sums, self.outputs, place, self.past)
+            return
+        if end is not None:
+            (out,) = self.outputs
+            at = place[-out.type.rank :]
+            tc.StoreFragmentGroupOp(sums, out, index.value(end), at, self.past)
             return
         if self.staged is not None:
             self.staged.store(sums, place)
@@ -92,6 +99,8 @@ class FragmentStore:
             reads = [op for op in made.body.blocks[0] if isinstance(op, tc.ElementOp)]
             for each, read in zip(self.maps, reads, strict=True):
                 read.attributes["map"] = ir.AffineMapAttr.get(each)
+                if read.of_group:  # a dimension of the map now
+                    del read.attributes["of_group"]
         return out
 
     def _walk(self, op: ir.OpView) -> None:
@@ -107,14 +116,16 @@ def tile_fragments(
     m: int,
     n: int,
     staging: Staging | None = None,
+    places: Places | None = None,
 ) -> None:
     """Replaces the source function by a kernel that stores fragments, of `m` by `n` sums.
 
     staging: how TMA stores them; None: threads store
+    places: the tiles of a CTA, as in `tile`
     """
     past = core.tile.past(tiles, m, n)
     store = partial(FragmentStore.of, source, past, staging=staging)
-    tile(source, create, tiles, core, store)
+    tile(source, create, tiles, core, store, places)
 
 
 def _matrices(output: ir.Value) -> ir.Value:

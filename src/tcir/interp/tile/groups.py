@@ -8,27 +8,42 @@ from tcir.dialect import tc
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.grouped import capacity
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
-from tcir.interp.tile.values import MemRef
+from tcir.interp.tile.values import MemRef, Site
 
 
 @execute(tc.FindGroupOp)
 def find_group(compiler: Compiler, op: tc.FindGroupOp) -> Step:
     sizes_, tile_ = compiler.operands(op)
     results = [compiler.slot(result) for result in op.operation.results]
-    room, site = capacity(op), compiler.site(op)
+    room, site, within = capacity(op), compiler.site(op), "within" in op.attributes
 
     def find(frame: Frame) -> None:
         v = frame.values
-        source: MemRef = v[sizes_]
-        addresses = source.address + 4 * np.arange(source.shape[0], dtype=np.int64)
-        raw = frame.agent.memory.load("global", addresses, 4, site=site)
-        sizes = np.ascontiguousarray(raw).view(np.int32).reshape(-1).astype(np.int64)
+        sizes = _sizes(frame, v[sizes_], site)
         rows = sizes if room is None else np.full_like(sizes, room)
-        found = place(sizes, rows, int(v[tile_]), packed=room is None)
+        found = place(sizes, rows, int(v[tile_]), packed=room is None and not within)
         for slot, value in zip(results, found, strict=True):
             v[slot] = value
 
     return find
+
+
+@execute(tc.CountTilesOp)
+def count_tiles(compiler: Compiler, op: tc.CountTilesOp) -> Step:
+    (sizes_,), result, site = compiler.operands(op), compiler.result(op), compiler.site(op)
+
+    def count(frame: Frame) -> None:
+        sizes = _sizes(frame, frame.values[sizes_], site)
+        frame.values[result] = int((-(-sizes // TMEM_LANES)).sum())
+
+    return count
+
+
+def _sizes(frame: Frame, source: MemRef, site: Site) -> np.ndarray:
+    """Rows of every group."""
+    addresses = source.address + 4 * np.arange(source.shape[0], dtype=np.int64)
+    raw = frame.agent.memory.load("global", addresses, 4, site=site)
+    return np.ascontiguousarray(raw).view(np.int32).reshape(-1).astype(np.int64)
 
 
 def place(sizes: np.ndarray, rows: np.ndarray, tile: int, packed: bool) -> tuple[int, int, int]:

@@ -234,7 +234,7 @@ def _walked(tensor: MemRef, first: int, count: int, walk: tuple[int, int]) -> tu
 @execute(tc.StoreFragmentOp)
 def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
     (fragment_,), (tensor_,), indices_ = segments(compiler, op)
-    tails, site, writers = string(op, "tails"), compiler.site(op), compiler.writers
+    tails, site, written = string(op, "tails"), compiler.site(op), _writer(compiler, op)
     dtype = dtype_of(op.fragment.type.element)
     part, walk = held_by(compiler, op.fragment.type), walk_of(op)
 
@@ -251,6 +251,35 @@ def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
             addresses, inside = _box(frame, matrix, [0, at[1]], (1, total.shape[1]), tails, site)
             pitch = target.shape[-1] * target.dtype.itemsize
             addresses, inside = addresses + rows * pitch, inside & kept
+        written(target, total, addresses, inside, at[-1], frame)
+
+    return store
+
+
+@execute(tc.StoreFragmentGroupOp)
+def store_fragment_group(compiler: Compiler, op: tc.StoreFragmentGroupOp) -> Step:
+    (fragment_,), (tensor_,), (end_,), indices_ = segments(compiler, op)
+    tails, site, written = f"outer {string(op, 'tails')}", compiler.site(op), _writer(compiler, op)
+    dtype, part = dtype_of(op.fragment.type.element), held_by(compiler, op.fragment.type)
+
+    def store(frame: Frame) -> None:
+        v = frame.values
+        total = settled(frame, fragment_, site).view(dtype)
+        at = part(frame).moved([v[i] for i in indices_])
+        addresses, inside = _box(frame, v[tensor_], at, total.shape, tails, site)
+        rows = at[-2] + np.arange(len(total), dtype=np.int64)[:, None]
+        written(v[tensor_], total, addresses, inside & (rows < v[end_]), at[-1], frame)
+
+    return store
+
+
+def _writer(compiler: Compiler, op: ir.OpView) -> Callable[..., None]:
+    """A function that stores the numbers of a fragment that are inside a tensor."""
+    site, writers = compiler.site(op), compiler.writers
+
+    def write(
+        target: MemRef, total: Array, addresses: Array, inside: Array, column: int, frame: Frame
+    ) -> None:
         data = np.ascontiguousarray(convert(total, target.dtype)[inside])
         size = target.dtype.itemsize
         places = addresses[inside]
@@ -258,6 +287,6 @@ def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
             return
         frame.agent.memory.store("global", places, data.view(np.uint8).reshape(-1, size), site=site)
         elements = (places - target.address) // size
-        writers.record(target, elements, Stored(frame.cta.index, 0, at[-1], site))
+        writers.record(target, elements, Stored(frame.cta.index, 0, column, site))
 
-    return store
+    return write
