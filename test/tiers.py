@@ -28,11 +28,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tcir.tools.dev.shards import DURATIONS, UNLISTED, durations, seconds
+from tcir.tools.dev.shards import DURATIONS, durations, seconds
 
 BUDGET = 0.25
 """Seconds of a quick case, where ``--budget`` does not give others."""
-SHARE = 20
+SHARE = 12
 """Budgets that the quick cases of a function may take together."""
 LONGEST = 40
 """Budgets that the quickest case of a file may take."""
@@ -62,11 +62,11 @@ def over_budget(names: Iterable[str], stored: Mapping[str, float], budget: float
     found = set()
     files: set[str] = set()
     spent: Counter[str] = Counter()  # seconds of quick cases, by function
-    for time, name in sorted((seconds(name, stored), name) for name in names):
+    for time, name in sorted((seconds(name, stored, 0.0), name) for name in names):
         file, function = name.partition("::")[0], name.partition("[")[0]
         if Path(file).parts[1] in DOORS:
             continue
-        spent[function] += time if time > UNLISTED else 0
+        spent[function] += time
         if file not in files:
             over = time > LONGEST * budget
         else:

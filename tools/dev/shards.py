@@ -36,10 +36,10 @@ def durations(file: Path = DURATIONS) -> dict[str, float]:
     return {name: float(seconds) for seconds, name in lines}
 
 
-def seconds(name: str, stored: Mapping[str, float]) -> float:
+def seconds(name: str, stored: Mapping[str, float], unlisted: float = UNLISTED) -> float:
     """Seconds of a test: those of its line, or those that its function's cases take on average, or
-    `UNLISTED`."""
-    return stored.get(name, stored.get(name.partition("[")[0], UNLISTED))
+    `unlisted`."""
+    return stored.get(name, stored.get(name.partition("[")[0], unlisted))
 
 
 def parts(names: Iterable[str], stored: Mapping[str, float], count: int) -> dict[str, int]:
