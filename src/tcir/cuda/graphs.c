@@ -89,6 +89,24 @@ static void copy_box(const copy_params_t *c) {
               f->at + ((c->from_z + z) * f->rows + c->from_y) * f->pitch + c->from_x, f->pitch, c->width, c->rows);
 }
 
+// Memory of graphs has its address from the beginning, and is there between two of their nodes; its
+// place is never used for anything else.
+static char **reserved;
+static int reserved_count;
+
+static int kept(const void *base) {
+  for (int i = 0; i < reserved_count; ++i)
+    if (reserved[i] == base) return 1;
+  return 0;
+}
+static int add_memory(node_t *node, void **where, size_t bytes) {
+  int error = allocate(where, bytes, DEVICE);
+  if (error || !bytes) return error;
+  reserved = realloc(reserved, (reserved_count + 1) * sizeof *reserved);
+  reserved[reserved_count++] = node->memory = *where, node->bytes = bytes;
+  return release(*where);
+}
+
 static int executed(graph_t *graph) {
   int error = sticky;
   for (int i = 0; i < graph->count && !error; ++i) {
@@ -99,7 +117,8 @@ static int executed(graph_t *graph) {
     if (n->kind == FILL) fill_elements(&n->fill);
     if (n->kind == CALL) n->call.call(n->call.data);
     if (n->kind == CHILD) error = executed(n->child);
-    if (n->kind == ALLOCATION) python.allocated(n->memory, n->bytes);
+    if (n->kind == ALLOCATION) error = memory_of(n->memory) ? INVALID_VALUE : (remember(n->memory, n->bytes, DEVICE), 0);
+    if (n->kind == RELEASE) error = release(n->memory);
   }
   return result(error);
 }
@@ -137,10 +156,6 @@ static int capture_fill(char *to, size_t pitch, int value, size_t width, size_t 
 static int capture_call(void (*call)(void *), void *data) {
   added(captured, CALL, captured->count > 0)->call = (call_params_t){call, data};
   return result(0);
-}
-static int capture_memory(void *p, size_t bytes) {
-  node_t *node = added(captured, ALLOCATION, captured->count > 0);
-  return node->memory = p, node->bytes = bytes, result(0);
 }
 static int capture_event(void *event, void *stream) {
   int known = among(captured_events, event_count, event);
@@ -204,12 +219,9 @@ int cudaGraphAddEmptyNode(ADDS) { return *made = added(graph, EMPTY, count), res
 int cudaGraphAddChildGraphNode(ADDS, const graph_t *child) { return *made = added(graph, CHILD, count), (*made)->child = copied(child), result(0); }
 // Of cudaMemAllocNodeParams: 104 bytes of properties and sizes, the bytes, the address.
 int cudaGraphAddMemAllocNode(ADDS, uint64_t *p) {
-  int error = allocate((void **)&p[14], p[13], DEVICE);
-  if (error) return error;
-  *made = added(graph, ALLOCATION, count);
-  return (*made)->memory = (char *)p[14], (*made)->bytes = p[13], result(0);
+  return add_memory(*made = added(graph, ALLOCATION, count), (void **)&p[14], p[13]);
 }
-int cudaGraphAddMemFreeNode(ADDS, void *p) { return *made = added(graph, RELEASE, count), result(0); }
+int cudaGraphAddMemFreeNode(ADDS, char *p) { return *made = added(graph, RELEASE, count), (*made)->memory = p, result(0); }
 // cudaGraphNodeParams: a type, and from byte 16 the parameters of its kind.
 int cudaGraphAddNode(node_t **made, graph_t *graph, node_t *const *before, const void *edges, size_t count, uint64_t *p) {
   switch (*(int *)p) {

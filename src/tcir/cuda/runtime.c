@@ -274,6 +274,12 @@ static memory_t *memory_of(const char *at) {
   return 0;
 }
 
+static void remember(char *base, size_t bytes, int kind) {
+  if (memory_count == memory_room)
+    memories = realloc(memories, (memory_room = 2 * memory_room + 64) * sizeof *memories);
+  memories[memory_count++] = (memory_t){base, bytes, kind};
+  python.allocated(base, bytes);
+}
 static int allocate(void **where, size_t bytes, int kind) {
   if (!where) return result(INVALID_VALUE);
   if (bytes > (size_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)) return result(2);
@@ -281,10 +287,7 @@ static int allocate(void **where, size_t bytes, int kind) {
   *where = aligned_alloc(4096, rounded ? rounded : 4096);
   if (!*where) return result(2);
   if (!bytes) return result(0);
-  if (memory_count == memory_room)
-    memories = realloc(memories, (memory_room = 2 * memory_room + 64) * sizeof *memories);
-  memories[memory_count++] = (memory_t){*where, bytes, kind};
-  python.allocated(*where, bytes);
+  remember(*where, bytes, kind);
   return result(0);
 }
 static int forget(void *base) {
@@ -293,9 +296,11 @@ static int forget(void *base) {
   if (known) *known = memories[--memory_count];
   return 0;
 }
+static int kept(const void *base);
 static int release(void *base) {
   int error = forget(base);
-  return error ? error : (free(base), result(0));
+  if (!error && !kept(base)) free(base);
+  return result(error);
 }
 static int copy(void *to, const void *from, size_t bytes) {
   if (!sticky) memmove(to, from, bytes), python.written(to, from, bytes);
@@ -318,8 +323,7 @@ static int fill_rows(char *to, size_t pitch, int value, size_t width, size_t row
 
 int cudaMalloc(void **p, size_t n) { return allocate(p, n, DEVICE); }
 int cudaMallocAsync(void **p, size_t n, void *s) {
-  int error = allocate(p, n, DEVICE);
-  return error || !capture_of(s) ? error : capture_memory(*p, n);
+  return capture_of(s) ? add_memory(added(captured, ALLOCATION, captured->count > 0), p, n) : allocate(p, n, DEVICE);
 }
 int cudaMallocPitch(void **p, size_t *pitch, size_t width, size_t rows) {
   *pitch = (width + 511) / 512 * 512;
@@ -348,7 +352,9 @@ int cudaPointerGetAttributes(pointer_t *out, const void *p) {
 }
 int cudaHostGetDevicePointer(void **p, void *host, unsigned flags) { return *p = host, result(0); }
 int cudaFree(void *p) { return release(p); }
-int cudaFreeAsync(void *p, void *s) { return capture_of(s) ? result(0) : release(p); }
+int cudaFreeAsync(void *p, void *s) {
+  return capture_of(s) ? (added(captured, RELEASE, captured->count > 0)->memory = p, result(0)) : release(p);
+}
 int cudaFreeHost(void *p) { return release(p); }
 int cudaMemcpy(void *to, const void *from, size_t n, int kind) { return copy(to, from, n); }
 int cudaMemcpyAsync(void *to, const void *from, size_t n, int kind, void *s) {

@@ -59,6 +59,26 @@ int main() {
   DO(cudaGraphGetRootNodes(built, nullptr, &count));
   printf("%x, calls %d, %zu root, update %d\n", h[31], calls, count, info.result);
 
+  // Memory that a graph allocates and the program frees, twice at one address; the graph frees another.
+  DO(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+  int *inside, *outside;
+  DO(cudaMallocAsync(&inside, sizeof h, s)); DO(cudaMallocAsync(&outside, sizeof h, s));
+  DO(cudaMemsetAsync(inside, 0, sizeof h, s)); DO(cudaMemsetAsync(outside, 0, sizeof h, s));
+  add<<<1, 32, 0, s>>>(inside, nullptr, 3);
+  add<<<1, 32, 0, s>>>(outside, inside, 4);
+  DO(cudaFreeAsync(inside, s));
+  DO(cudaStreamEndCapture(s, &clone));
+  cudaGraphExec_t memory;
+  DO(cudaGraphInstantiate(&memory, clone, 0));
+  DO(cudaGraphDestroy(clone));
+  for (int i = 0; i < 2; ++i) {
+    DO(cudaGraphLaunch(memory, s));
+    DO(cudaMemcpy(h, outside, sizeof h, cudaMemcpyDeviceToHost));
+    DO(i ? cudaFree(outside) : cudaFreeAsync(outside, s));
+    printf("%d ", h[7]);
+  }
+  DO(cudaFree(outside));
+
   // What is no capture of this stream, and a graph of other nodes.
   DO(cudaStreamBeginCapture(0, cudaStreamCaptureModeGlobal));
   DO(cudaStreamEndCapture(s, &clone));
