@@ -56,7 +56,7 @@ test-scripts: $(SCRIPTS_STAMP) ## tests with CuPy, numba.cuda, cuda.core, load_i
 	    --only-skips 'is there$$' test/cuda_scripts
 
 test-all: $(STAMP) ## all tests, or one of N parts of them with SHARD=I/N
-	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all --shard $(SHARD)
+	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all --shard $(SHARD) --junit build/all.xml
 
 test-modes: $(STAMP) ## the machine's quick tests in every mode: no lockstep, no compiled code, two processes
 	for mode in apart together interpreted jobs; do \

@@ -7,10 +7,10 @@ function have taken `SHARE` budgets. The quickest case of each file is quick unl
 `LONGEST` budgets, and `KEPT` whatever it takes. A case without a line is quick: a new test is,
 until it is measured.
 
-A run brings the list up to date; of a function, it has to have all cases:
+A run brings the list up to date; of a function, it has to have all cases. `make test-all` leaves
+its report in build/all.xml; of a run in shards, all reports are given at once:
 
-    python -m pytest -m "slow or not slow" -n 2 --junitxml=all.xml test
-    python test/tiers.py all.xml
+    python test/tiers.py build/all.xml
 
 The folders `DOORS` mark what is slow, since `make test` measures nothing there: it skips them where
 the other compiler is not installed.

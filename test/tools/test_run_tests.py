@@ -55,6 +55,11 @@ def test_skips_for_other_reasons(tmp_path: Path, regex: str, status: int, last: 
     assert (code, lines[-1]) == (status, last)
 
 
+def test_the_report_is_kept(tmp_path: Path) -> None:
+    code, _ = run(tmp_path, GOOD, words=["--junit", str(tmp_path / "new" / "all.xml")])
+    assert code == 0 and 'name="test_good"' in (tmp_path / "new" / "all.xml").read_text()
+
+
 def test_shards_have_each_test_once(tmp_path: Path) -> None:
     many = "import pytest\n@pytest.mark.parametrize('n', range(40))\ndef test_it(n): pass\n"
     counts = []

@@ -58,6 +58,12 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument(
         "--shard", type=shard, default=(1, 1), metavar="I/N", help="one of N parts of the tests"
     )
+    parser.add_argument(
+        "--junit",
+        type=Path,
+        metavar="FILE",
+        help="where pytest's report is kept, for test/tiers.py",
+    )
     arguments = parser.parse_args(words)
     tally = _run_lit(arguments.paths, arguments.jobs, arguments.shard)
     tally += _run_pytest(arguments)
@@ -110,7 +116,7 @@ def _read_lit(output: Path) -> Tally:
 def _run_pytest(arguments: argparse.Namespace) -> Tally:
     jobs, (number, count) = arguments.jobs, arguments.shard
     with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder, "pytest.xml")
+        output = arguments.junit or Path(folder, "pytest.xml")
         command = [sys.executable, "-m", "pytest", "-q", "--durations=10", f"--junit-xml={output}"]
         command += ["-n", str(jobs), "--dist", "worksteal"] if jobs > 1 else []
         command += [f"--timeout={SLOW_SECONDS}"] if arguments.all else ["-m", "not slow"]
