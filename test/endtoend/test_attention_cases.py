@@ -212,7 +212,6 @@ def test_at_every_level(case: Case) -> None:
     assert report.ok, str(report)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("case", IN_ORDERS, ids=str)
 def test_other_orders(case: Case) -> None:

@@ -82,7 +82,6 @@ def test_every_level(target: str, case: Attention) -> None:
     beside_numpy(kernel, case)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
@@ -97,7 +96,6 @@ def test_options(target: str, options: dict[str, Any]) -> None:
     beside_numpy(kernel, case)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("target", TARGETS)
 def test_orders_and_draws(target: str) -> None:
@@ -107,7 +105,6 @@ def test_orders_and_draws(target: str) -> None:
     report.check()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_two_tiles_share_keys() -> None:
     case = Attention(h=1, m=200, n=256, d=128, kinds=ALL)
@@ -167,7 +164,6 @@ def test_from_arrays(target: str) -> None:
     assert (np.abs(out.astype(np.float64) - want) <= 2.0**-4 * size).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "case"),
     [(HOPPER, Attention(n=1024, d=128, kinds=ALL)), (HOPPER, Attention(n=1024, kinds=ALL)),

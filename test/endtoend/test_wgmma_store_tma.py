@@ -74,7 +74,6 @@ def test_every_level_of_a_convolution(conv: Conv, options: dict[str, Any]) -> No
     assert "st.global" not in kernel.ptx and "stmatrix" in kernel.ptx
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", EPILOGUES)
 def test_the_epilogues_of_convolutions(name: str) -> None:
     text = EPILOGUES[name].text()
