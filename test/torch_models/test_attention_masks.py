@@ -156,6 +156,7 @@ QUICK = [("lengths", "sm_90a"), ("key_padding_mask", "sm_90a"), ("Mistral", "sm_
 EACH = [(name, target) for name in MODELS for target in ("sm_90a", "sm_100a")]
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("name", "target"), [each if each in QUICK else slow(*each) for each in EACH]
 )
