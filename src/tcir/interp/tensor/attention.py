@@ -54,19 +54,22 @@ def attended(scores: Array, v: Array) -> tuple[Array, Array]:
 
 
 def of_pages(op: tc.AttentionOp, array: Array, *limits: Array) -> Array:
-    """Keys or values [b, g, n, d], from pages [pages, g, page, d] where they are in pages;
-    InputError for a page that is none of these."""
+    """Keys or values [b, g, n, d], from pages [pages, g, page, d] where they are in pages:
+    zeros for a number of no page; InputError for such a number among a batch's keys."""
     if op.page is None:
         return array
     (rows,) = limits
     counts, table = rows[:, 0], rows[:, 1:]
     used = np.arange(table.shape[1]) * op.page < counts[:, None]
-    for batch, number in np.argwhere(used & ((table < 0) | (table >= len(array))))[:1]:
+    some = (table >= 0) & (table < len(array))
+    for batch, number in np.argwhere(used & ~some)[:1]:
         raise InputError(
             f"tc.attention: expected numbers of pages from 0 to {len(array) - 1}, got "
             f"{table[batch, number]} for page {number} of batch {batch}"
         )
-    found = array[np.where(used, table, 0)].swapaxes(1, 2)
+    found = array[np.where(some, table, 0)]
+    found[~some] = 0
+    found = found.swapaxes(1, 2)
     return found.reshape(*found.shape[:2], -1, found.shape[-1])
 
 
