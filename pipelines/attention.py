@@ -26,6 +26,7 @@ class AttentionOptions:
     tau: growth of exponents up to which the sums of the blocks before are not rescaled; -1 chooses
     split_kv: parts of the keys, whose results a second kernel combines; 0 chooses, 1: one kernel
     polynomial: exponentials of every 16 keys that a polynomial computes, on sm_100a
+    store: how results are stored on sm_100a: "direct", by threads, or "tma", by TMA
     programmatic: where there are several launches, one may start before the previous one has ended
         (programmatic dependent launch)
     """
@@ -37,6 +38,7 @@ class AttentionOptions:
     tau: float = -1.0
     split_kv: int = 0
     polynomial: int = 0
+    store: str = "direct"
     programmatic: bool = True
 
 

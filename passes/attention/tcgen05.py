@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import gcd
 
 from tcir._mlir import arith, ir, scf, vector
@@ -43,9 +44,10 @@ from tcir.passes.emit import index
 from tcir.passes.emit.builders import flag, i64, mma
 from tcir.passes.emit.epilogue import Epilogue, fused
 from tcir.passes.emit.index import Index, constant
-from tcir.passes.emit.kernel_ops import CTAS_PER_SM
+from tcir.passes.emit.kernel_ops import BY_WARP, CTAS_PER_SM
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.output_tiles import OutputTiles
+from tcir.passes.emit.staged_store import StagedStore, staged_tile
 from tcir.passes.emit.tile_kernel import (
     Accumulate,
     Source,
@@ -106,9 +108,12 @@ def _columns_of(of: HeadShape, keys: int, shares: bool = False) -> int:
 
 
 def tile_in_tensor_memory(
-    source: Source, of: HeadShape, blocks: Blocks, softmax: Softmax, target: str
+    source: Source, of: HeadShape, blocks: Blocks, softmax: Softmax, staged: bool, target: str
 ) -> None:
-    """Replaces the source function by the sequential program of a CTA, see `TileAttention`."""
+    """Replaces the source function by the sequential program of a CTA, see `TileAttention`.
+
+    staged: whether TMA stores the results
+    """
     op, keys = source.op, blocks.keys
     tiles_of = OutputTiles(ceil_div(of["m"], blocks.rows), of["h"], of["b"] * of.parts)
     order = tiles_of if blocks.band.last is None else LongestFirst.of(of, blocks.rows)
@@ -124,9 +129,13 @@ def tile_in_tensor_memory(
             modify = fused(op, [argument(arguments, x.tensor) for x in op.elements], ROW, KEY)
         rows = _Rows(blocks, of["e"], ir.Type.parse(op.powers), softmax, modify)
         shares = len(roles) * _columns_of(of, keys) > TMEM_COLUMNS
+        out, stores = tensors[3][0], None
+        if staged:
+            tile, dim = staged_tile(of["e"], out.type.element_type), len(of.out) - 1
+            stores = StagedStore.create(op, out, tile, 1, {}, dim - of.out.index("m"))
         with order.each() as (number, head, every):
             assert every is not None
-            _tiles_of(rows, of, (number, head, every), tensors, roles, shares)
+            _tiles_of(rows, of, (number, head, every), tensors, roles, shares, stores)
 
 
 def _tiles_of(
@@ -136,11 +145,12 @@ def _tiles_of(
     tensors: KernelTensors,
     roles: Sequence[str],
     shares: bool,
+    stores: StagedStore | None,
 ) -> None:
     """Emits the tiles of a CTA, one for each of `roles`.
 
     place: number of the tile, head, and batch among those of all parts; shares: whether
-    exponentials have columns of the scores
+    exponentials have columns of the scores; stores: by TMA, if it stores
     """
     (number, head, every), (queries, operands, lengths, (out, *lse)) = place, tensors
     part, batch = of.part_of(every)
@@ -161,7 +171,7 @@ def _tiles_of(
         rows.over((first, part, count), tiles, operands, (batch, of.keys_of(head))),
         strict=True,
     ):
-        rows.store(tile, result, out, of.out, lse)
+        rows.store(tile, result, (out, *lse), of.out, stores)
 
 
 @dataclass(frozen=True)
@@ -335,7 +345,7 @@ class _Rows:
         later = arith.cmpi(arith.CmpIPredicate.ne, step, index.value(0))
         changed = tc.RowsDifferOp(alpha, ir.FloatAttr.get(ir.F32Type.get(), 1.0)).differ
         with ir.InsertionPoint(scf.IfOp(arith.andi(later, changed)).then_block):
-            with loop(self.width, self._columns) as column:
+            with loop(self.width, self.columns) as column:
                 new = self._scaled(tile.sums, quarter, column, alpha)
                 tc.TmemStOp(new, tile.sums, quarter, column)
             scf.YieldOp([])
@@ -373,61 +383,120 @@ class _Rows:
         )
 
     @property
-    def _columns(self) -> int:
+    def columns(self) -> int:
+        """Columns of sums that a warp has in registers at a time."""
         return gcd(self.width, COLUMNS)
 
     def _scaled(
         self, sums: ir.Value, quarter: ir.Value, column: ir.Value, factors: ir.Value
     ) -> ir.Value:
         """Some columns of the sums, each row by its factor."""
-        old = load_registers(sums, quarter, column, self._columns)
+        old = load_registers(sums, quarter, column, self.columns)
         return arith.mulf(old, vector.broadcast(old.type, factors))
 
     def store(
         self,
         tile: _Tile,
         result: tuple[ir.Value, ir.Value],
-        out: ir.Value,
+        tensors: Sequence[ir.Value],
         layout: str,
-        lse: list[ir.Value],
+        stores: StagedStore | None,
     ) -> None:
         """Stores the sums of values divided by the sums of exponentials, and the logarithms of the
-        latter."""
-        _, head, row = tile.place
-        element = out.type.element_type
-        maxima, totals = result
-
-        def numbers(quarter: ir.Value) -> list[ir.Value]:
-            return [tc.RowNumbersOp(each, quarter).mine for each in (totals, maxima)]
-
-        def hand_over(quarter: ir.Value) -> list[ir.Value]:
-            total, largest = numbers(quarter)
-            tile.hand_over(total, largest, quarter, TOTALS)
-            return []
+        latter. stores: by TMA, if it stores"""
+        out, *lse = tensors
+        end = _End(self, tile, result, out, layout)
+        if tile.corrected:
+            tile.quarters(end.hand_over, [])
+        if stores is not None:
+            end.store_by_tma(stores)
 
         def store(quarter: ir.Value) -> list[ir.Value]:
-            corrected = tile.corrected
-            total, largest = tile.handed_over(quarter, TOTALS) if corrected else numbers(quarter)
-            inverse = tc.RowInverseSumOp(total)
-            self.softmax.set_times(inverse)
-            first = index.add(row, _lanes(quarter))
-            with loop(self.width, self._columns) as column:
-                value = self._scaled(tile.sums, quarter, column, inverse.inverse)
-                if element != value.type.element_type:
-                    value = arith.truncf(ir.VectorType.get(value.type.shape, element), value)
-                names = {"b": tile.every, "h": head, "m": first, "d": column}
-                at = index.values([names[each] for each in layout])
-                tc.StoreRowsOp(value, out, at, i64(QUARTER_LANES), i64(layout.index("m")))
+            numbers = end.numbers(quarter)
+            if stores is None:
+                end.store_rows(quarter, numbers[0])
             for tensor in lse:
-                logarithm = tc.RowLogSumOp(largest, total, self.scale).lse
-                at = index.values([tile.every, head, first])
-                stored = tc.StoreRowsOp(logarithm, tensor, at, i64(QUARTER_LANES), i64(2))
-                stored.attributes["column_dim"] = i64(1)
+                end.store_logarithms(quarter, numbers, tensor)
             return []
 
-        if tile.corrected:
-            tile.quarters(hand_over, [])
-        _quarters(store, [])
+        if stores is None or lse:
+            over = _quarters(store, [])
+            if stores is not None:  # without an access to tensor memory that says so
+                over.attributes[BY_WARP] = ir.UnitAttr.get()
+
+
+@dataclass(frozen=True)
+class _End:
+    """What is stored of a tile: `result`, the maxima of scores and the sums of exponentials of its
+    rows, and its sums of values to `out`, whose dimensions `layout` names."""
+
+    rows: _Rows
+    tile: _Tile
+    result: tuple[ir.Value, ir.Value]
+    out: ir.Value
+    layout: str
+
+    def _own(self, quarter: ir.Value) -> list[ir.Value]:
+        return [tc.RowNumbersOp(each, quarter).mine for each in reversed(self.result)]
+
+    def hand_over(self, quarter: ir.Value) -> list[ir.Value]:
+        """A softmax leaves sums and maxima to the epilogue."""
+        self.tile.hand_over(*self._own(quarter), quarter, TOTALS)
+        return []
+
+    def numbers(self, quarter: ir.Value) -> list[ir.Value]:
+        """Sums of exponentials and maxima of the rows of a sub-partition."""
+        if self.tile.corrected:
+            return self.tile.handed_over(quarter, TOTALS)
+        return self._own(quarter)
+
+    def _divided(self, sums: ir.Value, total: ir.Value) -> ir.Value:
+        """Sums of values divided by those of exponentials, in the type of the results."""
+        element, inverse = self.out.type.element_type, tc.RowInverseSumOp(total)
+        self.rows.softmax.set_times(inverse)
+        value = arith.mulf(sums, vector.broadcast(sums.type, inverse.inverse))
+        if element == value.type.element_type:
+            return value
+        return arith.truncf(ir.VectorType.get(value.type.shape, element), value)
+
+    def _place(self, quarter: Index, column: Index) -> list[ir.Value]:
+        """Indices in the results of a sub-partition's first row."""
+        _, head, row = self.tile.place
+        first = index.add(row, _lanes(quarter))
+        names = {"b": self.tile.every, "h": head, "m": first, "d": column}
+        return index.values([names[each] for each in self.layout])
+
+    def store_rows(self, quarter: ir.Value, total: ir.Value) -> None:
+        """Threads store their rows."""
+        count, dim = self.rows.columns, i64(self.layout.index("m"))
+        with loop(self.rows.width, count) as column:
+            sums = load_registers(self.tile.sums, quarter, column, count)
+            value = self._divided(sums, total)
+            tc.StoreRowsOp(value, self.out, self._place(quarter, column), i64(QUARTER_LANES), dim)
+
+    def store_by_tma(self, stores: StagedStore) -> None:
+        """Warps write their rows to shared memory, from which TMA stores them."""
+        mine: list[Index] = []
+
+        def indices(quarter: Index) -> Callable[[Index], list[ir.Value]]:
+            mine[:] = [quarter]
+            return partial(self._place, quarter)
+
+        def epilogue(sums: ir.Value, _: Sequence[Index]) -> ir.Value:
+            return self._divided(sums, self.numbers(index.value(mine[0]))[0])
+
+        stores.store(self.tile.sums, indices, epilogue)
+
+    def store_logarithms(
+        self, quarter: ir.Value, numbers: Sequence[ir.Value], tensor: ir.Value
+    ) -> None:
+        """Threads store the logarithms of the sums."""
+        total, largest = numbers
+        _, head, row = self.tile.place
+        logarithm = tc.RowLogSumOp(largest, total, self.rows.scale).lse
+        at = index.values([self.tile.every, head, index.add(row, _lanes(quarter))])
+        stored = tc.StoreRowsOp(logarithm, tensor, at, i64(QUARTER_LANES), i64(2))
+        stored.attributes["column_dim"] = i64(1)
 
 
 def _multiply(d: ir.Value, a: ir.Value, b: ir.Value, accumulate: ir.Value) -> None:

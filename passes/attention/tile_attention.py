@@ -30,6 +30,8 @@ from tcir.passes.emit.tile_kernel import Source
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
 
+STORES = ("direct", "tma")
+"""How results are stored: by threads, or by TMA."""
 TAU = 8.0
 """Growth of exponents that rescales no sums, by default."""
 
@@ -50,6 +52,8 @@ class TileAttention(Pass):
           where it must be 0
     polynomial: exponentials of every 16 keys, the last ones, that are computed by a polynomial
           instead of the special-function unit, in tensor memory; an even number
+    store: how results in tensor memory are stored: "direct", by threads, or "tma", by TMA from
+          shared memory
 
     Before::
 
@@ -109,6 +113,7 @@ class TileAttention(Pass):
     ctas: int = 0
     tau: float = -1.0
     polynomial: int = 0
+    store: str = "direct"
 
     def __post_init__(self) -> None:
         legal = sorted({*MAPS, *TILES.values})
@@ -133,6 +138,10 @@ class TileAttention(Pass):
                 "numbers of f16; take tau=8, or -1 to choose"
             )
 
+        if self.store not in STORES:
+            raise InputError(
+                f"expected store to be {' or '.join(STORES)}, got {self.store!r}; leave it out"
+            )
         if self.polynomial not in range(0, PERIOD + 1, 2):
             raise InputError(
                 f"expected polynomial to be an even number of every {PERIOD} keys, "
@@ -168,6 +177,12 @@ class TileAttention(Pass):
                 f"expected no polynomial for {target}, got {self.polynomial}: "
                 "tc.exp_fragment, whose scores wgmma leaves in registers, has none; leave it out",
             )
+        if self.store != STORES[0]:
+            raise match_failure(
+                source.op,
+                f"expected no store for {target}, got {self.store}: fragments of sums are stored "
+                "by threads; leave it out",
+            )
         tile_by_warpgroups(source, heads, blocks, softmax, self.ctas, target)
 
     def _in_tensor_memory(self, source: Source, target: str) -> None:
@@ -190,7 +205,8 @@ class TileAttention(Pass):
             )
         blocks = heads.blocks(rows, keys)
         softmax = replace(self._softmax(source), polynomial=self.polynomial)
-        tile_in_tensor_memory(source, heads, blocks, softmax, target)
+        staged = self.store == "tma"
+        tile_in_tensor_memory(source, heads, blocks, softmax, staged, target)
 
     def _softmax(self, source: Source) -> Softmax:
         op = source.op

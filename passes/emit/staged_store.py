@@ -61,17 +61,20 @@ class StagedStore:
         tile: EpilogueTile,
         stages: int,
         read: Mapping[tc.ElementOp, ir.Value],
+        rows: int = 1,
     ) -> StagedStore:
         """Builds the tensor maps and the tiles, for the result `out` of a product `op`.
 
         tile: tile that is stored at a time; stages: tiles that its warps use in turn; read:
-        matrices that the epilogue reads by TMA
+        matrices that the epilogue reads by TMA; rows: the dimension of a tile's rows, counted from
+        the last
         """
         shape, element = list(out.type.shape), out.type.element_type
         bytes_ = tc.element_bytes(element)
         check_pitch(op, out)
         swizzle = widest_swizzle(tile.columns * bytes_)
-        box = [tc.SWIZZLE_BYTES[swizzle] // bytes_, tile.rows, *[1] * (len(shape) - 2)]
+        box = [tc.SWIZZLE_BYTES[swizzle] // bytes_, *[1] * (len(shape) - 1)]
+        box[rows] = tile.rows
         made = make_tensor_map(out, TmaBox(box), dims=shape[::-1], swizzle=swizzle)
         kind = tc.SmemType.build([tile.rows, tile.columns], element, "K", swizzle)
         ring = tc.SmemTileOp(tc.RingType.build(QUARTERS // tile.warps * stages, kind)).tile
