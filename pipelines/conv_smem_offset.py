@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.back import ONE_WARPGROUP, tile_to_llvm
 from tcir.pipelines.parts.convolution import FORMS, ConvOptions, convolutions
+from tcir.pipelines.parts.front import with_options
 from tcir.target import targets_with
 
 
-def build(options: ConvOptions) -> Pipeline:
+@dataclass(frozen=True)
+class ConvSmemOffsetOptions(ConvOptions):
+    """Options of the pipeline.
+
+    n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
+    stages: slots of the ring in shared memory; 0 chooses
+    programmatic: launches may start before the previous ones have ended (programmatic
+                  dependent launch)
+    tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
+    persistent: no more CTAs than SMs, each of which computes several tiles one after another
+    ctas: CTAs of a persistent kernel; 0: one per SM
+    """
+
+    persistent: bool = False
+    ctas: int = 0
+
+
+def build(options: ConvSmemOffsetOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
             *convolutions(options),
-            TileConvSmemOffset(n_tile=options.n_tile),
+            with_options(TileConvSmemOffset, options),
             *tile_to_llvm(
                 options.stages, programmatic=options.programmatic, warpgroups=ONE_WARPGROUP
             ),
@@ -26,7 +46,7 @@ register_pipeline(
     NamedPipeline(
         name="conv-smem-offset",
         doc="2-D convolution whose taps are one tile in shared memory, read from another row on.",
-        options=ConvOptions,
+        options=ConvSmemOffsetOptions,
         accepted_forms=(
             *FORMS,
             "any strides and dilations whose tiles fit shared memory",

@@ -63,9 +63,12 @@ def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> 
     return found
 
 
-def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
-    """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma; option: the pass's n-tile, 0
-    chooses.
+def tile_for_warpgroups(
+    source: Source, option: int, target: str, persistent: bool, ctas: int
+) -> None:
+    """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma.
+
+    option: the pass's n-tile, 0 chooses; persistent: whether `ctas` share out the tiles in any case
 
     A kernel with more tiles than the target has SMs is persistent: the loads of the next tile run
     while this one is stored.
@@ -75,8 +78,8 @@ def tile_for_warpgroups(source: Source, option: int, target: str) -> None:
     if source.after is not None:
         check_elements(source.after, f"in a kernel for {target}", "take target sm_100a")
     tiles = OutputTiles(*walk.tiles, None)
-    if tiles.count > TARGETS[target].sms:
-        tiles = tiles.shared_by(TARGETS[target].sms)
+    if persistent or tiles.count > TARGETS[target].sms:
+        tiles = tiles.shared_by(ctas)
     past = tails(True, shape.k % walk.columns != 0)
     tile(
         source,

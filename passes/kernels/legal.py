@@ -159,14 +159,15 @@ ROWS: tuple[Limit, ...] = (
         "a pair is a cluster of two, whose CTAs share B's columns without multicast",
         way_out="leave one of them out"),
     Limit("cluster", ("1x1",), {"scheduler": "clc"},
-        "a request takes over a whole cluster, and only pairs share a response",
+        "not built: a request takes over a whole cluster, and only pairs share a response",
         way_out="take scheduler=static"),
     Limit("cluster", ("1x1",), {"product": GROUPED},
-        "its CTAs may belong to different groups, whose matrices differ, and some have no rows"),
+        "not built: CTAs along rows may have other groups, with other matrices; those along "
+        "columns could share A"),
     Limit("cta_group", (1,), {"core": WGMMA},
         "only tcgen05 has pairs of CTAs", "PTX ISA 9.7.16.5", _HOPPER),
     Limit("cta_group", (1,), {"product": GROUPED},
-        "a group may end with the first CTA of a pair"),
+        "not built: a pair would compute 256 rows of one group, and its second CTA often none"),
     Limit("schedule", ("auto", "single"), {"m_tile": 256},
         "the CTAs of a pair compute a tile together, over the same stages, and a part of K belongs "
         "to one CTA", way_out="leave one of them out"),
@@ -175,8 +176,9 @@ ROWS: tuple[Limit, ...] = (
         "threads store from registers, without buffers in shared memory",
         way_out="leave it out, or take store=tma"),
     Limit("store", ("direct",), {"product": GROUPED},
-        "TMA stores boxes of 32 rows and leaves out only rows outside the output, so a box at a "
-        "group's end would overwrite the next group's rows", way_out="leave store out"),
+        "not built: TMA leaves out only rows outside the output, so a box at a group's end would "
+        "overwrite the next group's rows, and threads would have to store those",
+        way_out="leave store out"),
     Limit("store", ("direct",), {"operands": "exchanged"},
         "each thread then holds a column of the output, not a row",
         way_out="take swap=never or store=direct"),
@@ -189,7 +191,7 @@ ROWS: tuple[Limit, ...] = (
         "the sums are in registers already, and none are loaded from tensor memory",
         way_out=_HOPPER),
     Limit("epilogue_tile", ("auto",), {"product": GROUPED},
-        "each lane stores at its own indices, 16 columns at a time"),
+        "not built: each lane stores at its own indices, 16 columns at a time"),
     # Results.
     Limit("results", (PLAIN,), {"product": GROUPED},
         "a block of scales has 128 rows, and may span several groups",
@@ -200,13 +202,14 @@ ROWS: tuple[Limit, ...] = (
         "(split-launches{quantise-apart=true})"),
     # Several accumulators.
     Limit("n_tiles", (1,), {"core": WGMMA},
-        "the sums are in registers, and a thread has only 255", way_out=_HOPPER),
+        "one wgmma multiplies a tile of A by up to 256 columns, as many sums as a thread has "
+        "registers for", "PTX ISA 9.7.15", "take a larger n-tile, or target sm_100a"),
     Limit("n_tiles", (1,), {"store": "tma"},
-        "its buffers in shared memory serve one accumulator"),
+        "not built: its buffers in shared memory serve one accumulator"),
     Limit("n_tiles", (1,), {"product": GROUPED},
-        "a tile of A has rows of one group, which multiplies one matrix"),
+        "not built: a CTA computes one tile of columns of its group's matrix"),
     Limit("n_tiles", (1,), {"product": SCALED},
-        "tensor memory holds the scale factors of one tile of B"),
+        "not built: tensor memory holds the scale factors of one tile of B"),
     Limit("collector", (False,), {"n_tiles": 1},
         "the buffer keeps A for further mma that read the same A", "PTX ISA 9.7.16.10.9.1",
         "take n-tiles=2"),
@@ -232,7 +235,7 @@ ROWS: tuple[Limit, ...] = (
       for role, legal in (("producer", (1,)), ("consumer", (8,)), ("epilogue", ()))),
     # Parts of K and exchanged operands.
     Limit("split_k", (1,), {"product": GROUPED},
-        "the number of rows to sum up is known only at run time",
+        "not built: the launch that sums the parts up would have to leave out rows of no group",
         way_out="leave split-k out"),
     Limit("split_k", (1,), {"results": (GATED, QUANTISED)},
         "in the kernel that sums the parts up a thread computes one element, not a block",
@@ -248,7 +251,7 @@ ROWS: tuple[Limit, ...] = (
         "with wgmma a thread holds elements of several rows and columns, exchanged or not",
         way_out="leave swap out"),
     Limit("sums", ("whole",), {"product": (ROW_WALK, SHIFTED)},
-        "each step takes all taps of a tile",
+        "not built: each step takes all taps of a tile, so a part would be a range of channels",
         way_out="take tile-conv-implicit-gemm, or leave out split-conv-k"),
     # Taps that shift a tile in tensor memory.
     Limit("shift", ("ashift",), {"halo": "mask"},
@@ -269,6 +272,67 @@ ROWS: tuple[Limit, ...] = (
         "a CTA with several tiles loads the next one's while it stores",
         way_out="take copy=tma, or as many CTAs as tiles"),
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A feature for which tiling passes have no option.
+
+    tilings, cores: of which passes and cores; features: columns of the page; reason: why
+    source: the document that states the hardware's limit, "" for work not done
+    """
+
+    tilings: tuple[str, ...]
+    cores: tuple[str, ...]
+    features: tuple[str, ...]
+    reason: str
+    source: str = ""
+
+
+_IM2COL, _OFFSET = "tile-conv-implicit-gemm", "tile-conv-smem-offset"
+_SHIFT, _GEMV = "tile-conv-shift-reuse", "tile-gemv-padded-n"
+_BOTH = (TCGEN05, WGMMA)
+ABSENT: tuple[Absent, ...] = (
+    Absent((_OFFSET,), (WGMMA,), ("scheduler=clc",),
+        "clusterlaunchcontrol needs sm_100", "PTX ISA 9.7.13.17"),
+    Absent((_OFFSET,), (WGMMA,), ("cta-group=2",),
+        "only tcgen05 has pairs of CTAs", "PTX ISA 9.7.16.5"),
+    Absent((_OFFSET,), (WGMMA,), ("epilogue-tile",),
+        "the sums are in registers already, and none are loaded from tensor memory"),
+    Absent((_IM2COL, _OFFSET), (WGMMA,), ("n-tiles",),
+        "one wgmma multiplies a tile of A by up to 256 columns, as many sums as a thread has "
+        "registers for", "PTX ISA 9.7.15"),
+    Absent((_OFFSET,), (WGMMA,), ("cluster",),
+        "not built: CTAs along pixels could share the filters by multicast, and load a part each"),
+    Absent((_SHIFT,), (TCGEN05,), ("persistent", "scheduler=clc"),
+        "not built: with masked lanes a CTA clears its accumulators once, before its only tile"),
+    Absent((_OFFSET,), (TCGEN05,), ("scheduler=clc",),
+        "not built: a persistent kernel shares its tiles out before it is launched"),
+    Absent((_OFFSET, _SHIFT), (TCGEN05,), ("cluster", "cta-group=2"),
+        "not built: CTAs along pixels could share the filters, and load a part each"),
+    Absent((_OFFSET, _SHIFT), _BOTH, ("store=tma",),
+        "not built: lanes between the rows of an image are no outputs, and a box has no gaps"),
+    Absent((_OFFSET, _SHIFT), (TCGEN05,), ("epilogue-tile",),
+        "not built: each lane stores at its own indices, 16 columns at a time"),
+    Absent((_IM2COL, _OFFSET, _SHIFT), (TCGEN05,), ("n-tiles",),
+        "not built: a CTA computes one tile of output channels"),
+    Absent((_GEMV,), (TCGEN05,), ("scheduler=clc", "cluster"),
+        "not built: every SM streams its own rows of the matrix, which no other reads, and the few "
+        "columns that all read are small"),
+    Absent((_GEMV,), (TCGEN05,), ("store=tma", "epilogue-tile"),
+        "a row of the result has a few columns, less than a box or a tile of the epilogue saves"),
+    Absent((_GEMV,), (TCGEN05,), ("n-tiles",),
+        "all columns are in one tile: N of an mma is at least theirs"),
+)  # fmt: skip
+"""Features for which a pass has no option; the first row that matches is the reason."""
+
+
+def absent(tiling: str, core: str, feature: str) -> Absent:
+    """Why a tiling pass has no option for a feature on a core; ValueError without a row."""
+    for row in ABSENT:
+        if tiling in row.tilings and core in row.cores and feature in row.features:
+            return row
+    raise ValueError(f"expected a row of ABSENT for {feature} of {tiling} on {core}, got none")
 
 
 _ADDED: list[Limit] = []

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiers import slow, slow_but
 
 import tcir
 from tcir._mlir import arith, ir
@@ -34,7 +33,7 @@ NARROW = Grouped(
 )
 
 
-@pytest.mark.parametrize("case", slow_but((QUICK,), [QUICK, *CASES, SHARED, NARROW]), ids=str)
+@pytest.mark.parametrize("case", [QUICK, *CASES, SHARED, NARROW], ids=str)
 def test_case(case: Grouped, orders: int) -> None:
     """Every level on random sizes, and the PTX beside numpy on `sizes`."""
     kernel = tcir.compile(
@@ -65,7 +64,8 @@ def single(text: str) -> str:
 
 @pytest.mark.parametrize(
     "text",
-    [slow(CONTIGUOUS), pytest.param(single(OF_GROUP), id="of a group"), slow(single(MASKED))],
+    [CONTIGUOUS, single(OF_GROUP), single(MASKED)],
+    ids=["rows of all groups", "of a group", "masked"],
 )
 def test_epilogue(text: str) -> None:
     report = tcir.validate(text, "gemm", target=TARGET, orders=2, seed=3)
@@ -112,7 +112,7 @@ BREAKS = {
 }
 
 
-@pytest.mark.parametrize("what", slow_but((next(iter(BREAKS)),), list(BREAKS)))
+@pytest.mark.parametrize("what", BREAKS)
 def test_break(what: str) -> None:
     pipeline = tcir.named_pipeline("gemm").insert(BREAKS[what], after="tile-gemm")
     report = tcir.validate(QUICK.text, pipeline, target=TARGET, orders=1, seed=3)

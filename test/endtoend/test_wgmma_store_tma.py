@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tiers import slow, slow_but
 
 import tcir
 
 from .breaking import PtxCheck
+from .cases import SAME_3x3
 from .conv_epilogue_cases import CASES as EPILOGUES
 from .epilogue_text import TRUNCATE, Fused
 from .linalg_text import Conv
@@ -42,15 +42,14 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "a cluster": (program(264, 200, 328, "f16", out="f16"), {"cluster": "2x1", "stages": 2}),
     "programmatic": (program(72, 48, 64, "f16", out="f16"), {"programmatic": True}),
 }  # fmt: skip
-QUICK = {"tails of rows and columns", "f32"}
 CONVS = (
-    Conv(1, 6, 7, 16, 40, 3, 3, ((1, 1), (1, 1)), out="f16"),
+    Conv(1, 6, 7, 16, 40, 3, 3, SAME_3x3, out="f16"),
     Conv(2, 14, 14, 64, 128, 1, 1, out="bf16", element="bf16"),
-    Conv(3, 20, 20, 24, 64, 3, 3, ((1, 1), (1, 1)), out="f16"),
+    Conv(3, 20, 20, 24, 64, 3, 3, SAME_3x3, out="f16"),
 )
 
 
-@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
+@pytest.mark.parametrize("name", CASES)
 def test_every_level(name: str, orders: int) -> None:
     text, options = CASES[name]
     kernel = tcir.compile(
@@ -63,8 +62,8 @@ def test_every_level(name: str, orders: int) -> None:
     assert "cp.async.bulk.tensor" in kernel.ptx and "wgmma" in kernel.ptx
 
 
-@pytest.mark.parametrize("conv", slow_but(CONVS[:1], CONVS), ids=lambda conv: conv.name)
-@pytest.mark.parametrize("options", [{}, slow({"persistent": True, "ctas": 2})])
+@pytest.mark.parametrize("conv", CONVS, ids=lambda conv: conv.name)
+@pytest.mark.parametrize("options", [{}, {"persistent": True, "ctas": 2}])
 def test_every_level_of_a_convolution(conv: Conv, options: dict[str, Any]) -> None:
     kernel = tcir.compile(
         conv.text(), "conv-implicit-gemm", target=TARGET, store="tma", validate=True, orders=2,

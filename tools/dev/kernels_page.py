@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tcir.passes.kernels import legal
-from tcir.passes.kernels.legal import Limit
+from tcir.passes.kernels.legal import Absent, Limit
 from tcir.passmanager.pipeline import registered_passes
 from tcir.target import DEFAULT_TARGET, targets_with
 from tcir.tools.dev.generated_page import write_or_check
@@ -27,18 +27,24 @@ INTRO = """\
 
 A kernel of a tensor core is a product (what is multiplied), a core (what multiplies), a scheduler
 (which CTA has which tiles) and a store. The table has a row for each tiling pass and core, and a
-column for each feature: *yes*, the number of the reason below, or *no option* where the pass cannot
-be asked. `test/passes/kernels` compiles every *yes* to PTX and shows every reason as an error.
+column for each feature: *yes*, or the number of the reason below. A reason that begins with "not
+built" is work not done; the others are limits of the hardware or of a layout. `test/passes/kernels`
+compiles every *yes* to PTX and shows the reasons as errors, except where a pass has no option.
 """
 
 
 @dataclass(frozen=True)
 class Route:
-    """A tiling pass, with a product and a core."""
+    """A tiling pass, with a product and a core. named: features that it has by another option."""
 
     tiling: str
     product: str
     core: str
+    named: Mapping[str, legal.Facts] = field(default_factory=dict)
+
+    def feature(self, name: str) -> legal.Facts:
+        """The facts of a feature for this pass."""
+        return self.named.get(name, FEATURES[name])
 
     @property
     def title(self) -> str:
@@ -57,7 +63,10 @@ ROUTES = (
     Route("tile-conv-smem-offset", legal.ROW_WALK, legal.TCGEN05),
     Route("tile-conv-smem-offset", legal.ROW_WALK, legal.WGMMA),
     Route("tile-conv-shift-reuse", legal.SHIFTED, legal.TCGEN05),
-)
+    Route("tile-gemv-padded-n", legal.PADDED, legal.TCGEN05, {
+        "persistent": {"schedule": "stream-k"}, "cta-group=2": {"m_tile": 256, "pad_n": 32},
+        "split of K": {"schedule": "split-k"}}),
+)  # fmt: skip
 FEATURES: Mapping[str, legal.Facts] = {
     "persistent": {"persistent": True},
     "scheduler=clc": {"persistent": True, "scheduler": "clc"},
@@ -71,35 +80,34 @@ FEATURES: Mapping[str, legal.Facts] = {
 """Feature of a column."""
 
 
-def reason(route: Route, feature: legal.Facts) -> Limit | str:
-    """Why a route does not have a feature: a row, or "no option"; "" if it has it."""
-    options = legal.options_of(registered_passes()[route.tiling]())
-    asked = {*feature} - {"split_k", "sums"}
-    if not asked <= {*options}:
-        return "no option"
+def reason(route: Route, name: str) -> Limit | Absent | None:
+    """Why a route does not have a feature: a row, or why its pass has no option; None if it has
+    it."""
+    feature, options = route.feature(name), legal.options_of(registered_passes()[route.tiling]())
+    if not {*feature} - {"split_k", "sums"} <= {*options}:
+        return legal.absent(route.tiling, route.core, name)
     target = DEFAULT_TARGET.name if route.core == legal.TCGEN05 else targets_with("wgmma")[0]
     facts = {"product": route.product, "core": route.core, "target": target}
-    return legal.find({**options, **facts, **feature}) or ""
+    return legal.find({**options, **facts, **feature})
 
 
 def render() -> str:
     """The page."""
-    used: list[Limit] = []
+    used: list[str] = []
 
-    def cell(found: Limit | str) -> str:
-        if isinstance(found, str):
-            return found or "yes"
-        if found not in used:
-            used.append(found)
-        return f"no ({used.index(found) + 1})"
+    def cell(found: Limit | Absent | None) -> str:
+        if found is None:
+            return "yes"
+        if (text := _sentence(found)) not in used:
+            used.append(text)
+        return f"no ({used.index(text) + 1})"
 
     lines = [INTRO, f"| kernel | {' | '.join(FEATURES)} |", "|---" * (len(FEATURES) + 1) + "|"]
     for route in ROUTES:
-        cells = [cell(reason(route, feature)) for feature in FEATURES.values()]
+        cells = [cell(reason(route, name)) for name in FEATURES]
         lines.append(f"| {route.title} | {' | '.join(cells)} |")
     lines.append("")
-    for number, row in enumerate(used):
-        lines.append(f"{number + 1}. {_sentence(row)}")
+    lines += [f"{number + 1}. {text}" for number, text in enumerate(used)]
     lines += [
         "\n## Every row\n",
         "A row excludes other values of a fact beside others; facts are options, or what the op "
@@ -111,7 +119,7 @@ def render() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _sentence(row: Limit) -> str:
+def _sentence(row: Limit | Absent) -> str:
     source = f" ({row.source})" if row.source else ""
     return f"{row.reason[0].upper()}{row.reason[1:]}{source}."
 
