@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from tcir._mlir import ir, linalg
+from tcir._mlir import arith, ir, linalg
 from tcir.dialect.attributes import UNSIGNED
+from tcir.dialect.upstream import name_of, names
 from tcir.passes.analysis.affine import Form, linear_forms, single_dim, single_dims
 from tcir.passes.analysis.einsum import Einsum
 from tcir.passes.emit.builders import i64s
@@ -199,10 +200,10 @@ def set_unsigned(raised: ir.OpView, op: ir.OpView, first: int, second: int) -> N
         raised.operation.attributes[UNSIGNED] = i64s([unsigned[first], unsigned[second]])
 
 
-_WIDENED = ("arith.addf", "arith.mulf", ("arith.extf",))
-_FORMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "f32": ("arith.addf", "arith.mulf", ()),
-    "i8": ("arith.addi", "arith.muli", ("arith.extsi", "arith.extui")),
+_WIDENED = (name_of(arith.AddFOp), name_of(arith.MulFOp), names(arith.ExtFOp))
+_FORMS = {
+    "f32": (name_of(arith.AddFOp), name_of(arith.MulFOp), names()),
+    "i8": (name_of(arith.AddIOp), name_of(arith.MulIOp), names(arith.ExtSIOp, arith.ExtUIOp)),
 }
 """Ops of the body by operand type: sum, product, extension of a factor."""
 
@@ -231,7 +232,7 @@ def _types_problem(kinds: list[str]) -> str:
 
 
 def _body_form_problem(
-    block: ir.Block, total_op: str, product_op: str, widen: tuple[str, ...]
+    block: ir.Block, total_op: str, product_op: str, widen: frozenset[str]
 ) -> str:
     (yielded,) = list(block)[-1].operands
     inner = _operands(yielded, total_op)
@@ -256,7 +257,7 @@ def _body_form_problem(
     return ""
 
 
-def _widened(factor: ir.Value, widen: tuple[str, ...]) -> list[ir.Value] | None:
+def _widened(factor: ir.Value, widen: frozenset[str]) -> list[ir.Value] | None:
     """The operand of the op of `widen` that defines `factor`; `factor` if there is none."""
     if not widen:
         return [factor]

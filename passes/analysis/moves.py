@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
-from tcir._mlir import ir, linalg, tensor
+from tcir._mlir import arith, ir, linalg, tensor
+from tcir.dialect.upstream import names
 
-WIDENING = ("arith.extf", "arith.extsi", "arith.extui")
+WIDENING = names(arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)
 Dims: TypeAlias = "tuple[int | None, ...]"
 
 

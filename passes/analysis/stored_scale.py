@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tcir._mlir import func, ir
+from tcir._mlir import arith, func, ir
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS, SCALE_TYPES
+from tcir.dialect.upstream import name_of
 from tcir.dialect.walk import walk
 from tcir.passes.emit.diagnostics import match_failure
 
-TRUNCATION = "arith.truncf"
+TRUNCATION = name_of(arith.TruncFOp)
 MOVED = {"f8E4M3FN": "up to 1 part in 16", "f8E8M0FNU": "a factor of up to 2"}
 """Effect of rounding on a scale, by the type of scales."""
 

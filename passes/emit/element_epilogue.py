@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
+from tcir.dialect.upstream import names
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.fp8 import FP8
@@ -15,8 +16,8 @@ INSTEAD = "take pipeline gemm"
 LEAST_BITS = 16
 """Least bits of a number that has a register of its own."""
 BYTES = {
-    **dict.fromkeys(FP8, ("tc.element", "arith.extf", "arith.truncf")),
-    "i8": ("arith.trunci", "arith.fptosi", "arith.fptoui"),
+    **dict.fromkeys(FP8, names(tc.ElementOp, arith.ExtFOp, arith.TruncFOp)),
+    "i8": names(arith.TruncIOp, arith.FPToSIOp, arith.FPToUIOp),
 }
 """Ops that may have values of a byte: reads and conversions."""
 

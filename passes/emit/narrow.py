@@ -12,6 +12,7 @@ from math import gcd
 
 from tcir._mlir import arith, ir
 from tcir.dialect.attributes import integer_type
+from tcir.dialect.upstream import names
 from tcir.passes.emit import simt
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.fp8 import FP8, rounded_code, widened_code
@@ -35,11 +36,11 @@ from tcir.passes.emit.small import (
 
 WORD = 32
 INTEGERS = ("i8", "i4", "i2")
-WRAPPING = ("arith.addi", "arith.muli", "arith.shli", "arith.subi", "arith.xori")
+WRAPPING = names(arith.AddIOp, arith.MulIOp, arith.ShLIOp, arith.SubIOp, arith.XOrIOp)
 """Ops on i8 and narrower types whose result may exceed its range in a word."""
-CLOSED = (
-    "arith.andi", "arith.cmpi", "arith.maxsi", "arith.maxui", "arith.minsi", "arith.minui",
-    "arith.ori", "arith.select", "arith.shrsi",
+CLOSED = names(
+    arith.AndIOp, arith.CmpIOp, arith.MaxSIOp, arith.MaxUIOp, arith.MinSIOp, arith.MinUIOp,
+    arith.OrIOp, arith.SelectOp, arith.ShRSIOp,
 )  # fmt: skip
 """Ops with the same result on sign-extended words, which preserve the order, also the unsigned
 one."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from tcir._mlir import arith, ir
+from tcir.dialect.upstream import by_name
 
-NEUTRAL = {
-    "arith.addf": "zero", "arith.addi": "zero", "arith.ori": "zero", "arith.xori": "zero",
-    "arith.maxui": "zero", "arith.muli": "one", "arith.andi": "ones",
-    "arith.minui": "ones", "arith.maximumf": "least", "arith.maxnumf": "least",
-    "arith.maxsi": "least", "arith.minimumf": "most", "arith.minnumf": "most",
-    "arith.minsi": "most",
-}  # fmt: skip
+NEUTRAL = by_name({
+    arith.AddFOp: "zero", arith.AddIOp: "zero", arith.OrIOp: "zero", arith.XOrIOp: "zero",
+    arith.MaxUIOp: "zero", arith.MulIOp: "one", arith.AndIOp: "ones",
+    arith.MinUIOp: "ones", arith.MaximumFOp: "least", arith.MaxNumFOp: "least",
+    arith.MaxSIOp: "least", arith.MinimumFOp: "most", arith.MinNumFOp: "most",
+    arith.MinSIOp: "most",
+})  # fmt: skip
 """By op: its operands may be combined in any order."""
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from tcir._mlir import ir, linalg
+from tcir._mlir import arith, ir, linalg
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.dialect.upstream import names
 from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.narrow import CLOSED, WRAPPING
 from tcir.passes.emit.operand_tiles import k_step
@@ -44,9 +45,8 @@ UNIT = 16
 """Bytes of a row that a thread loads from shared memory at a time."""
 ROW_BYTES = (32, 64, 128)
 """Bytes of stored numbers in a row of a step's tile: a swizzle span."""
-OF_BYTES = (
-    *CLOSED, *WRAPPING, "arith.extsi", "arith.extui", "arith.sitofp", "arith.shrui",
-    "arith.trunci", "arith.uitofp",
+OF_BYTES = WRAPPING | CLOSED | names(
+    arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.ShRUIOp, arith.TruncIOp, arith.UIToFPOp,
 )  # fmt: skip
 """Ops allowed on bytes, which registers hold as words."""
 
@@ -383,7 +383,8 @@ def _result(op: ir.Operation, operands: Sequence[Node]) -> ComputedResult:
         raise NotComputedError(f"expected f32 or narrower floats, got {op.name} of f64")
     if "i8" in kinds and op.name not in OF_BYTES:
         raise NotComputedError(
-            f"expected {', '.join(OF_BYTES)} on bytes, got {op.name}: no register holds a byte"
+            f"expected {', '.join(sorted(OF_BYTES))} on bytes, got {op.name}: no register holds a "
+            "byte"
         )
     small = [kind for kind in kinds if kind in (*SMALL, EXPONENT, "i4", "i2")]
     if small:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tcir._mlir import func, ir, tensor
+from tcir.dialect.upstream import names
 from tcir.dialect.walk import walk
 from tcir.passes.analysis.reductions import is_product
 from tcir.passes.emit.calls import inline_calls
@@ -15,9 +16,9 @@ from tcir.passes.module.fold_empty import structured
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.program.constants import CONSTANTS, constants_of
 
-_MOVES = (
-    "linalg.transpose", "linalg.broadcast", "tensor.collapse_shape", "tensor.expand_shape",
-    "tensor.pad",
+_MOVES = names(
+    "linalg.transpose", "linalg.broadcast", tensor.CollapseShapeOp, tensor.ExpandShapeOp,
+    tensor.PadOp,
 )  # fmt: skip
 """Ops between a factor of a product and what is in memory."""
 

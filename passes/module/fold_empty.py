@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tcir._mlir import func, ir, linalg, tensor
+from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
+from tcir.dialect.upstream import names
 from tcir.dialect.walk import nested
 from tcir.passes.analysis.on_tensors import check_on_tensors
 from tcir.passes.emit.calls import inline_calls
@@ -21,7 +23,7 @@ from tcir.passes.emit.tensor_functions import (
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
-SUMS = ("tc.conv2d", "tc.matmul")
+SUMS = names(tc.Conv2dOp, tc.MatmulOp)
 """Ops that sum products, from +0."""
 
 
@@ -128,7 +130,7 @@ def _values(op: ir.OpView) -> list[ir.Value]:
         return [operands[1]]
     raise match_failure(
         op,
-        f"expected tensors without elements as operands of linalg ops, {', '.join(SUMS)}, "
+        f"expected tensors without elements as operands of linalg ops, {', '.join(sorted(SUMS))}, "
         "tensor.pad, tensor.concat or tensor.insert_slice where the result has some, got "
         f"{name}; write it with these, or leave it out",
         SMALLEST_MATMUL,

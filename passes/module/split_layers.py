@@ -12,6 +12,7 @@ from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
 from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.dialect.upstream import names
 from tcir.dialect.walk import walk
 from tcir.passes.analysis.contraction import (
     Conv,
@@ -63,7 +64,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
 Dims: TypeAlias = "Sequence[int] | None"
-FOLDED = ("linalg.transpose", "tensor.pad")
+FOLDED = names("linalg.transpose", tensor.PadOp)
 """Ops between memory and a factor of a product that raise-to-tc folds into it."""
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import func, ir, scf
+from tcir._mlir import func, ir, memref, scf, vector
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTERS
 from tcir.dialect.operation import Op, traits_of
+from tcir.dialect.upstream import names
 from tcir.dialect.walk import nested, walk
 from tcir.dialect.warp_map import FOR_ROLE, Role, WarpMap, role_of, warp_map_of
 from tcir.passes.emit import index
@@ -24,10 +25,9 @@ from tcir.passes.emit.kernel_ops import (
 from tcir.passes.pipelining.pairs import share_leader
 from tcir.passmanager.pipeline import Pass, register_pass
 
-PURE = (
-    "scf.for", "scf.if", "scf.yield", "gpu.block_id", "memref.collapse_shape",
-    "memref.expand_shape", "memref.load", "vector.bitcast", "vector.broadcast",
-    "vector.deinterleave", "vector.interleave",
+PURE = names(
+    scf.ForOp, scf.IfOp, scf.YieldOp, "gpu.block_id", memref.CollapseShapeOp, memref.ExpandShapeOp,
+    memref.LoadOp, vector.BitCastOp, vector.BroadcastOp, vector.DeinterleaveOp, vector.InterleaveOp,
 )  # fmt: skip
 """Upstream ops outside arith that any role may duplicate. The bindings report whether an op has
 memory effects, but not which, so this cannot be derived."""

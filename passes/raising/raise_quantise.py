@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import func, ir
+from tcir._mlir import func, ir, tensor
 from tcir.dialect import rules, tc
 from tcir.dialect.ops.block_scaled import SCALE_TYPES, scales_shape
 from tcir.dialect.ops.quantise import BLOCK_FORMATS, ROUNDINGS, QuantisedFormat
+from tcir.dialect.upstream import names
 from tcir.passes.analysis.element_graph import COLUMN, NotRaised
 from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.raising.quantise.pattern import (
@@ -22,7 +23,7 @@ from tcir.passes.raising.quantise.pattern import (
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
-MOVES = ("linalg.transpose", "tensor.collapse_shape", "tensor.expand_shape", "tensor.pad")
+MOVES = names("linalg.transpose", tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.PadOp)
 """Ops that may bring row-major scales to blocks of 128 x 4."""
 PREFIX = "not raised to tc.quantise_blocks: "
 
@@ -134,7 +135,7 @@ def _moves(scales: ir.Value, shape: list[int]) -> list[ir.Operation]:
             raise NotRaised(
                 scales.owner.operation,
                 f"expected scales of {shape}, or these brought to blocks of 128 x 4 by "
-                f"{', '.join(MOVES)}, got {scales.type}",
+                f"{', '.join(sorted(MOVES))}, got {scales.type}",
             )
         found.insert(0, tensor.owner.operation)
         tensor = tensor.owner.operands[0]

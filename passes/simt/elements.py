@@ -14,8 +14,9 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from tcir._mlir import arith, ir, linalg, scf
+from tcir._mlir import arith, ir, linalg, scf, tensor
 from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.dialect.upstream import names
 from tcir.passes.analysis.reductions import loop_sizes
 from tcir.passes.emit import element_epilogue, narrow, simt
 from tcir.passes.emit.diagnostics import SMALLEST_SIMT, is_op, match_failure
@@ -36,8 +37,8 @@ STORED = (
 """Types of elements in memory."""
 UNROLLED = 16
 """Most points of a reduction that a thread unrolls."""
-INDEX_OPS = (
-    "arith.index_cast", "arith.index_castui", "cf.assert", "linalg.index", "tensor.extract",
+INDEX_OPS = names(
+    arith.IndexCastOp, arith.IndexCastUIOp, "cf.assert", "linalg.index", tensor.ExtractOp,
 )  # fmt: skip
 """Ops that bodies may have besides arithmetic: an index is an i64."""
 DIVISIONS = tuple(

@@ -73,6 +73,24 @@ def test_a_class_name_that_two_files_give(tree: Tree) -> None:
     assert found["fmt-skip"].value == 1
 
 
+def test_ops_that_a_table_lists_by_name(tree: Tree) -> None:
+    """Those of upstream and of tc that have a class, but for the rules that execute ops."""
+    files = {
+        "dialect/ops/a.py": 'class MmaOp(Op, name="mma"): ...\n',
+        "passes/conv/b.py": 'A = ("arith.addf", "linalg.fill", "tc.mma", "tc.x")\nB = "tc.mma"\n',
+        "pipelines/c.py": 'RULES = {"tensor.pad": 1}\nx = f("tensor.pad")\n',
+        "tcir/interp/d.py": 'RULES = {"tensor.pad": 1}\n',
+    }
+    for name, text in files.items():
+        (tree.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree.root / name).write_text(text)
+    assert measures.measures(tree)["ops-by-name"].detail == (
+        "arith.addf (passes/conv/b.py:1)",
+        "tc.mma (passes/conv/b.py:1)",
+        "tensor.pad (pipelines/c.py:1)",
+    )
+
+
 def test_above_its_ceiling(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
     found = {name: measure.value for name, measure in measures.measures(tree).items()}
 

@@ -15,6 +15,7 @@ import argparse
 import ast
 import io
 import json
+import re
 import subprocess
 import sys
 import tokenize
@@ -41,6 +42,8 @@ _NO_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
     tokenize.ENDMARKER,
 }  # fmt: skip
+_CLASSED = re.compile(r"(arith|func|memref|scf|tensor|vector)\.[a-z_]+")
+"""Names of upstream's ops that have a class (`dialect/upstream.py` has the others)."""
 _FOLDERS = ("dialect", "passes", "pipelines", "tools")
 
 
@@ -126,6 +129,26 @@ class Tree:
         return {name: sorted(files) for name, files in sorted(found.items()) if len(files) > 1}
 
     @cached_property
+    def ops_by_name(self) -> list[str]:
+        """Names of ops with a class in tables of modules, and their places. Rules that execute ops
+        are registered by name, so the folder interp/ is left out."""
+        ours = {
+            f"tc.{ast.literal_eval(keyword.value)}"
+            for tree in self.below("dialect/ops")
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+            for keyword in node.keywords
+            if keyword.arg == "name"
+        }
+        return [
+            f"{name} ({path}:{line})"
+            for path, tree in self.files.items()
+            if not path.is_relative_to("interp")
+            for name, line in _listed(tree)
+            if name in ours or _CLASSED.fullmatch(name)
+        ]
+
+    @cached_property
     def complex(self) -> list[str]:
         """Functions with a cyclomatic complexity over 15, by ruff's count."""
         folders = [self.package, *(self.root / name for name in _FOLDERS)]
@@ -150,6 +173,21 @@ class Tree:
     def imports(self) -> ImportGraph:
         """Import graph, including imports inside functions and for type checkers."""
         return ImportGraph("tcir", self.files)
+
+
+def _listed(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Strings in tuples, lists, sets and keys of the module's constants, and their lines."""
+    for statement in tree.body:
+        if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
+            continue
+        for node in ast.walk(statement.value):
+            if isinstance(node, ast.Dict):
+                parts = [key for key in node.keys if key]
+            else:
+                parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else []
+            for part in parts:
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.value, part.lineno
 
 
 def _code_lines(text: str, tree: ast.Module) -> int:
@@ -234,6 +272,7 @@ def measures(tree: Tree) -> dict[str, Measure]:
             len(tree.names_twice),
             tuple(f"{name}: {', '.join(files)}" for name, files in tree.names_twice.items()),
         ),
+        "ops-by-name": Measure(len(tree.ops_by_name), tuple(tree.ops_by_name)),
         "fmt-skip": Measure(sum(text.count("# fmt: skip") for text in tree.sources.values())),
         "files-in-one-folder": Measure(count, (f"{fullest}/",)),
         "arrows-between-passes-rooms": Measure(len(rooms), arrows),

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from tcir._mlir import ir, linalg, tensor
+from tcir.dialect.upstream import names
 from tcir.passes.analysis.affine import linear_form, single_dim
 from tcir.passes.emit.reshape import RESHAPES, reshape
 
-INDEXED = ("linalg.index", "tensor.extract")
+INDEXED = names("linalg.index", tensor.ExtractOp)
 """Ops of a body whose results depend on where an element is."""
 
 

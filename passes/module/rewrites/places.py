@@ -12,8 +12,8 @@ from tcir.passes.emit.generic import generic
 from tcir.passes.emit.tensor_functions import functions_with_body
 
 CHOSEN = {
-    ("arith.maximumf", "arith.cmpf", "ogt"): (arith.maximumf, -float("inf")),
-    ("arith.minimumf", "arith.cmpf", "olt"): (arith.minimumf, float("inf")),
+    (arith.MaximumFOp, "ogt"): (arith.maximumf, -float("inf")),
+    (arith.MinimumFOp, "olt"): (arith.minimumf, float("inf")),
 }
 """By the op that carries the element, the comparison and its predicate: how two elements are
 combined, and what an element that does not count is."""
@@ -25,7 +25,7 @@ class _Place:
 
     op: ir.Operation
     dim: int
-    key: tuple[str, str, str]
+    key: tuple[type[ir.OpView], str]
 
 
 def spread_places(module: ir.Module) -> None:
@@ -63,7 +63,7 @@ def _place_of(op: ir.Operation) -> _Place | None:
     ):
         return None
     predicate = arith.CmpFPredicate(ir.IntegerAttr(compared.attributes["predicate"]).value)
-    key = (largest.name, compared.name, predicate.name.lower())
+    key = (type(largest.opview), predicate.name.lower())
     if (
         key not in CHOSEN
         or list(compared.operands) != [element, total]
@@ -88,7 +88,7 @@ def _spread(found: _Place) -> ir.Value:
     kind, number = x.type.element_type, start.type.element_type
     last = ir.IntegerAttr.get(number, (1 << number.width - 1) - 1)
     unordered, equal, exceeds = (
-        getattr(arith.CmpFPredicate, name) for name in ("UNO", "OEQ", found.key[2].upper())
+        getattr(arith.CmpFPredicate, name) for name in ("UNO", "OEQ", found.key[1].upper())
     )
 
     def nowhere() -> ir.Value:

@@ -13,6 +13,7 @@ from tcir._mlir import arith, ir
 from tcir.dialect import tc
 from tcir.dialect.ops.attention import Band
 from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.dialect.upstream import names
 from tcir.interp.types import Array, dense, dtype_of
 from tcir.passes.analysis.element_graph import NotRaised
 from tcir.passes.emit.functions.f32 import constant
@@ -38,7 +39,7 @@ ONE_BLOCK = 128
 """Keys that a kernel loads at a time: of no more a mask leaves none out."""
 WIDE = ("index", "i64")
 """Types of numbers that are of i32 in the body, where they fit."""
-CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
+CASTS = names(arith.IndexCastOp, arith.ExtSIOp, arith.TruncIOp)
 """Conversions between integers, which a body has of one type."""
 READ = ("f32", "f16", "bf16", "i1", "i32")
 """Types of tensors that a body reads, and of its numbers."""

@@ -6,11 +6,12 @@ transposes, widening, one op in each body or several. Masks are evaluated (`mask
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tcir._mlir import ir
 from tcir.dialect.ops.attention import ATTENTION_TYPES
+from tcir.dialect.upstream import MAXIMA
 from tcir.passes.analysis.element_graph import NotRaised
 from tcir.passes.raising.attention.digits import Index, whole
 from tcir.passes.raising.attention.elements import (
@@ -32,7 +33,6 @@ from tcir.passes.raising.attention.scores import (
     steps_of,
 )
 
-MAXIMA = ("arith.maximumf", "arith.maxnumf")
 LOWEST = -3e38
 """Largest start of a maximum of f32 that counts as -inf."""
 ORDERED_EQUAL = 1
@@ -229,7 +229,7 @@ def _normalised(elements: ElementsOf, weights: Expression, keys: Index) -> Expre
 
 
 def _combined(
-    elements: ElementsOf, element: Expression, combiners: Sequence[str]
+    elements: ElementsOf, element: Expression, combiners: Iterable[str]
 ) -> Reduced | None:
     """Returns the operands of a reduction over one loop, by one of the combiners, from its neutral
     element; else None."""

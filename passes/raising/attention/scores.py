@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tcir._mlir import ir
+from tcir._mlir import arith, ir
 from tcir.dialect.ops.attention import ATTENTION_TYPES
+from tcir.dialect.upstream import names
 from tcir.passes.analysis.element_graph import NotRaised
 from tcir.passes.raising.attention.elements import NUMBER, REDUCTION, Expression
 from tcir.passes.raising.attention.masks import ScoreMask, is_fixed
 
-ROUNDINGS = ("arith.extf", "arith.truncf")
+ROUNDINGS = names(arith.ExtFOp, arith.TruncFOp)
 INFINITY = float("inf")
 
 

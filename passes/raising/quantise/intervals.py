@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tcir._mlir import ir
+from tcir._mlir import arith, ir
+from tcir.dialect.upstream import by_name
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, constant, is_float
 from tcir.passes.analysis.element_graph import NotRaised, Number
@@ -200,12 +201,14 @@ EQUALITIES, FIRST_UNSIGNED = (1, 6, 8, 13), 6
 """Predicates of cmpf that test equality (oeq, one, ueq, une); of cmpi the first unsigned."""
 
 
-EXACT: dict[str, Callable[[Array, Array], Array]] = {
-    "arith.addi": np.add,
-    "arith.subi": np.subtract,
-    "arith.muli": np.multiply,
-    "arith.shli": lambda a, b: a * np.exp2(b),
-}
+EXACT: dict[str, Callable[[Array, Array], Array]] = by_name(
+    {
+        arith.AddIOp: np.add,
+        arith.SubIOp: np.subtract,
+        arith.MulIOp: np.multiply,
+        arith.ShLIOp: lambda a, b: a * np.exp2(b),
+    }
+)
 
 
 def _without_wrapping(op: ir.Operation, operands: Sequence[Interval], result: Interval) -> Array:
@@ -236,26 +239,26 @@ def _masked(_: ir.Operation, operands: Sequence[Interval], result: Interval) -> 
     )
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, Rule] = by_name({
     **dict.fromkeys(
         (
-            "arith.addf", "arith.subf", "arith.maximumf", "arith.minimumf", "arith.maxnumf",
-            "arith.minnumf", "arith.negf", "arith.extf", "arith.truncf", "arith.extsi",
-            "arith.sitofp", "arith.maxsi", "arith.minsi", "arith.shrsi", "math.floor", "math.ceil",
+            arith.AddFOp, arith.SubFOp, arith.MaximumFOp, arith.MinimumFOp, arith.MaxNumFOp,
+            arith.MinNumFOp, arith.NegFOp, arith.ExtFOp, arith.TruncFOp, arith.ExtSIOp,
+            arith.SIToFPOp, arith.MaxSIOp, arith.MinSIOp, arith.ShRSIOp, "math.floor", "math.ceil",
         ),
         _everywhere,
     ),
-    **dict.fromkeys(("arith.mulf", "arith.divf", "arith.bitcast", "math.absf"), _one_sign),
-    **dict.fromkeys(("arith.cmpf", "arith.cmpi"), _compared),
-    **dict.fromkeys(("arith.addi", "arith.subi", "arith.muli", "arith.shli"), _without_wrapping),
+    **dict.fromkeys((arith.MulFOp, arith.DivFOp, arith.BitcastOp, "math.absf"), _one_sign),
+    **dict.fromkeys((arith.CmpFOp, arith.CmpIOp), _compared),
+    **dict.fromkeys((arith.AddIOp, arith.SubIOp, arith.MulIOp, arith.ShLIOp), _without_wrapping),
     **dict.fromkeys(
-        ("arith.shrui", "arith.extui", "arith.uitofp", "arith.maxui", "arith.minui"), _not_negative
+        (arith.ShRUIOp, arith.ExtUIOp, arith.UIToFPOp, arith.MaxUIOp, arith.MinUIOp), _not_negative
     ),
     "math.log2": _logarithm,
     **dict.fromkeys(
-        ("arith.ori", "arith.xori", "arith.fptosi", "math.exp2", "math.powf"), _at_points
+        (arith.OrIOp, arith.XOrIOp, arith.FPToSIOp, "math.exp2", "math.powf"), _at_points
     ),
-    "arith.trunci": _narrowed,
-    "arith.andi": _masked,
-}  # fmt: skip
+    arith.TruncIOp: _narrowed,
+    arith.AndIOp: _masked,
+})  # fmt: skip
 """By op: mask of the intervals on which it is monotone, so its corners bound the result."""

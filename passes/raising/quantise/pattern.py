@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir._mlir import ir, linalg
+from tcir.dialect.upstream import MAXIMA
 from tcir.passes.analysis.contraction import is_contraction, value
 from tcir.passes.analysis.element_graph import (
     AMAX,
@@ -17,7 +18,6 @@ from tcir.passes.analysis.element_graph import (
 )
 from tcir.passes.emit.diagnostics import is_op
 
-MAXIMA = ("arith.maximumf", "arith.maxnumf")
 LOCAL = ("arith.", "linalg.", "math.", "tensor.")
 """Dialects of the ops that may compute a quantisation."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tcir.dialect.indexing import Dims, Index, IndexedOperand, Indexing
 from tcir.dialect.operation import traits_of
+from tcir.dialect.upstream import MAXIMA
 from tcir.formats import blocked_bytes, blocked_offset
 from tcir.program.taps import Taps, taps_of_convolution, taps_of_maps
 
@@ -52,8 +53,7 @@ class SumOfProducts:
     taps: Taps = field(default_factory=dict)
 
 
-_MAXIMA = {"arith.maximumf", "arith.maxnumf"}
-_MAXIMUM = _MAXIMA | {"linalg.yield", "math.absf"}
+_MAXIMUM = MAXIMA | {"linalg.yield", "math.absf"}
 """Ops allowed in a body that takes a maximum."""
 
 
@@ -106,7 +106,7 @@ def reduction_points(module: ir.Module) -> int:
 def is_maximum(op: ir.Operation) -> bool:
     """Whether an op takes the largest element, or magnitude, which is exact in any order."""
     names = {inner.operation.name for r in op.regions for b in r for inner in b}
-    return "linalg.yield" in names and names & _MAXIMA != set() and names <= _MAXIMUM
+    return "linalg.yield" in names and names & MAXIMA != set() and names <= _MAXIMUM
 
 
 def _declared(op: ir.Operation) -> SumOfProducts:

@@ -16,7 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tcir._mlir import arith, tensor
+from tcir.dialect import tc
 from tcir.dialect.arithmetic import Arithmetic
+from tcir.dialect.upstream import names
 from tcir.interp.types import is_float
 from tcir.program.access import SumOfProducts, product_of
 from tcir.program.factors import (
@@ -35,14 +38,14 @@ from tcir.program.spans import EXACT_BITS, PROMOTED_BITS, PROMOTED_PRODUCTS, TF3
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
-_ADDITIONS = ("arith.addf", "arith.subf")
+_ADDITIONS = names(arith.AddFOp, arith.SubFOp)
 # Ops that keep multiples of a quantum, and powers of two above them, but for additions.
-_KEPT = Arithmetic() | {
-    *_ADDITIONS, "arith.cmpf", "arith.constant", "arith.extf", "arith.maximumf", "arith.maxnumf",
-    "arith.minimumf", "arith.minnumf", "arith.negf", "arith.select", "arith.truncf", "linalg.fill",
-    "linalg.yield", "math.absf", "tc.element", "tc.epilogue", "tc.yield", "tensor.collapse_shape",
-    "tensor.empty", "tensor.expand_shape", "tensor.extract_slice", "tensor.pad", "tensor.yield",
-}  # fmt: skip
+_KEPT = Arithmetic() | _ADDITIONS | names(
+    arith.CmpFOp, arith.ConstantOp, arith.ExtFOp, arith.MaximumFOp, arith.MaxNumFOp,
+    arith.MinimumFOp, arith.MinNumFOp, arith.NegFOp, arith.SelectOp, arith.TruncFOp, "linalg.fill",
+    "linalg.yield", "math.absf", tc.ElementOp, tc.EpilogueOp, tc.YieldOp, tensor.CollapseShapeOp,
+    tensor.EmptyOp, tensor.ExpandShapeOp, tensor.ExtractSliceOp, tensor.PadOp, tensor.YieldOp,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcir._mlir import arith, func, tensor
 from tcir.dialect.arithmetic import Arithmetic
 from tcir.dialect.indexing import Dims, Index
 from tcir.dialect.operation import Op, traits_of
+from tcir.dialect.upstream import FLOAT_TO_INTEGER, RESHAPES, names
 from tcir.interp.types import is_integer
 from tcir.program.access import (
     Array,
@@ -34,35 +36,33 @@ MOST_PRODUCTS = 1 << 24
 ROWS = 16
 """Minimum number of rows of a contraction's side that has some to spare for special values."""
 # Ops that keep dimensions and values, between an input and the sum of products.
-_SAME_DIMENSIONS = ("arith.extf", "tensor.pad")
-_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+_SAME_DIMENSIONS = names(arith.ExtFOp, tensor.PadOp)
 # Ops that may be in the sum of products, or before it: exact as long as its scalar factors are.
-_EXACT = Arithmetic.of("products", "codes") | {
-    "arith.addf", "arith.addi", "arith.constant", "arith.extf", "arith.extsi", "arith.extui",
-    "arith.mulf", "arith.muli", "arith.scaling_extf", "linalg.fill", "linalg.yield",
-    "tensor.collapse_shape", "tensor.empty", "tensor.expand_shape", "tensor.pad", "tensor.yield",
-}  # fmt: skip
+_EXACT = Arithmetic.of("products", "codes") | names(
+    arith.AddFOp, arith.AddIOp, arith.ConstantOp, arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp,
+    arith.MulFOp, arith.MulIOp, arith.ScalingExtFOp, "linalg.fill", "linalg.yield",
+    tensor.CollapseShapeOp, tensor.EmptyOp, tensor.ExpandShapeOp, tensor.PadOp, tensor.YieldOp,
+)  # fmt: skip
 # Ops that may follow it: IEEE 754 and PTX round them alike.
-ROUNDED = _EXACT | Arithmetic.of("rounded") | {
-    "arith.andi", "arith.bitcast", "arith.cmpf", "arith.cmpi", "arith.divf", "arith.maximumf",
-    "arith.maxnumf", "arith.maxsi", "arith.maxui", "arith.minimumf", "arith.minnumf", "arith.minsi",
-    "arith.minui", "arith.negf", "arith.ori", "arith.select", "arith.shli", "arith.shrsi",
-    "arith.shrui", "arith.sitofp", "arith.subf", "arith.subi",
-    "arith.truncf", "arith.trunci", "arith.uitofp", "arith.xori", "func.return", "math.absf",
-    "math.ceil", "math.floor", "math.roundeven", "math.sqrt", "math.trunc",
-    "tensor.extract_slice",
-}  # fmt: skip
+ROUNDED = _EXACT | Arithmetic.of("rounded") | names(
+    arith.AndIOp, arith.BitcastOp, arith.CmpFOp, arith.CmpIOp, arith.DivFOp, arith.MaximumFOp,
+    arith.MaxNumFOp, arith.MaxSIOp, arith.MaxUIOp, arith.MinimumFOp, arith.MinNumFOp,
+    arith.MinSIOp, arith.MinUIOp, arith.NegFOp, arith.OrIOp, arith.SelectOp, arith.ShLIOp,
+    arith.ShRSIOp, arith.ShRUIOp, arith.SIToFPOp, arith.SubFOp, arith.SubIOp, arith.TruncFOp,
+    arith.TruncIOp, arith.UIToFPOp, arith.XOrIOp, func.ReturnOp, "math.absf", "math.ceil",
+    "math.floor", "math.roundeven", "math.sqrt", "math.trunc", tensor.ExtractSliceOp,
+)  # fmt: skip
 FOLLOWING = ROUNDED | {
     "math.acos", "math.asin", "math.atan", "math.cos", "math.cosh", "math.erf", "math.exp",
     "math.exp2", "math.expm1", "math.fpowi", "math.log", "math.log10", "math.log1p", "math.log2",
     "math.powf", "math.rsqrt", "math.sin", "math.sinh", "math.tan", "math.tanh",
 }  # fmt: skip
 """Ops that may follow sums; for functions the error is bounded (`tcir.validation.propagation`)."""
-TO_WHOLE = FOLLOWING | {"arith.fptosi", "arith.fptoui"}
+TO_WHOLE = FOLLOWING | FLOAT_TO_INTEGER
 """Ops that may follow integer-valued sums, which are never NaN."""
 _FP8 = ("float8_e4m3fn", "float8_e5m2")
 # Ops of a body that only moves elements.
-_MOVED = Arithmetic(frozenset({"arith.extf", "linalg.yield"}))
+_MOVED = Arithmetic(names(arith.ExtFOp, "linalg.yield"))
 
 
 @dataclass(frozen=True)
@@ -336,7 +336,7 @@ def source_of(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any
                 loops[e.position] if isinstance(e, ir.AffineDimExpr) else None
                 for e in maps[0].results
             )
-        elif op.name in _RESHAPES:
+        elif op.name in RESHAPES:
             before = _reshaped(dims, value.type.shape, op.operands[0].type.shape)
             if before is None:
                 break

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from tcir._mlir import arith, func, tensor
+from tcir.dialect import tc
+from tcir.dialect.upstream import names
 from tcir.interp import OutputSpec
 from tcir.program.launch import LaunchSequence
 from tcir.program.memory_image import image_spec
@@ -22,13 +25,13 @@ from tcir.program.workspaces import NONE, Workspaces
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
-_BEHIND = ("tc.epilogue", "tc.quantise_blocks")
+_BEHIND = names(tc.EpilogueOp, tc.QuantiseBlocksOp)
 """Ops that a launch applies to sums before it stores them."""
-_BODIES = ("linalg.generic", "linalg.map", "linalg.reduce", "tc.epilogue")
+_BODIES = names("linalg.generic", "linalg.map", "linalg.reduce", tc.EpilogueOp)
 """Ops whose body describes their computation."""
-_NO_WORK = (
-    "arith.constant", "func.return", "linalg.fill", "linalg.yield", "tc.element", "tc.yield",
-    "tensor.collapse_shape", "tensor.empty", "tensor.expand_shape", "tensor.yield",
+_NO_WORK = names(
+    arith.ConstantOp, func.ReturnOp, "linalg.fill", "linalg.yield", tc.ElementOp, tc.YieldOp,
+    tensor.CollapseShapeOp, tensor.EmptyOp, tensor.ExpandShapeOp, tensor.YieldOp,
 )  # fmt: skip
 
 

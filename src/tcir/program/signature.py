@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcir._mlir import memref, vector
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_buffer, is_fill_only
 from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.attention import LENGTHS
+from tcir.dialect.upstream import by_name, names
 from tcir.errors import InputError, format_location
 from tcir.interp import OutputSpec
 from tcir.interp.types import DTYPES, is_integer
@@ -165,12 +167,12 @@ def _spec(kind: Any, op: Any) -> OutputSpec:
     return OutputSpec(tuple(kind.shape), numpy_type(kind.element_type, where))
 
 
-_UPSTREAM_STORES = {"memref.store": 1, "vector.store": 1, "vector.transfer_write": 1}
+_UPSTREAM_STORES = by_name({memref.StoreOp: 1, vector.StoreOp: 1, vector.TransferWriteOp: 1})
 """Upstream op that stores -> position of the operand it stores to; ops of tc have a trait for
 it."""
-_VIEWS = (
-    "memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview",
-    "tc.make_tensor_map",
+_VIEWS = names(
+    memref.CollapseShapeOp, memref.ExpandShapeOp, memref.CastOp, memref.SubViewOp,
+    tc.MakeTensorMapOp,
 )  # fmt: skip
 """Ops whose first operand is the buffer that their result names."""
 

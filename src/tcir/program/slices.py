@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from tcir._mlir import tensor
 from tcir.interp import OutputSpec
 from tcir.interp.types import Array, is_float
 from tcir.program.access import product_of
@@ -30,8 +31,6 @@ CHANGE = -8
 """Factor by which one slice is multiplied to find the results that depend on it."""
 MOST_WORK = 1 << 28
 """Limit on products and elements of all executions that search for slices."""
-_FILLED = ("tensor.pad", "tensor.insert_slice")
-"""Ops that insert numbers between or around those of a tensor."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def _sources(value: ir.Value) -> tuple[list[ir.Value], bool]:
             arguments.append(each)
             continue
         op = each.owner.operation
-        filled |= op.name in _FILLED
+        filled |= isinstance(op.opview, tensor.PadOp | tensor.InsertSliceOp)
         inner = [op, *(o.operation for r in op.regions for b in r for o in b)]
         seen += [v for o in inner for v in o.operands if v not in seen]
     return arguments, filled

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcir._mlir import arith, func, tensor
 from tcir.dialect import tc
 from tcir.dialect.arithmetic import Arithmetic
+from tcir.dialect.upstream import names
 from tcir.dialect.walk import walk
 from tcir.errors import IncompleteError
 from tcir.interp.types import Array, DType
@@ -32,14 +34,14 @@ if TYPE_CHECKING:
 
 # Programs made of these have no other arithmetic than sums of products (and one rounding), so that
 # running them on magnitudes and on ones gives the sums and counts that the bound needs.
-_SUM_OF_PRODUCTS = Arithmetic.of("products") | {
-    "arith.addf", "arith.constant", "arith.extf", "arith.mulf", "arith.truncf", "builtin.module",
-    "func.func", "func.return", "linalg.batch_matmul", "linalg.batch_matmul_transpose_a",
+_SUM_OF_PRODUCTS = Arithmetic.of("products") | names(
+    arith.AddFOp, arith.ConstantOp, arith.ExtFOp, arith.MulFOp, arith.TruncFOp, "builtin.module",
+    func.FuncOp, func.ReturnOp, "linalg.batch_matmul", "linalg.batch_matmul_transpose_a",
     "linalg.batch_matmul_transpose_b", "linalg.conv_2d_nhwc_fhwc", "linalg.conv_2d_nhwc_hwcf",
     "linalg.fill", "linalg.generic", "linalg.matmul", "linalg.matmul_transpose_a",
-    "linalg.matmul_transpose_b", "linalg.transpose", "linalg.yield", "arith.scaling_extf",
-    "tensor.collapse_shape", "tensor.empty", "tensor.pad", "tensor.yield",
-}  # fmt: skip
+    "linalg.matmul_transpose_b", "linalg.transpose", "linalg.yield", arith.ScalingExtFOp,
+    tensor.CollapseShapeOp, tensor.EmptyOp, tensor.PadOp, tensor.YieldOp,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from tcir._mlir import arith
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_buffer, is_fill_only
 from tcir.dialect.operation import traits_of
+from tcir.dialect.upstream import RESHAPES, names
 from tcir.interp.tensor.contraction import recognise
 from tcir.interp.tensor.epilogue import spread
 from tcir.interp.tensor.grouped import groups_of, written
@@ -463,7 +465,7 @@ def _computed(op: ir.Operation, operands: list[Known]) -> Known:
     if op.name in ("arith.constant", "tensor.empty") or (rule is None and not _off(operands)):
         (value,) = evaluate[op.name](Interpreter(), op.opview, *(k.value for k in operands))
         return Known.exact(value)
-    if op.name in _VIEWS:
+    if op.name in RESHAPES:
         shape = shape_of(op.results[0].type)
         return operands[0].like(lambda a: np.reshape(a, shape))
     if op.name == "tensor.extract" and not _off(operands[1:]):
@@ -495,9 +497,8 @@ def quantised_blocks(op: ir.OpView, values: Known, *norm: Known) -> list[Known]:
     ]
 
 
-_PRODUCTS = {"arith.addf", "arith.extf", "arith.mulf", "arith.scaling_extf", "linalg.yield"}
+_PRODUCTS = names(arith.AddFOp, arith.ExtFOp, arith.MulFOp, arith.ScalingExtFOp, "linalg.yield")
 """Ops of which a sum of products consists."""
-_VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 def is_exact(

@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tcir._mlir import arith
 from tcir.dialect import tc
+from tcir.dialect.upstream import names
 from tcir.dialect.walk import walk
 from tcir.passmanager.pipeline import Pipeline
 from tcir.passmanager.remarks import remarks_to
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 
 UNROUNDED = "tc.unrounded"
 """Attribute of ops whose results later states may not round."""
-ROUNDING = (
-    "arith.addf", "arith.divf", "arith.mulf", "arith.sitofp", "arith.subf", "arith.truncf",
+ROUNDING = names(
+    arith.AddFOp, arith.DivFOp, arith.MulFOp, arith.SIToFPOp, arith.SubFOp, arith.TruncFOp,
 )  # fmt: skip
 """Ops that round, besides sums of products."""
 _NUMBER = "tc.number"

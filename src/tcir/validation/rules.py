@@ -16,6 +16,8 @@ from typing import TypeAlias
 import ml_dtypes
 import numpy as np
 
+from tcir._mlir import arith
+from tcir.dialect.upstream import by_name
 from tcir.interp.tensor.math import FUNCTIONS
 from tcir.interp.types import Array, DType
 from tcir.validation.functions import CIRCULAR, EVEN, MONOTONE, OWN, farthest
@@ -289,19 +291,21 @@ def _function(name: str) -> Callable[..., Known]:
     return rule
 
 
-RULES: dict[str, Callable[..., Known]] = {
-    "arith.addf": _add,
-    "arith.subf": _sub,
-    "arith.mulf": _mul,
-    "arith.divf": _div,
-    "math.fma": _fma,
-    **dict.fromkeys(("arith.truncf", "arith.sitofp"), _round),
-    **dict.fromkeys(("arith.extf", "arith.negf", "math.absf"), _same),
-    **dict.fromkeys(("arith.maximumf", "arith.minimumf"), _most),
-    **dict.fromkeys(("arith.maxnumf", "arith.minnumf"), _closest),
-    **dict.fromkeys(("arith.cmpf", "arith.cmpi"), _compare),
-    "arith.select": _select,
-    **{name: _function(name) for name in (*MONOTONE, *EVEN, *CIRCULAR)},
-    "linalg.fill": _fill,
-}
+RULES: dict[str, Callable[..., Known]] = by_name(
+    {
+        arith.AddFOp: _add,
+        arith.SubFOp: _sub,
+        arith.MulFOp: _mul,
+        arith.DivFOp: _div,
+        "math.fma": _fma,
+        **dict.fromkeys((arith.TruncFOp, arith.SIToFPOp), _round),
+        **dict.fromkeys((arith.ExtFOp, arith.NegFOp, "math.absf"), _same),
+        **dict.fromkeys((arith.MaximumFOp, arith.MinimumFOp), _most),
+        **dict.fromkeys((arith.MaxNumFOp, arith.MinNumFOp), _closest),
+        **dict.fromkeys((arith.CmpFOp, arith.CmpIOp), _compare),
+        arith.SelectOp: _select,
+        **{name: _function(name) for name in (*MONOTONE, *EVEN, *CIRCULAR)},
+        "linalg.fill": _fill,
+    }
+)
 """The rules of ops whose operands may be off, or that are off themselves."""

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tcir.dialect import tc
+from tcir.dialect.upstream import names
 from tcir.errors import InputError
 from tcir.layout.tmem import LANES
 
@@ -20,7 +22,7 @@ from .traversal import Map, Pixel
 from .walk import KernelWalk, Object, VisitedOp, kernel_of, nested
 
 QUARTER = LANES // 4
-_TILES = {"tc.smem_tile", "tc.tmem_tile", "tc.lane_masks", "tc.tmem_st", "tc.load_rows"}
+_TILES = names(tc.SmemTileOp, tc.TmemTileOp, tc.LaneMasksOp, tc.TmemStOp, tc.LoadRowsOp)
 """Ops on tiles that hold no pixels of the input: new tiles, zeros, and reads of the epilogue."""
 
 

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcir._mlir import arith
 from tcir.dialect.arithmetic import Arithmetic
+from tcir.dialect.upstream import FLOAT_TO_INTEGER, names
 from tcir.interp.types import Array, DType, ends_of_integers, is_integer
 from tcir.program.access import product_of
 from tcir.program.boundary.added import added_at_boundaries
@@ -42,14 +44,14 @@ SELDOM = 7
 """Number of largest finite numbers per infinity."""
 
 
-_ALONE = ROUNDED | {"arith.fptosi", "arith.fptoui", "linalg.index"}
+_ALONE = ROUNDED | FLOAT_TO_INTEGER | {"linalg.index"}
 """Ops that round each result independently."""
-_EXACT_REDUCTIONS = Arithmetic() | {
-    "arith.andi", "arith.cmpf", "arith.cmpi", "arith.constant", "arith.index_cast",
-    "arith.maximumf", "arith.maxnumf", "arith.maxsi", "arith.maxui", "arith.minimumf",
-    "arith.minnumf", "arith.minsi", "arith.minui", "arith.ori", "arith.select", "linalg.index",
+_EXACT_REDUCTIONS = Arithmetic() | names(
+    arith.AndIOp, arith.CmpFOp, arith.CmpIOp, arith.ConstantOp, arith.IndexCastOp,
+    arith.MaximumFOp, arith.MaxNumFOp, arith.MaxSIOp, arith.MaxUIOp, arith.MinimumFOp,
+    arith.MinNumFOp, arith.MinSIOp, arith.MinUIOp, arith.OrIOp, arith.SelectOp, "linalg.index",
     "linalg.yield", "math.absf",
-}  # fmt: skip
+)  # fmt: skip
 """Ops of a reduction that keeps one of its elements."""
 
 

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tcir._mlir import arith, tensor
 from tcir.dialect import tc
+from tcir.dialect.upstream import FLOAT_TO_INTEGER, names
 from tcir.interp.types import Array, DType, ends_of_integers, is_float, is_integer
 from tcir.program.boundary.ties import HALVES, around, both_signs, limits_of
 from tcir.program.factors import inputs_of
@@ -25,19 +27,18 @@ from tcir.program.signature import Signature, numpy_type
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
-_MOVES = {
-    "arith.bitcast", "arith.extf", "arith.extsi", "linalg.transpose", "tc.element",
-    "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice", "tensor.pad",
-}  # fmt: skip
+_MOVES = names(
+    arith.BitcastOp, arith.ExtFOp, arith.ExtSIOp, "linalg.transpose", tc.ElementOp,
+    tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ExtractSliceOp, tensor.PadOp,
+)  # fmt: skip
 """Ops whose result has the values of their first operand."""
-_SUMS = {"arith.addf", "arith.addi", "arith.subf", "arith.subi"}
-_PRODUCTS = {"arith.divf", "arith.mulf", "arith.muli"}
-_COMPARISONS = {
-    "arith.cmpf", "arith.cmpi", "arith.maximumf", "arith.maxnumf", "arith.maxsi", "arith.maxui",
-    "arith.minimumf", "arith.minnumf", "arith.minsi", "arith.minui",
-}  # fmt: skip
+_SUMS = names(arith.AddFOp, arith.AddIOp, arith.SubFOp, arith.SubIOp)
+_PRODUCTS = names(arith.DivFOp, arith.MulFOp, arith.MulIOp)
+_COMPARISONS = names(
+    arith.CmpFOp, arith.CmpIOp, arith.MaximumFOp, arith.MaxNumFOp, arith.MaxSIOp, arith.MaxUIOp,
+    arith.MinimumFOp, arith.MinNumFOp, arith.MinSIOp, arith.MinUIOp,
+)  # fmt: skip
 _ROUNDINGS = {"math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc"}
-_TO_WHOLE = {"arith.fptosi", "arith.fptoui"}
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,7 @@ class _Walk:
         elif op.name in _ROUNDINGS:
             self.limits(made, both_signs([*HALVES, *(x + 0.5 for x in HALVES)]))
             self.made[result] = made
-        elif op.name in _TO_WHOLE or op.name == "arith.trunci":
+        elif op.name in FLOAT_TO_INTEGER or op.name == "arith.trunci":
             low, high = ends_of_integers(dtype)
             self.limits(made, [float(high), float(low)])
         elif len(op.operands) == 2 and len(sources) == 1:

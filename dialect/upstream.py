@@ -1,0 +1,47 @@
+"""Facts about ops, by class: tables that passes, bounds and launches look up by an op's name.
+
+A table lists classes, `arith.AddFOp`: a name that no dialect has is an error at import, and a
+reader can follow each to its definition. An op that has no class here is listed by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias, TypeVar
+
+from tcir._mlir import arith, ir, tensor
+
+WITHOUT_CLASSES = ("affine", "builtin", "cf", "gpu", "linalg", "llvm", "math", "nvvm")
+"""Dialects listed by name. Their ops have no classes here: the bindings' modules are imported late
+or not at all, since linalg's takes longer than all others together (`tcir._mlir_dialects`)."""
+
+OpKey: TypeAlias = type[ir.OpView] | str
+T = TypeVar("T")
+
+
+def name_of(op: OpKey) -> str:
+    """Name of an op; TypeError for one that is listed by name and has a class."""
+    if not isinstance(op, str):
+        return str(op.OPERATION_NAME)
+    if op.partition(".")[0] not in WITHOUT_CLASSES:
+        raise TypeError(
+            f"expected the class of {op}, or an op of {', '.join(WITHOUT_CLASSES)}, got its name"
+        )
+    return op
+
+
+def names(*ops: OpKey) -> frozenset[str]:
+    """Names of ops."""
+    return frozenset(map(name_of, ops))
+
+
+def by_name(table: Mapping[OpKey, T]) -> dict[str, T]:
+    """A table of ops with their names as keys."""
+    return {name_of(op): fact for op, fact in table.items()}
+
+
+MAXIMA = names(arith.MaximumFOp, arith.MaxNumFOp)
+"""Largest of two floats: the first gives NaN where one operand is NaN, the second the other one."""
+RESHAPES = names(tensor.CollapseShapeOp, tensor.ExpandShapeOp)
+"""Other dimensions of the same elements in the same order."""
+FLOAT_TO_INTEGER = names(arith.FPToSIOp, arith.FPToUIOp)
