@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -16,7 +16,7 @@ from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import EACH, TOGETHER, LaneNumbers, known_to, observed_of
 from tcir.machine.order.ordering import MISSING_WARP_SYNC
 from tcir.machine.order.shadow import ByLane, Shadow
-from tcir.machine.order.touch import Touch
+from tcir.machine.order.touch import Same, Touch
 
 MOST_CONCURRENT = 64
 """Unordered strong writes to one place that are remembered: a later access that is not ordered with
@@ -99,7 +99,7 @@ class AccessChecks:
         access: Access,
         *,
         lanes: NDArray[np.int64] | None = None,
-        same: bool | Callable[[], bool] = False,
+        same: Same = False,
         visit: bool = True,
     ) -> None:
         """Checks and records a write.

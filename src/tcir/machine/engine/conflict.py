@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import cast
 
+import numpy as np
+
 from tcir.machine.engine.circumstances import circumstances
 from tcir.machine.engine.operand_races import Race
 from tcir.machine.memory.protocols import AgentProtocol
@@ -173,6 +175,9 @@ class AccessConflict:
     @property
     def same_bytes(self) -> bool:
         same = self.touch.same
+        if isinstance(same, np.ndarray):  # of the rows that the first access wrote
+            met = self.touch.shadow.met(self.touch.where, self.first, self.wrote)
+            return bool(same[met.reshape(len(same), -1).any(axis=1)].all())
         return same() if callable(same) else same
 
     def lose_operands(self) -> str:

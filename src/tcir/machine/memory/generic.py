@@ -174,8 +174,8 @@ class Memory:
         if strong is not None and self.polls and self.machine.checking:
             access = self.agent.own_access(kind, site, strong, by_lane=lanes is not None)
             polled = self.polls.write(memory, where, data, lanes, strong, access)
-        same = memory.data[where].tobytes() == data.tobytes()
-        if not (self.agent.polls and same):
+        same = (memory.data[where] == data).all(axis=1)
+        if not (self.agent.polls and same.all()):
             self.agent.proceed(site)  # an atomic that puts back what it found is still polling
         memory.data[where] = data
         if memory.defined is not None or undefined is not None:

@@ -34,6 +34,7 @@ from tcir.machine.order.rounds import BarrierRound, ClusterRound
 from tcir.machine.order.shadow import Shadow
 from tcir.machine.order.strong import AtomicUpdate, Place, Strong, StrongWrites
 from tcir.machine.order.tensor_thread import TensorThread
+from tcir.machine.order.touch import Same
 from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder, WarpEvents
 from tcir.run_options import RunOptions
@@ -229,7 +230,7 @@ class ChecksProtocol(Protocol):
         access: Access,
         *,
         lanes: NDArray[np.int64] | None = ...,
-        same: bool | Callable[[], bool] = ...,
+        same: Same = ...,
         visit: bool = ...,
     ) -> None: ...
 

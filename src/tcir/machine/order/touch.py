@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import LaneNumbers
 from tcir.machine.order.shadow import Shadow
 
+Same: TypeAlias = "bool | NDArray[np.bool_] | Callable[[], bool]"
+"""Whether a write puts back the same bytes; see `Touch`."""
+
 
 class Touch(NamedTuple):
     """An access to granules of a memory that is being checked.
 
     lanes: the lane of each row of granules, or of all; None: all lanes of the warp together, or an
-    agent that is no warp. same: a write that puts back the bytes that were there, or will be.
+    agent that is no warp. same: whether a write puts back the bytes that were there, or will be; an
+    array: in each row of the granules.
     """
 
     shadow: Shadow
@@ -23,4 +30,4 @@ class Touch(NamedTuple):
     access: Access
     write: bool
     lanes: LaneNumbers | None
-    same: bool | Callable[[], bool] = False
+    same: Same = False
