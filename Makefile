@@ -92,7 +92,7 @@ site: $(STAMP) ## the documentation as a site, in build/site (extra docs)
 	"$(BIN)/python" -m mkdocs build --strict
 
 peers: $(STAMP) ## kernels of other compilers and libraries on the simulated machine (those that are installed)
-	"$(BIN)/python" -m peers.run --jobs $(JOBS) --write docs/reference/peers.md
+	"$(BIN)/python" -m peers.run --jobs $(JOBS) --write docs/reference
 
 clean: ## remove what was built
 	rm -rf build "$(VENV)" "$(DOORS)" src/tcir.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

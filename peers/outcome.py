@@ -43,7 +43,11 @@ class Run:
 
 @dataclass
 class Outcome:
-    """All executions of a kernel: as issued, under seeds, and as issued under other profiles."""
+    """All executions of a kernel, or of a call of a library: as issued, under seeds, and as issued
+    under other profiles.
+
+    kernels: of a call: the kernels that it launched
+    """
 
     name: str
     source: str
@@ -51,6 +55,7 @@ class Outcome:
     seeds: dict[int, Run] = field(default_factory=dict)
     profiles: dict[str, Run] = field(default_factory=dict)
     seconds: float = 0.0
+    kernels: list[str] = field(default_factory=list)
 
     @property
     def good(self) -> bool:

@@ -1,4 +1,5 @@
-"""docs/reference/peers.md: its generated half."""
+"""The generated halves of docs/reference/peers.md, of recorded launches, and of peers-calls.md, of
+libraries' calls."""
 
 from __future__ import annotations
 
@@ -7,7 +8,6 @@ import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from peers.case import Case
 from peers.outcome import PROFILES, Outcome, Run
 from peers.sources import SOURCES
 from peers.true_findings import TRUE_FINDINGS, WRONG_VALUES
@@ -74,36 +74,69 @@ def runs(outcome: Outcome) -> list[Run]:
     return [outcome.issued, *outcome.profiles.values()]
 
 
+def of_calls(outcome: Outcome) -> bool:
+    return bool(SOURCES[outcome.source].package)
+
+
+def kernels(outcomes: list[Outcome]) -> list[list[Outcome]]:
+    """The outcomes of each kernel: its own, or those of all calls that launch it."""
+    found: dict[tuple[str, str], list[Outcome]] = {}
+    for o in outcomes:
+        for name in o.kernels if of_calls(o) else [o.name]:
+            found.setdefault((o.source, name), []).append(o)
+    return list(found.values())
+
+
+def counts(outcomes: list[Outcome]) -> tuple[int, int, int, int]:
+    """Kernels; of these, those whose values are right, that have no error as issued, and none under
+    any seed. A kernel counts if every call that launches it does."""
+    each = kernels([o for o in outcomes if ran(o)])
+    return (
+        len(each),
+        sum(all(right(o.issued) for o in group) for group in each),
+        sum(all(o.issued.good for o in group) for group in each),
+        sum(all(o.good for o in group) for group in each),
+    )
+
+
 def kernel_table(outcomes: list[Outcome], folder: Path) -> str:
-    found = [f"findings, {profile}" if profile else "findings" for profile in PROFILES]
-    head = ("kernel", "what its PTX exercises", "values", "as issued", "seeds", *found, "s")
-    rows = [head]
+    profiles = profiles_of(outcomes)
+    found = [f"findings, {profile}" if profile else "findings" for profile in profiles]
+    calls = bool(outcomes) and of_calls(outcomes[0])
+    head = ("call", "kernels") if calls else ("kernel",)
+    rows = [(*head, "what its PTX exercises", "values", "as issued", "seeds", *found, "s")]
     for o in outcomes:
         ptx = folder / o.source / f"{o.name}.ptx"
         exercised = features(ptx.read_text()) if ptx.exists() else ""
         columns = [kinds(run) for run in runs(o)] or ["–"]
-        columns += ["–"] * (len(PROFILES) - len(columns))
-        seconds = f"{o.seconds:.1f}"
-        rows.append(
-            (o.name, exercised, o.issued.values, o.issued.verdict, o.seeded, *columns, seconds)
-        )
+        columns += ["–"] * (len(found) - len(columns))
+        name = (o.name, str(len(o.kernels))) if calls else (o.name,)
+        columns += [f"{o.seconds:.1f}"]
+        rows.append((*name, exercised, o.issued.values, o.issued.verdict, o.seeded, *columns))
     return table(rows)
+
+
+def profiles_of(outcomes: list[Outcome]) -> tuple[str, ...]:
+    """The profiles that outcomes have: calls have the default alone."""
+    return PROFILES[:1] if outcomes and of_calls(outcomes[0]) else PROFILES
 
 
 def kind_table(outcomes: list[Outcome]) -> str:
     """How many findings of a kind, in how many kernels, per profile."""
-    counts: dict[str, list[collections.Counter[str]]] = {}
+    profiles = profiles_of(outcomes)
+    seen: dict[str, list[collections.Counter[str]]] = {}
     for outcome in outcomes:
         for place, run in enumerate(runs(outcome)):
             for name, count in run.kinds.items():
-                columns = counts.setdefault(name, [collections.Counter() for _ in PROFILES])
+                columns = seen.setdefault(name, [collections.Counter() for _ in profiles])
                 columns[place]["findings"] += count
                 columns[place]["kernels"] += 1
-    heads = [f"{p}: findings, kernels" if p else "findings, kernels" for p in PROFILES]
+    what = "calls" if outcomes and of_calls(outcomes[0]) else "kernels"
+    heads = [f"{p}: findings, {what}" if p else f"findings, {what}" for p in profiles]
     rows: list[tuple[str, ...]] = [("severity", "kind", *heads)]
-    for name in sorted(counts):
+    for name in sorted(seen):
         severity, code = name.split()
-        rows.append((severity, code, *(f"{c['findings']}, {c['kernels']}" for c in counts[name])))
+        rows.append((severity, code, *(f"{c['findings']}, {c['kernels']}" for c in seen[name])))
     return table(rows)
 
 
@@ -118,8 +151,8 @@ def by_source(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
 NOT_RUN = "not run"
 
 
-def not_run(case: Case) -> Outcome:
-    return Outcome(case.name, case.compiler, Run("–", NOT_RUN))
+def left_out(name: str, source: str) -> Outcome:
+    return Outcome(name, source, Run("–", NOT_RUN))
 
 
 def ran(outcome: Outcome) -> bool:
@@ -153,14 +186,7 @@ def summary_table(outcomes: list[Outcome]) -> str:
     theirs = [o for o in outcomes if not SOURCES[o.source].ours]
     groups["**libraries**"] = ("**others'**", theirs)
     for title, (whose, listed_too) in groups.items():
-        group = [o for o in listed_too if ran(o)]
-        counts = (
-            len(group),
-            sum(right(o.issued) for o in group),
-            sum(o.issued.good for o in group),
-            sum(o.good for o in group),
-        )
-        rows.append((title, whose, *map(str, counts)))
+        rows.append((title, whose, *map(str, counts(listed_too))))
     return table(rows)
 
 
@@ -169,17 +195,32 @@ def count_line(outcomes: list[Outcome], skipped: Collection[str] = ()) -> str:
     left = [o for o in outcomes if not ran(o)]
     outcomes = [o for o in outcomes if ran(o)]
     theirs = [o for o in outcomes if not SOURCES[o.source].ours]
-    good, libraries = [o for o in theirs if o.good], {o.source for o in theirs}
+    ours = [o for o in outcomes if SOURCES[o.source].ours]
+    total, *_, good = counts(theirs)
     true = sum(bool(expected(o)) for o in outcomes)
-    failing = sum(not o.good and not expected(o) for o in outcomes)
-    line = (
-        f"{len(theirs)} kernels of {len(libraries)} libraries, {len(good)} of them right and "
-        f"without an error; {len(outcomes) - len(theirs)} of ours through others' compilers, "
-        f"{sum(o.good for o in outcomes) - len(good)} so; "
-        f"true findings: {true}, failing: {failing}"
-    )
+    failing = sum(not o.good and not expected(o) and not not_started(o) for o in outcomes)
+    line = f"{total} kernels of {len({o.source for o in theirs})} libraries"
+    if calls := sum(map(of_calls, theirs)):
+        line += f" in {calls} calls"
+    line += f", {good} of them right and without an error; "
+    if ours or not calls:
+        own, *_, right_too = counts(ours)
+        line += f"{own} of ours through others' compilers, {right_too} so; "
+    line += f"true findings: {true}, failing: {failing}"
+    if calls:
+        refused = sum(o.issued.verdict in REFUSALS for o in theirs)
+        line += f", refused: {refused}, not started: {sum(map(not_started, theirs))}"
     line += f"; not run: {len(left)}" if left else ""
     return f"{line}; sources skipped: {len(skipped)}" if skipped else line
+
+
+#: Verdicts of a call that the door or the machine refuses by name.
+REFUSALS = ("refused", "incomplete", "rejected")
+
+
+def not_started(outcome: Outcome) -> bool:
+    """Whether a call ended in the library itself."""
+    return outcome.issued.verdict == "not started"
 
 
 def listed(outcomes: list[Outcome], why: Callable[[Outcome], str]) -> str:
@@ -195,10 +236,19 @@ def reason(outcome: Outcome) -> str:
     return f"{bad.verdict}: {bad.why}"[:400].replace("\n", " ").replace("|", "\\|")
 
 
+def failure(outcome: Outcome) -> str:
+    return "" if not_started(outcome) else reason(outcome)
+
+
+def library(outcome: Outcome) -> str:
+    """Why a library itself ended a call."""
+    return reason(outcome) if not_started(outcome) else ""
+
+
 def generated(outcomes: list[Outcome], folder: Path) -> str:
     """The half of the page below the mark."""
     parts = [summary_table(outcomes), "### Findings by kind\n", kind_table(outcomes)]
-    for title, why in (("True findings", expected), ("Failing", reason)):
+    for title, why in (("True findings", expected), ("Failing", failure), ("Not started", library)):
         if any(map(why, outcomes)):
             parts += [f"### {title}\n", listed(outcomes, why)]
     for name, group in by_source(outcomes).items():
@@ -212,3 +262,16 @@ def write(page: Path, outcomes: list[Outcome], folder: Path) -> None:
     if not mark:
         raise SystemExit(f"{page}: expected the line {MARK.strip()}")
     page.write_text(prose + MARK + "\n" + generated(outcomes, folder))
+
+
+COLUMNS = "{:<11}{:<28}{:<16}{:<26}{:<10}{:>9}{:>8}{:>7}"
+
+
+def row(o: Outcome) -> str:
+    """A line of a run's table."""
+    warnings = sum(n for kind, n in o.issued.kinds.items() if kind.startswith("warning"))
+    line = COLUMNS.format(
+        o.source, o.name, o.issued.values[:15], o.issued.verdict[:25], o.seeded[:9],
+        warnings, o.issued.instructions, f"{o.seconds:.1f}",
+    )  # fmt: skip
+    return line if o.good else f"{line}  {reason(o)[:300]}"

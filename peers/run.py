@@ -1,7 +1,7 @@
 """Compiles the kernels, runs their PTX on the simulated machine, prints a table.
 
     python -m peers.run [NAME …] [--source S …] [--keep FOLDER] [--reuse FOLDER] [--resume]
-                        [--seeds N] [--minutes N] [--jobs N] [--details] [--write PAGE]
+                        [--seeds N] [--minutes N] [--jobs N] [--details] [--write FOLDER]
                         [--record-launches FOLDER]
 
 A compiler or library is taken from this Python or from the one that a variable names
@@ -17,6 +17,8 @@ import argparse
 import functools
 import math
 import multiprocessing
+import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -28,11 +30,9 @@ from peers import (  # noqa: F401  (they register the cases)
     cases_cute,
     cases_cutlass,
     cases_deep_gemm,
-    cases_fla,
     cases_flash_attn,
     cases_gluon,
     cases_jax,
-    cases_liger,
     cases_quack,
     cases_triton,
     page,
@@ -43,9 +43,7 @@ from peers.outcome import Outcome, run_case
 from peers.sources import SOURCES, compile_with
 from tcir.testing.record import record
 
-COLUMNS = "{:<11}{:<28}{:<16}{:<26}{:<10}{:>9}{:>8}{:>7}"
-
-
+ROOT = Path(__file__).resolve().parents[1]
 _current = ""
 """The kernel that this process runs."""
 
@@ -54,21 +52,14 @@ def _write(line: str) -> None:
     print(line, flush=True)
 
 
-def _row(o: Outcome) -> str:
-    warnings = sum(n for kind, n in o.issued.kinds.items() if kind.startswith("warning"))
-    line = COLUMNS.format(
-        o.source, o.name, o.issued.values[:15], o.issued.verdict[:25], o.seeded[:9],
-        warnings, o.issued.instructions, f"{o.seconds:.1f}",
-    )  # fmt: skip
-    return line if o.good else f"{line}  {page.reason(o)[:300]}"
-
-
 def _skipped(names: list[str], folder: Path, reuse: bool) -> dict[str, str]:
     """The sources that are not there, and why."""
     reasons = {}
     for name in names:
         if reuse:
             reason = None if (folder / name).is_dir() else f"nothing of it in {folder}"
+        elif SOURCES[name].package:
+            reason = SOURCES[name].missing
         else:
             reason = compile_with(name, folder / name)
         if reason:
@@ -77,13 +68,26 @@ def _skipped(names: list[str], folder: Path, reuse: bool) -> dict[str, str]:
     return reasons
 
 
+def _called(name: str, folder: Path, options: argparse.Namespace) -> list[Outcome]:
+    """Outcomes of a library's calls, which run in its Python."""
+    flags = [f"--{flag}={getattr(options, flag)}" for flag in ("seeds", "jobs", "minutes")]
+    flags += ["--resume"] * options.resume
+    command = [SOURCES[name].python, "-m", "peers.calls", name, folder.resolve(), *options.names]
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    subprocess.run([*command, *flags], check=True, cwd=ROOT, env=os.environ | {"PYTHONPATH": paths})
+    there = (folder / "calls.txt").read_text().split()
+    chosen = [each for each in there if not options.names or each in options.names]
+    found = ((each, kept_outcomes.read(folder / f"{each}.outcome")) for each in chosen)
+    return [outcome or page.left_out(each, name) for each, outcome in found]
+
+
 def _one(place: int, folder: Path, options: argparse.Namespace, deadline: float) -> Outcome:
     case = CASES[place]
     kept = kept_outcomes.load(case, folder, options.seeds) if options.resume else None
     if kept is not None:
         return kept
     if time.monotonic() > deadline:
-        return page.not_run(case)
+        return page.left_out(case.name, case.compiler)
     global _current
     _current = f"{case.compiler} {case.name}"
     outcome = run_case(case, folder, options.seeds)
@@ -94,17 +98,26 @@ def _one(place: int, folder: Path, options: argparse.Namespace, deadline: float)
 def _run(chosen: list[int], folder: Path, options: argparse.Namespace) -> list[Outcome]:
     """`chosen`: places in CASES. A process inherits those: what builds a launch does not travel."""
     heading = ("source", "kernel", "values", "as issued", "seeds", "warnings", "instr.", "s")
-    _write(COLUMNS.format(*heading))
+    _write(page.COLUMNS.format(*heading))
     outcomes = []
     deadline = time.monotonic() + 60 * options.minutes
     work = functools.partial(_one, folder=folder, options=options, deadline=deadline)
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
         for outcome in pool.imap(work, chosen):
             outcomes.append(outcome)
-            _write(_row(outcome))
+            _write(page.row(outcome))
             if options.details:
                 _write(outcome.issued.text)
     return outcomes
+
+
+def _write_pages(pages: Path, ran: set[str], outcomes: list[Outcome], folder: Path) -> None:
+    """Writes each page all of whose sources ran."""
+    for file, calls in (("peers.md", False), ("peers-calls.md", True)):
+        if {name for name, each in SOURCES.items() if bool(each.package) == calls} <= ran:
+            page.write(pages / file, [o for o in outcomes if page.of_calls(o) == calls], folder)
+        else:
+            _write(f"{pages / file} is left as it is: it is about all kernels")
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -125,7 +138,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="FOLDER",
         help="write launches there, for `python -m tcir.testing.gpu`",
     )
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables there too")
+    parser.add_argument(
+        "--write", type=Path, metavar="FOLDER", help="write the tables of its pages"
+    )
     parser.add_argument("--details", action="store_true", help="print the reports")
     return parser.parse_args(argv)
 
@@ -145,16 +160,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             and case.compiler not in skipped
             and (not options.names or case.name in options.names)
         ]
-        outcomes = _run(chosen, folder, options)
-        summary = page.count_line(outcomes, skipped)
-        if options.write and len(chosen) == len(CASES):
-            page.write(options.write, outcomes, folder)
-        elif options.write:
-            _write(f"{options.write} is left as it is: it is about all kernels")
-        _write(summary)
+        recorded = _run(chosen, folder, options) if chosen else []
+        called = [
+            outcome
+            for name in names
+            if SOURCES[name].package and name not in skipped
+            for outcome in _called(name, folder / name, options)
+        ]
+        if options.write and not options.names:
+            _write_pages(options.write, {*names} - {*skipped}, [*recorded, *called], folder)
+        for outcomes in (recorded, called):
+            if outcomes or skipped:
+                _write(page.count_line(outcomes, skipped))
     if skipped:
         return 2
-    return 0 if all(o.good or page.expected(o) for o in outcomes) else 1
+    return 0 if not any(map(page.failure, [*recorded, *called])) else 1
 
 
 if __name__ == "__main__":

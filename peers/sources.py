@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -17,6 +18,8 @@ class Source:
 
     variable: environment variable that names the Python that has `module`. install: the command
     that makes such a Python. ours: the kernels are ours, only the compiler is others'.
+    package: of a library whose calls run through tcir's door (`peers.calls` instead of a script):
+    its name on the package index.
     """
 
     title: str
@@ -25,6 +28,11 @@ class Source:
     module: str
     install: str
     ours: bool = False
+    package: str = ""
+
+    def version(self) -> str:
+        """Of the library, in the Python that runs this."""
+        return importlib.metadata.version(self.package)
 
     @property
     def python(self) -> str:
@@ -42,51 +50,100 @@ class Source:
         return None
 
 
+#: Libraries of Triton kernels that are called through the door: name, title, module, package, and
+#: the variable that names their Python.
+LIBRARIES = (
+    ("flag_gems", "FlagGems", "flag_gems", "flag-gems", "TCIR_PEERS_TRITON_36"),
+    ("liger", "Liger-Kernel", "liger_kernel", "liger-kernel", "TCIR_PEERS_TORCH"),
+    ("fla", "flash-linear-attention", "fla", "fla-core", "TCIR_PEERS_TORCH"),
+    ("bitsandbytes", "bitsandbytes", "bitsandbytes", "bitsandbytes", "TCIR_PEERS_TORCH"),
+    ("conch", "Conch", "conch", "conch-triton-kernels", "TCIR_PEERS_TORCH"),
+    (
+        "cut_cross_entropy",
+        "cut-cross-entropy",
+        "cut_cross_entropy",
+        "cut-cross-entropy",
+        "TCIR_PEERS_TORCH",
+    ),
+    ("flash_attn_2", "flash-attn 2", "flash_attn", "flash-attn", "TCIR_PEERS_TORCH"),
+    ("mamba", "mamba-ssm", "mamba_ssm", "mamba-ssm", "TCIR_PEERS_TORCH"),
+    ("sageattention", "SageAttention", "sageattention", "sageattention", "TCIR_PEERS_TORCH"),
+    ("lion", "lion-pytorch", "lion_pytorch", "lion-pytorch", "TCIR_PEERS_TORCH"),
+    ("flashinfer", "FlashInfer", "flashinfer", "flashinfer-python", "TCIR_PEERS_TORCH"),
+)
 SOURCES = {
     "deep_gemm": Source(
-        "DeepGEMM", "deep_gemm_kernels.py", "TCIR_PEERS_NVCC_HEADERS", "deep_gemm",
+        "DeepGEMM",
+        "deep_gemm_kernels.py",
+        "TCIR_PEERS_NVCC_HEADERS",
+        "deep_gemm",
         "pip install --no-deps 'sgl-deep-gemm>=0.2.5,<0.3'",
     ),
     "cutlass": Source(
-        "CUTLASS", "cutlass_kernels.py", "TCIR_PEERS_NVCC_HEADERS", "cutlass_library",
+        "CUTLASS",
+        "cutlass_kernels.py",
+        "TCIR_PEERS_NVCC_HEADERS",
+        "cutlass_library",
         "pip install --no-deps 'nvidia-cutlass>=4.2,<4.3' nvidia-curand",
     ),
     "flash_attn": Source(
-        "FlashAttention-4", "flash_attn_kernels.py", "TCIR_PEERS_FLASH_ATTN", "flash_attn.cute",
+        "FlashAttention-4",
+        "flash_attn_kernels.py",
+        "TCIR_PEERS_FLASH_ATTN",
+        "flash_attn.cute",
         "pip install --pre 'flash-attn-4>=4.0.0b36,<4.1' 'torch>=2.13,<2.14'",
     ),
     "jax": Source(
-        "JAX Mosaic GPU", "jax_kernels.py", "TCIR_PEERS_JAX", "jax_plugins.xla_cuda13",
+        "JAX Mosaic GPU",
+        "jax_kernels.py",
+        "TCIR_PEERS_JAX",
+        "jax_plugins.xla_cuda13",
         "pip install 'jax>=0.10,<0.11' absl-py nvidia-cuda-nvcc nvidia-nvvm && "
         "pip install --no-deps 'jax-cuda13-plugin>=0.10,<0.11' 'jax-cuda13-pjrt>=0.10,<0.11'",
     ),
     "quack": Source(
-        "QuACK (CuTe DSL)", "quack_kernels.py", "TCIR_PEERS_FLASH_ATTN", "quack",
+        "QuACK (CuTe DSL)",
+        "quack_kernels.py",
+        "TCIR_PEERS_FLASH_ATTN",
+        "quack",
         "pip install 'quack-kernels>=0.6.5,<0.7' 'torch>=2.13,<2.14'",
     ),
-    "liger": Source(
-        "Liger-Kernel (Triton)", "liger_kernels.py", "TCIR_PEERS_TORCH", "liger_kernel",
-        "pip install 'torch>=2.13,<2.14' 'triton>=3.9,<3.10' packaging && "
-        "pip install --no-deps 'liger-kernel>=0.8,<0.9'",
-    ),
-    "fla": Source(
-        "flash-linear-attention (Gluon, Triton)", "fla_kernels.py", "TCIR_PEERS_TORCH", "fla",
-        "pip install 'torch>=2.13,<2.14' 'triton>=3.9,<3.10' einops packaging && "
-        "pip install --no-deps 'fla-core>=0.6,<0.7'",
-    ),
     "triton": Source(
-        "Triton", "triton_kernels.py", "TCIR_PEERS_TRITON", "triton",
-        "pip install 'triton>=3.9,<3.10'", ours=True,
+        "Triton",
+        "triton_kernels.py",
+        "TCIR_PEERS_TRITON",
+        "triton",
+        "pip install 'triton>=3.9,<3.10'",
+        ours=True,
     ),
     "gluon": Source(
-        "Gluon", "gluon_kernels.py", "TCIR_PEERS_TRITON", "triton",
-        "pip install 'triton>=3.9,<3.10'", ours=True,
+        "Gluon",
+        "gluon_kernels.py",
+        "TCIR_PEERS_TRITON",
+        "triton",
+        "pip install 'triton>=3.9,<3.10'",
+        ours=True,
     ),
     "cute": Source(
-        "CuTe DSL", "cute_kernels.py", "TCIR_PEERS_CUTE", "cutlass",
-        "pip install 'nvidia-cutlass-dsl>=4.8,<4.9'", ours=True,
+        "CuTe DSL",
+        "cute_kernels.py",
+        "TCIR_PEERS_CUTE",
+        "cutlass",
+        "pip install 'nvidia-cutlass-dsl>=4.8,<4.9'",
+        ours=True,
     ),
-}  # fmt: skip
+}
+SOURCES |= {
+    name: Source(
+        title,
+        "",
+        variable,
+        module,
+        f"pip install 'tcir[triton]' && pip install --no-deps {package}",
+        package=package,
+    )
+    for name, title, module, package, variable in LIBRARIES
+}
 
 
 def compile_with(name: str, out: Path) -> str | None:

@@ -37,13 +37,26 @@ TRUE_FINDINGS: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {
         "for ever. With two tiles (`matmul_bf16_pair`) no slot is used again and nothing is "
         "found.",
     ),
-    ("liger", "rope_forward"): (
+    ("liger", "group_norm"): (
         ("race",),
-        "in place: `_triton_rope` loads a half, stores it, and has no barrier between. Where a "
-        "tile is smaller than the CTA (two heads of keys, four of queries) Triton lets two threads "
-        "of different warps load the same element and one of them store it: the other's load races "
-        "with that store. Its value is dropped, so results do not depend on it; PTX gives a data "
-        "race no such leave. With as many key heads as query heads (`rope_equal_heads`) no element "
-        "has two threads and nothing is found.",
+        "`_group_norm_forward_kernel` sums squares (`ops/group_norm.py:70`). Triton contracts the "
+        "lane's own square into an `fma`, the other lane's arrives rounded by the shuffle: lanes "
+        "of a pair have sums that differ in the last bit, and all of them store theirs to one word "
+        "of shared memory ([found](../found.md)).",
     ),
+    ("conch", "int8_gemm_ragged"): (
+        ("out-of-bounds",),
+        "`conch/kernels/quantization/gemm.py:344` loads a tile of B without a mask. Where the "
+        "number of columns is no multiple of the tile, the load goes past the end of B; only the "
+        "store of C is masked ([found](../found.md)).",
+    ),
+    **{
+        ("flag_gems", name): (
+            ("missing-proxy-fence",),
+            "Triton 3.6 emits no `fence.proxy.async` between the `cp.async` that fill the stages "
+            "of a loop and the `tcgen05.mma` that read them; Triton 3.9 does "
+            "([found](../found.md)).",
+        )
+        for name in ("mm", "bmm", "addmm", "baddbmm", "attention")
+    },
 }

@@ -42,7 +42,7 @@ class TensorRecorder(TorchDispatchMode):
             given["device"] = torch.device("cpu")
         result = func(*args, **given)
         for each in tree_leaves(result):
-            if isinstance(each, torch.Tensor) and each.device.type == "cpu":
+            if isinstance(each, torch.Tensor) and each.is_cpu:
                 self.made(each)
         return result
 

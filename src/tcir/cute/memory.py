@@ -82,7 +82,7 @@ def whole(data: object) -> np.ndarray:
     if "torch" in sys.modules and isinstance(data, sys.modules["torch"].Tensor):
         import torch
 
-        if data.device.type != "cpu":
+        if not data.is_cpu:
             raise LaunchError(f"expected tensors on the CPU, got one on {data.device}")
         if hasattr(data, "fake_mode"):  # its shape is all that there is of it
             return np.empty(0, np.uint8)

@@ -73,6 +73,7 @@ class Launches:
     warnings: whether findings that shipping code shows to be harmless are printed
     trace:    file for the recorded launches
     gpu:      launches on a GPU instead
+    seen:     called with each launch that was executed, and its report
     messages: stream to which all of this is printed
     memory:   initialised parts of the device's memory
     device:   the device that programs see
@@ -89,6 +90,7 @@ class Launches:
     memory: Allocations = field(default_factory=Allocations)
     device: SimulatedDevice = field(default_factory=SimulatedDevice)
     gpu: bool = False
+    seen: Callable[[DoorLaunch, RunReport], None] = lambda _launch, _report: None
     launches: int = 0
     wrong: int = 0
     hidden: int = 0
@@ -202,6 +204,7 @@ class Launches:
             written=written, variables=launch.variables, cooperative=launch.cooperative,
         )  # fmt: skip
         self.seconds += report.seconds
+        self.seen(launch, report)
         return report
 
     def _say_findings(self, launch: DoorLaunch, report: RunReport) -> bool:

@@ -17,6 +17,8 @@ from tcir.doors.launches import Launches
 StandIn = tuple[object, str, Callable[..., object]]
 """An object, the name of its attribute, and the replacement for the attribute."""
 VIEWER = "triton.profiler.viewer"
+TIMERS = {"do_bench", "do_bench_cudagraph", "do_bench_proton", "do_bench_cudagraph_proton"}
+"""Functions of `triton.testing` that time a call; older versions of Triton have fewer."""
 
 
 def stand_ins(launches: Launches, autotune: str) -> Iterator[StandIn]:
@@ -43,7 +45,7 @@ def stand_ins(launches: Launches, autotune: str) -> Iterator[StandIn]:
 
     if autotune == "first":
         yield Autotuner, "_bench", first_that_fits(Autotuner._bench)
-    for name in ("do_bench", "do_bench_cudagraph", "do_bench_proton", "do_bench_cudagraph_proton"):
+    for name in vars(triton.testing).keys() & TIMERS:
         yield triton.testing, name, modelled
     yield triton.testing.Mark, "run", no_report
     for name in ("start", "activate", "deactivate", "finalize"):

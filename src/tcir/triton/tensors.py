@@ -31,6 +31,13 @@ SCALARS: dict[str, Callable[[float], np.generic]] = {
 """numpy types of scalars, by their names in Triton's signatures."""
 
 
+class Addressed(Protocol):
+    """An object that Triton takes as a pointer."""
+
+    def data_ptr(self) -> int:
+        """Its address."""
+
+
 class HostDescriptor(Protocol):
     """A tensor descriptor created on the host by Triton or Gluon."""
 
@@ -63,7 +70,7 @@ class Storages:
         element. For another tensor the array contains everything from its first element on, since
         a kernel may access it.
         """
-        if tensor.device.type != "cpu":
+        if not tensor.is_cpu:
             raise LaunchError(f"expected tensors on the CPU, got one on {tensor.device}")
         tensor, storage = tensor.detach(), tensor.untyped_storage()
         if storage.data_ptr() not in self._arrays:
@@ -106,15 +113,20 @@ class _Arguments:
         elif kind.startswith("tensordesc"):
             yield from self._descriptor(cast("HostDescriptor", value))
         elif kind.startswith("*"):
-            yield (
-                np.uint64(0) if value is None else self.storages.array(cast("torch.Tensor", value))
-            )
+            yield self._pointer(value)
         elif kind in SCALARS:
             yield SCALARS[kind](cast("float", value))
         else:
             raise LaunchError(
                 f"expected arguments of {', '.join(SCALARS)}, pointers or descriptors, got {kind}"
             )
+
+    def _pointer(self, value: object) -> Argument:
+        """A pointer: to a tensor, to memory at the address that any other object gives as its
+        `data_ptr`, as Triton allows, or to nothing."""
+        if isinstance(value, torch.Tensor):
+            return self.storages.array(value)
+        return np.uint64(0 if value is None else cast("Addressed", value).data_ptr())
 
     def _descriptor(self, value: HostDescriptor) -> Iterator[Argument]:
         base, shape, strides = self.storages.array(value.base), value.shape, value.strides

@@ -53,11 +53,27 @@ class Double(torch.autograd.Function):
         return out
 
 
+class Part:
+    """A typed pointer, which Triton takes like a tensor."""
+
+    def __init__(self, tensor, first):
+        self.dtype, self.address = tensor.dtype, tensor[first:].data_ptr()
+
+    def data_ptr(self):
+        return self.address
+
+
 x = torch.arange(100.0, device="cuda", requires_grad=True)
 with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]):
     y = Double.apply(x)
 y.sum().backward()
 assert torch.equal(y, 2 * x) and (x.grad == 2).all()
+
+whole, twice = torch.arange(64.0, device="cuda"), torch.zeros(32, device="cuda")
+double_kernel[(1,)](Part(whole, 16), twice, 32, BLOCK=128)
+assert torch.equal(twice, 2 * whole[16:48])
+double_kernel[(1,)](triton.reinterpret(whole, tl.float32), twice, 32, BLOCK=128)
+assert torch.equal(twice, 2 * whole[:32])
 
 made = [x, y, x.grad, torch.empty(3, device="cuda"), torch.ones(70).cuda() + 1, x.half()]
 assert not any(tensor.data_ptr() % 512 for tensor in made)
