@@ -412,11 +412,11 @@ class _Rows:
             end.store_by_tma(stores)
 
         def store(quarter: ir.Value) -> list[ir.Value]:
-            numbers = end.numbers(quarter)
+            numbers, first = end.numbers(quarter), end.first(quarter)
             if stores is None:
-                end.store_rows(quarter, numbers[0])
+                end.store_rows(quarter, first, numbers[0])
             for tensor in lse:
-                end.store_logarithms(quarter, numbers, tensor)
+                end.store_logarithms(first, numbers, tensor)
             return []
 
         if stores is None or lse:
@@ -450,29 +450,38 @@ class _End:
             return self.tile.handed_over(quarter, TOTALS)
         return self._own(quarter)
 
-    def _divided(self, sums: ir.Value, total: ir.Value) -> ir.Value:
-        """Sums of values divided by those of exponentials, in the type of the results."""
-        element, inverse = self.out.type.element_type, tc.RowInverseSumOp(total)
+    def _inverse(self, total: ir.Value) -> ir.Value:
+        """Factors of rows."""
+        inverse = tc.RowInverseSumOp(total)
         self.rows.softmax.set_times(inverse)
-        value = arith.mulf(sums, vector.broadcast(sums.type, inverse.inverse))
+        return inverse.inverse
+
+    def _scaled(self, sums: ir.Value, inverse: ir.Value) -> ir.Value:
+        """Sums of values times the factors of rows, in the type of the results."""
+        element = self.out.type.element_type
+        value = arith.mulf(sums, vector.broadcast(sums.type, inverse))
         if element == value.type.element_type:
             return value
         return arith.truncf(ir.VectorType.get(value.type.shape, element), value)
 
-    def _place(self, quarter: Index, column: Index) -> list[ir.Value]:
-        """Indices in the results of a sub-partition's first row."""
-        _, head, row = self.tile.place
-        first = index.add(row, _lanes(quarter))
+    def first(self, quarter: Index) -> Index:
+        """The first row of a sub-partition."""
+        return index.add(self.tile.place[2], _lanes(quarter))
+
+    def _place(self, first: Index, column: Index) -> list[ir.Value]:
+        """Indices in the results of a row."""
+        head = self.tile.place[1]
         names = {"b": self.tile.every, "h": head, "m": first, "d": column}
         return index.values([names[each] for each in self.layout])
 
-    def store_rows(self, quarter: ir.Value, total: ir.Value) -> None:
+    def store_rows(self, quarter: ir.Value, first: Index, total: ir.Value) -> None:
         """Threads store their rows."""
         count, dim = self.rows.columns, i64(self.layout.index("m"))
+        inverse = self._inverse(total)
         with loop(self.rows.width, count) as column:
             sums = load_registers(self.tile.sums, quarter, column, count)
-            value = self._divided(sums, total)
-            tc.StoreRowsOp(value, self.out, self._place(quarter, column), i64(QUARTER_LANES), dim)
+            value = self._scaled(sums, inverse)
+            tc.StoreRowsOp(value, self.out, self._place(first, column), i64(QUARTER_LANES), dim)
 
     def store_by_tma(self, stores: StagedStore) -> None:
         """Warps write their rows to shared memory, from which TMA stores them."""
@@ -480,21 +489,18 @@ class _End:
 
         def indices(quarter: Index) -> Callable[[Index], list[ir.Value]]:
             mine[:] = [quarter]
-            return partial(self._place, quarter)
+            return partial(self._place, self.first(quarter))
 
         def epilogue(sums: ir.Value, _: Sequence[Index]) -> ir.Value:
-            return self._divided(sums, self.numbers(index.value(mine[0]))[0])
+            return self._scaled(sums, self._inverse(self.numbers(index.value(mine[0]))[0]))
 
         stores.store(self.tile.sums, indices, epilogue)
 
-    def store_logarithms(
-        self, quarter: ir.Value, numbers: Sequence[ir.Value], tensor: ir.Value
-    ) -> None:
+    def store_logarithms(self, first: Index, numbers: Sequence[ir.Value], tensor: ir.Value) -> None:
         """Threads store the logarithms of the sums."""
         total, largest = numbers
-        _, head, row = self.tile.place
         logarithm = tc.RowLogSumOp(largest, total, self.rows.scale).lse
-        at = index.values([self.tile.every, head, index.add(row, _lanes(quarter))])
+        at = index.values([self.tile.every, self.tile.place[1], first])
         stored = tc.StoreRowsOp(logarithm, tensor, at, i64(QUARTER_LANES), i64(2))
         stored.attributes["column_dim"] = i64(1)
 
