@@ -17,17 +17,17 @@ from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import k_step
 from tcir.passes.emit.parts import product_in_parts
 from tcir.passes.emit.scaled_shape import ScaledShape
-from tcir.passes.emit.tensor_functions import tensor_ops
+from tcir.passes.emit.tensor_functions import tensor_bytes, tensor_ops
 from tcir.passes.gemm.block_scaled import stage_of
 from tcir.passes.gemm.dense import k_of
 from tcir.passes.gemm.global_scales import scaled_sums
 from tcir.passes.kernels import legal
-from tcir.passes.kernels.cores.wgmma import M_TILE, N_TILES
+from tcir.passes.kernels.cores.wgmma import N_TILES, rows_of
 from tcir.passes.kernels.cores.wgmma_cost import matrix_cycles
 from tcir.passes.kernels.product import Tile
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
-from tcir.time.warpgroups import SUMMED_BYTES, SUMMING
+from tcir.time.warpgroups import FROM_MEMORY, SUMMED_BYTES, SUMMING
 
 PARTS = (1, 2, 3, 4, 6, 8)
 LEAST_STEPS = 4
@@ -135,14 +135,15 @@ def _fastest(op: tc.MatmulOp, sms: int) -> int:
     *batch, m, n = op.out.type.shape
     k, step = _steps(op)
     steps = ceil_div(k, step)
+    loading = sum(tensor_bytes(each.type) for each in op.operands) / FROM_MEMORY
     found = {}
     for parts in (n for n in PARTS if n == 1 or steps // n >= LEAST_STEPS):
-        counts = {w: parts * prod(batch) * ceil_div(m, M_TILE) * ceil_div(n, w) for w in N_TILES}
+        tiles = [Tile(rows, width) for rows in rows_of(m, op) for width in N_TILES]
         cycles = min(
-            matrix_cycles(Tile(M_TILE, width), ceil_div(steps, parts), count, sms)
-            for width, count in counts.items()
+            matrix_cycles(each, ceil_div(steps, parts), parts * prod(batch) * each.count(m, n), sms)
+            for each in tiles
         )
         summed = SUMMING + 4 * parts * prod(op.out.type.shape) / SUMMED_BYTES
-        found[parts] = cycles + (summed if parts > 1 else 0)
+        found[parts] = max(cycles, loading) + (summed if parts > 1 else 0)
     best = min(found, key=found.__getitem__)
     return best if found[best] < GAIN * found[1] else 1

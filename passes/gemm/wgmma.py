@@ -9,7 +9,7 @@ from tcir.dialect import tc
 from tcir.dialect.ops.highlevel import k_part
 from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.dialect.ops.tma import EVICT
-from tcir.passes.emit.cluster import ClusterShape
+from tcir.passes.emit.cluster import ALONE, ClusterShape
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL
 from tcir.passes.emit.element_epilogue import check_by_element
 from tcir.passes.emit.limits import ceil_div, round_up
@@ -24,6 +24,7 @@ from tcir.passes.kernels.cores.wgmma import (
     check_width,
     is_promoted,
     parts_of,
+    rows_of,
 )
 from tcir.passes.kernels.cores.wgmma_cost import matrix_cycles
 from tcir.passes.kernels.product import Tile
@@ -82,28 +83,28 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
 
 
 def _tile(source: Source, n: int, option: int, cluster: ClusterShape, sms: int) -> Tile:
-    """The tile of an output with n columns: of `option` columns, or of the fastest width."""
-    return Tile(M_TILE, option or _width(source, n, cluster, sms))
-
-
-def _width(source: Source, n: int, cluster: ClusterShape, sms: int) -> int:
-    """The fastest of the widths whose parts the CTAs of a cluster can load."""
+    """The tile of an output with n columns: of `option` columns, or of the fastest width whose
+    parts the CTAs of a cluster can load."""
     op = source.op
     *batch, m, _ = op.out.type.shape
+    alone = cluster == ALONE and source.quantise is None and not is_computed(op)
+    rows = rows_of(m, op) if alone else (M_TILE,)
+    widths = [option] if option else _widths(source, n, cluster)
+    steps = ceil_div((k_part(op) or k_of(op)) * tc.element_bytes(op.a.type.element_type), 128)
+
+    def cycles(tile: Tile) -> float:
+        return matrix_cycles(tile, steps, prod(batch) * tile.count(m, n), sms)
+
+    return min((Tile(each, width) for each in rows for width in widths), key=cycles)
+
+
+def _widths(source: Source, n: int, cluster: ClusterShape) -> list[int]:
+    """Columns that a tile may have."""
+    op = source.op
     least = WORD_COLUMNS if source.quantise else N_TILES[-1]
     if not isinstance(op.b, ir.BlockArgument):
         least = max(least, rows_step(op))
     most = COMPUTED_COLUMNS if is_computed(op) else N_TILES[0]
     parts = cluster.multiple(columns_step(op))
-    widths = [
-        each
-        for each in N_TILES
-        if each % least == 0 and each % parts == 0 and each <= min(most, round_up(n, least))
-    ]
-    steps = ceil_div((k_part(op) or k_of(op)) * tc.element_bytes(op.a.type.element_type), 128)
-
-    def cycles(columns: int) -> float:
-        tile = Tile(M_TILE, columns)
-        return matrix_cycles(tile, steps, prod(batch) * tile.count(m, n), sms)
-
-    return min(widths or [parts], key=cycles)
+    fits = (each for each in N_TILES if each % least == 0 and each % parts == 0)
+    return [each for each in fits if each <= min(most, round_up(n, least))] or [parts]

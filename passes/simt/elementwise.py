@@ -20,6 +20,7 @@ from tcir.passes.emit.small import SMALL
 from tcir.passes.emit.tensor_functions import is_simt
 from tcir.passes.simt import cells, depthwise, tiles
 from tcir.passes.simt.elements import STORED, ThreadElements, digits, has_loop
+from tcir.passes.simt.flat import flatten
 from tcir.passes.simt.group import ENOUGH, RUN, group_of, run_of
 from tcir.target import TARGETS, targets_with
 
@@ -59,6 +60,7 @@ def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
     if not is_simt(function):
         return False
     _check(function, target_of(module))
+    flatten(function)
     block = function.entry_block
     (returned,) = list(block)[-1].operands
     result = in_memory(returned)

@@ -54,6 +54,24 @@ def test_every_pass_is_executed_and_holds(text: str, options: dict[str, Any]) ->
     assert "wgmma.mma_async" in kernel.ptx
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "threads"),
+    [
+        (program(40, 136, 200, "f16", "mk", "nk", out="f16"), {}, 160),
+        (program(64, 72, 136, "bf16", "km", "kn"), {"n_tile": 32}, 160),
+        (program(33, 72, 208, "i8", batch=2), {}, 160),
+        (program(65, 72, 136, "f16"), {}, 288),
+        (program(64, 96, 64, "f16"), {"cluster": "1x2", "n_tile": 32}, 288),
+    ],
+)
+def test_at_most_64_rows_are_one_warpgroups(
+    text: str, options: dict[str, Any], threads: int
+) -> None:
+    kernel = tcir.compile(text, "gemm", target=TARGET, validate=True, orders=2, **options)
+    kernel.report.check()
+    assert kernel.launches.launches[-1].block == (threads, 1, 1)
+
+
 @pytest.mark.parametrize(("columns", "units"), [(80, 4), (72, 0)])
 def test_bytes_are_stored_in_units_where_rows_are_whole_ones(columns: int, units: int) -> None:
     """Of a tile of 128 columns a thread has two units of each of its two rows."""

@@ -98,6 +98,29 @@ def test_parts_of_rows_at_every_level(name: str, monkeypatch: pytest.MonkeyPatch
     assert report.ok, str(report)
 
 
+def test_a_sum_that_keeps_its_dimension_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As PyTorch's softmax has it: (m, n) -> (m, 0)."""
+    monkeypatch.setattr(long_rows, "LONG", 100)
+    monkeypatch.setattr(long_rows, "GROUPS", 8)
+    program = """
+func.func @f(%x: tensor<2x600xf32>) -> tensor<2x1xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x1xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<2x1xf32>) -> tensor<2x1xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, 0)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<2x600xf32>) outs(%z : tensor<2x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<2x1xf32>
+  return %s : tensor<2x1xf32>
+}"""
+    assert len(tcir.compile(program, "simt-elementwise").launches.launches) == 2
+    report = tcir.validate(program, "simt-elementwise", orders=1)
+    assert report.ok, str(report)
+
+
 def test_a_part_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of half the length."""
     right = long_rows.reshape

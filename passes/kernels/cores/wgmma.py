@@ -32,7 +32,7 @@ from tcir.passes.kernels.cores.fragments import signed_as, sums_over
 from tcir.passes.kernels.product import Tile, TilePlace, TileProduct
 
 M_TILE = TMEM_LANES
-"""Rows of an output tile: 64 for each of two warpgroups."""
+"""Rows of an output tile: 64 for each of two warpgroups. See `rows_of` for fewer."""
 MAPS = {M_TILE: WGMMA, WGMMA_M: WGMMA_ONE, 3 * WGMMA_M: WGMMA_THREE}
 """Warp maps by the rows of a tile: they say which warps multiply."""
 N_TILES = (256, 192, 128, 96, 64, 32, 16)
@@ -59,6 +59,13 @@ def check_width(op: ir.OpView, n_tile: int, element: ir.Type, smallest: str) -> 
             smallest,
         )
     return n_tile
+
+
+def rows_of(m: int, op: ir.OpView) -> tuple[int, ...]:
+    """Rows of tiles of a product of `m` rows: at most 64 rows fill a tile of one warpgroup, whose
+    ring has room for more of B."""
+    one = m <= WGMMA_M and not is_promoted(op.operation.operands[0].type.element_type)
+    return (WGMMA_M, M_TILE) if one else (M_TILE,)
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,8 @@ def _found(op: ir.Operation) -> _Found | None:
     maps = [value(each) for each in linalg.get_indexing_maps(op)]
     kept = {e.position for e in maps[-1].results if isinstance(e, ir.AffineDimExpr)}
     (loop, *more) = [dim for dim in range(maps[-1].n_dims) if dim not in kept]
-    single = all(isinstance(e, ir.AffineDimExpr) for each in maps for e in each.results)
+    kinds = ir.AffineDimExpr, ir.AffineConstantExpr
+    single = all(isinstance(e, kinds) for each in maps for e in each.results)
     how = combined(op, used[0])
     if more or how is None or not single or _reads_places(how.element):
         return None

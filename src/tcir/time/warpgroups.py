@@ -60,6 +60,9 @@ LATENCY, WAIT = 700, 95
 end of a step, which waits for its products."""
 SUMMING, SUMMED_BYTES = 3000, 1300
 """Cycles of the launch that adds the parts of K; bytes of the parts that it reads per cycle."""
+FROM_MEMORY = 2050
+"""Bytes of operands that all SMs load from memory in a cycle: an H200 streams the weights of layers
+of 64 rows at 3.5 TB/s."""
 SHARED_LOADS, HANDED = 0.96, 247
 """For two CTAs on an SM: duration of their loads relative to one CTA's; cycles of two tiles in
 which neither multiplies."""

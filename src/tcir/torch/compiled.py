@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Self, TypeAlias, cast
 
 import torch
+from torch.utils._pytree import tree_unflatten
 
 from tcir.imported.program import PartTable, lowered
 from tcir.kernel import Kernel
@@ -17,7 +18,7 @@ from tcir.modelled import ModelledProgram
 from tcir.program.inputs import Kind
 from tcir.session.entry import validate as validate_program
 from tcir.torch.calls import Call
-from tcir.torch.exported import on_device
+from tcir.torch.exported import RESULTS, on_device
 from tcir.torch.graphs import Graphs
 from tcir.torch.imports import checked
 from tcir.torch.launching import KernelLauncher
@@ -134,7 +135,7 @@ class Compiled(torch.nn.Module):
         self.kernels = [part.kernel for part in parts if part.kernel is not None]
         self._call = call.without_data()
         self.module = module
-        self._weights = Weights(module)
+        self._weights, self._spec = Weights(module), graph.meta.get(RESULTS)
         # Tensors as the only arguments are compared without flattening.
         is_flat = Call.of(call.tensors, {}).spec == call.spec
         self._flat = [(each.shape, each.dtype) for each in call.tensors] if is_flat else None
@@ -195,15 +196,18 @@ class Compiled(torch.nn.Module):
 
     def _run(self, given: Tensors, weights: Tensors, device: torch.device | None) -> object:
         if self._graphs is None or device is None or device.type == "cpu":
-            return self.graph.forward(*given)
-        return self._graphs(partial(self.graph.forward, *given), given, weights)
+            return self._results(given)
+        return self._graphs(partial(self._results, given), given, weights)
+
+    def _results(self, given: Tensors) -> object:
+        found = self.graph.forward(*given)
+        return found if self._spec is None else tree_unflatten(found, self._spec)
 
     def modelled(self) -> ModelledProgram:
         """Modelled time of each launch of the kernels, see `tcir.Kernel.modelled`; what PyTorch
         runs is not in it."""
-        return ModelledProgram(
-            tuple(launch for kernel in self.kernels for launch in kernel.modelled().launches)
-        )
+        launches = (each for kernel in self.kernels for each in kernel.modelled().launches)
+        return ModelledProgram(tuple(launches))
 
     def validate(
         self,

@@ -120,17 +120,13 @@ def compiled(
     keep_aliases(graph)
     keep_rows(graph)
     keep_layouts(graph, weights)
-    tell = _say if progress.wanted(verbose) else _quiet
+    tell = _say if progress.wanted(verbose) else lambda line: None
     lowering = lower(graph, units(graph.graph), pipeline, target, tell, weights)
     return Compiled(graph, table(graph, lowering, weights), call, module, target, options)
 
 
 def _say(line: str) -> None:
     progress.say(f"tcir.torch: {line}")
-
-
-def _quiet(line: str) -> None:
-    pass
 
 
 def table(

@@ -104,6 +104,9 @@ def exported(
     assert isinstance(found, torch.fx.GraphModule)
     found.graph._tracer_cls = None  # as without its hooks, it can be pickled
     graph = torch.fx.GraphModule(found, found.graph)
+    # PyTorch's code for nested arguments takes half a microsecond a tensor at each call.
+    graph.meta[RESULTS] = graph.graph._codegen.pytree_info.out_spec
+    graph.graph.set_codegen(torch.fx.graph.CodeGen())
     for node in list(graph.graph.nodes):
         if node.target is torch.ops.aten._assert_tensor_metadata.default:
             graph.graph.erase_node(node)  # of types, which are fixed
@@ -157,6 +160,10 @@ def _check_products(graph: torch.fx.GraphModule) -> None:
                     f"torch.compile: {name_of((node,))}: expected tensors of one type, as PyTorch "
                     f"does, got {got}; convert the input, or the module: .half(), .float()"
                 )
+
+
+RESULTS = "tcir_results"
+"""Key in the metadata of a graph: the structure of its results, which it returns as a tuple."""
 
 
 @one_at_a_time
