@@ -193,13 +193,16 @@ ROWS: tuple[Limit, ...] = (
     Limit("epilogue_tile", ("auto",), {"product": GROUPED},
         "not built: each lane stores at its own indices, 16 columns at a time"),
     # Results.
-    Limit("results", (PLAIN,), {"product": GROUPED},
+    Limit("results", (PLAIN, GATED), {"product": GROUPED},
         "a block of scales has 128 rows, and may span several groups",
         way_out="quantise in another kernel"),
     Limit("results", (PLAIN, GATED), {"product": CONVOLUTIONS},
         "a block of scales has 128 rows of a matrix, which are not those of a tile of pixels",
         way_out="take pipeline conv, where a launch of its own quantises "
         "(split-launches{quantise-apart=true})"),
+    Limit("results", (PLAIN, QUANTISED), {"core": WGMMA},
+        "not built: a thread has both columns, but stores a result for every sum",
+        way_out="return the sums, or take target sm_100a"),
     # Several accumulators.
     Limit("n_tiles", (1,), {"core": WGMMA},
         "one wgmma multiplies a tile of A by up to 256 columns, as many sums as a thread has "

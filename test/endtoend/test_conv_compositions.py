@@ -155,7 +155,6 @@ def test_the_way_out_of_groups_in_clusters_compiles(
         ("sm_100a", {"cluster": "2x1", "n_tile": 16}, "expected n-tile to be a multiple of 32 with "
          "cluster=2x1, got 16"),
         ("sm_100a", {"split_k": 4}, "expected split-k=1 or one of 3, 9"),
-        ("sm_90a", {"store": "tma"}, "expected store=direct for sm_90a, got tma"),
         ("sm_90a", {"epilogue_tile": "128x32"}, "expected epilogue-tile=auto for sm_90a"),
         ("sm_90a", {"persistent": True, "scheduler": "clc"}, "expected scheduler=static for "),
         ("sm_90a", {"cluster": "2x1", "n_tile": 8}, "expected n-tile to be a multiple of 32 with "

@@ -168,7 +168,7 @@ def test_a_break_between_ctas_is_seen(name: str) -> None:
     [
         (program(64, 64, 64, "f16"), {"n_tile": 12}, "multiple of 8 in .*, got 12 .*take 8 or 16"),
         (program(64, 64, 64, "i8"), {"n_tile": 40}, "n-tile to be one of 8, .*got 40"),
-        (program(64, 64, 64, "f16"), {"store": "tma"}, "store=direct for sm_90a, got tma"),
+        (program(64, 64, 64, "f16"), {"n_tiles": 2}, "n-tiles=1 for sm_90a, got 2: one wgmma"),
         (program(64, 64, 64, "f16"), {"cta_group": 2}, "cta-group=1 for sm_90a, got 2"),
         (program(64, 64, 64, "f16"), {"swap": "always"}, "operands in their order for sm_90a"),
     ],

@@ -85,6 +85,7 @@ PAIRS = (
     Pair("results beside product=grouped", GROUPED_QUANTISED, "tile-gemm", legal_program=GROUPED),
     Pair("results beside product=im2col", CONV_QUANTISED, "tile-conv-implicit-gemm",
          legal_program=CONV),
+    Pair("results beside core=wgmma", GATED, "tile-gemm", target=H, legal_target="sm_100a"),
     Pair("n_tiles beside core=wgmma", DENSE, "tile-gemm{n-tiles=2 n-tile=32}",
          "tile-gemm{n-tile=32}", target=H),
     Pair("n_tiles beside store=tma", DENSE, "tile-gemm{n-tiles=2 n-tile=32 store=tma}",

@@ -50,7 +50,7 @@ def ran(target, options, name="summed"):
         return str(error)
     lines = kernel.report.passes
     verdicts, findings = {line.verdict for line in lines}, sum(len(line.findings) for line in lines)
-    counts = [kernel.ptx.count(each) for each in ("pmevent", "mma.sync", "wgmma.mma_async")]
+    counts = [kernel.ptx.count(each) for each in ("pmevent", "mma.sync", "wgmma", "stmatrix")]
     return [kernel.report.verdict, sorted(verdicts), findings, *map(bool, counts)]
 
 
@@ -63,7 +63,7 @@ HELD = ["held", ["equal", "reference"], 0]
 EXCLUDED = [
     ("sm_100a", {"cluster": "2x1"}, "expected cluster=1x1 with a summed batch, got 2x1: a CTA "
      "loads whole tiles; leave it out"),
-    ("sm_90a", {"store": "tma"}, "expected store=direct for sm_90a, got tma: the sums are in"),
+    ("sm_90a", {"cta_group": 2}, "expected cta-group=1 for sm_90a, got 2: only tcgen05 has pairs"),
     ("sm_100a", {"store_stages": 2}, "expected store-stages=0 with store=direct, got 2"),
     ("sm_100a", {"turned": True, "store": "tma"}, "expected store=direct with turned=true, got "
      "tma: threads store from the right; leave it out"),
@@ -72,7 +72,7 @@ EXCLUDED = [
 
 def ran(*cases: tuple[object, ...]) -> list[Any]:
     """What validation says of a plugin's program, by target, options and name, or the error; and
-    whether it has `pmevent`, `mma.sync` and `wgmma`."""
+    whether it has `pmevent`, `mma.sync`, `wgmma` and `stmatrix`."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, json.dumps(cases)],
         capture_output=True,
@@ -88,8 +88,8 @@ def test_a_product_and_a_store_from_outside() -> None:
     held, turned, *errors = ran(
         ("sm_100a", {}), ("sm_100a", {"turned": True}), *(case[:2] for case in EXCLUDED)
     )
-    assert held == [*HELD, False, False, False]
-    assert turned == [*HELD, True, False, False]  # the op with the role of the epilogue
+    assert held == [*HELD, False, False, False, False]
+    assert turned == [*HELD, True, False, False, False]  # the op with the role of the epilogue
     for (_, _, message), error in zip(EXCLUDED, errors, strict=True):
         assert message in error
 
@@ -97,7 +97,9 @@ def test_a_product_and_a_store_from_outside() -> None:
 def test_it_has_the_schedulers_and_stores_of_other_products() -> None:
     clc = {"persistent": True, "scheduler": "clc", "store": "tma", "n_tile": 16}
     static = {"persistent": True, "ctas": 1, "epilogue_warps": 8}
-    assert ran(("sm_100a", clc), ("sm_100a", static)) == [[*HELD, False, False, False]] * 2
+    *tcgen05, wgmma = ran(("sm_100a", clc), ("sm_100a", static), ("sm_90a", {"store": "tma"}))
+    assert tcgen05 == [[*HELD, False, False, False, False]] * 2
+    assert wgmma == [*HELD, False, False, True, True]
 
 
 def test_a_core_from_outside() -> None:
@@ -108,7 +110,7 @@ def test_a_core_from_outside() -> None:
         ("sm_90a", {"store": "tma"}, "dense by warps"),
         ("sm_100a", {"scheduler": "clc", "persistent": True}, "dense by warps"),
     )
-    assert held == [*HELD, False, True, False]
+    assert held == [*HELD, False, True, False, False]
     assert "expected store=direct with four warps, got tma: sums are in registers" in tma
     assert "expected scheduler=static with four warps, got clc: no warp has a role" in clc
 
@@ -116,7 +118,13 @@ def test_a_core_from_outside() -> None:
 def test_cores_multiply_each_others_products() -> None:
     """The plugin's product by the plugin's core, and by wgmma."""
     warps, wgmma = ran(("sm_100a", {}, "summed by warps"), ("sm_90a", {}))
-    assert warps == [*HELD, False, True, False] and wgmma == [*HELD, False, False, True]
+    assert warps == [*HELD, False, True, False, False] and wgmma == [
+        *HELD,
+        False,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_name_that_is_taken() -> None:

@@ -170,7 +170,7 @@ class TileSummedBatch(Scheduled):
             tiles = self.output_tiles(source, m, ceil_div(n, n_tile), None)
             if facts["core"] == legal.WGMMA:
                 core = Warpgroups(op, Tile(TMEM_LANES, n_tile), target_of(module))
-                tile_fragments(source, create, tiles, core, m, n)
+                tile_fragments(source, create, tiles, core, m, n, self.staging(core, tiles))
                 continue
             storing = from_the_right if self.turned else None
             self.tile(source, create, n_tile, tiles, storing=storing)
