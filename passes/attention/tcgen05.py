@@ -441,7 +441,8 @@ class _End:
 
     def hand_over(self, quarter: ir.Value) -> list[ir.Value]:
         """A softmax leaves sums and maxima to the epilogue."""
-        self.tile.hand_over(*self._own(quarter), quarter, TOTALS)
+        totals, maxima = self._own(quarter)
+        self.tile.hand_over(totals, maxima, quarter, TOTALS)
         return []
 
     def numbers(self, quarter: ir.Value) -> list[ir.Value]:

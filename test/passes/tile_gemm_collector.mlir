@@ -12,7 +12,7 @@
 // ONE: expected collector=false with n-tiles=1, got true: the buffer keeps A for further mma that read the same A (PTX ISA 9.7.16.10.9.1); take n-tiles=2
 // NONE: expected n-tiles of at least 1, got 0; smallest accepted: n-tiles=1
 // ROOM: error: expected n-tiles of at most 4 with 128 columns each, got 5: tensor memory has 512 columns for their accumulators; take n-tiles=4
-// TMA: expected n-tiles=1 with store=tma, got 2: its buffers in shared memory serve one accumulator; leave it out
+// TMA: expected n-tiles=1 with store=tma, got 2: not built: its buffers in shared memory serve one accumulator; leave it out
 
 // CHECK: tc.grid = array<i64: 1, 2, 1>
 // CHECK: arith.muli %{{.*}}, %c192

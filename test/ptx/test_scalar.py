@@ -103,6 +103,7 @@ def test_any_values(drawn: tuple[str, list[np.ndarray]]) -> None:
     compare(*drawn)
 
 
+@pytest.mark.timeout(1800)
 @settings(max_examples=10_000)
 @given(operands())
 def test_many_values(drawn: tuple[str, list[np.ndarray]]) -> None:
