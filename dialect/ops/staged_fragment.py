@@ -25,10 +25,11 @@ class StoreFragmentStagedOp(
     ``ring`` holds tiles with all rows of the fragment and one swizzle span of its columns, used in
     turn from ``slot`` on. For each, a warp waits until TMA has read its rows of the tile (all but
     the last n - 1 of its groups, with n tiles: ``cp.async.bulk.wait_group.read``), writes its next
-    rows (``stmatrix`` for elements of 16 bits), fences them for the async proxy, and one elected
-    thread stores them as a box of ``map`` and closes the bulk group (PTX ISA 9.7.9.27). Warps share
-    no rows, so they do not wait for each other. The indices are those of the tile's first element;
-    elements outside the tensor are not stored. ``tc.bulk_wait`` completes the stores.
+    rows (``stmatrix`` for elements of 16 bits, pairs for others), fences them for the async proxy,
+    and one elected thread stores them as a box of ``map`` and closes the bulk group (PTX ISA
+    9.7.9.27). Warps share no rows, so they do not wait for each other. The indices are those of the
+    tile's first element; elements outside the tensor are not stored. ``tc.bulk_wait`` completes the
+    stores.
     """
 
     example = """

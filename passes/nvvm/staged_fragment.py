@@ -22,7 +22,7 @@ from .converter import (
     vector_of,
 )
 from .structure import only_if
-from .warp_store import ATOM, PAIR, QUAD, ROW_STEP, UNIT, WORD, packed, places_of
+from .warp_store import ATOM, PAIR, QUAD, ROW_STEP, UNIT, packed, places_of, two_bytes
 
 _MATRICES = 4
 """Most matrices of 8 x 8 numbers of 16 bits that a ``stmatrix`` stores (PTX ISA 9.7.14.5.16)."""
@@ -30,8 +30,8 @@ _MATRICES = 4
 
 @lower(tc.StoreFragmentStagedOp)
 def convert_store_fragment_staged(converter: Converter, op: tc.StoreFragmentStagedOp) -> None:
-    """For each tile of columns: ``cp.async.bulk.wait_group.read``, ``stmatrix`` or
-    ``st.shared.v2``, ``fence.proxy.async``, and ``cp.async.bulk.tensor`` by one elected thread."""
+    """For each tile of columns: ``cp.async.bulk.wait_group.read``, ``stmatrix`` or ``st.shared`` of
+    pairs, ``fence.proxy.async``, and ``cp.async.bulk.tensor`` by one elected thread."""
     require_role(converter, op)
     fragment = converter.record(op.fragment, Fragment)
     ring, tile = converter.record(op.ring, Ring), op.tile
@@ -80,10 +80,11 @@ def _stage(
     Bits 4 and up of a byte in its row are XORed with bits 7 and up of the row's address (PTX ISA
     9.7.16.10.6), so that no two of eight rows of a matrix are in the same banks.
     """
-    if tc.element_bytes(tile.element) == WORD:
+    bytes_ = tc.element_bytes(tile.element)
+    if bytes_ != PAIR:
         for place, pair, further in _pairs(converter, own, tile, atoms):
             pointer = llvm.inttoptr(pointer_type(3), converter.add(place, further))
-            llvm.store(vector_of(pair), pointer, alignment=PAIR * WORD)
+            llvm.store(_together(pair, bytes_), pointer, alignment=PAIR * bytes_)
         return
     per = min(_MATRICES // PAIR, len(atoms))
     address, phase = _line(converter, own, tile, simt.both_bits(converter.lane, 2 * ROW_STEP - 1))
@@ -97,14 +98,23 @@ def _stage(
 def _pairs(
     converter: Converter, own: ir.Value, tile: tc.SmemType, atoms: list[list[list[ir.Value]]]
 ) -> Iterator[tuple[ir.Value, list[ir.Value], int]]:
-    """Address, numbers, and further bytes of each pair of numbers of 32 bits."""
+    """Address, numbers, and further bytes of each pair of numbers."""
+    bytes_ = tc.element_bytes(tile.element)
     address, phase = _line(converter, own, tile, simt.right(converter.lane, 2))
-    byte = simt.left(simt.both_bits(converter.lane, QUAD - 1), 3)
+    own_pair = simt.both_bits(converter.lane, QUAD - 1)
+    byte = arith.MulIOp(own_pair, converter.constant(PAIR * bytes_)).result
     for number, atom in enumerate(atoms):
-        inside = arith.XOrIOp(converter.add(byte, number * ATOM * WORD), phase).result
+        inside = arith.XOrIOp(converter.add(byte, number * ATOM * bytes_), phase).result
         place = arith.AddIOp(address, inside).result
         for half, pair in enumerate(atom):
             yield place, pair, half * ROW_STEP * tile.span
+
+
+def _together(pair: list[ir.Value], bytes_: int) -> ir.Value:
+    """Two numbers as they are next to each other in memory; those of a byte are in a word each."""
+    if bytes_ == 1:
+        return arith.trunci(ir.IntegerType.get_signless(16), two_bytes(*pair))
+    return vector_of(pair)
 
 
 def _line(

@@ -159,7 +159,7 @@ def _exchanged_words(
 def packed(values: list[ir.Value], element: ir.Type) -> ir.Value:
     """Two numbers rounded to 16 bits, or four of a byte, in a word."""
     if tc.element_bytes(element) == 1:
-        low, high = (_two_bytes(*values[first : first + PAIR]) for first in (0, PAIR))
+        low, high = (two_bytes(*values[first : first + PAIR]) for first in (0, PAIR))
         return _halves(low, high)
     if values[0].type != element:
         values = [arith.TruncFOp(element, value).result for value in values]
@@ -184,7 +184,7 @@ def _halves(low: ir.Value, high: ir.Value) -> ir.Value:
     return simt.either_bits(simt.both_bits(low, 0xFFFF), simt.left(high, HALF))
 
 
-def _two_bytes(low: ir.Value, high: ir.Value) -> ir.Value:
+def two_bytes(low: ir.Value, high: ir.Value) -> ir.Value:
     """The low bytes of two words."""
     return simt.either_bits(simt.both_bits(low, 0xFF), simt.left(simt.both_bits(high, 0xFF), 8))
 
@@ -345,5 +345,5 @@ def _store_bytes(words: list[ir.Value], place: ir.Value) -> None:
     if len(words) == 1:
         simt.store_byte(place, words[0])
         return
-    pair = arith.trunci(ir.IntegerType.get_signless(16), _two_bytes(*words))
+    pair = arith.trunci(ir.IntegerType.get_signless(16), two_bytes(*words))
     llvm.store(pair, place, alignment=2)

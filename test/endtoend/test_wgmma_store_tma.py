@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,7 @@ import tcir
 from .breaking import PtxCheck, pick
 from .cases import SAME_3x3
 from .conv_epilogue_cases import CASES as EPILOGUES
+from .conv_epilogue_text import FusedConv
 from .epilogue_text import TRUNCATE, Fused
 from .linalg_text import Conv
 from .product_text import program
@@ -29,6 +31,14 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "i32": (program(40, 32, 32, "i8", "mk", "nk"), {}),
     "tf32": (program(136, 72, 104, "f32", "mk", "nk"), {}),
     "a fused epilogue": (BIAS.linalg(), {}),
+    "numbers of a byte": (
+        Fused("%t = arith.truncf %s : f32 to f8E4M3FN\n linalg.yield %t : f8E4M3FN",
+              m=72, n=48, k=24, out="f8E4M3FN").linalg(), {},
+    ),
+    "bytes in one atom's swizzle": (
+        Fused("%t = arith.fptosi %s : f32 to i8\n linalg.yield %t : i8",
+              m=72, n=48, k=24, out="i8").linalg(), {"n_tile": 16},
+    ),
     "parts of K": (program(72, 48, 256, "f16", out="f16"), {"split_k": 2}),
     "several tiles of a CTA": (
         program(264, 48, 64, "f16", out="f16"), {"n_tile": 16, "persistent": True, "ctas": 2},
@@ -66,18 +76,35 @@ def test_every_level(name: str, orders: int) -> None:
 @pytest.mark.parametrize("options", [{}, {"persistent": True, "ctas": 2}])
 def test_every_level_of_a_convolution(conv: Conv, options: dict[str, Any]) -> None:
     kernel = tcir.compile(
-        conv.text(), "conv-implicit-gemm", target=TARGET, store="tma", validate=True, orders=2,
+        conv.linalg(), "conv-implicit-gemm", target=TARGET, store="tma", validate=True, orders=2,
         **options,
     )  # fmt: skip
     kernel.report.check()
     assert "st.global" not in kernel.ptx and "stmatrix" in kernel.ptx
 
 
-@pytest.mark.parametrize("name", EPILOGUES)
+def channels_last(name: str) -> FusedConv:
+    """A case with the filter that wgmma needs for elements of a byte."""
+    fused, _ = EPILOGUES[name]
+    return replace(fused, conv=replace(fused.conv, filter="fhwc"))
+
+
+FUSED = {
+    **{name: EPILOGUES[name][0] for name in (
+        "bf16 as torch has it, stride 2", "tf32, added to an argument",
+        "sums that start from the bias", "dilation 2", "stride 1 by 2, two tiles of channels",
+        "3 channels, repacked", "a 1 x 1 projection, stride 2",
+    )},
+    **{name: channels_last(name) for name in (
+        "i8, a bias of i32, dequantised by channel", "u8, i32 added", "f8E4M3FN, clamped",
+    )},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUSED)
 def test_the_epilogues_of_convolutions(name: str) -> None:
-    text = EPILOGUES[name].text()
     tcir.compile(
-        text, "conv-implicit-gemm", target=TARGET, store="tma", validate=True
+        FUSED[name].linalg(), "conv-implicit-gemm", target=TARGET, store="tma", validate=True
     ).report.check()
 
 
@@ -91,6 +118,12 @@ def test_bytes_outside_the_output_are_not_stored() -> None:
 def test_rows_that_no_tensor_map_has() -> None:
     with pytest.raises(tcir.PassError, match="store=tma, got 17 x 4 = 68"):
         tcir.compile(program(40, 17, 24, "f16"), "gemm", target=TARGET, store="tma")
+
+
+def test_rows_that_no_box_has() -> None:
+    text, _ = CASES["numbers of a byte"]
+    with pytest.raises(tcir.PassError, match=r"store=tma, got 8 x 1 = 8 .*take n-tile=16"):
+        tcir.compile(text, "gemm", target=TARGET, store="tma", n_tile=8)
 
 
 def test_buffers_that_do_not_divide_a_tile() -> None:

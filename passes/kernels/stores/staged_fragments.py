@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.limits import TMA_INNER_BOX_MULTIPLE
 from tcir.layout.atoms import mma_atom
 from tcir.passes.emit.builders import TmaBox, i64, make_tensor_map
 from tcir.passes.emit.diagnostics import match_failure
@@ -51,6 +52,7 @@ class Staging:
         check_pitch(op, out)
         shape, element = list(out.type.shape), out.type.element_type
         bytes_ = tc.element_bytes(element)
+        self._check_row(op, bytes_)
         swizzle = widest_swizzle(self.columns * bytes_)
         width = tc.SWIZZLE_BYTES[swizzle] // bytes_
         stages = self._stages(op, self.columns // width)
@@ -60,6 +62,17 @@ class Staging:
         ring = tc.SmemTileOp(tc.RingType.build(stages, tile)).tile
         remark(op, f"TMA stores {self.rows}x{width} at a time, {stages} in shared memory in turn")
         return StagedFragments(made, ring)
+
+    def _check_row(self, op: ir.OpView, bytes_: int) -> None:
+        """Rejects rows of a fragment that no box of TMA has."""
+        if self.columns * bytes_ % TMA_INNER_BOX_MULTIPLE:
+            raise match_failure(
+                op,
+                f"expected a tile's rows of a multiple of {TMA_INNER_BOX_MULTIPLE} bytes with "
+                f"store=tma, got {self.columns} x {bytes_} = {self.columns * bytes_} (inner extent "
+                "of a box, CUDA driver API, cuTensorMapEncodeTiled); take "
+                f"n-tile={TMA_INNER_BOX_MULTIPLE // bytes_}, or store=direct",
+            )
 
     def _stages(self, op: ir.OpView, tiles: int) -> int:
         """Number of tiles that are used in turn: a divisor of the tiles of a fragment, so that each
