@@ -1,4 +1,4 @@
-"""Sets of ops by what they compute: upstream ops by name, those of our dialects by their traits."""
+"""Sets of ops with the same arithmetic: upstream ops by name, ops of our dialects by trait."""
 
 from __future__ import annotations
 

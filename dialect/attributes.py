@@ -22,7 +22,7 @@ def optional_integer(op: ir.OpView, name: str) -> int | None:
 
 
 def optional_number(op: ir.OpView, name: str) -> float | None:
-    """An optional float attribute; None without it."""
+    """Value of an optional float attribute; None if the op does not have it."""
     attributes = op.operation.attributes
     return float(ir.FloatAttr(attributes[name]).value) if name in attributes else None
 

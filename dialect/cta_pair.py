@@ -27,7 +27,7 @@ BOTH = 0b11
 
 
 def cta_group_of(op: ir.OpView) -> int:
-    """How many CTAs a tcgen05 op acts on: 1 or 2."""
+    """Number of CTAs that a tcgen05 op acts on: 1 or 2."""
     return PAIR if CTA_GROUP in op.attributes and optional_integer(op, CTA_GROUP) == PAIR else 1
 
 

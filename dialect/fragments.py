@@ -88,9 +88,8 @@ def matrices(atom_name: str, operand: str) -> tuple[CoreMatrix, ...] | None:
 
 
 def loads_for(atom: str, operand: str, major: str, element_bytes: int) -> tuple[str, str]:
-    """How a fragment is loaded from a tile: ``ldmatrix``, ``ldmatrix.trans`` or ``loads``, and why.
-
-    The reason is empty for ldmatrix (PTX ISA 9.7.14.5.15).
+    """Returns the instruction that loads a fragment from a tile, ``ldmatrix``, ``ldmatrix.trans``
+    or ``loads``, and the reason. The reason is empty for ldmatrix (PTX ISA 9.7.14.5.15).
     """
     if matrices(atom, operand) is None:
         return "loads", f"registers of {operand} of {atom} are no rows of 16 bytes"

@@ -1,7 +1,7 @@
-"""Facts about ops, by class: tables that passes, bounds and launches look up by an op's name.
+"""Facts about ops by class, in tables that passes, bounds and launches read by the op's name.
 
-A table lists classes, `arith.AddFOp`: a name that no dialect has is an error at import, and a
-reader can follow each to its definition. An op that has no class here is listed by its name.
+A table lists classes, `arith.AddFOp`: a misspelled class is an error at import, and each can be
+followed to its definition. Ops of dialects whose classes are not imported here are listed by name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def name_of(op: OpKey) -> str:
-    """Name of an op; TypeError for one that is listed by name and has a class."""
+    """Name of an op. TypeError for a name whose op has a class."""
     if not isinstance(op, str):
         return str(op.OPERATION_NAME)
     if op.partition(".")[0] not in WITHOUT_CLASSES:
@@ -31,12 +31,12 @@ def name_of(op: OpKey) -> str:
 
 
 def names(*ops: OpKey) -> frozenset[str]:
-    """Names of ops."""
+    """Names of the ops given by class or name."""
     return frozenset(map(name_of, ops))
 
 
 def by_name(table: Mapping[OpKey, T]) -> dict[str, T]:
-    """A table of ops with their names as keys."""
+    """Replaces the keys of a table, classes or names of ops, by names."""
     return {name_of(op): fact for op, fact in table.items()}
 
 

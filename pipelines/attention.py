@@ -23,12 +23,12 @@ class AttentionOptions:
     keys: keys of a block; 0 chooses
     ctas: CTAs, each of which computes several tiles in turn; 0: one per SM if there are more tiles
     stages: blocks of keys and values in shared memory; 0 chooses
-    tau: growth of exponents up to which the sums of the blocks before are not rescaled; -1 chooses
+    tau: growth of exponents up to which the sums of earlier blocks are not rescaled; -1 chooses
     split_kv: parts of the keys, whose results a second kernel combines; 0 chooses, 1: one kernel
-    polynomial: exponentials of every 16 keys that a polynomial computes, on sm_100a
+    polynomial: number of exponentials of every 16 keys that a polynomial computes, on sm_100a
     store: how results are stored on sm_100a: "direct", by threads, or "tma", by TMA
-    programmatic: where there are several launches, one may start before the previous one has ended
-        (programmatic dependent launch)
+    programmatic: a launch may start before the previous one has ended (programmatic
+        dependent launch)
     """
 
     rows: int = 0

@@ -45,7 +45,7 @@ and loses those below 2^-9."""
 
 
 def powers_type(value: str) -> str:
-    """Type of the exponentials that multiply values of a type."""
+    """Type to which exponentials are rounded before they multiply values of the type `value`."""
     return EIGHT_BIT_POWERS if value in FP8 else value
 
 
@@ -107,25 +107,25 @@ class AttentionOp(
 
     With ``causal_offset`` row i has the keys j <= i + causal_offset only: 0 aligns the first row
     with the first key, n - m the last with the last. With ``window_offset`` it has the keys
-    j >= i + window_offset only. ``limits`` is nothing, or ``[b]`` of i32: numbers of keys from 0 to
-    n, one for each batch, whose rows have the keys below it only (padding, a cache that is not
+    j >= i + window_offset only. ``limits``, if present, is ``[b]`` of i32: for each batch a number
+    of keys from 0 to n; its rows have only the keys below that number (padding, a cache that is not
     full). Values of keys that a row does not have are multiplied by zero, or not at all: they must
     be finite. A row without keys is 0.
 
     With ``limits`` of ``[b, 1 + p]`` keys and values are in pages: the first dimension of ``k`` and
-    ``v`` are the pages, n is that of a page, and each row of the table is a batch's number of keys
-    and the numbers of its pages. It may have the keys of p pages. Numbers of pages beyond the keys
-    that it has are not used.
+    ``v`` is the number of pages, and n is the number of keys in a page. Each row of the table holds
+    a batch's number of keys, up to p pages of them, and then the numbers of its pages. Entries
+    beyond the batch's last key are not used.
 
     f is the body: it takes a sum of products, reads elements of other tensors with ``tc.element``,
-    whose map is from ``[b, h, m, n]``, and ends in ``tc.yield`` of an f32. A key that it gives -inf
-    is one that the row does not have. An empty body leaves the sums as they are.
+    whose map is from ``[b, h, m, n]``, and ends in ``tc.yield`` of an f32. If it yields -inf, the
+    row does not have that key. An empty body leaves the sums as they are.
 
     Scores and sums are of f32, the exponentials are rounded to the type of ``v``, results to that
-    of ``out``. ``q``, ``k`` and ``v`` may each be e4m3 or e5m2; exponentials are then rounded to
-    e4m3, and up to 2^8. Factors of such tensors are part of ``scale``, and of ``out_scale``, if
-    there is one, by which results are multiplied. The result ``lse`` is the natural logarithm of
-    each row's sum of exponentials, ``[b, h, m]`` of f32, -inf for a row without keys.
+    of ``out``. ``q``, ``k`` and ``v`` may each be e4m3 or e5m2; exponentials are then up to 2^8 and
+    rounded to e4m3. Scale factors of ``q`` and ``k`` are part of ``scale``; that of ``v`` is part
+    of ``out_scale``, an optional factor of the results. The result ``lse`` is the natural logarithm
+    of each row's sum of exponentials, ``[b, h, m]`` of f32, -inf for a row without keys.
 
     With ``key_part`` the results are of parts of the keys: part i has ``key_part`` keys, from ``i *
     key_part`` on. ``out``, of f32, and ``lse`` have a dimension of parts in front
@@ -175,7 +175,7 @@ class AttentionOp(
 
     @property
     def powers(self) -> str:
-        """Type of the exponentials that multiply values."""
+        """Type to which exponentials are rounded before they multiply values."""
         return powers_type(str(self.v.type.element_type))
 
     @property
@@ -190,13 +190,13 @@ class AttentionOp(
 
     @property
     def pages(self) -> int | None:
-        """Largest number of pages of a batch; None where keys and values are in no pages."""
+        """Largest number of pages of a batch; None if keys and values are not in pages."""
         rows = [each.type.shape for each in self.limits if each.type.rank > 1]
         return int(rows[0][1]) - 1 if rows else None
 
     @property
     def page(self) -> int | None:
-        """Keys of a page; None where keys and values are in no pages."""
+        """Number of keys in a page; None if keys and values are not in pages."""
         layout = string(self, "kv_layout")
         return int(self.k.type.shape[layout.index("n")]) if self.pages is not None else None
 
@@ -399,7 +399,7 @@ def _paged(page: int, pages: int) -> dict[str, str]:
     AttentionOp,
     "page",
     "tc",
-    "keys of a page must be {legal}, got {got}; take pages of 16 or more",
+    "the number of keys in a page must be {legal}, got {got}; take pages of 16 or more",
     bad=_paged(8, 64),
     good=_paged(128, 4),
 )

@@ -68,16 +68,16 @@ class GroupedMatmulOp(
 
 
 class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
-    """The group that has tile ``tile`` of 128 rows, counted over the tiles of all groups.
+    """Finds the group of tile ``tile`` of 128 rows, counted over the tiles of all groups.
 
     ``sizes`` has the rows of each group. A group of n rows has ``ceil(n / 128)`` tiles; with
-    ``capacity`` every group has as many as that many rows need. ``first`` is the tile's first row:
-    among all groups' rows in sequence, or with ``capacity`` among its group's. ``count``
-    is how many rows of the group are in the tile, 0 if there is no such tile. Each thread reads the
-    sizes (PTX ISA 9.7.9.8).
+    ``capacity`` every group has ``ceil(capacity / 128)`` tiles. ``first`` is the tile's first row:
+    among all groups' rows in sequence, or with ``capacity`` among its group's. ``count`` is how
+    many rows of the group are in the tile, 0 if there is no such tile. Each thread reads the sizes
+    (PTX ISA 9.7.9.8).
 
-    With ``within`` the first row is counted among its group's, without a capacity: there are no
-    tiles without rows.
+    With ``within`` there is no capacity, so every tile has rows, but ``first`` is counted from the
+    group's first row.
     """
 
     example = """
@@ -96,7 +96,7 @@ class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
 
 
 class CountTilesOp(Op, name="count_tiles", loads="sizes", pure=True):
-    """How many tiles of 128 rows groups of these sizes have: the sum of ``ceil(n / 128)``.
+    """Number of tiles of 128 rows in all groups: the sum of ``ceil(n / 128)`` over their sizes n.
 
     Each thread reads the sizes (PTX ISA 9.7.9.8).
     """
@@ -255,7 +255,7 @@ same_rules(CountTilesOp, FindGroupOp, {"sizes": {"8xi32": "8xi64"}})
     FindGroupOp,
     "within",
     "tc",
-    "expected within or a capacity, got both: with a capacity the first row is its group's anyway",
+    "expected within or a capacity, got both: with a capacity rows are counted in the group",
     bad={"%tile)": "%tile) {capacity = 200 : i64, within}"},
     good={"%tile)": "%tile) {within}"},
 )

@@ -233,7 +233,7 @@ class StoreFragmentScalesOp(Op, name="store_fragment_scales", role="consumer", s
 
 
 def scale_rounding(op: ir.OpView) -> str:
-    """How an op rounds ue8m0 scales; left out, "floor"."""
+    """Rounding of an op's ue8m0 scales; "floor" by default."""
     return string(op, "scale_rounding") if "scale_rounding" in op.attributes else ROUNDINGS[0]
 
 

@@ -28,8 +28,8 @@ AS_A = ("f16", "bf16", *FP8)
 
 
 class FillRowsOp(Op, name="fill_rows", role="consumer"):
-    """The same number for every row: what maxima (-inf) and sums (0) begin with
-    (layout: PTX ISA 9.7.14.5)."""
+    """Fills all rows with one number, the initial value of maxima (-inf) or sums (0) (layout: PTX
+    ISA 9.7.14.5)."""
 
     example = (
         _ALIASES
@@ -78,14 +78,14 @@ class MaskFragmentOp(Op, name="mask_fragment", role="consumer"):
 
 
 class OnlineMaxOp(Op, name="online_max", role="consumer"):
-    """New maximum of each row after a block of scores, the reference of its exponents, and the
-    factor of the sums of earlier blocks: `tcir.interp.online_softmax.online_max`.
+    """Returns the new maximum of each row after a block of scores, the reference of its exponents,
+    and the factor of the sums of earlier blocks (`tcir.interp.online_softmax.online_max`).
 
-    ``scale`` is log2(e) times that of the scores, rounded to f32. Up to a growth of the exponents
-    by ``tau`` the earlier maximum remains. ``below``, if there is one, is subtracted from the
+    ``scale`` is log2(e) times the scale of the scores, rounded to f32. The earlier maximum remains
+    until exponents grow by more than ``tau``. ``below``, if there is one, is subtracted from the
     largest score of the block, so that exponentials are up to ``2^(below * scale)``. The four
-    threads of a row exchange their maxima (``shfl.sync.bfly``, PTX ISA 9.7.9.6). A NaN among the
-    scores is not the maximum.
+    threads of a row exchange their maxima (``shfl.sync.bfly``, PTX ISA 9.7.9.6). NaN scores do not
+    affect the maximum.
     """
 
     example = (
@@ -109,7 +109,7 @@ class OnlineMaxOp(Op, name="online_max", role="consumer"):
 
     @property
     def below(self) -> float:
-        """How far the reference is below the largest score."""
+        """Difference between the largest score and the reference."""
         return optional_number(self, "below") or 0.0
 
 
@@ -175,8 +175,8 @@ class ScaleFragmentOp(Op, name="scale_fragment", role="consumer"):
 
 
 class InvertRowsOp(Op, name="invert_rows", role="consumer"):
-    """``1 / number`` of each row by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13); 1 of a 0, a row
-    without keys, and of a NaN; multiplied by ``times``, if there is one."""
+    """Inverts a number of each row by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13). The inverse of 0
+    (a row without keys) and of NaN is 1. Results are multiplied by ``times``, if there is one."""
 
     example = (
         _ALIASES
@@ -240,12 +240,12 @@ class StoreFragmentRowsOp(Op, name="store_fragment_rows", role="consumer", store
 
 
 class FragmentAsAOp(Op, name="fragment_as_a", role="consumer"):
-    """A fragment of C as A of a product, rounded to nearest even.
+    """Converts a fragment of C to one of A, rounded to nearest even.
 
-    In 16 bits the registers of 16 columns are those of A of one instruction, two numbers in each.
-    In 8 bits a register has four columns, of which two threads have two each, so the four threads
-    of a row exchange them (``shfl.sync.idx``); numbers beyond the largest become the largest
-    (``cvt.rn.satfinite``, PTX ISA 9.7.15.5.1.1, 9.7.9.21).
+    With 16 bits, 16 columns of C are the registers of A of one instruction, two numbers in each.
+    With 8 bits a register has four columns, which are in two threads, two columns each, so the four
+    threads of a row exchange them (``shfl.sync.idx``); numbers beyond the largest become the
+    largest (``cvt.rn.satfinite``, PTX ISA 9.7.15.5.1.1, 9.7.9.21).
     """
 
     example = (

@@ -145,7 +145,7 @@ class RowOnlineMaxOp(Op, name="row_online_max", pure=True):
 
     @property
     def below(self) -> float:
-        """How far the reference is below the largest score."""
+        """Difference between the largest score and the reference."""
         return optional_number(self, "below") or 0.0
 
 
@@ -202,8 +202,8 @@ class RowExponentialsOp(Op, name="row_exponentials", pure=True):
 
 
 class NarrowRowsOp(Op, name="narrow_rows", pure=True):
-    """Rows in 8 bits, rounded to nearest even; numbers beyond the largest become the largest
-    (``cvt.rn.satfinite``, PTX ISA 9.7.9.21)."""
+    """Converts rows to 8 bits, rounded to nearest even; numbers beyond the largest become the
+    largest (``cvt.rn.satfinite``, PTX ISA 9.7.9.21)."""
 
     example = """
     func.func @example(%p: vector<32x64xf32>) {
@@ -237,8 +237,8 @@ class RowsDifferOp(Op, name="rows_differ", pure=True):
 
 
 class RowInverseSumOp(Op, name="row_inverse_sum", pure=True):
-    """Factor of a row of results: ``1 / total`` by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13); 1
-    where the total is 0, as in a row without keys, or NaN; multiplied by ``times``, if there is
+    """Factor of a row of results: ``1 / total`` by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13); 1 if
+    the total is 0, as in a row without keys, or NaN. It is multiplied by ``times``, if there is
     one.
     """
 

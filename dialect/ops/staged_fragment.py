@@ -23,13 +23,13 @@ class StoreFragmentStagedOp(
     """Stores an accumulator, rounded once (RNE), through tiles of shared memory by TMA.
 
     ``ring`` holds tiles with all rows of the fragment and one swizzle span of its columns, used in
-    turn from ``slot`` on. For each, a warp waits until TMA has read its rows of the tile (all but
-    the last n - 1 of its groups, with n tiles: ``cp.async.bulk.wait_group.read``), writes its next
-    rows (``stmatrix`` for elements of 16 bits, pairs for others), fences them for the async proxy,
-    and one elected thread stores them as a box of ``map`` and closes the bulk group (PTX ISA
-    9.7.9.27). Warps share no rows, so they do not wait for each other. The indices are those of the
-    tile's first element; elements outside the tensor are not stored. ``tc.bulk_wait`` completes the
-    stores.
+    turn from ``slot`` on. For each tile, a warp waits until TMA has read its earlier rows of the
+    tile (with n tiles, all but the last n - 1 bulk groups: ``cp.async.bulk.wait_group.read``),
+    writes its next rows (``stmatrix`` for elements of 16 bits, pairs for others) and fences them
+    for the async proxy. One elected thread then stores them as a box of ``map`` and closes the bulk
+    group (PTX ISA 9.7.9.27). Warps share no rows, so they do not wait for each other. The indices
+    are those of the tile's first element; elements outside the tensor are not stored.
+    ``tc.bulk_wait`` completes the stores.
     """
 
     example = """
@@ -117,7 +117,7 @@ def _(op: StoreFragmentStagedOp) -> Broken:
     "tile",
     "PTX ISA 9.7.16.10.6",
     "a tile must be K-major with the fragment's {rows} rows and one swizzle span of columns, which "
-    "divides the fragment's {columns}, got {tile}: then the rows of a warp are consecutive",
+    "divides the fragment's {columns}, got {tile}: the rows of a warp must be consecutive",
     bad={"array<i64: 128, 64>": "array<i64: 64, 64>"},
     good={
         "array<i64: 128, 64>": "array<i64: 128, 32>",

@@ -140,8 +140,8 @@ class WgmmaFragmentOp(
     reads_shared=("b",),
     completed_by="tc.wgmma_wait",
 ):
-    """`tc.wgmma` with A in registers: ``d = a * b^T + c``, an instruction for 32 bytes of a row of
-    A.
+    """`tc.wgmma` with A in registers: ``d = a * b^T + c``, one instruction for each 32 bytes of a
+    row of A.
 
     Until a ``tc.wgmma_wait`` the registers of A also belong to the hardware (PTX ISA 9.7.15.5).
     """
@@ -170,8 +170,8 @@ class WgmmaFragmentProductOp(
     reads_shared=("b",),
     completed_by="tc.wgmma_wait",
 ):
-    """``d = a * b^T`` with A in registers: a `tc.wgmma_fragment` that adds to nothing, for sums
-    that are added elsewhere, as those of a `tc.wgmma_product` are (PTX ISA 9.7.15.5)."""
+    """``d = a * b^T`` with A in registers: a `tc.wgmma_fragment` without an accumulator, for sums
+    that are added elsewhere, as with `tc.wgmma_product` (PTX ISA 9.7.15.5)."""
 
     example = """
     !a = !tc.fragment<array<i64: 128, 128>, f8E4M3FN, "A", "mma.m16n8k32.b8">
@@ -232,7 +232,7 @@ def _(op: WgmmaOp) -> Broken:
     WgmmaProductOp,
     "result",
     "PTX ISA 9.7.15.5",
-    "expected a fragment of C as result, got {d}: wgmma leaves sums",
+    "expected a fragment of C as result, got {d}: wgmma writes sums",
     bad={'"C"': '"A"'},
 )
 def _(op: WgmmaProductOp) -> Broken:
@@ -545,7 +545,7 @@ def _(op: WgmmaFragmentOp) -> Broken:
     WgmmaFragmentProductOp,
     "operands",
     "PTX ISA 9.7.15.5",
-    "expected a fragment of A, and one of C as result, got {a} and {d}: wgmma leaves sums",
+    "expected a fragment of A, and one of C as result, got {a} and {d}: wgmma writes sums",
     bad={'"C"': '"A"'},
 )
 def _(op: WgmmaFragmentProductOp) -> Broken:

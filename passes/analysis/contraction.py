@@ -185,7 +185,7 @@ def body_problem(op: ir.OpView) -> str:
 
 
 def unsigned_factors(op: ir.OpView) -> list[int]:
-    """For each input, 1 when the body widens it as unsigned."""
+    """For each input, 1 if the body extends it as an unsigned integer, else 0."""
     block = op.operation.regions[0].blocks[0]
     return [
         int(any(use.owner.name == "arith.extui" for use in block.arguments[i].uses)) for i in (0, 1)

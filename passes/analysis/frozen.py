@@ -34,8 +34,8 @@ def freeze(module: ir.Module, numbers: Sequence[int]) -> None:
 class Frozen:
     """Tensors of a program that are the same at each call.
 
-    fixed: those made of frozen arguments and of numbers
-    made:  those of them that a frozen argument is part of
+    fixed: tensors computed from frozen arguments and constants only
+    made: those of `fixed` that depend on a frozen argument
     """
 
     fixed: Set[ir.Value]
@@ -43,14 +43,14 @@ class Frozen:
 
     @staticmethod
     def of(function: func.FuncOp) -> Frozen:
-        """The frozen tensors of a function."""
+        """Returns the frozen tensors of a function."""
         arguments = list(function.entry_block.arguments)
         marked = FROZEN in function.attributes
         numbers = integers_of(function.attributes[FROZEN]) if marked else []
         if wrong := [n for n in numbers if n not in range(len(arguments))]:
             raise match_failure(
                 function,
-                f"expected {FROZEN} to have numbers of arguments, 0 to {len(arguments) - 1}, got "
+                f"expected {FROZEN} to list argument numbers from 0 to {len(arguments) - 1}, got "
                 f"{wrong[0]}; leave it out if arguments change between calls",
             )
         fixed = {arguments[number] for number in numbers}
@@ -65,9 +65,10 @@ class Frozen:
 
 
 def computed_once(function: func.FuncOp) -> list[ir.Value]:
-    """Tensors made of frozen arguments that a larger elementwise op reads beside others, since it
-    would compute each element many times (a batch norm's factors, the cosines of positions); and
-    concatenated arguments, which no product reads in parts."""
+    """Tensors to compute once for many calls: those computed from frozen arguments that a larger
+    elementwise op reads together with others, because fused into it each element would be computed
+    many times (a batch norm's factors, the cosines of positions), and concatenated frozen
+    arguments, because a product cannot read its operand in parts."""
     frozen = Frozen.of(function)
     found: dict[ir.Value, None] = {}
     for op in function.entry_block if frozen.made else ():

@@ -1,4 +1,4 @@
-"""Tensor maps of heads: those of a tensor in memory of its own, or of a part of another one."""
+"""Tensor maps of heads, which are a whole tensor in memory or part of another one."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def map_dims(heads: Strided, layout: str) -> list[MapDim]:
 def no_map(heads: Strided, layout: str, inner: str = "d") -> str:
     """Reason why no tensor map can describe heads as they lie in memory; "" if one can.
 
-    inner: letters of the dimensions whose elements may be next to each other
+    inner: letters of the dimensions that may be innermost (stride 1)
     """
     dims, bytes_ = map_dims(heads, layout), tc.element_bytes(heads.base.type.element_type)
     letters = [each.letter for each in dims]

@@ -299,7 +299,7 @@ def _factors(value_: ir.Value, block: ir.Block) -> list[int]:
 
 
 def types_problem(op: ir.OpView, found: ScaledMatmul) -> str:
-    """What is wrong with the element types; "" if they are supported."""
+    """Reason why the element types are not supported; "" if they are."""
     kinds = [str(operand.type.element_type) for operand in op.operation.operands]
     for operand in (found.a, found.b):
         if kinds[operand.elements] not in ELEMENT_BITS:

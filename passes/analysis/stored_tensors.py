@@ -18,7 +18,7 @@ MULTIPLIES = names(arith.MulFOp, arith.MulIOp, "linalg.mul")
 
 
 class Stay(Enum):
-    """Which layout changes before a product are not folded into it: those of computed tensors only,
+    """Layout changes before a product that are not folded into it: only those of computed tensors,
     or also those of arguments."""
 
     COMPUTED = auto()
@@ -138,8 +138,7 @@ def _combined(block: ir.Block) -> str:
 
 
 def repeat(function: func.FuncOp) -> None:
-    """Gives each user of a folded op a copy of its own, since fusion skips ops with several
-    users."""
+    """Copies a folded op for each of its users, because fusion skips ops with several users."""
     for op in reversed(list(function.entry_block)):
         if len(op.results) != 1 or not (_folds(op.results[0]) or move_of(op.results[0])):
             continue

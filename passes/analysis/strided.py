@@ -41,8 +41,7 @@ class Strided:
         return [prod(size for size, _ in each) for each in self.dims]
 
     def reshaped(self, shape: Sequence[int]) -> Strided | None:
-        """The same elements with other extents of the dimensions; None if the digits cannot be
-        divided accordingly."""
+        """Reshapes the view to other extents; None if the digits cannot be divided accordingly."""
         rest = list(chain.from_iterable(self.dims))
         dims: list[Digits] = []
         for extent in reversed(shape):
@@ -84,7 +83,8 @@ def whole(value: ir.Value) -> Strided:
 
 
 def strided(value: ir.Value, is_memory: Callable[[ir.Value], bool] | None = None) -> Strided:
-    """A tensor in the memory of the first one that it is a view of: reshapes, transposes, slices.
+    """Describes a tensor that is a view (reshapes, transposes, slices) by the memory of the viewed
+    tensor.
 
     is_memory: whether a tensor has memory of its own, and views end at it
     """
@@ -108,7 +108,7 @@ def strided(value: ir.Value, is_memory: Callable[[ir.Value], bool] | None = None
 
 
 def viewed(value: ir.Value) -> ir.Value | None:
-    """The tensor that a value is a reshape, a transpose or a slice of; None of any other."""
+    """The operand of a reshape, a transpose or a slice; None for the result of another op."""
     if isinstance(value, ir.BlockArgument):
         return None
     op = value.owner.opview

@@ -110,7 +110,7 @@ def _columns_of(of: HeadShape, keys: int, shares: bool = False) -> int:
 def tile_in_tensor_memory(
     source: Source, of: HeadShape, blocks: Blocks, softmax: Softmax, staged: bool, target: str
 ) -> None:
-    """Replaces the source function by the sequential program of a CTA, see `TileAttention`.
+    """Replaces the source function by the sequential program of a CTA (`TileAttention`).
 
     staged: whether TMA stores the results
     """

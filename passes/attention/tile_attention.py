@@ -41,17 +41,17 @@ TAU = 8.0
 class TileAttention(Pass):
     """Turns ``tc.attention`` into the sequential program of one CTA.
 
-    rows: queries of a tile, 64 for each of one to three warpgroups; 0 chooses; in tensor memory
-          128
-    keys: keys of a block, a multiple of 16, or of 32 in 8 bits; 0 chooses: 128; 64 with wgmma for
-          heads of more than 128 elements, and in tensor memory where two CTAs then fit an SM
-    ctas: CTAs, each of which computes several tiles in turn, without a causal mask; 0: one per SM
-          if there are more tiles; in tensor memory one for each tile
-    tau:  growth of exponents up to which a row's maximum stays as it is: the sums of the blocks
-          before are rescaled only if it grows by more; -1 chooses: 8, or 0 for operands of 8 bits,
-          where it must be 0
-    polynomial: exponentials of every 16 keys, the last ones, that are computed by a polynomial
-          instead of the special-function unit, in tensor memory; an even number
+    rows: queries of a tile: 64 for each of one to three warpgroups, 0 chooses; in tensor memory 128
+    keys: keys of a block, a multiple of 16, or of 32 for operands of 8 bits. 0 chooses: 128, but 64
+          with wgmma for heads of more than 128 elements, and in tensor memory where two CTAs then
+          fit an SM
+    ctas: number of CTAs, each of which computes several tiles in turn, if there is no causal mask;
+          0: one per SM if there are more tiles than SMs; in tensor memory one for each tile
+    tau:  growth of exponents up to which a row keeps its maximum: the sums of earlier blocks are
+          rescaled only if exponents grow by more. -1 chooses: 8, or 0 for operands of 8 bits, where
+          it must be 0
+    polynomial: number of exponentials of every 16 keys that a polynomial computes instead of the
+                special-function unit: those of the last keys, in tensor memory; even
     store: how results in tensor memory are stored: "direct", by threads, or "tma", by TMA from
           shared memory
 
@@ -97,11 +97,12 @@ class TileAttention(Pass):
 
     With a causal mask, a window, or a last block that is not whole, scores go through
     ``tc.mask_fragment`` or ``tc.mask_rows``; blocks without a key of any row are not visited, and
-    CTAs begin with the rows that have the most keys. The op's body is computed before, in
-    ``tc.fragment_epilogue``, or on register tiles with a ``tc.load_rows`` for each of its tensors.
-    Keys and values in pages are loaded by a box for each page, or part of one, whose number is a
-    ``tc.load_index``. The grid is row tiles, heads, batch; with ``key_part`` a batch for each part,
-    whose CTAs visit the blocks of theirs only.
+    CTAs begin with the rows that have the most keys. The op's body is computed before the softmax,
+    in ``tc.fragment_epilogue``, or on register tiles with a ``tc.load_rows`` for each of its
+    tensors. Keys and values in pages are loaded by one box for each page, or part of a page;
+    ``tc.load_index`` reads the page's number. The grid is row tiles, heads, batch; with
+    ``key_part`` the batch dimension also counts the parts, and a CTA visits only the blocks of its
+    part.
 
     Changes the order of sums and rounds exponentials to the type of the values, as the op says;
     preserves the location of the op on every op.
@@ -217,7 +218,7 @@ class TileAttention(Pass):
             raise match_failure(
                 op,
                 f"expected tau of 0 for operands of 8 bits, got {self.tau}: exponentials of "
-                f"{op.powers} are up to 2^{LIFT}, and its largest number is 448; leave it out",
+                f"{op.powers} are up to 2^{LIFT}, and 448 is its largest number; leave it out",
             )
         return Softmax(scale, 0.0, lift=LIFT, times=op.out_factor)
 

@@ -37,14 +37,15 @@ RESIDENT = 32 << 20
 
 @dataclass(frozen=True)
 class LongestFirst:
-    """Tiles of rows of heads, a CTA for each: of a group of heads those with the most keys first.
+    """An order of tiles, one CTA for each: within a group of heads the tiles with the most keys
+    come first.
 
-    The last CTAs are then the shortest ones, and SMs finish together. In the order of heads the
-    last of them has a long tile that begins late: with 4096 rows and a causal mask that takes up to
-    a tenth of the time.
+    The last CTAs are then the shortest ones, and SMs finish together. If CTAs followed the order of
+    heads, a long tile of the last head would begin late, which costs up to a tenth of the time with
+    4096 rows and a causal mask.
 
-    rows: tiles of a head; heads: heads of a batch; batch: batches, with those of all parts
-    together: heads of a group, which divide `heads`
+    rows: row tiles of a head; heads: heads of a batch; batch: number of batches times parts of the
+          keys; together: heads of a group, a divisor of `heads`
     """
 
     rows: int
@@ -54,7 +55,8 @@ class LongestFirst:
 
     @staticmethod
     def of(shape: HeadShape, rows: int) -> LongestFirst:
-        """The order of the tiles of `rows` rows, in groups whose keys and values stay in L2."""
+        """Returns the order of tiles of `rows` rows, in groups of heads whose keys and values stay
+        in L2."""
         heads, batch = shape["h"], shape["b"] * shape.parts
         most = max(RESIDENT // shape.key_bytes, 1) * shape.group
         together = max(
@@ -71,7 +73,7 @@ class LongestFirst:
 
     @contextmanager
     def each(self) -> Iterator[tuple[Index, Index, Index]]:
-        """The CTA's tile, its head and its batch; a context as `OutputTiles.each` is."""
+        """Yields the CTA's tile, head and batch, like `OutputTiles.each`."""
         groups = self.heads // self.together
         batch, group = index.div(block_id("z"), groups), index.rem(block_id("z"), groups)
         head = index.add(index.mul(group, self.together), block_id("x"))
@@ -80,11 +82,11 @@ class LongestFirst:
 
 @dataclass(frozen=True)
 class HeadTiles:
-    """Rows of one head of a tensor in shared memory, every element of the head.
+    """Tiles of whole rows of one head in shared memory.
 
     The dimension that is innermost in memory, elements or rows of a head, is divided into columns
-    of one swizzle span each, and a box of TMA fills one of them. The tile is K-major if that is the
-    one that a product sums over.
+    of one swizzle span each, and a TMA box fills one column. The tile is K-major if a product sums
+    over that dimension.
     """
 
     type: tc.SmemType
@@ -154,15 +156,16 @@ class HeadTiles:
 class Pages:
     """Pages of keys and values.
 
-    table: the kernel's tensor of the number of keys of each batch and of its pages; size: keys of a
-    page
+    table: the kernel's tensor that holds the number of keys and the pages of each batch; size: keys
+           of a page
     """
 
     table: ir.Value
     size: int
 
     def place(self, batch: Index, key: Index) -> tuple[Index, Index]:
-        """The page of a batch's key, and the key's number in it; beyond the last page, that."""
+        """Returns the page of a batch's key, and the key's number in that page. Keys beyond the
+        last page are those of the last page."""
         last = index.value(self.table.type.shape[-1] - 1)
         number = arith.minui(index.value(index.add(index.div(key, self.size), 1)), last)
         page = tc.LoadIndexOp(self.table, index.values([batch, number])).value
@@ -319,7 +322,7 @@ class Blocks:
         return self.band.limits or self.lengths or self.count % self.keys != 0 or empty
 
     def of_tile(self, number: int) -> int:
-        """Number of blocks that contain a key of the rows of a tile."""
+        """Number of blocks that contain a key of a row of tile `number`."""
         row, (first, last) = self.rows * number, (self.band.first, self.band.last)
         end = self.count if last is None else min(self.count, max(row + self.rows + last, 0))
         start = 0 if first is None else max(row + first, 0)
@@ -378,9 +381,9 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Softmax:
-    """scale: of scores, times log2(e); tau: growth of exponents that rescales no sum; polynomial:
-    exponentials of every 16 keys that a polynomial computes; lift: powers of two by which the
-    largest exponential is above 1; times: factor of results."""
+    """Parameters of a softmax. scale: scale of the scores, times log2(e); tau: growth of exponents
+    up to which sums are not rescaled; polynomial: exponentials of every 16 keys that a polynomial
+    computes; lift: log2 of the largest exponential; times: factor of the results."""
 
     scale: float
     tau: float
@@ -389,13 +392,12 @@ class Softmax:
     times: float = 1.0
 
     def set_below(self, op: ir.OpView) -> None:
-        """Sets how far the reference of exponents is below the largest score, on the op that makes
-        it."""
+        """Sets the attribute ``below`` of `op`, which computes the reference of exponents."""
         if self.lift:
             op.attributes["below"] = ir.FloatAttr.get_f32(self.lift / self.scale)
 
     def set_times(self, op: ir.OpView) -> None:
-        """Sets the factor of results, on the op that divides them."""
+        """Sets the attribute ``times`` of `op`, which computes the factor of the results."""
         if self.times != 1:
             op.attributes["times"] = ir.FloatAttr.get_f32(self.times)
 

@@ -1,4 +1,4 @@
-"""transpose-values: values of 8 bits with the keys of a head next to each other, for wgmma."""
+"""transpose-values: copies values of 8 bits so that keys are innermost in memory, for wgmma."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tcir.target import TARGETS
 @register_pass
 @dataclass(frozen=True)
 class TransposeValues(Pass):
-    """Copies the values of a ``tc.attention`` of 8 bits, keys last, by a launch of its own.
+    """Copies the values of a ``tc.attention`` of 8 bits, keys innermost, by a separate launch.
 
     Before::
 
@@ -39,10 +39,10 @@ class TransposeValues(Pass):
         %w = linalg.transpose %s permutation = [0, 1, 3, 2]
         %o, %lse = "tc.attention"(%q, %k, %w) ({}) {…}
 
-    wgmma sums over the keys, and multiplies bytes that lie so only (PTX ISA 9.7.15.5.1.2); the
-    attention reads the copy as it is. Values whose keys are next to each other in memory already,
-    such as the transpose of a cache, stay where they are. On targets whose tensor core reads both
-    orders nothing is done. Preserves every value, bit for bit.
+    wgmma sums over the keys, and requires operands of 8 bits to be innermost in the dimension that
+    it sums over (PTX ISA 9.7.15.5.1.2). The attention reads the copy in place. Values whose keys
+    are already innermost in memory, such as the transpose of a cache, are not copied. On targets
+    whose tensor core reads both orders the pass does nothing. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "transpose-values"
@@ -75,7 +75,7 @@ def _transpose(op: tc.AttentionOp) -> None:
         view = transpose(copy, inverse(order))
     remark(
         op,
-        f"values of 8 bits copied by a launch of its own, keys last: {tensor_bytes(stored)} bytes, "
-        "written and read once (wgmma sums over adjacent bytes only)",
+        f"copied values of 8 bits, keys innermost, by a separate launch: {tensor_bytes(stored)} "
+        "bytes, written and read once (wgmma sums over adjacent bytes only)",
     )
     op.operands[2] = view

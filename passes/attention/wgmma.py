@@ -49,8 +49,8 @@ SHARED_HEAD = 128
 
 
 def choose_rows(of: HeadShape, sms: int) -> int:
-    """Chooses the rows of a tile with which the SM with the most tiles finishes first, or, where
-    tiles have different numbers of keys, all SMs together."""
+    """Chooses the number of rows of a tile: the one with which the SM with the most tiles finishes
+    earliest, or, where tiles have different numbers of keys, the one with the least total work."""
     if of["m"] <= WGMMA_M:
         return WGMMA_M
     if max(of["d"], of["e"]) > NARROW_HEAD or of.power_bytes == 1:
@@ -70,7 +70,7 @@ def choose_rows(of: HeadShape, sms: int) -> int:
 def tile_by_warpgroups(
     source: Source, of: HeadShape, blocks: Blocks, softmax: Softmax, ctas: int, target: str
 ) -> None:
-    """Replaces the source function by the sequential program of a CTA, see `TileAttention`."""
+    """Replaces the source function by the sequential program of a CTA (`TileAttention`)."""
     rows = blocks.rows
     source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
     source.function.attributes[CTAS_PER_SM] = i64(1)

@@ -18,8 +18,8 @@ QUARTERS_OF_A_SHIFT = ("one", "all")
 
 @dataclass(frozen=True)
 class HaloRows:
-    """A shared tile with the pixels for lane 31 of each sub-partition. Those needed after shift k
-    (counted from 0) are the four rows from ``first + step * k`` on."""
+    """A shared tile with the pixels for lane 31 of each sub-partition. Shift k (counted from 0)
+    needs the four rows from ``first + step * k`` on."""
 
     tile: ir.Value
     first: int

@@ -255,7 +255,8 @@ def filters_step(op: ir.OpView, shape: ConvShape) -> int:
 
 
 def as_matrix(tensor: ir.Value) -> ir.Value:
-    """An NHWC memref as rows of pixels; in parts, as a matrix for each."""
+    """Reshapes an NHWC memref to a matrix with a row per pixel; a leading dimension of parts is
+    kept."""
     *parts, n, h, w, channels = tensor.type.shape
     kind = ir.MemRefType.get([*parts, n * h * w, channels], tensor.type.element_type)
     first = len(parts)

@@ -68,7 +68,8 @@ def tile_for_warpgroups(
 ) -> None:
     """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma.
 
-    option: the pass's n-tile, 0 chooses; persistent: whether `ctas` share out the tiles in any case
+    option: the pass's n-tile, 0 chooses; persistent: whether `ctas` CTAs share out the tiles even
+            if there are no more tiles than SMs
 
     A kernel with more tiles than the target has SMs is persistent: the loads of the next tile run
     while this one is stored.

@@ -49,7 +49,7 @@ class RowsTiling(OutputTiling):
         return 2 if self.classes.column_step == 1 else None
 
     def check(self, op: ir.OpView) -> None:
-        """Rejects what a TMA box cannot hold."""
+        """Rejects tilings whose rows exceed a TMA box."""
         self.check_box(op, "rows", "columns")
 
     def decode(self, unit: Index) -> tuple[Index, Index, Index]:

@@ -108,8 +108,8 @@ class ConvShape:
         return contiguous and filters and encodable and few
 
     def of_windows(self) -> ConvShape:
-        """The same sums with each window of an image row as a pixel, so that a filter row is one
-        tap."""
+        """Shape of the equivalent convolution in which each window of an image row is a pixel, so
+        that a filter row is one tap."""
         (sh, _), (dh, _) = self.strides, self.dilations
         return replace(self, w=self.q, c=self.s * self.c, s=1, strides=(sh, 1), dilations=(dh, 1))
 

@@ -45,6 +45,6 @@ class ShiftClasses:
 
     @property
     def valid(self) -> int:
-        """V: number of lanes of a sub-partition whose sums are outputs: all, or those that never go
-        stale."""
+        """V: number of lanes of a sub-partition whose sums are outputs: all lanes, or only lanes
+        that never become stale."""
         return QUARTER_LANES if self.refreshed else QUARTER_LANES - self.halo

@@ -94,7 +94,8 @@ class OutputTiling(ABC):
         """Rejects `op` if this tiling cannot compute it."""
 
     def check_box(self, op: ir.OpView, tiling: str, what: str) -> None:
-        """Rejects lanes whose pixels no TMA box holds; what: unit of its width in the message."""
+        """Rejects lanes whose pixels exceed every TMA box; what: unit of the box width in the
+        message."""
         box, apart = QUARTER_LANES * self.classes.lane_step, self.classes.lane_step
         if box not in TMA_BOX:
             stride, dilation = self.shape.strides[1], self.shape.dilations[1]

@@ -56,8 +56,8 @@ def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[WarpgroupCandidate
 
 
 def candidates(shape: ConvShape, widths: list[int], sms: int) -> list[WarpgroupCandidate]:
-    """Schedules with tiles of these widths, the simpler one first. A filter of one tap has only
-    one: both schedules would be the same program."""
+    """Schedules with tiles of these widths, the simpler one first. A filter of one tap has only one
+    candidate per width, because both schedules would be the same program."""
     found = [_implicit_gemm(shape, fastest_tile(shape, widths, sms), sms)]
     walk = fastest_walk(shape, widths, sms)
     if walk is not None and shape.r * shape.s > 1:

@@ -45,8 +45,7 @@ class MulticastShare:
 
 @dataclass(frozen=True)
 class ClusterShape:
-    """`m` by `n` CTAs, whose tiles are next to each other along M and N; ranks count along M
-    first."""
+    """A cluster of `m` x `n` CTAs with adjacent tiles along M and N; ranks count along M first."""
 
     m: int = 1
     n: int = 1

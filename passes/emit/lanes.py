@@ -59,7 +59,7 @@ def lane_index() -> LaneValue:
 
 
 def spread(number: Index) -> LaneValue:
-    """The same number in every lane; a value per lane is returned as it is."""
+    """Broadcasts a number to every lane; returns a value per lane unchanged."""
     if isinstance(number, ir.Value) and isinstance(number.type, ir.VectorType):
         return LaneValue(number)
     return LaneValue(vector.broadcast(lane_vector(ir.IndexType.get()), index.value(number)))

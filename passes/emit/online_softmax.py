@@ -44,9 +44,8 @@ def online_max(
 
 @dataclass(frozen=True)
 class Shift:
-    """How the scores of a row become exponents: ``(score - taken) * scale + added``.
-
-    far: whether a difference is taken; only then is `taken` not 0
+    """Map from the scores of a row to exponents: ``(score - taken) * scale + added``. far: whether
+    `taken` is subtracted; if not, it is 0
     """
 
     far: ir.Value

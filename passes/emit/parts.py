@@ -1,4 +1,4 @@
-"""Products whose sums are in parts of K, each a result of its own."""
+"""Products whose K is divided into parts, with a separate result for each part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reshapes of tensors: other dimensions for the same elements in the same order."""
+"""Reshapes of tensors, which change the dimensions but not the order of the elements."""
 
 from __future__ import annotations
 

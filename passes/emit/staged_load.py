@@ -29,9 +29,8 @@ def widest_swizzle(nbytes: int) -> str:
 
 
 def staged_elements(op: tc.EpilogueOp | None) -> list[tc.ElementOp]:
-    """The reads of `op` that TMA can serve: those of matrices with the output's rows and columns.
-
-    A remark gives the reason for every other matrix.
+    """The reads of `op` that TMA can load: those of matrices with the output's rows and columns. A
+    remark states the reason for every other matrix.
     """
     found = []
     for element in [] if op is None else op.elements:

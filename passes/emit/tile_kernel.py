@@ -300,9 +300,8 @@ def counting_loop(lower: Index, upper: Index, most: int) -> Iterator[ir.Value]:
 
 
 class Accumulate:
-    """The ``accumulate`` operands of a main loop: false only for the very first mma.
-
-    step: the loop's iteration; None when D holds zeros before, and even the first mma adds
+    """The ``accumulate`` operands of a main loop: false only for the very first mma. step: the
+    loop's iteration; None if D is initialised to zero, so that even the first mma accumulates
     """
 
     def __init__(self, step: ir.Value | None) -> None:

@@ -156,7 +156,7 @@ class Computed:
 
     @property
     def blocks(self) -> int:
-        """How many times a thread does so for a row in a step."""
+        """Number of blocks that a thread computes for a row in a step."""
         return self.step // self.count // self.columns
 
     @cached_property
@@ -383,8 +383,8 @@ def _result(op: ir.Operation, operands: Sequence[Node]) -> ComputedResult:
         raise NotComputedError(f"expected f32 or narrower floats, got {op.name} of f64")
     if "i8" in kinds and op.name not in OF_BYTES:
         raise NotComputedError(
-            f"expected {', '.join(sorted(OF_BYTES))} on bytes, got {op.name}: no register holds a "
-            "byte"
+            f"expected {', '.join(sorted(OF_BYTES))} on bytes, got {op.name}: a register holds "
+            "several"
         )
     small = [kind for kind in kinds if kind in (*SMALL, EXPONENT, "i4", "i2")]
     if small:

@@ -83,7 +83,7 @@ class DenseProduct(OfMatrices):
     cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
     cluster: CTAs that load tiles of A and B together
     unsigned: whether i8 of A and of B are unsigned
-    together: tiles of B, each with separate sums, by which a tile of A is multiplied
+    together: number of tiles of B by which a tile of A is multiplied, each with its own sums
     """
 
     a: TiledOperand | ComputedOperand

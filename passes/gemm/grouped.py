@@ -54,10 +54,11 @@ def row_tiles(op: tc.GroupedMatmulOp) -> int:
 
 @dataclass(frozen=True)
 class GroupedProduct(DenseProduct):
-    """The same of groups of rows, for cores that keep sums in fragments."""
+    """A `DenseProduct` of groups of rows, for cores that keep sums in fragments."""
 
     def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:
-        """The tensors that `after` reads, at the group, the row and the column of a result."""
+        """Returns the tensors that `after` reads, with their maps from the group, row and column of
+        a result."""
         found = {each.tensor: argument(arguments, each.tensor) for each in after.elements}
         return found, [_of_group(each) for each in after.elements]
 
@@ -77,7 +78,8 @@ def _of_group(element: tc.ElementOp) -> ir.AffineMap:
 def tile_groups_for_warpgroups(source: Source, options: Scheduled, target: str) -> None:
     """Emits a persistent kernel of wgmma: a CTA finds the group of each of its tiles.
 
-    The CTAs share out the tiles of the sizes found at run time, column by column of a row of tiles.
+    The CTAs share out the tiles of the group sizes read at run time: all columns of a row of tiles,
+    then the next row.
     """
     op = source.op
     check_dense(op)

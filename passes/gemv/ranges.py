@@ -1,4 +1,4 @@
-"""How the work of a GEMV is divided among CTAs: ranges of the stages of all tiles, end to end."""
+"""Division of the work of a GEMV among CTAs: ranges of the concatenated stages of all tiles."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Kernels by composition: products, cores, schedulers and stores, and what combines with what."""
+"""Kernels composed of products, cores, schedulers and stores, and the legal combinations of
+these."""

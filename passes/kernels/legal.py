@@ -281,7 +281,8 @@ ROWS: tuple[Limit, ...] = (
 class Absent:
     """A feature for which tiling passes have no option.
 
-    tilings, cores: of which passes and cores; features: columns of the page; reason: why
+    tilings, cores: passes and cores without the option; features: columns of the generated table;
+        reason: why there is none
     source: the document that states the hardware's limit, "" for work not done
     """
 
@@ -331,11 +332,12 @@ ABSENT: tuple[Absent, ...] = (
 
 
 def absent(tiling: str, core: str, feature: str) -> Absent:
-    """Why a tiling pass has no option for a feature on a core; ValueError without a row."""
+    """Returns the row that says why a tiling pass has no option for a feature on a core; ValueError
+    if there is none."""
     for row in ABSENT:
         if tiling in row.tilings and core in row.cores and feature in row.features:
             return row
-    raise ValueError(f"expected a row of ABSENT for {feature} of {tiling} on {core}, got none")
+    raise ValueError(f"expected a row in ABSENT for {feature} of {tiling} on {core}, got none")
 
 
 _ADDED: list[Limit] = []

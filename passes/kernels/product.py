@@ -42,8 +42,8 @@ class Tile:
 class TilePlace:
     """Where a tile is in the output: its numbers along m and n, its first row and column, its
     matrix of the batch, and its part of K. `layout`: the order of rows and columns in the output;
-    `number`: of the matrix, counted over all parts; `end`: row after the last one of its group,
-    None where only the output ends a tile's rows."""
+    `number`: number of the matrix, counted over all parts; `end`: row after the last one of the
+    tile's group, None if tiles end only at the end of the output."""
 
     row_tile: Index
     column_tile: Index
@@ -135,8 +135,8 @@ class Accumulated(Product, Protocol):
         """Applies `epilogue` to the accumulator; called after the loop over the steps."""
 
     def reads(self, source: Source, place: TilePlace) -> Places | None:
-        """The indices in the output's tensor that the epilogue of `source` uses for each lane, at
-        the first column of the tile at `place`; None: those of the output's matrix."""
+        """Indices of the output's tensor that the epilogue of `source` uses for each lane, at the
+        first column of the tile at `place`; None if the indices of the output's matrix serve."""
 
 
 class TileProduct(Product, Protocol):

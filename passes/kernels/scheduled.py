@@ -139,8 +139,8 @@ class Scheduled(Pass):
         return tiles
 
     def staging(self, core: OfWarpgroups, tiles: OutputTiles, parts: int = 1) -> Staging | None:
-        """How TMA stores the sums of a core of warpgroups, each tile in `parts` side by side; None:
-        threads store them."""
+        """Staging of the sums of a core of warpgroups for TMA, each tile as `parts` adjacent
+        fragments; None if threads store them."""
         if self.store != BY_TMA:
             return None
         rows, columns, atom = core.tile.rows, core.tile.columns // parts, core.atom

@@ -1,5 +1,4 @@
-"""How every tensor-core kernel is built: from a product, a core, tiles of the output, and a
-store."""
+"""Builds tensor-core kernels from a product, a core, tiles of the output and a store."""
 
 from __future__ import annotations
 
@@ -48,7 +47,8 @@ def tile(
 
     create: makes the product from the kernel's arguments; stores: makes the store from the
             arguments and the product
-    places: the tiles of a CTA, if they depend on the arguments; None: by their number
+    places: yields the tile places of a CTA from the kernel's arguments; None: from the numbers that
+            `tiles` gives
     """
 
     @contextmanager

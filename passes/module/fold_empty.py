@@ -130,9 +130,9 @@ def _values(op: ir.OpView) -> list[ir.Value]:
         return [operands[1]]
     raise match_failure(
         op,
-        f"expected tensors without elements as operands of linalg ops, {', '.join(sorted(SUMS))}, "
-        "tensor.pad, tensor.concat or tensor.insert_slice where the result has some, got "
-        f"{name}; write it with these, or leave it out",
+        "expected a linalg op, "
+        f"{', '.join(sorted(SUMS))}, tensor.pad, tensor.concat or tensor.insert_slice to make a "
+        f"result from a tensor without elements, got {name}; write it with these, or leave it out",
         SMALLEST_MATMUL,
     )
 

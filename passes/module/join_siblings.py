@@ -1,4 +1,4 @@
-"""join-siblings: products of one tensor with several frozen matrices are one product."""
+"""join-siblings: joins the products of one tensor with several frozen matrices."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class JoinSiblings(Pass):
         %y = linalg.matmul ins(%x, %wt); %yb = linalg.generic ins(%y, %b) { … arith.addf … }
         %qb = tensor.extract_slice %yb[0, 0]; %kb = tensor.extract_slice %yb[0, …]
 
-    What is made of frozen arguments alone, here the concatenations, is computed once for many
-    calls. The elementwise ops after the products are joined as far as they are the same for each.
-    Products stay apart where their own epilogues would compute more, or where another product
-    multiplies a result, of which it would read a copy. A remark says what was joined, or why
-    nothing was. Preserves every value, bit for bit.
+    Tensors that depend on frozen arguments alone, here the concatenations, are computed once for
+    many calls. The elementwise ops after the products are joined as long as they are the same for
+    each. Products stay separate if their own epilogues would compute more, or if another product
+    reads a result: it would need a copy. A remark states what was joined, or why nothing was.
+    Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "join-siblings"
@@ -95,7 +95,7 @@ def _join(function: func.FuncOp, frozen: Frozen, products: Sequence[ir.Operation
         try:
             whole = joint.join(values, COLUMNS)
         except DifferentError as problem:
-            remark(first.opview, f"{len(products)} products of one tensor stay apart: {problem}")
+            remark(first.opview, f"{len(products)} products of one tensor stay separate: {problem}")
             return
         while following := _following(values):
             try:
@@ -103,9 +103,9 @@ def _join(function: func.FuncOp, frozen: Frozen, products: Sequence[ir.Operation
             except DifferentError:
                 break
         if reason := next(filter(None, map(_fused, values)), ""):
-            remark(first.opview, f"{len(products)} products of one tensor stay apart: {reason}")
+            remark(first.opview, f"{len(products)} products of one tensor stay separate: {reason}")
             return
-        remark(first.opview, f"{len(products)} products of one tensor are one: {whole.type}")
+        remark(first.opview, f"joined {len(products)} products of one tensor: {whole.type}")
         ends = accumulate(each.type.shape[COLUMNS] for each in values)
         for each, end in zip(values, ends, strict=True):
             each.replace_all_uses_with(_columns(whole, each.type, end))
@@ -141,7 +141,7 @@ def _fused(value: ir.Value, moved: bool = False) -> str:
         elif user.name == "func.return":
             return "one is a result of the program"
         elif is_contraction(user.opview):
-            return f"a {user.name} multiplies one, of which it would read a copy"
+            return f"a {user.name} reads one, which it would need a copy of"
         elif same and not moved:
             return f"the product's own epilogue computes the {user.name} after it"
     return ""

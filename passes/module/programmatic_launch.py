@@ -43,8 +43,8 @@ class ProgrammaticLaunch(Pass):
     otherwise they could crowd on a few SMs while the previous launch still occupies the others.
     Preserves every value.
 
-    several: whether kernels of programs of one launch stay as they are, and those that access
-        global memory before their roles, as with numbers of keys
+    several: apply the pass only to programs of several launches, and not to kernels that access
+             global memory before their roles (such as those that read numbers of keys)
     """
 
     name: ClassVar[str] = "programmatic-launch"

@@ -31,7 +31,7 @@ def convert_find_group(converter: Converter, op: tc.FindGroupOp) -> None:
 
 @lower(tc.CountTilesOp)
 def convert_count_tiles(converter: Converter, op: tc.CountTilesOp) -> None:
-    """Adds up the tiles of the groups."""
+    """Emits a loop that adds up the numbers of tiles of the groups."""
     tensor = converter.record(op.sizes, GlobalTensor)
     pointer = converter.pointers[tensor.argument]
     zero, groups = simt.constant(0), simt.constant(tensor.shape[0])

@@ -93,7 +93,7 @@ def _policy(converter: Converter, tensor_map: tc.MakeTensorMapOp) -> ir.Value | 
 
 
 def leaders(converter: Converter, pointer: ir.Value) -> ir.Value:
-    """The same address in the shared memory of the pair's leader."""
+    """Maps an address to the shared memory of the pair's leader."""
     address = llvm.ptrtoint(i32(), pointer)
     even = arith.AndIOp(address, converter.constant(~RANK_BIT)).result
     return llvm.inttoptr(pointer.type, even)

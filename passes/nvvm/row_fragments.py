@@ -182,7 +182,7 @@ def convert_log_sum_rows(converter: Converter, op: tc.LogSumRowsOp) -> None:
 @lower(tc.FragmentAsAOp)
 def convert_fragment_as_a(converter: Converter, op: tc.FragmentAsAOp) -> None:
     """Packs two neighbours of C into a register; two adjacent atoms give the four registers of one
-    atom of A. Of 8 bits four atoms do, after an exchange."""
+    atom of A. With 8 bits it takes four atoms, and an exchange between threads."""
     c = converter.record(op.c, Fragment)
     if is_fp8(op.a.type.element):
         converter.values[op.a] = Fragment(op.a.type, tuple(_bytes_as_a(converter, op, c)))

@@ -166,7 +166,7 @@ def _everywhere(converter: Converter, number: ir.Value, row: ir.Type) -> ir.Valu
 
 @lower(tc.NarrowRowsOp)
 def convert_narrow_rows(converter: Converter, op: tc.NarrowRowsOp) -> None:
-    """Two conversions and a move for a word of four numbers."""
+    """Emits two conversions and a move for each word of four numbers."""
     wide = _elements(converter, converter.ssa(op.wide))
     element = str(op.narrow.type.element_type)
     words = [saturated_word(wide[n : n + 4], element) for n in range(0, len(wide), 4)]

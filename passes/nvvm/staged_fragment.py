@@ -1,4 +1,4 @@
-"""Fragments to shared memory, and from there by TMA."""
+"""Stores of fragments to shared memory, and from there by TMA."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _MATRICES = 4
 
 @lower(tc.StoreFragmentStagedOp)
 def convert_store_fragment_staged(converter: Converter, op: tc.StoreFragmentStagedOp) -> None:
-    """For each tile of columns: ``cp.async.bulk.wait_group.read``, ``stmatrix`` or ``st.shared`` of
-    pairs, ``fence.proxy.async``, and ``cp.async.bulk.tensor`` by one elected thread."""
+    """Emits for each tile of columns: ``cp.async.bulk.wait_group.read``, ``stmatrix`` or
+    ``st.shared`` of pairs, ``fence.proxy.async``, and ``cp.async.bulk.tensor`` by one elected
+    thread."""
     require_role(converter, op)
     fragment = converter.record(op.fragment, Fragment)
     ring, tile = converter.record(op.ring, Ring), op.tile

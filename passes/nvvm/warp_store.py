@@ -44,7 +44,7 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
 
 @lower(tc.StoreFragmentGroupOp)
 def convert_store_group(converter: Converter, op: tc.StoreFragmentGroupOp) -> None:
-    """The same for rows before the group's end."""
+    """Like `convert_store`, for the rows before the group's end."""
     _store_rows(converter, op, converter.ssa(op.end))
 
 
@@ -157,7 +157,7 @@ def _exchanged_words(
 
 
 def packed(values: list[ir.Value], element: ir.Type) -> ir.Value:
-    """Two numbers rounded to 16 bits, or four of a byte, in a word."""
+    """Packs two numbers rounded to 16 bits, or four rounded to 8, into a word."""
     if tc.element_bytes(element) == 1:
         low, high = (two_bytes(*values[first : first + PAIR]) for first in (0, PAIR))
         return _halves(low, high)
@@ -247,12 +247,12 @@ class PixelWalk:
 
 @dataclass(frozen=True)
 class Held:
-    """Positions in the result of a thread's registers of an accumulator.
+    """Positions of a thread's accumulator registers in the result.
 
-    first:  the indices of register 0, i32 values of the executing thread
-    places: rows and columns from there to each register, the same for every thread, row of atoms by
-    row of atoms
-    walk:   the walk, if rows are positions on one
+    first:  the indices of register 0, as i32 values in the executing thread
+    places: offsets in rows and columns from register 0 to each register, the same for every thread;
+            rows of atoms one after another
+    walk:   the walk over an image, if rows of the accumulator are positions on it
     """
 
     first: list[ir.Value]
@@ -269,7 +269,7 @@ class Held:
         | tc.FetchFragmentOp
         | tc.StoreFragmentScalesOp,
     ) -> Held:
-        """Store of a fragment of C whose first element has the indices of `op`."""
+        """Returns the positions for a fragment of C whose first element has the indices of `op`."""
         *batch, m0, n0 = (converter.ssa(index) for index in op.indices)
         row, column = (
             arith.AddIOp(first, first_of_thread(converter, kind, axis)).result
@@ -284,7 +284,7 @@ class Held:
 
 
 def first_of_thread(converter: Converter, kind: tc.FragmentType, axis: int) -> ir.Value:
-    """Row (axis 0) or column of a thread's first register of an accumulator, or of its rows."""
+    """Row (axis 0) or column of the first accumulator register of the executing thread."""
     part = share(kind.atom, kind.operand, kind.shape, converter.warps)
     held = elements(kind.atom, "C")
 
@@ -305,7 +305,7 @@ def of_quad(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) 
 
 
 def places_of(kind: tc.FragmentType, warps: tuple[int, int]) -> list[tuple[int, int]]:
-    """Row and column of each of a thread's registers of an accumulator, relative to its first; the
+    """Row and column of each accumulator register of a thread, relative to its first register; the
     same for every thread."""
     part, held = share(kind.atom, "C", kind.shape, warps), elements(kind.atom, "C")
     down, right = held[0][0][0]

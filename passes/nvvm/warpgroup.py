@@ -73,8 +73,8 @@ def _convert(converter: Converter, op: _Wgmma, pairs: list[tuple[ir.Value, ir.Va
 def convert_wgmma_fragment(
     converter: Converter, op: tc.WgmmaFragmentOp | tc.WgmmaFragmentProductOp
 ) -> None:
-    """Like `convert_wgmma` and `convert_wgmma_product`, with four registers for the 32 bytes of a
-    row of A of an instruction."""
+    """Like `convert_wgmma` and `convert_wgmma_product`, with A in registers: four per thread for
+    each instruction, 32 bytes of each row."""
     require_role(converter, op)
     kind = op.d.type
     part = share(kind.atom, kind.operand, kind.shape, converter.warps)

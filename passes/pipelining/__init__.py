@@ -1,1 +1,1 @@
-"""From a sequential tile program to asynchronous roles: rings, barriers, memory, warps."""
+"""Passes from a sequential tile program to asynchronous roles: rings, barriers, memory, warps."""

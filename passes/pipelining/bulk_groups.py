@@ -1,4 +1,4 @@
-"""Orders a warp's writes to shared memory before its TMA stores, and those before the next
+"""Orders a warp's writes to shared memory before its TMA stores, and the stores before its next
 writes."""
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def guard_stores(kernel: func.FuncOp) -> None:
     """Makes each run of consecutive ``tc.tma_store`` a bulk group, waited for before its tiles are
     written again, and at the kernel's end.
 
-    Before it, every thread that wrote the tile fences its writes for the async proxy and meets the
-    other threads of its warp, or of the warps that share the tile; one of them stores. With n
-    tiles, one is written while the stores of the others, n - 1 groups, may be in flight. Fragments
-    (``tc.store_fragment_staged``) are waited for at the kernel's end.
+    Before the stores, every thread that wrote the tile fences its writes for the async proxy and
+    waits for the other threads of its warp, or of the warps that share the tile; one thread then
+    stores. With n tiles, one is written while the stores of the others, n - 1 groups, may be in
+    flight. Stores of fragments (``tc.store_fragment_staged``) are waited for at the kernel's end.
     """
     runs = list(_runs(kernel))
     staged = [op for op in walk_body(kernel) if isinstance(op, tc.StoreFragmentStagedOp)]

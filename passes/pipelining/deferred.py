@@ -38,7 +38,8 @@ class DeferredResult:
 
     @classmethod
     def of(cls, store: FragmentStored) -> DeferredResult | None:
-        """None if it cannot be stored by parts in units of 16 bytes, or by tiles in turn."""
+        """Returns the deferred form of a store; None if its tile cannot be stored in parts, in
+        units of 16 bytes or tile by tile."""
         quantise = defining(store.fragment, tc.QuantiseFragmentOp)
         values = store.fragment if quantise is None else quantise.values
         scales = None if quantise is None else next(iter(quantise.scales.uses)).owner.opview
@@ -73,7 +74,7 @@ class DeferredResult:
 
     @property
     def tails(self) -> ir.StringAttr:
-        """Dimensions in which the tile may extend past the tensors that are read and stored."""
+        """Dimensions in which the tile may extend past the tensors that are read or stored."""
         op = self.store if self.epilogue is None else self.epilogue
         return op.tails if TAILS in op.attributes else ir.StringAttr.get("")
 

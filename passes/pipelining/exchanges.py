@@ -96,8 +96,8 @@ def _run_of(op: ir.OpView) -> Run | None:
 
 
 def handovers_of(block: ir.Block) -> list[tuple[Run, Run]]:
-    """In a block, after its loops with products: the loops over sub-partitions of different roles
-    of which the second reads tiles that the first has written."""
+    """Pairs of loops over sub-partitions, of different roles, in a block after its loops with
+    products: the second loop reads tiles that the first has written."""
     found: list[tuple[Run, Run]] = []
     written: list[Run] = []
     for op in block:
@@ -134,8 +134,9 @@ def edges_of(runs: list[Run]) -> list[Edge]:
 
 
 def reuses_of(runs: list[Run]) -> list[Edge]:
-    """Edges from products that read A from columns which other products write, because tiles share
-    them: the ISA does not state that one pipe executes such products in order."""
+    """Edges from products that read A from columns of tensor memory to products that write these
+    columns, because tiles share them. The ISA does not state that one pipe executes such products
+    in order."""
     return [
         Edge(a, b, second <= first)
         for first, a in enumerate(runs)

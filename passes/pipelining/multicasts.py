@@ -12,8 +12,8 @@ from tcir.passes.emit.diagnostics import match_failure
 
 
 def bytes_of(loads: Sequence[tc.TmaLoadOp], ctas: int) -> int:
-    """Bytes that each CTA receives from a ring's loads: its own, and those that others multicast to
-    it."""
+    """Bytes that each CTA receives from a ring's loads: from its own loads and from multicasts of
+    other CTAs."""
     counts = [0] * ctas
     for load in loads:
         for rank, senders in enumerate(_senders(load, ctas)):

@@ -20,7 +20,8 @@ from tcir.passmanager.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class SkewAttention(Pass):
-    """Issues the scores of the next block before the values of this one are waited for.
+    """Issues the product for the scores of the next block before it waits for the product with this
+    block's values.
 
     Before, in the role of the consumers::
 
@@ -45,10 +46,10 @@ class SkewAttention(Pass):
         wait V(%n - 1); %d = "tc.wgmma_fragment"(%a, %v, %o); "tc.wgmma_wait"(%d); free V(%n - 1)
 
     The tensor core multiplies the values of a block while the warpgroup computes the exponentials
-    of the next one. If there may be no block, everything is in a branch. The ring needs at least
+    of the next one. If there may be no block, a branch skips all of this. The ring needs at least
     two slots, because it holds K and V of different blocks; otherwise the kernel stays as it is.
-    Where a product adds to nothing ("tc.wgmma_fragment_product"), "tc.add_fragment" follows its
-    wait. Preserves every operation on numbers and its order for each of them.
+    Where the product has no accumulator ("tc.wgmma_fragment_product"), "tc.add_fragment" follows
+    its wait. Preserves every floating-point operation and the order of those on each number.
     """
 
     name: ClassVar[str] = "skew-attention"

@@ -134,7 +134,7 @@ def _moves(scales: ir.Value, shape: list[int]) -> list[ir.Operation]:
         if isinstance(tensor, ir.BlockArgument) or tensor.owner.name not in MOVES:
             raise NotRaised(
                 scales.owner.operation,
-                f"expected scales of {shape}, or these brought to blocks of 128 x 4 by "
+                f"expected scales of {shape}, or these moved into blocks of 128 x 4 by "
                 f"{', '.join(sorted(MOVES))}, got {scales.type}",
             )
         found.insert(0, tensor.owner.operation)

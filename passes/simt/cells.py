@@ -23,8 +23,8 @@ from tcir.passmanager.remarks import remark
 
 @dataclass(frozen=True)
 class Piece:
-    """The part of a row that a thread holds at once: indices of its columns, in runs of adjacent
-    ones, and masks of those that lie in the row (None: all do)."""
+    """The part of a row that a thread has in registers at a time: indices of its columns, in runs
+    of adjacent columns, and masks of the columns inside the row (None: all are inside)."""
 
     columns: list[Index]
     inside: ir.Value | None

@@ -112,8 +112,8 @@ class Form:
 
 
 def form_of(function: func.FuncOp, result: ir.Value) -> Form | None:
-    """The form of a function whose only reduction is a depthwise convolution, in which all that
-    follows has its indices; None for any other."""
+    """The form of a function whose only reduction is a depthwise convolution, and whose later ops
+    have the same indices; None for another function."""
     sums = [op.operation for op in function.entry_block if is_reduction(op.operation)]
     if len(sums) != 1 or len(sums[0].results) != 1:
         return None

@@ -174,7 +174,7 @@ def _slides(function: func.FuncOp, result: ir.Value, loads: Sequence[tuple[ir.Va
 
 
 def in_memory(tensor: ir.Value) -> ir.Value:
-    """The tensor before reshapes, which has the same bytes in memory."""
+    """The operand of a chain of reshapes, which has the same bytes in memory."""
     while not isinstance(tensor, ir.BlockArgument) and isinstance(tensor.owner.opview, RESHAPES):
         tensor = tensor.owner.operands[0]
     return tensor

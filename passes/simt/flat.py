@@ -1,4 +1,4 @@
-"""Elementwise functions on one dimension, where rows have no whole runs but the tensors do."""
+"""Flattens tensors of elementwise functions whose rows are not a multiple of a thread's run."""
 
 from __future__ import annotations
 

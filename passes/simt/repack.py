@@ -32,7 +32,7 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
 
         %i = 256 * %ctaid + %tid; if %i < 50176: %out[8 * %i …] = [inside ? %x[…] : 0, …]
 
-    A permutation without padding whose rows are columns of the source goes through shared memory
+    A permutation without padding that turns columns into rows goes through shared memory
     (`tcir.passes.simt.tiles`). Preserves every value, bit for bit.
     """
     op = only_op(function, tc.RepackOp)

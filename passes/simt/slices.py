@@ -35,8 +35,8 @@ def in_slice(op: ir.Operation, at: Index, shift: Shift) -> Index:
 
 
 def in_inserted(op: ir.Operation, at: Index, shift: Shift) -> tuple[ir.Value, Index]:
-    """For indices in the result of `tensor.insert_slice`: whether the slice has the element, and
-    its indices in the slice, which are always in bounds."""
+    """Maps indices in the result of `tensor.insert_slice`: returns whether the slice contains the
+    element, and indices in the slice that are always in bounds."""
     inside, places = simt.constant(1, 1), list[ir.Value]()
     offsets, sizes, strides = _constants(op, 2)
     for index, offset, size, stride in zip(at, offsets, sizes, strides, strict=True):

@@ -51,7 +51,7 @@ class WarpMatrix:
 
     @property
     def via(self) -> tuple[str, str]:
-        """How fragments are loaded, and the reason if not by ldmatrix."""
+        """The instruction that loads fragments, and the reason if it is not ldmatrix."""
         if not self.ldmatrix:
             return "loads", "the option ldmatrix is false"
         return loads_for(self.atom.name, self.operand, self.major, self.bytes)

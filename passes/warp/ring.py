@@ -93,7 +93,7 @@ class RingLoop(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Emits the set-up before the first copy."""
+        """Emits the setup code before the first copy."""
 
     @abstractmethod
     def fill(self, copy: Fill | None) -> None:

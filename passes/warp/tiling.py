@@ -1,4 +1,4 @@
-"""How a matrix product is divided among CTAs and warps, by rule or by options."""
+"""Division of a matrix product among CTAs and warps, by rule or by options."""
 
 from __future__ import annotations
 

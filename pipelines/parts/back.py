@@ -42,7 +42,7 @@ def tile_to_llvm(
     several: bool = False,
     warpgroups: Sequence[Pass] = (),
 ) -> list[Pass | str]:
-    """The passes after tiling; `stages` and `acc_stages` as in multi-buffer.
+    """The passes after tiling; `stages` and `acc_stages` are options of multi-buffer.
 
     takes_over: whether CTAs do the work of those not launched yet (cluster launch control)
     programmatic: whether the launch may start before the previous one has ended; several: only in

@@ -37,12 +37,13 @@ PassType = TypeVar("PassType", bound=Pass)
 def raised(
     tf32: bool = True, attention: bool = False, vectors: bool = False, siblings: bool = False
 ) -> list[Pass]:
-    """To products and convolutions of `tc`, each with its ``tc.epilogue``, in functions of layers.
+    """The passes that raise functions of layers to products and convolutions of `tc`, each with its
+    ``tc.epilogue``.
 
     tf32:      f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     attention: whether attention is one op of ``tc`` (`tile_attention`)
     vectors:   whether CUDA cores multiply matrices by vectors
-    siblings:  whether products of one tensor with frozen matrices are one
+    siblings:  whether products of one tensor with frozen matrices are joined
     """
     first = [RaiseAttention()] if attention else []
     joined = [JoinSiblings()] if siblings else []

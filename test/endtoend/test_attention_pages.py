@@ -76,7 +76,7 @@ def test_wrong_pages_are_named() -> None:
         ((2, 4, 1, 32), np.float16), ((2, 4, 1), np.float32))]  # fmt: skip
     with mlir_context() as context:
         run, module = executor_for("tensor"), load_module(DECODE.text, context)
-        words = "numbers of pages from 0 to 19, got 20 for page 2 of batch 1"
+        words = "page numbers from 0 to 19, got 20 for page 2 of batch 1"
         with pytest.raises(tcir.InputError, match=words):
             run(module, "attention", [q, k, v, rows], outputs)
 

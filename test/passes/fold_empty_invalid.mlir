@@ -2,7 +2,7 @@
 // RUN: %tc-opt %s --split-input-file --fold-empty --verify-diagnostics
 // RUN: %exits 3 %tc-opt %s --split-input-file --fold-empty | %filecheck %s
 
-// CHECK: fold_empty_invalid.mlir:9:8: error: expected tensors without elements as operands of linalg ops, tc.conv2d, tc.matmul, tensor.pad, tensor.concat or tensor.insert_slice where the result has some, got tc.grouped_matmul; write it with these, or leave it out
+// CHECK: fold_empty_invalid.mlir:9:8: error: expected a linalg op, tc.conv2d, tc.matmul, tensor.pad, tensor.concat or tensor.insert_slice to make a result from a tensor without elements, got tc.grouped_matmul; write it with these, or leave it out
 // CHECK: smallest accepted example: func.func @f(
 func.func @groups(%a: tensor<8x0xf16>, %b: tensor<2x16x0xf16>, %rows: tensor<2xi32>) -> tensor<8x16xf32> {
   // expected-error @+1 {{got tc.grouped_matmul; write it with these}}

@@ -12,7 +12,7 @@
 // CHECK: tensor.extract_slice %[[Y]][0, 0] [40, 32] [1, 1] : tensor<40x48xf16> to tensor<40x32xf16>
 // CHECK: tensor.extract_slice %[[Y]][0, 32] [40, 16] [1, 1] : tensor<40x48xf16> to tensor<40x16xf16>
 // CHECK-NOT: linalg.matmul
-// REMARK: remark: 2 products of one tensor are one: tensor<40x48xf16>
+// REMARK: remark: joined 2 products of one tensor: tensor<40x48xf16>
 #row = affine_map<(m, n) -> (m, n)>
 #column = affine_map<(m, n) -> (n)>
 #head = affine_map<(m, h, n) -> (m, h, n)>
@@ -76,7 +76,7 @@ func.func @changing(%x: tensor<40x64xf16>, %wq: tensor<64x32xf16>, %wk: tensor<6
 // The epilogues compute different things.
 // CHECK-LABEL: func.func @branches(
 // CHECK-COUNT-2: linalg.matmul
-// REMARK: remark: 2 products of one tensor stay apart: the product's own epilogue computes the math.exp after it
+// REMARK: remark: 2 products of one tensor stay separate: the product's own epilogue computes the math.exp after it
 func.func @branches(%x: tensor<40x64xf16>, %wq: tensor<64x32xf16>, %wk: tensor<64x32xf16>) -> (tensor<40x32xf32>, tensor<40x32xf32>)
     attributes {tc.frozen = array<i64: 1, 2>} {
   %zero = arith.constant 0.0 : f32
@@ -94,7 +94,7 @@ func.func @branches(%x: tensor<40x64xf16>, %wq: tensor<64x32xf16>, %wk: tensor<6
 // One weight is frozen as it is, the other times a number for each row.
 // CHECK-LABEL: func.func @different(
 // CHECK-COUNT-2: linalg.matmul
-// REMARK: remark: 2 products of one tensor stay apart: expected frozen weights, or the same op in each
+// REMARK: remark: 2 products of one tensor stay separate: expected frozen weights, or the same op for each product
 #matrix = affine_map<(k, n) -> (k, n)>
 #rows = affine_map<(k, n) -> (k, 0)>
 func.func @different(%x: tensor<40x64xf16>, %wq: tensor<64x32xf16>, %wk: tensor<64x32xf16>, %s: tensor<64x1xf16>)
@@ -123,7 +123,7 @@ func.func @different(%x: tensor<40x64xf16>, %wq: tensor<64x32xf16>, %wk: tensor<
 // Another product multiplies one of them.
 // CHECK-LABEL: func.func @chain(
 // CHECK-COUNT-3: linalg.matmul
-// REMARK: remark: 2 products of one tensor stay apart: a linalg.matmul multiplies one, of which it would read a copy
+// REMARK: remark: 2 products of one tensor stay separate: a linalg.matmul reads one, which it would need a copy of
 func.func @chain(%x: tensor<40x64xf16>, %wq: tensor<64x32xf16>, %wk: tensor<64x32xf16>) -> (tensor<40x32xf32>, tensor<40x4x8xf32>)
     attributes {tc.frozen = array<i64: 1, 2>} {
   %zero = arith.constant 0.0 : f32

@@ -1,4 +1,4 @@
-"""The command of a page in docs/ that a program writes: write it, or say that it is stale."""
+"""Command line of a generated page in docs/: writes the page, or reports that it is stale."""
 
 from __future__ import annotations
 

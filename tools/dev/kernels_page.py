@@ -35,7 +35,8 @@ compiles every *yes* to PTX and shows the reasons as errors, except where a pass
 
 @dataclass(frozen=True)
 class Route:
-    """A tiling pass, with a product and a core. named: features that it has by another option."""
+    """A tiling pass, with a product and a core. named: features that other options of the pass
+    provide."""
 
     tiling: str
     product: str
@@ -81,8 +82,8 @@ FEATURES: Mapping[str, legal.Facts] = {
 
 
 def reason(route: Route, name: str) -> Limit | Absent | None:
-    """Why a route does not have a feature: a row, or why its pass has no option; None if it has
-    it."""
+    """Returns the limit that forbids a feature of a route, or the row that says why its pass has no
+    option; None if the route has the feature."""
     feature, options = route.feature(name), legal.options_of(registered_passes()[route.tiling]())
     if not {*feature} - {"split_k", "sums"} <= {*options}:
         return legal.absent(route.tiling, route.core, name)

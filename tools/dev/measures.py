@@ -120,7 +120,7 @@ class Tree:
 
     @cached_property
     def names_twice(self) -> dict[str, list[str]]:
-        """Public classes whose name another file gives to another class, and the files."""
+        """Names that several files give to different public classes, with the files."""
         found: dict[str, set[str]] = {}
         for path, tree in self.files.items():
             for node in ast.walk(tree):
@@ -130,8 +130,8 @@ class Tree:
 
     @cached_property
     def ops_by_name(self) -> list[str]:
-        """Names of ops with a class in tables of modules, and their places. Rules that execute ops
-        are registered by name, so the folder interp/ is left out."""
+        """Places in module-level tables that list an op by its name although it has a class. Rules
+        that execute ops are registered by name, so the folder interp/ is left out."""
         ours = {
             f"tc.{ast.literal_eval(keyword.value)}"
             for tree in self.below("dialect/ops")

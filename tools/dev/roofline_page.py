@@ -1,4 +1,5 @@
-"""docs/reference/roofline.md: what FLOPs and bytes alone say of problems that documents analyse.
+"""docs/reference/roofline.md: bounds from FLOPs and bytes alone for problems that other documents
+analyse.
 
 python -m tcir.tools.dev.roofline_page [--check]
 """

@@ -31,20 +31,20 @@ def shard(text: str) -> tuple[int, int]:
 
 
 def durations(file: Path = DURATIONS) -> dict[str, float]:
-    """Seconds by test, from lines ``SECONDS ID``; an id without its parameters is of a function."""
+    """Seconds by test, from lines ``SECONDS ID``; an id without parameters stands for all cases of
+    the function."""
     lines = (line.split(" ", 1) for line in file.read_text(encoding="utf-8").splitlines())
     return {name: float(seconds) for seconds, name in lines}
 
 
 def seconds(name: str, stored: Mapping[str, float], unlisted: float = UNLISTED) -> float:
-    """Seconds of a test: those of its line, or those that its function's cases take on average, or
-    `unlisted`."""
+    """Seconds of a test: of its own line, else of its function's line, else `unlisted`."""
     return stored.get(name, stored.get(name.partition("[")[0], unlisted))
 
 
 def parts(names: Iterable[str], stored: Mapping[str, float], count: int) -> dict[str, int]:
-    """The part, from 0, of each test. Tests are assigned from the longest on, each to the part with
-    the least time so far."""
+    """Assigns each test a part, from 0: the longest test first, each to the part with the least
+    time so far."""
     loads = [(0.0, part) for part in range(count)]
     found = {}
     for time, name in sorted(((seconds(name, stored), name) for name in names), reverse=True):

@@ -62,8 +62,8 @@ def check_width(op: ir.OpView, n_tile: int, element: ir.Type, smallest: str) -> 
 
 
 def rows_of(m: int, op: ir.OpView) -> tuple[int, ...]:
-    """Rows of tiles of a product of `m` rows: at most 64 rows fill a tile of one warpgroup, whose
-    ring has room for more of B."""
+    """Legal numbers of rows of a tile. A product of at most 64 rows, `m`, may have tiles of one
+    warpgroup, which leave room for more of B in the ring."""
     one = m <= WGMMA_M and not is_promoted(op.operation.operands[0].type.element_type)
     return (WGMMA_M, M_TILE) if one else (M_TILE,)
 
@@ -101,7 +101,7 @@ class OfWarpgroups:
 
     @property
     def atom(self) -> str:
-        """Name of the atom as whose C a warp holds 16 rows of sums."""
+        """Name of the atom in whose C layout a warp holds 16 rows of sums."""
         return DEFAULT_ATOM[str(self.element)]
 
     def fragment(self, columns: int, sums: ir.Type) -> tc.FragmentType:

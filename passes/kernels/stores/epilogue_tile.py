@@ -23,7 +23,7 @@ LOADED = tuple(n for n in TMEM_LD_NUM["32x32b"].values if n >= STORE_COLUMNS)
 
 @dataclass(frozen=True)
 class TileStores:
-    """How a kernel stores its results: one `tile` at a time. stages: buffers that TMA stores from
+    """Stores of a kernel's results, one `tile` at a time. stages: buffers that TMA stores from
     in turn, 0 if threads store; why: the reason for this tile."""
 
     tile: EpilogueTile

@@ -28,11 +28,11 @@ Made = TypeVar("Made", bound=TileProduct)
 
 @dataclass(frozen=True)
 class FragmentStore:
-    """How a fragment's results reach the outputs of a kernel.
+    """Epilogue and store of a fragment to the outputs of a kernel.
 
     after, quantise: the epilogue and the quantisation of the sums, if any
-    tensors: the kernel's memrefs for those that `after` reads; maps: for each, the indices to read
-             at if they differ from the op's
+    tensors: the kernel's memrefs for the tensors that `after` reads; maps: for each, its index map
+             if that differs from the op's
     outputs: one memref, or codes and scales; past: dimensions whose last tile is partial
     walk: rows and columns of an image, if the tile's rows walk over it
     staged: the tiles of shared memory from which TMA stores; None: threads store
@@ -74,8 +74,8 @@ class FragmentStore:
 
     def store(self, sums: ir.Value, place: list[ir.Value], end: Index | None = None) -> None:
         """Computes and stores the results of `sums`, a fragment whose first element is at
-        `place`. end: row after the last of its group, which is the first of `place`, if there are
-        groups; its rows may be among those of all groups."""
+        `place`. With groups, the first index of `place` is the group and `end` is the row after its
+        last one; rows may be counted over all groups."""
         if self.after is not None:
             sums = self._epilogue(self.after, sums, place)
         if self.quantise is not None:
@@ -118,9 +118,9 @@ def tile_fragments(
     staging: Staging | None = None,
     places: Places | None = None,
 ) -> None:
-    """Replaces the source function by a kernel that stores fragments, of `m` by `n` sums.
+    """Replaces the source function by a kernel that stores fragments, for an output of `m` x `n`.
 
-    staging: how TMA stores them; None: threads store
+    staging: staging tiles for stores by TMA; None: threads store
     places: the tiles of a CTA, as in `tile`
     """
     past = core.tile.past(tiles, m, n)

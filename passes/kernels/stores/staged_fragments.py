@@ -1,4 +1,4 @@
-"""Sums in registers of warps that TMA stores: each warp writes its rows to shared memory."""
+"""TMA stores of sums in registers: each warp first writes its rows to shared memory."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class StagedFragments:
 
 @dataclass(frozen=True)
 class Staging:
-    """The tiles through which TMA stores the fragments of a kernel.
+    """Parameters of the tiles through which TMA stores the fragments of a kernel.
 
-    rows, columns: of a fragment; atom: of its core; stages: tiles used in turn, 0 to choose;
-    persistent: whether a CTA stores several tiles of the output
+    rows, columns: shape of a fragment; atom: atom of the core; stages: tiles used in turn, 0
+        chooses; persistent: whether a CTA stores several tiles of the output
     """
 
     rows: int
@@ -60,7 +60,9 @@ class Staging:
         made = make_tensor_map(out, TmaBox(box), dims=shape[::-1], swizzle=swizzle)
         tile = tc.SmemType.build([self.rows, width], element, "K", swizzle)
         ring = tc.SmemTileOp(tc.RingType.build(stages, tile)).tile
-        remark(op, f"TMA stores {self.rows}x{width} at a time, {stages} in shared memory in turn")
+        remark(
+            op, f"TMA stores {self.rows}x{width} at a time, in turn from {stages} in shared memory"
+        )
         return StagedFragments(made, ring)
 
     def _check_row(self, op: ir.OpView, bytes_: int) -> None:
@@ -84,7 +86,7 @@ class Staging:
             raise match_failure(
                 op,
                 f"expected store-stages to be one of {', '.join(map(str, legal))}, got "
-                f"{self.stages}: a tile of {self.columns} columns is stored in {tiles}, and the "
-                f"next one begins with the first buffer; take store-stages={legal[-1]}",
+                f"{self.stages}: a tile of {self.columns} columns is stored in {tiles} boxes, and "
+                f"the next tile begins with the first buffer; take store-stages={legal[-1]}",
             )
         return self.stages

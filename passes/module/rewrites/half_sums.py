@@ -12,7 +12,7 @@ HALF = ("f16", "bf16")
 
 
 def widen_half_sums(module: ir.Module) -> None:
-    """Gives products with sums in f16 or bf16 sums in f32 that are rounded once, like those of the
+    """Replaces f16 and bf16 sums of products by f32 sums that are rounded once, as in the
     reference, cuBLAS and cuDNN."""
     for function in functions_with_body(module):
         for op in [each for each in function.entry_block if _has_half_sums(each)]:

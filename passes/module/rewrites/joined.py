@@ -1,4 +1,4 @@
-"""Tensors joined along a dimension, with the ops that make them."""
+"""Joins tensors along a dimension, together with the ops that compute them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ INDEXED = names("linalg.index", tensor.ExtractOp)
 
 
 class DifferentError(Exception):
-    """Tensors that are not made by the same ops."""
+    """Raised for tensors that the same ops do not compute."""
 
 
 @dataclass
 class Joint:
-    """Ops that compute several tensors as one, at the insertion point.
-
-    A tensor is joined by one op of joined operands, if the ops of all are the same; frozen
-    arguments are concatenated. What ops read at every index of the joined dimension must be the
-    same for all.
+    """Joins several tensors into one, and emits its ops at the insertion point. Tensors are joined
+    by one op on joined operands, if their ops are the same; frozen arguments are concatenated.
+    Operands that do not depend on the joined dimension must be the same for all.
 
     available: tensors of the function that are defined before the insertion point
     frozen:    tensors that may be concatenated
@@ -36,7 +34,8 @@ class Joint:
     known: dict[tuple[tuple[ir.Value, ...], int], ir.Value] = field(default_factory=dict)
 
     def join(self, values: Sequence[ir.Value], dim: int) -> ir.Value:
-        """The tensors joined along `dim`; DifferentError if no op computes them together."""
+        """Returns the tensors joined along `dim`; DifferentError if no op computes them
+        together."""
         key = tuple(values), dim
         if key not in self.known:
             self.known[key] = self._joined(values, dim)
@@ -50,14 +49,16 @@ class Joint:
         first = made[0]
         if any(op.name != first.name for op in made):
             names = ", ".join(dict.fromkeys(op.name for op in made))
-            raise DifferentError(f"expected the same op in each, got {names}")
+            raise DifferentError(f"expected the same op for each product, got {names}")
         if first.name == "tensor.empty":
             kind = self._type(values, dim)
             return tensor.EmptyOp(kind.shape, kind.element_type).result
         if isinstance(first.opview, RESHAPES):
             return self._reshaped(values, dim)
         if len(first.results) != 1 or not all(_same(first, op) for op in made[1:]):
-            raise DifferentError(f"expected one {first.name} in each, got others")
+            raise DifferentError(
+                f"expected the same {first.name} for each product, got different ones"
+            )
         reads = _reads(first, dim)
         operands = [
             self._operand([op.operands[number] for op in made], *read)
@@ -75,7 +76,7 @@ class Joint:
         dims = [dim for dim, form in enumerate(forms) if form is None or loop in form]
         if not dims:
             if any(each != values[0] for each in values) or values[0] not in self.available:
-                raise DifferentError("expected them to read the same other tensors")
+                raise DifferentError("expected the same other operands for each product")
             return values[0]
         if len(dims) > 1 or single_dim(forms[dims[0]] or {}) is None:
             raise DifferentError(f"expected columns indexed by one loop, got {read}")
@@ -86,14 +87,14 @@ class Joint:
         sources = [each.owner.operands[0] for each in values]
         before, after = ([n for n in each[0].type.shape if n != 1] for each in (sources, values))
         if before != after or values[0].type.shape[dim] == 1:
-            raise DifferentError("expected reshapes of dimensions of extent 1")
+            raise DifferentError("expected reshapes that add or drop dimensions of extent 1 only")
         place = sum(n != 1 for n in values[0].type.shape[:dim])
         wide = [d for d, n in enumerate(sources[0].type.shape) if n != 1]
         return reshape(self.join(sources, wide[place]), self._type(values, dim).shape)
 
     def _concatenated(self, values: Sequence[ir.Value], dim: int) -> ir.Value:
         if not all(each in self.frozen and each in self.available for each in values):
-            raise DifferentError("expected frozen weights, or the same op in each")
+            raise DifferentError("expected frozen weights, or the same op for each product")
         return tensor.ConcatOp(self._type(values, dim), dim, values).result
 
     def _type(self, values: Sequence[ir.Value], dim: int) -> ir.RankedTensorType:
@@ -102,7 +103,9 @@ class Joint:
         kinds = {each.type.element_type for each in values}
         if len(others) > 1 or len(kinds) > 1:
             types = ", ".join(str(each.type) for each in values)
-            raise DifferentError(f"expected tensors that differ in dimension {dim}, got {types}")
+            raise DifferentError(
+                f"expected tensors that differ in dimension {dim} only, got {types}"
+            )
         shapes[0][dim] = sum(shape[dim] for shape in shapes)
         return ir.RankedTensorType.get(shapes[0], *kinds)
 

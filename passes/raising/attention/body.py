@@ -51,9 +51,8 @@ Change = Callable[[ir.Value], ir.Value]
 
 @dataclass(frozen=True)
 class Make:
-    """How a number of the body is computed.
-
-    emit: creates its ops and returns it; read: tensors that these ops read, and their bytes
+    """A number of the body that ops compute. emit: creates the ops and returns the number; read:
+    tensors that the ops read, and their bytes
     """
 
     emit: Callable[[], ir.Value]
@@ -72,8 +71,8 @@ class Body:
     scale: factor of all scores
     kept: keys that each row keeps
     without: number of rows without keys
-    counted: numbers of keys of each batch, of which the least is the batch's, and the numbers of
-    batches and keys
+    counted: key counts, whose minimum is each batch's number of keys, and the numbers of batches
+             and keys
     changes: the body's functions of a score, in order
     """
 
@@ -95,7 +94,7 @@ class Body:
         return Body(_near(scale, usual), kept, without, (tuple(counts), b, n), changes)
 
     def lengths(self, known: Counted) -> list[ir.Value]:
-        """Emits the numbers of keys of each batch, if there are any, unless they are known."""
+        """Emits the number of keys of each batch, unless there is no limit or `known` has them."""
         if not self.counted[0]:
             return []
         if self.counted not in known:

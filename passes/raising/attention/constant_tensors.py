@@ -16,13 +16,13 @@ LARGEST = 1 << 24
 
 
 def is_constant(tensor: ir.Value) -> bool:
-    """Whether a tensor can be evaluated: no argument of the function is read for it."""
+    """Whether a tensor can be evaluated: it depends on no argument of the function."""
     return _ops_of(tensor) is not None
 
 
 def evaluated(tensor: ir.Value) -> Array:
-    """Returns the elements of a tensor for which `is_constant`; raises `NotRaised` if an op in a
-    region has no rule."""
+    """Returns the elements of a tensor that `is_constant`; raises `NotRaised` if an op in a region
+    has no rule."""
     ops = _ops_of(tensor)
     assert ops is not None
     interpreter, known = Interpreter(), dict[ir.Value, Array]()

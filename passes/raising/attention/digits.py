@@ -36,7 +36,7 @@ def whole(loop: object, size: int) -> Index:
 
 
 def join(indices: Iterable[Index]) -> Index:
-    """Returns the index whose digits are those of several, the most significant first."""
+    """Concatenates the digits of several indices to one index, the most significant first."""
     found: list[LoopDigit] = []
     for digit in (each for index in indices for each in index):
         last = found[-1] if found else None

@@ -1,7 +1,7 @@
 """Numbers of keys of each batch, from masks that depend on batch and key alone.
 
-A mask like ``key < length`` is the numbers themselves. Of any other the key after the last one that
-it keeps is a number of keys, beyond which nothing need be loaded.
+A mask like ``key < length`` gives the numbers directly. For any other mask the number is one more
+than the last key that it keeps; later keys need not be loaded.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"
 
 @dataclass(frozen=True)
 class Node:
-    """A number as data: an element of a tensor beside the scores, a constant, a dimension's index,
-    or an op of such.
+    """Expression tree of a number: an element of another tensor than the scores, a constant, the
+    index of a dimension, or an op on such.
 
-    dim: of scores, whose index it is; attributes: of the op
+    dim: dimension of the scores, for an index; attributes:
+    those of the op
     """
 
     type: ir.Type
@@ -49,8 +50,8 @@ class Node:
 
     @staticmethod
     def of(element: Expression, roles: Roles, dims: Iterable[int]) -> Node:
-        """The node of an element that depends on these dimensions of scores alone; raises
-        `NotRaised` if there is none."""
+        """Returns the node of an element that depends only on the dimensions `dims` of scores;
+        raises `NotRaised` if it depends on others."""
         found = [roles.beside(*place) for place in element.places]
         legal = [each for each in found if each is not None and set(each.dims) <= set(dims)]
         if element.name == NUMBER:
@@ -67,16 +68,17 @@ class Node:
             )
             operands = tuple(Node.of(each, roles, dims) for each in element.operands)
             return Node(element.type, op=element.name, attributes=attributes, operands=operands)
-        raise NotRaised(element.op, "expected a number of batch and key")
+        raise NotRaised(element.op, "expected a number that depends on batch and key only")
 
     @property
     def reads(self) -> list[ScoreTensor]:
-        """The tensors that it reads, each once."""
+        """The tensors that the expression reads, without duplicates."""
         found = [self.read] if self.read else [r for each in self.operands for r in each.reads]
         return list(dict.fromkeys(found))
 
     def emit(self, known: Mapping[ScoreTensor, ir.Value], loops: Mapping[int, int]) -> ir.Value:
-        """Emits its ops. known: the elements read; loops: by dimension of scores"""
+        """Emits the ops of the expression. known: elements of the tensors read; loops: numbers of
+        the loops by dimension of scores"""
         if self.read is not None:
             return known[self.read]
         if self.dim is not None:
@@ -91,9 +93,8 @@ class Node:
 class KeyCount:
     """Numbers of keys, one for each batch.
 
-    number: in `first` more than which keys there are, or, of a batch and a key, whether the batch
-    has it: where it is `kept`
-    exact: whether a batch has all keys below
+    number: a batch's number of keys plus `first`; or, unless `kept` is None, a condition on batch
+            and key that is `kept` where the batch has the key
     """
 
     number: Node
@@ -102,11 +103,12 @@ class KeyCount:
 
     @property
     def exact(self) -> bool:
-        """Whether each batch has all keys below its number, so that the mask says no more."""
+        """Whether each batch has all keys below its number, so that the number replaces the
+        mask."""
         return self.kept is None
 
     def emit(self, batches: int, keys: int) -> ir.Value:
-        """Emits them as a tensor of i32."""
+        """Emits the numbers of keys as a tensor of i32."""
         return self._last(batches, keys) if self.kept is not None else self._bound(batches, keys)
 
     def _bound(self, batches: int, keys: int) -> ir.Value:
@@ -143,7 +145,7 @@ Counted: TypeAlias = "dict[Counts, ir.Value]"
 
 
 def least_of(counts: Sequence[KeyCount], batches: int, keys: int) -> ir.Value:
-    """Emits the least of several numbers of keys of each batch."""
+    """Emits the minimum of several numbers of keys for each batch."""
     first, *others = (each.emit(batches, keys) for each in counts)
     line = ir.AffineMapAttr.get(ir.AffineMap.get_identity(1))
     for other in others:
@@ -155,8 +157,8 @@ def least_of(counts: Sequence[KeyCount], batches: int, keys: int) -> ir.Value:
 
 
 def keys_of(mask: ScoreMask, roles: Roles) -> KeyCount | None:
-    """The numbers of keys that a mask with -inf leaves each batch; None if it depends on other
-    dimensions or leaves no fewer keys to load."""
+    """Returns the number of keys that a mask with -inf leaves to each batch; None if it depends on
+    other dimensions or does not reduce the keys to load."""
     condition = mask.condition
     if condition is None:
         return None

@@ -72,8 +72,8 @@ def loops_of(element: Expression) -> set[object]:
 
 
 def values_of(element: Expression, loops: Mapping[object, Array]) -> Array:
-    """Returns the values of a fixed element for arrays of loop numbers; raises `NotRaised` for a
-    loop that is none of these."""
+    """Returns the values of a fixed element for arrays of loop numbers; raises `NotRaised` for
+    another loop."""
     return _Grid(loops).of(element)
 
 
@@ -105,8 +105,8 @@ class Kept:
 
 
 def kept_by(mask: ScoreMask, scores: Sequence[Index], *, narrow: bool) -> Kept:
-    """Returns the keys that a mask keeps; raises `NotRaised` unless they are the same band in all
-    batches and heads.
+    """Returns the keys that a mask keeps; raises `NotRaised` unless they form one band, the same in
+    all batches and heads.
 
     scores: indices of batch, head, row and key; narrow: whether queries are f16, so that any very
     negative number acts as -inf

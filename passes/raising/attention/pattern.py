@@ -82,7 +82,7 @@ class Pattern:
         return [mask for mask in found if mask.fixed]
 
     def beside(self) -> Iterator[Expression]:
-        """Yields the elements that scores depend on beside the sums of products."""
+        """Yields the elements, other than the sums of products, that scores depend on."""
         steps = (step for step in self.steps if not isinstance(step, Times))
         applied = (step.applied if isinstance(step, Masked) else step for step in steps)
         left = [

@@ -42,8 +42,8 @@ class Roles:
     scores: tuple[Index, Index, Index, Index]
 
     def beside(self, tensor: ir.Value, at: Iterable[Index]) -> ScoreTensor | None:
-        """A tensor whose elements have these indices; None unless each index is that of one
-        dimension of a score, in the same order, or 0."""
+        """Returns the tensor as one beside the scores; None unless each of its indices is 0 or that
+        of a dimension of a score, in the same order."""
         rest, dims = join(at), []
         for dim, index in enumerate(self.scores):
             parts = _split_off(rest, index) if index else None
@@ -97,9 +97,10 @@ def _split_off(index: Index, first: Index) -> Index | None:
 
 
 def roles_of(found: Pattern, as_beside: bool = False) -> Roles:
-    """Returns the roles of all dimensions; raises `NotRaised` if there are none.
+    """Returns the roles of all dimensions; raises `NotRaised` if they do not form an attention.
 
-    as_beside: whether batches must be those of a tensor beside the scores, if one has any
+    as_beside: whether the batch dimensions must be those of the mask or bias tensors, if these have
+               any
     """
     rows = _rows(found)
     widths = [d for d in join(found.dims) if d.loop not in found.q.loops]

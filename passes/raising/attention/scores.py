@@ -29,7 +29,8 @@ class Times:
 
 @dataclass(frozen=True)
 class Applied:
-    """An op on scores: `expression`, whose operand number `hole` is the result of the op before."""
+    """An op on scores: `expression`, whose operand number `hole` is the result of the previous
+    op."""
 
     expression: Expression
     hole: int

@@ -44,23 +44,24 @@ def compile_attention(
 
     q:       [B, H, M, D] of f16 or bf16; D a multiple of 16, 16 to 256; or of ml_dtypes fp8, e4m3
              or e5m2, D a multiple of 32, on sm_90a up to 128
-    k, v:    [B, G, N, D] and [B, G, N, E] of that type, or of either fp8; H is a multiple of G,
-             whose heads are shared by as many query heads next to each other
+    k, v:    [B, G, N, D] and [B, G, N, E] of that type, or of either fp8; H is a multiple of G: H /
+             G consecutive query heads share a head of keys and values
     scale:   positive; 1 / sqrt(D) by default
-    causal:  rows have the keys up to their own; the last row has all (row i: up to i + N - M)
-    window:  keys before and after its own that a row has, None: all
-    mask:    an array that broadcasts to [B, H, M, N]: of booleans, where True leaves a key, or of
+    causal:  each row has only the keys up to its own number; the last row has all (row i: up to i +
+             N - M)
+    window:  number of keys before and after its own that a row has; None: all
+    mask:    an array that broadcasts to [B, H, M, N]: of booleans, where True keeps a key, or of
              f32, f16 or bf16, added to the scores
     key_lengths: numbers of keys, [B] of int32, each from 0 to N: rows of batch b have the keys
-             below key_lengths[b] only. Others are loaded at most with them: their values must be
-             finite
-    pages:   instead of key_lengths, a table [B, 1 + P] of int32: for each batch its number of
-             keys, and the pages that they are in. Then k and v are [pages, G, page, D] and
-             [pages, G, page, E], page a multiple of 16, and N is P pages
+             below key_lengths[b] only. Later keys may be loaded, so their values must be finite
+    pages:   instead of key_lengths, a table [B, 1 + P] of int32: the number of keys of each batch,
+             then the numbers of the pages that hold them. k and v are then [pages, G, page, D] and
+             [pages, G, page, E], page is a multiple of 16, and N is P * page
     softcap: scores become softcap tanh(score / softcap), before the mask
-    lse:     whether the logarithms of the sums of exponentials, [B, H, M] of f32, are a result too
-    factors: of q, k and v: numbers by which fp8 tensors are multiplied; those of q and k positive
-    out:     the result's type: that of q by default (of fp8 f16), or f32 (of fp8 also bf16)
+    lse:     whether the logarithms of the sums of exponentials, [B, H, M] of f32, are also a result
+    factors: scale factors of the fp8 tensors q, k and v; those of q and k are positive
+    out:     type of the result: by default that of q, or f16 if q is fp8; f32 is always allowed,
+             and bf16 with fp8
     options: of the pipeline, as in `tcir.compile`
 
     Raises InputError for other shapes, types or numbers.

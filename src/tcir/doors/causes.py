@@ -16,7 +16,7 @@ _SOURCE = re.compile(r"\(([^()]+:\d+)\)")
 @dataclass
 class Cause:
     """Findings of the same kind between the same lines of the source, such as those of an unrolled
-    loop. Its text names the severity, unless that is an error.
+    loop. Its text names every severity other than error.
 
     alike: number of findings besides the first
     """

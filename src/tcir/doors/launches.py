@@ -65,7 +65,7 @@ class DoorLaunch:
 
 @dataclass
 class Launches:
-    """Launches so far, and how they are executed.
+    """Launches so far, and the options of their execution.
 
     order_seed, numerics, jobs: as in `tcir.run_ptx`
     orders:   number of further orders, whose results must be the same

@@ -100,8 +100,8 @@ class Allocations:
                 known.defined[mine] = True
 
     def copied(self, to: int, source: int, size: int) -> None:
-        """Records that the host copied bytes: they are initialised where those of the source
-        are, to which the host may have written through a pointer of its own."""
+        """Records that the host copied `size` bytes. A copied byte is initialised if its source
+        byte is; the host may have written that through a pointer of its own."""
         with self._lock:
             given = {
                 piece.start: known.defined[mine].copy()

@@ -27,9 +27,10 @@ class OutputSpec:
     """Shape and numpy (or ml_dtypes) element type of one result, or input.
 
     unsigned: the sign bit has no meaning (block scales of type f8E4M3FN): numbers are >= 0.
-    groups: for sizes of groups (``tc.grouped_matmul``): the largest size, and the largest sum
-    below: for indices into a tensor: all are at least 0 and less than this
-    first: for a table of indices, each row of which begins with a number: these are less than this
+    groups: for group sizes (``tc.grouped_matmul``): the largest size, and the largest sum
+    below: for indices into a tensor: exclusive upper bound; the lower bound is 0
+    first: for a table of indices whose rows each begin with another number: exclusive upper bound
+           of these first numbers
     """
 
     shape: tuple[int, ...]

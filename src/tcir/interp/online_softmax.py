@@ -1,7 +1,7 @@
-"""A softmax over blocks of keys, in the f32 instructions that kernels of attention execute.
+"""A softmax over blocks of keys, in the f32 instructions of attention kernels.
 
-One meaning for every level: rows are rows of scores, and ``reference`` is what a row's exponents
-are relative to. With ``c = f32(scale * log2(e))``, for each block of scores S::
+All levels share these definitions: rows are rows of scores, and a row's exponents are relative to
+its ``reference``. With ``c = f32(scale * log2(e))``, for each block of scores S::
 
     m', r, alpha = online_max(m, max(S), c, tau, below)
     P = exponentials(S, r, c)                          # 2^((S - r) * c)
@@ -9,7 +9,8 @@ are relative to. With ``c = f32(scale * log2(e))``, for each block of scores S::
 
 and at the end ``O / l``, and ``(m * c + log2(l)) * ln(2)`` for the logarithm of the sum.
 
-Of parts of the keys the logarithms say how much each weighs (`weight`, `combined_sum`).
+Where keys are divided into parts, these logarithms give the weight of each part (`weight`,
+`combined_sum`).
 """
 
 from __future__ import annotations
@@ -100,12 +101,12 @@ def online_max(
     largest: maximum of the block
     tau:     largest growth of exponents without rescaling the sums: up to it the earlier maximum
              remains (0: it always moves)
-    below:   how far the maximum that is kept is below the largest score: exponentials are up to
-             ``2^(below * c)``
+    below:   difference between the largest score and the maximum that is kept, so that exponentials
+             are up to ``2^(below * c)``
 
-    The exponent of the factor is the difference of the old and the new maximum's products with c,
-    as exponentials are relative to these, or beyond `FAR` the product of the difference. A row with
-    only -inf has the reference 0, so that its exponentials are 0, not NaN.
+    The exponent of the factor is ``before * c - maximum * c``, because exponentials are relative to
+    these products; beyond `FAR` it is ``(before - maximum) * c``. A row with only -inf has the
+    reference 0, so that its exponentials are 0, not NaN.
     """
     with np.errstate(all="ignore"):
         after = np.fmax(before, largest - np.float32(below))
@@ -148,8 +149,8 @@ def row_sum(values: Array, parts: int) -> Array:
 
 
 def inverse_sum(total: Array, times: float = 1.0) -> Array:
-    """Factor of a row of O at the end: ``1 / total``, `times` a factor; 1 instead of it where the
-    row had no key, so that its O is zero, and where the sum is NaN."""
+    """Factor of a row of O at the end: ``times / total``. A row without keys has ``times`` instead,
+    so that its O is zero, and so has a row whose sum is NaN."""
     with np.errstate(all="ignore"):
         inverse = reciprocal(np.where((total == 0) | np.isnan(total), np.float32(1), total))
         return inverse * np.float32(times)

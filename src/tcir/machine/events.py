@@ -81,7 +81,7 @@ class EventStream(list[Event]):
 
 @dataclass(frozen=True)
 class Recording:
-    """Asks a run for the events of some CTAs; each launch appends a stream.
+    """Requests the events of some CTAs from a run; each launch appends a stream.
 
     ctas: linear indices, whose whole clusters are recorded; none: the first cluster
     """

@@ -40,7 +40,7 @@ class Placement:
         return RESERVED * self._draw("shared").randint(1, max(1, last))
 
     def shuffled(self, variables: Sequence[str]) -> list[str]:
-        """Static shared variables in the order in which they lie."""
+        """Returns the static shared variables in the order of their addresses."""
         found = list(variables)
         if self.seed is not None and self.assumptions.shared_start == "drawn":
             self._draw("variables").shuffle(found)

@@ -17,10 +17,8 @@ VIEWS = ("Constant", "Dropout", "Expand", "Flatten", "Identity", "Reshape", "Sli
 
 
 def refused(model: onnx.ModelProto, attempt: Callable[[onnx.ModelProto], object]) -> dict[str, str]:
-    """For each kind of op that `attempt` rejects alone, the labels of its nodes and the first line
-    of the error.
-
-    attempt: lowers a model of one node, or raises
+    """Finds the kinds of ops that `attempt` rejects: for each, the labels of its nodes and the
+    first line of the error. attempt: lowers a model of a single node, or raises
     """
     kinds: dict[bytes, tuple[onnx.ModelProto, list[str]]] = {}
     for node, single in _singles(model):

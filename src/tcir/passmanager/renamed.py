@@ -1,4 +1,4 @@
-"""Other names of passes and pipelines: what is found under which name now."""
+"""Former names of passes and pipelines, and their present names."""
 
 from __future__ import annotations
 

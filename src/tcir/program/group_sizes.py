@@ -39,8 +39,8 @@ def group_sizes(spec: OutputSpec, seed: int) -> Array:
 
 
 def special_sizes(spec: OutputSpec) -> Iterator[tuple[str, Array]]:
-    """Yields descriptions and sizes of further executions: sizes at edges of tiles, all rows, and
-    more than a byte can hold, in the first groups and in the last."""
+    """Yields descriptions and group sizes of further executions: sizes at the edges of tiles, all
+    rows in one group, and sizes above 255, in the first and in the last groups."""
     each, total = spec.groups or (0, 0)
     count = math.prod(spec.shape)
     apart = count * each <= total

@@ -55,8 +55,8 @@ def launch_input(launch: Launch, grid: tuple[int, int, int]) -> Json:
 
 
 def first_ctas(launch: Launch, ctas: int | None) -> tuple[int, int, int]:
-    """The grid of the first `ctas` CTAs, in whole clusters, along x, then y, then z; None: the
-    whole grid."""
+    """Extents of a smaller grid of about `ctas` CTAs in whole clusters, filled along x, then y,
+    then z; None: the whole grid."""
     if ctas is None or prod(launch.grid) <= ctas:
         return launch.grid
     left, sizes = max(ctas, prod(launch.cluster)), []

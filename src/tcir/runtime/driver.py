@@ -69,11 +69,10 @@ def failed(function: str, status: int) -> CudaError:
 
 
 def entry(function: str, since: int) -> int:
-    """Address of a driver function as C has it, which takes addresses and handles and returns a
-    CUresult.
+    """Address of a function of the CUDA driver's C interface.
 
-    since: CUDA version of the form that is called, 1000 times the major number plus 10 times the
-           minor one
+    since: CUDA version that introduced this form of the function, 1000 times the major number plus
+           10 times the minor one
     """
     address, _ = call("cuGetProcAddress", function.encode(), since, 0)
     if not address:
@@ -85,8 +84,8 @@ def entry(function: str, since: int) -> int:
 
 
 def native(function: str, since: int, pointers: int) -> Callable[..., int]:
-    """A driver function, see `entry`, with this number of arguments: a call takes half a
-    microsecond, without cuda-python's conversions."""
+    """A driver function (`entry`) as a ctypes function with this number of pointer arguments. A
+    call takes half a microsecond, because cuda-python converts nothing."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * pointers)
     made: Callable[..., int] = kind(entry(function, since))
     return made

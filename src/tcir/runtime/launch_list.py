@@ -48,7 +48,7 @@ class _Places:
 
 
 class LaunchList:
-    """Launches on one stream whose configurations are made and whose parameters are in one buffer.
+    """Launches on one stream, with prepared configurations and their parameters in one buffer.
 
     A call writes the addresses that differ from those of the previous call, and puts the launches
     on the stream by one call of compiled code. Only one thread at a time may call it.

@@ -50,11 +50,11 @@ end:
 
 @cache
 def walk() -> Callable[..., int]:
-    """The function. Arguments: the addresses of cuLaunchKernelEx, cuCtxPushCurrent and
+    """The compiled function. Arguments: the addresses of cuLaunchKernelEx, cuCtxPushCurrent and
     cuCtxPopCurrent, a context, the address of an array of `STEP`, and its length.
 
-    It returns the number of the step that ended it, or -1 where the context was rejected, in bits
-    63..32, and a CUresult in the others.
+    It returns a CUresult in bits 31..0, and in bits 63..32 the number of the step at which it
+    ended, or -1 if the context was rejected.
     """
     native.link_texts(Path(__file__), {"tcir_walk": _TEXT})
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 5, ctypes.c_int64)

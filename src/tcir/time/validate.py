@@ -84,8 +84,7 @@ def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float:
 
 
 def inversions(group: Sequence[PredictedTime]) -> list[tuple[str, str]]:
-    """Returns the pairs of rows that the model orders the other way round; equal values are no
-    inversion."""
+    """Returns the pairs of rows whose order the model inverts; equal values are no inversion."""
     return [
         (one.row.name, other.row.name)
         for number, one in enumerate(group)

@@ -100,7 +100,7 @@ class KernelModule(torch.nn.Module):
 
 @dataclass(frozen=True)
 class GpuOptions:
-    """How a compiled module runs on a GPU: see `tcir.torch.compile`."""
+    """Options of a compiled module's execution on a GPU; see `tcir.torch.compile`."""
 
     emulate: bool = False
     graph: bool = False

@@ -35,8 +35,8 @@ they stay loaded."""
 
 @contextmanager
 def captured_for(store: Store) -> Iterator[None]:
-    """Context in which prepared kernels are those of `store` alone, whose owner captures them in
-    CUDA graphs and keeps what they use."""
+    """Context in which all kernels are prepared in `store`, whose owner captures them in CUDA
+    graphs and keeps their memory alive."""
     token = _CAPTURE.set(store)
     try:
         yield
@@ -81,7 +81,8 @@ class Contents:
         self._versions = _versions(weights)
 
     def are_of(self, weights: Sequence[torch.Tensor], addresses: Sequence[int]) -> bool:
-        """Whether these are the same weights, at these addresses, none of them written since."""
+        """Whether the snapshot is of these weights, at these addresses, and none was written
+        since."""
         return (
             all(map(operator.is_, self._weights, weights))
             and self.addresses == addresses

@@ -1,4 +1,4 @@
-"""Arguments and results whose memory has another order of dimensions, such as channels last."""
+"""Arguments and results with another memory order of dimensions, such as channels last."""
 
 from __future__ import annotations
 

@@ -32,10 +32,10 @@ SCALARS: dict[str, Callable[[float], np.generic]] = {
 
 
 class Addressed(Protocol):
-    """An object that Triton takes as a pointer."""
+    """An object that Triton accepts as a pointer."""
 
     def data_ptr(self) -> int:
-        """Its address."""
+        """Address of the data, as an integer."""
 
 
 class HostDescriptor(Protocol):

@@ -1,12 +1,13 @@
-"""How far a kernel's attention may be off, element by element.
+"""Bounds of the error of a kernel's attention, element by element.
 
 A kernel computes the scores S of a row in f32, and from them (`tcir.interp.online_softmax`)
 
     p_j = 2^((S_j - r) c),   l = sum p_j,   O = sum P_j v_j,   out = O / l
 
 with P the p rounded to the type of v, for a reference r within a few powers of two of the largest
-score, which moves with the blocks of keys. Whatever r is, it cancels in out. With weights w, values
-v and result o in exact arithmetic, p_j off by a part b_j and P_j by h_j more,
+score, which moves with the blocks of keys. Whatever r is, it cancels in out. Let w, v and o be the
+weights, values and result in exact arithmetic, b_j the relative error of p_j, and h_j the further
+error of P_j. Then
 
     out - o = (sum w_j b_j (v_j - o) + h_j v_j) / (1 + sum w_j b_j)
 
@@ -20,19 +21,20 @@ b is made of
                                          2^-13.26 + 2^-22 blocks where a kernel has exponentials of
                                          some keys by a polynomial
 
-Where keys are in parts, whose results are combined (``tc.combine_parts``), b also has what a part's
-weight 2^((L - most) log2(e)) is off, of L = (r c + log2 l) ln2 in f32, with n keys:
+Where keys are in parts, whose results are combined (``tc.combine_parts``), b also has the error of
+a part's weight 2^((L - most) log2(e)), where L = (r c + log2 l) ln2 is computed in f32. With n keys
+these are:
 
     ln2 2^-24 (4 (|r c| + log2 n) + 3 (|x_j| + log2 n))  L, the difference, its product
     2^-22 (1 + log2 n)                                   lg2.approx, and ex2.approx
 
-h is 2^-11 (f16), 2^-8 (bf16) or 2^-4 (e4m3, of values of 8 bits) of p, or half of the smallest
-number of the type, of e4m3 2^-8 of that, as p is up to 2^8 there: the largest part by far. The sums
-l, of keys and blocks in any order in f32, and O, as `tcir.validation.bounds` has it, come on top,
-the factors that O is multiplied by, and rcp.approx (2^-23).
+h is by far the largest term: 2^-11 (f16), 2^-8 (bf16) or 2^-4 (e4m3, for values of 8 bits) of p, or
+half of the smallest number of the type; for e4m3 2^-8 of that half, because p is up to 2^8 there.
+The errors of l (an f32 sum over keys and blocks in any order), of O (`tcir.validation.bounds`), of
+the factors that O is multiplied by, and of rcp.approx (2^-23) are added.
 
-The worst case has all roundings of P on one side. Their mean square is that of independent ones,
-but for keys with the same P, which are rounded alike.
+The worst case has all roundings of P on one side. The mean square treats roundings as independent,
+except those of keys with the same P, which are rounded alike.
 """
 
 from __future__ import annotations
@@ -87,10 +89,10 @@ BY_POLYNOMIAL = Powers(POLYNOMIAL_ERROR, POLYNOMIAL_ERROR)
 
 
 class Factors(NamedTuple):
-    """The P that multiply values.
+    """The rounded exponentials P, by which values are multiplied.
 
-    dtype: their type; lift: the largest, while p is up to 1; least: exponent of the least p whose P
-        is certainly no zero
+    dtype: type of P; lift: largest P, where p is up to 1; least: exponent of the least p that
+           certainly does not round to zero
     """
 
     dtype: DType

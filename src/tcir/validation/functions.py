@@ -88,8 +88,8 @@ CIRCULAR = ("math.cos", "math.sin", "math.tan")
 
 
 def farthest(name: str, x: Array, error: Array, exponent: Array) -> tuple[Array, Array]:
-    """Value of a function at x before rounding, and its largest distance from the function's values
-    within `error` of x; infinite if there is no finite distance."""
+    """Value of a function at x before rounding, and the largest difference from its values at
+    arguments within `error` of x; infinite if there is no finite one."""
     operands = (exponent,) if name in ("math.powf", "math.fpowi") else ()
     function = FUNCTIONS[name]
     middle = function(x, *operands)

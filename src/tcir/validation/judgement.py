@@ -1,5 +1,5 @@
-"""The verdict on the results of one execution, against those of the input program and of the state
-before."""
+"""The verdict on the results of one execution, compared with those of the input program and of the
+previous state."""
 
 from __future__ import annotations
 

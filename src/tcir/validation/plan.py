@@ -1,4 +1,4 @@
-"""The plan of a validation: what it executes and how, before anything is."""
+"""The plan of a validation, made before it executes anything: the programs, levels and options."""
 
 from __future__ import annotations
 
@@ -50,9 +50,8 @@ class Plan:
         return Sample(share, self.settings.seed) if share < 1 else None
 
     def instructions(self, level: str, before: Work) -> int:
-        """Instructions that a kernel at `level` may execute; an endless loop ends there.
-
-        before: work of the state before
+        """Maximum number of instructions that a kernel at `level` may execute, which ends an
+        endless loop. before: work of the previous state
         """
         if self.settings.max_instructions is not None:
             return self.settings.max_instructions

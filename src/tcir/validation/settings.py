@@ -1,4 +1,4 @@
-"""How programs are executed for a validation."""
+"""Settings of the executions of a validation."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class _Each(torch.nn.Module):
 
 
 def strided(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor with the same numbers whose elements are every other element of memory, with
+    """Copies a tensor to a strided layout: its elements are every other element of memory, with
     dimensions in reverse order."""
     *outer, last = tensor.shape[::-1] or (1,)
     memory = torch.zeros((*outer, 2 * last), dtype=tensor.dtype)[..., ::2]

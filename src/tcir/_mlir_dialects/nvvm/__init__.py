@@ -41,7 +41,7 @@ def shfl_sync_bfly(mask: ir.Value, of: ir.Value, lanes: ir.Value, clamp: ir.Valu
 
 
 def shfl_sync_idx(mask: ir.Value, of: ir.Value, lane: ir.Value, clamp: ir.Value) -> ir.Value:
-    """Value of `of` in a lane."""
+    """Value of `of` in the lane with the number `lane`."""
     kind = attribute("nvvm", "shfl_kind idx")
     return value("nvvm.shfl.sync", of.type, mask, of, lane, clamp, kind=kind)
 

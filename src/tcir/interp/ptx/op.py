@@ -57,9 +57,9 @@ class Compute:
     are bool. flips: predicate sources to negate. products: multiplications per lane, for the
     counters. With several results `fn` returns a tuple. across: lanes of a warp exchange values, so
     `fn` takes whole warps, 32 lanes each. divisor: the position of the source that makes the result
-    undefined where it is 0; -1: none does. moved: number of first sources whose bits only change
-    their places, which the other sources select: the undefined bits of a result do not depend on
-    the values of these.
+    undefined where it is 0; -1: none does. moved: number of leading sources whose bits are only
+    moved; the other sources select where to. The undefined bits of a result do not depend on the
+    values of the leading sources.
     """
 
     fn: Callable[..., np.ndarray | tuple[np.ndarray, ...]]

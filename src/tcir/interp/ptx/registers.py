@@ -152,7 +152,8 @@ class WarpStorage:
 
     @staticmethod
     def of(slots: Slots, local_bytes: int) -> WarpStorage:
-        """Constants are in place; every other register holds the poison pattern."""
+        """Creates the registers of a warp: constants are set, all others have the poison
+        pattern."""
         banks = []
         for size in _UNSIGNED:
             members = [n for n, s in enumerate(slots.sizes) if s == size]

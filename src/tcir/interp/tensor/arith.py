@@ -72,7 +72,8 @@ def convert(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def saturated(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Converts like `convert`, numbers beyond the largest to the largest (``cvt.rn.satfinite``)."""
+    """Converts like `convert`, but saturates to the largest finite number
+    (``cvt.rn.satfinite``)."""
     most = np.asarray(x).dtype.type(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
     return convert(np.clip(x, -most, most), dtype)
 
@@ -235,8 +236,8 @@ def arith_float_to_float(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Ar
 
 @evaluate("arith.scaling_extf")
 def arith_scaling_extf(_: Interpreter, op: ir.OpView, x: Array, scale: Array) -> Sequence[Array]:
-    """Multiplies by a scale that is a power of two; IncompleteError for other scales, which would
-    first be rounded to one."""
+    """Multiplies by a scale that is a power of two; IncompleteError for other scales, which the op
+    rounds to a power of two."""
     if scale.dtype.name != "float8_e8m0fnu":
         raise IncompleteError(f"arith.scaling_extf by {scale.dtype}: expected f8E8M0FNU scales")
     dtype = dtype_of(op.operation.results[0].type)

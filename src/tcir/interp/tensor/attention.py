@@ -54,8 +54,8 @@ def attended(scores: Array, v: Array) -> tuple[Array, Array]:
 
 
 def of_pages(op: tc.AttentionOp, array: Array, *limits: Array) -> Array:
-    """Keys or values [b, g, n, d], from pages [pages, g, page, d] where they are in pages:
-    zeros for a number of no page; InputError for such a number among a batch's keys."""
+    """Keys or values [b, g, n, d], gathered from pages [pages, g, page, d] if the op has pages. A
+    number that is no page gives zeros; InputError if the batch has keys in it."""
     if op.page is None:
         return array
     (rows,) = limits
@@ -64,7 +64,7 @@ def of_pages(op: tc.AttentionOp, array: Array, *limits: Array) -> Array:
     some = (table >= 0) & (table < len(array))
     for batch, number in np.argwhere(used & ~some)[:1]:
         raise InputError(
-            f"tc.attention: expected numbers of pages from 0 to {len(array) - 1}, got "
+            f"tc.attention: expected page numbers from 0 to {len(array) - 1}, got "
             f"{table[batch, number]} for page {number} of batch {batch}"
         )
     found = array[np.where(some, table, 0)]

@@ -48,8 +48,8 @@ def scf_if(interpreter: Interpreter, op: ir.OpView, condition: Array) -> Sequenc
 
 @evaluate("scf.forall")
 def scf_forall(interpreter: Interpreter, op: ir.OpView, *_: Array) -> Sequence[Array]:
-    """Runs the iterations from first to last and from last to first: a result that depends on their
-    order is an error, because nothing orders them."""
+    """Runs the iterations in ascending and in descending order. Results that differ are an error,
+    because the iterations are unordered."""
     if _on_buffers(op):
         raise IncompleteError("scf.forall on buffers: iterations are independent only on tensors")
     values = interpreter.values

@@ -44,9 +44,8 @@ class TileLayout:
     def elements(
         self, base: int, k_first: int, k_count: int, rows: tuple[int, int] | None = None
     ) -> Array:
-        """Byte address of element (mn, k_first + j) of a tile at `base`: int64[mn, k_count].
-
-        rows: only those in [first, last).
+        """Byte address of element (mn, k_first + j) of a tile at `base`: int64[mn, k_count]. rows:
+        limits mn to [first, last).
         """
         if rows is None:
             return _elements(self, base, k_first, k_count)
@@ -102,7 +101,7 @@ def slice_bytes(
 ) -> Array:
     """Byte addresses of a K slice, row by row: int64[mn, k_count * element_bytes].
 
-    rows: only those in [first, last); see `_rows`.
+    rows: limits mn to [first, last); see `_rows`.
     """
     element = _elements(tile, base, k_first, k_count)[slice(*rows) if rows else slice(None)]
     every = element[:, :, None] + np.arange(tile.element_bytes, dtype=np.int64)

@@ -23,7 +23,8 @@ def matrix_a(frame: Frame, a: SmemTile | TmemTile, index: int) -> TmemAddr | Ele
 def slice_of(
     frame: Frame, tile: SmemTile, index: int, width: int = 1, rows: tuple[int, int] | None = None
 ) -> ElementAddresses:
-    """K slice `index` of a tile, of `width` times 32 bytes; rows: only those in [first, last)."""
+    """K slice `index` of a tile, of `width` times 32 bytes; rows: limits the slice to rows [first,
+    last)."""
     step = width * MMA_K_BYTES // tile.layout.element_bytes
     at = tile.layout.elements(tile.base, step * index, step, rows)
     return frame.cta_run.element_operand(at)

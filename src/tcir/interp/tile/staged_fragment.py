@@ -1,4 +1,4 @@
-"""The rule of fragments stored through shared memory by TMA."""
+"""Execution of stores of fragments through shared memory by TMA."""
 
 from __future__ import annotations
 

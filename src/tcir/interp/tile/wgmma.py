@@ -26,14 +26,14 @@ def wgmma(compiler: Compiler, op: tc.WgmmaOp) -> Step:
 
 @execute(tc.WgmmaProductOp)
 def wgmma_product(compiler: Compiler, op: tc.WgmmaProductOp) -> Step:
-    """Issues the same group, with a false scale-d in the first instruction."""
+    """Issues the group of `wgmma`, with a false scale-d in the first instruction."""
     a, b = compiler.operands(op)
     return _group(compiler, op, [(a, b, 0)], None, (op.a.type, op.b.type))
 
 
 @execute(tc.WgmmaTapsOp)
 def wgmma_taps(compiler: Compiler, op: tc.WgmmaTapsOp) -> Step:
-    """Issues one group with such instructions for each pair of tiles; A is read from the pair's row
+    """Issues one group with instructions for each pair of tiles; A is read from the pair's row
     on."""
     a, b, (c,) = segments(compiler, op)
     pairs = list(zip(a, b, integers(op, "rows"), strict=True))
@@ -42,8 +42,8 @@ def wgmma_taps(compiler: Compiler, op: tc.WgmmaTapsOp) -> Step:
 
 @execute(tc.WgmmaFragmentOp, tc.WgmmaFragmentProductOp)
 def wgmma_fragment(compiler: Compiler, op: tc.WgmmaFragmentOp | tc.WgmmaFragmentProductOp) -> Step:
-    """Issues a group with one instruction for every 32 bytes of a row of A, whose codes are
-    registers; without sums to add to, the first has a false scale-d."""
+    """Issues a group with one instruction for every 32 bytes of a row of A, which is in registers.
+    Without an accumulator to add to, the first instruction has a false scale-d."""
     a_, b_, *c = compiler.operands(op)
     result, site = compiler.result(op), compiler.site(op)
     n, k = op.b.type.shape

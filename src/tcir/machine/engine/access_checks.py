@@ -1,4 +1,4 @@
-"""Checks and records each access of an agent: whether it is ordered after those before it."""
+"""Checks that each access of an agent is ordered after earlier accesses, and records it."""
 
 from __future__ import annotations
 

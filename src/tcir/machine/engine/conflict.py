@@ -42,8 +42,7 @@ def check_ordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bool
 
 
 def check_unordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bool) -> None:
-    """Reports two accesses that the clocks do not order, unless a rule says what else orders
-    them."""
+    """Reports two accesses that the clocks do not order, unless another rule orders them."""
     conflict = AccessConflict(agent, touch, other, wrote)
     for order in ORDERS:
         if order.applies(conflict):

@@ -1,4 +1,4 @@
-"""Clusters that run side by side: on SMs of their own, or sharing them and their tensor memory (PTX
+"""Clusters that run concurrently, on separate SMs or on shared ones with shared tensor memory (PTX
 ISA 9.7.16.7)."""
 
 from __future__ import annotations

@@ -74,7 +74,8 @@ class Scope:
 
     @property
     def reach(self) -> int:
-        """How far apart threads may be to be in it: 0 for one CTA, 1 for one cluster, 2 for all."""
+        """Largest distance of threads in the scope: 0 within a CTA, 1 within a cluster, 2 for any
+        threads."""
         return {"cta": 0, "cluster": 1}.get(self.word, 2)
 
     @property

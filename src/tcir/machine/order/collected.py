@@ -10,9 +10,8 @@ from tcir.machine.order.clocks import Access
 
 @dataclass(frozen=True)
 class Collected:
-    """`mma` filled the buffer, or gave it up (matrix None).
-
-    matrix: the matrix that it holds. versions: the last writes of its bytes at the fill.
+    """State of a collector buffer after `mma` filled it, or discarded it (matrix None). matrix: the
+    buffered matrix. versions: the last writes of its bytes at the fill.
     """
 
     mma: Access

@@ -58,8 +58,8 @@ def observe_fences(clock: Clock, reach: int, *, sc: bool) -> None:
 
 
 def in_front(clock: Clock, released: Sequence[Clock]) -> list[Covered]:
-    """Accesses covered by fences before a strong write, beyond those that the write releases, by
-    reach."""
+    """Accesses covered by fences before a strong write, except those that the write itself
+    releases, by reach."""
     found: list[Covered] = [({}, {}) for _ in range(REACHES)]
     for mark, number in clock.items():
         if mark[0] in _FENCES:
@@ -73,8 +73,8 @@ def in_front(clock: Clock, released: Sequence[Clock]) -> list[Covered]:
 
 
 def see(clock: Clock, covered: Covered, reach: int, *, acquire: bool) -> None:
-    """Lets a strong read observe a write with such fences before it; acquire: at once, without a
-    later fence."""
+    """Lets a strong read observe a write that fences precede; acquire: at once, without a later
+    fence."""
     for sc, lines in enumerate(covered):
         for line, number in lines.items():
             if clock.get(line, 0) < number:

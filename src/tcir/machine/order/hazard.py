@@ -126,12 +126,13 @@ class Conflict(Protocol):
         ...
 
     def passed(self, mark: str) -> bool:
-        """Whether the first access has passed a fence (a mark of `clocks`), as the agent knows."""
+        """Whether the agent has observed that the first access passed a fence (a mark of
+        `clocks`)."""
         ...
 
     def in_pipe(self, *, listed: bool) -> bool:
-        """Whether the tensor core's pipe completes the first before the second; listed: as far
-        as PTX ISA 9.7.16.6.2 promises it."""
+        """Whether the tensor core's pipe completes the first access before the second; listed: only
+        pairs that PTX ISA 9.7.16.6.2 guarantees."""
         ...
 
     def read_since(self) -> bool:

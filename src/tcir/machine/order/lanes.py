@@ -42,8 +42,8 @@ def members(mask: int) -> Iterator[int]:
 
 
 def observed_of(clock: Clock, access: Access, lanes: int, mark: str | None = None) -> bool:
-    """Whether what these lanes did in ``access`` is observed, or passed the fence of ``mark``;
-    `EACH`, or none: what any lane did. Asynchronous accesses are on no lane's line."""
+    """Whether the part of ``access`` by these lanes is observed, or passed the fence of ``mark``.
+    With `EACH`, or without lanes: the whole access. Asynchronous accesses are on no lane's line."""
     if access.cta is None:
         return False
 
@@ -101,7 +101,7 @@ class Knowledge:
         self.read.clear()  # only saves joining again what was joined before
 
     def equals(self, other: Knowledge) -> bool:
-        """Whether there is no need to tell the two apart."""
+        """Whether both groups of lanes have observed the same."""
         return (self.clock, self.after, self.fenced, self.seen) == (
             other.clock,
             other.after,
@@ -266,7 +266,8 @@ class Lanes:
         return int.from_bytes(late.tobytes(), "little")
 
     def done(self) -> Clock:
-        """Clock of the active lanes' own accesses, and of those of other lanes that they know."""
+        """Clock of the active lanes' own accesses, and of the accesses of other lanes that they
+        have observed."""
         late = self._unsynchronised() if self.separate and self.active else 0
         if not late & ~self.active:
             return {self.me: self.number}

@@ -61,8 +61,9 @@ class Pending(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """Rank of the wait as the cause of a deadlock: first bytes that do not come, then waits of
-        a single lane, which mostly is the issuing one, then other mbarriers."""
+        """Rank of the wait among possible causes of a deadlock: waits for bytes that do not arrive
+        come first, then waits of a single lane (mostly the issuing one), then those for other
+        mbarriers."""
         if self.barrier is None:
             return 3
         if self.barrier.tx and not self.barrier.pending:

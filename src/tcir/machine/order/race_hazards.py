@@ -1,4 +1,5 @@
-"""Conflicts that the clocks do not order: what orders them all the same, and what is reported."""
+"""Conflicts that the clocks do not order: the rules that order some of them, and reports of the
+others."""
 
 from __future__ import annotations
 

@@ -356,7 +356,7 @@ class LastShadow(Shadow):
                 kept[where] = np.where(np.isin(current, numbers), current, kept[where])
 
     def kept_beside(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Returns `beside`, and creates it at first use."""
+        """Returns `beside`, which it creates at the first call."""
         if self.beside is None:
             self.beside = np.zeros_like(self.readers), np.zeros_like(self.readers)
         return self.beside
@@ -426,8 +426,8 @@ class LastShadow(Shadow):
         return self._ctas
 
     def lines(self) -> NDArray[np.int32]:
-        """For each access, by its number, the `line` of its component; 0 for number 0, which is no
-        access."""
+        """The `line` of each access's component, by the access's number; 0 for number 0, which
+        stands for no access."""
         more = [self._warp(component) for component in self.accesses.lines(len(self._lines) - 1)]
         if more:
             self._lines = np.concatenate([self._lines, np.array(more, np.int32)])

@@ -20,9 +20,10 @@ Same: TypeAlias = "bool | NDArray[np.bool_] | Callable[[], bool]"
 class Touch(NamedTuple):
     """An access to granules of a memory that is being checked.
 
-    lanes: the lane of each row of granules, or of all; None: all lanes of the warp together, or an
-    agent that is no warp. same: whether a write puts back the bytes that were there, or will be; an
-    array: in each row of the granules.
+    lanes: the lane of each row of granules, or one lane for all; None: all lanes of the warp
+           together, or an agent that is no warp. same: whether a write stores the bytes that were
+           already there, or that the conflicting access stores; an array has one element for each
+           row of granules.
     """
 
     shadow: Shadow

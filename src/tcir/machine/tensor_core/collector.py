@@ -24,9 +24,8 @@ from tcir.machine.tensor_core.pipe import Pipe
 
 @dataclass(frozen=True)
 class MatrixIdentity:
-    """Identity of a matrix that a collector may hold.
-
-    what: place, type and shape of the matrix. versions: the last writes of its bytes.
+    """Identity of a matrix in a collector buffer. what: place, type and shape of the matrix.
+    versions: the last writes of its bytes.
     """
 
     what: Hashable

@@ -17,7 +17,7 @@ Element = TypeVar("Element", bound=np.generic)
 def enabled_lanes(
     masks: tuple[int, ...] | None, lanes: NDArray[np.int64], cta_group: int, site: object
 ) -> list[NDArray[np.bool_] | None]:
-    """For each CTA, a mask of those of `lanes` that are written (None: all).
+    """For each CTA, a mask of the `lanes` that are written (None: all).
 
     Bit i of mask v disables lane 32 v + i; in a pair, masks 4..7 belong to the CTA of odd rank.
     """

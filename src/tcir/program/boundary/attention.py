@@ -43,10 +43,10 @@ class Heads:
     """Sizes and mask of the heads of an attention.
 
     of: sizes b, h, m, d, g, n, e (`tcir.dialect.tc.AttentionOp.extents`)
-    c: powers of two per unit of a score
+    c: factor of a score in the exponent of 2: the exponential is 2^(c * score)
     keys: mask [b, m, n] of the keys that each row has
-    whole: largest number up to which the type of values has all whole numbers
-    largest: largest factor that the types of queries and keys have
+    whole: largest N for which the type of the values represents all integers up to N
+    largest: largest factor that the types of queries and keys represent
     """
 
     of: Mapping[str, int]
@@ -103,8 +103,8 @@ def routed(heads: Heads, draw: np.random.Generator) -> list[Array] | None:
 
 
 def rising(heads: Heads, draw: np.random.Generator) -> list[Array]:
-    """Each group of keys raises the maximum of its rows: from the first to the last for some rows,
-    from the last to the first for others."""
+    """Inputs with which each group of keys raises the maximum of its rows, in ascending order of
+    keys for some rows and in descending order for others."""
     q, k, v = heads.noise(draw)
     keys = np.arange(heads.of["n"])
     ramps = [way // size for size in GROUPS for way in (keys, keys[::-1])][: heads.of["d"]]
@@ -190,7 +190,8 @@ def attention_inputs(
 
 
 def in_pages(op: tc.AttentionOp, array: Array, table: Array) -> Array:
-    """Keys or values [b, g, n, d] as the pages [pages, g, page, d] that a table gives."""
+    """Distributes keys or values [b, g, n, d] over pages [pages, g, page, d], as a table assigns
+    them."""
     (b, g, n, d), count = array.shape, table.shape[1]
     found = np.zeros((op.k.type.shape[0], g, n // count, d))
     found[table] = array.reshape(b, g, count, n // count, d).swapaxes(1, 2)

@@ -294,7 +294,7 @@ def _bounds(w: Warp, space: str, at: np.ndarray, nbytes: int, size: int, site: S
         bad = int(at[(at < 0) | (at + nbytes > size)][0])
         raise w.error(
             "out-of-bounds",
-            f"expected .{space} bytes 0..{size - 1}, got {bad} + {nbytes}",
+            f"expected .{space} bytes 0..{size - 1}, got {bad}..{bad + nbytes - 1}",
             site,
         )
 

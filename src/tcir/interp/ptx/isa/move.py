@@ -220,7 +220,7 @@ def isspacep(d: Decode) -> Op:
 
 @instruction("mapa")
 def mapa(d: Decode) -> Op:
-    """The same shared address in another CTA of the cluster: its rank in bits 24 and up."""
+    """Maps a shared address to another CTA of the cluster, whose rank goes into bits 24 and up."""
     shared = d.take("shared::cluster") is not None
     kind = d.type("u32", "u64")
     d.done(3)

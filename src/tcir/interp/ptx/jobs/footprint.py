@@ -41,8 +41,8 @@ class Footprint:
     accesses: list[Access | Twin]
 
     def by(self, granule: int, size: int) -> Footprint:
-        """The same footprint in smaller granules, whose size divides the present one. size: bytes
-        of the buffer"""
+        """Refines the footprint to smaller granules, whose size divides the present one. size:
+        bytes of the buffer"""
         if granule == self.granule:
             return self
         times, room = self.granule // granule, _room(size, granule)

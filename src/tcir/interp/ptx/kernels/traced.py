@@ -58,9 +58,8 @@ class FunctionText:
 
 
 class LaneVector(NDArrayOperatorsMixin):
-    """A vector of `count` numbers, one or several for each lane of a warp.
-
-    name: in LLVM. most: the largest integer that it may hold, if that is known.
+    """A vector of `count` numbers, one or several for each lane of a warp. name: its value in LLVM.
+    most: upper bound of its integers, if known.
     """
 
     def __init__(

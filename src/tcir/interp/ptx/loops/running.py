@@ -67,7 +67,7 @@ class LoopWatcher(Protocol):
 
 class Loops:
     """Executes loops of one warp by compiled code. heads: first instructions of the loops; empty
-    once such calls have proved too slow"""
+    once compiled calls have proved too slow"""
 
     def __init__(self, program: LoopCode, warp: Warp, watched: LoopWatcher | None) -> None:
         self.program, self.warp, self.watched = program, warp, watched

@@ -85,7 +85,7 @@ def compute(own: Registers, what: Compute) -> None:
 
 
 def write(own: Registers, slot: int, view: int, values: np.ndarray) -> None:
-    """In every view of the slot that is kept."""
+    """Writes the value to every stored view of the slot."""
     for known, other in own:
         if known == slot:
             own[known, other] = values if other == view else values.view(VIEW_DTYPES[other])

@@ -72,7 +72,7 @@ class FollowerCta:
         return sum(one.size for one in self.accesses)
 
     def performed(self, machine: Machine) -> bool:
-        """Whether global memory holds the values that it stored."""
+        """Whether global memory contains the values that the follower CTA stored."""
         buffers = machine.memory.buffers
         return all(
             performed(buffers[one.buffer], one, np.ones(len(one.at), bool)) for one in self.accesses

@@ -49,8 +49,8 @@ class Called(NamedTuple):
 
 @dataclass(frozen=True)
 class Aside:
-    """A function that numpy executes before step `step`: sources, results and the lanes that each
-    holds."""
+    """A function that numpy executes before step `step`, with its sources, its results and the
+    lanes of each."""
 
     step: int
     fn: Callable[..., Array | tuple[Array, ...]]
@@ -115,8 +115,8 @@ class Emitted:
         self._used.append([one.at for one, _ in (*sources, *results) if one.kind == ROW])
 
     def offsets(self, reuse: bool) -> tuple[NDArray[np.int64], int]:
-        """Offset of each row and of the end, and the bytes of all rows. reuse: a row may take the
-        place of one that is no longer read."""
+        """Offset of each row and of the end, and the bytes of all rows. reuse: whether a row may
+        use the memory of a row that is no longer read."""
         found = np.zeros(len(self.rows) + 1, np.int64)
         if not reuse:
             np.cumsum([32 * size for size in self.rows], out=found[1:])

@@ -1,4 +1,5 @@
-"""All kernels, and the loop that runs through a trace."""
+"""LLVM text of the compiled replay: all kernels, and the loop that executes the steps of a
+trace."""
 
 from __future__ import annotations
 
