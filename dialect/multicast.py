@@ -17,8 +17,8 @@ each CTA."""
 
 
 def mask_of(op: ir.OpView, rank: int) -> int:
-    """Mask of the CTAs that `op` reaches from the CTA of that rank; without the attribute, its own
-    bit."""
+    """Mask of the CTAs that `op` reaches from the CTA of rank `rank`; only its own bit without the
+    attribute."""
     if CTA_MASK not in op.attributes:
         return 1 << rank
     if isinstance(op.attributes[CTA_MASK], ir.IntegerAttr):

@@ -120,7 +120,7 @@ class TmemType(ShapedType, name="tmem"):
     32-bit elements (accumulators) take one column each; 16-bit elements of an A operand are
     packed two per column, lower k in the low half (PTX ISA 9.7.16.10.4). ``i8`` are bytes, four
     per column: scale factors, where a block of 128 rows times 4 scales takes 16 bytes of every
-    lane, or what the elements of an A operand are packed into.
+    lane, or packed elements of an A operand.
     """
 
     example = """

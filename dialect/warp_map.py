@@ -243,7 +243,8 @@ WARP_MAPS = {
 
 
 def role_of(op: ir.OpView) -> str:
-    """The role that executes an op: that of `FOR_ROLE`, or of its traits; "" for none."""
+    """The role that executes an op, from its attribute `FOR_ROLE` or else its traits; "" if neither
+    names one."""
     if FOR_ROLE in op.operation.attributes:
         return string(op, FOR_ROLE)
     return traits_of(op).role

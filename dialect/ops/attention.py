@@ -127,8 +127,8 @@ class AttentionOp(
     of ``out_scale``, an optional factor of the results. The result ``lse`` is the natural logarithm
     of each row's sum of exponentials, ``[b, h, m]`` of f32, -inf for a row without keys.
 
-    With ``key_part`` the results are of parts of the keys: part i has ``key_part`` keys, from ``i *
-    key_part`` on. ``out``, of f32, and ``lse`` have a dimension of parts in front
+    With ``key_part`` each result covers a part of the keys: part i has ``key_part`` keys, from ``i
+    * key_part`` on. ``out``, of f32, and ``lse`` have the parts as their first dimension
     (``tc.combine_parts``).
     """
 
@@ -185,7 +185,7 @@ class AttentionOp(
 
     @property
     def lengths(self) -> ir.Value | None:
-        """Numbers of keys, one for each batch; None where rows of all have n."""
+        """Number of keys of each batch; None if all rows have n keys."""
         return next(iter(self.limits), None)
 
     @property
@@ -202,7 +202,7 @@ class AttentionOp(
 
     @property
     def key_part(self) -> int | None:
-        """Keys of a part; None where the results are of all keys."""
+        """Number of keys in a part; None if the results are of all keys."""
         return optional_integer(self, "key_part")
 
     @property

@@ -13,7 +13,7 @@ PACKED_BITS = {name: bits for name, bits in ELEMENT_BITS.items() if bits < 8}
 
 
 class PackCodesOp(Op, name="pack_codes", arithmetic="codes", lowered_by=("convert-to-simt",)):
-    """Elements of 4 or 6 bits from bytes that hold a code each.
+    """Packs elements of 4 or 6 bits from bytes with one code each.
 
     Element ``[..., k]`` of ``out`` has the bits of the low 4 (6) bits of ``codes[..., k]``; the
     bits above them are ignored. In memory ``codes`` takes a byte per element and ``out`` is packed:
@@ -33,7 +33,7 @@ class PackCodesOp(Op, name="pack_codes", arithmetic="codes", lowered_by=("conver
 
 
 class UnpackCodesOp(Op, name="unpack_codes", lowered_by=("convert-to-simt",)):
-    """The codes of elements of 4 or 6 bits, a byte each, with zeros in the upper bits.
+    """Unpacks elements of 4 or 6 bits to bytes with one code each, whose upper bits are 0.
 
     The inverse of ``tc.pack_codes``, which defines the order of elements in memory.
     """

@@ -8,7 +8,7 @@ from tcir.dialect.rules import Broken, verify
 
 
 class CombinePartsOp(Op, name="combine_parts", lowered_by=("convert-to-simt",)):
-    """Attention of all keys, from that of parts of them: ``tc.attention`` with ``key_part``.
+    """Combines attention over parts of the keys, ``tc.attention`` with ``key_part``, over all keys.
 
     ``parts`` is ``[p, b, h, m, e]`` (``layout = "bhmd"``) or ``[p, b, m, h, e]`` (``"bmhd"``),
     ``sums`` ``[p, b, h, m]`` the logarithms of the parts' sums of exponentials. With ``most`` the
@@ -18,7 +18,7 @@ class CombinePartsOp(Op, name="combine_parts", lowered_by=("convert-to-simt",)):
         out = (w_0 parts_0 + w_1 parts_1 + …) / total
         lse = most + ln(total)
 
-    in f32, the parts in their order, the first rounded once to the type of ``out``. A row without
+    in f32; parts are added in order, and ``out`` is rounded once to its type. A row without
     keys in any part is 0, and its logarithm -inf.
     """
 

@@ -1,7 +1,4 @@
-"""Epilogues.
-
-Of whole tensors, and of fragments; both have the same kind of body.
-"""
+"""Epilogues of whole tensors and of fragments; both have the same kind of body."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -83,7 +80,7 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
 
     @property
     def elements(self) -> list["ElementOp"]:
-        """The reads of other tensors."""
+        """The ops of the body that read other tensors."""
         return [op for op in self.body.blocks[0] if isinstance(op, ElementOp)]
 
 
@@ -148,8 +145,8 @@ def _is_read_by(tensor: ir.MemRefType, dims: Sequence[int | None]) -> bool:
 class FragmentPartOp(Op, name="fragment_part", role="consumer"):
     """Columns of an accumulator, from ``first`` on, as many as the result has.
 
-    The registers that hold them, where each warp has whole rows (``tc.warps = array<i64: w, 1>``;
-    PTX ISA 9.7.14.5).
+    Takes the registers that hold them; each warp must have whole rows (``tc.warps = array<i64: w,
+    1>``; PTX ISA 9.7.14.5).
     """
 
     example = """
@@ -167,8 +164,7 @@ class FragmentPartOp(Op, name="fragment_part", role="consumer"):
 
 
 class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"):
-    """Loads to registers what ``tc.element`` of a later ``tc.fragment_epilogue`` reads of
-    ``tensor``.
+    """Loads to registers the elements of ``tensor`` that a later ``tc.fragment_epilogue`` reads.
 
     ``map`` is that of the ``tc.element``, the indices and ``tails`` are those of the epilogue:
     elements outside are zero. A thread loads the operands of the elements that it holds: pairs of
@@ -251,7 +247,7 @@ class ElementOp(Op, name="element", arithmetic="rounded", loads="tensor"):
 
 
 class YieldOp(Op, name="yield", arithmetic="rounded"):
-    """The end of the body of ``tc.epilogue``, ``tc.fragment_epilogue`` or ``tc.attention``: its
+    """Ends the body of ``tc.epilogue``, ``tc.fragment_epilogue`` or ``tc.attention``; yields its
     element."""
 
     example = """

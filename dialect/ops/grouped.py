@@ -26,9 +26,9 @@ class GroupedMatmulOp(
     """A matrix product for each group of rows of ``a``: group g has ``sizes[g]`` of them.
 
     Contiguous: ``a`` is ``[T,K]``, the rows of the groups in sequence, ``out`` ``[T,N]``.
-    Masked: ``a`` is ``[G,C,K]``, the rows of group g the first of its C, ``out`` ``[G,C,N]``.
-    ``b`` is ``[G,K,N]`` (``b_layout = "kn"``) or ``[G,N,K]`` (``"nk"``), a matrix of each group,
-    ``a_layout`` is ``"mk"``. Sums as in ``tc.matmul``.
+    Masked: ``a`` is ``[G,C,K]``, where the rows of group g are the first of its C rows, and ``out``
+    ``[G,C,N]``. ``b`` is ``[G,K,N]`` (``b_layout = "kn"``) or ``[G,N,K]`` (``"nk"``), a matrix of
+    each group, ``a_layout`` is ``"mk"``. Sums as in ``tc.matmul``.
 
     Rows of ``out`` that belong to no group are not written: they keep their contents. Sizes are at
     least 0 and fit in ``a``; rows that do not fit are left out.
@@ -56,8 +56,8 @@ class GroupedMatmulOp(
         return bool(self.a.type.rank == 3)
 
     def indexing(self) -> Indexing:
-        """Returns the product of every row with every group's matrix: if all of its sums are exact,
-        so are those that the op computes."""
+        """Returns the product of every row with every group's matrix. If all its sums are exact, so
+        are the sums of this op."""
         rows: list[Index] = [(BATCH, 1)] * (self.a.type.rank - 2) + [(M, 1)]
         inner: list[Index] = [(N, 1), (K, 1)]
         if string(self, "b_layout") == "kn":
@@ -113,7 +113,8 @@ class CountTilesOp(Op, name="count_tiles", loads="sizes", pure=True):
 
 
 class StoreFragmentGroupOp(Op, name="store_fragment_group", role="consumer", stores="tensor"):
-    """Stores the rows of an accumulator that belong to a group, as `tc.store_fragment` does.
+    """Stores the rows of an accumulator that belong to a group, as `tc.store_fragment` does (PTX
+    ISA 9.7.9.12).
 
     Rows from ``end`` on, an index of the tensor's rows, are not stored: they belong to the next
     group, or to none. The indices are those of the tile's first element.

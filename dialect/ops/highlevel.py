@@ -38,8 +38,9 @@ class Conv2dOp(
     ``filter`` is ``"hwcf"`` (``w[r,s,c,k]``) or ``"fhwc"`` (``w[k,r,s,c]``); ``strides``,
     ``dilations`` are ``[h, w]``; ``pads`` is ``[top, bottom, left, right]``.
 
-    With ``groups`` (left out: 1) the channels of ``x`` and of ``out`` are that many equal groups:
-    those of ``out`` sum over the channels of their own group, and ``w`` has the channels of one.
+    ``groups`` (left out: 1) divides the channels of ``x`` and of ``out`` into equal groups:
+    channels of ``out`` sum over the channels of ``x`` in the same group, and ``w`` has the input
+    channels of one group.
 
     With ``k_part`` the sums stay in parts: part i sums over ``k_part`` of the elements (r, s, c) of
     a filter in their order, from ``i * k_part`` on, and ``out``, of f32 or i32, has the

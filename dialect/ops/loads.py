@@ -16,10 +16,10 @@ class LoadRowsOp(Op, name="load_rows", issued_by="warp", role="epilogue", loads=
 
     ``value`` is ``vector<32 x C x T>``. From ``indices`` (one per dimension, unsigned) its rows go
     along dimension ``row_dim`` of ``tensor`` and its columns along ``column_dim``; without the
-    attribute all rows (columns) are alike, so that a vector or a number is spread over the tile.
-    Where rows have places of their own, as in ``tc.store_lanes``, there is no ``row_dim``: every
-    index is a ``vector<32xindex>``, element i that of row i.
-    Each thread loads its row, with vector loads where its columns are contiguous (PTX ISA 9.7.9.8).
+    attribute all rows (columns) are the same, which broadcasts a vector or a number. If each row
+    has its own indices, as in ``tc.store_lanes``, there is no ``row_dim``: every index is a
+    ``vector<32xindex>``, whose element i is that of row i. Each thread loads its row, with vector
+    loads where its columns are contiguous (PTX ISA 9.7.9.8).
     """
 
     example = """

@@ -60,8 +60,9 @@ class TmemTileOp(Op, name="tmem_tile"):
 
     Before ``plan-memory`` it has no operand and no address; afterwards it is the run of columns
     of the allocation ``base`` from attribute ``column`` on, slots of a ring consecutively.
-    Tiles with the same number ``shares`` have columns in common: those after the first are its last
-    ones, and a program writes one of them when no other is needed any more.
+    Tiles with the same number ``shares`` have columns in common: each later tile is the last
+    columns of the first, and a program writes one of them only when the others are no longer
+    needed.
     """
 
     example = """

@@ -35,13 +35,13 @@ class MmaSparseOp(
 ):
     """``tcgen05.mma.sp``: one K step with a sparse A, ``D = A_slice * B_slice^T (+ D)``.
 
-    As ``tc.mma``, but A stores half of its elements: of two neighbours one (f32 as tf32), of four
-    two (16- and 8-bit types); a step reads 32 bytes of each row of A from ``32*a_slice`` on, and 64
-    of B from ``64*b_slice`` on. ``metadata`` is a tile of i32 in tensor memory that says which:
-    4 bits per stored pair (f32: per element), row m in lane ``m`` of the two columns from
-    ``metadata_column`` on (8-bit types), or, for 16- and 32-bit types, in column
-    ``metadata_column + selector`` as PTX ISA 9.7.16.10.8 places it. ``scale_d`` and ``collector``
-    as in ``tc.mma``. Issued by one thread, asynchronous.
+    As ``tc.mma``, but A stores half of its elements: one of two neighbours (f32 as tf32), or two of
+    four (16- and 8-bit types). A step reads 32 bytes of each row of A from ``32*a_slice`` on, and
+    64 of B from ``64*b_slice`` on. ``metadata`` is a tile of i32 in tensor memory that selects
+    them: 4 bits per stored pair (f32: per element), row m in lane ``m`` of the two columns from
+    ``metadata_column`` on (8-bit types), or, for 16- and 32-bit types, in column ``metadata_column
+    + selector`` as PTX ISA 9.7.16.10.8 places it. ``scale_d`` and ``collector`` as in ``tc.mma``.
+    Issued by one thread, asynchronous.
     """
 
     example = """
@@ -178,8 +178,8 @@ class MmaWsSparseOp(
 
     Rows, columns of D, ``buffer`` and ``collector`` as in ``tc.mma_ws``, with N = 64 or 128;
     slices, ``metadata`` and ``selector`` as in ``tc.mma_sparse``: A stores half of its elements,
-    and a step reads 32 bytes of each row of A, and 64 of B. With M = 32 or 64 the metadata of
-    ``A`` have to be there 128 / M times, M lanes apart, as its rows of D are. ``D`` is added where
+    and a step reads 32 bytes of each row of A, and 64 of B. With M = 32 or 64 the metadata of ``A``
+    must be stored 128 / M times, M lanes apart, like the rows of D. ``D`` is added where
     ``accumulate`` (PTX ISA 9.7.16.10.9.3). Issued by one thread, asynchronous.
     """
 
@@ -279,13 +279,13 @@ class MmaBlockScaleSparseOp(
 ):
     """``tcgen05.mma.sp.kind.block_scale``: one K step with a sparse A and a scale per block of k.
 
-    As ``tc.mma_block_scale``, but A stores half of its elements: of four neighbours two (kind
-    ``mxf8f6f4``), or of four pairs of fp4 two; a step reads 32 bytes of each row of A from
+    As ``tc.mma_block_scale``, but A stores half of its elements: two of four neighbours (kind
+    ``mxf8f6f4``), or two of four pairs of fp4. A step reads 32 bytes of each row of A from
     ``32*a_slice`` on, and 64 of B from ``64*b_slice`` on. ``metadata`` is a tile of i32 in tensor
-    memory that says which: 4 bits for every four neighbours (pairs), those of row m in lane ``m``
-    of the two columns from ``metadata_column`` on, the first in the low bits (PTX ISA
-    9.7.16.10.8). A step has as many scales as a dense one for twice the k: ``block``, 16 or 32 as
-    the instruction's qualifier, counts the stored elements of A, and a scale of A or B is for
+    memory that selects them: 4 bits for every four neighbours (pairs), those of row m in lane ``m``
+    of the two columns from ``metadata_column`` on, the first in the low bits (PTX ISA 9.7.16.10.8).
+    A step has as many scales as a dense one for twice the k: ``block``, 16 or 32 as the
+    instruction's qualifier, counts the stored elements of A, and a scale of A or B is for
     ``2*block`` values of k. Issued by one thread, asynchronous.
     """
 

@@ -143,11 +143,11 @@ class StoreScalesOp(Op, name="store_scales", issued_by="warp", role="epilogue", 
 
     ``tc.cp_scales`` reads them from these blocks (PTX ISA 9.7.16.10.7).
 
-    ``value`` is ``vector<32 x S x T>``, S of 1, 2 or 4. ``indices`` are those of the matrix of a
-    batch if there are several, then of the first row, a multiple of 32, and the first scale, a
-    multiple of S. Scale s of row r is at ``r % 32 * 16 + r % 128 / 32 * 4 + s % 4`` of block
-    ``[r / 128, s / 4]``. What is outside ``tensor`` is not written; rows from ``rows`` on and
-    scales from ``scales`` on, which are padding, are zeros.
+    ``value`` is ``vector<32 x S x T>``, S of 1, 2 or 4. ``indices`` are the number of the matrix if
+    there is a batch, the first row, a multiple of 32, and the first scale, a multiple of S. Scale s
+    of row r is at ``r % 32 * 16 + r % 128 / 32 * 4 + s % 4`` of block ``[r / 128, s / 4]``.
+    Elements outside ``tensor`` are not written; rows from ``rows`` on and scales from ``scales``
+    on, which are padding, are zeros.
     """
 
     example = """

@@ -29,8 +29,8 @@ def lane_numbers() -> ir.VectorType:
 
 
 class LaneNumbersOp(Op, name="lane_numbers", issued_by="warp", role="epilogue"):
-    """``value`` for each lane of tensor memory, in the registers of the warps that access them
-    (PTX ISA 9.7.16.8)."""
+    """Fills a number for each lane of tensor memory with ``value``, in the registers of the warps
+    that access them (PTX ISA 9.7.16.8)."""
 
     example = """
     func.func @example() {
@@ -61,7 +61,8 @@ class RowNumbersOp(Op, name="row_numbers", pure=True):
 
 
 class SetRowNumbersOp(Op, name="set_row_numbers", pure=True):
-    """``numbers`` with ``mine`` for the lanes of sub-partition ``quarter`` (PTX ISA 9.7.16.8)."""
+    """Replaces the elements of ``numbers`` for the lanes of sub-partition ``quarter`` by ``mine``
+    (PTX ISA 9.7.16.8)."""
 
     example = """
     func.func @example(%numbers: vector<128x1xf32>, %quarter: index, %mine: vector<32x1xf32>) {
@@ -177,8 +178,8 @@ class RowExponentialsOp(Op, name="row_exponentials", pure=True):
     """2 to the power of ``(scores - reference) * scale``: an fma with the row's product, and
     ``ex2.approx.ftz.f32`` (PTX ISA 9.7.3.21).
 
-    With ``polynomial`` the last ones of every 16 columns have a polynomial instead, with a relative
-    error of 2^-13.26, for which the special-function unit is not needed
+    With ``polynomial`` a polynomial computes the last columns of every 16 instead of the
+    special-function unit, with a relative error of 2^-13.26
     (`tcir.interp.online_softmax.exp2_polynomial`). See there for rows whose product is too coarse.
     """
 
@@ -217,7 +218,7 @@ class NarrowRowsOp(Op, name="narrow_rows", pure=True):
 
 
 class RowsDifferOp(Op, name="rows_differ", pure=True):
-    """Whether the number of any row is other than ``value``, or NaN: one answer for the warp.
+    """Whether the number of any row differs from ``value`` or is NaN, with one result for the warp.
 
     (``vote.sync``, PTX ISA 9.7.13.13.)
     """

@@ -39,7 +39,8 @@ class StoreSharedOp(Op, name="store_shared", issued_by="warp", role="epilogue"):
 
 
 def column_step(tile: SmemType, columns: int) -> int:
-    """Required divisor of the first column: then no 16 bytes leave a swizzle-span column."""
+    """Required divisor of the first column, so that no store of 16 bytes crosses a swizzle-span
+    column."""
     return gcd(columns, tile.span // element_bytes(tile.element))
 
 

@@ -125,9 +125,9 @@ class FirstWarpBarrierOp(Op, name="first_warp_barrier", issued_by="cta", async_o
     """The first warp waits until all warps of the CTA are here; the others go on.
 
     ``bar.sync`` of the first warp, ``bar.arrive`` of the others (PTX ISA 9.7.13.1), on barrier 1 +
-    ``slot`` (index): a warp may be at the barriers of several slots before the first is at one.
-    Afterwards the first warp may overwrite data that the others have accessed before. In kernels
-    without roles.
+    ``slot`` (index), so the other warps may arrive for several slots before the first warp waits.
+    Afterwards the first warp may overwrite data that the others have accessed before. Legal in
+    kernels without roles.
     """
 
     example = """

@@ -164,9 +164,10 @@ class StoreFragmentOp(Op, name="store_fragment", role="consumer", stores="tensor
     The indices are those of the tile's first element; ``tails`` as in `tc.cp_async`: elements
     outside are not stored (PTX ISA 9.7.9.12).
 
-    With ``walk = array<i64: y, x>`` the rows are positions on a walk through images of y by x of
-    them, of which index 0 is the first's: position ``(n * y + p) * x + q`` is the pixel
-    ``[n, p, q]`` of a tensor of rank 4. Those outside the tensor, padding, are not stored.
+    With ``walk = array<i64: y, x>`` the rows of the fragment are consecutive pixels of images of y
+    rows of x pixels: position ``(n * y + p) * x + q`` is the pixel ``[n, p, q]`` of a tensor of
+    rank 4, and the first index is the position of the fragment's first row. Positions outside the
+    tensor, which are padding, are not stored.
     """
 
     example = """

@@ -41,7 +41,8 @@ class Einsum:
     def of(
         shapes: Sequence[Sequence[int]], maps: Sequence[Sequence[Form]], out: list[int]
     ) -> Einsum | None:
-        """The product of two operands of these shapes and indices; None if it is none.
+        """Returns the einsum of two operands of these shapes and indices; None if they do not form
+        a product.
 
         maps: loops that index each dimension of each operand
         out:  loop that indexes each dimension of the result

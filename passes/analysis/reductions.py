@@ -22,7 +22,7 @@ class Combined:
 
 
 def combined(op: ir.Operation, number: int) -> Combined | None:
-    """Combination that gives result `number` of a reduction; None if the result depends on the
+    """Combination that computes result `number` of a reduction; None if the result depends on the
     order."""
     block = op.regions[0].blocks[0]
     total = block.arguments[len(op.operands) - len(op.results) + number]

@@ -90,7 +90,7 @@ def moving(loads: Iterable[tuple[ir.Value, At]], along: Atom) -> list[ir.Type]:
 
 
 def goes_along(loads: Iterable[tuple[ir.Value, At]], result: ir.Value) -> bool:
-    """Whether most of what is read is contiguous along the last dimension of a result."""
+    """Whether most of the bytes read are contiguous along the last dimension of a result."""
     sized = [dim for dim, size in enumerate(result.type.shape) if size != 1]
     along = total = 0
     for tensor, at in loads:

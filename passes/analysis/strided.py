@@ -61,7 +61,8 @@ class Strided:
     def sliced(
         self, offsets: Sequence[int], sizes: Sequence[int], steps: Sequence[int]
     ) -> Strided | None:
-        """Every ``step``-th index of each dimension; None for a part of one with several digits."""
+        """Slices the view to every ``step``-th index of each dimension; None for a part of a
+        dimension with several digits."""
         offset, dims = self.offset, list[Digits]()
         for digits, first, size, step in zip(self.dims, offsets, sizes, steps, strict=True):
             if size == prod(each for each, _ in digits):
@@ -75,7 +76,7 @@ class Strided:
 
 
 def whole(value: ir.Value) -> Strided:
-    """A tensor as contiguous memory of its own."""
+    """Describes a tensor that is contiguous memory, not a view."""
     shape = list(value.type.shape)
     strides = list(accumulate((1, *reversed(shape[1:])), mul))[::-1] if shape else []
     dims = tuple(((n, step),) if n > 1 else () for n, step in zip(shape, strides, strict=True))

@@ -1,1 +1,1 @@
-"""Attention: a kernel for each core, whose scores never leave it."""
+"""Attention: one kernel for each core; scores never leave the SM."""

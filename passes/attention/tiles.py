@@ -1,4 +1,5 @@
-"""Tiles of queries, keys and values in shared memory, and what a CTA computes of an attention."""
+"""Tiles of queries, keys and values in shared memory, and the part of an attention that a CTA
+computes."""
 
 from __future__ import annotations
 

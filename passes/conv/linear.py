@@ -105,8 +105,7 @@ class LinearTiling(OutputTiling):
         return row // self.shape.h, row % self.shape.h, anchor % self.shape.w
 
     def accumulators(self, d: ir.Value, first_unit: Index) -> Callable[[Index, int], ir.Value]:
-        """Zeroes D and builds the mask table; returns a function that gives D masked for tap (r,
-        s)."""
+        """Zeroes D and builds the mask table; returns a function for D masked by tap (r, s)."""
         shape = self.shape
         (dh, dw) = shape.dilations
         masks = tc.LaneMasksOp(i64(shape.r * shape.s)).masks

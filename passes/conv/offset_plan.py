@@ -75,7 +75,7 @@ class TapRows(ABC):
 
     @cached_property
     def taps(self) -> list[tuple[int, int]]:
-        """(r, s) of the taps of a step; r 0 if not whole."""
+        """(r, s) of the taps of a step; r is 0 if the tile does not hold all filter rows."""
         rows = range(self.shape.r if self.whole else 1)
         return [(r, s) for r in rows for s in range(self.shape.s)]
 

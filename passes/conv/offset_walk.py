@@ -74,7 +74,7 @@ class OffsetWalk(TapRows):
 
     @cached_property
     def positions(self) -> int:
-        """Number of positions in a tile of A: one per output, and those after them that a tap
+        """Number of positions in a tile of A: one per output, and the later positions that a tap
         reaches."""
         return self.rows + max(self.place(*tap)[1] for tap in self.taps)
 

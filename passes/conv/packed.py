@@ -48,7 +48,7 @@ class PackedTiling(OutputTiling):
         return [-shape.pad_left, -shape.pad_top, right - shape.w + 1, bottom - shape.h + 1]
 
     def check(self, op: ir.OpView) -> None:
-        """Rejects what im2col mode cannot express."""
+        """Rejects convolutions that im2col mode cannot load."""
         shape, step = self.shape, self.classes.lane_step
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
         furthest = (self.classes.column_step - 1) * sw + (len(self.classes.taps) - 1) * dw

@@ -56,7 +56,8 @@ class WideTiling(OutputTiling):
         return [-left, right - self.shape.w + 1]
 
     def check(self, op: ir.OpView) -> None:
-        """Rejects what the traversal cannot express; its offsets fit whenever its stride does."""
+        """Rejects strides that the traversal cannot express; if the stride fits, so do the
+        offsets."""
         step, legal = self.classes.lane_step, TMA_ELEMENT_STRIDE
         if step not in legal:
             raise match_failure(

@@ -176,8 +176,8 @@ def wide(a: ir.Value) -> ir.Value:
 
 
 def linear(indices: Sequence[ir.Value], extents: Sequence[int]) -> ir.Value:
-    """The i64 number of an element, or of the first element after the `indices` of the leading
-    dimensions."""
+    """The i64 linear index of an element, or with `indices` of the leading dimensions only, of the
+    first such element."""
     number = constant(0, 64)
     for index, extent in zip(indices, extents, strict=False):
         number = add(mul(number, extent), wide(index))
@@ -200,7 +200,7 @@ def block_index(axis: int) -> ir.Value:
 
 
 def check(holds: ir.Value, expected: str) -> None:
-    """Traps, which ends the kernel with an error, unless `holds`; expected: comment of the
+    """Traps unless `holds`, which ends the kernel with an error; expected: comment of the trap
     instruction that names the condition."""
     broken = scf.IfOp(differing_bits(holds, 1))
     words = re.sub(r"[^\w .,:;=<>+*()-]", " ", expected, flags=re.ASCII)
@@ -232,7 +232,7 @@ def load_words(pointer: ir.Value, count: int) -> list[ir.Value]:
 
 
 def load_byte(pointer: ir.Value) -> ir.Value:
-    """A byte, as i32. (A byte has no register of its own, hence PTX.)"""
+    """Loads a byte as i32, by inline PTX because no register has the size of a byte."""
     return asm(integer_type(32), "ld.global.u8 $0, [$1];", "=r,l", [pointer])
 
 

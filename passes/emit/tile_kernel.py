@@ -291,7 +291,8 @@ def loop(count: int, step: int = 1) -> Iterator[ir.Value]:
 
 @contextmanager
 def counting_loop(lower: Index, upper: Index, most: int) -> Iterator[ir.Value]:
-    """``scf.for`` whose variable keeps counting over all executions, up to `most` iterations."""
+    """``scf.for`` with up to `most` iterations, whose variable continues to count when the loop is
+    executed again."""
     op = scf.ForOp(index.value(lower), index.value(upper), index.value(1))
     op.attributes[MOST_TRIPS] = i64(most)
     with ir.InsertionPoint(op.body):

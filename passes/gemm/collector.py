@@ -44,7 +44,7 @@ class SharedTiles:
         return "use" if number < self.count - 1 else "lastuse"
 
     def tell(self, op: ir.OpView, n_tile: int) -> None:
-        """Emits a remark that states what the collector saves."""
+        """Emits a remark with the bytes and cycles that the collector saves."""
         if not self.collector:
             return
         apart = mma_cycles(n_tile, a_in_tmem=False)

@@ -197,7 +197,7 @@ def _rounds_f32(op: ir.OpView | None) -> bool:
 
 @lower("vector.deinterleave")
 def convert_deinterleave(converter: Converter, op: ir.OpView) -> None:
-    """Sorts the registers that hold the columns."""
+    """Separates the even and the odd columns of a row."""
     row = converter.ssa(op.operation.operands[0])
     columns = row.type.shape[0]
     for first, result in enumerate(op.operation.results):

@@ -1,4 +1,4 @@
-"""Kernels of CTA pairs: which of the two CTAs executes what."""
+"""Kernels of CTA pairs: assigns ops to one or both CTAs."""
 
 from __future__ import annotations
 

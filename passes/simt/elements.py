@@ -113,7 +113,7 @@ class ThreadElements:
         self.known[self._key(tensor, at)] = element
 
     def run(self, first: ir.Value, count: int) -> tuple[ir.Value, ...]:
-        """The indices from `first` on, a multiple of `count`."""
+        """The indices of the run of `count` elements from `first` on, a multiple of `count`."""
         members = (first, *(simt.add(first, n) for n in range(1, count)))
         if count > 1:
             self.runs.update(dict.fromkeys(members, members))

@@ -1,5 +1,5 @@
-"""Chooses the number of threads that share a row, the part each holds at once, and where they
-exchange sums."""
+"""Chooses the number of threads that share a row, the part of it in each thread's registers, and
+where threads exchange sums."""
 
 from __future__ import annotations
 

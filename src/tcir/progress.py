@@ -43,7 +43,8 @@ def say(line: str) -> None:
 
 @contextmanager
 def compiling(door: str, ops: int) -> Iterator[None]:
-    """Context of a model's compilation: prints that it begins, and afterwards its duration."""
+    """Context for the compilation of a model: prints a line when it begins, and its duration at the
+    end."""
     if not wanted():
         yield
         return

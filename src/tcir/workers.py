@@ -28,9 +28,8 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Lost:
-    """Result of a job at which `ATTEMPTS` workers died.
-
-    how: text that says how the last of them died
+    """Result of a job during which `ATTEMPTS` workers died. how: text about the death of the last
+    one
     """
 
     how: str

@@ -1,8 +1,8 @@
 """Indices of tensors through reshapes, as digits of loop numbers.
 
 A digit is ``loop div step mod size``; an index is a list of digits, the most significant first. The
-index of a collapsed dimension is the digits of the dimensions before, and the head of keys that
-query heads share is the upper digits of the query head.
+index of a collapsed dimension consists of the digits of the original dimensions, and the head of
+keys that query heads share consists of the upper digits of the query head.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Dialect modules that stand before the bindings' own, which import more than we need."""
+"""Dialect modules that replace those of the bindings, which import more than is needed."""

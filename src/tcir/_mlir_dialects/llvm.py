@@ -64,7 +64,8 @@ def mlir_poison(kind: ir.Type) -> ir.Value:
 
 
 def load(kind: ir.Type, pointer: ir.Value, *, alignment: int | None = None) -> ir.Value:
-    """A `kind`; aligned as that type is unless `alignment` (bytes) says otherwise."""
+    """Loads a value of type `kind`, with that type's alignment unless `alignment` (bytes) is
+    given."""
     return value("llvm.load", kind, pointer, **_aligned(alignment))
 
 

@@ -31,7 +31,7 @@ class Plugin:
         self.program = program
 
     def kernel(self, config: Mapping[str, Any]) -> Callable[[Sequence[np.ndarray]], None]:
-        """Compiles a kernel; returns what executes it on its inputs and outputs."""
+        """Compiles a kernel; returns a function that executes it on its inputs and outputs."""
         module = config["module"].value_bytes
         with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, {_DUMP: folder}):
             self.program.machine_code = lambda: next(Path(folder).glob("*.ptx")).read_text()

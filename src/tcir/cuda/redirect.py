@@ -23,7 +23,7 @@ _JUMPS = {
 def redirect(places: Mapping[int, int]) -> None:
     """Makes each function at an address jump to another one.
 
-    MissingDependencyError for a machine whose jump is not known.
+    MissingDependencyError on a CPU architecture whose jump instruction is not known.
     """
     jump = _JUMPS.get(platform.machine())
     if jump is None:

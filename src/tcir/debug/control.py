@@ -102,7 +102,8 @@ def groups(interpreter: WarpInterpreter) -> list[LaneGroup]:
 
 
 class AtLine(Follower):
-    """Stops before an instruction of a place. lines: lines of the text, see `tcir.debug.places`."""
+    """Stops before the instructions of a place. lines: their lines in the text
+    (`tcir.debug.places`)."""
 
     def __init__(self, breakpoint: Breakpoint, lines: Collection[int]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Work before or after a module is executed, for modules that a script imports by itself."""
+"""Runs functions before or after the execution of a module that a script imports."""
 
 from __future__ import annotations
 

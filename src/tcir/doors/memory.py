@@ -122,8 +122,8 @@ class Allocations:
             return next(((k.defined, at - base) for base, k, *_ in self._within(at, 1)), None)
 
     def partial(self, arrays: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Bytes of the allocations in these arrays that are not completely written, and their masks
-        of initialised bytes."""
+        """Bytes and masks of initialised bytes of those allocations in these arrays that are not
+        completely initialised."""
         with self._lock:
             found = {}
             for array in arrays:

@@ -530,14 +530,14 @@ class _Kernel(Generic[S]):
             elif name in ("%tid", "%ntid", "%total_smem_size", "%aggr_smem_size"):
                 raise refused(
                     i,
-                    f"no {name}, whose value would include the helper threads, got it",
+                    f"no {name}, got it: its value would include the helper threads",
                     "use %tid.x, %ntid.x or %dynamic_smem_size",
                 )
             elif taken and name.startswith(taken):
                 raise refused(
                     i,
-                    f"no {name}, whose memory the helpers use ({BOX} bytes) since the "
-                    "launch leaves no other, got it",
+                    f"no {name}, got it: the helpers use its memory ({BOX} bytes), since the "
+                    "launch leaves no other",
                     "use one stage less",
                 )
             elif name.startswith("%tid.") and not flat:

@@ -30,7 +30,7 @@ cooperative groups use for groups of several warps (cooperative_groups/details/m
 
 
 def refused(instruction: Instruction, what: str, way_out: str) -> EmulationError:
-    """Error that names an instruction, its line, what was expected, and a way out."""
+    """Error that names an instruction, its line, the expected form, and a way out."""
     return EmulationError(
         f"line {instruction.site.line}: {instruction.mnemonic}: expected {what}; {way_out}"
     )
@@ -166,7 +166,7 @@ class Sequence:
         return at
 
     def chosen(self, operand: Operand, yes: int) -> str:
-        """Computes `yes` if the predicate holds, else 0; returns its register."""
+        """Selects `yes` if the predicate is true, else 0; returns the result's register."""
         found = self.new(32)
         match operand:
             case Reg(name):

@@ -38,7 +38,7 @@ class AccessPhase:
 
     @property
     def conflicts(self) -> int:
-        """Passes beyond the first."""
+        """Number of passes after the first."""
         return max(self.wavefronts - 1, 0)
 
 
@@ -66,7 +66,7 @@ def phases(addresses: Sequence[int], width: int) -> list[AccessPhase]:
 
 
 def conflicts(addresses: Sequence[int], width: int) -> int:
-    """Total passes beyond the first, over all phases."""
+    """Total number of passes after the first, over all phases."""
     return sum(phase.conflicts for phase in phases(addresses, width))
 
 
@@ -95,7 +95,7 @@ def copy_phases(copy: TiledCopy, tensor: Tensor, side: str) -> list[AccessPhase]
 
 
 def copy_conflicts(copy: TiledCopy, tensor: Tensor, side: str) -> int:
-    """Total passes beyond the first, over all phases of `copy_phases`."""
+    """Total number of passes after the first, over all phases of `copy_phases`."""
     return sum(phase.conflicts for phase in copy_phases(copy, tensor, side))
 
 

@@ -85,7 +85,7 @@ class Findings(list[Finding]):
         return True
 
     def full(self, severity: str) -> bool:
-        """Whether no other finding of this severity is kept; then this event is counted."""
+        """Whether the limit of findings of this severity is reached; if so, counts this event."""
         full = not self._room.setdefault(severity, self.LIMIT)
         self.unnamed += full
         return full

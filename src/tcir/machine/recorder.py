@@ -127,7 +127,7 @@ class Recorder:
 
 
 class RecordedMbarrier(Mbarrier):
-    """An mbarrier that knows which events completed each of its phases."""
+    """An mbarrier with the events that completed each of its phases."""
 
     def __init__(
         self,
@@ -190,13 +190,13 @@ class WarpEvents:
     # --- instructions ----------------------------------------------------------------------------
 
     def begin(self, op: str, line: int, details: Mapping[str, int | str] = NOTHING) -> None:
-        """An instruction starts; the plain ones before it become an event of their own."""
+        """Records that an instruction starts; the plain instructions before it become one event."""
         self._missed = NO_MISS
         executed = self._executed()
         self._add(op, line, executed - 1, executed, details)
 
     def exit(self) -> None:
-        """The warp has ended, with an instruction that is no plain one."""
+        """Records that the warp has ended with an instruction other than a plain one."""
         drafts = self.recorder.drafts
         self.begin("exit", drafts[self.last].line if self.last >= 0 else 0)
 
@@ -255,7 +255,7 @@ class WarpEvents:
         self._refused = True
 
     def waited(self, op: str, line: int, *, over: bool) -> None:
-        """A wait was tried. Polls that fail are no events, nor the loop around them."""
+        """Records a wait. Failed polls and the loop around them are no events."""
         executed, found = self._executed(), self._found
         over, self._refused = over and not self._refused, False
         before, self._found = executed - 1, None
@@ -279,7 +279,7 @@ class WarpEvents:
         self._pipe.append(self.last)
 
     def commit(self) -> None:
-        """The running instruction tracks the operations before it."""
+        """Records that the running instruction tracks the operations before it."""
         self.wait_for(self._pipe)
         self._committed = True
 

@@ -294,7 +294,8 @@ class Pipeline:
         return len(self.passes)
 
     def index(self, name: str) -> int:
-        """Position of the first pass called `name`, or as that is called now."""
+        """Position of the first pass with the name `name`, or with its present name if that is a
+        former one."""
         name, _ = current_name(name)
         for position, item in enumerate(self.passes):
             if item.name == name:

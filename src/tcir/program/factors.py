@@ -271,8 +271,8 @@ def contraction_from(
     product: SumOfProducts,
     made: Callable[[ir.Value], int | None] = lambda _: None,
 ) -> Contraction | None:
-    """Returns the contraction of two factors, with or without scales; None if `product` is none, or
-    its sums are too long.
+    """Returns the contraction of two factors, with or without scales; None if `product` is not a
+    contraction, or its sums are too long.
 
     made: returns the number of a factor that is not an argument (`tcir.program.chains`), or None
     """

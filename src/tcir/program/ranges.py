@@ -64,7 +64,7 @@ class Base:
 
     @property
     def whole(self) -> list[int]:
-        """Numbers of the inputs with one slice."""
+        """Numbers of the inputs that have a single slice."""
         return [n for n in self.floats if self.slices[n].count < 2]
 
     @property

@@ -1,4 +1,4 @@
-"""Programs with a launch file next to the PTX, for whose launches only arrays are needed."""
+"""Programs with a launch file next to the PTX, whose launches need only arrays as arguments."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def _shape(text: str) -> np.ndarray:
 
 
 def array_of(value: object) -> object:
-    """The array of an argument; other values unchanged."""
+    """Returns the array of an argument; returns other values unchanged."""
     return value.array if isinstance(value, Uninitialized | TensorMap) else value
 
 

@@ -83,7 +83,7 @@ def _reduce_ptx(options: Namespace, file: Path, text: str, out: Path) -> int:
 
 
 class Search:
-    """Search for programs that fail as the first one does; the smallest so far is in the file
+    """Search for smaller programs that fail like the first one; the smallest so far is in the file
     `out`."""
 
     def __init__(self, attempts: Attempts, program: ReducibleProgram, out: Path) -> None:

@@ -81,8 +81,7 @@ def extents(text: str) -> list[int]:
 
 
 def with_extents(text: str, unregistered: bool, to: Mapping[int, int]) -> str | None:
-    """The program with its extents replaced as the map `to` says; None if no shape has any of
-    them."""
+    """Replaces extents of the program by the map `to`; None if no shape has any of them."""
 
     def shape(match: re.Match[str]) -> str:
         extents = (int(n) for n in match[1].split("x")[:-1])

@@ -43,7 +43,7 @@ class GpuRun:
 
 
 def gpu() -> Device:
-    """The first GPU. NoDeviceError states what is missing, and what is needed."""
+    """The first GPU. NoDeviceError names the missing component, and the required one."""
     try:
         return device()
     except NoDeviceError as error:

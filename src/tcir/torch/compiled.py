@@ -204,8 +204,8 @@ class Compiled(torch.nn.Module):
         return found if self._spec is None else tree_unflatten(found, self._spec)
 
     def modelled(self) -> ModelledProgram:
-        """Modelled time of each launch of the kernels, see `tcir.Kernel.modelled`; what PyTorch
-        runs is not in it."""
+        """Modelled time of each launch of the kernels (`tcir.Kernel.modelled`), without the parts
+        that PyTorch runs."""
         launches = (each for kernel in self.kernels for each in kernel.modelled().launches)
         return ModelledProgram(tuple(launches))
 

@@ -73,7 +73,7 @@ class Graphs:
         self.__init__(**state)  # type: ignore[misc]
 
     def clear(self) -> None:
-        """Frees the graphs and what they use."""
+        """Frees the graphs and their memory."""
         with self._lock:
             self._streams.clear()
 

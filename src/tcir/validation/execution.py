@@ -87,7 +87,7 @@ class Executions:
     def on_tensors(
         self, module: ir.Module, programs: Sequence[Program], inputs: list[Array], line: Line
     ) -> list[Array] | None:
-        """Results of the program on other inputs; None if there are none, with the reason in
+        """Results of the program on other inputs; None if it has no results, with the reason in
         `line`."""
         outcome = guarded(line, lambda: self.module(module, programs, Draw(inputs)))
         return None if outcome is None else outcome.outputs

@@ -482,7 +482,8 @@ def _computed(op: ir.Operation, operands: list[Known]) -> Known:
 
 
 def quantised_blocks(op: ir.OpView, values: Known, *norm: Known) -> list[Known]:
-    """Codes and scales of numbers with errors: they lie between those of the ends."""
+    """Bounds of the codes and scales of numbers with errors, from those of the ends of their
+    intervals."""
     with np.errstate(all="ignore"):
         y = RULES["arith.mulf"](values.value * norm[0].value, values, *norm) if norm else values
         results = evaluate[op.operation.name](Interpreter(), op, y.value)

@@ -91,7 +91,7 @@ def attentions(module: ir.Module) -> int:
 
 
 def copied(module: ir.Module) -> ir.Module:
-    """A copy of a module, which passes over that module leave as it is."""
+    """A copy of a module that passes over the original do not change."""
     from tcir._mlir import ir
 
     return ir.Module.parse(module.operation.get_asm(print_generic_op_form=True), module.context)

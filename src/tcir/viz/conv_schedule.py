@@ -28,7 +28,8 @@ _TILES = names(tc.SmemTileOp, tc.TmemTileOp, tc.LaneMasksOp, tc.TmemStOp, tc.Loa
 
 @dataclass(frozen=True)
 class Lane:
-    """The pixel a lane holds; stale: a shift left old data there; halo: a refresh brought it."""
+    """The pixel that a lane holds; stale: whether a shift left old data there; halo: whether a
+    refresh loaded it."""
 
     pixel: Pixel | None
     stale: bool = False

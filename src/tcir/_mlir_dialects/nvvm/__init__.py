@@ -71,7 +71,8 @@ def fence_mbarrier_init() -> None:
 
 
 def fence_proxy(kind: str, space: str = "") -> None:
-    """Orders accesses through different proxies, all or those to a space of shared memory."""
+    """Orders accesses through different proxies: all accesses, or those to one space of shared
+    memory."""
     where = {"space": attribute("nvvm.shared_space", space)} if space else {}
     effect("nvvm.fence.proxy", kind=attribute("nvvm.proxy_kind", kind), **where)
 

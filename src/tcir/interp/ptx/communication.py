@@ -39,7 +39,7 @@ def among_ctas(mnemonic: str) -> bool:
 
 
 def mark_reductions(code: Sequence[Op], body: Sequence[Instruction]) -> None:
-    """Makes every `red` yield as well, if other clusters may read its target meanwhile."""
+    """Also makes every `red` yield, if other clusters may concurrently read its target."""
     if any(among_ctas(each.mnemonic) for each in body):
         for op, each in zip(code, body, strict=False):
             op.meets |= each.mnemonic.startswith("red.") and _INSIDE.search(each.mnemonic) is None
@@ -56,7 +56,8 @@ def parted(straight: list[int], code: list[Op]) -> list[int]:
 
 
 def mark_updates(code: Sequence[Op]) -> None:
-    """Gives each pair of a strong load and store that may form an update its `Update`."""
+    """Assigns an `Update` to each pair of a strong load and a strong store that may form an
+    update."""
     stores = {at: op for at, op in enumerate(code) if _strong(op, Store)}
     loads = [at for at, op in enumerate(code) if _strong(op, Load)] if stores else []
     for at in loads:

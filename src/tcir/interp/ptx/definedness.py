@@ -46,7 +46,7 @@ def undefined_lanes(bits: Bits) -> NDArray[np.bool_]:
 
 
 def words(bits: Bits) -> np.ndarray:
-    """The bits as unsigned numbers of the same size."""
+    """Views the bits as unsigned numbers of the same size."""
     return np.ascontiguousarray(bits).view(f"u{bits.shape[1]}")[:, 0]
 
 
@@ -56,7 +56,7 @@ def octets(values: np.ndarray) -> Bits:
 
 
 def as_bits(lanes: NDArray[np.bool_]) -> Bits:
-    """Undefined bits of a predicate, as those of a number."""
+    """Converts the undefined bits of a predicate to those of a number."""
     return np.where(lanes, np.uint8(0xFF), np.uint8(0))[:, None]
 
 
@@ -81,7 +81,7 @@ def elements(size: int) -> Flow:
 
 
 def packed(size: int) -> Flow:
-    """Each operand gives an element of `size` bytes, the last one the lowest."""
+    """Packs one element of `size` bytes from each operand, the last operand lowest."""
 
     def flow(
         fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out: np.dtype

@@ -38,7 +38,8 @@ class Arguments:
 
 
 class Formatted:
-    """text; count: conversions, which vprintf returns; unsupported: those with another size."""
+    """Formatted text. count: number of conversions, which vprintf returns; unsupported: conversions
+    with an unsupported size."""
 
     def __init__(self, text: str, arguments: Arguments, string: Callable[[int], str]) -> None:
         self.count = 0

@@ -1,4 +1,4 @@
-"""A kernel made ready for a launch: decoded instructions and what each warp allocates."""
+"""A kernel prepared for a launch: its decoded instructions and each warp's allocations."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def recorded(program: DecodedEntry) -> DecodedEntry:
 
 
 def record(recorder: Recorder, interpreter: WarpInterpreter) -> None:
-    """Gives a warp's agent its events."""
+    """Attaches a recorder of events to a warp's agent."""
     agent = interpreter.warp.agent
     index = agent.cta.index
     recorder.begin(index)

@@ -28,7 +28,7 @@ class RequiredTarget:
     below: int = 1000
 
     def has(self, name: str) -> bool:
-        """Whether `.target name` has the feature; also true of a name that is no sm_NN."""
+        """Whether `.target name` has the feature; true for names other than sm_NN."""
         found = _SM.fullmatch(name.partition(",")[0])
         if found is None:
             return True

@@ -1,4 +1,4 @@
-"""One warp: a register file of 32-lane arrays, local memory, and what its lanes are waiting for."""
+"""One warp: a register file of 32-lane arrays, local memory, and the waits of its lanes."""
 
 from __future__ import annotations
 

@@ -91,7 +91,8 @@ def scf_for(compiler: Compiler, op: ir.OpView) -> Step:
 
 @execute("scf.while")
 def scf_while(compiler: Compiler, op: ir.OpView) -> Step:
-    """`before` ends in `scf.condition`, which hands its values to `after` or to the results."""
+    """Executes `scf.while`: `before` ends in `scf.condition`, which passes its values to `after` or
+    to the results."""
     before, after = (region.blocks[0] for region in op.operation.regions)
     initial = compiler.operands(op)
     carried = [compiler.slot(a) for a in before.arguments]

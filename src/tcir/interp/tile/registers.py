@@ -1,4 +1,5 @@
-"""Rules of registers: unlimited at this level, except those that warpgroups redistribute."""
+"""Execution of ops on registers, which are unlimited at this level except in the pool that
+warpgroups redistribute."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 
 @execute(tc.WarpgroupRegistersOp)
 def warpgroup_registers(compiler: Compiler, op: tc.WarpgroupRegistersOp) -> Step:
-    """Checks the pool of an SM: no thread has taken registers from it before threads exist."""
+    """Checks the shares of an SM's register pool; at this level no threads exist that could take
+    them."""
     shares, site = integers(op, "registers"), compiler.site(op)
     most = launch_registers(WARPGROUP * len(shares)) * len(shares)
 

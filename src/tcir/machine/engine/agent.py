@@ -182,7 +182,8 @@ class Agent:
         yield None
 
     def poll_again(self) -> bool:
-        """Wakes the agent if it waits in a loop that may give up; returns whether it does."""
+        """Wakes the agent if it waits in a loop that may give up; returns whether it was waiting in
+        one."""
         wakes = not self.ended and self.waiting is not None and self.waiting.gives_up
         self.alone |= wakes
         return wakes
@@ -262,8 +263,8 @@ class Agent:
         return self.lanes.knows.seen
 
     def release(self) -> Clock:
-        """Copies the agent's knowledge, its own accesses included; later accesses are not
-        covered."""
+        """Copies the accesses that the agent has observed, including its own; later accesses are
+        not covered."""
         return self.lanes.publish()
 
     def comes_after(self, component: Component, number: int) -> bool:
@@ -277,7 +278,8 @@ class Agent:
     def own_access(
         self, kind: str, site: object, strong: Strong | None = None, *, by_lane: bool = False
     ) -> Access:
-        """An access that takes effect here and now; by_lane: each lane has its own part of it."""
+        """Creates an access that takes effect immediately; by_lane: each lane has its own part of
+        it."""
         scope, size = (self.scope(strong.scope), strong.size) if strong else (None, 0)
         lanes = self.lanes.active or (WARP if by_lane else 0)
         if not self.lanes.separate:

@@ -79,8 +79,8 @@ class CompletionOrder:
 
     @property
     def refuses(self) -> bool:
-        """Whether the first question about a phase is answered no, as by a wait that gave up or a
-        thread that came early."""
+        """Whether the first test of a phase fails, as if a wait gave up or a thread arrived
+        early."""
         return bool(self.late)
 
     @property

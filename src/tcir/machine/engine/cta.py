@@ -90,7 +90,7 @@ class Cta:
 
     @property
     def exited(self) -> bool:
-        """Whether all its agents have ended (one that has none yet has not begun)."""
+        """Whether all agents of the CTA have ended; false before it has agents."""
         return bool(self.agents) and all(a.ended for a in self.agents)
 
     def report(

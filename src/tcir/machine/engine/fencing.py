@@ -1,4 +1,4 @@
-"""Fences of an agent: what each kind marks or makes observed."""
+"""Fences of an agent: the accesses that each kind marks or makes observed."""
 
 from __future__ import annotations
 

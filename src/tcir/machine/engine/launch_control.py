@@ -22,13 +22,13 @@ _MAGIC = 0xC1C
 
 
 def encode(first: tuple[int, int, int] | None) -> bytes:
-    """Encodes the response: the first CTA of the cluster taken over, or that there is none."""
+    """Encodes the response: the first CTA of the cluster taken over, or a declined request."""
     x, y, z = first or (0, 0, 0)
     return struct.pack("<4I", x, y, z, _MAGIC << 1 | (first is not None))
 
 
 def granted(answer: bytes, site: object) -> tuple[int, int, int] | None:
-    """Index of the first CTA of the cluster that an answer grants; None if the request was
+    """Index of the first CTA of the cluster that a response grants; None if the request was
     declined."""
     x, y, z, word = struct.unpack("<4I", answer)
     if word >> 1 != _MAGIC:
@@ -47,7 +47,7 @@ class LaunchControl:
         self.agent, self.memory = agent, memory
 
     def try_cancel(self, target: int, mbar: int, multicast: bool, *, site: object) -> None:
-        """Asks for a cluster; the answer goes to `target`, or there in every CTA (`multicast`)."""
+        """Requests a cluster; the response is written to `target`, in every CTA if `multicast`."""
         agent = self.agent
         agent.proceed(site)
         cluster = agent.cta.cluster

@@ -1,4 +1,5 @@
-"""The other CTAs of an agent's cluster: by address, by mask, as a pair; they have to be there."""
+"""The other CTAs of an agent's cluster, by address, by mask or as a pair; a CTA that does not exist
+is an error."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ class Peers:
         """CTAs that it has synchronised with, or tried to."""
 
     def cta_of(self, address: int, site: object, *, own: bool = False) -> CtaProtocol:
-        """The CTA whose shared memory contains an address. own: any CTA but this one is an error"""
+        """The CTA whose shared memory contains an address. own: whether any other CTA than this one
+        is an error"""
         rank = address >> RANK_SHIFT
         mine = self.agent.cta
         if rank == mine.rank_in_cluster:

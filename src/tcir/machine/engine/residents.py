@@ -78,7 +78,8 @@ class Residents:
                     yield cluster
 
     def poll_again(self) -> bool:
-        """Wakes agents that wait in loops which may give up; returns whether there are any."""
+        """Wakes the agents that wait in loops which may give up; returns whether there are such
+        agents."""
         return sum(a.poll_again() for cluster in self._going for a in cluster.agents) > 0
 
     def forget(self) -> None:

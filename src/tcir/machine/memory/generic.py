@@ -25,7 +25,7 @@ Addresses = NDArray[np.int64]
 
 
 class Memory:
-    """ld, st and all other reads and writes of bytes by a thread."""
+    """Memory accesses of a thread: ld, st and all other reads and writes of bytes."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta, self.machine = agent, agent.cta, agent.machine

@@ -195,8 +195,8 @@ class GlobalMemory:
         raise MachineError("out-of-bounds", self._nearest(low, high), site=site)
 
     def unshifted(self, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Maps addresses in one buffer to those it has at a multiple of 256, as allocators place
-        it."""
+        """Maps addresses in one buffer to those that they would be if the buffer began at a
+        multiple of 256, as with allocators."""
         i = bisect_right(self._bases, int(addresses.min())) - 1
         return addresses - self.buffers[i].shift if i >= 0 else addresses
 

@@ -1,4 +1,4 @@
-"""Strong accesses of an agent: what they release and acquire (PTX ISA 8.8, 8.9)."""
+"""Release and acquire by an agent's strong accesses (PTX ISA 8.8, 8.9)."""
 
 from __future__ import annotations
 

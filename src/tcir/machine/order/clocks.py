@@ -149,7 +149,7 @@ def join(clock: dict[Line, int], other: dict[Line, int]) -> None:
 
 
 def beyond(clock: Clock) -> Clock:
-    """The part of a clock that a thread outside the scope of an arrival or a wait still knows."""
+    """The part of a clock that is also observed outside the scope of an arrival or a wait."""
     found: Clock = {}
     for component, number in clock.items():
         known_as = component if component[0] in _KEPT else (BEYOND, component)

@@ -77,13 +77,14 @@ class Conflict(Protocol):
 
     @property
     def edges(self) -> str:
-        """Like `edge`; if the first access is known only outside a scope, the wider scopes are
-        listed as well."""
+        """Like `edge`; if the first access is observed only by a wider scope, those scopes are also
+        listed."""
         ...
 
     @property
     def beyond(self) -> bool:
-        """Whether the first access is known only outside the scope of an arrival or a wait."""
+        """Whether the first access would be observed only with a wider scope of an arrival or a
+        wait."""
         ...
 
     @property
@@ -110,7 +111,7 @@ class Conflict(Protocol):
 
     @property
     def near(self) -> bool:
-        """Whether the first stayed on the SM of the thread that signals after it."""
+        """Whether the first access stayed on the SM of the thread that signals after it."""
         ...
 
     @property

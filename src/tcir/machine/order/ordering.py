@@ -77,7 +77,8 @@ def class_of(access: Access) -> Class:
 
 
 def piped(clock: Clock, access: Access) -> bool:
-    """Whether a tensor-core operation came before one that a commit of another thread tracked."""
+    """Whether a tensor-core operation precedes an operation that another thread's commit
+    tracked."""
     return clock.get((PIPED, class_of(access)), 0) >= access.number
 
 

@@ -157,7 +157,7 @@ class Shadow:
         self.readers[where] = 0
 
     def beside_at(self, where: Granules) -> list[Access]:
-        """Distinct readers of the granules beside `readers_at`."""
+        """Distinct readers of the granules, except those of `readers_at`."""
         return []
 
     def record_constant(self, where: Granules, access: Access) -> None:
@@ -399,7 +399,7 @@ class LastShadow(Shadow):
         return np.int32(first)
 
     def make_room(self, count: int) -> int:
-        """The number of the first of up to `count` further accesses."""
+        """Reserves numbers for up to `count` further accesses, and returns the first."""
         if len(self.accesses) + count >= self._room:
             self._compact()
         return len(self.accesses) + 1

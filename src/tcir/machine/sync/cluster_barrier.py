@@ -52,8 +52,8 @@ class ClusterBarrier:
         self._acquire(this)
 
     def test(self, *, last: bool, site: object) -> bool:
-        """Whether the wait of some threads of the agent is over; ``last``: no other thread of it
-        has yet to wait."""
+        """Whether the wait of some threads of the agent is over; ``last``: whether all its other
+        threads have already waited."""
         this = self._own_round(site)
         if not self._complete(this):
             self.agent.poll(site, self._describe(this, site))

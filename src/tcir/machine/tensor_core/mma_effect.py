@@ -77,7 +77,7 @@ class Accumulator:
         return None if self.parts > 1 or self.enabled is not None else EVERY_LANE[self.every]
 
     def over(self, other: Accumulator) -> bool:
-        """Whether both have the same words, with each row on one lane."""
+        """Whether both accumulators are the same words, with each row in one lane."""
         own, lanes = self.whole_lanes(), other.whole_lanes()
         same = own is not None and lanes is not None and np.array_equal(own, lanes)
         return same and self.columns == other.columns

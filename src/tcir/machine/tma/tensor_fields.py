@@ -91,7 +91,7 @@ class Fields:
 
     @property
     def piece_bytes(self) -> int:
-        """Bytes of one word of the traversals."""
+        """Bytes of the words in which a traversal moves data."""
         return self.unit.piece
 
     def bounds(self, spatial: int) -> tuple[int, int]:

@@ -124,7 +124,8 @@ def negative(heads: Heads, draw: np.random.Generator) -> list[Array]:
 
 
 def powers(heads: Heads, draw: np.random.Generator) -> list[Array] | None:
-    """Whole scores, whose exponentials are powers of two; None where scale is not ln 2."""
+    """Inputs with integer scores, whose exponentials are powers of two; None if the scale is not ln
+    2."""
     return heads.whole_numbers(draw) if heads.c == 1 else None
 
 

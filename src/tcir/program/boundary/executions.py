@@ -83,7 +83,8 @@ class PlacedInputs:
 def boundary_inputs(
     module: ir.Module, signature: Signature, contraction: Contraction | None, seed: int
 ) -> Iterator[PlacedInputs]:
-    """Yields the boundary inputs of a program; contraction: its only one, else None."""
+    """Yields the boundary inputs of a program; contraction: the program's only contraction, else
+    None."""
     for number, spec in enumerate(signature.inputs):
         if spec.groups is not None:
             for words, sizes in special_sizes(spec):

@@ -115,7 +115,7 @@ def load(d: Decode) -> Op:
     "cp.reduce.async.bulk.relaxed",
 )
 def ordered(d: Decode) -> Op:
-    """Like `load`, with the ordering before the state spaces (PTX ISA 9.3)."""
+    """Like `load`, for the syntax with the ordering before the state spaces (PTX ISA 9.3)."""
     base, _, order = d.name.rpartition(".")
     scope = [d.modifiers.pop(0)] if d.modifiers and d.modifiers[0] in _SCOPES else []
     d.name = ".".join([base, *d.modifiers[:2]])

@@ -133,7 +133,7 @@ def shift_left(a: np.ndarray, amount: np.ndarray) -> np.ndarray:
 
 
 def shift_right(a: np.ndarray, amount: np.ndarray) -> np.ndarray:
-    """Amounts from the width on give 0, or the sign."""
+    """Shifts right. Amounts of the width or more give 0, or copies of the sign bit."""
     width = 8 * a.dtype.itemsize
     shifted = a >> np.minimum(amount, width - 1).astype(a.dtype)
     return shifted if a.dtype.kind == "i" else np.where(amount >= width, 0, shifted)

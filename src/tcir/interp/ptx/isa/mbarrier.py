@@ -161,7 +161,7 @@ def arrive(d: Decode) -> Op:
 
 @instruction("mbarrier.pending_count")
 def pending_count(d: Decode) -> Op:
-    """Arrivals that were pending before the one that returned the state."""
+    """Number of arrivals that were pending before the arrival that returned the state."""
     d.require("b64")
     d.done(2)
     u64 = TYPES["u64"]

@@ -32,7 +32,8 @@ def _pair(d: Decode) -> tuple[Operand, Operand | None]:
 
 @instruction("shfl.sync")
 def shfl(d: Decode) -> Op:
-    """c holds the clamp in bits 4..0 and the segment mask in bits 12..8."""
+    """Exchanges values between lanes. Operand c has the clamp in bits 4..0 and the segment mask in
+    bits 12..8."""
     mode = d.require("up", "down", "bfly", "idx")
     kind = d.type("b32")
     d.done(5)

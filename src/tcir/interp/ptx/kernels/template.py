@@ -55,7 +55,7 @@ def kernel(name: str, body: str) -> str:
 
 
 def vector(name: str, out: str, sources: tuple[str, ...], steps: str) -> str:
-    """A kernel whose `steps` compute %r from %x, %y and %z, vectors of these types."""
+    """Builds a kernel whose `steps` compute %r from the vectors %x, %y and %z of these types."""
     loads = "".join(
         f"  %{value} = load <32 x {kind}>, ptr %{place}, align 1\n"
         for value, place, kind in zip("xyz", "abc", sources, strict=False)

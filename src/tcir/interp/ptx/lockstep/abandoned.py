@@ -6,7 +6,8 @@ import warnings
 
 
 class Abandoned(Exception):
-    """Raised when the launch must run again in another way; alone: with every CTA on its own."""
+    """Raised when the launch must run again in another mode; alone: every CTA is executed
+    separately."""
 
     def __init__(self, why: str, alone: bool = False) -> None:
         super().__init__(why)

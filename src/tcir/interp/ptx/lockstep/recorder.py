@@ -1,4 +1,5 @@
-"""Records what the leader of a group executes, and which values may differ in another CTA."""
+"""Records the instructions that the leader of a group executes, and which values may differ in
+other CTAs."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ Rule = Callable[["TraceRecorder", TracedWarp, Op, Active], None]
 
 
 def no_note() -> None:
-    """Ignores what a warp executes."""
+    """Ignores the instructions of a warp."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ PART = 1 << 20
 
 
 class Saved:
-    """Saved bytes of a buffer; outputs that hold one value everywhere take no room."""
+    """Saved bytes of a buffer; for an output filled with one value only that value is stored."""
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self._parts = [_saved(data[at : at + PART]) for at in range(0, data.size, PART)]

@@ -1,4 +1,5 @@
-"""The loop over instructions, compiled: it executes what `WarpInterpreter` would, in its order."""
+"""The compiled loop over instructions, which executes the same as `WarpInterpreter`, in the same
+order."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def multiplied_by(d: Decode, form: MmaSyncForm, operation: str | None) -> Matric
 
 
 def dense(form: MmaSyncForm, multiply: Matrices) -> Matrices:
-    """D from the words of a, b and c, whose elements are placed by `fragments`."""
+    """Computes D from the words of a, b and c, whose element positions `fragments` defines."""
     m, n, k, bits, half = form.m, form.n, form.k, form.bits, form.d == "f16"
     a_at, b_at, c_at = fragment_a(bits, m, k), fragment_b(bits, k, n), fragment_c(m, n)
     code = {32: np.uint32, 16: np.uint16}.get(bits, np.uint8)

@@ -80,7 +80,8 @@ def per_thread(d: Decode, issue: Callable[[Warp, int], None]) -> Op:
 
 
 def collector(d: Decode, *buffers: str) -> tuple[str, str]:
-    """Takes `.collector::BUFFER::OP`: both words, by default to discard the first buffer."""
+    """Takes the modifier `.collector::BUFFER::OP` and returns both words; the default discards the
+    first buffer."""
     word = d.take(*(f"collector::{buffer}::{use}" for buffer in buffers for use in USES))
     _, buffer, use = (word or f"collector::{buffers[0]}::discard").split("::")
     return buffer, use

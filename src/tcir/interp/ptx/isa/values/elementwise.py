@@ -1,4 +1,4 @@
-"""Instructions that do the same to every lane: closures around numpy functions."""
+"""Elementwise instructions: closures around numpy functions over the lanes."""
 
 from __future__ import annotations
 

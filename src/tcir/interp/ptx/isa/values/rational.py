@@ -1,4 +1,4 @@
-"""f64 arithmetic through exact fractions: slow, for what is rare in these kernels."""
+"""f64 arithmetic by exact fractions: slow, for operations that are rare in these kernels."""
 
 from __future__ import annotations
 

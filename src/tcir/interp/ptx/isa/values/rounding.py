@@ -175,7 +175,7 @@ def _sticky(
 
 
 def flush(x: np.ndarray, name: str) -> np.ndarray:
-    """Subnormals to zeros of the same sign (.ftz)."""
+    """Replaces subnormals by zeros of the same sign (.ftz)."""
     return np.where(np.abs(x) < MIN_NORMAL[name], np.copysign(0.0, x), x)
 
 
