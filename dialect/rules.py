@@ -124,9 +124,8 @@ def one_of(op: ir.OpView, name: str, legal: Iterable[str]) -> Broken:
 def same_rules(
     subject: Subject, of: Subject, bad: Mapping[str, Examples], good: Mapping[str, Examples] = {}
 ) -> None:
-    """Registers the rules of `of` that `bad` names also for `subject`, a similar op.
-
-    bad, good: by the name of a rule, as `verify` takes them: changes to the example of `subject`
+    """Registers for `subject` those rules of a similar op, `of`, that `bad` names. bad, good:
+    changes to the example of `subject`, by the name of the rule, as in `verify`
     """
     for name in bad:
         found = RULES[f"{subject_name(of)}/{name}"]

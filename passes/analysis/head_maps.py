@@ -86,9 +86,8 @@ def no_map(heads: Strided, layout: str, inner: str = "d") -> str:
 def views_of(
     op: tc.AttentionOp, is_memory: Callable[[ir.Value], bool] | None = None
 ) -> dict[ir.Value, Strided]:
-    """Its queries, keys and values that its kernel reads where they are in the memory of others.
-
-    is_memory: whether a tensor has memory of its own, and views end at it
+    """Queries, keys and values of an attention that its kernel reads in place, as views of other
+    tensors. is_memory: whether a tensor has its own memory, at which views end
     """
     kv = string(op, "kv_layout")
     of = ((op.q, string(op, "q_layout"), "d"), (op.k, kv, "d"), (op.v, kv, VALUES))

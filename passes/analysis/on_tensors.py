@@ -10,7 +10,7 @@ from tcir.passes.emit.tensor_functions import functions_with_body
 
 
 def check_on_tensors(module: ir.Module) -> None:
-    """Rejects functions with memrefs, at the first; tiles (``tc.kernel``) may have them."""
+    """Rejects the first function with memrefs that is not a tiled kernel (``tc.kernel``)."""
     for function in functions_with_body(module):
         if "tc.kernel" in function.attributes:
             continue

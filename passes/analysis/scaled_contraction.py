@@ -213,7 +213,7 @@ def _block(
     """Values of k per scale."""
     inner = [tuple(factor[2]) for factor in (*elements, *scales)]
     if inner[0] != inner[1] or inner[2] != inner[3]:
-        raise Mismatch("expected one block size, and k split alike in both operands, got two")
+        raise Mismatch("expected one block size, and the same split of k in both operands, got two")
     if len(sums) == 1:
         return inner[2][0][1]
     (block_loop, divisor), (order_block, order_k) = inner[2][0], [loop for loop, _ in inner[0]]

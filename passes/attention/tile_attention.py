@@ -176,7 +176,7 @@ class TileAttention(Pass):
             raise match_failure(
                 source.op,
                 f"expected no polynomial for {target}, got {self.polynomial}: "
-                "tc.exp_fragment, whose scores wgmma leaves in registers, has none; leave it out",
+                "tc.exp_fragment, on scores in registers, computes none; leave it out",
             )
         if self.store != STORES[0]:
             raise match_failure(
@@ -237,8 +237,8 @@ def _check_keys(source: Source, keys: int, legal: Legal) -> None:
     if part is not None and part % keys:
         raise match_failure(
             source.op,
-            f"expected a key_part of whole blocks of {keys} keys, got {part}: a block is one of "
-            "TMA's boxes, and of one part; take keys that divide it",
+            f"expected a key_part of whole blocks of {keys} keys, got {part}: TMA loads "
+            "a block as one box, which must be in one part; take keys that divide it",
         )
 
 

@@ -83,7 +83,7 @@ class ScaledShape:
         if kind and kind not in kinds:
             raise match_failure(
                 op,
-                f"expected kind to be one of {', '.join(kinds)}, got {kind} (what multiplies {a} "
+                f"expected kind to be one of {', '.join(kinds)}, got {kind} (those multiplying {a} "
                 f"by {b} with scales {scale} in blocks of {block}, {SOURCE}); leave it out",
             )
         # Packed fp4 takes half the shared memory of padded fp4.

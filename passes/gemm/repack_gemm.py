@@ -26,10 +26,9 @@ from tcir.target import TARGETS
 @register_pass
 @dataclass(frozen=True)
 class RepackGemm(Pass):
-    """Inserts ``tc.repack`` before a ``tc.matmul`` whose operands cannot be loaded as they are.
-
-    Those are operands whose rows are not a multiple of `row_bytes` and, for wgmma, operands of 8 or
-    32 bits without K innermost. K is padded with zeros in both operands. The operands of a
+    """Inserts ``tc.repack`` before a ``tc.matmul`` whose operands cannot be loaded in place:
+    operands whose rows are not a multiple of `row_bytes` and, for wgmma, operands of 8 or 32 bits
+    without K innermost. K is padded with zeros in both operands. The operands of a
     ``tc.block_scaled_matmul`` are repacked likewise, also where TMA loads packed elements 128 at a
     time, provided that their scales are in blocks padded with zeros (``zero_padding``), which then
     serve the longer rows too. The tiling refuses all others.

@@ -1,4 +1,4 @@
-"""Which options combine: one row, with the reason, for each pair that no kernel supports.
+"""Combinations of options: one row, with the reason, for each pair that no kernel supports.
 
 A kernel is described by facts: the options of its tiling pass, and what it computes and where
 (`NOUNS`, `CIRCUMSTANCES`). A row names the fact that the error asks the user to change, the values

@@ -37,7 +37,7 @@ def raise_conv(
     if not conv.is_channels_last:
         raise match_failure(
             op,
-            "expected the result channels last, (n, p, q, k), got these as its dimensions "
+            "expected the result channels last, (n, p, q, k), got the dimensions "
             f"{list(conv.out)} (a lane of the accumulator is a pixel and has its channels); run "
             "fold-layouts first, which needs one result made of the sums element by element",
             smallest,

@@ -121,7 +121,7 @@ def _format(maximum: Maximum, codes: ir.Value, scales: ir.Value) -> QuantisedFor
         raise NotRaised(
             maximum.op,
             f"expected elements with scales (and columns of a block) of {formats}, got {pair[0]} "
-            f"with {pair[1]} ({block}): what tcgen05.mma.block_scale multiplies",
+            f"with {pair[1]} ({block}): tcgen05.mma.block_scale multiplies no others",
         )
     return form
 

@@ -67,8 +67,8 @@ class Axis:
 
     @property
     def is_split(self) -> bool:
-        """Whether only the first tile reads what lies before the image, and only the last one what
-        lies after it, and each tile has a place inside where its first window would begin unpadded.
+        """Whether only the first tile reads padding before the image and only the last tile padding
+        after it, and the first window of each tile, without padding, begins inside the image.
         """
         step = self.tile * self.stride
         return step >= max(self.low, self.beyond) and self.window > self.low + self.beyond

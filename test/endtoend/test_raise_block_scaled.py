@@ -210,7 +210,7 @@ REFUSED = {
     "two block sizes": (
         BlockScaled(k=64).linalg().replace("(k floordiv 16)", "(k floordiv 32)")
         .replace("tensor<4xf8E4M3FN>", "tensor<2xf8E4M3FN>"),
-        "expected one block size, and k split alike in both operands",
+        "expected one block size, and the same split of k in both operands",
     ),
     "a block of 64": (
         BlockScaled(block=64, scale=UE8M0).linalg(),

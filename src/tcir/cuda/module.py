@@ -84,7 +84,8 @@ class Module:
 
     @classmethod
     def from_image(cls, image: bytes) -> Module:
-        """Loads what the CUDA driver loads: PTX text, which a NUL may end, or a fat binary with it.
+        """Loads an image in a form of the CUDA driver: PTX text, optionally ended by NUL, or a fat
+        binary that contains PTX.
 
         Raises PtxSyntaxError, and `InputError` for machine code.
         """

@@ -22,7 +22,7 @@ _FILLED_AT_ONCE = {"numpy", "tcir"}
 def noise_in_empty(memory: Allocations) -> Iterator[None]:
     """Context in which `numpy.empty` and `empty_like` return memory recorded as uninitialised.
 
-    `Allocations` finds what numpy or C code writes into it later.
+    `Allocations` detects later writes to it by numpy or C code.
     """
 
     def noisy(make: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:

@@ -1,4 +1,4 @@
-"""Hardware questions that documents do not settle: what is assumed, and what else it could be.
+"""Hardware questions that documents do not settle: the assumption of each, and the alternatives.
 
 Nothing else in the machine encodes such a choice. `RunOptions.assumptions` switches.
 """

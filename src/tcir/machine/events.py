@@ -1,7 +1,6 @@
-"""What a run of the machine did, operation by operation: what a model of time needs to know.
-
-An event is one operation of one warp, as it was executed; of asynchronous operations, their issue.
-Between two of them lie plain instructions, counted. What waits names what it waited for.
+"""Record of a run of the machine, operation by operation, for the time model. An event is one
+operation executed by one warp; for an asynchronous operation, its issue. Plain instructions between
+two events are counted. The event of a wait names the events that it waited for.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ Key = tuple[str, str, str, str]
 class Unpromised:
     """An ordering that shipping kernels rely on although no document promises it.
 
-    isa: section of the PTX ISA; ships: kernels that rely on it and run on B200; what: the promise
-    that is missing.
+    isa: section of the PTX ISA; ships: kernels that rely on it and run on B200; what: the missing
+         guarantee.
     """
 
     isa: str

@@ -103,8 +103,8 @@ def _versions(weights: Sequence[torch.Tensor]) -> list[int]:
 class KernelLauncher:
     """A kernel that is launched on the current stream of its tensors' GPU.
 
-    frozen: numbers of the inputs that are weights. What launches compute from these alone is kept
-            until one of them is replaced, or written in a way that PyTorch counts
+    frozen: numbers of the inputs that are weights. Results of launches that read only weights are
+            kept until a weight is replaced, or written in a way that PyTorch counts
             (`Tensor._version`)
 
     Any thread may call it. A pickle or copy has only the kernel.

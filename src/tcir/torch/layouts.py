@@ -12,11 +12,10 @@ permute = torch.ops.aten.permute.default
 
 
 def keep_layouts(graph: torch.fx.GraphModule, frozen: Collection[str] = ()) -> None:
-    """Gives kernels the memory of arguments, and that of results, as it is.
-
-    A kernel's buffers are contiguous. An argument that is not, but has every element once, is
-    permuted by PyTorch, which costs nothing, and by an op of the graph back, which becomes part of
-    a kernel; a result the other way round. Otherwise each call would copy it.
+    """Lets kernels use the memory of arguments and results in place. A kernel's buffers are
+    contiguous. A non-contiguous argument without overlapping elements is permuted to contiguous
+    order by PyTorch, which is free, and permuted back by an op of the graph, which becomes part of
+    a kernel; results are treated the other way round. Otherwise each call would copy the tensor.
 
     frozen: names of arguments that are left as they are, since they are copied once
     """

@@ -14,11 +14,9 @@ MOVES = (*VIEWS, *PERMUTATIONS, aten.clone.default)
 
 
 def keep_rows(graph: torch.fx.GraphModule) -> None:
-    """Permutes results of linear layers instead of the rows that these multiply.
-
-    ``nn.MultiheadAttention`` with batches first transposes rows and batches before its products and
-    after them. Readers of a permuted result, such as attention, take it as it lies, while a product
-    of permuted rows would need a copy of them.
+    """Permutes results of linear layers instead of their input rows. ``nn.MultiheadAttention`` with
+    batches first transposes rows and batches before and after its products. Readers of a permuted
+    result, such as attention, read it in place, while a product of permuted rows would need a copy.
     """
     for node in graph.graph.find_nodes(op="call_function", target=aten.linear.default):
         with graph.graph.inserting_before(node):

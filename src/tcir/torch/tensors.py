@@ -115,7 +115,7 @@ def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     """The tensor with these strides, in elements: the tensor itself, or a copy.
 
     Elements that share memory by a stride of 0 (`expand`) also share it in the copy. If elements
-    overlap in another way, as those of windows do, the tensor is returned as it is.
+    overlap in another way, like those of sliding windows, the tensor is returned unchanged.
     """
     used = [d for d, size in enumerate(tensor.shape) if size > 1]
     if all(tensor.stride(d) == strides[d] for d in used) or not tensor.numel():

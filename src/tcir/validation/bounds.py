@@ -102,7 +102,7 @@ WHOLE = Sums()
 
 
 def sums_of(dtype: str, target: str) -> Sums:
-    """How operands of `dtype` are summed on a target of our pipelines.
+    """Summation of products of `dtype` on a target of our pipelines.
 
     mma.sync of sm_80 keeps 24 bits and adds 16 bytes of a row at once, of sm_90 25 bits and 32
     (`tcir.machine.numerics.warp_mma`); tf32 drops 13 of 23 bits of each factor, which is under

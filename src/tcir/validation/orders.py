@@ -37,9 +37,9 @@ class Tried:
 def tried(
     orders: Sequence[int], jobs: int, attempt: Callable[[int], Tried]
 ) -> Generator[Tried, None, None]:
-    """What `attempt` finds under each order, in their order; the first tells how long one takes.
-
-    jobs: forks of this process that may share the others. What they cannot do is done here.
+    """Results of `attempt` for each order, in sequence; the duration of the first predicts that of
+    the others. jobs: number of forks of this process that may share the other orders. Orders that
+    forks cannot execute are executed in this process.
     """
     if not orders:
         return

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Reference:
     """Inputs as kernels receive them, the results of the program as it came in, and the bound of
-    each result: of each element, the most that it may be off.
+    each result: the largest allowed error of each element.
     """
 
     inputs: list[Array]

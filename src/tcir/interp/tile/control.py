@@ -61,7 +61,7 @@ def scf_for(compiler: Compiler, op: ir.OpView) -> Step:
         if most is not None and turns and turns[-1] >= most:
             raise frame.cta_run.error(
                 "most-trips",
-                f"expected a loop up to {most} at most ({MOST_TRIPS}), got {turns[-1] + 1}",
+                f"expected an upper bound of at most {most} ({MOST_TRIPS}), got {turns[-1] + 1}",
                 site,
             )
         return turns

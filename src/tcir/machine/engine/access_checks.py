@@ -105,8 +105,8 @@ class AccessChecks:
         """Checks and records a write.
 
         lanes: the lane that writes each row of the granules (None: the active ones). same: whether
-        it puts back the bytes that were there, or will be. visit: the CTA whose memory it is has to
-        be there until then.
+               the write stores the bytes that are already there, or that will be. visit: whether
+               the CTA that owns the memory must exist until then.
         """
         if shadow is not None:
             if shadow.constant is not None:
@@ -137,8 +137,8 @@ class AccessChecks:
         polled: Sequence[int] = (),
     ) -> None:
         """Checks a relaxed or volatile load or store by which lanes of a warp exchange words: each
-        in a place of its own, then together in each other's. It is no data race, but the loaded
-        values depend on timing. A word of one lane for the others, or of all, may be polled.
+        lane accesses its own word, then the words of the others. This is no data race, but the
+        loaded values depend on timing. A word that one lane or all lanes write may be polled.
 
         polled: the lanes that poll the word that each of `lanes` overwrites
         (`tcir.machine.memory.polls`)

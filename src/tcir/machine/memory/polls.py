@@ -83,7 +83,7 @@ class Polls:
     ) -> list[int]:
         """Checks a strong store by these lanes before it takes effect.
 
-        Returns, for each of them, a mask of the lanes that poll its word; empty: no lane polls any.
+        Returns for each lane a mask of the lanes that poll its word; empty if no lane polls.
         """
         if lanes is None:
             return []

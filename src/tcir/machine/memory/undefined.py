@@ -25,8 +25,9 @@ Where = _Part | tuple[_Part, ...]
 class Origin:
     """The first access to unwritten memory, or the race that left a value undefined.
 
-    place: place of the bytes read; what: the part of it that is the same for all threads. stored:
-    site where the value was last stored to memory. beside: further races that leave it undefined.
+    place: place of the bytes read; what: the part of this description that is the same for all
+    threads. stored: site where the value was last stored to memory. beside: further races that
+    leave the value undefined.
     """
 
     code: str

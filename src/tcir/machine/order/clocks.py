@@ -63,7 +63,7 @@ EARLIER_LAUNCH = "earlier launch"
 
 @dataclass(frozen=True)
 class Scope:
-    """The threads that a strong operation is strong for: those of one CTA, one cluster, or all.
+    """Scope of a strong operation: the threads of one CTA, of one cluster, or all threads.
 
     cta: index of the CTA that executes it; cluster: of the first CTA of its cluster.
     """
@@ -188,8 +188,8 @@ def observed(clock: Clock, access: Access) -> bool:
 def morally_strong(a: Access, b: Access) -> bool:
     """Whether two accesses to one place are no race although nothing orders them (PTX ISA 8.7.2,
     "Morally strong operations"): both strong, through one proxy, each in the other's scope, and
-    they overlap completely. A vector is its elements, in any order; those of one size that overlap
-    are the same, since they are aligned."""
+    they overlap completely. A vector access counts as accesses to its elements, in any order.
+    Overlapping elements of equal size are identical, since they are aligned."""
     if a.strong is None or b.strong is None or a.proxy != b.proxy:
         return False
     if a.size and b.size and a.size != b.size:

@@ -2,7 +2,7 @@
 
 PTX ISA 8.7.1 calls two accesses to one location a conflict if at least one of them writes it. The
 tables are in `fence_hazards` (the accesses are ordered, but need a fence besides) and
-`race_hazards` (the clocks do not order them: what does all the same, and what is reported). The
+`race_hazards` (the clocks do not order them: other rules that do, and the reports). The
 engine walks them: see `tcir.machine.engine.conflict`.
 """
 

@@ -2,9 +2,9 @@
 
 A warp's accesses are one line of events, numbered alike for all lanes; shadow memory keeps the lane
 of each. ``clock[me]`` is the number up to which *every* lane's accesses are observed; a line of its
-own, ``lane_line(me, lane)``, says how much more is of one lane. Lanes that have observed the same
-share a `Knowledge`; a lane that waits alone gets one of its own until bar.warp.sync, a barrier or
-another `.aligned` instruction brings them together again.
+own, ``lane_line(me, lane)``, is the larger number up to which those of one lane are observed. Lanes
+that have observed the same share a `Knowledge`; a lane that waits alone gets one of its own until
+bar.warp.sync, a barrier or another `.aligned` instruction brings them together again.
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ class Lanes:
             self.groups.append(self.knows)
 
     def converge(self, lanes: int) -> None:
-        """elect.sync of these lanes: on silicon, earlier accesses of the whole warp are ordered
-        before the next ones of any of them; no document promises it."""
+        """elect.sync of these lanes. On silicon it orders earlier accesses of the whole warp before
+        later accesses of each of these lanes, which no document guarantees."""
         if self.separate and all(not group.lanes & ~lanes for group in self.groups):
             for group in self.groups:
                 group.clock[(BY_WARP, self.me)] = self.number

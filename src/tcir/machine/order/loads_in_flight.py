@@ -1,8 +1,8 @@
 """Loads whose values are not used yet.
 
 A thread continues after a load until an instruction uses the value; barriers and arrivals do not
-wait for it either. On an H200, bulk copies issued after any of them overtook such loads, and none
-whose value was used before it (docs/explanation/hazards.md, "Read, then TMA").
+wait for it either. On an H200, bulk copies issued after a barrier or an arrival overtook such
+loads, but no loads whose value had been used (docs/explanation/hazards.md, "Read, then TMA").
 """
 
 from __future__ import annotations

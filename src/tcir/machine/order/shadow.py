@@ -138,8 +138,8 @@ class Shadow:
         by: ByLane | None = None,
         known: Callable[[Access], bool] = lambda _: True,
     ) -> None:
-        """Adds a reader; an earlier one of its own component, kind and target drops out. by: of
-        which lanes it is; known: whether it comes after an earlier access."""
+        """Adds a reader, which replaces an earlier reader of the same component, kind and target.
+        by: its lanes; known: whether it is ordered after an earlier access."""
         number = self._add(access)
         current = self.readers[where]
         distinct = _distinct(current)
@@ -152,7 +152,7 @@ class Shadow:
         self.readers[where] = lookup[np.searchsorted(distinct, current)]
 
     def record_write(self, where: Granules, access: Access) -> None:
-        """The new last writer."""
+        """Records the new last writer."""
         self.writer[where] = self._add(access)
         self.readers[where] = 0
 
@@ -296,8 +296,8 @@ class LastShadow(Shadow):
     """Shadow of global memory, whose readers are many: of the readers of a granule, only three are
     kept.
 
-    These are the last reader, and the last one of the same CTA and of another CTA among the readers
-    that are on another line and not ordered before their successor.
+    These are the last reader, and among readers that are on another line and not ordered before
+    their successor the last one of the same CTA and the last one of another CTA.
 
     beside: numbers of the latter two; None until two readers of a granule meet
     """

@@ -69,8 +69,8 @@ class Strong:
 
     size: bytes of an element. atomic: a read-modify-write. observes: False for the read of a red,
     which is part of no acquire pattern. counts: an atomic that adds, as one that draws a ticket.
-    polled: a load that is repeated until it reads what the thread waits for; awaited: what that is,
-    where the thread goes by it alone.
+    polled: whether the load is repeated until it reads an awaited value; awaited: that value, if
+            only the value ends the loop.
     """
 
     scope: str
@@ -86,12 +86,12 @@ class Strong:
 
 @dataclass(eq=False)
 class StrongWrites:
-    """What a strong read of a location observes: the last strong write and, if that is an atomic's,
-    what the atomic observed.
+    """Strong writes that a strong read of a location observes: the last one and, if that is an
+    atomic, the writes that the atomic observed.
 
     writes: by component, the number of its last write and the version of the location it made.
-    released: what release patterns have published, by domain. covered: what fences of others in
-    front of them did besides. readers: by line (a lane's, or a
+    released: what release patterns have published, by domain. covered: further accesses that fences
+    of other threads before these writes cover, by domain. readers: by line (a lane's, or a
     component), the number of its first read of a version, and the version.
     """
 

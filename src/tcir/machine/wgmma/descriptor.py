@@ -1,8 +1,8 @@
 """The matrix descriptor of wgmma, and the addresses of the elements it describes.
 
-Sources: PTX ISA 9.7.15.5.1.2 (canonical layouts, matrix descriptor). What it leaves open is as
-observed on an H200 (test/hopper/wgmma.json): the base offset, rows longer than the swizzle's span,
-and starts inside a row of the pattern, from which operands continue into the next row.
+Sources: PTX ISA 9.7.15.5.1.2 (canonical layouts, matrix descriptor). Cases that it leaves open are
+as observed on an H200 (test/hopper/wgmma.json): the base offset, rows longer than the swizzle's
+span, and starts inside a row of the pattern, from which operands continue into the next row.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 - The largest magnitude is a power of two, or a power of two times the largest element's mantissa
   (1.75 of e4m3 and e5m2, 1.5 of e2m1), above which ``rceil`` rounds up; or slightly less or more.
   For ue4m3 scales, a sixth of it is a number of the format or a tie, including both ends.
-- It is at each place of a block in turn. It is negative where the others are much smaller, which
-  exposes a maximum that is taken without the absolute value.
+- It is at each position of a block in turn. It is negative where the others are much smaller, which
+  exposes a maximum without the absolute value.
 - The other numbers are ties of the elements times the scale.
 """
 

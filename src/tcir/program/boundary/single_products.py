@@ -1,9 +1,10 @@
 """Inputs for which each sum has a single non-zero product, so that it is exact in any order.
 
 The sums of a product with constants cannot be chosen. But if an input has one non-zero number per
-sum, the sums are single products: of small odd numbers, which often are ties of the type that sums
-are rounded to; of numbers with all their bits; of small numbers, for subnormal results; and of
-zeros. The addends are subnormal, so that they matter only beside these.
+sum, the sums are single products. Four kinds of numbers are used: small odd numbers, whose products
+often are ties of the result type; numbers with all bits of their type; small numbers, for subnormal
+results; and zeros. The addends are subnormal, so that they matter only next to zeros and small
+products.
 """
 
 from __future__ import annotations

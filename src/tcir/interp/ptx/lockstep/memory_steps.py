@@ -47,7 +47,7 @@ class SharedLoad:
     """A load from shared memory.
 
     at: addresses of the active lanes, the same in every CTA
-    again: whether it may repeat the previous load, which is polling if it finds the same value
+    again: whether the load may repeat the previous one; with the same value, that is polling
     """
 
     active: Active

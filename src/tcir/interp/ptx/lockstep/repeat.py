@@ -2,8 +2,8 @@
 
 CTAs in lockstep form classes: a leader and the CTAs that behaved alike. If the leader has no
 hazard, its result does not depend on the order, and neither do theirs. So under a seed some CTAs of
-each class run on the machine, with every check and in orders of their own; if they execute and
-store what they did in the order of issue, the others' stores are repeated as well.
+each class run on the machine, with every check and in their own orders. If their instructions and
+stores are those of the order of issue, the stores of the other CTAs are repeated from that order.
 """
 
 from __future__ import annotations

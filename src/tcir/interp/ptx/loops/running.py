@@ -85,11 +85,9 @@ class Loops:
         self._tries = TRIES
 
     def run(self, divergence: Divergence, room: int) -> tuple[int, bool, bool]:
-        """Executes as many instructions as it can. room: instructions until other warps have their
-        turn.
-
-        Returns how many it has executed, whether it has gone back in a loop, and whether other
-        warps have their turn now.
+        """Executes as many instructions as it can. room: number of instructions until the turn of
+        other warps. Returns the number of executed instructions, whether a loop branched back, and
+        whether it is the turn of other warps.
         """
         warp, state = self.warp, self._state
         if warp.agent.polls or warp.pending or not self._ordered(divergence):

@@ -1,8 +1,7 @@
-"""Loads whose value only a guarded store uses: lanes in which the guard is false load for nothing.
-
-Triton lets all threads load a tensor with fewer elements than threads, and some of them store it.
-In place, an idle thread reads what another one overwrites. That is a race, but as nothing uses the
-value, no result depends on it: the machine learns which lanes these are.
+"""Loads whose value only a guarded store uses, so that lanes in which the guard is false do not
+need it. Triton lets all threads load a tensor with fewer elements than threads, and only some of
+them store. If the operation is in place, an idle thread reads an element that another one
+overwrites. That is a race, but no result depends on it, so these lanes are reported to the machine.
 """
 
 from __future__ import annotations

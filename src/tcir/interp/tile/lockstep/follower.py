@@ -48,10 +48,9 @@ class Forgetful:
 
 
 class FollowerCta:
-    """A follower as this level's rules see it.
-
-    counters: only those that may differ between CTAs are counted. reads: positions of the global
-    buffers that it read. accesses: its writes to them.
+    """State of a follower for the rules of this level. counters: only the counters that may differ
+    between CTAs. reads: positions of the global buffers that it has read. accesses: its writes to
+    global buffers.
     """
 
     def __init__(self, index: Triple, machine: Machine, memories: FollowerMemories) -> None:

@@ -1,7 +1,7 @@
 """Repeats a launch under a seed, after the same launch in issue order.
 
-See `tcir.interp.ptx.lockstep.repeat`: of each class of CTAs that issue the same operations, some
-run under the seed, with every check; the others store what they stored in issue order.
+See `tcir.interp.ptx.lockstep.repeat`: some CTAs of each class that issues the same operations run
+under the seed, with every check; the stores of the others are repeated from issue order.
 """
 
 from __future__ import annotations

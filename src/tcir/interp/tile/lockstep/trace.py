@@ -94,7 +94,7 @@ def _alike(a: object, b: object) -> bool:
 
 class Trace:
     """Trace of one leader. calls: operations by agent, in order; turns: agents in the order in
-    which they ran, and whether each ended then; why: why there is no trace."""
+    which they ran, and whether each ended in that turn; why: reason if there is no trace."""
 
     def __init__(self, cta: Cta) -> None:
         self.cta = cta
