@@ -8,7 +8,7 @@ from tcir.dialect.rules import Broken, verify
 
 
 class CombinePartsOp(Op, name="combine_parts", lowered_by=("convert-to-simt",)):
-    """Combines attention over parts of the keys, ``tc.attention`` with ``key_part``, over all keys.
+    """Combines the results of ``tc.attention`` with ``key_part`` to attention over all keys.
 
     ``parts`` is ``[p, b, h, m, e]`` (``layout = "bhmd"``) or ``[p, b, m, h, e]`` (``"bmhd"``),
     ``sums`` ``[p, b, h, m]`` the logarithms of the parts' sums of exponentials. With ``most`` the

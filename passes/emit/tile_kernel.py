@@ -171,8 +171,8 @@ def _with_epilogue(
 
 
 def choose_n_tile(op: ir.OpView, option: int, extent: int, cta_group: int = 1) -> int:
-    """Columns of one output tile: `option`, or for 0 `extent` in equal tiles of at most 128 for
-    each CTA of a group."""
+    """Columns of one output tile: `option`, or if that is 0 the width of equal tiles of `extent`,
+    at most 128 for each CTA of a group."""
     legal = MMA_N if cta_group == 1 else MMA_N_PAIR
     if option == 0:
         tiles = ceil_div(extent, 128 * cta_group)

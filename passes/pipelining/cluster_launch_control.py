@@ -224,7 +224,7 @@ def _check_axis(op: ir.OpView) -> None:
     axis = str(op.operation.attributes["dimension"]).rstrip(">")[-1]
     if axis != "x":
         raise match_failure(
-            op, f"expected a grid along x, got the place along {axis}; tile with scheduler=clc"
+            op, f"expected a grid along x, got an index along {axis}; tile with scheduler=clc"
         )
 
 

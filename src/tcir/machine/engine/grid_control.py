@@ -1,8 +1,8 @@
 """Programmatic dependent launch: a grid that may start before the previous one has ended.
 
 PTX ISA 9.7.13, griddepcontrol. The machine runs launches one after the other and records the
-missing order instead: earlier launches may still write every byte of every buffer, an access that
-an agent is ordered after only once it, or an agent that it synchronised with, has waited.
+missing order instead: earlier launches may still write every byte of every buffer. An agent is
+ordered after these accesses only once it has waited, or an agent that it synchronised with.
 """
 
 from __future__ import annotations

@@ -167,7 +167,8 @@ class Shadow:
         self.constant[where] = self._add(access)
 
     def constant_at(self, where: Granules) -> list[Access]:
-        """Distinct last readers that count on the granules for the whole launch."""
+        """Distinct last readers that require the granules to be constant during the whole
+        launch."""
         if self.constant is None:
             return []
         return [self.accesses[i - 1] for i in _distinct(self.constant[where]) if i]

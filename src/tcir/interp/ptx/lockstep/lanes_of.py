@@ -50,5 +50,5 @@ class Active:
         return self.guard < 0 and self.whole
 
     def where(self, group: LockstepGroup) -> NDArray[np.bool_] | None:
-        """Like `of`, as [CTAs * 32]; None: `everywhere`."""
+        """Like `of`, as one mask [CTAs * 32]; None if `everywhere`."""
         return None if self.everywhere else self.of(group).reshape(-1)
