@@ -113,11 +113,10 @@ class CountTilesOp(Op, name="count_tiles", loads="sizes", pure=True):
 
 
 class StoreFragmentGroupOp(Op, name="store_fragment_group", role="consumer", stores="tensor"):
-    """Stores the rows of an accumulator that belong to a group, as `tc.store_fragment` does (PTX
-    ISA 9.7.9.12).
+    """Stores the rows of an accumulator that belong to a group, as `tc.store_fragment` does.
 
     Rows from ``end`` on, an index of the tensor's rows, are not stored: they belong to the next
-    group, or to none. The indices are those of the tile's first element.
+    group, or to none. The indices are those of the tile's first element (PTX ISA 9.7.9.12).
     """
 
     example = """
