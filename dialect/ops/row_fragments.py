@@ -28,8 +28,10 @@ AS_A = ("f16", "bf16", *FP8)
 
 
 class FillRowsOp(Op, name="fill_rows", role="consumer"):
-    """Fills all rows with one number, the initial value of maxima (-inf) or sums (0) (layout: PTX
-    ISA 9.7.14.5)."""
+    """Fills all rows with one number, the initial value of maxima (-inf) or sums (0).
+
+    The layout is in PTX ISA 9.7.14.5.
+    """
 
     example = (
         _ALIASES
