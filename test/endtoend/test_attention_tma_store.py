@@ -53,7 +53,6 @@ def test_every_level(case: Attention, options: dict[str, Any]) -> None:
     assert [each.tobytes() for each in got] == [each.tobytes() for each in want]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(2400)
 def test_orders_and_draws() -> None:
     case = Attention(h=1, m=160, n=200, d=32, causal=40)
