@@ -8,8 +8,8 @@ from tcir._mlir import arith, func, ir, linalg, tensor
 from tcir.passes.analysis.contraction import value
 from tcir.passes.simt.group import run_of
 
-MAKES = arith.ConstantOp, tensor.EmptyOp, linalg.FillOp
-"""Ops besides elementwise ones: the tensors that `outs` names."""
+MAKES = arith.ConstantOp, tensor.EmptyOp
+"""Ops besides elementwise ones: the tensors that `outs` names, with `linalg.fill`."""
 
 
 def flatten(function: func.FuncOp) -> None:
@@ -54,7 +54,7 @@ def flatten(function: func.FuncOp) -> None:
 
 def _is_alike(op: ir.Operation) -> bool:
     """Whether an op computes each element from those at the same index."""
-    if isinstance(op.opview, MAKES):
+    if isinstance(op.opview, MAKES) or op.name == "linalg.fill":
         constant = isinstance(op.opview, arith.ConstantOp)
         return not (constant and isinstance(op.result.type, ir.RankedTensorType))
     if not isinstance(op.opview, linalg.GenericOp):

@@ -58,7 +58,7 @@ def test_every_level(name: str, orders: int) -> None:
 
 
 def test_warpgroups_that_multiply() -> None:
-    text = Matmul(64, 32, 24).text()
+    text = Matmul(128, 32, 24).text()
     kernel = tcir.compile(text, "gemm", target="sm_90a", consumer_warps=8, producer_warps=1)
     assert ".reqntid 288" in kernel.ptx
     for options in ({"consumer_warps": 1}, {"producer_warps": 2}, {"epilogue_warps": 4}):

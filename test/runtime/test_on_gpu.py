@@ -174,7 +174,7 @@ def test_a_launch_encodes_narrow_maps_as_bytes_on_a_hopper_alone(
     }  # fmt: skip
     told = []
     monkeypatch.setattr(launch_list, "encode", lambda fields, at: told.append(fields) or bytes(128))
-    monkeypatch.setattr(launch_list, "native", lambda *_: None)
+    monkeypatch.setattr(launch_list, "entry", lambda *_: 0)
     kernel = SimpleNamespace(
         handle=1,
         check_parameters=lambda sizes: None,

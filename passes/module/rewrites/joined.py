@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from tcir._mlir import ir, linalg, tensor
 from tcir.dialect.upstream import names
+from tcir.errors import Error
 from tcir.passes.analysis.affine import linear_form, single_dim
 from tcir.passes.emit.reshape import RESHAPES, reshape
 
@@ -15,7 +16,7 @@ INDEXED = names("linalg.index", tensor.ExtractOp)
 """Ops of a body whose results depend on where an element is."""
 
 
-class DifferentError(Exception):
+class DifferentError(Error):
     """Raised for tensors that the same ops do not compute."""
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from tcir.machine.jit import native
-
 STEP = ctypes.c_void_p * 3
 """A launch: the addresses of a CUlaunchConfig, a CUfunction, and the parameters' addresses."""
 _TEXT = """
@@ -56,6 +54,8 @@ def walk() -> Callable[..., int]:
     It returns a CUresult in bits 31..0, and in bits 63..32 the number of the step at which it
     ended, or -1 if the context was rejected.
     """
+    from tcir.machine.jit import native  # llvmlite: not for those who only import
+
     native.link_texts(Path(__file__), {"tcir_walk": _TEXT})
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 5, ctypes.c_int64)
     made: Callable[..., int] = kind(native.address("tcir_walk"))

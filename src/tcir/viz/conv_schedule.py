@@ -13,8 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tcir.dialect import tc
-from tcir.dialect.upstream import names
 from tcir.errors import InputError
 from tcir.layout.tmem import LANES
 
@@ -22,14 +20,13 @@ from .traversal import Map, Pixel
 from .walk import KernelWalk, Object, VisitedOp, kernel_of, nested
 
 QUARTER = LANES // 4
-_TILES = names(tc.SmemTileOp, tc.TmemTileOp, tc.LaneMasksOp, tc.TmemStOp, tc.LoadRowsOp)
+_TILES = {"tc.smem_tile", "tc.tmem_tile", "tc.lane_masks", "tc.tmem_st", "tc.load_rows"}
 """Ops on tiles that hold no pixels of the input: new tiles, zeros, and reads of the epilogue."""
 
 
 @dataclass(frozen=True)
 class Lane:
-    """The pixel that a lane holds; stale: whether a shift left old data there; halo: whether a
-    refresh loaded it."""
+    """The pixel a lane holds; stale: a shift left old data there; halo: a refresh brought it."""
 
     pixel: Pixel | None
     stale: bool = False
@@ -267,7 +264,8 @@ def read_schedule(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> TapSche
     """Reads the schedule of one CTA; InputError for programs that do not shift their input."""
     kernel = kernel_of(module)
     schedule = TapSchedule(str(kernel.attributes["sym_name"].value))
-    named = {int(op.attributes["quarter"].value) for op in nested(kernel) if op.name == "tc.shift"}
+    named = {int(op.attributes["quarter"].value) for op in nested(kernel)
+             if op.name == "tc.shift"}  # fmt: skip
     KernelWalk(_Reader(schedule, tuple(named)).visit, dict(zip("xyz", cta))).function(kernel)
     if not schedule.taps:
         raise InputError(

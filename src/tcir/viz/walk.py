@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tcir._mlir import arith
-from tcir.dialect.upstream import by_name, names
 from tcir.errors import InputError
 
 LIMIT = 200_000
@@ -26,29 +24,27 @@ _PREDICATES: tuple[Callable[[int, int], bool], ...] = (
     lambda a, b: a & _MASK <= b & _MASK, lambda a, b: a & _MASK > b & _MASK,
     lambda a, b: a & _MASK >= b & _MASK,
 )  # fmt: skip
-_ARITHMETIC: Mapping[str, Callable[[int, int], int]] = by_name(
-    {
-        arith.AddIOp: lambda a, b: a + b,
-        arith.SubIOp: lambda a, b: a - b,
-        arith.MulIOp: lambda a, b: a * b,
-        arith.DivUIOp: lambda a, b: (a & _MASK) // (b & _MASK),
-        arith.RemUIOp: lambda a, b: (a & _MASK) % (b & _MASK),
-        arith.FloorDivSIOp: lambda a, b: a // b,
-        arith.CeilDivSIOp: lambda a, b: -(-a // b),
-        arith.CeilDivUIOp: lambda a, b: -(-(a & _MASK) // b),
-        arith.MinSIOp: min,
-        arith.MaxSIOp: max,
-        arith.MinUIOp: lambda a, b: min(a & _MASK, b & _MASK),
-        arith.MaxUIOp: lambda a, b: max(a & _MASK, b & _MASK),
-        arith.AndIOp: lambda a, b: a & b,
-        arith.OrIOp: lambda a, b: a | b,
-        arith.XOrIOp: lambda a, b: a ^ b,
-        arith.ShLIOp: lambda a, b: a << b,
-        arith.ShRUIOp: lambda a, b: (a & _MASK) >> b,
-    }
-)
-_CASTS = names(arith.IndexCastOp, arith.IndexCastUIOp, arith.ExtUIOp, arith.ExtSIOp, arith.TruncIOp)
-_COMPUTED = _CASTS | {*_ARITHMETIC} | names(arith.CmpIOp, arith.SelectOp)
+_ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b,
+    "arith.divui": lambda a, b: (a & _MASK) // (b & _MASK),
+    "arith.remui": lambda a, b: (a & _MASK) % (b & _MASK),
+    "arith.floordivsi": lambda a, b: a // b,
+    "arith.ceildivsi": lambda a, b: -(-a // b),
+    "arith.ceildivui": lambda a, b: -(-(a & _MASK) // b),
+    "arith.minsi": min,
+    "arith.maxsi": max,
+    "arith.minui": lambda a, b: min(a & _MASK, b & _MASK),
+    "arith.maxui": lambda a, b: max(a & _MASK, b & _MASK),
+    "arith.andi": lambda a, b: a & b,
+    "arith.ori": lambda a, b: a | b,
+    "arith.xori": lambda a, b: a ^ b,
+    "arith.shli": lambda a, b: a << b,
+    "arith.shrui": lambda a, b: (a & _MASK) >> b,
+}
+_CASTS = {"arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi", "arith.trunci"}
+_COMPUTED = {*_ARITHMETIC, *_CASTS, "arith.cmpi", "arith.select"}
 
 
 _LANES = re.compile(r"vector<(\d+)x(?:index|i\d+)>")
