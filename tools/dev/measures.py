@@ -131,7 +131,8 @@ class Tree:
     @cached_property
     def ops_by_name(self) -> list[str]:
         """Places in module-level tables that list an op by its name although it has a class. Rules
-        that execute ops are registered by name, so the folder interp/ is left out."""
+        that execute ops are registered by name, and pictures are drawn without MLIR's bindings, so
+        the folders interp/ and viz/ are left out."""
         ours = {
             f"tc.{ast.literal_eval(keyword.value)}"
             for tree in self.below("dialect/ops")
@@ -143,7 +144,7 @@ class Tree:
         return [
             f"{name} ({path}:{line})"
             for path, tree in self.files.items()
-            if not path.is_relative_to("interp")
+            if path.parts[0] not in ("interp", "viz")
             for name, line in _listed(tree)
             if name in ours or _CLASSED.fullmatch(name)
         ]
