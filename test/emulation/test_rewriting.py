@@ -143,7 +143,7 @@ def test_commands_and_box_are_where_the_launch_leaves_room(
     assert start.endswith(f"_5], {behind}; ")
     body = "mov.u32 %r1, %reserved_smem_offset_1;"
     if reserved:
-        with pytest.raises(EmulationError, match=r"expected no %reserved_smem_offset_1, whose"):
+        with pytest.raises(EmulationError, match=r"expected no %reserved_smem_offset_1, got it"):
             emulate(_kernel(body), EmulatedLaunch((1, 1, 1), (128, 1, 1), (1, 1, 1), size))
 
 
