@@ -17,8 +17,11 @@ import json
 import math
 import sys
 import time
+import traceback
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from launching import graphed, milliseconds
@@ -31,6 +34,8 @@ WEIGHTS = (
 ROWS = (1, 4, 16, 64, 256, 1024)
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 L2_BYTES = 60 << 20
+Row: TypeAlias = tuple[dict[str, Any], Sequence[str], bool]
+"""Numbers of a layer, the cells of its row, and whether its result is off."""
 
 
 def cases() -> list[tuple[int, int, int]]:
@@ -77,43 +82,67 @@ def measure(m: int, n: int, k: int, kind: torch.dtype, pipeline: str) -> dict[st
     }  # fmt: skip
 
 
-def main() -> int:
-    """See the module's text."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def row_of(m: int, n: int, k: int, name: str, options: argparse.Namespace) -> Row:
+    """Measures a layer of type `name`."""
+    row = measure(m, n, k, TYPES[name], options.pipeline)
+    shown = (
+        f"{row['pytorch_us']:.1f}", f"{row['tcir_us']:.1f}", f"{row['of']:.2f}",
+        f"{row['GB/s']:.0f}", f"{row['error']:.1e}", f"{row['pytorch_error']:.1e}",
+    )  # fmt: skip
+    return row, shown, row["error"] > 4 * row["pytorch_error"] + 1e-3
+
+
+def sweep(
+    parser: argparse.ArgumentParser,
+    kinds: str,
+    cases: Sequence[tuple[int, int, int]],
+    columns: str,
+    measured: Callable[[int, int, int, str, argparse.Namespace], Row | None],
+) -> int:
+    """Measures layers of `cases`, m, n and k, and of the types `kinds` as the command line chooses;
+    prints and writes their rows, under the names of `columns`. Returns the exit status."""
     parser.add_argument("--only", default="", metavar="MxNxK,…")
-    parser.add_argument("--types", default="f16,bf16")
-    parser.add_argument("--pipeline", default="layers")
+    parser.add_argument("--types", default=kinds)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no layer after these")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
     options = parser.parse_args()
     if not torch.cuda.is_available():
-        print("linears: no GPU that PyTorch sees", file=sys.stderr)
+        print("no GPU that PyTorch sees", file=sys.stderr)
         return 2
     torch.manual_seed(0)
     only = [tuple(map(int, each.split("x"))) for each in options.only.split(",") if each]
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}", flush=True)
-    print("| m × n × k | type | PyTorch us | tcir us | of | GB/s | error | PyTorch's |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
-    started, wrong, rows = time.time(), 0, {}
-    with torch.no_grad():
-        for m, n, k in only or cases():
-            for name in options.types.split(","):
-                if time.time() - started > options.seconds:
-                    print(f"{m} × {n} × {k} {name}: not measured, the time is up")
-                    continue
-                row = measure(m, n, k, TYPES[name], options.pipeline)
-                rows[f"{m}x{n}x{k} {name}"] = row
-                wrong |= row["error"] > 4 * row["pytorch_error"] + 1e-3
-                print(
-                    f"| {m} × {n} × {k} | {name} | {row['pytorch_us']:.1f} | {row['tcir_us']:.1f} "
-                    f"| {row['of']:.2f} | {row['GB/s']:.0f} | {row['error']:.1e} "
-                    f"| {row['pytorch_error']:.1e} |",
-                    flush=True,
-                )
-                if options.json:
-                    options.json.write_text(json.dumps(rows, indent=1))
-                torch.cuda.empty_cache()
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
+    print(f"| m × n × k | type | {columns} |\n|{'---|' * (3 + columns.count('|'))}", flush=True)
+    started, wrong, rows = time.time(), False, {}
+    for (m, n, k), name in product(only or cases, options.types.split(",")):
+        if time.time() - started > options.seconds:
+            print(f"{m} × {n} × {k} {name}: not measured, the time is up")
+            continue
+        try:
+            with torch.no_grad():
+                found = measured(m, n, k, name, options)
+        except Exception:
+            traceback.print_exc()
+            wrong = True
+            continue
+        if found is None:
+            continue
+        row, shown, off = found
+        rows[f"{m}x{n}x{k} {name}"] = row
+        wrong |= off
+        print(f"| {m} × {n} × {k} | {name} | {' | '.join(shown)} |", flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(rows, indent=1))
+        torch.cuda.empty_cache()
     return int(wrong)
+
+
+def main() -> int:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pipeline", default="layers")
+    columns = "PyTorch us | tcir us | of | GB/s | error | PyTorch's"
+    return sweep(parser, ",".join(TYPES), cases(), columns, row_of)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Linear layers whose weights are int8, int4 or fp8 on a GPU: tcir beside PyTorch, in CUDA graphs.
 
     python bench/weight_only.py --seconds 120 --json weight_only.json
-    python bench/weight_only.py --only 16x4096x4096 --kinds int8,fp8 --prepare
+    python bench/weight_only.py --only 16x4096x4096 --types int8,fp8 --prepare
 
 A row is a layer of m rows, n outputs and k inputs in bf16, whose weights are numbers times scales:
 of a row (int8, fp8 as e4m3), or of 128 elements of a row (int4, two to a byte). Each side replays a
@@ -18,18 +18,15 @@ Exit status: 0, 1 for a result that is off, 2 without a GPU.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
-import time
-import traceback
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
 from launching import graphed, milliseconds
-from linears import L2_BYTES
+from linears import L2_BYTES, Row, sweep
 
 WEIGHTS = ((4096, 4096), (14336, 4096), (4096, 14336))
 """n and k of layers of Llama."""
@@ -143,55 +140,33 @@ def copy_rate() -> float:
     return 2 * source.numel() / milliseconds(lambda: target.copy_(source)) / 1e6
 
 
+def row_of(
+    m: int, n: int, k: int, name: str, options: argparse.Namespace, copied: float
+) -> Row | None:
+    """Measures a layer of type `name`; `copied`: GB/s of a copy."""
+    row = measure(m, n, k, name, options.prepare)
+    if not row:
+        return None
+    shown = (
+        f"{row['launches']:.0f}", f"{row['cublas_us']:.1f}", f"{row['pytorch_us']:.1f}",
+        f"{row['tcir_us']:.1f}", f"{row['pytorch_us'] / row['tcir_us']:.2f}",
+        f"{row['GB/s']:.0f}", f"{row['GB/s'] / copied:.2f}", f"{row['error']:.1e}",
+        f"{row['pytorch_error']:.1e}",
+    )  # fmt: skip
+    return row, shown, row["error"] > 2 * row["pytorch_error"] + 1e-3
+
+
 def main() -> int:
     """See the module's text."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", metavar="MxNxK,…")
-    parser.add_argument("--kinds", default="int8,int4,fp8")
     parser.add_argument("--prepare", action="store_true", help="compile only")
-    parser.add_argument("--seconds", type=float, default=1e9, help="begin no layer after these")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
-    options = parser.parse_args()
-    if not torch.cuda.is_available():
-        print("weight_only: no GPU that PyTorch sees", file=sys.stderr)
-        return 2
-    torch.manual_seed(0)
-    only = [tuple(map(int, each.split("x"))) for each in options.only.split(",") if each]
-    copied = copy_rate()
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, copy {copied:.0f} GB/s")
-    print(
-        "| m × n × k | weights | launches | cuBLASLt us | PyTorch us | tcir us | of PyTorch "
-        "| GB/s | of copy | error | PyTorch's |\n" + "|---" * 11 + "|",
-        flush=True,
+    cases = [(m, n, k) for m in ROWS for n, k in WEIGHTS]
+    columns = (
+        "launches | cuBLASLt us | PyTorch us | tcir us | of PyTorch | GB/s | of copy | error "
+        "| PyTorch's"
     )
-    started, wrong, rows = time.time(), 0, {}
-    with torch.no_grad():
-        for m, n, k in only or [(m, n, k) for m in ROWS for n, k in WEIGHTS]:
-            for kind in options.kinds.split(","):
-                if time.time() - started > options.seconds:
-                    print(f"{m} × {n} × {k} {kind}: not measured, the time is up")
-                    continue
-                try:
-                    row = rows[f"{m}x{n}x{k} {kind}"] = measure(m, n, k, kind, options.prepare)
-                except Exception:
-                    traceback.print_exc()
-                    wrong = 1
-                    continue
-                if options.prepare:
-                    continue
-                wrong |= row["error"] > 2 * row["pytorch_error"] + 1e-3
-                print(
-                    f"| {m} × {n} × {k} | {kind} | {row['launches']:.0f} | {row['cublas_us']:.1f} "
-                    f"| {row['pytorch_us']:.1f} | {row['tcir_us']:.1f} "
-                    f"| {row['pytorch_us'] / row['tcir_us']:.2f} | {row['GB/s']:.0f} "
-                    f"| {row['GB/s'] / copied:.2f} | {row['error']:.1e} "
-                    f"| {row['pytorch_error']:.1e} |",
-                    flush=True,
-                )
-                if options.json:
-                    options.json.write_text(json.dumps(rows, indent=1))
-                torch.cuda.empty_cache()
-    return int(wrong)
+    copied = copy_rate() if torch.cuda.is_available() else 0.0
+    return sweep(parser, "int8,int4,fp8", cases, columns, partial(row_of, copied=copied))
 
 
 if __name__ == "__main__":

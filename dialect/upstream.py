@@ -42,6 +42,6 @@ def by_name(table: Mapping[OpKey, T]) -> dict[str, T]:
 
 MAXIMA = names(arith.MaximumFOp, arith.MaxNumFOp)
 """Largest of two floats: the first gives NaN where one operand is NaN, the second the other one."""
-RESHAPES = names(tensor.CollapseShapeOp, tensor.ExpandShapeOp)
-"""Other dimensions of the same elements in the same order."""
+RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
+"""Ops whose result has the bytes of their operand: other dimensions, elements in the same order."""
 FLOAT_TO_INTEGER = names(arith.FPToSIOp, arith.FPToUIOp)

@@ -8,12 +8,11 @@ from math import prod
 
 from tcir._mlir import arith, func, ir, tensor
 from tcir.dialect.attributes import integers_of
-from tcir.dialect.upstream import names
+from tcir.dialect.upstream import RESHAPES, names
 from tcir.dialect.walk import walk
 from tcir.passes.analysis.moves import is_widening, move_of, parallel
 from tcir.passes.emit.builders import i64s
 from tcir.passes.emit.diagnostics import match_failure
-from tcir.passes.emit.reshape import RESHAPES
 
 FREE = names(arith.ConstantOp, "linalg.fill", tensor.EmptyOp)
 """Ops that every launch duplicates."""

@@ -8,6 +8,7 @@ from math import prod
 from typing import TypeAlias
 
 from tcir._mlir import ir, linalg
+from tcir.dialect.upstream import RESHAPES
 from tcir.passes.analysis.contraction import value
 from tcir.passes.analysis.reductions import (
     combined,
@@ -17,7 +18,6 @@ from tcir.passes.analysis.reductions import (
     reads_once,
 )
 from tcir.passes.emit.diagnostics import is_op
-from tcir.passes.emit.reshape import RESHAPES
 
 Atom: TypeAlias = "tuple[str, int]"
 """A dimension of the result, ("d", dim), or of a row, ("c", number); ("part of d", dim): an index

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 
 from tcir._mlir import arith, func, ir
-from tcir.dialect.upstream import name_of, names
+from tcir.dialect.upstream import RESHAPES, name_of, names
 from tcir.passes.analysis.contraction import is_contraction
 from tcir.passes.analysis.frozen import computed_once
 from tcir.passes.analysis.moves import WIDENING, is_widening, move_of, parallel
 from tcir.passes.emit.fp8 import FP8
-from tcir.passes.emit.reshape import RESHAPES
 
 CALL, MARK = name_of(func.CallOp), "stored"
 MULTIPLIES = names(arith.MulFOp, arith.MulIOp, "linalg.mul")

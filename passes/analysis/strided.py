@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from tcir._mlir import ir, tensor
 from tcir.dialect.attributes import integers
+from tcir.dialect.upstream import RESHAPES
 from tcir.passes.analysis.moves import move_of
-from tcir.passes.emit.reshape import RESHAPES
 
 Digits: TypeAlias = "tuple[tuple[int, int], ...]"
 """Size and stride, in elements, of each digit of an index; none: the index is 0."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from tcir._mlir import arith, ir, linalg
 from tcir.dialect import tc
+from tcir.dialect.upstream import RESHAPES
 from tcir.passes.analysis.contraction import value
 from tcir.passes.analysis.moves import filling
 from tcir.passes.emit.diagnostics import describe, is_op, match_failure
-from tcir.passes.emit.reshape import RESHAPES
 
 RESULT_TYPES = ("f32", "f16", "bf16")
 

@@ -7,9 +7,6 @@ from math import prod
 
 from tcir._mlir import ir, tensor
 
-RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
-"""Ops whose result has the bytes of their operand."""
-
 
 def reshape(value: ir.Value, shape: Sequence[int]) -> ir.Value:
     """`value` with the dimensions `shape`, by a collapse and an expansion as needed."""

@@ -15,11 +15,10 @@ from tcir._mlir import arith, ir, linalg
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.ops.epilogue import SCALAR_OPS
-from tcir.dialect.upstream import names
+from tcir.dialect.upstream import RESHAPES, names
 from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.narrow import CLOSED, WRAPPING
 from tcir.passes.emit.operand_tiles import k_step
-from tcir.passes.emit.reshape import RESHAPES
 from tcir.passes.emit.small import EXPONENT, SMALL
 from tcir.passes.gemm.digits import (
     COLUMN,

@@ -9,6 +9,7 @@ from typing import ClassVar
 from tcir._mlir import arith, func, ir, linalg, passmanager, tensor
 from tcir.dialect import tc
 from tcir.dialect.operation import Op
+from tcir.dialect.upstream import RESHAPES
 from tcir.passes.analysis.affine import linear_forms
 from tcir.passes.analysis.contraction import (
     Conv,
@@ -37,7 +38,7 @@ from tcir.passes.emit.builders import i64s
 from tcir.passes.emit.calls import inline_calls
 from tcir.passes.emit.clone import clone
 from tcir.passes.emit.diagnostics import is_op
-from tcir.passes.emit.reshape import RESHAPES, moves_only_units, reshape
+from tcir.passes.emit.reshape import moves_only_units, reshape
 from tcir.passes.emit.tensor_functions import functions_with_body, tensor_bytes
 from tcir.passes.module.rewrites.half_sums import widen_half_sums
 from tcir.passes.module.rewrites.numbers import read_in_bodies

@@ -9,6 +9,7 @@ from typing import ClassVar, TypeAlias
 from tcir._mlir import arith, func, ir, linalg
 from tcir.dialect import tc
 from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.dialect.upstream import RESHAPES
 from tcir.passes.analysis.contraction import (
     Conv,
     is_contraction,
@@ -24,7 +25,6 @@ from tcir.passes.emit.diagnostics import (
     SMALLEST_MATMUL,
     match_failure,
 )
-from tcir.passes.emit.reshape import RESHAPES
 from tcir.passes.emit.tensor_functions import functions_with_body, is_simt
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark

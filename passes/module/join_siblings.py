@@ -9,10 +9,10 @@ from itertools import accumulate
 from typing import ClassVar
 
 from tcir._mlir import func, ir, linalg, tensor
+from tcir.dialect.upstream import RESHAPES
 from tcir.passes.analysis.contraction import is_contraction
 from tcir.passes.analysis.frozen import Frozen
 from tcir.passes.analysis.moves import move_of, parallel
-from tcir.passes.emit.reshape import RESHAPES
 from tcir.passes.emit.tensor_functions import erase_unread, functions_with_body
 from tcir.passes.module.rewrites.joined import DifferentError, Joint
 from tcir.passmanager.pipeline import Pass, register_pass

@@ -8,6 +8,7 @@ from typing import ClassVar, TypeAlias
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers
+from tcir.dialect.upstream import RESHAPES
 from tcir.passes.analysis.head_maps import views_of
 from tcir.passes.analysis.strided import view_ops
 from tcir.passes.emit.builders import i64, i64s
@@ -15,7 +16,6 @@ from tcir.passes.emit.calls import CHOOSE
 from tcir.passes.emit.clone import clone
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order
-from tcir.passes.emit.reshape import RESHAPES
 from tcir.passes.emit.tensor_functions import functions_with_body, tensor_bytes
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark

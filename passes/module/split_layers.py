@@ -12,7 +12,7 @@ from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
 from tcir.dialect.ops.epilogue import SCALAR_OPS
-from tcir.dialect.upstream import names
+from tcir.dialect.upstream import RESHAPES, names
 from tcir.dialect.walk import walk
 from tcir.passes.analysis.contraction import (
     Conv,
@@ -45,7 +45,6 @@ from tcir.passes.emit.clone import clone, hold_constants
 from tcir.passes.emit.diagnostics import SMALLEST_SIMT, is_op, match_failure
 from tcir.passes.emit.functions import NAMES
 from tcir.passes.emit.gpu_module import kernels_block
-from tcir.passes.emit.reshape import RESHAPES
 from tcir.passes.emit.tensor_functions import (
     SIMT,
     check_numbers,

@@ -8,6 +8,7 @@ from typing import ClassVar
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
+from tcir.dialect.upstream import RESHAPES
 from tcir.passes.analysis.contraction import (
     Conv,
     Matmul,
@@ -28,7 +29,7 @@ from tcir.passes.analysis.wrappers import (
 )
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.gpu_module import is_converted
-from tcir.passes.emit.reshape import RESHAPES, reshape
+from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import drop_arguments, is_simt
 from tcir.passes.raising.raise_block_scaled import raise_scaled
 from tcir.passes.raising.raise_conv import raise_conv

@@ -9,6 +9,7 @@ from math import prod
 
 from tcir._mlir import arith, func, ir, linalg, scf
 from tcir.dialect.attributes import integer_type
+from tcir.dialect.upstream import RESHAPES
 from tcir.passes.analysis.contraction import CHANNELS_LAST, Conv, body_problem, recognise, value
 from tcir.passes.analysis.reductions import is_reduction
 from tcir.passes.analysis.wrappers import is_zero_padding
@@ -17,7 +18,6 @@ from tcir.passes.emit.diagnostics import is_op
 from tcir.passes.emit.element_epilogue import place_of
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.reshape import RESHAPES
 from tcir.passes.simt.elements import ThreadElements, digits
 from tcir.passes.simt.slices import Index
 from tcir.passmanager.remarks import remark

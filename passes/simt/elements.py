@@ -16,13 +16,12 @@ from typing import TypeAlias
 
 from tcir._mlir import arith, ir, linalg, scf, tensor
 from tcir.dialect.ops.epilogue import SCALAR_OPS
-from tcir.dialect.upstream import names
+from tcir.dialect.upstream import RESHAPES, names
 from tcir.passes.analysis.reductions import loop_sizes
 from tcir.passes.emit import element_epilogue, narrow, simt
 from tcir.passes.emit.diagnostics import SMALLEST_SIMT, is_op, match_failure
 from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.functions import NAMES, constant_number
-from tcir.passes.emit.reshape import RESHAPES
 from tcir.passes.emit.small import EXPONENT, SMALL
 from tcir.passes.simt.slices import Index, covers, in_inserted, in_slice
 

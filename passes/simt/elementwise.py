@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tcir._mlir import func, ir, scf
+from tcir.dialect.upstream import RESHAPES
 from tcir.dialect.walk import walk
 from tcir.passes.analysis.reductions import is_product, is_reduction, is_window
 from tcir.passes.analysis.row_chain import At, chain_of, goes_along, loads_of, moving
@@ -15,7 +16,6 @@ from tcir.passes.emit.element_epilogue import place_of
 from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.reshape import RESHAPES
 from tcir.passes.emit.small import SMALL
 from tcir.passes.emit.tensor_functions import is_simt
 from tcir.passes.simt import cells, depthwise, tiles

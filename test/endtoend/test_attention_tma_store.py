@@ -8,7 +8,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tiers import slow
 
 import tcir
 from tcir.passmanager.pipeline import Pipeline, as_pipeline
@@ -28,9 +27,7 @@ CASES = [
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(
-    ("case", "options"), [CASES[0], *(slow(*each) for each in CASES[1:])], ids=str
-)
+@pytest.mark.parametrize(("case", "options"), CASES, ids=str)
 def test_every_level(case: Attention, options: dict[str, Any]) -> None:
     """Within the bound, later passes bit for bit; results are those of stores by threads."""
     kernel = tcir.compile(
@@ -76,7 +73,7 @@ BREAKS: list[tuple[str, str, Edit]] = [
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("what", "at", "edit"),
-    [BREAKS[0], *(slow(*each) for each in BREAKS[1:])],
+    BREAKS,
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_breaks_are_caught(what: str, at: str, edit: Edit) -> None:

@@ -64,7 +64,7 @@ IMPORTED = [
 ]  # fmt: skip
 CALLED = [
     ("results come the other way round", "tcir.jax.compiled:Compiled.__call__",
-     "else found[result]", "else found[-1 - result]", "results"),
+     "[*found, ", "[*found[::-1], ", "results"),
     ("numbers are not compared", "tcir.jax.calls:Call.checked",
      "type(mine) is not type(leaf) or mine != leaf", "False", "numbers"),
     ("shapes are not compared", f"{PROGRAM}:check_array",

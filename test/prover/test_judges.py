@@ -17,18 +17,10 @@ needs_prover = pytest.mark.skipif(
     importlib.util.find_spec("sentryward") is None,
     reason="needs the package sentryward (extra prove)",
 )
-QUICK = ("gemm", "rows of the result overlap", "wait for an empty slot deleted", "wait::ld deleted")
-
-
-def _parameters(names: list[str]) -> list[object]:
-    return [
-        pytest.param(n, id=name, marks=() if name.split(": ")[-1] in QUICK else pytest.mark.slow)
-        for n, name in enumerate(names)
-    ]
-
-
-every_kernel = pytest.mark.parametrize("number", _parameters(list(SUBJECTS)))
-every_fault = pytest.mark.parametrize("number", _parameters([str(each) for each in MUTANTS]))
+every_kernel = pytest.mark.parametrize("number", range(len(SUBJECTS)), ids=list(SUBJECTS))
+every_fault = pytest.mark.parametrize(
+    "number", range(len(MUTANTS)), ids=[str(each) for each in MUTANTS]
+)
 
 
 def edited(mutant: Mutant) -> str:

@@ -269,9 +269,9 @@ def tc_opt(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("says", "status"),
     [
-        pytest.param(FREE, 0, marks=pytest.mark.slow),
+        (FREE, 0),
         (RACY, 1),
-        pytest.param({"result": "timeout"}, 2, marks=pytest.mark.slow),
+        ({"result": "timeout"}, 2),
     ],
 )
 def test_the_flag(stand_in: Path, tmp_path: Path, says: Any, status: int) -> None:

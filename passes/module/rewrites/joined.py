@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from tcir._mlir import ir, linalg, tensor
-from tcir.dialect.upstream import names
+from tcir.dialect.upstream import RESHAPES, names
 from tcir.errors import Error
 from tcir.passes.analysis.affine import linear_form, single_dim
-from tcir.passes.emit.reshape import RESHAPES, reshape
+from tcir.passes.emit.reshape import reshape
 
 INDEXED = names("linalg.index", tensor.ExtractOp)
 """Ops of a body whose results depend on where an element is."""

@@ -61,13 +61,9 @@ class Compiled:
         given = Call.of(args, kwargs)
         arrays = self.call.checked(given)
         found = run(self.kernel, arrays)
+        results = [*found, *reversed(arrays)]  # −1 is the first argument
         leaves = [
-            result
-            if isinstance(result, np.ndarray)
-            else found[result]
-            if result >= 0
-            else arrays[-1 - result]
-            for result in self.traced.results
+            each if isinstance(each, np.ndarray) else results[each] for each in self.traced.results
         ]
         if any(isinstance(each, jax.Array) for each in given.leaves):
             leaves = [jax.numpy.asarray(each) for each in leaves]

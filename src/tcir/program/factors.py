@@ -336,7 +336,7 @@ def source_of(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any
                 loops[e.position] if isinstance(e, ir.AffineDimExpr) else None
                 for e in maps[0].results
             )
-        elif op.name in RESHAPES:
+        elif isinstance(op.opview, RESHAPES):
             before = _reshaped(dims, value.type.shape, op.operands[0].type.shape)
             if before is None:
                 break

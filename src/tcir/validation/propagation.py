@@ -465,7 +465,7 @@ def _computed(op: ir.Operation, operands: list[Known]) -> Known:
     if op.name in ("arith.constant", "tensor.empty") or (rule is None and not _off(operands)):
         (value,) = evaluate[op.name](Interpreter(), op.opview, *(k.value for k in operands))
         return Known.exact(value)
-    if op.name in RESHAPES:
+    if isinstance(op.opview, RESHAPES):
         shape = shape_of(op.results[0].type)
         return operands[0].like(lambda a: np.reshape(a, shape))
     if op.name == "tensor.extract" and not _off(operands[1:]):
