@@ -128,6 +128,11 @@ _TEXTS = {
         Matmul(140, 40, 64, out="f16").text(),
     ),
     "gemm sm_90a": ("gemm", Matmul(128, 32, 64, out="f16").text(), "sm_90a"),
+    "gemm of 50 rows, sm_90a": (
+        "gemm{n-tile=16 stages=2}",
+        Matmul(50, 32, 320, out="f16").text(),
+        "sm_90a",
+    ),
     "softmax": ("simt-elementwise", _layer("softmax")),
     "quantise i8": ("simt-elementwise", _layer("quantise")),
     "max pool": ("simt-elementwise", _layer("max_pool")),

@@ -15,6 +15,7 @@ from . import (
     values_ranged,
     values_tensors,
     values_threads,
+    values_warpgroups,
 )
 from .planted import Planted
 from .programs import PROGRAMS, program
@@ -27,6 +28,7 @@ BUGS = [
     *values_addresses.BUGS,
     *values_boundaries.BUGS,
     *values_ranged.BUGS,
+    *values_warpgroups.BUGS,
 ]
 SLOW = ("attention f16", "mlp bf16")
 """Programs that take seconds."""
