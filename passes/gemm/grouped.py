@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
@@ -15,26 +16,26 @@ from tcir.passes.emit.builders import i64
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL
 from tcir.passes.emit.element_epilogue import check_by_element
 from tcir.passes.emit.index import Index
+from tcir.passes.emit.kernel_ops import CTAS_PER_SM
 from tcir.passes.emit.lanes import LaneValue, lane_index, spread
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import (
-    Accumulate,
     Source,
-    accumulator,
     argument,
     block_id,
+    choose_n_tile,
     counting_loop,
-    kernel,
-    loop,
-    store_tile_lanes,
 )
 from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step, k_of
+from tcir.passes.kernels.cores.tcgen05 import Tcgen05
 from tcir.passes.kernels.cores.wgmma import M_TILE, N_TILES, Warpgroups, check_width
 from tcir.passes.kernels.cores.wgmma_cost import matrix_cycles
 from tcir.passes.kernels.product import Elements, Tile, TilePlace
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.stores.fragment import tile_fragments
+from tcir.passes.kernels.stores.lanes import lane_store
+from tcir.passes.kernels.tile import tile
 from tcir.target import TARGETS
 
 GROUP_RANK = 3
@@ -54,7 +55,15 @@ def row_tiles(op: tc.GroupedMatmulOp) -> int:
 
 @dataclass(frozen=True)
 class GroupedProduct(DenseProduct):
-    """A `DenseProduct` of groups of rows, for cores that keep sums in fragments."""
+    """A `DenseProduct` of groups of rows."""
+
+    def lanes(self, out: ir.Value, place: TilePlace, quarter: ir.Value) -> list[LaneValue]:
+        """Returns the rows of a sub-partition's lanes; those that are not of the group are beyond
+        the last row of `out`."""
+        row = lane_index() + index.add(place.row, index.mul(quarter, QUARTER_LANES))
+        assert place.end is not None and place.batch is not None
+        rows = row.where(row.below(place.end), out.type.shape[-2])
+        return [spread(place.batch), rows] if out.type.rank == GROUP_RANK else [rows]
 
     def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:
         """Returns the tensors that `after` reads, with their maps from the group, row and column of
@@ -75,46 +84,79 @@ def _of_group(element: tc.ElementOp) -> ir.AffineMap:
     return ir.AffineMap.get(GROUP_RANK, 0, [*group, *places])
 
 
-def tile_groups_for_warpgroups(source: Source, options: Scheduled, target: str) -> None:
-    """Emits a persistent kernel of wgmma: a CTA finds the group of each of its tiles.
+def tile_groups(source: Source, options: Scheduled, target: str) -> None:
+    """Emits a kernel whose CTAs find the group of each of their tiles.
 
-    The CTAs share out the tiles of the group sizes read at run time: all columns of a row of tiles,
-    then the next row.
+    A persistent one, as every one of wgmma is, shares out the tiles of the group sizes read at run
+    time: all columns of a row of tiles, then the next row. Otherwise there is a CTA per possible
+    tile, which may do nothing.
     """
     op = source.op
     check_dense(op)
-    check_by_element(source, "tile-gemm")
-    element, n, sms = op.a.type.element_type, op.out.type.shape[-1], TARGETS[target].sms
-    n_tile = options.n_tile or _width(op, n, sms)
-    check_width(op, n_tile, element, SMALLEST_MATMUL)
-    columns = ceil_div(n, n_tile)
-    tiles = OutputTiles(row_tiles(op), columns, None).shared_by(options.ctas or sms)
+    n, sms = op.out.type.shape[-1], TARGETS[target].sms
+    wgmma = TARGETS[target].wgmma
+    if wgmma:
+        check_by_element(source, "tile-gemm")
+        n_tile = options.n_tile or _width(op, n, sms)
+        check_width(op, n_tile, op.a.type.element_type, SMALLEST_MATMUL)
+    else:
+        options.warps.assign(source, staged=False)
+        n_tile = choose_n_tile(op, options.n_tile, n)
+    tiles = OutputTiles(row_tiles(op), ceil_div(n, n_tile), None)
+    if wgmma or options.persistent:
+        tiles = tiles.shared_by(options.ctas or sms)
+        source.function.attributes[CTAS_PER_SM] = i64(1)
     source.function.attributes[UNWRITTEN] = ir.UnitAttr.get()
 
-    @contextmanager
-    def places(arguments: list[ir.Value]) -> Iterator[TilePlace]:
-        sizes, ctas = argument(arguments, op.sizes), tiles.ctas or 1
-        count = index.mul(tc.CountTilesOp(sizes).tiles, columns)
-        left = index.sub(index.add(count, ctas - 1), block_id("x"))
-        with counting_loop(0, index.div(left, ctas), ceil_div(tiles.count, ctas)) as turn:
-            number = index.add(index.mul(turn, ctas), block_id("x"))
-            found = tc.FindGroupOp(sizes, index.value(index.div(number, columns)))
-            if op.masked:
-                found.attributes["within"] = ir.UnitAttr.get()
-            column_tile = index.rem(number, columns)
-            column, end = index.mul(column_tile, n_tile), index.add(found.first, found.count)
-            group = found.group
-            yield TilePlace(0, column_tile, found.first, column, group, number=group, end=end)
+    def create(arguments: list[ir.Value]) -> GroupedProduct:
+        return GroupedProduct.create(op, arguments, n_tile)
 
-    tile_fragments(
-        source,
-        lambda arguments: GroupedProduct.create(op, arguments, n_tile),
-        tiles,
-        Warpgroups(op, Tile(M_TILE, n_tile), target),
-        m=0,  # every group may end inside a tile
-        n=n,
-        places=places,
-    )
+    places = partial(_places, op, tiles, n_tile)
+    if wgmma:
+        core = Warpgroups(op, Tile(M_TILE, n_tile), target)
+        # m: every group may end inside a tile
+        tile_fragments(source, create, tiles, core, m=0, n=n, places=places)
+    else:
+        stores = partial(lane_store, source, op.out.type.rank - 2)
+        tile(source, create, tiles, Tcgen05(n_tile), stores, places)
+
+
+@contextmanager
+def _places(
+    op: tc.GroupedMatmulOp, tiles: OutputTiles, n_tile: int, arguments: list[ir.Value]
+) -> Iterator[TilePlace]:
+    """Yields the place of each tile of a CTA, in a loop; a tile without rows has no turn in it."""
+    sizes, columns, ctas = argument(arguments, op.sizes), tiles.n, tiles.ctas
+
+    def find(number: Index) -> tc.FindGroupOp:
+        found = tc.FindGroupOp(sizes, index.value(number))
+        if op.masked and ctas is None:
+            found.attributes["capacity"] = i64(op.a.type.shape[-2])
+        elif op.masked:
+            found.attributes["within"] = ir.UnitAttr.get()
+        return found
+
+    def place(found: tc.FindGroupOp, column_tile: Index) -> TilePlace:
+        column, group = index.mul(column_tile, n_tile), found.group
+        end = _least(index.add(found.first, found.count), op.out.type.shape[-2])
+        return TilePlace(0, column_tile, found.first, column, group, number=group, end=end)
+
+    if ctas is None:
+        found = find(block_id("x"))
+        at = place(found, block_id("y"))
+        with counting_loop(0, _least(found.count, 1), 1):
+            yield at
+        return
+    count = _least(index.mul(tc.CountTilesOp(sizes).tiles, columns), tiles.count)
+    left = index.sub(index.add(count, ctas - 1), block_id("x"))
+    with counting_loop(0, index.div(left, ctas), ceil_div(tiles.count, ctas)) as turn:
+        number = index.add(index.mul(turn, ctas), block_id("x"))
+        yield place(find(index.div(number, columns)), index.rem(number, columns))
+
+
+def _least(number: Index, most: int) -> ir.Value:
+    """The number, or `most` if that is less: sizes may be too large for the operands."""
+    return arith.minui(index.value(number), index.value(most))
 
 
 def _width(op: tc.GroupedMatmulOp, n: int, sms: int) -> int:
@@ -128,44 +170,3 @@ def _width(op: tc.GroupedMatmulOp, n: int, sms: int) -> int:
         return matrix_cycles(Tile(M_TILE, width), steps, count, sms)
 
     return min(widths or [N_TILES[-1]], key=cycles)
-
-
-def tile_grouped(source: Source, n_tile: int) -> None:
-    """Emits a kernel with one CTA per possible tile; a CTA finds its group, or does nothing."""
-    op = source.op
-    n = op.out.type.shape[-1]
-    source.function.attributes[UNWRITTEN] = ir.UnitAttr.get()
-    with kernel(source, [row_tiles(op), ceil_div(n, n_tile), 1]) as arguments:
-        product = DenseProduct.create(op, arguments, n_tile)
-        found = tc.FindGroupOp(argument(arguments, op.sizes), block_id("x"))
-        if op.masked:
-            found.attributes["capacity"] = i64(op.a.type.shape[-2])
-        column_tile = block_id("y")
-        column = index.mul(column_tile, n_tile)
-        place = TilePlace(0, column_tile, found.first, column, found.group)
-        step = product.at(place)
-        # No rows, no turn: the roles of the CTA fall through to its end.
-        turns = arith.minui(found.count, index.value(1))
-        with counting_loop(0, turns, 1):
-            d = accumulator(n_tile, product.sums)
-            with loop(product.steps) as i:
-                step([d], i, Accumulate(i))
-
-            def places(quarter: ir.Value) -> list[LaneValue]:
-                row = lane_index() + index.mul(quarter, QUARTER_LANES)
-                beyond = op.out.type.shape[-2]
-                rows = (row + found.first).where(row.below(found.count), beyond)
-                return [spread(found.group), rows] if op.masked else [rows]
-
-            def first(quarter: ir.Value) -> list[Index]:
-                row = index.add(found.first, index.mul(quarter, QUARTER_LANES))
-                return [found.group, row] if op.masked else [row]
-
-            store_tile_lanes(
-                d,
-                arguments[-1],
-                places=places,
-                column=lambda n: source.column(index.add(column, n)),
-                epilogue=source.epilogue(arguments, op.out.type.rank - 2, group=found.group),
-                first=first if source.after else None,
-            )

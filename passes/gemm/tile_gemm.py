@@ -27,7 +27,7 @@ from tcir.passes.gemm.block_scaled import (
 from tcir.passes.gemm.collector import SharedTiles
 from tcir.passes.gemm.computed_tiles import check_computed, check_computed_rows, rows_step
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
-from tcir.passes.gemm.grouped import tile_grouped, tile_groups_for_warpgroups
+from tcir.passes.gemm.grouped import tile_groups
 from tcir.passes.gemm.schedules import GemmSchedules
 from tcir.passes.gemm.wgmma import tile_for_warpgroups
 from tcir.passes.kernels import legal
@@ -161,12 +161,10 @@ class TileGemm(Scheduled):
         for source in find_sources(module, kind, self.name, epilogues=True, computed=computed):
             facts = legal.options_of(self) | legal.facts_of(source, product, target)
             legal.check(facts, source.op)
-            if TARGETS[target].wgmma and product == legal.GROUPED:
-                tile_groups_for_warpgroups(source, self, target)
+            if product == legal.GROUPED:
+                tile_groups(source, self, target)
             elif TARGETS[target].wgmma:
                 tile_for_warpgroups(source, self, target)
-            elif product == legal.GROUPED:
-                self._tile_groups(source)
             elif product == legal.SCALED:
                 self._tile_scaled(source)
             else:
@@ -206,12 +204,6 @@ class TileGemm(Scheduled):
             self._output_tiles(source, n_tile * together.count),
             together.count,
         )
-
-    def _tile_groups(self, source: Source) -> None:
-        op = source.op
-        check_dense(op)
-        self.warps.assign(source, staged=False)
-        tile_grouped(source, choose_n_tile(op, self.n_tile, op.out.type.shape[-1]))
 
     def _tile_scaled(self, source: Source) -> None:
         op, shape = source.op, ScaledShape.of(source.op, self.kind)

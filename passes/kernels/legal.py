@@ -152,8 +152,8 @@ ROWS: tuple[Limit, ...] = (
         "a kernel that is not persistent has a CTA for every tile", way_out="take persistent=true"),
     Limit("scheduler", ("static",), {"core": WGMMA},
         "clusterlaunchcontrol needs sm_100", "PTX ISA 9.7.13.17", _HOPPER),
-    Limit("persistent", (False,), {"product": GROUPED, "core": TCGEN05},
-        "not built: a CTA of tcgen05 finds the group of one tile", way_out="leave it out"),
+    Limit("scheduler", ("static",), {"product": GROUPED},
+        "not built: a CTA that is taken over may have no rows, but has one turn in the loop"),
     # Clusters and pairs.
     Limit("cluster", ("1x1",), {"cta_group": PAIR},
         "a pair is a cluster of two, whose CTAs share B's columns without multicast",

@@ -14,8 +14,9 @@ from tcir._mlir import arith, ir
 from tcir.errors import PassError
 from tcir.program.inputs import make_inputs, poison
 
-from .breaking import Edit, activation_first, pick, run_broken, walk
+from .breaking import Edit, activation_first, change_operand, erase, pick, run_broken, walk
 from .oracle import DTYPES, Array
+from .test_matmul_warp_breaks import Break
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,22 @@ CASES = [
     Grouped(4, 17, 24, 48, "bf16", "kn", "bf16", masked=True, sizes=(17, 0, 1, 16)),
     Grouped(9, 20, 24, 64, sizes=(3, 0, 5, 1, 0, 0, 7, 2, 2), options="stages=1"),  # all rows
 ]
+SHARED = Grouped(
+    3,
+    300,
+    72,
+    136,
+    "bf16",
+    "nk",
+    "bf16",
+    sizes=(130, 40, 129),
+    options="persistent=true ctas=2 n-tile=32 stages=2",
+)
+"""Fifteen tiles for two CTAs."""
+CASES += [
+    SHARED,
+    Grouped(2, 140, 24, 256, sizes=(0, 139), options="persistent=true ctas=1 n-tile=16 stages=3"),
+]
 
 
 def run(case: Grouped, orders: int) -> None:
@@ -118,6 +135,19 @@ def test_the_grid_has_room_for_any_sizes() -> None:
     """ceil(n / 128) of three groups of 200 rows: at most 4 tiles, as of 129, 70 and 1."""
     kernel = tcir.compile(QUICK.text, "gemm")
     assert kernel.launches.launches[0].grid == (4, 1, 1)
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("options", ["", "persistent=true ctas=1"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_rows_that_do_not_fit_are_left_out(target: str, options: str, masked: bool) -> None:
+    case = Grouped(3, 150, 24, 72, masked=masked, options=options)
+    kernel = tcir.compile(case.text, case.pipeline, target=target)
+    a, b, _ = make_inputs(kernel.signature.inputs, 7, "integers")
+    (out,) = (poison(spec) for spec in kernel.signature.outputs)
+    want = case.product(a, b, np.array([130, 0, 150 if masked else 20]), out)
+    kernel(a, b, np.array([130, 0, 300], np.int32), out)
+    assert out.tobytes() == want.tobytes()
 
 
 def _plus(amount: int) -> Callable[[Any], Any]:
@@ -161,6 +191,60 @@ BREAKS: dict[str, Edit] = {
 def test_break(at: str, edit: Edit) -> None:
     caught = run_broken(QUICK.text, tcir.named_pipeline("gemm"), at, edit, orders=1)
     assert caught.at == at and caught.by in ("difference", "hazard: race"), caught.text
+
+
+def plus(operand: int, amount: int) -> Any:
+    """An operand, so much further."""
+
+    def change(op: Any) -> None:
+        with ir.InsertionPoint(op), op.location:
+            op.operands[operand] = _plus(amount)(op.operands[operand])
+
+    return change
+
+
+def one_tile_less(op: Any) -> None:
+    """The last tile of all groups is left out."""
+    with ir.InsertionPoint.after(op), op.location:
+        less = _plus(-1)(op.results[0])
+    op.results[0].replace_all_uses_except(less, less.owner.operation)
+
+
+TURNS = {
+    "a tile less": Break("tc.count_tiles", one_tile_less),
+    "a tile twice": Break("tc.find_group", plus(1, 1)),
+}
+"""Breaks of the loop over a CTA's tiles."""
+
+
+@pytest.mark.parametrize("what", TURNS)
+def test_break_of_a_persistent_kernel(what: str) -> None:
+    passes = tcir.named_pipeline("gemm", persistent=True, ctas=2)
+    report = tcir.validate(QUICK.text, passes.insert(TURNS[what], after="tile-gemm"), seed=3)
+    failure = report.first_failure()
+    assert failure is not None and failure.name == "break", str(report)
+
+
+@pytest.mark.parametrize(
+    ("at", "edit"),
+    [
+        pytest.param("place-barriers", erase("tc.mbarrier_arrive"), id="slots are not freed"),
+        pytest.param(
+            "place-barriers",
+            erase("tc.mbarrier_wait", -1, **{"tc.for_role": '"epilogue"'}),
+            id="sums are read before they are complete",
+        ),
+        pytest.param(
+            "assign-roles",
+            change_operand("tc.mbarrier_wait", 1, lambda old: arith.constant(old.type, 0), -1),
+            id="every tile has the first phase",
+        ),
+    ],
+)
+def test_break_of_the_accumulators_of_a_persistent_kernel(at: str, edit: Edit) -> None:
+    passes = tcir.named_pipeline("gemm", persistent=True, ctas=1)
+    caught = run_broken(SHARED.text, passes, at, edit, orders=2)
+    assert caught.at == at, caught.text
 
 
 # --- epilogues ---------------------------------------------------------------------------------

@@ -8,32 +8,16 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir._mlir import arith, ir
 from tcir.program.inputs import make_inputs, poison
 
 from .breaking import pick
-from .test_gemm_grouped import CASES, CONTIGUOUS, MASKED, OF_GROUP, QUICK, Grouped
+from .test_gemm_grouped import CASES, CONTIGUOUS, MASKED, OF_GROUP, QUICK, TURNS, Grouped, plus
 from .test_matmul_warp_breaks import Break
 
 TARGET = "sm_90a"
-SHARED = Grouped(
-    3,
-    300,
-    72,
-    136,
-    "bf16",
-    "nk",
-    "bf16",
-    sizes=(130, 40, 129),
-    options="persistent=true ctas=2 n-tile=32 stages=2",
-)
-"""Fifteen tiles for two CTAs."""
-NARROW = Grouped(
-    2, 140, 24, 256, sizes=(0, 139), options="persistent=true ctas=1 n-tile=16 stages=3"
-)
 
 
-@pytest.mark.parametrize("case", [QUICK, *CASES, SHARED, NARROW], ids=str)
+@pytest.mark.parametrize("case", [QUICK, *CASES], ids=str)
 def test_case(case: Grouped, orders: int) -> None:
     """Every level on random sizes, and the PTX beside numpy on `sizes`."""
     kernel = tcir.compile(
@@ -84,31 +68,11 @@ def test_as_many_ctas_as_sms_at_most() -> None:
     assert kernel.launches.launches[0].grid == (132, 1, 1)
 
 
-def plus(operand: int, amount: int) -> Any:
-    """An operand, so much further."""
-
-    def change(op: Any) -> None:
-        with ir.InsertionPoint(op), op.location:
-            old = op.operands[operand]
-            op.operands[operand] = arith.addi(old, arith.constant(old.type, amount))
-
-    return change
-
-
-def one_tile_less(op: Any) -> None:
-    """The last tile of all groups is left out."""
-    with ir.InsertionPoint.after(op), op.location:
-        one = arith.constant(ir.IndexType.get(), 1)
-        less = arith.subi(op.results[0], one)
-    op.results[0].replace_all_uses_except(less, less.owner.operation)
-
-
 BREAKS = {
     "a row of the next group written": Break("tc.store_fragment_group", plus(2, 1)),
     "the last row of a group left out": Break("tc.store_fragment_group", plus(2, -1)),
     "rows one further down": Break("tc.store_fragment_group", plus(3, 1)),
-    "a tile less": Break("tc.count_tiles", one_tile_less),
-    "a tile twice": Break("tc.find_group", plus(1, 1)),
+    **TURNS,
 }
 
 

@@ -254,18 +254,21 @@ GROUPS = [
         ("no more tiles than size / 128", constant(127, 0)),
         (
             "rows of a tile: size mod 128",
-            sub(r"%35 = arith\.minui %34, (%\w+)", r"%35 = arith.remui %34, \1"),
+            sub(r"= arith\.minui (%\d+, %c128_i32_\d)", r"= arith.remui \1"),
         ),
         (
             "sizes of 7 bits",
             sub(
-                r"%27 = (llvm\.load %26 .*)",
-                r"%w_ = \1\n%m_ = arith.constant 127 : i32\n%27 = arith.andi %w_, %m_ : i32",
+                r"(%\d+) = (llvm\.load .*<1> -> i32)",
+                r"%w_ = \2\n%m_ = arith.constant 127 : i32\n\1 = arith.andi %w_, %m_ : i32",
             ),
         ),
         (
             "the first row by signed tiles",
-            sub(r"%42 = arith\.addi %arg9, %27", "%42 = arith.addi %arg9, %35"),
+            sub(
+                r"(%\d+)( = arith\.minui (?:.*\n)*?.*addi %arg9, )%\d+(?= : i32\n *scf\.yield)",
+                r"\1\2\1",
+            ),
         ),
     )
 ]

@@ -116,11 +116,11 @@ GROUPS = [
                     r"%not = arith.cmpi ne, \2, %last : vector<32xindex>\n"
                     r"\1 = arith.andi %in, %not : vector<32xi1>")),
         Planted("127 rows are 126", program, TILED,
-                sub(r"(%\d+) = vector\.broadcast (%\d+#2) : index to vector<32xindex>",
+                sub(r"(%\d+) = arith\.addi (%\d+#1), (%\d+#2) : index",
                     r"%c127_ = arith.constant 127 : index\n%c126_ = arith.constant 126 : index\n"
-                    r"%is = arith.cmpi eq, \2, %c127_ : index\n"
-                    r"%rows = arith.select %is, %c126_, \2 : index\n"
-                    r"\1 = vector.broadcast %rows : index to vector<32xindex>")),
+                    r"%is = arith.cmpi eq, \3, %c127_ : index\n"
+                    r"%rows = arith.select %is, %c126_, \3 : index\n"
+                    r"\1 = arith.addi \2, %rows : index")),
         Planted("sizes are bytes", program, THREADS,
                 sub(r"(%\d+) = llvm\.load (%\d+) \{alignment = 4 : i64\} : !llvm\.ptr<1> -> i32",
                     r"%word = llvm.load \2 {alignment = 4 : i64} : !llvm.ptr<1> -> i32\n"

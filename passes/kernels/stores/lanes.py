@@ -1,0 +1,52 @@
+"""The store of sums in tensor memory whose lanes have indices of their own in the output."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Protocol
+
+from tcir._mlir import ir
+from tcir.passes.emit import index
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.lanes import LaneValue
+from tcir.passes.emit.tile_kernel import Source, store_tile_lanes
+from tcir.passes.kernels.product import Store, Stored, TilePlace
+
+
+class OfLanes(Protocol):
+    """A product whose lanes compute rows, or pixels, that need not be neighbours."""
+
+    def lanes(self, out: ir.Value, place: TilePlace, quarter: ir.Value) -> list[LaneValue]:
+        """Indices in `out` of the lanes of a sub-partition of the tile at `place`, without the
+        column; a lane that stores nothing has an index outside `out`."""
+
+
+def lane_store(
+    source: Source, row_dim: int | None, arguments: list[ir.Value], product: OfLanes
+) -> Store:
+    """The store of a kernel with these `arguments`.
+
+    row_dim: the output's dimension along which the lanes of a sub-partition follow each other,
+             stored or not; None: they may be anywhere
+    """
+    out = arguments[-1]
+
+    def store(place: TilePlace) -> Stored:
+        epilogue = source.epilogue(arguments, row_dim, group=place.batch)
+
+        def first(quarter: ir.Value) -> list[Index]:
+            return place.indices(quarter)(0)[-out.type.rank : -1]
+
+        def stored(d: ir.Value, place: TilePlace) -> None:
+            store_tile_lanes(
+                d,
+                out,
+                places=partial(product.lanes, out, place),
+                column=lambda n: source.column(index.add(place.column, n)),
+                epilogue=epilogue,
+                first=None if row_dim is None or source.after is None else first,
+            )
+
+        return stored
+
+    return store
