@@ -137,8 +137,6 @@ class Variants:
         self.compiled = tcir.torch.compile(model, (x,), verbose=False, **options)
         found = self.compiled.graph.modules()
         self.parts = [each for each in found if isinstance(each, KernelModule)]
-        if not self.old:
-            self.frozen = [each.launcher.frozen for each in self.parts]
 
     @property
     def launches(self) -> int:
@@ -152,8 +150,8 @@ class Variants:
         self.compiled.clear()
         self.compiled.options = GpuOptions(graph=graph, freeze=freeze)
         self.compiled._graphs = Graphs(freeze) if graph else None
-        for part, frozen in zip(self.parts, self.frozen, strict=True):
-            part.launcher.frozen = frozen if freeze else ()
+        for part in self.parts:
+            part.launcher.frozen = freeze
 
     def once(self) -> int:
         """Number of launches that frozen weights save at each call."""

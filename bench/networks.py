@@ -127,7 +127,7 @@ NETWORKS: dict[str, Callable[[], Network]] = {
 def measure(name: str, options: argparse.Namespace, row: Row) -> None:
     """Measures a network into `row`, which keeps what was measured when an error ends it."""
     import tcir.torch
-    from tcir.torch.compiled import KernelModule
+    from tcir.torch.compiled import KernelModule, pays
     from tcir.torch.graphs import Graphs
 
     torch._dynamo.reset()
@@ -172,7 +172,7 @@ def measure(name: str, options: argparse.Namespace, row: Row) -> None:
     row["kernels"] = kernels(lambda: ours(x))
     row["inductor_kernels"] = kernels(lambda: other(x))
     replays = {key: graphed(lambda call=call: call(x))[0] for key, call in calls.items()}
-    ours._graphs = Graphs(True)  # as compile(…, graph=True) does
+    ours._graphs = Graphs(True) if pays(ours.graph) else None  # as compile(…, graph=True) does
     replays["tcir"] = lambda: ours(x)
     runs = [
         {key: milliseconds(replay) for key, replay in replays.items()} for _ in range(options.runs)

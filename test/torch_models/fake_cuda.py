@@ -104,6 +104,10 @@ class OnGpu(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
+def _at_addresses(tensors: list[FakeCuda], addresses: list[int], numbers: list[int]) -> bool:
+    return all(tensors[n].data_ptr() == addresses[n] for n in numbers)
+
+
 class FakeStream:
     """A stream; everything on it is done at once."""
 
@@ -137,6 +141,11 @@ class FakeRuntime:
             "CUDAGraph": lambda: FakeGraph(self),
         }.items():
             monkeypatch.setattr(torch.cuda, name, value)
+        for name, value in {
+            "_cuda_getCurrentRawStream": lambda number: self.current.cuda_stream,
+            "_tensors_data_ptrs_at_indices_equal": _at_addresses,
+        }.items():
+            monkeypatch.setattr(torch._C, name, value)
 
     @contextmanager
     def stream(self, stream: FakeStream) -> Iterator[None]:

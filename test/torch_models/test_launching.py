@@ -28,8 +28,9 @@ import tcir.torch
 from tcir.runtime.launch_list import LaunchList
 from tcir.runtime.prepared import Prepared
 from tcir.torch import graphs, launching
-from tcir.torch.compiled import Compiled, GpuOptions, KernelModule
+from tcir.torch.compiled import Compiled, GpuOptions, KernelModule, pays
 from tcir.torch.graphs import Graphs
+from tcir.torch.snapshot import Snapshot
 from tcir.torch.weights import Weights
 
 from .fake_cuda import FakeCuda, FakeRuntime, OnGpu
@@ -90,7 +91,7 @@ class Gpu:
             if isinstance(module, KernelModule):
                 self.part = module
         if not freeze:
-            self.part.launcher.frozen = ()
+            self.part.launcher.frozen = False
         known = {
             each.name: (
                 [128 if p["kind"] == "tensor_map" else 8 for p in each.params],
@@ -210,6 +211,17 @@ def test_a_part_takes_weights_of_other_strides(make: Callable[..., Gpu]) -> None
     gpu.check(image(0))
 
 
+def test_a_weight_changes_its_strides(make: Callable[..., Gpu]) -> None:
+    """Object, address and version stay."""
+    gpu = make()
+    gpu.check(image(0))
+    weight, version = gpu.module.weight, gpu.module.weight._version
+    other = FakeCuda(weight.held.transpose(0, 1))
+    weight.data, weight.held = other, other.held
+    assert weight._version == version and weight.stride() == other.stride()
+    gpu.check(image(0))
+
+
 def test_each_stream_has_workspaces_of_its_own(make: Callable[..., Gpu]) -> None:
     gpu = make(freeze=False)
     gpu.check(image(0))
@@ -257,7 +269,7 @@ def test_copies_prepare_for_themselves(make: Callable[..., Gpu]) -> None:
     for other in (copy.deepcopy(gpu.compiled), pickle.loads(pickle.dumps(gpu.compiled))):
         assert not other._graphs._streams
         (part,) = (each for each in other.graph.modules() if isinstance(each, KernelModule))
-        assert not part.launcher._ready and part.launcher.frozen == (1,)
+        assert not part.launcher._ready and part.launcher.frozen and part.launcher.weights == (1,)
 
 
 @pytest.mark.parametrize("graph", [False, True])
@@ -325,7 +337,7 @@ def test_weights_are_repacked_once(make: Callable[..., Gpu]) -> None:
     for seed in range(3):
         gpu.check(image(seed))
     assert gpu.launched().count(REPACK) == 1 and len(gpu.launched()) == 1 + 3 * 4
-    assert make(freeze=False).part.launcher.frozen == ()
+    assert not make(freeze=False).part.launcher.frozen
 
 
 def test_new_addresses_are_written_and_frozen(make: Callable[..., Gpu]) -> None:
@@ -363,7 +375,6 @@ def test_old_weights_keep_their_memory(make: Callable[..., Gpu]) -> None:
     gpu = make()
     gpu.check(image(0))
     weight = weakref.ref(gpu.module.weight)
-    gpu.compiled._weights._found = None
     gpu.module.weight = FakeCuda(gpu.module.weight.held + 1)
     gc.collect()
     assert weight() is not None
@@ -388,7 +399,7 @@ def test_what_is_frozen_by_default() -> None:
     frozen = tcir.torch.compile(model.requires_grad_(False), (x,))
     assert frozen.options.freeze and not frozen.options.graph
     (part,) = (each for each in frozen.graph.modules() if isinstance(each, KernelModule))
-    assert part.launcher.frozen == (1, 2)
+    assert part.launcher.frozen and part.launcher.weights == (1, 2)
     assert not tcir.torch.compile(model, (x,), freeze=False).options.freeze
     with torch.inference_mode():
         other = nn.Linear(16, 16).half().eval().requires_grad_(False)
@@ -413,8 +424,31 @@ def test_calls_replay_a_graph(make: Callable[..., Gpu]) -> None:
     assert REPACK not in [each.kernel for each in graph.work if not callable(each)]
 
 
-def test_other_addresses_have_other_graphs(make: Callable[..., Gpu]) -> None:
-    gpu = make(graph=True)
+def test_a_replay_comes_before_the_check(
+    make: Callable[..., Gpu], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu, done = make(graph=True), list[int]()
+    x = FakeCuda(image(0))
+    gpu.check(x)
+    (graph,) = gpu.cuda.graphs
+    real = Snapshot.is_of
+    monkeypatch.setattr(
+        Snapshot, "is_of", lambda *given: done.append(graph.replays) or real(*given)
+    )
+    gpu.check(x)
+    assert done == [2] and graph.replays == 2
+
+
+def test_two_launches_are_no_graph() -> None:
+    x = torch.zeros(16, 16).half()
+    model = nn.Sequential(nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 16)).half().eval()
+    few = tcir.torch.compile(model, (x,), graph=True)
+    assert few.options.graph and few._graphs is None and not pays(few.graph)
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+def test_other_addresses_have_other_graphs(make: Callable[..., Gpu], freeze: bool) -> None:
+    gpu = make(graph=True, freeze=freeze)
     inputs = [FakeCuda(image(seed)) for seed in range(3)]
     for x in (*inputs, *inputs):
         gpu.check(x)
@@ -439,6 +473,15 @@ def test_another_layout_at_the_same_address(make: Callable[..., Gpu]) -> None:
     gpu.check(FakeCuda(held))
     gpu.check(FakeCuda(held.transpose(2, 3)))
     gpu.check(FakeCuda(held))
+
+
+def test_weights_of_other_strides_have_another_graph(make: Callable[..., Gpu]) -> None:
+    gpu = make(graph=True, freeze=False)
+    x, held = FakeCuda(image(0)), gpu.module.weight.held
+    gpu.check(x)
+    gpu.module.weight = FakeCuda(held.transpose(0, 1))
+    gpu.check(x)
+    assert len(gpu.cuda.graphs) == 2
 
 
 def test_a_graph_keeps_what_it_uses(make: Callable[..., Gpu]) -> None:
@@ -517,13 +560,13 @@ def test_a_failed_capture_leaves_nothing_behind(
 def test_results_that_share_memory_are_refused(make: Callable[..., Gpu]) -> None:
     gpu = make(graph=True)
     x = FakeCuda(image(0))
-    given = gpu.compiled._graphs
+    given, nothing = gpu.compiled._graphs, Snapshot((), (), True)
     assert given is not None
     with pytest.raises(tcir.InputError, match=r"got result 1, which shares memory with an arg"):
-        given(lambda: (x + 1, x.view(-1)), [x], [])
+        given(lambda: (x + 1, x.view(-1)), [x], nothing, x.device)
     y = x + 1
     with pytest.raises(tcir.InputError, match="got result 1"):
-        given(lambda: [y, y.view(-1)], [x], [])
+        given(lambda: [y, y.view(-1)], [x], nothing, x.device)
     assert not given._streams
 
 
@@ -585,7 +628,7 @@ def test_tied_weights_that_are_untied() -> None:
             return self.two(self.one(x))
 
     model = Tied()
-    weights = Weights(model)
+    weights = Weights(model, range(3))
     assert len(weights()) == 3 and weights() is weights()
     model.two.weight = nn.Parameter(torch.zeros(4, 4))
     with pytest.raises(tcir.InputError, match=r"got with two\.weight; compile again"):

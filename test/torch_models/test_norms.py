@@ -78,7 +78,7 @@ def test_a_batch_norms_vectors_are_computed_once(freeze: bool) -> None:
     )
     ours = tcir.torch.compile(model, (x, r), target="sm_90a", freeze=freeze)
     (part,) = (each for each in ours.graph.modules() if isinstance(each, KernelModule))
-    kernel, frozen = part.kernel, part.launcher.frozen
+    kernel, frozen = part.kernel, part.launcher.weights if freeze else ()
     parts = split(kernel.launches, len(kernel.signature.inputs) + 1, frozen)
     assert (len(parts.once), len(parts.each)) == ((2, 1) if freeze else (0, 1))
     last = kernel.launch_table.rows[-1].work

@@ -47,7 +47,7 @@ def test_queries_keys_and_values_are_one_product() -> None:
     (part,) = (each for each in compiled.graph.modules() if isinstance(each, KernelModule))
     signature = part.kernel.signature
     callers = len(signature.inputs) + len(signature.outputs)
-    launches = split(part.kernel.launches, callers, part.launcher.frozen)
+    launches = split(part.kernel.launches, callers, part.launcher.weights)
     assert [each.name.split("_")[-1] for each in launches.each] == ["matmul", "attention", "matmul"]
     assert len(launches.once) == 2
     wanted = copy.deepcopy(model).double()(x.double())

@@ -18,10 +18,11 @@ from tcir.modelled import ModelledProgram
 from tcir.program.inputs import Kind
 from tcir.session.entry import validate as validate_program
 from tcir.torch.calls import Call
-from tcir.torch.exported import RESULTS, on_device
+from tcir.torch.exported import RESULTS, is_getitem, on_device
 from tcir.torch.graphs import Graphs
 from tcir.torch.imports import checked
 from tcir.torch.launching import KernelLauncher
+from tcir.torch.snapshot import CURRENT
 from tcir.torch.tensors import as_bytes, emulation, has_strides, is_tensor, kind_of, with_strides
 from tcir.torch.weights import Weights
 from tcir.validation.report import Report
@@ -67,7 +68,8 @@ class KernelModule(torch.nn.Module):
 
     traced:  the results as PyTorch traced them; later ops rely on their strides and types
     several: whether the part returns a tuple
-    frozen:  numbers of the inputs that are weights and may be frozen
+    weights: numbers of the inputs that are weights
+    frozen:  whether these are frozen
     device:  device of the results if the part has no inputs
     """
 
@@ -76,14 +78,15 @@ class KernelModule(torch.nn.Module):
         kernel: Kernel,
         traced: Sequence[torch.Tensor],
         several: bool,
-        frozen: Sequence[int] = (),
+        weights: Sequence[int] = (),
+        frozen: bool = False,
     ) -> None:
         super().__init__()
         self.kernel, self.several = kernel, several
         self.strides = tuple(each.stride() for each in traced)
         self.kinds = tuple(each.dtype for each in traced)
         self.device = torch.device("cpu")
-        self.launcher = KernelLauncher(kernel, frozen)
+        self.launcher = KernelLauncher(kernel, weights, frozen)
         self._as_traced = all(
             kind_of(spec.dtype) == each.dtype and has_strides(spec.shape, each.stride())
             for spec, each in zip(kernel.signature.outputs, traced, strict=True)
@@ -135,11 +138,13 @@ class Compiled(torch.nn.Module):
         self.kernels = [part.kernel for part in parts if part.kernel is not None]
         self._call = call.without_data()
         self.module = module
-        self._weights, self._spec = Weights(module), graph.meta.get(RESULTS)
+        places = graph.graph.find_nodes(op="placeholder")[len(call.tensors) :]
+        read = [number for number, each in enumerate(places) if each.users]
+        self._weights, self._spec = Weights(module, read), graph.meta.get(RESULTS)
         # Tensors as the only arguments are compared without flattening.
         is_flat = Call.of(call.tensors, {}).spec == call.spec
         self._flat = [(each.shape, each.dtype) for each in call.tensors] if is_flat else None
-        self._graphs = Graphs(options.freeze) if options.graph else None
+        self._graphs = Graphs(options.freeze) if options.graph and pays(graph) else None
         # Not a submodule: its constants are no state of the module's.
         self.__dict__["graph"] = graph
         self.register_load_state_dict_pre_hook(_with_prefix)
@@ -156,6 +161,7 @@ class Compiled(torch.nn.Module):
     def clear(self) -> None:
         """Frees the memory that calls on GPUs keep: workspaces, frozen weights, CUDA graphs. The
         next call prepares them again."""
+        self._weights.clear()
         if self._graphs is not None:
             self._graphs.clear()
         for module in self.graph.modules():
@@ -174,15 +180,14 @@ class Compiled(torch.nn.Module):
         structure, shapes, types or numbers differ from the example's.
         """
         tensors = self._tensors(args, kwargs)
-        weights = self._weights()
-        given = (*tensors, *weights)
-        device = given[0].device if given else None
+        first = tensors or self._weights()
+        device = first[0].device if first else None
         if device is not None:
             move(self.graph, device)
         if torch.is_grad_enabled() or self.options.emulate:
             with torch.no_grad(), emulation(self.options.emulate):
-                return self._run(given, weights, device)
-        return self._run(given, weights, device)
+                return self._results(tensors, device)
+        return self._results(tensors, device)
 
     def _tensors(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Tensors:
         """The tensors among the arguments. InputError if these differ from the example's."""
@@ -194,14 +199,33 @@ class Compiled(torch.nn.Module):
         self._call.check(call)
         return call.tensors
 
-    def _run(self, given: Tensors, weights: Tensors, device: torch.device | None) -> object:
-        if self._graphs is None or device is None or device.type == "cpu":
-            return self._results(given)
-        return self._graphs(partial(self._results, given), given, weights)
+    def _results(self, tensors: Tensors, device: torch.device | None) -> object:
+        found = self._run(tensors, device)
+        if self._spec is None:
+            return found
+        return found[0] if self._spec.is_leaf() else tree_unflatten(found, self._spec)
 
-    def _results(self, given: Tensors) -> object:
-        found = self.graph.forward(*given)
-        return found if self._spec is None else tree_unflatten(found, self._spec)
+    def _run(self, tensors: Tensors, device: torch.device | None) -> Sequence[object]:
+        """The results of the graph, as a flat sequence."""
+        early, last = None, self._weights.last
+        if self._graphs is not None and last is not None and device is not None and last.frozen:
+            # The GPU computes while the weights are checked.
+            early = self._graphs.replayed(tensors, last, device)
+        weights = self._weights()
+        given = (*tensors, *weights)
+        if device is None or device.type == "cpu":
+            return cast("Sequence[object]", self.graph.forward(*given))
+        snapshot = self._weights.snapshot(weights, self.options.freeze)
+        if early is not None and snapshot is last:
+            return early
+        token = CURRENT.set(snapshot.state)
+        try:
+            if self._graphs is None:
+                return cast("Sequence[object]", self.graph.forward(*given))
+            run = partial(self.graph.forward, *given)
+            return self._graphs(run, tensors, snapshot, device)
+        finally:
+            CURRENT.reset(token)
 
     def modelled(self) -> ModelledProgram:
         """Modelled time of each launch of the kernels (`tcir.Kernel.modelled`), without the parts
@@ -237,6 +261,19 @@ class Compiled(torch.nn.Module):
                 report.passes.insert(0, checked(part.graph, part.mlir, seed))
             reports.append(report)
         return reports
+
+
+LEAST_LAUNCHES = 4
+"""Least number of launches that a CUDA graph holds. The replay and the copy of its results take as
+long as three launches (docs/results/2026-11-29-h200-networks.md)."""
+
+
+def pays(graph: torch.fx.GraphModule) -> bool:
+    """Whether calls are replayed from CUDA graphs with `graph=True`."""
+    if any(node.op == "call_function" and not is_getitem(node) for node in graph.graph.nodes):
+        return True
+    kernels = [each.kernel for each in graph.modules() if isinstance(each, KernelModule)]
+    return sum(len(each.launches.launches) for each in kernels) >= LEAST_LAUNCHES
 
 
 def _with_prefix(

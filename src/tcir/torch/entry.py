@@ -49,8 +49,8 @@ def compile(
     target:   left out: the target of the GPU that holds the example tensors, or sm_100a
     emulate:  target sm_100a, with kernels that run by emulation on a GPU of compute capability 9.0
               (docs/explanation/emulation.md)
-    graph:    on a GPU, calls replay CUDA graphs, one for each combination of argument addresses;
-              results are copied out of them
+    graph:    on a GPU, calls of four launches or more replay CUDA graphs, one for each combination
+              of argument addresses; results are copied out of them
     freeze:   on a GPU, what kernels compute from weights alone is kept until a weight is replaced,
               or written in a way that PyTorch counts (not through `.data`); left out: if no
               parameter requires a gradient
@@ -116,13 +116,16 @@ def compiled(
     """Compiles `module` from its graph of ATen ops, whose inputs are the tensors of `call`, then
     the weights."""
     places = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
-    weights = places[len(call.tensors) :] if options.freeze else []
+    weights = places[len(call.tensors) :]
+    frozen = weights if options.freeze else []
     keep_aliases(graph)
     keep_rows(graph)
-    keep_layouts(graph, weights)
+    keep_layouts(graph, frozen)
     tell = _say if progress.wanted(verbose) else lambda line: None
-    lowering = lower(graph, units(graph.graph), pipeline, target, tell, weights)
-    return Compiled(graph, table(graph, lowering, weights), call, module, target, options)
+    lowering = lower(graph, units(graph.graph), pipeline, target, tell, frozen)
+    return Compiled(
+        graph, table(graph, lowering, weights, options.freeze), call, module, target, options
+    )
 
 
 def _say(line: str) -> None:
@@ -130,11 +133,15 @@ def _say(line: str) -> None:
 
 
 def table(
-    graph: torch.fx.GraphModule, lowering: Lowering, frozen: Collection[str] = ()
+    graph: torch.fx.GraphModule,
+    lowering: Lowering,
+    weights: Collection[str] = (),
+    frozen: bool = False,
 ) -> list[Part]:
     """Parts of the graph in execution order; inserts the kernels into the graph.
 
-    frozen: names of the arguments of the graph that are frozen weights
+    weights: names of the arguments of the graph that are weights
+    frozen:  whether these are frozen
     """
     regions = {f"kernel_{number}": region for number, region in enumerate(lowering.regions)}
     left = {node.name: reason for node, reason in lowering.left.items()}  # it makes new nodes
@@ -150,7 +157,7 @@ def table(
             part = Part(names, region.kernel, region.mlir, region.pipeline, region.cut)
             if region.nodes[0].target not in OWN:
                 part = replace(part, graph=getattr(graph, node.target))
-                setattr(graph, node.target, _kernel_module(graph, node, region, frozen))
+                setattr(graph, node.target, _kernel_module(graph, node, region, weights, frozen))
             parts.append(part)
         elif (reason := left.get(node.name)) is not None:
             same = parts and parts[-1].kernel is None and parts[-1].reason == reason
@@ -174,10 +181,11 @@ def _kernel_module(
     graph: torch.fx.GraphModule,
     node: torch.fx.Node,
     region: Lowered,
-    frozen: Collection[str],
+    weights: Collection[str],
+    frozen: bool,
 ) -> KernelModule:
     last = getattr(graph, node.target).graph.output_node().args[0]
     several = isinstance(last, list | tuple)
     traced = [each.meta["val"] for each in (last if several else [last])]
-    numbers = [number for number, given in enumerate(node.args) if str(given) in frozen]
-    return KernelModule(region.kernel, traced, several, numbers)
+    numbers = [number for number, given in enumerate(node.args) if str(given) in weights]
+    return KernelModule(region.kernel, traced, several, numbers, frozen)

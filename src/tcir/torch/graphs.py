@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from tcir.errors import Error, InputError
-from tcir.torch.launching import Contents, Guard, Ready, Store, captured_for, stream_of
+from tcir.torch.launching import Ready, Store, captured_for, stream_of
+from tcir.torch.snapshot import Guard, Snapshot
 from tcir.torch.tensors import is_emulated, with_strides
 
 MOST_GRAPHS = 8
 """Maximum number of graphs for each stream; those used last are kept."""
 
-Run = Callable[[], object]
+Run = Callable[[], Sequence[object]]
 Tensors = Sequence[torch.Tensor]
 
 
@@ -28,29 +28,29 @@ class _Captured:
     """A captured graph.
 
     It holds its results, which the next replay overwrites, and its conditions besides addresses:
-    the layouts, and the contents of frozen weights.
-    uses: the prepared kernels, whose memory is in the graph, and the sources of their kept results
+    layouts and, if weights are frozen, their state.
+    uses: the prepared kernels, whose memory is in the graph
     """
 
     graph: torch.cuda.CUDAGraph
-    results: list[object]
-    spec: TreeSpec
+    results: list[tuple[object, tuple[int, ...]]]
     fits: Guard
-    frozen: Contents | None
-    uses: list[tuple[Ready, Contents | None]]
+    weights_fit: Guard
+    state: object
+    uses: list[Ready]
 
-    def is_for(self, tensors: Tensors, weights: Tensors) -> bool:
-        """Whether the graph computes from these tensors, which have its addresses."""
-        return (
-            self.fits(tensors)
-            and (self.frozen is None or self.frozen.are_of(weights, self.frozen.addresses))
-            and all(ready.contents is contents for ready, contents in self.uses)
-        )
+    def is_for(self, arguments: Tensors, snapshot: Snapshot) -> bool:
+        """Whether the graph computes from these arguments and weights, which have its addresses."""
+        if not self.fits(arguments):
+            return False
+        if self.state is None:
+            return snapshot.fits is self.weights_fit or self.weights_fit(snapshot.tensors)
+        return self.state is snapshot.state
 
-    def replay(self) -> object:
+    def replay(self) -> tuple[object, ...]:
         """Puts the graph on the current stream; returns copies of its results."""
         self.graph.replay()
-        return tree_unflatten([_copied(each) for each in self.results], self.spec)
+        return tuple(_copied(*each) for each in self.results)
 
 
 class Graphs:
@@ -77,9 +77,11 @@ class Graphs:
         with self._lock:
             self._streams.clear()
 
-    def __call__(self, run: Run, tensors: Tensors, weights: Tensors) -> object:
-        """The results of `run`, which computes from these tensors on the current stream, in new
-        tensors. weights: the weights among the tensors
+    def __call__(
+        self, run: Run, arguments: Tensors, snapshot: Snapshot, device: torch.device
+    ) -> Sequence[object]:
+        """The results of `run`, which computes from these arguments and the snapshot's weights on
+        the current stream of the device, in new tensors.
 
         The first call for some addresses captures a graph, and so does one after a frozen weight
         was written. While the stream is being captured by the caller, it is `run` alone.
@@ -87,28 +89,39 @@ class Graphs:
         InputError for results that are views of arguments or of each other, and for ops that cannot
         be captured.
         """
-        device = tensors[0].device
-        handle, capturing = stream_of(device)
+        key, capturing = _key(device)
         if capturing:
             return run()
-        key = device, handle, is_emulated()
-        with self._lock, torch.cuda.device(device):
-            if key not in self._streams:
-                self._streams[key] = _Stream(device)
-            stream = self._streams[key]
-            addresses = tuple(each.data_ptr() for each in tensors)
-            found = stream.graphs.get(addresses)
-            if found is None or not found.is_for(tensors, weights):
+        with self._lock, _current(device):
+            results = self.replayed(arguments, snapshot, device)
+            if results is None:
                 try:
-                    found = stream.captured(run, tensors, weights if self.frozen else None)
+                    if key not in self._streams:
+                        self._streams[key] = _Stream(device)
+                    self._streams[key].capture(run, arguments, snapshot, self.frozen)
                 except BaseException:
                     # PyTorch may leave its memory in the middle of a capture.
-                    del self._streams[key]
+                    self._streams.pop(key, None)
                     raise
-                stream.graphs[addresses] = found
+                results = self.replayed(arguments, snapshot, device)
+                assert results is not None
+            return results
+
+    def replayed(
+        self, arguments: Tensors, snapshot: Snapshot, device: torch.device
+    ) -> Sequence[object] | None:
+        """The results of the graph that computes from these arguments and the weights of the
+        snapshot, which is not compared with the weights; None if there is no such graph."""
+        key, capturing = _key(device)
+        stream = self._streams.get(key)
+        if stream is None or capturing:
+            return None
+        with self._lock, _current(device):
+            addresses = _addresses(arguments, snapshot)
+            found = stream.graphs.get(addresses)
+            if found is None or not found.is_for(arguments, snapshot):
+                return None
             stream.graphs.move_to_end(addresses)
-            while len(stream.graphs) > MOST_GRAPHS:
-                stream.graphs.popitem(last=False)
             return found.replay()
 
 
@@ -121,11 +134,10 @@ class _Stream:
         self.side = torch.cuda.Stream(device)
         self.pool = torch.cuda.graph_pool_handle()
         self.ready: Store = {}
-        self.graphs: OrderedDict[tuple[int, ...], _Captured] = OrderedDict()
+        self.graphs: OrderedDict[tuple[int | bytes, ...], _Captured] = OrderedDict()
 
-    def captured(self, run: Run, tensors: Tensors, frozen: Tensors | None) -> _Captured:
+    def capture(self, run: Run, arguments: Tensors, snapshot: Snapshot, frozen: bool) -> None:
         """Captures `run`, after a call that prepares everything that it launches."""
-        contents = None if frozen is None else Contents(frozen)
         current = torch.cuda.current_stream()
         self.side.wait_stream(current)
         try:
@@ -134,14 +146,28 @@ class _Stream:
                 graph, results = _capture(run, self.pool)
         finally:
             current.wait_stream(self.side)
-        leaves, spec = tree_flatten(results)
-        _check_aliases(leaves, tensors)
-        prepared = [ready for each in self.ready.values() for ready in each.values()]
-        uses = [(ready, ready.contents) for ready in prepared]
-        return _Captured(graph, leaves, spec, Guard(tensors), contents, uses)
+        _check_aliases(results, [*arguments, *snapshot.tensors])
+        uses = [ready for each in self.ready.values() for ready in each.values()]
+        strides = [each.stride() if isinstance(each, torch.Tensor) else () for each in results]
+        held = list(zip(results, strides, strict=True))
+        state = snapshot.state if frozen else None
+        fits = Guard(arguments), snapshot.fits
+        self.graphs[_addresses(arguments, snapshot)] = _Captured(graph, held, *fits, state, uses)
+        while len(self.graphs) > MOST_GRAPHS:
+            self.graphs.popitem(last=False)
 
 
-def _capture(run: Run, pool: object) -> tuple[torch.cuda.CUDAGraph, object]:
+def _key(device: torch.device) -> tuple[object, bool]:
+    """Key of a device's current stream, and whether it is being captured."""
+    handle, capturing = stream_of(device)
+    return (device, handle, is_emulated()), capturing
+
+
+def _addresses(arguments: Tensors, snapshot: Snapshot) -> tuple[int | bytes, ...]:
+    return (*[each.data_ptr() for each in arguments], snapshot.key)
+
+
+def _capture(run: Run, pool: object) -> tuple[torch.cuda.CUDAGraph, Sequence[object]]:
     graph = torch.cuda.CUDAGraph()
     with _no_collection():
         graph.capture_begin(pool=pool, capture_error_mode="thread_local")
@@ -198,7 +224,15 @@ def _check_aliases(results: Sequence[object], tensors: Tensors) -> None:
         taken.add(memory)
 
 
-def _copied(result: object) -> object:
+def _copied(result: object, strides: tuple[int, ...]) -> object:
     if not isinstance(result, torch.Tensor):
         return result
-    return with_strides(result.clone(), result.stride())
+    copy = result.clone()
+    return copy if copy.stride() == strides else with_strides(copy, strides)
+
+
+def _current(device: torch.device) -> contextlib.AbstractContextManager[object]:
+    """Context in which the device is the current one."""
+    if torch.cuda.current_device() == device.index:
+        return contextlib.nullcontext()
+    return torch.cuda.device(device)

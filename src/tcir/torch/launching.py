@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
@@ -11,7 +10,6 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import torch
-from torch._C._dynamo.guards import TensorGuards
 
 from tcir.errors import InputError
 from tcir.kernel import Kernel
@@ -19,6 +17,7 @@ from tcir.runtime.devices import device as gpu
 from tcir.runtime.launching import device_buffer
 from tcir.runtime.module import Module
 from tcir.runtime.prepared import Prepared
+from tcir.torch.snapshot import CURRENT, Guard
 from tcir.torch.tensors import EMULATED, as_bytes, is_emulated, kind_of, name_of_gpu, simulated
 
 MOST_STREAMS = 8
@@ -49,74 +48,27 @@ def stream_of(device: torch.device) -> tuple[int, bool]:
     if torch.cuda.current_device() != device.index:
         with torch.cuda.device(device):
             return stream_of(torch.device(device.type, torch.cuda.current_device()))
-    handle = int(torch.cuda.current_stream(device).cuda_stream)
-    return handle, torch.cuda.is_current_stream_capturing()
-
-
-class Guard:
-    """Checks that tensors have the layouts of some others: shape, strides, type, device, class."""
-
-    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
-        nothing = {"dynamic_dims_sizes": None, "dynamic_dims_strides": None}
-        self._guards = TensorGuards(*tensors, **nothing) if tensors else None
-        self._count = len(tensors)
-
-    def __call__(self, tensors: Sequence[torch.Tensor]) -> bool:
-        if len(tensors) != self._count:
-            return False
-        return self._guards is None or bool(self._guards.check(*tensors))
-
-
-class Contents:
-    """Snapshot of weights: their identities, addresses and numbers of counted writes.
-
-    It keeps the weights and their memory alive, so that no other tensor can take their `addresses`.
-    InputError for a weight whose writes PyTorch does not count.
-    """
-
-    def __init__(self, weights: Sequence[torch.Tensor]) -> None:
-        self._weights = list(weights)
-        self._memory = [each.detach() for each in weights]
-        self.addresses = [each.data_ptr() for each in weights]
-        self._versions = _versions(weights)
-
-    def are_of(self, weights: Sequence[torch.Tensor], addresses: Sequence[int]) -> bool:
-        """Whether the snapshot is of these weights, at these addresses, and none was written
-        since."""
-        return (
-            all(map(operator.is_, self._weights, weights))
-            and self.addresses == addresses
-            and self._versions == _versions(weights)
-        )
-
-
-def _versions(weights: Sequence[torch.Tensor]) -> list[int]:
-    try:
-        return [each._version for each in weights]
-    except RuntimeError as error:
-        raise InputError(
-            "freeze=True: expected weights whose versions PyTorch counts, got one that was made in "
-            "torch.inference_mode(); make it under torch.no_grad(), or compile with freeze=False"
-        ) from error
+    handle = torch._C._cuda_getCurrentRawStream(device.index)
+    return int(handle), torch.cuda.is_current_stream_capturing()
 
 
 class KernelLauncher:
     """A kernel that is launched on the current stream of its tensors' GPU.
 
-    frozen: numbers of the inputs that are weights. Results of launches that read only weights are
-            kept until a weight is replaced, or written in a way that PyTorch counts
-            (`Tensor._version`)
+    weights: numbers of the inputs that are weights of a `Snapshot`; in a call of its module, they
+             are not checked while its state is the same
+    frozen:  whether results of launches that read only weights are kept until the state changes
 
     Any thread may call it. A pickle or copy has only the kernel.
     """
 
-    def __init__(self, kernel: Kernel, frozen: Collection[int] = ()) -> None:
-        self.kernel, self.frozen = kernel, tuple(frozen)
+    def __init__(self, kernel: Kernel, weights: Collection[int] = (), frozen: bool = False) -> None:
+        self.kernel, self.weights, self.frozen = kernel, tuple(weights), frozen
         self._ready: ByStream = OrderedDict()
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, object]:
-        return {"kernel": self.kernel, "frozen": self.frozen}
+        return {"kernel": self.kernel, "weights": self.weights, "frozen": self.frozen}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
@@ -153,20 +105,21 @@ class KernelLauncher:
         if capturing and store is None:
             # The caller's graph keeps the memory that is allocated here, and computes from the
             # weights as they are when it is replayed.
-            once = self._prepare(tensors, device, stream, emulate, ())
+            once = self._prepare(tensors, device, stream, emulate, None)
             if once.prepared is not None:
                 _CAPTURED.add(once.prepared.module)
-            return once(tensors)
+            return once(tensors, None)
         kept = self._ready if store is None else store.setdefault(self, OrderedDict())
-        key = device, stream, emulate
+        state = CURRENT.get() if self.weights else None
+        key = device, stream, emulate, state is None
         ready = kept.get(key)
-        if ready is None or not ready.fits(tensors):
-            ready = self._prepare(tensors, device, stream, emulate, self.frozen)
+        if ready is None or not ready.fits(tensors, state):
+            ready = self._prepare(tensors, device, stream, emulate, state)
             with self._lock:
                 kept[key] = ready
                 if store is None and len(kept) > MOST_STREAMS:
                     kept.popitem(last=False)
-        return ready(tensors)
+        return ready(tensors, state)
 
     def _prepare(
         self,
@@ -174,10 +127,11 @@ class KernelLauncher:
         device: torch.device,
         stream: int,
         emulate: bool,
-        frozen: Sequence[int],
+        state: object,
     ) -> Ready:
+        weights = () if state is None else self.weights
         with torch.cuda.device(device):  # loading code makes its context current
-            return Ready(self.kernel, tensors, device, stream, emulate, frozen)
+            return Ready(self.kernel, tensors, device, stream, emulate, weights, self.frozen)
 
 
 def _check_devices(kernel: Kernel, tensors: Sequence[torch.Tensor]) -> None:
@@ -198,7 +152,11 @@ def _as_launched(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class Ready:
-    """A kernel prepared for tensors of one layout on one stream."""
+    """A kernel prepared for tensors of one layout on one stream.
+
+    weights: numbers of the tensors that are the same as long as the state of a call is
+    frozen:  whether what is computed from these alone is kept while the state is the same
+    """
 
     def __init__(
         self,
@@ -207,9 +165,14 @@ class Ready:
         device: torch.device,
         stream: int,
         emulate: bool,
-        frozen: Sequence[int],
+        weights: Sequence[int],
+        frozen: bool,
     ) -> None:
-        self.fits, self.device, self.frozen = Guard(tensors), device, frozen
+        self.device, self.weights = device, weights
+        self.others = [n for n in range(len(tensors)) if n not in {*weights}]
+        self._fit, self._weights_fit = (
+            Guard([tensors[n] for n in some]) for some in (self.others, weights)
+        )
         _check_devices(kernel, tensors)
         if emulate and torch.cuda.get_device_capability(device) != (9, 0):
             raise InputError(
@@ -225,27 +188,36 @@ class Ready:
         program = kernel.emulated._for_the_driver if emulate else kernel
         self.results = [(spec.shape, kind_of(spec.dtype)) for spec in kernel.signature.outputs]
         strided = [n for n, each in enumerate(tensors) if not each.is_contiguous()]
-        self.copied = [n for n in strided if n not in frozen]
-        self.copied_once = [n for n in strided if n in frozen]
+        kept = tuple(weights) if frozen else ()
+        self.copied = [n for n in strided if n not in kept]
+        self.copied_once = [n for n in strided if n in kept]
         self.lock = threading.Lock()
-        self.contents: Contents | None = None
-        self.copies: dict[int, torch.Tensor] = {}
+        self.state: object = None
+        self.addresses = [0] * len(tensors)
+        self.copies: list[torch.Tensor] = []
         self.prepared: Prepared | None = None
         if kernel.launches.launches:  # otherwise no result has an element
             on = gpu(device.index or 0)
-            self.prepared = Prepared(program, on, stream, self._allocate, frozen)
+            self.prepared = Prepared(program, on, stream, self._allocate, kept)
 
     def _allocate(self, size: int) -> tuple[torch.Tensor, int]:
         memory = torch.empty((size,), dtype=torch.uint8, device=self.device)
         return memory, memory.data_ptr()
 
-    def __call__(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def fits(self, tensors: Sequence[torch.Tensor], state: object) -> bool:
+        """Whether it was prepared for tensors of these layouts; weights of its state are."""
+        return self._fit([tensors[n] for n in self.others]) and (
+            state is self.state or self._weights_fit([tensors[n] for n in self.weights])
+        )
+
+    def __call__(self, tensors: Sequence[torch.Tensor], state: object) -> list[torch.Tensor]:
         with self.lock:
-            addresses = [each.data_ptr() for each in tensors]
-            if self.frozen:
-                self._update(*([all_[n] for n in self.frozen] for all_ in (tensors, addresses)))
-            for number in self.copied_once:
-                addresses[number] = self.copies[number].data_ptr()
+            if self.state is not state:
+                self._update(tensors)
+                self.state = state
+            addresses = self.addresses.copy()
+            for number in self.others:
+                addresses[number] = tensors[number].data_ptr()
             copies = [tensors[number].contiguous() for number in self.copied]
             for number, copy in zip(self.copied, copies, strict=True):
                 addresses[number] = copy.data_ptr()
@@ -253,15 +225,14 @@ class Ready:
                 torch.empty(shape, dtype=kind, device=self.device) for shape, kind in self.results
             ]
             if self.prepared is not None:
-                self.prepared(addresses, [each.data_ptr() for each in results], self.contents)
+                self.prepared(addresses, [each.data_ptr() for each in results], self.state)
             return results
 
-    def _update(self, weights: Sequence[torch.Tensor], addresses: Sequence[int]) -> None:
-        """Notes what the frozen weights contain, and copies those that are not contiguous, unless
-        they are as at the previous call."""
-        if self.contents is None or not self.contents.are_of(weights, addresses):
-            self.contents = None
-            found = Contents(weights)
-            by_number = dict(zip(self.frozen, weights, strict=True))
-            self.copies = {n: by_number[n].detach().contiguous() for n in self.copied_once}
-            self.contents = found
+    def _update(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Notes the addresses of the weights, and copies frozen ones that are not contiguous."""
+        self.state = None  # and if this is interrupted, so it stays
+        for number in self.weights:
+            self.addresses[number] = tensors[number].data_ptr()
+        self.copies = [tensors[number].detach().contiguous() for number in self.copied_once]
+        for number, copy in zip(self.copied_once, self.copies, strict=True):
+            self.addresses[number] = copy.data_ptr()

@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from tcir.errors import InputError
 from tcir.torch.exported import weights_of
+from tcir.torch.snapshot import Snapshot
 
 Slot = tuple[dict[str, Any], str, Any]
 """A dict of a module (`_parameters`, `_buffers`, `_modules`), a name in it, and its value."""
@@ -21,14 +22,30 @@ class Weights:
 
     A call returns those of the previous call if every place that holds one, or a module, still
     holds the same object. A pickle or copy walks through the module again.
+
+    read: numbers of the weights of which a `snapshot` is
+    last: the snapshot of the previous call
     """
 
-    def __init__(self, module: torch.nn.Module) -> None:
-        self.module, self.names = module, tuple(weights_of(module))
-        self._found: tuple[tuple[Slot, ...], tuple[torch.Tensor, ...]] | None = None
+    def __init__(self, module: torch.nn.Module, read: Sequence[int]) -> None:
+        self.module, self.read, self.names = module, read, tuple(weights_of(module))
+        self.clear()
 
     def __getstate__(self) -> dict[str, object]:
-        return {"module": self.module, "names": self.names, "_found": None}
+        return {**self.__dict__, "_found": None, "last": None}
+
+    def clear(self) -> None:
+        """Forgets the weights of the previous call."""
+        self._found: tuple[tuple[Slot, ...], tuple[torch.Tensor, ...]] | None = None
+        self.last: Snapshot | None = None
+
+    def snapshot(self, weights: Sequence[torch.Tensor], frozen: bool) -> Snapshot:
+        """The snapshot of these weights: that of the previous call if it still holds."""
+        found = self.last
+        if found is None or not found.is_of(weights):
+            self.last = None  # its memory
+            found = self.last = Snapshot(weights, self.read, frozen)
+        return found
 
     def __call__(self) -> tuple[torch.Tensor, ...]:
         """Returns the weights; InputError if the module has other parameters or buffers than it was
