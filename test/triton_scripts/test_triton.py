@@ -29,6 +29,18 @@ def test_pointers_and_descriptors(order: list[str]) -> None:
 
 
 @needs_triton
+def test_devices_of_tensors() -> None:
+    ended = run(SCRIPTS / "devices.py")
+    assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
+
+
+@needs_triton
+def test_hopper() -> None:
+    ended = run("--target", "sm_90a", "--sms", "4", SCRIPTS / "hopper.py")
+    assert (ended.returncode, ended.stdout) == (0, "right 4\n"), ended.stderr
+
+
+@needs_triton
 def test_a_race_is_found_at_the_script_s_line() -> None:
     ended = run(SCRIPTS / "race.py")
     assert ended.returncode == 1

@@ -15,11 +15,10 @@ from typing import NoReturn
 from tcir.codegen.cuda import compile_program
 from tcir.cuda.program import ProgramDevice, compile_runtime
 from tcir.cuda.script import run_python
-from tcir.doors.command import add_flags, check_values, launches_of
-from tcir.doors.device import CHIPS
+from tcir.doors.command import add_flags, add_target, check_values, launches_of
 from tcir.exit_status import exit_status
 from tcir.streams import guard_streams
-from tcir.target import DEFAULT_TARGET, TARGETS
+from tcir.target import TARGETS
 
 EPILOG = """
 examples:
@@ -84,12 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_flags(parser)
     parser.add_argument("--nvcc", default="", metavar="FLAGS", help="more flags and files for nvcc")
-    parser.add_argument(
-        "--target",
-        choices=sorted(CHIPS),
-        default=DEFAULT_TARGET.name,
-        help="sm_90a: the device is an H100",
-    )
+    add_target(parser)
     parser.add_argument(
         "-m", dest="module", action="store_true", help="the program is a Python module"
     )

@@ -41,9 +41,10 @@ class TensorRecorder(TorchDispatchMode):
         if isinstance(device, torch.device) and device.type == "cuda":
             given["device"] = torch.device("cpu")
         result = func(*args, **given)
-        for each in tree_leaves(result):
-            if isinstance(each, torch.Tensor) and each.is_cpu:
-                self.made(each)
+        with torch._C.DisableTorchFunction():  # the tensors' own devices
+            for each in tree_leaves(result):
+                if isinstance(each, torch.Tensor) and each.is_cpu:
+                    self.made(each)
         return result
 
 

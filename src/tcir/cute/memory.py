@@ -82,11 +82,12 @@ def whole(data: object) -> np.ndarray:
     if "torch" in sys.modules and isinstance(data, sys.modules["torch"].Tensor):
         import torch
 
-        if not data.is_cpu:
-            raise LaunchError(f"expected tensors on the CPU, got one on {data.device}")
         if hasattr(data, "fake_mode"):  # its shape is all that there is of it
             return np.empty(0, np.uint8)
-        raw = torch.empty(0, dtype=torch.uint8).set_(data.untyped_storage()).numpy()
+        storage = data.untyped_storage()
+        if storage.device.type != "cpu":
+            raise LaunchError(f"expected tensors on the CPU, got one on {storage.device}")
+        raw = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage).numpy()
         return raw.view(f"u{data.element_size()}") if raw.size % data.element_size() == 0 else raw
     try:
         return whole(np.from_dlpack(data))  # type: ignore[arg-type]

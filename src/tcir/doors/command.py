@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tcir.commandline import check_on_gpu
-from tcir.doors.device import SimulatedDevice
+from tcir.doors.device import CHIPS, SimulatedDevice
 from tcir.doors.launches import Launches
 from tcir.errors import Error, InputError
 from tcir.files import check_writable
@@ -70,6 +70,16 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also print findings about what the documents do not promise, but shipping kernels "
         "rely on",
+    )
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Adds the flag --target."""
+    parser.add_argument(
+        "--target",
+        choices=sorted(CHIPS),
+        default=DEFAULT_TARGET.name,
+        help="sm_90a: the device is an H100",
     )
 
 
@@ -144,7 +154,7 @@ def failed(script: str, error: Exception) -> int:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if frame.name != "__torch_function__" or not _is_ours(frame)
+        if frame.name not in _CALLS_TORCH or not _is_ours(frame)
     ]
     within = len(frames)  # an error of our own keeps its frames
     while within and _is_ours(frames[within - 1]):
@@ -161,6 +171,10 @@ def failed(script: str, error: Exception) -> int:
     said = ["Traceback (most recent call last):\n", *said] if said else []
     print("".join([*said, *traceback.format_exception_only(error)]), end="", file=sys.stderr)
     return 1
+
+
+_CALLS_TORCH = ("__torch_function__", "call", "moved", "called")
+"""Functions of this package through which a script calls torch's."""
 
 
 def _is_ours(frame: traceback.FrameSummary) -> bool:

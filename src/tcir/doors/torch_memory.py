@@ -70,6 +70,17 @@ def called(
     return made
 
 
+def cloned(memory: Allocations, tensor: torch.Tensor) -> torch.Tensor:
+    """Copy of a tensor, initialised where the tensor is."""
+    made = tensor.clone()
+    _align(made)
+    if _alike(made, [tensor]) is not None and memory.mask(tensor.data_ptr()) is not None:
+        _allocated(memory, made)
+        made.data.copy_(tensor.data)
+        memory.copied(made.data_ptr(), tensor.data_ptr(), made.nbytes)
+    return made
+
+
 def _align(made: object) -> None:
     """Moves the memory of new tensors to a multiple of 512 bytes, as on a GPU.
 
@@ -85,9 +96,9 @@ def _align(made: object) -> None:
         return
     room = np.empty(size + ALIGNMENT, np.uint8)
     first = -room.ctypes.data % ALIGNMENT
-    moved = torch.from_numpy(room[first : first + size]).untyped_storage()
+    moved = torch.as_tensor(room[first : first + size], device="cpu").untyped_storage()
     moved.copy_(storage)
-    tensor.data = torch.empty(0, dtype=tensor.dtype).set_(
+    tensor.data = torch.empty(0, dtype=tensor.dtype, device="cpu").set_(
         moved, tensor.storage_offset(), tensor.shape, tensor.stride()
     )
 

@@ -7,11 +7,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from tcir.doors.command import add_flags, failed, launches_of, status_of
+from tcir.doors.command import add_flags, add_target, failed, launches_of, status_of
 from tcir.doors.script import run_named
 from tcir.errors import InputError, MissingDependencyError
 from tcir.exit_status import exit_status
 from tcir.streams import guard_streams
+from tcir.target import TARGETS
 
 EPILOG = """
 examples:
@@ -19,6 +20,7 @@ examples:
   python -m tcir.triton --size 8192=256 tutorial.py        # with 256 where the script says 8192
   python -m tcir.triton --order-seeds 3 tutorial.py --n 64 # each launch in three more orders
   python -m tcir.triton --autotune all tutorial.py         # every configuration is executed
+  python -m tcir.triton --target sm_90a --sms 4 tutorial.py  # on an H100 with four SMs
   python -m tcir.triton -m pytest tutorial.py -k small     # a module that runs scripts
 
 Exit status: the script's; if it succeeds, 1 if a kernel was illegal, or a result depends on timing
@@ -47,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
         raise MissingDependencyError(
             f"python -m tcir.triton needs Triton and torch ({error}); install tcir[triton]"
         ) from None
-    launches, addresses = launches_of(given), Addresses()
+    launches, addresses = launches_of(given, TARGETS[given.target]), Addresses()
     driver.set_active(SimulatedDriver(launches, addresses, given.autotune))
 
     def run() -> None:
@@ -60,7 +62,7 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python -m tcir.triton",
-        description="Runs a script of Triton or Gluon kernels on the simulated B200; its "
+        description="Runs a script of Triton or Gluon kernels on the simulated B200 or H100; its "
         "tensors are on the CPU.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -82,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
         "executing all; the one with the least modelled time",
     )
     add_flags(parser)
+    add_target(parser)
     parser.add_argument(
         "-m", dest="module", action="store_true", help="the script is a module, such as pytest"
     )

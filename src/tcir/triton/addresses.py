@@ -57,5 +57,5 @@ class Addresses:
             if storage is None:
                 del self._storages[start]
             elif start:
-                raw = torch.empty(0, dtype=torch.uint8).set_(storage).numpy()
+                raw = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage).numpy()
                 yield start, raw if raw.size % kind.itemsize else raw.view(kind)

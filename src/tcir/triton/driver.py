@@ -15,19 +15,8 @@ from triton.compiler import compiler
 from tcir.doors.device import SimulatedDevice
 from tcir.doors.launches import DoorLaunch, Launches, scratch
 from tcir.interp.ptx.launch_sizes import checked_grid
-from tcir.target import DEFAULT_TARGET
 from tcir.triton.addresses import Addresses
 from tcir.triton.tensors import Storages, arguments
-
-PROPERTIES = {
-    "max_shared_mem": DEFAULT_TARGET.smem_per_cta,
-    "max_num_regs": DEFAULT_TARGET.registers,
-    "warpSize": 32,
-    "sm_clock_rate": 1_965_000,
-    "mem_clock_rate": 3_996_000,
-    "mem_bus_width": 8192,
-}
-"""Properties of a B200; clocks in kHz."""
 
 
 class Utils:
@@ -46,8 +35,17 @@ class Utils:
         """Has no effect, since nothing was loaded."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
-        """Properties of a B200."""
-        return PROPERTIES | {"multiprocessor_count": self.device.multiprocessors}
+        """Properties of the simulated chip; clocks in kHz."""
+        target, chip = self.device.target, self.device.chip
+        return {
+            "max_shared_mem": target.smem_per_cta,
+            "max_num_regs": target.registers,
+            "multiprocessor_count": self.device.multiprocessors,
+            "warpSize": 32,
+            "sm_clock_rate": chip.clock,
+            "mem_clock_rate": chip.memory_clock,
+            "mem_bus_width": chip.bus,
+        }
 
 
 class KernelMetadata(Protocol):
@@ -104,7 +102,7 @@ class Launcher:
 
 
 class SimulatedDriver(DriverBase):
-    """Triton driver of a simulated B200, whose memory is the CPU's."""
+    """Triton driver of a simulated B200 or H100, whose memory is the CPU's."""
 
     def __init__(self, launches: Launches, addresses: Addresses, autotune: str = "first") -> None:
         super().__init__()
@@ -131,12 +129,13 @@ class SimulatedDriver(DriverBase):
         return kind
 
     def get_current_target(self) -> GPUTarget:
-        """Target with compute capability 10.0."""
-        return GPUTarget("cuda", 100, 32)
+        """Target with the compute capability of the simulated chip."""
+        major, minor = self.utils.device.chip.capability
+        return GPUTarget("cuda", 10 * major + minor, 32)
 
     def get_active_torch_device(self) -> torch.device:
-        """Device of the tensors: the CPU."""
-        return torch.device("cpu")
+        """Device of the tensors, as scripts see it."""
+        return torch.device("cuda", 0)
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
         """Benchmark function for autotuners. It returns the same time for all configurations, so
@@ -171,8 +170,8 @@ class SimulatedDriver(DriverBase):
         """Has no effect, since there is only one device."""
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
-        """Compute capability of a B200."""
-        return 10, 0
+        """Compute capability of the simulated chip."""
+        return self.utils.device.chip.capability
 
     def get_current_stream(self, device: int) -> int:
         """Stream 0; launches are complete when they return."""

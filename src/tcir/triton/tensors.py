@@ -50,7 +50,9 @@ class HostDescriptor(Protocol):
 
 def dtype_of(tensor: torch.Tensor) -> np.dtype:
     """numpy type of a tensor's elements."""
-    return np.dtype(FLOATS.get(tensor.dtype) or torch.empty(0, dtype=tensor.dtype).numpy().dtype)
+    return np.dtype(
+        FLOATS.get(tensor.dtype) or torch.empty(0, dtype=tensor.dtype, device="cpu").numpy().dtype
+    )
 
 
 class Storages:
@@ -70,11 +72,11 @@ class Storages:
         element. For another tensor the array contains everything from its first element on, since
         a kernel may access it.
         """
-        if not tensor.is_cpu:
-            raise LaunchError(f"expected tensors on the CPU, got one on {tensor.device}")
         tensor, storage = tensor.detach(), tensor.untyped_storage()
+        if storage.device.type != "cpu":
+            raise LaunchError(f"expected tensors on the CPU, got one on {storage.device}")
         if storage.data_ptr() not in self._arrays:
-            raw = torch.empty(0, dtype=torch.uint8).set_(storage)
+            raw = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage)
             self._arrays[storage.data_ptr()] = raw.numpy()
         data = self._arrays[storage.data_ptr()]
         kind = dtype_of(tensor)
