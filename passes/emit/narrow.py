@@ -142,10 +142,10 @@ def load_run(pointer: ir.Value, place: ir.Value, count: int, kind: ir.Type) -> l
         words = [simt.load(address, integer_type(WORD))]
     else:
         words = simt.load_words(address, count * size // 4)
-    return [_of_word(words[n * size // 4], n * size % 4, kind) for n in range(count)]
+    return [of_word(words[n * size // 4], n * size % 4, kind) for n in range(count)]
 
 
-def _of_word(word: ir.Value, byte: int, kind: ir.Type) -> ir.Value:
+def of_word(word: ir.Value, byte: int, kind: ir.Type) -> ir.Value:
     """The element in a word that begins at a byte of it."""
     bits = max(8, kind.width)
     word = simt.right(word, 8 * byte)

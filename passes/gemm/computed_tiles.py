@@ -11,6 +11,16 @@ from tcir._mlir import arith, ir, memref
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type, string
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS
+from tcir.passes.analysis.computed import (
+    UNIT,
+    Computed,
+    ComputedResult,
+    Fixed,
+    Node,
+    NotComputedError,
+    Read,
+)
+from tcir.passes.analysis.digits import ROW, Digit, Number
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.cluster import MulticastShare
@@ -21,16 +31,6 @@ from tcir.passes.emit.limits import round_up
 from tcir.passes.emit.narrow import WRAPPING
 from tcir.passes.emit.operand_tiles import TiledOperand, k_major
 from tcir.passes.emit.tile_kernel import argument, loop
-from tcir.passes.gemm.computed import (
-    UNIT,
-    Computed,
-    ComputedResult,
-    Fixed,
-    Node,
-    NotComputedError,
-    Read,
-)
-from tcir.passes.gemm.digits import ROW, Digit, Number
 
 WORD, BYTE = 32, 8
 

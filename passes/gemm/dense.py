@@ -12,6 +12,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import string, unsigned_operands
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part
+from tcir.passes.analysis.computed import Computed
 from tcir.passes.emit import index
 from tcir.passes.emit.cluster import ALONE, ClusterShape, MulticastShare
 from tcir.passes.emit.cta_pair import first_column
@@ -21,7 +22,6 @@ from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.operand_tiles import TiledOperand, check_pitch, k_step, part_step
 from tcir.passes.emit.tile_kernel import argument
 from tcir.passes.gemm.collector import ONE, SharedTiles
-from tcir.passes.gemm.computed import Computed
 from tcir.passes.gemm.computed_tiles import ComputedOperand
 from tcir.passes.kernels.cores.tcgen05 import multiplied
 from tcir.passes.kernels.product import Load, OfMatrices, Step, TilePlace

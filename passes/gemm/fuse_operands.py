@@ -11,13 +11,13 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.warp_map import TCGEN05, TCGEN05_EPILOGUE_LOAD, WARP_MAP
+from tcir.passes.analysis.computed import Computed, NotComputedError
 from tcir.passes.emit.builders import i64, i64s
 from tcir.passes.emit.clone import clone
 from tcir.passes.emit.gpu_module import launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import functions_with_body, is_simt
-from tcir.passes.gemm.computed import Computed, NotComputedError
 from tcir.passes.gemm.dense import operands_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark

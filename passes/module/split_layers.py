@@ -22,6 +22,7 @@ from tcir.passes.analysis.contraction import (
 )
 from tcir.passes.analysis.cuda_cores import no_tensor_core
 from tcir.passes.analysis.einsum import Einsum
+from tcir.passes.analysis.few_rows import reads_narrow_matrix
 from tcir.passes.analysis.frozen import FREE, computed_once
 from tcir.passes.analysis.head_maps import views_of
 from tcir.passes.analysis.moves import move_of
@@ -642,7 +643,7 @@ def _no_tensor_core(op: ir.Operation, options: SplitLayers) -> str:
         return other_scales(op.opview)
     if unaccepted(op.opview):
         return ""
-    if options.vectors and reads_once(op):
+    if options.vectors and reads_once(op) and not reads_narrow_matrix(op):
         return "each element of a factor is read once, which takes as long as all else"
     if not all(isinstance(element_of(each), ir.BlockArgument) for each in factors_in(op)):
         return "its factors are computed of elements, and tensor cores multiply them as they are"

@@ -17,6 +17,7 @@ from tcir.passes.simt import (
     repack,
     scales,
     streamed,
+    streamed_narrow,
     sums,
 )
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -72,7 +73,7 @@ class ConvertToSimt(Pass):
 
     def run(self, module: ir.Module) -> None:
         rules = RULES if self.quantise_apart else RULES[:-1]
-        for rule in (streamed.convert, *rules) if self.streamed else rules:
+        for rule in (streamed.convert, streamed_narrow.convert, *rules) if self.streamed else rules:
             for function in functions_with_body(module):
                 if rule(module, function, self.programmatic):
                     function.operation.erase()

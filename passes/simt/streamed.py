@@ -60,19 +60,26 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
     op, *others = function.entry_block
     if TARGETS[target_of(module)].tcgen05 or not isinstance(op, tc.MatmulOp):
         return False  # tcgen05 takes the matrix as its rows (swap-operands)
-    if not has_few_rows(op):
+    if not has_few_rows(op) or not has_epilogue(others):
         return False
-    after = others[0] if len(others) == 2 and isinstance(others[0], tc.EpilogueOp) else None
-    if len(others) != (1 if after is None else 2) or (after is not None and after.gated):
+    StreamedKernel.of(module, function, op, programmatic).build()
+    return True
+
+
+def has_epilogue(others: Sequence[ir.OpView]) -> bool:
+    """Whether the ops after a product are the end of its function, after an epilogue that threads
+    compute by element, or none."""
+    *before, _ = others
+    if not before:
+        return True
+    if len(before) > 1 or not isinstance(before[0], tc.EpilogueOp) or before[0].gated:
         return False
-    if after is not None:
-        check_elements(after, "of a product with few rows", "take pipeline gemm")
-    _Kernel.of(module, function, op, after, programmatic).build()
+    check_elements(before[0], "of a product with few rows", "take pipeline gemm")
     return True
 
 
 @dataclass(frozen=True)
-class _Side:
+class FactorRows:
     """A factor: its address in memory and its number of rows."""
 
     pointer: ir.Value
@@ -87,8 +94,36 @@ class _Side:
 
 
 @dataclass(frozen=True)
-class _Kernel:
-    """The kernel of one op.
+class Lines:
+    """What a thread reads.
+
+    rows: addresses of its rows of the matrix, two for each tile; numbers: their numbers
+    columns: addresses of its rows of the few
+    warp, member: numbers of its warp, and among the threads with the same rows
+    """
+
+    rows: Sequence[ir.Value]
+    columns: Sequence[ir.Value]
+    numbers: Sequence[ir.Value]
+    warp: ir.Value
+    member: ir.Value
+
+
+def tiles_of(op: tc.MatmulOp, target: str) -> int:
+    """Rows of mma.sync of a CTA: a CTA for every SM before CTAs that read the few rows less
+    often."""
+    many, sms = max(op.out.type.shape[-2:]), TARGETS[target].sms - IDLE
+    return next((n for n in TILES if many >= n * ROWS * sms), 1)
+
+
+def warps_of(chunks: int) -> int:
+    """Warps that share the chunks of K."""
+    return next(n for n in (WARPS, 4, 2, 1) if n <= chunks)
+
+
+@dataclass(frozen=True)
+class StreamedKernel:
+    """The kernel of one op, whose factors are in memory.
 
     tiles: rows of mma.sync that a CTA has of the matrix; blocks: of K in a chunk; chunks: of K;
     warps: that have each every so many chunks
@@ -97,7 +132,6 @@ class _Kernel:
     module: ir.Module
     function: func.FuncOp
     op: tc.MatmulOp
-    after: tc.EpilogueOp | None
     programmatic: bool
     tiles: int
     blocks: int
@@ -106,39 +140,42 @@ class _Kernel:
 
     @staticmethod
     def of(
-        module: ir.Module,
-        function: func.FuncOp,
-        op: tc.MatmulOp,
-        after: tc.EpilogueOp | None,
-        programmatic: bool,
-    ) -> _Kernel:
-        """Chooses its sizes: a CTA for every SM before CTAs that read the few rows less often."""
-        many = max(op.a.type.shape[-2], op.b.type.shape[-2])
+        module: ir.Module, function: func.FuncOp, op: tc.MatmulOp, programmatic: bool
+    ) -> StreamedKernel:
+        """Chooses its sizes."""
         blocks = ceil_div(op.a.type.shape[-1] * tc.element_bytes(op.a.type.element_type), BLOCK)
-        sms = TARGETS[target_of(module)].sms - IDLE
-        tiles = next((n for n in TILES if many >= n * ROWS * sms), 1)
+        tiles = tiles_of(op, target_of(module))
         each = LOADS // (2 * tiles)
         while each > 1 and blocks < each * WARPS:
             each //= 2
         chunks = ceil_div(blocks, each)
-        warps = WARPS
-        while warps > chunks:
-            warps //= 2
-        return _Kernel(module, function, op, after, programmatic, tiles, each, chunks, warps)
+        warps = warps_of(chunks)
+        return StreamedKernel(module, function, op, programmatic, tiles, each, chunks, warps)
 
     @property
-    def _transposed(self) -> bool:
+    def after(self) -> tc.EpilogueOp | None:
+        """Its epilogue."""
+        ops = (each for each in self.function.entry_block if isinstance(each, tc.EpilogueOp))
+        return next(ops, None)
+
+    @property
+    def transposed(self) -> bool:
         """Whether the few are the columns of the result."""
         m, n = self.op.out.type.shape[-2:]
         return bool(m > n)
 
     @property
+    def factors(self) -> tuple[ir.Value, ir.Value]:
+        """The arguments that hold the matrix and the few rows."""
+        return (self.op.a, self.op.b) if self.transposed else (self.op.b, self.op.a)
+
+    @property
     def _many(self) -> int:
-        return int(max(self.op.out.type.shape[-2:]))
+        return int(self.op.out.type.shape[-2 if self.transposed else -1])
 
     @property
     def _few(self) -> int:
-        return int(min(self.op.out.type.shape[-2:]))
+        return int(self.op.out.type.shape[-1 if self.transposed else -2])
 
     @property
     def _pitch(self) -> int:
@@ -150,7 +187,7 @@ class _Kernel:
         op, name = self.op, self.function.name.value
         buffers = buffer_numbers(self.function, len(self.function.type.inputs) + 1)
         *batch, _, _ = op.out.type.shape
-        factors = (op.a, op.b) if self._transposed else (op.b, op.a)
+        factors = self.factors
         grid = (ceil_div(self._many, ROWS * self.tiles), 1, batch[0] if batch else 1)
         threads = self.warps * WARP
         shape = simt.Shape(
@@ -163,48 +200,53 @@ class _Kernel:
         )
         remark(
             op,
-            f"{self._few} {'columns' if self._transposed else 'rows'}: {grid[0] * grid[2]} CTAs "
+            f"{self._few} {'columns' if self.transposed else 'rows'}: {grid[0] * grid[2]} CTAs "
             f"of {ROWS * self.tiles} rows of the matrix, {self.warps} warps share K; "
             f"{tensor_bytes(factors[0].type)} bytes are read once",
         )
         with simt.simt_kernel(self.module, name, buffers, shape, op.location) as pointers:
             inputs = [pointers[number] for number in buffers[:-1]]
             out = pointers[buffers[-1]]
-            sides = [
-                _Side(
+            many, few = (
+                FactorRows(
                     inputs[ir.BlockArgument(each).arg_number],
                     each.type.shape[-2],
                     each.type.shape[-1] * tc.element_bytes(each.type.element_type),
                 )
                 for each in factors
-            ]
-            self._body(sides[0], sides[1], inputs, out)
+            )
+            self._body(many, few, inputs, out)
 
-    def _body(self, many: _Side, few: _Side, inputs: Sequence[ir.Value], out: ir.Value) -> None:
+    def _body(
+        self, many: FactorRows, few: FactorRows, inputs: Sequence[ir.Value], out: ir.Value
+    ) -> None:
         thread = simt.thread_index()
         lane, warp = simt.both_bits(thread, WARP - 1), simt.right(thread, 5)
         group, member = simt.right(lane, 2), simt.both_bits(lane, 3)
         batch = simt.block_index(2)
         first = simt.mul(simt.block_index(0), ROWS * self.tiles)
-        rows = [
-            many.row(batch, simt.add(simt.add(first, group), COLUMNS * n))
-            for n in range(2 * self.tiles)
-        ]
+        numbers, rows = list[ir.Value](), list[ir.Value]()
+        for n in range(2 * self.tiles):
+            numbers.append(simt.add(simt.add(first, group), COLUMNS * n))
+            rows.append(many.row(batch, numbers[-1]))
         columns = [
             few.row(batch, simt.add(group, COLUMNS * n) if n else group)
             for n in range(ceil_div(few.rows, COLUMNS))
         ]
-        sums = self._sums([*rows, *columns], warp, member, many.row_bytes)
+        lines = Lines(rows, columns, numbers, warp, member)
+        sums = self.sums(lines, many.row_bytes, inputs)
         self._store(sums, (lane, warp, thread), (batch, first), inputs, out)
 
     # --- sums --------------------------------------------------------------------------------
 
-    def _sums(
-        self, lines: Sequence[ir.Value], warp: ir.Value, member: ir.Value, row_bytes: int
+    def sums(
+        self, given: Lines, row_bytes: int, inputs: Sequence[ir.Value]
     ) -> list[list[ir.Value]]:
-        """For each tile of rows, and in it of columns, the thread's four sums of its warp."""
-        tiles = self.tiles * (len(lines) - 2 * self.tiles)
-        sums: list[ir.Value] = [simt.number(0.0)] * (4 * tiles)
+        """For each tile of rows, and in it of columns, the thread's four sums of its warp.
+
+        row_bytes: of the matrix; inputs: pointers to the function's arguments"""
+        lines, warp, member = [*given.rows, *given.columns], given.warp, given.member
+        sums: list[ir.Value] = [simt.number(0.0)] * (4 * self.tiles * len(given.columns))
         words = self._load(lines, warp, member, row_bytes)
         loop = scf.ForOp(
             simt.add(warp, self.warps),
@@ -248,20 +290,30 @@ class _Kernel:
         """`sums` plus the products of a chunk."""
         found = list(sums)
         per = ROW_BYTES // WORD_BYTES
-        element = str(self.op.a.type.element_type)
-        shape, kind = mma_atom(DEFAULT_ATOM[element]).shape, PTX_TYPE[element]
         for block in range(self.blocks):
             first = block * lines * per
             loaded = [words[first + per * n : first + per * (n + 1)] for n in range(lines)]
-            rows, columns = loaded[: 2 * self.tiles], loaded[2 * self.tiles :]
-            for half in range(0, per, 2):
-                for tile in range(self.tiles):
-                    low, high = rows[2 * tile : 2 * tile + 2]
-                    a = [low[half], high[half], low[half + 1], high[half + 1]]
-                    for number, column in enumerate(columns):
-                        at = 4 * (tile * len(columns) + number)
-                        b = column[half : half + 2]
-                        found[at : at + 4] = mma_sync(shape, (kind, kind), a, b, found[at : at + 4])
+            found = self.products(loaded[: 2 * self.tiles], loaded[2 * self.tiles :], found)
+        return found
+
+    def products(
+        self,
+        rows: Sequence[Sequence[ir.Value]],
+        columns: Sequence[Sequence[ir.Value]],
+        sums: Sequence[ir.Value],
+    ) -> list[ir.Value]:
+        """`sums` plus the products of a block, given its words of each row and column."""
+        found = list(sums)
+        element = str(self.op.a.type.element_type)
+        shape, kind = mma_atom(DEFAULT_ATOM[element]).shape, PTX_TYPE[element]
+        for half in range(0, len(rows[0]), 2):
+            for tile in range(self.tiles):
+                low, high = rows[2 * tile : 2 * tile + 2]
+                a = [low[half], high[half], low[half + 1], high[half + 1]]
+                for number, column in enumerate(columns):
+                    at = 4 * (tile * len(columns) + number)
+                    b = column[half : half + 2]
+                    found[at : at + 4] = mma_sync(shape, (kind, kind), a, b, found[at : at + 4])
         return found
 
     # --- results -----------------------------------------------------------------------------
@@ -298,7 +350,7 @@ class _Kernel:
             number = simt.add(thread, start) if start else thread
             row, column = (
                 (simt.divide(number, few), simt.rest(number, few))
-                if self._transposed
+                if self.transposed
                 else (simt.rest(number, rows), simt.divide(number, rows))
             )
             inside = simt.less(simt.add(origin[1], row), self._many)
@@ -314,7 +366,7 @@ class _Kernel:
                     value = part if value is None else arith.AddFOp(value, part).result
                 assert value is not None
                 long = simt.add(origin[1], row)
-                at = (long, column) if self._transposed else (column, long)
+                at = (long, column) if self.transposed else (column, long)
                 self._store_one(value, origin[0], at, inputs, out)
                 scf.YieldOp([])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import TypeAlias
 
 from tcir._mlir import arith, ir, linalg
@@ -16,11 +17,7 @@ from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.dialect.upstream import RESHAPES, names
-from tcir.passes.emit.fp8 import FP8
-from tcir.passes.emit.narrow import CLOSED, WRAPPING
-from tcir.passes.emit.operand_tiles import k_step
-from tcir.passes.emit.small import EXPONENT, SMALL
-from tcir.passes.gemm.digits import (
+from tcir.passes.analysis.digits import (
     COLUMN,
     ROW,
     Digit,
@@ -31,6 +28,10 @@ from tcir.passes.gemm.digits import (
     number,
     split,
 )
+from tcir.passes.emit.fp8 import FP8
+from tcir.passes.emit.narrow import CLOSED, WRAPPING
+from tcir.passes.emit.operand_tiles import k_step
+from tcir.passes.emit.small import EXPONENT, SMALL
 
 LANES = (1, 2, 4, 8)
 """Elements along k that one stored number may hold."""
@@ -115,9 +116,9 @@ class Computed:
     def of(operand: ir.Value, layout: str) -> Computed:
         """Describes an operand that a function computes from its arguments; raises NotComputedError
         if no kernel can compute it. layout: its dimensions as the product names them, ``nk`` or
-        ``kn``; tiles have k innermost either way."""
+        ``kn``, or several of a name in a row, as ``nkk``; tiles have k innermost either way."""
         kind = operand.type
-        if kind.rank != 2:
+        if kind.rank != len(layout):
             raise NotComputedError(f"expected an operand of rows and k, got {kind}")
         if str(kind.element_type) not in COMPUTED:
             raise NotComputedError(
@@ -125,11 +126,11 @@ class Computed:
                 "types that threads compute with and tensor cores multiply)"
             )
         first: NotComputedError | None = None
-        k = layout.index("k")
+        k = prod(size for size, name in zip(kind.shape, layout) if name == "k")
         for count in LANES:
-            if kind.shape[k] % count == 0:
+            if k % count == 0:
                 try:
-                    found = _computed(operand, k, count)
+                    found = _computed(operand, layout, count)
                 except NotComputedError as problem:
                     first = first or problem
                     continue
@@ -169,15 +170,20 @@ class Computed:
         return [each for each in self.reads if not each.by_column]
 
 
-def _computed(operand: ir.Value, dim: int, count: int) -> Computed:
-    """The operand with k along dimension `dim`, with `packed` elements in a number."""
-    k, rows = operand.type.shape[dim], operand.type.shape[1 - dim]
+def _computed(operand: ir.Value, layout: str, count: int) -> Computed:
+    """The operand with `count` elements in a number."""
+    places = [
+        [n for n, name in enumerate(layout) if (name == "k") == of_k] for of_k in (False, True)
+    ]
+    shapes = [[operand.type.shape[n] for n in each] for each in places]
+    rows, k = map(prod, shapes)
     lanes = []
     for lane in range(count):
         column = number([Digit(COLUMN, 1, k // count), Digit("", lane, count)])
-        at = [number([Digit(ROW, 1, rows)])]
-        at.insert(dim, column)
-        lanes.append(_Elements().element(operand, tuple(at)))
+        at: dict[int, Number] = {}
+        for each, index, shape in zip(places, (number([Digit(ROW, 1, rows)]), column), shapes):
+            at |= dict(zip(each, split(index, shape)))
+        lanes.append(_Elements().element(operand, tuple(at[n] for n in range(len(layout)))))
     stored = _stored(lanes, rows, k)
     return Computed(rows, k, operand.type.element_type, tuple(lanes), stored)
 
