@@ -21,7 +21,8 @@ class AttentionOptions:
 
     rows: queries of a tile, 64, 128 or 192; 0 chooses
     keys: keys of a block; 0 chooses
-    ctas: CTAs, each of which computes several tiles in turn; 0: one per SM if there are more tiles
+    ctas: CTAs, each of which computes several tiles in turn; 0: one per SM if there are more tiles,
+        on sm_100a one for each tile
     stages: blocks of keys and values in shared memory; 0 chooses
     tau: growth of exponents up to which the sums of earlier blocks are not rescaled; -1 chooses
     split_kv: parts of the keys, whose results a second kernel combines; 0 chooses, 1: one kernel

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import gcd
+from typing import TypeAlias
 
 from tcir._mlir import arith, ir, scf, vector
 from tcir.dialect import tc
@@ -38,6 +39,8 @@ from tcir.passes.attention.tiles import (
     LongestFirst,
     Rows,
     Softmax,
+    Turns,
+    each_tile,
     kernel_tensors,
 )
 from tcir.passes.emit import index
@@ -60,6 +63,8 @@ from tcir.passes.emit.tile_kernel import (
 
 ROWS = TMEM_LANES
 """Queries of a tile, a row in each lane. A CTA has one tile, or two."""
+PERSISTENT = 2
+"""CTAs of an SM with a tile each: one has its softmax while the other multiplies."""
 TILES = Legal((ROWS, 2 * ROWS), "", "512 columns hold two tiles")
 """Queries of a CTA."""
 KEYS = Legal((16, 32, 64, 128), "", "columns of one tcgen05.ld, PTX ISA 9.7.16.8")
@@ -108,15 +113,26 @@ def _columns_of(of: HeadShape, keys: int, shares: bool = False) -> int:
 
 
 def tile_in_tensor_memory(
-    source: Source, of: HeadShape, blocks: Blocks, softmax: Softmax, staged: bool, target: str
+    source: Source,
+    of: HeadShape,
+    blocks: Blocks,
+    softmax: Softmax,
+    staged: bool,
+    ctas: int,
+    target: str,
 ) -> None:
     """Replaces the source function by the sequential program of a CTA (`TileAttention`).
 
-    staged: whether TMA stores the results
+    staged: whether TMA stores the results; ctas: that divide the tiles among them; 0: one for each
     """
     op, keys = source.op, blocks.keys
     tiles_of = OutputTiles(ceil_div(of["m"], blocks.rows), of["h"], of["b"] * of.parts)
-    order = tiles_of if blocks.band.last is None else LongestFirst.of(of, blocks.rows)
+    longest = LongestFirst.of(of, blocks.rows)
+    order = tiles_of if blocks.band.last is None else longest
+    if ctas:
+        order = longest.shared_by(ctas)
+        fits = TMEM_COLUMNS // _columns_of(of, keys)
+        source.function.attributes[CTAS_PER_SM] = i64(min(fits, PERSISTENT))
     roles: tuple[str, ...] = (EPILOGUE,)
     if blocks.rows > ROWS:
         roles = SOFTMAX
@@ -133,45 +149,44 @@ def tile_in_tensor_memory(
         if staged:
             tile, dim = staged_tile(of["e"], out.type.element_type), len(of.out) - 1
             stores = StagedStore.create(op, out, tile, 1, {}, dim - of.out.index("m"))
-        with order.each() as (number, head, every):
-            assert every is not None
-            _tiles_of(rows, of, (number, head, every), tensors, roles, shares, stores)
+        columns = [rows.columns_of(number if shares else None) for number in range(len(roles))]
+        of_roles = list(zip(roles, columns, strict=True))
+        each_tile(order, partial(_tiles_of, rows, of, tensors, of_roles, stores))
 
 
 def _tiles_of(
     rows: _Rows,
     of: HeadShape,
-    place: tuple[Index, Index, Index],
     tensors: KernelTensors,
-    roles: Sequence[str],
-    shares: bool,
+    roles: Sequence[tuple[str, _Columns]],
     stores: StagedStore | None,
-) -> None:
-    """Emits the tiles of a CTA, one for each of `roles`.
+    place: tuple[Index, Index, Index],
+    turns: Turns,
+) -> ir.Value:
+    """Emits the tiles of a CTA, one for each of `roles`, with its columns of tensor memory. Returns
+    where the loop over blocks has ended.
 
-    place: number of the tile, head, and batch among those of all parts; shares: whether
-    exponentials have columns of the scores; stores: by TMA, if it stores
+    stores: by TMA, if it stores; place: number of the tile, head, and batch among those of all
+    parts
     """
-    (number, head, every), (queries, operands, lengths, (out, *lse)) = place, tensors
+    (along, head, every), (queries, operands, lengths, (out, *lse)) = place, tensors
     part, batch = of.part_of(every)
     count = rows.blocks.counted(lengths, batch)
-    first = index.mul(number, rows.blocks.rows)
-    tiles = [
-        rows.tile(
-            queries,
-            (batch, head, index.add(first, tile * ROWS)),
-            every,
-            role,
-            tile if shares else None,
-        )
-        for tile, role in enumerate(roles)
-    ]
-    for tile, result in zip(
-        tiles,
-        rows.over((first, part, count), tiles, operands, (batch, of.keys_of(head))),
-        strict=True,
-    ):
+    first = index.mul(along, rows.blocks.rows)
+    tiles = []
+    for number, (role, columns) in enumerate(roles):
+        mine = batch, head, index.add(first, number * ROWS)
+        tiles.append(_Tile(role, mine, every, queries.load(*mine), *columns))
+    mine = first, part, count
+    over = rows.over(mine, tiles, operands, (batch, of.keys_of(head)), turns)
+    results = zip(over.results[0::2], over.results[1::2], strict=True)
+    for tile, result in zip(tiles, results, strict=True):
         rows.store(tile, result, (out, *lse), of.out, stores)
+    return over.upperBound
+
+
+_Columns: TypeAlias = tuple[ir.Value, ir.Value, ir.Value]
+"""Scores, exponentials and sums of a tile, in tensor memory."""
 
 
 @dataclass(frozen=True)
@@ -250,23 +265,15 @@ class _Rows:
         """The attribute ``scale``."""
         return self.softmax.attributes[0]
 
-    def tile(
-        self,
-        queries: HeadTiles,
-        place: tuple[Index, Index, Index],
-        every: Index,
-        role: str,
-        number: int | None,
-    ) -> _Tile:
-        """The tile of the rows from `place` on, its queries loaded; number: of the columns that its
-        exponentials share with its scores, which are in registers by then."""
+    def columns_of(self, number: int | None) -> _Columns:
+        """Columns of a tile; number: of those that its exponentials share with its scores, which
+        are in registers by then."""
         kind = tc.TmemType.build([ROWS, self.blocks.keys], self.element)
-        loaded, scores = queries.load(*place), accumulator(self.blocks.keys)
-        powers = tc.TmemTileOp(kind).tile
+        scores, powers = accumulator(self.blocks.keys), tc.TmemTileOp(kind).tile
         if number is not None:
             for each in (scores, powers):
                 each.owner.attributes[SHARES] = i64(number)
-        return _Tile(role, place, every, loaded, scores, powers, accumulator(self.width))
+        return scores, powers, accumulator(self.width)
 
     def over(
         self,
@@ -274,14 +281,15 @@ class _Rows:
         tiles: Sequence[_Tile],
         operands: tuple[HeadTiles, HeadTiles],
         place: tuple[Index, Index],
-    ) -> list[tuple[ir.Value, ir.Value]]:
-        """The maxima of scores and the sums of exponentials of each tile's rows over all blocks of
-        keys of a part that `mine` have."""
+        turns: Turns,
+    ) -> scf.ForOp:
+        """The loop over all blocks of keys of a part that `mine` have, whose results are the maxima
+        of scores and the sums of exponentials of each tile's rows."""
         start = [tile.numbers(value) for tile in tiles for value in (float("-inf"), 0.0)]
         # the first block is what makes the sums zeros
-        over, first = self.blocks.loop(mine, start, least=1)
+        over, number, first = self.blocks.loop(mine, start, 1, turns)
         with ir.InsertionPoint(over.body):
-            step = over.induction_variable
+            step = index.value(number)
             k, v = (
                 each.load(*place, first, apart=bool(number)) for number, each in enumerate(operands)
             )
@@ -293,7 +301,7 @@ class _Rows:
                 state[own] = self._weigh(tile, (first, mine[2]), step, state[own])
                 _multiply(tile.sums, tile.powers, v, Accumulate(step).take())
             scf.YieldOp(state)
-        return list(zip(over.results[0::2], over.results[1::2], strict=True))
+        return over
 
     def _weigh(
         self, tile: _Tile, keys: tuple[Index, Index], step: ir.Value, state: Sequence[ir.Value]

@@ -45,8 +45,8 @@ class TileAttention(Pass):
     keys: keys of a block, a multiple of 16, or of 32 for operands of 8 bits. 0 chooses: 128, but 64
           with wgmma for heads of more than 128 elements, and in tensor memory where two CTAs then
           fit an SM
-    ctas: number of CTAs, each of which computes several tiles in turn, if there is no causal mask;
-          0: one per SM if there are more tiles than SMs; in tensor memory one for each tile
+    ctas: number of CTAs, each of which computes several tiles in turn; 0: with wgmma one per SM if
+          there are more tiles than SMs, of as many blocks each; else one for each tile
     tau:  growth of exponents up to which a row keeps its maximum: the sums of earlier blocks are
           rescaled only if exponents grow by more. -1 chooses: 8, or 0 for operands of 8 bits, where
           it must be 0
@@ -165,13 +165,6 @@ class TileAttention(Pass):
         _check_keys(source, keys, WGMMA_N)
         rows = self.rows or choose_rows(heads, TARGETS[target].sms)
         blocks, softmax = heads.blocks(rows, keys), self._softmax(source)
-        if self.ctas and not blocks.alike:
-            raise match_failure(
-                source.op,
-                "expected no ctas with a causal mask, a window or parts of the keys, got "
-                f"{self.ctas}: tiles have different numbers of blocks, and the ring of a CTA goes "
-                "on by one; leave it out",
-            )
         if self.polynomial:
             raise match_failure(
                 source.op,
@@ -198,16 +191,16 @@ class TileAttention(Pass):
                 f"expected rows to be {TILES} for {target}, got {rows}: tensor memory has "
                 f"{ROWS} lanes, one for each query of a tile; leave it out",
             )
-        if self.ctas:
+        if self.ctas and rows > ROWS:
             raise match_failure(
                 source.op,
-                f"expected no ctas for {target}, got {self.ctas}: a CTA has one tile there, and "
-                "two CTAs share an SM; leave it out",
+                f"expected no ctas with rows={rows}, got {self.ctas}: the next scores would have "
+                "the columns in which a softmax leaves sums for the epilogue; take rows=128",
             )
         blocks = heads.blocks(rows, keys)
         softmax = replace(self._softmax(source), polynomial=self.polynomial)
         staged = self.store == "tma"
-        tile_in_tensor_memory(source, heads, blocks, softmax, staged, target)
+        tile_in_tensor_memory(source, heads, blocks, softmax, staged, self.ctas, target)
 
     def _softmax(self, source: Source) -> Softmax:
         op = source.op

@@ -3,7 +3,7 @@ computes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import gcd
@@ -22,6 +22,7 @@ from tcir.passes.emit import index
 from tcir.passes.emit.builders import TmaBox, i64, make_tensor_map, tma_load
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source, argument, block_id
 
 HEAD, ROW, KEY = 1, 2, 3
@@ -38,8 +39,7 @@ RESIDENT = 32 << 20
 
 @dataclass(frozen=True)
 class LongestFirst:
-    """An order of tiles, one CTA for each: within a group of heads the tiles with the most keys
-    come first.
+    """An order of tiles: within a group of heads the tiles with the most keys come first.
 
     The last CTAs are then the shortest ones, and SMs finish together. If CTAs followed the order of
     heads, a long tile of the last head would begin late, which costs up to a tenth of the time with
@@ -47,12 +47,14 @@ class LongestFirst:
 
     rows: row tiles of a head; heads: heads of a batch; batch: number of batches times parts of the
           keys; together: heads of a group, a divisor of `heads`
+    ctas: CTAs that divide the tiles of all heads among them; None: one for each tile
     """
 
     rows: int
     heads: int
     batch: int
     together: int
+    ctas: int | None = None
 
     @staticmethod
     def of(shape: HeadShape, rows: int) -> LongestFirst:
@@ -67,9 +69,15 @@ class LongestFirst:
         )
         return LongestFirst(ceil_div(shape["m"], rows), heads, batch, together)
 
+    def shared_by(self, ctas: int) -> LongestFirst:
+        """Divides these tiles among at most `ctas` CTAs."""
+        return replace(self, ctas=min(ctas, self.rows * self.heads * self.batch))
+
     @property
     def grid(self) -> list[int]:
         """CTAs along x, y and z: heads of a group, tiles, groups of all batches."""
+        if self.ctas is not None:
+            return [self.ctas, 1, 1]
         return [self.together, self.rows, self.batch * self.heads // self.together]
 
     @contextmanager
@@ -79,6 +87,64 @@ class LongestFirst:
         batch, group = index.div(block_id("z"), groups), index.rem(block_id("z"), groups)
         head = index.add(index.mul(group, self.together), block_id("x"))
         yield index.sub(self.rows - 1, block_id("y")), head, batch
+
+    def turns(self) -> tuple[scf.ForOp, int]:
+        """Emits the loop of a persistent CTA over its tiles, which carries an index, from 0 on.
+        Also returns the most tiles of a CTA.
+
+        CTA c of C has the tiles c, 2 C - 1 - c, 2 C + c, …: in every other turn the order of CTAs
+        is reversed, so that no CTA has the longest tile of each turn.
+        """
+        count = self.rows * self.heads * self.batch
+        assert self.ctas is not None
+        whole, rest = divmod(count, self.ctas)
+        turns: Index = whole
+        if rest:
+            place = self._turned(whole)
+            more = arith.cmpi(arith.CmpIPredicate.ult, index.value(place), index.value(rest))
+            turns = arith.select(more, index.value(whole + 1), index.value(whole))
+        zero = index.value(0)
+        loop = scf.ForOp(zero, index.value(turns), index.value(1), [zero])
+        if rest:
+            loop.attributes[MOST_TRIPS] = i64(whole + 1)
+        return loop, whole + bool(rest)
+
+    def of_turn(self, turn: ir.Value) -> tuple[Index, Index, Index]:
+        """The tile, head and batch of a turn of a persistent CTA: among those of all heads."""
+        assert self.ctas is not None
+        odd = arith.cmpi(arith.CmpIPredicate.ne, index.value(index.rem(turn, 2)), index.value(0))
+        mine = arith.select(odd, index.value(self._turned(1)), index.value(self._turned(0)))
+        number = index.add(index.mul(turn, self.ctas), mine)
+        heads = self.heads * self.batch
+        head = index.rem(number, heads)
+        tile = index.sub(self.rows - 1, index.div(number, heads))
+        return tile, index.rem(head, self.heads), index.div(head, self.heads)
+
+    def _turned(self, turn: int) -> Index:
+        """The CTA's place in a turn."""
+        assert self.ctas is not None
+        return index.sub(self.ctas - 1, block_id("x")) if turn % 2 else block_id("x")
+
+
+Turns: TypeAlias = tuple[Index, int]
+"""Of a persistent CTA: the blocks of its earlier tiles, and the most tiles."""
+
+
+def each_tile(
+    tiles: OutputTiles | LongestFirst,
+    body: Callable[[tuple[Index, Index, Index], Turns], ir.Value],
+) -> None:
+    """Emits the tiles of a CTA. body: emits that of a tile, head and batch; returns the end of its
+    loop over blocks."""
+    if isinstance(tiles, OutputTiles) or tiles.ctas is None:
+        with tiles.each() as (number, head, batch):
+            assert batch is not None
+            body((number, head, batch), (0, 1))
+        return
+    turns, most = tiles.turns()
+    with ir.InsertionPoint(turns.body):
+        (since,) = turns.inner_iter_args
+        scf.YieldOp([body(tiles.of_turn(turns.induction_variable), (since, most))])
 
 
 @dataclass(frozen=True)
@@ -338,19 +404,32 @@ class Blocks:
         return arith.minsi(arith.maxsi(loaded, index.value(0)), index.value(self.count))
 
     def loop(
-        self, rows: Rows, start: Sequence[ir.Value], least: int = 0
-    ) -> tuple[scf.ForOp, Index]:
+        self,
+        rows: Rows,
+        start: Sequence[ir.Value],
+        least: int = 0,
+        turns: Turns = (0, 1),
+    ) -> tuple[scf.ForOp, Index, Index]:
         """Emits a loop over those blocks of a part that contain a key of the rows, at least `least`
-        blocks. The loop carries `start`. Also returns the first key of the current block."""
+        blocks. The loop carries `start`. Also returns the number of the current block, from 0, and
+        its first key.
+
+        turns: the loop counts from the blocks of earlier tiles on, if tiles have different numbers
+        """
         before, visited = self._visited(*rows)
-        if least and not isinstance(visited, int):
+        since, most = turns
+        if isinstance(visited, int):
+            since = 0
+        elif least:
             visited = arith.maxui(visited, index.value(least))
-        loop = scf.ForOp(index.value(0), index.value(visited), index.value(1), start)
+        end = index.value(index.add(since, visited))
+        loop = scf.ForOp(index.value(since), end, index.value(1), start)
         if not isinstance(visited, int):
-            loop.attributes[MOST_TRIPS] = i64(self.most)
+            loop.attributes[MOST_TRIPS] = i64(self.most * most)
         with ir.InsertionPoint(loop.body):
-            first = index.mul(index.add(loop.induction_variable, before), self.keys)
-        return loop, first
+            step = index.sub(loop.induction_variable, since)
+            first = index.mul(index.add(step, before), self.keys)
+        return loop, step, first
 
     def _visited(self, row: Index, part: Index, keys: Index) -> tuple[Index, Index]:
         """The range of blocks of a part with a key of one of the rows from `row` on: the number of

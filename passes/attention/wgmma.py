@@ -23,6 +23,8 @@ from tcir.passes.attention.tiles import (
     HeadTiles,
     LongestFirst,
     Softmax,
+    Turns,
+    each_tile,
     kernel_tensors,
 )
 from tcir.passes.emit import index
@@ -86,14 +88,16 @@ def tile_by_warpgroups(
         read = {each.tensor: argument(arguments, each.tensor) for each in op.elements}
         of_tile = _Rows(op, blocks, softmax, read)
         past = ir.StringAttr.get(tails(of["m"] % rows != 0, False))
-        with tiles.each() as (number, head, every):
-            assert every is not None
+
+        def tile(place: tuple[Index, Index, Index], turns: Turns) -> ir.Value:
+            number, head, every = place
             part, batch = of.part_of(every)
             row = index.value(index.mul(number, rows))
-            tile = queries.load(batch, head, row)
-            place, stored = (batch, head, row), (every, head, row)
+            of_rows, stored = (batch, head, row), (every, head, row)
+            loaded = queries.load(*of_rows)
             limit = part, blocks.counted(lengths, batch)
-            sums, most, total = of_tile.over(place, limit, tile, operands, of.keys_of(head))
+            over = of_tile.over(of_rows, limit, loaded, operands, of.keys_of(head), turns)
+            sums, most, total = over.results
             inverse = tc.InvertRowsOp(total, total.type)
             softmax.set_times(inverse)
             result = tc.ScaleFragmentOp(sums, inverse.inverse, sums.type).scaled
@@ -102,13 +106,17 @@ def tile_by_warpgroups(
             if lse:
                 logarithm = tc.LogSumRowsOp(most, total, of_tile.scale, total.type).logarithm
                 tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([*stored]))
+            return over.upperBound
+
+        each_tile(tiles, tile)
 
 
 def _tiles(of: HeadShape, blocks: Blocks, ctas: int, sms: int) -> OutputTiles | LongestFirst:
     """Row tiles of heads, of a batch. Where all tiles have as many blocks, CTAs go through several:
     the queries and keys of the next one are loaded while this one is stored."""
-    if blocks.band.last is not None:
-        return LongestFirst.of(of, blocks.rows)
+    if blocks.band.last is not None or ctas and not blocks.alike:
+        longest = LongestFirst.of(of, blocks.rows)
+        return longest.shared_by(ctas) if ctas else longest
     rows = ceil_div(of["m"], blocks.rows)
     tiles = OutputTiles(rows, of["h"], of["b"] * of.parts, group=rows)
     if ctas:
@@ -150,8 +158,10 @@ class _Rows:
         queries: ir.Value,
         tiles: Sequence[HeadTiles],
         shared: Index,
-    ) -> list[ir.Value]:
-        """The sums of values, the maxima and the sums of exponentials of all blocks of a part.
+        turns: Turns,
+    ) -> scf.ForOp:
+        """The loop over all blocks of a part, whose results are the sums of values, the maxima and
+        the sums of exponentials.
 
         place: batch, head and first row; limit: part, number of keys; shared: head of the keys
         """
@@ -161,7 +171,7 @@ class _Rows:
             tc.FillRowsOp(ir.FloatAttr.get(f32, float("-inf")), self.row).rows,
             tc.FillRowsOp(ir.FloatAttr.get(f32, 0.0), self.row).rows,
         ]
-        loop, first = blocks.loop((row, *limit), start)
+        loop, _, first = blocks.loop((row, *limit), start, turns=turns)
         with ir.InsertionPoint(loop.body):
             k, v = (
                 each.load(batch, shared, first, apart=bool(number))
@@ -177,7 +187,7 @@ class _Rows:
                 blocks.band.give(masked)
                 scores = masked.masked
             scf.YieldOp(self._block(scores, v, *loop.inner_iter_args))
-        return list(loop.results)
+        return loop
 
     def _block(
         self, scores: ir.Value, v: ir.Value, sums: ir.Value, most: ir.Value, total: ir.Value

@@ -63,8 +63,9 @@ class AssignRoles(Pass):
     becomes one sub-partition per epilogue warp. With n epilogue warpgroups each takes every n-th
     iteration of the loops over columns. ``tc.warpgroup_registers`` precedes the roles of a map with
     register shares. If all ops of a role belong to the ``leader`` of a CTA pair, so does the role.
-    A loop-carried value belongs to the role that computes it. Preserves the order of ops within a
-    role; between roles only the order that the barriers enforce.
+    A loop-carried value belongs to the role that makes its first value, or, if index arithmetic
+    makes it, to each role. Preserves the order of ops within a role; between roles only the order
+    that the barriers enforce.
     """
 
     name: ClassVar[str] = "assign-roles"
@@ -129,10 +130,6 @@ def _check_op(op: ir.OpView, known: tuple[str, ...]) -> None:
     if role is not None and role not in known:
         where = FOR_ROLE if FOR_ROLE in op.operation.attributes else f"role= of {_class_of(op)}"
         raise match_failure(op, f"expected {where} to be one of {', '.join(known)}, got {role}")
-    if isinstance(op, scf.ForOp) and not all(map(_role_of, op.initArgs)):
-        raise match_failure(
-            op, "expected loop-carried values that a role makes, got one that several could"
-        )
     if isinstance(op, scf.IfOp) and (len(op.results) or len(op.regions[1].blocks)):
         raise match_failure(op, "expected branches without results and without else, got one with")
 
@@ -228,7 +225,7 @@ class _Copier:
         if is_quarter_loop(op) and len(self.role.warps) > 1:
             self._share_quarters(op)
             return
-        carried = [i for i, v in enumerate(op.initArgs) if _role_of(v) == self.role.kind]
+        carried = self._carried(op)
         lower, upper, step = (self._mapped(op, v) for v in (op.lowerBound, op.upperBound, op.step))
         with op.location:
             if self.warpgroup is not None and _is_column_loop(op):
@@ -247,6 +244,11 @@ class _Copier:
             handed = [self._mapped(last, last.operands[i]) for i in carried]
             scf.YieldOp(handed, loc=op.location)
         self.new.update(zip([op.results[i] for i in carried], loop.results))
+
+    def _carried(self, op: scf.ForOp) -> list[int]:
+        """Numbers of the carried values that the role has: its own, and those of every role."""
+        owners = list(map(_role_of, op.initArgs))
+        return [i for i, role in enumerate(owners) if role in (None, self.role.kind)]
 
     def _copy_branch(self, op: scf.IfOp) -> None:
         if self.role.kind not in _roles_in(op):
@@ -270,7 +272,7 @@ class _Copier:
                 f"{trip_count(op)} sub-partitions for {len(self.role.warps)} warps",
             )
         self.new[op.induction_variable] = self.position
-        carried = [i for i, v in enumerate(op.initArgs) if _role_of(v) == self.role.kind]
+        carried = self._carried(op)
         starts = [self._mapped(op, op.initArgs[i]) for i in carried]
         self.new.update(zip([op.inner_iter_args[i] for i in carried], starts))
         if self._warpgroups > 1:

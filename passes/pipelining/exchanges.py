@@ -14,7 +14,7 @@ from tcir.dialect.types import TmemType
 from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import MMA, role_of
 from tcir.passes.emit.diagnostics import match_failure
-from tcir.passes.emit.kernel_ops import ACCESSES, accumulator_of
+from tcir.passes.emit.kernel_ops import ACCESSES, accumulator_of, ancestor_in
 
 MULTIPLIES = tc.MmaOp | tc.MmaBlockScaleOp
 
@@ -143,6 +143,29 @@ def reuses_of(runs: list[Run]) -> list[Edge]:
         for second, b in enumerate(runs)
         if a.role == b.role == MMA and any(map(_share, product(a.reads, b.writes)))
     ]
+
+
+def unordered_of(
+    around: scf.ForOp, loop: scf.ForOp, runs: list[Run], edges: list[Edge]
+) -> ir.OpView | None:
+    """An access to tensor memory in the body of `around`, outside `loop`, that no path of waits
+    orders before the next execution of `loop`, where a run conflicts with it; None if there is
+    none.
+
+    Its role goes on with the role's first run there, and from then on along the edges of `loop`,
+    whose `runs` these are. The opposite order, after the last iteration, is one of commits and
+    handovers after the loop.
+    """
+    for op in around.body:
+        if ancestor_in(loop, around.body) == op or (last := _run_of(op)) is None:
+            continue
+        first = next((n for n, run in enumerate(runs) if run.role == last.role), None)
+        for number, run in enumerate(runs):
+            if run.role == last.role or not last.conflicts(run):
+                continue
+            if first is None or first > number or not _leads(runs, edges, first, number):
+                return op
+    return None
 
 
 def _share(tiles: tuple[ir.Value, ir.Value]) -> bool:

@@ -46,7 +46,8 @@ class MultiBuffer(Pass):
             most 8, and no more than the loop has iterations in all. A kernel with the attribute
             ``tc.ctas_per_sm = 1`` has the SM to itself
     acc_stages: slots of the rings of a loop around such a loop (accumulators); 0 chooses: two, so
-            that the epilogue of one tile overlaps the mma of the next, or one if there is one tile
+            that the epilogue of one tile overlaps the mma of the next, or one if there is one tile,
+            or if two loaded tiles would leave fewer than two stages with two CTAs on the SM
 
     Before::
 
@@ -91,8 +92,10 @@ class MultiBuffer(Pass):
     def _hoist(
         self, kernel: func.FuncOp, top: ir.OpView, loop: scf.ForOp, tiles: list[ir.OpView]
     ) -> None:
-        if any(_tiles_of(inner) for inner in list(walk(loop))[1:]):
-            count = min(self.acc_stages or ACCUMULATORS, iterations(loop))
+        inside = [inner for inner in list(walk(loop))[1:] if _tiles_of(inner)]
+        if inside:
+            most = self.acc_stages or (1 if _crowds(kernel, inside[0], tiles) else ACCUMULATORS)
+            count = min(most, iterations(loop))
         else:
             stage, fixed = _footprints(kernel, tiles)
             count = self.stages or _choose_stages(kernel, loop, stage, fixed)
@@ -121,6 +124,18 @@ def _footprints(kernel: func.FuncOp, tiles: list[ir.OpView]) -> tuple[_Footprint
     fixed = _Footprint.of([t for t in every if t not in tiles])
     masks = sum(op.nbytes for op in walk_body(kernel) if isinstance(op, tc.LaneMasksOp))
     return _Footprint.of(tiles), _Footprint(fixed.bytes + masks, fixed.columns)
+
+
+def _crowds(kernel: func.FuncOp, ring: scf.ForOp, tiles: list[ir.OpView]) -> bool:
+    """Whether two slots of `tiles`, in a loop around `ring`, would leave it fewer than two stages
+    where one slot leaves two."""
+    more, (stage, fixed) = _Footprint.of(tiles), _footprints(kernel, _tiles_of(ring))
+    ctas = (1,) if optional_integer(kernel, CTAS_PER_SM) == 1 else (2,)
+    one, two = (
+        choose_stages(iterations(ring), stage.bytes, shared, stage.columns, fixed.columns, ctas)
+        for shared in (fixed.bytes, fixed.bytes + more.bytes)
+    )
+    return not more.columns and two < 2 <= one
 
 
 def _choose_stages(

@@ -55,6 +55,7 @@ from tcir.passes.pipelining.exchanges import (
     handovers_of,
     reuses_of,
     runs_of,
+    unordered_of,
 )
 from tcir.passes.pipelining.multicasts import bytes_of, freed_by
 from tcir.passes.pipelining.pairs import lead, of_leader
@@ -115,7 +116,9 @@ class PlaceBarriers(Pass):
         }
 
     In a loop where the mma and other warps access the same tensor memory in turn, each run of one
-    role waits for the runs that it conflicts with (`tcir.passes.pipelining.exchanges`). Tiles that
+    role waits for the runs that it conflicts with (`tcir.passes.pipelining.exchanges`). In a loop
+    over output tiles around that one, whose counter goes on, phases go on as well: the first
+    iteration waits for the last one of the previous tile. Tiles that
     the kernel loads once, outside its loops, have a "full" barrier only. Loads with ``tc.apart``
     have a "full" and an "empty" of their own: their readers come later. Rings in tensor memory,
     filled by the loop's cp, use the same slots and thus the same ``empty``
@@ -193,7 +196,10 @@ class _Placer:
             self._guard_once()
         for ring in self.rings:
             self._guard_ring(ring)
-        exchanging = [ring for ring in self.rings if self._guard_exchanges(ring)]
+        innermost = [r for r in self.rings if not any(r != o and o in walk(r) for o in self.rings)]
+        exchanging = [
+            loop for ring in innermost if self._guard_exchanges(ring) for loop in _nest(ring)
+        ]
         for block in [self.kernel.regions[0].blocks[0], *_around(self.loops, self.rings)]:
             self._guard_accumulators(block, exchanging)
             self._guard_handovers(block)
@@ -405,6 +411,14 @@ class _Placer:
         """
         runs = runs_of(loop)
         edges = [*edges_of(runs), *reuses_of(runs)]
+        for around in _nest(loop)[1:]:
+            if edges and (unordered := unordered_of(around, loop, runs, edges)):
+                raise match_failure(
+                    unordered,
+                    "expected tensor memory that is accessed after a loop of exchanges to be "
+                    "written in the next iteration around it only by roles that wait for this "
+                    "access, got one without a path of waits; make its tile in that loop",
+                )
         for edge in edges:
             self._guard_edge(loop, edge)
         if edges:
@@ -465,7 +479,11 @@ class _Placer:
             slot = first.owner.operation.opview if _is_slot(first) else None
             done = self._init(readers[0].location, slot and slot.ring.type.count)
             waiting = dict.fromkeys(map(role_of, readers))
+            around = block.owner.opview
             phase: Index = 0
+            if slot is None and isinstance(around, scf.ForOp):  # freed by an exchange's edges
+                with ir.InsertionPoint(op), readers[0].location:
+                    phase = _phase(around, 1)
             if slot is not None and iterations(block.owner.opview) > slot.ring.type.count:
                 last = max((ancestor_in(r, block) for r in readers), key=list(block).index)
                 phase = self._guard_reuse(op, slot, last)
@@ -629,6 +647,12 @@ def _ring_loops(loop: scf.ForOp) -> list[scf.ForOp]:
         if not isinstance(op, scf.ForOp):
             raise match_failure(op, "expected TMA loads in loops only, got one in another op")
     return own + [ring for op in inside for ring in _ring_loops(op)]
+
+
+def _nest(loop: scf.ForOp) -> list[scf.ForOp]:
+    """The loop, and the loops around it, inner first."""
+    around = loop.operation.parent.opview
+    return [loop, *(_nest(around) if isinstance(around, scf.ForOp) else [])]
 
 
 def _around(loops: list[scf.ForOp], rings: list[scf.ForOp]) -> list[ir.Block]:

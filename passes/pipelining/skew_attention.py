@@ -95,14 +95,14 @@ class _Steps:
 
 
 def _skew(loop: scf.ForOp, steps: _Steps) -> None:
-    count = constant_of(loop.upperBound)
+    first, end = constant_of(loop.lowerBound), constant_of(loop.upperBound)
     with ir.InsertionPoint(loop), loop.location:
-        if count == 0:
+        if end == 0:
             return
-        if count is not None:
+        if first == 0 and end is not None:
             results = _skewed(loop, steps)
         else:
-            some = arith.cmpi(arith.CmpIPredicate.ne, loop.upperBound, index.value(0))
+            some = arith.cmpi(arith.CmpIPredicate.ne, loop.upperBound, loop.lowerBound)
             kinds = [value.type for value in loop.results]
             branch = scf.IfOp(some, kinds, has_else=True)
             with ir.InsertionPoint(branch.then_block):
@@ -149,13 +149,14 @@ def _skewed(loop: scf.ForOp, steps: _Steps) -> list[ir.Value]:
     def values(mapping: Mapping, carried: Sequence[ir.Value]) -> None:
         mapping[scaled], mapping[factor] = carried[:2]
 
-    zero, one = index.value(0), index.value(1)
-    mapping = places(zero)
+    one = index.value(1)
+    mapping = places(loop.lowerBound)
     copy(steps.scores, mapping)
     init = list(loop.initArgs)
     total = init.pop(sums)
     carried = ready(mapping, init, total)
-    new = scf.ForOp(one, loop.upperBound, one, carried)
+    second = index.value(index.add(loop.lowerBound, 1))
+    new = scf.ForOp(second, loop.upperBound, one, carried)
     for name in loop.attributes:
         new.attributes[name] = loop.attributes[name]
     with ir.InsertionPoint(new.body):

@@ -29,6 +29,7 @@ CASES = [
     (Attention(b=3, m=130, n=260, d=16, e=32, q="bmhd", kv="bnhd", out="bmhd", result="f32",
                lse=False, lengths=(128, 40, 257)), {"tau": 0.0}),
     (Attention(b=2, h=8, g=1, m=1, n=384, d=128, causal=199, lengths=(384, 64)), {"split_kv": 2}),
+    (Attention(b=3, h=1, m=200, n=300, d=16, lengths=(300, 0, 100)), {"ctas": 2}),
 ]  # fmt: skip
 NAMES = [str(case) for case, _ in CASES]
 

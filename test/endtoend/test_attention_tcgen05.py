@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -14,6 +15,7 @@ import tcir
 from tcir import codegen
 from tcir.interp import OutputSpec, executor_for
 from tcir.passes.attention.tile_attention import TileAttention
+from tcir.passes.pipelining.place_barriers import PlaceBarriers
 from tcir.program.execution import run_sequence
 from tcir.program.source import load_module, mlir_context
 from tcir.run_options import RunOptions
@@ -44,7 +46,17 @@ BLOCKS = [Case(n=128 * blocks) for blocks in (1, 2, 3)]
 TWO = [Case(n=128 * blocks, m=256, options="rows=256") for blocks in (1, 2, 3)]
 OVER = [Case(n=n, m=256, d=128, e=128, options="rows=256") for n in (128, 300)]
 """Exponentials over scores."""
+PERSISTENT = [
+    Case(m=384, n=384, causal=0, options="ctas=1"),
+    Case(b=2, h=2, m=300, n=300, causal=0, d=16, element="bf16", options="ctas=5 stages=1"),
+    Case(h=2, g=1, m=200, n=200, causal=-70, window=-130, d=32, options="ctas=3 tau=0.0"),
+    Case(b=3, m=200, n=300, d=16, lengths=(300, 0, 100), options="ctas=2"),
+    Case(m=300, n=300, d=128, e=128, options="ctas=2 store=tma"),
+    Case(h=2, m=200, n=520, d=16, causal=200, element="bf16", options="ctas=2 keys=64 split-kv=1"),
+]
+"""CTAs with several tiles: one with 3, 2 and 1 blocks; with none; with as many blocks each."""
 SHAPES = [
+    *PERSISTENT,
     *BLOCKS,
     *TWO,
     Case(n=256, m=256, options="rows=256 polynomial=4"),
@@ -101,7 +113,8 @@ def drawn(case: Case, size: float, last: float = 1.0) -> list[Array]:
     q, k, v = (size * rng.standard_normal(case.shapes[name]) for name in "qkv")
     along = [case.n if letter == "n" else 1 for letter in case.kv]
     k = k * np.linspace(1, last, case.n).reshape(along)
-    return [np.asarray(each, DTYPES[case.element]) for each in (q, k, v)]
+    counts = [np.array(case.lengths, np.int32)] if case.lengths else []
+    return [*(np.asarray(each, DTYPES[case.element]) for each in (q, k, v)), *counts]
 
 
 @pytest.mark.parametrize("case", SHAPES, ids=str)
@@ -228,6 +241,26 @@ def test_two_tiles_are_taken_where_they_are_faster(case: Case, two: bool) -> Non
         set_target(module, "sm_100a")
         TileAttention().apply(module)
         assert ('tc.warp_map = "tcgen05-attention"' in str(module)) == two
+
+
+def test_persistent_ctas_of_two_tiles_are_refused() -> None:
+    with pytest.raises(tcir.PassError, match="expected no ctas with rows=256, got 2: the next"):
+        tcir.compile(Case(m=512).text, "attention{rows=256 ctas=2}", target="sm_100a")
+
+
+def test_an_access_after_the_exchanges_needs_a_path_to_the_next_tile() -> None:
+    """The epilogue reads scores after the loop over blocks, which the next tile's products
+    overwrite without waiting for it."""
+    case = Case(m=256, n=256, causal=0, options="ctas=1 keys=64")
+    whole = kernel(case).ir["multi-buffer"]
+    scores, sums = re.findall(r'(%\w+) = "tc.tmem_tile".*128, 64>, f32>', whole)
+    before, read, after = whole.rpartition(f'"tc.tmem_ld"({sums},')
+    assert read
+    with mlir_context() as context:
+        PlaceBarriers().apply(load_module(whole, context))
+        module = load_module(f'{before}"tc.tmem_ld"({scores},{after}', context)
+        with pytest.raises(tcir.PassError, match="without a path of waits"):
+            PlaceBarriers().apply(module)
 
 
 @pytest.mark.parametrize("columns", [3, 18, -2])

@@ -38,6 +38,8 @@ OPTIONS = [
     (Attention(h=3, g=3, m=256), {"ctas": 2}),
     (Attention(h=3, m=192, d=32, n=320), {"ctas": 2, "rows": 192}),
     (Attention(h=3, d=128, n=384), {"ctas": 2, "stages": 2}),
+    (Attention(h=1, m=384, n=384, causal=0), {"ctas": 1}),
+    (Attention(b=2, m=300, d=32, n=300, causal=-100, window=-170), {"ctas": 3, "stages": 1}),
     (Attention(n=384), {"stages": 1}),
     (Attention(n=384), {"keys": 16, "tau": 0.0}),
     (Attention(m=400, n=250, causal=-20), {"keys": 48, "rows": 192}),
@@ -246,7 +248,6 @@ def test_breaks_are_caught(what: str, at: str, edit: Edit, by: tuple[str, ...]) 
         (Attention(), {"rows": 96}, "rows to be one of 64, 128, 192"),
         (Attention(), {"tau": 20.0}, "tau from 0 to 15, got 20.0"),
         (Attention(), {"keys": 272}, "expected keys to be"),
-        (Attention(causal=0), {"ctas": 2}, "no ctas with a causal mask"),
     ],
 )
 def test_refusals(case: Attention, options: dict[str, Any], message: str) -> None:

@@ -37,11 +37,14 @@ func.func @carried(%x: memref<8xf32>) attributes {tc.kernel, tc.async, tc.grid =
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
+  %none = arith.constant dense<0.0> : vector<32x16xf32>
   %done = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
-  // expected-error @+1 {{expected loop-carried values that a role makes, got one that several could}}
-  %n = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %c0) -> (index) {
+  %d = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 16>, f32>
+  %n = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %none) -> (vector<32x16xf32>) {
     "tc.commit"(%done) : (!tc.mbarrier) -> ()
-    scf.yield %a : index
+    %v = "tc.tmem_ld"(%d, %c0, %c0) : (!tc.tmem<array<i64: 128, 16>, f32>, index, index) -> vector<32x16xf32>
+    // expected-error @+1 {{expected values to stay within a role, got one from epilogue in mma}}
+    scf.yield %v : vector<32x16xf32>
   }
   return
 }

@@ -16,6 +16,7 @@ from .planted import Planted, Program
 ROLES = "assign-roles"
 TILES = "tile-attention"
 ATTENTION, CAUSAL = "attention", "causal attention"
+PERSISTENT = "attention of a CTA with three tiles"
 NO_KEYS = "attention of rows without keys"
 TWO_TILES = "attention of two tiles"
 OVER = "attention of two tiles with exponentials over scores"
@@ -52,6 +53,10 @@ TEXTS = {
         "tensor<1x1x256x128xf16>", "tensor<1x1x384x128xf16>", "tensor<1x1x256x128xf16>",
         "tensor<1x1x256xf32>",
     ),
+    PERSISTENT: text(
+        "tensor<1x1x384x64xf16>", "tensor<1x1x384x64xf16>", "tensor<1x1x384x64xf16>",
+        "tensor<1x1x384xf32>", ", causal_offset = 0 : i64",
+    ),
     NO_KEYS: text(
         "tensor<1x1x256x64xf16>", "tensor<1x1x128x64xf16>", "tensor<1x1x256x64xf16>",
         "tensor<1x1x256xf32>", ", causal_offset = -130 : i64",
@@ -63,7 +68,8 @@ TEXTS = {
 def program(name: str) -> Program:
     """The compiled program."""
     rows = 256 if name in (TWO_TILES, OVER) else 128
-    return Program(f"attention{{stages=1 tau=0.0 rows={rows}}}", TEXTS[name])
+    more = "stages=4 ctas=1" if name == PERSISTENT else "stages=1"
+    return Program(f"attention{{{more} tau=0.0 rows={rows}}}", TEXTS[name])
 
 
 @dataclass(frozen=True)
@@ -298,6 +304,60 @@ EXCHANGES = [
     )
 ]
 """Behind the last pass that knows roles; warnings are errors with ``ordering=isa``."""
+TILES_OF_A_CTA = [
+    Planted(what, PERSISTENT, ROLES, edit, by)
+    for what, edit, by in (
+        ("products count blocks anew", change(_("mma", "scf.yield %"), r"%\w+", "%c0"), "deadlock"),
+        (
+            "loads count blocks anew",
+            change(_("producer", "scf.yield %"), r"%\w+", "%c0"),
+            "deadlock",
+        ),
+        (
+            "exponentials count blocks anew",
+            change(_("epilogue", "scf.yield %", -1), r"%\w+", "%c0"),
+            "deadlock",
+        ),
+        (
+            "results have the first tile's phase",
+            change(_("epilogue", WAIT, -1), r", %\w+\)", ", %c0)"),
+            "hazard: race",
+        ),
+        ("results are not waited for", drop(_("epilogue", WAIT, -1)), "hazard: race"),
+        (
+            "results are not loaded when the next products go",
+            drop(_("epilogue", LOAD, -1)),
+            "hazard: registers-before-wait",
+        ),
+        (
+            "exponentials are not waited for, and so neither results of the tile before",
+            drop(_("mma", WAIT, -1)),
+            "deadlock",
+        ),
+        (
+            "the next queries do not wait for the products of this tile",
+            drop(_("producer", WAIT, 0)),
+            "hazard: race",
+        ),
+        ("the next queries are not waited for", drop(_("mma", WAIT, 0)), "hazard: race"),
+        (
+            "queries have the first tile's phase",
+            change(_("mma", WAIT, 0), r", %\w+\)", ", %c0)"),
+            "deadlock",
+        ),
+        (
+            "queries are released before the products",
+            move(_("mma", COMMIT, -1), before=_("mma", WAIT, 1)),
+            "hazard: race",
+        ),
+        (
+            "the first block of a later tile adds to the sums of the one before",
+            change(_("mma", "arith.subi %arg", -1), r", %\w+ :", ", %c0 :"),
+            "difference",
+        ),
+    )
+]
+"""Three tiles of 3, 2 and 1 blocks: barriers complete an odd number of times in a tile."""
 TURN = '"tc.turn"'
 TILES_IN_TURN = [
     Planted(what, TWO_TILES, INTERLEAVED, edit, by)
@@ -695,4 +755,4 @@ NUMBERS_OF_TWO = [
     )
 ]
 """Bugs of two tiles, planted after tiling."""
-BUGS = [*EXCHANGES, *TILES_IN_TURN, *COLUMNS, *NUMBERS, *NUMBERS_OF_TWO]
+BUGS = [*EXCHANGES, *TILES_OF_A_CTA, *TILES_IN_TURN, *COLUMNS, *NUMBERS, *NUMBERS_OF_TWO]
