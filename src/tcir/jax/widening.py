@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 from jax._src.source_info_util import (  # not public; there is no other way
     register_exclusion,
     user_context,
@@ -28,6 +28,9 @@ MOST_ELEMENTS = 1 << 16
 """Maximum number of elements of a constant that is computed at compile time."""
 NARROW = (jnp.float16, jnp.bfloat16)
 PRODUCTS = ("dot_general", "conv_general_dilated")
+SUMMED_IN_F32 = (lax.DotAlgorithmPreset.F16_F16_F32, lax.DotAlgorithmPreset.BF16_BF16_F32)
+"""Algorithms of a product, as `jax.nn.dot_product_attention` requests them, that every product of
+16 bits has here: JAX lowers them for some platforms only."""
 SUMS = ("reduce_sum", "reduce_prod", "cumsum", "cumprod", "cumlogsumexp", "reduce_window_sum")
 CALLS = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr",
@@ -100,6 +103,8 @@ def _bound(equation: JaxprEqn, inputs: list[Array]) -> list[Array]:
     name, params = equation.primitive.name, equation.params
     kinds = [each.aval.dtype for each in equation.outvars]
     narrow = any(kind in NARROW for kind in kinds)
+    if params.get("precision") in SUMMED_IN_F32:
+        params = {**params, "precision": None}
     if narrow and name in PRODUCTS:
         params = {**params, "preferred_element_type": jnp.dtype(jnp.float32)}
     elif narrow and name in SUMS:
