@@ -29,6 +29,9 @@ MANY = 1 << 12
 """Number of elements from which on a thread computes several; below it each has a thread."""
 PIXELS = (7, 4, 2)
 """Pixels of a thread, the most first: images are 7, 14, 28, 56 and 112 wide."""
+BLOCKS = ((2, 2), (1, 2))
+"""Results of a pool that a thread computes, down and along an image, the most first. Windows of
+3 x 3 at every other pixel read 25 pixels for four of them, not 36."""
 PARTS = (4, 2)
 """Runs of a row that a thread gathers, the most first: 64 bytes on the way from each thread."""
 MOST = 1 << 31
@@ -97,9 +100,9 @@ def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None
         read = moving(loads, ("d", len(shape) - 1))
         along = shape[-1] if shape and not _slides(function, result, loads) else 1
         each = run_of(along, [t.element_type for t in (*read, result.type)])
-    pixels = _pixels(function, shape, each)
+    down, pixels = _pixels(function, shape, each)
     parts = _parts(function, shape, each)
-    count = prod(shape) // (each * pixels * parts)
+    count = prod(shape) // (each * down * pixels * parts)
     buffers = buffer_numbers(function, len(block.arguments) + 1)
     size = simt.Shape(
         (ceil_div(count, THREADS), 1, 1), THREADS, target_of(module), launch_order(function)
@@ -120,6 +123,8 @@ def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None
                 sizes = [*shape[:-1], step]
                 if pixels > 1:
                     sizes[-2] //= pixels
+                if down > 1:
+                    sizes[-3] //= down
                 *outer, last = digits(number, sizes)
                 starts = [simt.add(last, n * step) if n else last for n in range(parts)]
                 runs = [known.run(simt.mul(start, each), each) for start in starts]
@@ -127,6 +132,9 @@ def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None
                 if pixels > 1:
                     columns = known.run(simt.mul(outer[-1], pixels), pixels)
                     rows = [[*outer[:-1], column] for column in columns]
+                if down > 1:
+                    lines = known.run(simt.mul(outer[-2], down), down)
+                    rows = [[*row[:-2], line, row[-1]] for line in lines for row in rows]
                 ats = [[(*row, n) for n in run] for row in rows for run in runs]
                 values = [[known.element(result, at) for at in run] for run in ats]
                 for (first, *_), of_run in zip(ats, values, strict=True):
@@ -137,14 +145,17 @@ def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None
             scf.YieldOp([])
 
 
-def _pixels(function: func.FuncOp, shape: Sequence[int], run: int) -> int:
-    """Pixels side by side of which a thread computes a run each: those of a convolution read the
-    same elements, and all of them the same filter."""
-    ops = [op.operation for op in function.entry_block]
-    if run == 1 or len(shape) < 3 or not any(is_window(op) and is_product(op) for op in ops):
-        return 1
-    fits = (n for n in PIXELS if shape[-2] % n == 0)
-    return next((n for n in fits if prod(shape) // (run * n) >= ENOUGH // 4), 1)
+def _pixels(function: func.FuncOp, shape: Sequence[int], run: int) -> tuple[int, int]:
+    """Pixels of which a thread computes a run each, down and along an image: those of a convolution
+    read the same elements, and all of them the same filter; those of a pool the same elements."""
+    windows = [op.operation for op in function.entry_block if is_window(op.operation)]
+    if run == 1 or len(shape) < 3 or not windows:
+        return 1, 1
+    blocks = [(1, n) for n in PIXELS]
+    if not any(map(is_product, windows)):
+        blocks = list(BLOCKS) if len(shape) > 3 else []
+    fits = ((d, n) for d, n in blocks if shape[-2] % n == 0 and (d == 1 or shape[-3] % d == 0))
+    return next(((d, n) for d, n in fits if prod(shape) // (run * d * n) >= ENOUGH // 4), (1, 1))
 
 
 def _parts(function: func.FuncOp, shape: Sequence[int], run: int) -> int:

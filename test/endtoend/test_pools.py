@@ -139,6 +139,29 @@ def test_every_pass_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.verdict == "held", str(report)
 
 
+@pytest.mark.parametrize(("way", "block"), [("max", (2, 2)), ("avg", (1, 2))])
+def test_a_thread_computes_a_block_of_results(
+    way: str, block: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every pass; neighbours read the same pixels, which are loaded once."""
+    for name, value in (("MANY", 1), ("ENOUGH", 1), ("BLOCKS", (block,))):
+        monkeypatch.setattr(elementwise, name, value)
+    program = text("f32", way, True, (1, 4, 8, 8))
+    report = tcir.validate(program, "layers", target="sm_90a", orders=1)
+    assert report.verdict == "held", str(report)
+    ptx = tcir.compile(program, "layers", target="sm_90a", cache=False).ptx
+    rows, columns = (2 * each + 1 for each in block)
+    assert len(re.findall(r"ld\.global\.v4\.b32", ptx)) == rows * columns
+
+
+def test_a_block_that_does_not_divide_the_image_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elementwise, "MANY", 1)
+    monkeypatch.setattr(elementwise, "_pixels", lambda *_: (3, 2))
+    report = tcir.validate(text("f32", "max", True, (1, 4, 8, 8)), "layers", target="sm_90a")
+    failure = report.first_failure()
+    assert failure is not None and failure.name == "convert-to-simt", str(report)
+
+
 def test_another_order_than_memorys_is_a_launch_of_its_own() -> None:
     """Channels first in, channels last out: a transpose in tiles after the pool."""
     n, c, h, w = SHAPE
