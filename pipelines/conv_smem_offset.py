@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
+from tcir.passes.kernels.scheduled import CLC
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.back import ONE_WARPGROUP, tile_to_llvm
 from tcir.pipelines.parts.convolution import FORMS, ConvOptions, convolutions
@@ -23,10 +24,18 @@ class ConvSmemOffsetOptions(ConvOptions):
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel; 0: one per SM
+    scheduler, acc_stages, epilogue_warps: as in conv-implicit-gemm
+    cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters
+    cluster: Mx1: clusters of M CTAs, neighbours along pixels, load the filters together
     """
 
     persistent: bool = False
     ctas: int = 0
+    scheduler: str = "static"
+    acc_stages: int = 0
+    epilogue_warps: int = 0
+    cta_group: int = 1
+    cluster: str = "1x1"
 
 
 def build(options: ConvSmemOffsetOptions) -> Pipeline:
@@ -36,7 +45,11 @@ def build(options: ConvSmemOffsetOptions) -> Pipeline:
             *convolutions(options),
             with_options(TileConvSmemOffset, options),
             *tile_to_llvm(
-                options.stages, programmatic=options.programmatic, warpgroups=ONE_WARPGROUP
+                options.stages,
+                options.acc_stages,
+                takes_over=options.scheduler == CLC,
+                programmatic=options.programmatic,
+                warpgroups=ONE_WARPGROUP,
             ),
         ]
     )

@@ -256,31 +256,6 @@ def _(op: MmaOp) -> Broken:
     return None if d == n else {"d": d, "n": n}
 
 
-@verify(
-    MmaOp,
-    "pair-form",
-    "tc",
-    "cta_group = 2 takes no a_row, got {got}: the schedules that start at a row of A's tile are "
-    "for one CTA",
-    bad={
-        "!a = !tc.tmem<array<i64: 128, 64>, f16>": (
-            '!a = !tc.smem<array<i64: 144, 64>, f16, "K", "NONE">'
-        ),
-        "array<i64: 128, 64>, f32": "array<i64: 128, 128>, f32",
-        "ashift = true": "ashift = false, a_row = 8 : i64, cta_group = 2 : i64",
-    },
-    good={
-        "array<i64: 128, 64>": "array<i64: 128, 32>",
-        "array<i64: 64, 64>": "array<i64: 16, 64>",
-        "%accumulate) {": "%accumulate) {cta_group = 2 : i64,",
-    },
-)
-def _(op: MmaOp) -> Broken:
-    if cta_group_of(op) == 1 or "a_row" not in op.attributes:
-        return None
-    return {"got": first_row(op)}
-
-
 def _slices(type_: SmemType | TmemType) -> int:
     return type_.shape[1] * element_bytes(type_.element) // MMA_K_BYTES
 

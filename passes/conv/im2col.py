@@ -28,6 +28,7 @@ from tcir.passes.emit.operand_tiles import TiledOperand, k_major, part_step
 from tcir.passes.emit.tile_kernel import Places, Source, argument
 from tcir.passes.kernels.cores.tcgen05 import multiplied
 from tcir.passes.kernels.product import Elements, Load, OfMatrices, Step, TilePlace
+from tcir.passes.kernels.scheduled import Scheduled
 
 RANK = 4
 """Rank of the tensor map of an NHWC tensor."""
@@ -247,6 +248,17 @@ def check_cluster(op: ir.OpView, shape: ConvShape, cluster: ClusterShape) -> Non
             f"patterns of {step}, all of one group; take cluster={fewer}x1",
             SMALLEST_CONV,
         )
+
+
+def choose_channels(options: Scheduled, op: ir.OpView, shape: ConvShape) -> int:
+    """Output channels of a tile of tcgen05, of which the CTAs of a cluster or pair load equal
+    parts."""
+    cluster = options.cluster_of(op)
+    check_cluster(op, shape, cluster)
+    step = filters_step(op, shape)
+    multiple = cluster.multiple(step)
+    n_tile = shape.choose_n_tile(op, options.n_tile, options.cta_group, multiple)
+    return options.in_parts(op, n_tile, cluster, step)
 
 
 def filters_step(op: ir.OpView, shape: ConvShape) -> int:

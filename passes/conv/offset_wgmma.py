@@ -9,12 +9,13 @@ from functools import partial
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import SMEM_BYTES, TMA_STRIDE
-from tcir.passes.conv.im2col import check_im2col
+from tcir.passes.conv.im2col import check_cluster, check_im2col, filters_step
 from tcir.passes.conv.offset_walk import OffsetWalk, fastest_walk
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.wgmma import check_product
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import TmaBox, i64s, make_tensor_map, tails, tma_load
+from tcir.passes.emit.cluster import ALONE, ClusterShape
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.element_epilogue import check_elements
 from tcir.passes.emit.index import Index
@@ -25,15 +26,19 @@ from tcir.passes.emit.tile_kernel import Source, argument
 from tcir.passes.kernels.cores.fragments import signed_as, sums_over
 from tcir.passes.kernels.cores.wgmma import N_TILES, OfWarpgroups, is_promoted
 from tcir.passes.kernels.product import OfMatrices, Tile, TilePlace
+from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.stores.fragment import FragmentStore
 from tcir.passes.kernels.tile import tile
 from tcir.target import TARGETS
 
 
-def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> OffsetWalk:
-    """The fastest tile with output channels of one group. Raises a match failure if wgmma cannot
-    multiply these types, or no tile fits."""
+def choose_walk(
+    op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: ClusterShape = ALONE
+) -> OffsetWalk:
+    """The fastest tile with output channels of one group, of which the CTAs of `cluster` load equal
+    parts. Raises a match failure if wgmma cannot multiply these types, or no tile fits."""
     check_im2col(op, shape)
+    check_cluster(op, shape, cluster)
     if shape.pixel_bytes % TMA_STRIDE.values[0]:
         raise match_failure(
             op,
@@ -49,8 +54,10 @@ def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> 
             "tile-conv-implicit-gemm, or widen the operands to f16",
             SMALLEST_CONV,
         )
-    option = check_product(op, shape, option)
-    found = fastest_walk(shape, [option] if option else N_TILES, TARGETS[target].sms)
+    multiple = cluster.multiple(filters_step(op, shape))
+    option = check_product(op, shape, option, multiple)
+    widths = [option] if option else [each for each in N_TILES if each % multiple == 0]
+    found = fastest_walk(shape, widths, TARGETS[target].sms)
     if found is None:
         raise match_failure(
             op,
@@ -63,28 +70,23 @@ def choose_walk(op: tc.Conv2dOp, shape: ConvShape, option: int, target: str) -> 
     return found
 
 
-def tile_for_warpgroups(
-    source: Source, option: int, target: str, persistent: bool, ctas: int
-) -> None:
+def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None:
     """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma.
-
-    option: the pass's n-tile, 0 chooses; persistent: whether `ctas` CTAs share out the tiles even
-            if there are no more tiles than SMs
 
     A kernel with more tiles than the target has SMs is persistent: the loads of the next tile run
     while this one is stored.
     """
-    op, shape = source.op, ConvShape.of(source.op)
-    walk = choose_walk(op, shape, option, target)
+    op, shape, sms = source.op, ConvShape.of(source.op), TARGETS[target].sms
+    cluster = ClusterShape.parse(options.cluster)
+    walk = choose_walk(op, shape, options.n_tile, target, cluster)
+    options.in_parts(op, walk.columns, cluster, filters_step(op, shape))
     if source.after is not None:
         check_elements(source.after, f"in a kernel for {target}", "take target sm_100a")
-    tiles = OutputTiles(*walk.tiles, None)
-    if persistent or tiles.count > TARGETS[target].sms:
-        tiles = tiles.shared_by(ctas)
+    tiles = options.shared_out(OutputTiles(*walk.tiles, None, cluster=cluster), sms, sms)
     past = tails(True, shape.k % walk.columns != 0)
     tile(
         source,
-        lambda arguments: RowWalk.create(op, walk, arguments),
+        lambda arguments: RowWalk.create(op, walk, arguments, cluster),
         tiles,
         WarpgroupTaps(op, Tile(walk.rows, walk.columns), target),
         partial(FragmentStore.of, source, past, walk=i64s(walk.image)),
@@ -95,7 +97,8 @@ def tile_for_warpgroups(
 class RowWalk(OfMatrices):
     """A convolution in tiles of positions on a `walk`; each tap reads the tile from another row on.
 
-    pixels: the im2col map of the input; filters: operand B of one tap
+    pixels: the im2col map of the input; filters: operand B of one tap, of which the CTAs of a
+            `cluster` load a part each
     steps: over channels, and over filter rows that have tiles of their own
     """
 
@@ -104,9 +107,12 @@ class RowWalk(OfMatrices):
     filters: TiledOperand
     steps: int
     sums: ir.Type
+    cluster: ClusterShape = ALONE
 
     @staticmethod
-    def create(op: tc.Conv2dOp, walk: OffsetWalk, arguments: Sequence[ir.Value]) -> RowWalk:
+    def create(
+        op: tc.Conv2dOp, walk: OffsetWalk, arguments: Sequence[ir.Value], cluster: ClusterShape
+    ) -> RowWalk:
         """Builds the tensor maps in a kernel of these `arguments`."""
         shape = walk.shape
         pixels = make_tensor_map(
@@ -117,8 +123,9 @@ class RowWalk(OfMatrices):
             dims=[shape.channels, shape.w, shape.h, shape.n],
             swizzle=k_major(walk.tile_rows, shape.kc, shape.element).swizzle,
         )
-        filters = shape.filter_operand(argument(arguments, op.w), walk.columns, shape.kc)
-        return RowWalk(walk, pixels, filters, walk.steps, shape.sum_element)
+        w = argument(arguments, op.w)
+        filters = shape.filter_operand(w, walk.columns, shape.kc, cluster.m)
+        return RowWalk(walk, pixels, filters, walk.steps, shape.sum_element, cluster)
 
     def loads(self, place: TilePlace) -> Callable[[Index], tuple[list[ir.Value], list[ir.Value]]]:
         """A function that loads A and B for each tap of a step of the tile at `place`."""
@@ -128,7 +135,7 @@ class RowWalk(OfMatrices):
         n, y, x = index.delinearize(place.row, [shape.n, *walk.image])
         h0 = index.sub(index.mul(y, sh), shape.pad_top)
         w0 = index.sub(index.mul(x, sw), shape.pad_left)
-        group_c0 = shape.first_channel(place.column)
+        group_c0, share = shape.first_channel(place.column), self.cluster.share_of_b()
 
         def load(step: Index) -> tuple[list[ir.Value], list[ir.Value]]:
             filter_row, channels = index.delinearize(
@@ -144,7 +151,7 @@ class RowWalk(OfMatrices):
                 tma_load(self.pixels, at, each, 0, nbytes, index.values([column, down]))
             for each, (r, s) in zip(taps, walk.taps, strict=True):
                 row = r if walk.whole else filter_row
-                self.filters.load(each, {"mn": place.column, "k": c0, "s": s, "r": row})
+                self.filters.load(each, {"mn": place.column, "k": c0, "s": s, "r": row}, share)
             return [tiles[walk.place(*tap)[0]] for tap in walk.taps], taps
 
         return load

@@ -8,10 +8,9 @@ from typing import ClassVar
 from tcir._mlir import ir
 from tcir.passes.conv.im2col import (
     Im2col,
-    check_cluster,
     check_im2col,
     check_parts,
-    filters_step,
+    choose_channels,
     gathered,
 )
 from tcir.passes.conv.shapes import ConvShape
@@ -98,13 +97,10 @@ class TileConvImplicitGemm(Scheduled):
 
     def _choose(self, op: ir.OpView) -> tuple[ConvShape, int]:
         """The convolution as it is gathered, and the output channels of a tile."""
-        shape, cluster = gathered(ConvShape.of(op)), self.cluster_of(op)
+        shape = gathered(ConvShape.of(op))
         check_im2col(op, shape)
         check_parts(op, shape)
-        check_cluster(op, shape, cluster)
-        step = filters_step(op, shape)
-        n_tile = shape.choose_n_tile(op, self.n_tile, self.cta_group, cluster.multiple(step))
-        return shape, self.in_parts(op, n_tile, cluster, step)
+        return shape, choose_channels(self, op, shape)
 
     def _tile(self, source: Source) -> None:
         op, cluster = source.op, self.cluster_of(source.op)

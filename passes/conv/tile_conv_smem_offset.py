@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SMEM_BYTES
+from tcir.dialect.cta_pair import PAIR
+from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SMEM_BYTES, TMEM_LANES
+from tcir.passes.conv.im2col import choose_channels
 from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, OffsetPlan, best_plan
 from tcir.passes.conv.offset_wgmma import tile_for_warpgroups
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.sources import find_convolutions
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import TmaBox, i64, make_tensor_map, mma, tma_load
+from tcir.passes.emit.builders import TmaBox, make_tensor_map, mma, of_pair, tma_load
+from tcir.passes.emit.cluster import ClusterShape
+from tcir.passes.emit.cta_pair import first_column
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.gpu_module import target_of
-from tcir.passes.emit.kernel_ops import CTAS_PER_SM
+from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import LaneValue, lane_index
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.output_tiles import OutputTiles
-from tcir.passes.emit.tile_kernel import (
-    Accumulate,
-    Source,
-    accumulator,
-    argument,
-    kernel,
-    loop,
-    store_tile_lanes,
-)
+from tcir.passes.emit.operand_tiles import TiledOperand
+from tcir.passes.emit.tile_kernel import Accumulate, Source, argument
 from tcir.passes.kernels import legal
-from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passes.kernels.cores.tcgen05 import Tcgen05
+from tcir.passes.kernels.product import OfMatrices, Step, TilePlace
+from tcir.passes.kernels.scheduled import Scheduled
+from tcir.passes.kernels.stores.lanes import lane_store
+from tcir.passes.kernels.tile import tile
+from tcir.passmanager.pipeline import register_pass
 from tcir.target import TARGETS
 
 
 @register_pass
 @dataclass(frozen=True)
-class TileConvSmemOffset(Pass):
+class TileConvSmemOffset(Scheduled):
     """Turns ``tc.conv2d`` into the sequential program of one CTA.
 
     A CTA loads the pixels of a few output rows and their halo once, without a swizzle, so pixels
@@ -44,9 +47,10 @@ class TileConvSmemOffset(Pass):
     the rows of the image are computed and not stored.
 
     n_tile: output channels per CTA, N of the mma; 0 chooses
-    persistent: no more CTAs than SMs, each of which computes several tiles one after another; for
-                sm_90a the kernel is persistent whenever it has more tiles than SMs
-    ctas: CTAs of a persistent kernel; 0: one per SM
+    persistent, ctas, scheduler, epilogue_warps: as in tile-gemm; for sm_90a a kernel with more
+                                                 tiles than SMs is persistent
+    cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters
+    cluster: Mx1: CTAs along pixels that load a part each of the filters
 
     Before::
 
@@ -69,33 +73,37 @@ class TileConvSmemOffset(Pass):
     """
 
     name: ClassVar[str] = "tile-conv-smem-offset"
-    n_tile: int = 0
-    persistent: bool = False
-    ctas: int = 0
-
-    def __post_init__(self) -> None:
-        legal.check(legal.options_of(self))
 
     def run(self, module: ir.Module) -> None:
         target = target_of(module)
-        for source in find_convolutions(module, self.name, legal.ROW_WALK):
+        options = legal.options_of(self)
+        for source in find_convolutions(module, self.name, legal.ROW_WALK, options=options):
             if TARGETS[target].wgmma:
-                ctas = self.ctas or TARGETS[target].sms
-                tile_for_warpgroups(source, self.n_tile, target, self.persistent, ctas)
-                continue
-            shape = ConvShape.of(source.op)
-            n_tile = shape.choose_n_tile(source.op, self.n_tile)
-            plan = _choose_plan(source.op, shape, n_tile)
-            tiles = OutputTiles(plan.ctas, ceil_div(shape.k, n_tile), None)
-            if self.persistent:
-                source.function.attributes[CTAS_PER_SM] = i64(1)
-                tiles = tiles.shared_by(self.ctas or TARGETS[target].sms)
-            _tile(source, plan, n_tile, tiles)
+                tile_for_warpgroups(source, self, target)
+            else:
+                self._tile(source)
 
     def check(self, op: ir.OpView) -> None:
         """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
+        self._choose(op)
+
+    def _choose(self, op: ir.OpView) -> tuple[OffsetPlan, int]:
+        """The plan of a tile and its output channels."""
         shape = ConvShape.of(op)
-        _choose_plan(op, shape, shape.choose_n_tile(op, self.n_tile))
+        n_tile = choose_channels(self, op, shape)
+        return _choose_plan(op, shape, n_tile // self.cta_group), n_tile
+
+    def _tile(self, source: Source) -> None:
+        plan, n_tile = self._choose(source.op)
+        self.warps.assign(source, staged=False)
+        columns = ceil_div(plan.shape.k, n_tile)
+        tile(
+            source,
+            lambda arguments: PixelRows.create(source.op, arguments, plan, n_tile, self),
+            self.output_tiles(source, plan.ctas * TMEM_LANES, columns, None),
+            Tcgen05(n_tile),
+            partial(lane_store, source, None),
+        )
 
 
 def _choose_plan(op: ir.OpView, shape: ConvShape, n_tile: int) -> OffsetPlan:
@@ -112,71 +120,113 @@ def _choose_plan(op: ir.OpView, shape: ConvShape, n_tile: int) -> OffsetPlan:
     return plan
 
 
-def _tile(source: Source, plan: OffsetPlan, n_tile: int, tiles: OutputTiles) -> None:
-    op, shape = source.op, plan.shape
-    unit = CORE_COLUMN_BYTES // shape.element_bytes
-    chunks = ceil_div(shape.c, shape.kc)
-    a_type = tc.SmemType.build(
-        [plan.pixels, plan.all_core_columns * unit], shape.element, "K", "NONE"
-    )
-    with kernel(source, tiles.grid) as arguments:
-        x, out = argument(arguments, op.x), arguments[-1]
-        map_x = _pixel_map(x, plan, [*plan.box, plan.images, plan.core_columns], shape.strides)
-        map_tail = _pixel_map(x, plan, [plan.tail, 1, 1, 1], (1, 1)) if plan.tail else None
-        filters = shape.filter_operand(argument(arguments, op.w), n_tile, shape.kc)
-        with tiles.each() as (pixel_tile, column_tile, _):
-            n, p, q = index.delinearize(pixel_tile, list(plan.grid))
-            n0 = index.mul(n, plan.images)
-            p0, q0 = index.mul(p, plan.rows), index.mul(q, plan.columns)
-            w0 = index.sub(index.mul(q0, shape.strides[1]), shape.pad_left)
-            h0 = index.sub(index.mul(p0, shape.strides[0]), shape.pad_top)
-            k0 = index.mul(column_tile, n_tile)
-            first_column = index.div(shape.first_channel(k0), unit)
-            d = accumulator(n_tile, shape.sum_element)
-            with loop(plan.steps) as i:
-                row = index.div(i, chunks)
-                column0 = index.add(
-                    first_column, index.mul(index.rem(i, chunks), plan.core_columns)
-                )
-                c0 = index.mul(index.rem(i, chunks), shape.kc)
-                down = 0 if plan.whole else index.mul(row, shape.dilations[0])
-                loaded = {}
-                for kind in plan.classes:
-                    tile = loaded[kind] = tc.SmemTileOp(a_type).tile
-                    h, w = index.add(index.add(h0, kind[0]), down), index.add(w0, kind[1])
-                    nbytes = plan.pixels * plan.core_columns * CORE_COLUMN_BYTES
-                    tma_load(map_x, index.values([0, w, h, n0, column0]), tile, 0, nbytes)
-                    if map_tail is not None:
-                        outside = index.values([0, shape.w, 0, 0, 0])
-                        first, nbytes = (
-                            plan.pixels * plan.core_columns,
-                            plan.tail * CORE_COLUMN_BYTES,
-                        )
-                        tma_load(map_tail, outside, tile, first, nbytes)
-                filter_tiles = [tc.SmemTileOp(filters.type).tile for _ in plan.taps]
-                for tile, (r, s) in zip(filter_tiles, plan.taps, strict=True):
-                    at = {"mn": k0, "k": c0, "s": s, "r": r if plan.whole else row}
-                    filters.load(tile, at)
-                accumulate = Accumulate(i)
-                for j in range(shape.kc * shape.element_bytes // MMA_K_BYTES):
-                    for tile, tap in zip(filter_tiles, plan.taps, strict=True):
-                        (kind, first), taken = plan.place(*tap), accumulate.take()
-                        mma(d, loaded[kind], tile, taken, j, a_row=first, unsigned=shape.unsigned)
+@dataclass(frozen=True)
+class PixelRows(OfMatrices):
+    """``tc.conv2d`` in tiles of a `plan`; each tap reads the tile from another row on.
 
-            def places(quarter: ir.Value) -> list[LaneValue]:
-                lane = lane_index() + index.mul(quarter, QUARTER_LANES)
-                x, y = lane % plan.pitch, lane // plan.pitch
-                inside = x.below(plan.columns) & y.below(plan.images * plan.rows)
-                image, row = y // plan.rows, y % plan.rows
-                return [image + n0, row + p0, (x + q0).where(inside, shape.q)]
+    pixels: the map of the input; tail: that of the zeros after the last pixels, if any
+    filters: operand B of one tap, of which each CTA of a pair loads half, and of a `cluster` a part
+    """
 
-            store_tile_lanes(
-                d,
-                out,
-                places=places,
-                column=lambda first: source.column(index.add(k0, first)),
-                epilogue=source.epilogue(arguments, None),
-            )
+    plan: OffsetPlan
+    pixels: ir.Value
+    tail: ir.Value | None
+    filters: TiledOperand
+    cta_group: int
+    cluster: ClusterShape
+
+    @staticmethod
+    def create(
+        op: tc.Conv2dOp,
+        arguments: list[ir.Value],
+        plan: OffsetPlan,
+        n_tile: int,
+        options: Scheduled,
+    ) -> PixelRows:
+        """Builds the tensor maps in a kernel of these `arguments`."""
+        shape, cluster, pair = plan.shape, options.cluster_of(op), options.cta_group
+        x, w = argument(arguments, op.x), argument(arguments, op.w)
+        return PixelRows(
+            plan,
+            _pixel_map(x, plan, [*plan.box, plan.images, plan.core_columns], shape.strides),
+            _pixel_map(x, plan, [plan.tail, 1, 1, 1], (1, 1)) if plan.tail else None,
+            shape.filter_operand(w, n_tile // pair, shape.kc, cluster.m),
+            pair,
+            cluster,
+        )
+
+    @property
+    def steps(self) -> int:
+        """Iterations over channels, and over filter rows that have tiles of their own."""
+        return self.plan.steps
+
+    @property
+    def sums(self) -> ir.Type:
+        """Type of the accumulator."""
+        return self.plan.shape.sum_element
+
+    def _first(self, place: TilePlace) -> tuple[Index, Index, Index]:
+        """Image, row and column of the first output of the tile at `place`."""
+        plan = self.plan
+        n, p, q = index.delinearize(place.row_tile, list(plan.grid))
+        return index.mul(n, plan.images), index.mul(p, plan.rows), index.mul(q, plan.columns)
+
+    def at(self, place: TilePlace) -> Step:
+        """The steps of the tile at `place`."""
+        plan, shape = self.plan, self.plan.shape
+        unit, chunks = CORE_COLUMN_BYTES // shape.element_bytes, ceil_div(shape.c, shape.kc)
+        columns = plan.all_core_columns * unit
+        a_type = tc.SmemType.build([plan.pixels, columns], shape.element, "K", "NONE")
+        n0, p0, q0 = self._first(place)
+        w0 = index.sub(index.mul(q0, shape.strides[1]), shape.pad_left)
+        h0 = index.sub(index.mul(p0, shape.strides[0]), shape.pad_top)
+        group_column = index.div(shape.first_channel(place.column), unit)
+        k0 = first_column(place.column, self.filters.type.shape[0], self.cta_group)
+        share = self.cluster.share_of_b()
+
+        def load(row: Index, chunk: Index) -> list[tuple[ir.Value, int, ir.Value]]:
+            """Returns for each tap its tile of A, the first row that it reads in it, and B."""
+            column0 = index.add(group_column, index.mul(chunk, plan.core_columns))
+            down = 0 if plan.whole else index.mul(row, shape.dilations[0])
+            loaded = {kind: tc.SmemTileOp(a_type).tile for kind in plan.classes}
+            for kind, a in loaded.items():
+                h, w = index.add(index.add(h0, kind[0]), down), index.add(w0, kind[1])
+                rows = plan.pixels * plan.core_columns
+                at = index.values([0, w, h, n0, column0])
+                tma_load(self.pixels, at, a, 0, rows * CORE_COLUMN_BYTES)
+                if self.tail is not None:
+                    outside = index.values([0, shape.w, 0, 0, 0])
+                    tma_load(self.tail, outside, a, rows, plan.tail * CORE_COLUMN_BYTES)
+            c0, taps = index.mul(chunk, shape.kc), []
+            filters = [tc.SmemTileOp(self.filters.type).tile for _ in plan.taps]
+            for b, (r, s) in zip(filters, plan.taps, strict=True):
+                origin = {"mn": k0, "k": c0, "s": s, "r": r if plan.whole else row}
+                self.filters.load(b, origin, share)
+                kind, first = plan.place(r, s)
+                taps.append((loaded[kind], first, b))
+            return taps
+
+        def step(sums: Sequence[ir.Value], number: Index, accumulate: Accumulate) -> None:
+            taps = load(index.div(number, chunks), index.rem(number, chunks))
+            for j in range(shape.kc * shape.element_bytes // MMA_K_BYTES):
+                for a, row, b in taps:
+                    taken = accumulate.take()
+                    op = mma(sums[0], a, b, taken, j, a_row=row, unsigned=shape.unsigned)
+                    if self.cta_group == PAIR:
+                        of_pair(op)
+
+        return step
+
+    def lanes(self, out: ir.Value, place: TilePlace, quarter: ir.Value) -> list[LaneValue]:
+        """Returns the outputs of a sub-partition's lanes; those between rows of pixels are
+        outside."""
+        plan = self.plan
+        n0, p0, q0 = self._first(place)
+        lane = lane_index() + index.mul(quarter, QUARTER_LANES)
+        x, y = lane % plan.pitch, lane // plan.pitch
+        inside = x.below(plan.columns) & y.below(plan.images * plan.rows)
+        image, row = y // plan.rows, y % plan.rows
+        return [image + n0, row + p0, (x + q0).where(inside, plan.shape.q)]
 
 
 def _pixel_map(x: ir.Value, plan: OffsetPlan, box: list[int], strides: tuple[int, int]) -> ir.Value:

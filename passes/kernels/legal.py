@@ -18,6 +18,7 @@ from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTERS
 from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.errors import InputError
+from tcir.passes.emit.cluster import EXTENTS
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.tile_kernel import Source, quantiser_of
 from tcir.passes.kernels.warps import WHO_MULTIPLIES
@@ -164,6 +165,9 @@ ROWS: tuple[Limit, ...] = (
     Limit("cluster", ("1x1",), {"product": GROUPED},
         "not built: CTAs along rows may have other groups, with other matrices; those along "
         "columns could share A"),
+    Limit("cluster", ("1x1", *(f"{m}x1" for m in EXTENTS[1:])), {"product": ROW_WALK},
+        "not built: the pixels of a tile are no whole patterns of a swizzle, of which CTAs along "
+        "the output channels could load a part each", way_out="take cluster=Mx1"),
     Limit("cta_group", (1,), {"core": WGMMA},
         "only tcgen05 has pairs of CTAs", "PTX ISA 9.7.16.5", _HOPPER),
     Limit("cta_group", (1,), {"product": GROUPED},
@@ -179,6 +183,8 @@ ROWS: tuple[Limit, ...] = (
         "not built: TMA leaves out only rows outside the output, so a box at a group's end would "
         "overwrite the next group's rows, and threads would have to store those",
         way_out="leave store out"),
+    Limit("store", ("direct",), {"product": ROW_WALK},
+        "not built: lanes between the rows of an image are no outputs, and a box has no gaps"),
     Limit("store", ("direct",), {"operands": "exchanged"},
         "each thread then holds a column of the output, not a row",
         way_out="take swap=never or store=direct"),
@@ -190,7 +196,7 @@ ROWS: tuple[Limit, ...] = (
     Limit("epilogue_tile", ("auto",), {"core": WGMMA},
         "the sums are in registers already, and none are loaded from tensor memory",
         way_out=_HOPPER),
-    Limit("epilogue_tile", ("auto",), {"product": GROUPED},
+    Limit("epilogue_tile", ("auto",), {"product": (GROUPED, ROW_WALK)},
         "not built: each lane stores at its own indices, 16 columns at a time"),
     # Results.
     Limit("results", (PLAIN, GATED), {"product": GROUPED},
@@ -295,28 +301,17 @@ class Absent:
 
 _IM2COL, _OFFSET = "tile-conv-implicit-gemm", "tile-conv-smem-offset"
 _SHIFT, _GEMV = "tile-conv-shift-reuse", "tile-gemv-padded-n"
-_BOTH = (TCGEN05, WGMMA)
 ABSENT: tuple[Absent, ...] = (
-    Absent((_OFFSET,), (WGMMA,), ("scheduler=clc",),
-        "clusterlaunchcontrol needs sm_100", "PTX ISA 9.7.13.17"),
-    Absent((_OFFSET,), (WGMMA,), ("cta-group=2",),
-        "only tcgen05 has pairs of CTAs", "PTX ISA 9.7.16.5"),
-    Absent((_OFFSET,), (WGMMA,), ("epilogue-tile",),
-        "the sums are in registers already, and none are loaded from tensor memory"),
     Absent((_IM2COL, _OFFSET), (WGMMA,), ("n-tiles",),
         "one wgmma multiplies a tile of A by up to 256 columns, as many sums as a thread has "
         "registers for", "PTX ISA 9.7.15"),
-    Absent((_OFFSET,), (WGMMA,), ("cluster",),
-        "not built: CTAs along pixels could share the filters by multicast, and load a part each"),
     Absent((_SHIFT,), (TCGEN05,), ("persistent", "scheduler=clc"),
         "not built: with masked lanes a CTA clears its accumulators once, before its only tile"),
-    Absent((_OFFSET,), (TCGEN05,), ("scheduler=clc",),
-        "not built: a persistent kernel shares its tiles out before it is launched"),
-    Absent((_OFFSET, _SHIFT), (TCGEN05,), ("cluster", "cta-group=2"),
+    Absent((_SHIFT,), (TCGEN05,), ("cluster", "cta-group=2"),
         "not built: CTAs along pixels could share the filters, and load a part each"),
-    Absent((_OFFSET, _SHIFT), _BOTH, ("store=tma",),
+    Absent((_SHIFT,), (TCGEN05,), ("store=tma",),
         "not built: lanes between the rows of an image are no outputs, and a box has no gaps"),
-    Absent((_OFFSET, _SHIFT), (TCGEN05,), ("epilogue-tile",),
+    Absent((_SHIFT,), (TCGEN05,), ("epilogue-tile",),
         "not built: each lane stores at its own indices, 16 columns at a time"),
     Absent((_IM2COL, _OFFSET, _SHIFT), (TCGEN05,), ("n-tiles",),
         "not built: a CTA computes one tile of output channels"),

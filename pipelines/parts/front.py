@@ -75,6 +75,7 @@ def launched(
 
 
 def with_options(cls: type[PassType], options: object) -> PassType:
-    """The pass whose options have the values of the pipeline's options of the same names."""
+    """The pass whose options have the values of the pipeline's options of the same names; options
+    that the pipeline lacks have their defaults."""
     names = [each.name for each in dataclasses.fields(cls)]  # type: ignore[arg-type]
-    return cls(**{name: getattr(options, name) for name in names})
+    return cls(**{name: getattr(options, name) for name in names if hasattr(options, name)})
