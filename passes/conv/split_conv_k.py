@@ -8,7 +8,6 @@ from typing import ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.highlevel import k_part
-from tcir.errors import InputError
 from tcir.passes.conv.im2col import gathered
 from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
@@ -16,7 +15,7 @@ from tcir.passes.conv.wgmma import check_product, choose, cycles, fastest_parts
 from tcir.passes.emit.cluster import ALONE, ClusterShape
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.gpu_module import target_of
-from tcir.passes.emit.parts import product_in_parts
+from tcir.passes.emit.parts import check_number, product_in_parts
 from tcir.passes.emit.tensor_functions import tensor_ops
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.cores.wgmma import N_TILES
@@ -57,11 +56,7 @@ class SplitConvK(Pass):
     shifted: bool = False
 
     def __post_init__(self) -> None:
-        if self.splits < 0:
-            raise InputError(
-                f"expected split-k of at least 1, or 0 to choose, got {self.splits}; smallest "
-                "accepted: split-k=1"
-            )
+        check_number(self.splits)
 
     def run(self, module: ir.Module) -> None:
         for op in tensor_ops(module):

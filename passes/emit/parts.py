@@ -6,9 +6,19 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from tcir._mlir import ir
+from tcir.errors import InputError
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.limits import ceil_div
 from tcir.passmanager.remarks import remark
+
+
+def check_number(parts: int) -> None:
+    """Rejects a negative option `split-k`."""
+    if parts < 0:
+        raise InputError(
+            f"expected split-k of at least 1, or 0 to choose, got {parts}; smallest accepted: "
+            "split-k=1"
+        )
 
 
 def product_in_parts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -97,24 +97,16 @@ def _both(a: Operand, b: Operand) -> list[ir.Value]:
     return [constant(each, width) if isinstance(each, int) else each for each in (a, b)]
 
 
-def add(a: Operand, b: Operand) -> ir.Value:
-    """a + b."""
-    return arith.AddIOp(*_both(a, b)).result
+def _binary(op: type[ir.OpView]) -> Callable[[Operand, Operand], ir.Value]:
+    return lambda a, b: op(*_both(a, b)).result
 
 
-def sub(a: Operand, b: Operand) -> ir.Value:
-    """a - b."""
-    return arith.SubIOp(*_both(a, b)).result
-
-
-def mul(a: Operand, b: Operand) -> ir.Value:
-    """a · b."""
-    return arith.MulIOp(*_both(a, b)).result
-
-
-def divide(a: Operand, b: int) -> ir.Value:
-    """a / b of numbers ≥ 0."""
-    return arith.DivUIOp(*_both(a, b)).result
+add, sub, mul = map(_binary, (arith.AddIOp, arith.SubIOp, arith.MulIOp))
+"""a + b, a - b and a · b."""
+divide, rest, smaller = map(_binary, (arith.DivUIOp, arith.RemUIOp, arith.MinUIOp))
+"""a / b, a mod b and the smaller, of numbers ≥ 0."""
+both_bits, either_bits, differing_bits = map(_binary, (arith.AndIOp, arith.OrIOp, arith.XOrIOp))
+"""a & b, a | b and a ^ b."""
 
 
 def bytes_in_word(codes: Sequence[ir.Value]) -> ir.Value:
@@ -123,26 +115,6 @@ def bytes_in_word(codes: Sequence[ir.Value]) -> ir.Value:
     for n, code in enumerate(rest_, start=1):
         word = either_bits(word, left(code, 8 * n))
     return word
-
-
-def rest(a: Operand, b: int) -> ir.Value:
-    """a mod b of numbers ≥ 0."""
-    return arith.RemUIOp(*_both(a, b)).result
-
-
-def both_bits(a: Operand, b: Operand) -> ir.Value:
-    """a & b."""
-    return arith.AndIOp(*_both(a, b)).result
-
-
-def either_bits(a: Operand, b: Operand) -> ir.Value:
-    """a | b."""
-    return arith.OrIOp(*_both(a, b)).result
-
-
-def differing_bits(a: Operand, b: Operand) -> ir.Value:
-    """a ^ b."""
-    return arith.XOrIOp(*_both(a, b)).result
 
 
 def left(a: Operand, count: int) -> ir.Value:
@@ -163,11 +135,6 @@ def less(a: Operand, b: Operand) -> ir.Value:
 def equal(a: Operand, b: Operand) -> ir.Value:
     """a == b."""
     return arith.CmpIOp(arith.CmpIPredicate.eq, *_both(a, b)).result
-
-
-def smaller(a: Operand, b: Operand) -> ir.Value:
-    """The smaller of numbers ≥ 0."""
-    return arith.MinUIOp(*_both(a, b)).result
 
 
 def wide(a: ir.Value) -> ir.Value:

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
-
-from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN
 from tcir.dialect.ops.block_scaled import BLOCK_ROWS
 from tcir.dialect.ops.highlevel import k_part
-from tcir.passes.emit import index
-from tcir.passes.emit.cluster import ALONE, ClusterShape
-from tcir.passes.emit.cta_pair import first_column
 from tcir.passes.emit.diagnostics import match_failure
-from tcir.passes.emit.epilogue import Epilogue, scaled
-from tcir.passes.emit.index import Index
-from tcir.passes.emit.limits import MMA_N_STEP, ceil_div, round_up
+from tcir.passes.emit.limits import MMA_N_STEP, round_up
 from tcir.passes.emit.scaled_checks import check_scaled
-from tcir.passes.emit.scaled_product import ScaledPlace, ScaledProduct
 from tcir.passes.emit.scaled_shape import ScaledShape, Stage
-from tcir.passes.emit.tile_kernel import Accumulate, argument, choose_n_tile
-from tcir.passes.kernels.product import OfMatrices, Step, TilePlace
+from tcir.passes.emit.tile_kernel import choose_n_tile
 
 ROW_BYTES = 128
 """Bytes of a row in a stage: the widest swizzle."""
@@ -75,76 +63,3 @@ def check_block_scaled(op: tc.BlockScaledMatmulOp, shape: ScaledShape) -> None:
 def stage_of(shape: ScaledShape) -> Stage:
     """A step of the main loop."""
     return Stage(shape, ROW_BYTES)
-
-
-@dataclass(frozen=True)
-class BlockScaledProduct(OfMatrices):
-    """``tc.block_scaled_matmul`` in tiles of 128 rows and `n_tile` columns.
-
-    factors: the kernel's global scales; steps: the number that covers K, or a part of it
-    cluster: CTAs that load elements of A and B together
-    """
-
-    product: ScaledProduct
-    n_tile: int
-    factors: tuple[ir.Value, ...]
-    steps: int
-    cluster: ClusterShape = ALONE
-
-    @staticmethod
-    def create(
-        op: tc.BlockScaledMatmulOp,
-        arguments: list[ir.Value],
-        shape: ScaledShape,
-        n_tile: int,
-        cta_group: int = 1,
-        cluster: ClusterShape = ALONE,
-    ) -> BlockScaledProduct:
-        """Builds the tensor maps in a kernel of these `arguments`."""
-        factors = tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None)
-        stage = stage_of(shape)
-        product = ScaledProduct.create(op, arguments, stage, n_tile, cta_group, cluster)
-        steps = ceil_div(k_part(op) or shape.k, stage.k)
-        return BlockScaledProduct(product, n_tile, factors, steps, cluster)
-
-    @property
-    def sums(self) -> ir.Type:
-        """Type of the accumulator."""
-        return ir.F32Type.get()
-
-    def at(self, place: TilePlace) -> Step:
-        """The stages of the tile at `place`."""
-        column, block, inside = self._columns(place)
-        column = first_column(column, self.product.b.type.shape[0], self.product.cta_group)
-        batch = 0 if place.batch is None else place.batch
-        at = ScaledPlace(
-            place.row, place.row_tile, batch, column, block, inside,
-            self.cluster.share_of_a(), self.cluster.share_of_b(),
-        )  # fmt: skip
-        return partial(self._multiply, at, place.part)
-
-    def _multiply(
-        self,
-        place: ScaledPlace,
-        part: Index | None,
-        sums: Sequence[ir.Value],
-        step: Index,
-        accumulate: Accumulate,
-    ) -> None:
-        (d,) = sums
-        if part is not None:
-            step = index.add(index.mul(part, self.steps), step)
-        self.product.multiply(d, step, place, accumulate)
-
-    def _columns(self, place: TilePlace) -> tuple[Index, Index, Index]:
-        """First column of the tile, its block of scale factors, and its number in that."""
-        if self.n_tile % BLOCK_ROWS == 0:
-            return place.column, index.mul(place.column_tile, self.n_tile // BLOCK_ROWS), 0
-        if self.product.stage.shape.n <= self.n_tile:
-            return 0, 0, 0
-        block = index.div(place.column, BLOCK_ROWS)
-        return place.column, block, index.rem(place.column, BLOCK_ROWS)
-
-    def finish(self, epilogue: Epilogue) -> Epilogue:
-        """Returns `epilogue` of the sums times the product of the global scales."""
-        return scaled(self.factors, epilogue)

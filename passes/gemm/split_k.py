@@ -9,13 +9,12 @@ from typing import ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.highlevel import k_part
-from tcir.errors import InputError
 from tcir.passes.analysis.few_rows import has_few_rows
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import k_step
-from tcir.passes.emit.parts import product_in_parts
+from tcir.passes.emit.parts import check_number, product_in_parts
 from tcir.passes.emit.scaled_shape import ScaledShape
 from tcir.passes.emit.tensor_functions import tensor_bytes, tensor_ops
 from tcir.passes.gemm.block_scaled import stage_of
@@ -64,11 +63,7 @@ class SplitK(Pass):
     splits: int = 1
 
     def __post_init__(self) -> None:
-        if self.splits < 0:
-            raise InputError(
-                f"expected split-k of at least 1, or 0 to choose, got {self.splits}; smallest "
-                "accepted: split-k=1"
-            )
+        check_number(self.splits)
 
     def run(self, module: ir.Module) -> None:
         if self.splits == 1:

@@ -20,9 +20,9 @@ from tcir.passes.emit.scaled_shape import ScaledShape
 from tcir.passes.emit.tensor_functions import tensor_ops
 from tcir.passes.emit.tile_kernel import Source, choose_n_tile, find_sources
 from tcir.passes.gemm.block_scaled import (
-    BlockScaledProduct,
     check_block_scaled,
     choose_scaled_n_tile,
+    stage_of,
 )
 from tcir.passes.gemm.collector import SharedTiles
 from tcir.passes.gemm.computed_tiles import check_computed, check_computed_rows, rows_step
@@ -31,6 +31,7 @@ from tcir.passes.gemm.grouped import tile_groups
 from tcir.passes.gemm.schedules import GemmSchedules
 from tcir.passes.gemm.wgmma import tile_for_warpgroups
 from tcir.passes.kernels import legal
+from tcir.passes.kernels.block_scaled import BlockScaledProduct
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.warps import Warps
 from tcir.passmanager.pipeline import register_pass
@@ -216,7 +217,7 @@ class TileGemm(Scheduled):
         self.tile(
             source,
             lambda arguments: BlockScaledProduct.create(
-                op, arguments, shape, n_tile, self.cta_group, cluster
+                op, arguments, stage_of(shape), n_tile, self.cta_group, cluster
             ),
             n_tile,
             self._output_tiles(source, n_tile),

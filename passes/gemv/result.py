@@ -10,38 +10,38 @@ from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
-from tcir.passes.emit.epilogue import NO_COLUMNS, Epilogue, rounded, scaled
+from tcir.passes.emit.epilogue import NO_COLUMNS, Epilogue, rounded
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.scaled_shape import ScaledShape
 from tcir.passes.emit.tile_kernel import (
     STORE_COLUMNS,
     Source,
-    argument,
     load_registers,
     loop,
 )
+from tcir.passes.kernels.block_scaled import BlockScaledProduct
 
 
 @dataclass(frozen=True)
 class GemvResult:
-    """Destination of the result: `out` as ``[batch, M, N]``, the kernel's global scales `factors`,
-    and the epilogue of the scaled sums.
+    """Destination of the result: `out` as ``[batch, M, N]``, and the epilogue of the sums, to which
+    `finish` adds what comes before it in the kernel.
 
     least: least columns of a register tile: NVVM loads vectors of two, and four bytes fill a
     register
     """
 
     out: ir.Value
-    factors: Sequence[ir.Value]
     epilogue: Epilogue
+    finish: Callable[[Epilogue], Epilogue]
     least: int = 2
 
     @staticmethod
-    def create(source: Source, arguments: list[ir.Value], shape: ScaledShape) -> GemvResult:
+    def create(
+        source: Source, arguments: list[ir.Value], product: BlockScaledProduct
+    ) -> GemvResult:
         """Result of a kernel that stores it itself, as the last of its `arguments`."""
-        op = source.op
-        factors = [argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None]
-        dims = dimensions(op)
+        dims = dimensions(source.op)
         columns = dims.index(COLUMNS) if COLUMNS in dims else NO_COLUMNS
         inner = source.epilogue(arguments, dims.index(ROWS), columns)
 
@@ -49,19 +49,20 @@ class GemvResult:
             return inner(sums, [at[dim] for dim in dims])
 
         least = 4 if source.after is not None and _has_bytes(source.after) else 2
-        return GemvResult(three_dimensional(arguments[-1], shape), factors, epilogue, least)
+        out = three_dimensional(arguments[-1], product.stage.shape)
+        return GemvResult(out, epilogue, product.finish, least)
 
     @staticmethod
     def of_sums(out: ir.Value) -> GemvResult:
         """Result of a kernel whose partial sums another kernel adds."""
-        return GemvResult(out, (), rounded(out.type.element_type))
+        return GemvResult(out, rounded(out.type.element_type), lambda sums: sums)
 
     def store(self, d: ir.Value, indices: Callable[[ir.Value], list[Index]]) -> None:
         """Stores the columns in `out`; ``indices(quarter)``: indices of the quarter's lane 0."""
         columns = max(
             self.least, min(STORE_COLUMNS, 1 << (self.out.type.shape[-1] - 1).bit_length())
         )
-        epilogue = scaled(self.factors, self.epilogue)
+        epilogue = self.finish(self.epilogue)
         with loop(QUARTERS) as quarter:
             at = indices(quarter)
             for first in range(0, self.out.type.shape[-1], columns):

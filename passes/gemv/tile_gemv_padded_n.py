@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from tcir._mlir import ir
@@ -11,14 +12,14 @@ from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.errors import InputError
 from tcir.passes.emit import index
-from tcir.passes.emit.cta_pair import first_column
+from tcir.passes.emit.cluster import ClusterShape
 from tcir.passes.emit.diagnostics import check_whole_rows
 from tcir.passes.emit.element_epilogue import check_by_element
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.limits import ceil_div, round_up
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.scaled_checks import check_scaled
-from tcir.passes.emit.scaled_product import ScaledPlace, ScaledProduct
 from tcir.passes.emit.scaled_shape import ScaledShape
 from tcir.passes.emit.tile_kernel import (
     Accumulate,
@@ -28,7 +29,6 @@ from tcir.passes.emit.tile_kernel import (
     counting_loop,
     find_sources,
     kernel,
-    loop,
 )
 from tcir.passes.gemv.limits import M_TILES, check_pad_n, check_pair
 from tcir.passes.gemv.ranges import CtaRange
@@ -36,6 +36,10 @@ from tcir.passes.gemv.reduce import Partials
 from tcir.passes.gemv.result import GemvResult
 from tcir.passes.gemv.schedule import GemvSchedule, choose
 from tcir.passes.kernels import legal
+from tcir.passes.kernels.block_scaled import BlockScaledProduct
+from tcir.passes.kernels.cores.tcgen05 import Tcgen05
+from tcir.passes.kernels.product import Store, TilePlace
+from tcir.passes.kernels.tile import Core, tile
 from tcir.passmanager.pipeline import Pass, register_pass
 
 
@@ -123,23 +127,25 @@ def _tile(
     source: Source, shape: ScaledShape, pad_n: int, schedule: GemvSchedule, cta_group: int
 ) -> None:
     """One CTA, or a pair, a tile: the result itself."""
-    stage, tiles = schedule.stage, ceil_div(shape.m, TMEM_LANES)
-    cluster = [PAIR, 1, 1] if cta_group == PAIR else None
-    grid = [round_up(tiles, cta_group), 1, shape.batch]
-    with kernel(source, grid, cluster=cluster) as arguments:
-        operands = ScaledProduct.create(source.op, arguments, stage, pad_n, cta_group)
-        column = first_column(0, operands.b.type.shape[0], cta_group)
-        tile, batch = block_id("x"), block_id("z") if shape.batch > 1 else 0
-        row = index.mul(tile, TMEM_LANES)
-        result = GemvResult.create(source, arguments, shape)
-        d = accumulator(pad_n)
-        with loop(stage.per_tile) as i:
-            operands.multiply(d, i, ScaledPlace(row, tile, batch, column), Accumulate(i))
+    batch = shape.batch if shape.batch > 1 else None
+    tiles = OutputTiles(ceil_div(shape.m, TMEM_LANES), 1, batch, cluster=ClusterShape(cta_group))
 
-        def indices(quarter: ir.Value) -> list[Index]:
-            return [batch, index.add(row, index.mul(quarter, QUARTER_LANES)), 0]
+    def stores(arguments: list[ir.Value], product: BlockScaledProduct) -> Store:
+        result = GemvResult.create(source, arguments, product)
 
-        result.store(d, indices)
+        def stored(d: ir.Value, place: TilePlace) -> None:
+            def indices(quarter: ir.Value) -> list[Index]:
+                row = index.add(place.row, index.mul(quarter, QUARTER_LANES))
+                return [0 if place.batch is None else place.batch, row, 0]
+
+            result.store(d, indices)
+
+        return lambda place: stored
+
+    create = BlockScaledProduct.create
+    made = partial(create, source.op, stage=schedule.stage, n_tile=pad_n, cta_group=cta_group)
+    core: Core[BlockScaledProduct] = Tcgen05(pad_n)
+    tile(source, made, tiles, core, stores)
 
 
 def _tile_ranges(
@@ -150,21 +156,21 @@ def _tile_ranges(
     partials = Partials(source, shape, ranges)
     partials.add_up(module)
     with kernel(source, [ranges.ctas, 1, 1], output=partials.memref) as arguments:
-        operands = ScaledProduct.create(source.op, arguments, schedule.stage, pad_n)
+        product = BlockScaledProduct.create(source.op, arguments, schedule.stage, pad_n)
         result = GemvResult.of_sums(arguments[-1])
         share = CtaRange.of(ranges, block_id("x"))
 
         def segment(number: Index) -> None:
-            tile = share.tile(number)
-            place = index.rem(tile, tiles), index.div(tile, tiles) if shape.batch > 1 else 0
-            row, behind = index.mul(place[0], TMEM_LANES), index.mul(tile, ranges.units)
-            first = index.sub(share.begin, behind)
-            begin, end = share.bounds(tile)
-            d = accumulator(pad_n)
+            which = share.tile(number)
+            row_tile = index.rem(which, tiles)
+            batch = index.div(which, tiles) if shape.batch > 1 else None
+            place = TilePlace(row_tile, 0, index.mul(row_tile, TMEM_LANES), 0, batch)
+            first = index.sub(share.begin, index.mul(which, ranges.units))
+            begin, end = share.bounds(which)
+            d, step = accumulator(pad_n), product.at(place)
             with counting_loop(begin, end, ranges.longest) as i:
-                unit, accumulate = index.add(first, i), Accumulate(index.sub(i, begin))
-                operands.multiply(d, unit, ScaledPlace(row, *place), accumulate)
-            at = share.segment(tile)
+                step([d], index.add(first, i), Accumulate(index.sub(i, begin)))
+            at = share.segment(which)
             result.store(d, lambda quarter: [at, index.mul(quarter, QUARTER_LANES), 0])
 
         if ranges.per_cta == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -58,26 +59,34 @@ class RaiseBlockScaled(Pass):
     name: ClassVar[str] = "raise-block-scaled"
 
     def run(self, module: ir.Module) -> None:
-        if is_converted(module):
-            return
-        functions = list(module.body.operations)
-        if not functions:
+        for function in functions_to_raise(module, "block-scaled contraction", SMALLEST):
+            if not any(isinstance(op, tc.BlockScaledMatmulOp) for op in function.entry_block):
+                raise_scaled(function)
+
+
+def functions_to_raise(module: ir.Module, what: str, smallest: str) -> Iterator[func.FuncOp]:
+    """The functions of a module that may hold `what`, each of one block; none of a module that is
+    converted already. Raises a match failure with the `smallest` example for another module."""
+    if is_converted(module):
+        return
+    functions = list(module.body.operations)
+    if not functions:
+        raise match_failure(
+            module.operation, f"expected a func.func with one {what}, got an empty module", smallest
+        )
+    for op in functions:
+        if not isinstance(op, func.FuncOp) or op.is_external:
+            without = " without one" if isinstance(op, func.FuncOp) else ""
             raise match_failure(
-                module.operation,
-                "expected a func.func with one block-scaled contraction, got an empty module",
-                SMALLEST,
+                op,
+                f"expected only func.func with a body, got {op.operation.name}{without}",
+                smallest,
             )
-        for op in functions:
-            if not isinstance(op, func.FuncOp) or op.is_external:
-                raise match_failure(
-                    op, f"expected only func.func with a body, got {op.operation.name}", SMALLEST
-                )
-            if len(op.regions[0].blocks) != 1:
-                raise match_failure(op, "expected a function of one block, got branches", SMALLEST)
-            if not is_simt(op) and not any(
-                isinstance(o, tc.BlockScaledMatmulOp) for o in op.entry_block
-            ):
-                raise_scaled(op)
+        if is_simt(op):
+            continue
+        if len(op.regions[0].blocks) != 1:
+            raise match_failure(op, "expected a function of one block, got branches", smallest)
+        yield op
 
 
 def raise_scaled(function: func.FuncOp) -> None:

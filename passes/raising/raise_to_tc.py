@@ -28,10 +28,9 @@ from tcir.passes.analysis.wrappers import (
     zero_accumulator_ops,
 )
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
-from tcir.passes.emit.gpu_module import is_converted
 from tcir.passes.emit.reshape import reshape
-from tcir.passes.emit.tensor_functions import drop_arguments, is_simt
-from tcir.passes.raising.raise_block_scaled import raise_scaled
+from tcir.passes.emit.tensor_functions import drop_arguments
+from tcir.passes.raising.raise_block_scaled import functions_to_raise, raise_scaled
 from tcir.passes.raising.raise_conv import raise_conv
 from tcir.passes.raising.raise_einsum import raise_einsum
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -73,32 +72,11 @@ class RaiseToTc(Pass):
     name: ClassVar[str] = "raise-to-tc"
 
     def run(self, module: ir.Module) -> None:
-        if is_converted(module):
-            return
-        functions = list(module.body.operations)
-        if not functions:
-            raise match_failure(
-                module.operation,
-                "expected a func.func with one contraction, got an empty module",
-                SMALLEST_CONV,
-            )
-        for op in functions:
-            if not isinstance(op, func.FuncOp) or op.is_external:
-                raise match_failure(
-                    op,
-                    f"expected only func.func with a body, got {op.operation.name}"
-                    + (" without one" if isinstance(op, func.FuncOp) else ""),
-                    SMALLEST_CONV,
-                )
-            if not is_simt(op):
-                _raise_function(op)
+        for function in functions_to_raise(module, "contraction", SMALLEST_CONV):
+            _raise_function(function)
 
 
 def _raise_function(function: func.FuncOp) -> None:
-    if len(function.regions[0].blocks) != 1:
-        raise match_failure(
-            function, "expected a function of one block, got branches", SMALLEST_CONV
-        )
     ops = list(function.entry_block)
     if any(isinstance(op, _RAISED) for op in ops):
         return

@@ -1,0 +1,140 @@
+"""A block-scaled product: operand tiles in shared memory, and one stage of the main loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.cta_pair import PAIR
+from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
+from tcir.dialect.ops.block_scaled import BLOCK_ROWS
+from tcir.dialect.ops.highlevel import k_part
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64, of_pair
+from tcir.passes.emit.cluster import ALONE, ClusterShape
+from tcir.passes.emit.cta_pair import first_column
+from tcir.passes.emit.epilogue import Epilogue, scaled
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.scaled_shape import ScaledShape, Stage
+from tcir.passes.emit.scaled_tiles import BlockedScales, RowScales, ScaledOperand, Scales
+from tcir.passes.emit.tile_kernel import Accumulate, argument
+from tcir.passes.kernels.product import OfMatrices, Step, TilePlace
+
+
+@dataclass(frozen=True)
+class BlockScaledProduct(OfMatrices):
+    """``tc.block_scaled_matmul`` in tiles of 128 rows and `n_tile` columns.
+
+    stage: a step of the main loop; steps: the number that covers K, or a part of it
+    factors: the kernel's global scales
+    cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each, and the
+    scales of all of it: the mma of a pair with M = 256 finds those in both tensor memories (PTX ISA
+    9.7.16.10.7; CUTLASS, tmem_sf_frg)
+    cluster: CTAs that load elements of A and B together; each loads scales itself
+    """
+
+    stage: Stage
+    n_tile: int
+    a: ScaledOperand
+    b: ScaledOperand
+    sa: Scales
+    sb: Scales
+    steps: int
+    factors: tuple[ir.Value, ...]
+    cta_group: int = 1
+    cluster: ClusterShape = ALONE
+
+    @staticmethod
+    def create(
+        op: tc.BlockScaledMatmulOp,
+        arguments: list[ir.Value],
+        stage: Stage,
+        n_tile: int,
+        cta_group: int = 1,
+        cluster: ClusterShape = ALONE,
+    ) -> BlockScaledProduct:
+        """Builds the tensor maps in a kernel of these `arguments`."""
+        shape = stage.shape
+        sb_tensor = argument(arguments, op.b_scales)
+        sb: Scales
+        whole = n_tile > QUARTER_LANES or shape.n > n_tile
+        if shape.b.layout == "row_major":
+            sb = RowScales.create(sb_tensor, shape.n, stage)
+        else:
+            sb = BlockedScales.create(sb_tensor, shape.n, stage, n_tile, whole)
+        a, b, half = argument(arguments, op.a), argument(arguments, op.b), n_tile // cta_group
+        return BlockScaledProduct(
+            stage,
+            n_tile,
+            ScaledOperand.create(a, shape.a, stage, TMEM_LANES, cluster.n),
+            ScaledOperand.create(b, shape.b, stage, half, cluster.m),
+            BlockedScales.create(argument(arguments, op.a_scales), shape.m, stage, TMEM_LANES),
+            sb,
+            ceil_div(k_part(op) or shape.k, stage.k),
+            tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None),
+            cta_group,
+            cluster,
+        )
+
+    @property
+    def sums(self) -> ir.Type:
+        """Type of the accumulator."""
+        return ir.F32Type.get()
+
+    def at(self, place: TilePlace) -> Step:
+        """The stages of the tile at `place`."""
+        stage, batch = self.stage, 0 if place.batch is None else place.batch
+        column, column_block, inside = self._columns(place)
+        own_column = first_column(column, self.b.type.shape[0], self.cta_group)
+        share_of_a, share_of_b = self.cluster.share_of_a(), self.cluster.share_of_b()
+
+        def step(sums: Sequence[ir.Value], unit: Index, accumulate: Accumulate) -> None:
+            if place.part is not None:
+                unit = index.add(index.mul(place.part, self.steps), unit)
+            sources = (self.a, self.sa, self.b, self.sb)
+            a, sa, b, sb = (tc.SmemTileOp(source.type).tile for source in sources)
+            self.a.load(a, place.row, unit, stage, batch, share_of_a)
+            self.sa.load(sa, place.row_tile, unit, stage, batch)
+            self.b.load(b, own_column, unit, stage, batch, share_of_b)
+            self.sb.load(sb, column_block, unit, stage, batch)
+            sfa, sfb = self.sa.factors(stage), self.sb.factors(stage)
+            issued: list[ir.OpView] = [
+                *self.sa.copy(sa, sfa, unit, stage),
+                *self.sb.copy(sb, sfb, unit, stage, inside),
+            ]
+            for j in range(stage.steps):
+                sets, first = stage.scale_place(j)
+                mma = tc.MmaBlockScaleOp(
+                    sums[0], a, b, sfa, sfb, accumulate.take(),
+                    *_strings(stage.shape),
+                    i64(stage.shape.step.block), i64(j), i64(j),
+                    i64(self.sa.column(sets, stage)), i64(self.sb.column(sets, stage)),
+                    i64(first), i64(first),
+                )  # fmt: skip
+                issued.append(mma)
+            if self.cta_group == PAIR:
+                for op in issued:
+                    of_pair(op)
+
+        return step
+
+    def _columns(self, place: TilePlace) -> tuple[Index, Index, Index]:
+        """First column of the tile, its block of scale factors, and its number in that."""
+        if self.stage.shape.n <= self.n_tile:
+            return 0, 0, 0
+        if self.n_tile % BLOCK_ROWS == 0:
+            return place.column, index.mul(place.column_tile, self.n_tile // BLOCK_ROWS), 0
+        block = index.div(place.column, BLOCK_ROWS)
+        return place.column, block, index.rem(place.column, BLOCK_ROWS)
+
+    def finish(self, epilogue: Epilogue) -> Epilogue:
+        """Returns `epilogue` of the sums times the product of the global scales."""
+        return scaled(self.factors, epilogue)
+
+
+def _strings(shape: ScaledShape) -> list[ir.StringAttr]:
+    names = (shape.step.kind, shape.a.element, shape.b.element, shape.scale_type)
+    return [ir.StringAttr.get(name) for name in names]
