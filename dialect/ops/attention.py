@@ -31,7 +31,13 @@ TO_WHOLE = 1.5 * 2**23 + 127
 """An f32 whose sum with an exponent of two x is rounded to a whole number; the low bits of the sum
 are those of the exponent of 2^x in f32."""
 LENGTHS = 3
-"""Operand that is the numbers of keys, or these and the pages of keys and values."""
+"""Operand that is the numbers of keys, or these and the pages of keys and values; with sequences,
+the ends of their rows, after which come those of their keys."""
+SEQUENCE_LIMITS = 2
+"""Operands from `LENGTHS` on if rows and keys are those of sequences."""
+MOST_SEQUENCES = 1024
+"""Each thread reads the ends one after another."""
+ALIGNED_ENDS = "aligned_ends"
 PAGE = Legal(range(16, 1 << 20, 16), "keys", "a box of TMA fills whole swizzle atoms of rows")
 """Keys of a page."""
 ATTENTION_TYPES = ("f16", "bf16")
@@ -121,6 +127,13 @@ class AttentionOp(
     whose map is from ``[b, h, m, n]``, and ends in ``tc.yield`` of an f32. If it yields -inf, the
     row does not have that key. An empty body leaves the sums as they are.
 
+    With two ``limits``, each ``[s + 1]`` of i32, rows and keys of s sequences follow each other
+    without gaps, and b is 1: sequence i has the rows and the keys from element i of the first and
+    the second tensor up to element i + 1. The first element is 0, none is less than the one before,
+    the last is m, or n. A row has only keys of its sequence. Offsets count rows and keys in their
+    sequence; with ``aligned_ends`` its last row has the number of its last key. A body may read
+    elements that depend on the head only.
+
     Scores and sums are of f32, the exponentials are rounded to the type of ``v``, results to that
     of ``out``. ``q``, ``k`` and ``v`` may each be e4m3 or e5m2; exponentials are then up to 2^8 and
     rounded to e4m3. Scale factors of ``q`` and ``k`` are part of ``scale``; that of ``v`` is part
@@ -189,6 +202,16 @@ class AttentionOp(
         return next(iter(self.limits), None)
 
     @property
+    def sequences(self) -> int:
+        """Number of sequences that rows and keys are divided into; 0: they are not."""
+        return int(self.limits[0].type.shape[0]) - 1 if len(self.limits) == SEQUENCE_LIMITS else 0
+
+    @property
+    def aligned_ends(self) -> bool:
+        """Whether the last row of a sequence has the number of its last key."""
+        return ALIGNED_ENDS in self.attributes
+
+    @property
     def pages(self) -> int | None:
         """Largest number of pages of a batch; None if keys and values are not in pages."""
         rows = [each.type.shape for each in self.limits if each.type.rank > 1]
@@ -240,14 +263,18 @@ class AttentionOp(
         return {**q, "g": k["h"], "n": k["n"] * count, "e": v["d"]}
 
     def scores(self) -> int:
-        """Number of scores of a head: one for each row and key, except masked ones."""
-        extents, band = self.extents(), self.band
-        rows, keys = extents["m"], extents["n"]
+        """Number of scores of a head: one for each row and key, except masked ones; of sequences,
+        as if all had the same length."""
+        extents, band, count = self.extents(), self.band, max(self.sequences, 1)
+        rows, keys = -(-extents["m"] // count), -(-extents["n"] // count)
         if not band.limits:
-            return rows * keys
-        first = -rows if band.first is None else band.first
+            return count * rows * keys
+        first = -max(rows, keys) if band.first is None else band.first
         last = keys if band.last is None else band.last
-        return sum(max(min(row + last + 1, keys) - max(row + first, 0), 0) for row in range(rows))
+        number = range(keys - rows, keys) if self.aligned_ends else range(rows)
+        return count * sum(
+            max(min(row + last + 1, keys) - max(row + first, 0), 0) for row in number
+        )
 
 
 @verify(
@@ -361,26 +388,79 @@ def _(op: AttentionOp) -> Broken:
     return {"got": [list(v.type.shape) for v in (op.q, op.k, op.v, op.out, op.lse)]}
 
 
+def _sequences(batch: int = 1, ends: tuple[int, int] = (9, 9)) -> dict[str, str]:
+    """Changes of the example to sequences."""
+    rows, keys = (f"tensor<{count}xi32>" for count in ends)
+    return {
+        "(%q, %k, %v)": "(%q, %k, %v, %rows, %keys)",
+        "%mask: tensor<2x1x1x512xi1>)": (
+            f"%mask: tensor<1x8x1x1xi1>, %rows: {rows}, %keys: {keys})"
+        ),
+        "tensor<2x1x1x512xi1>": "tensor<1x8x1x1xi1>",
+        "(b, 0, 0, n)": "(0, h, 0, 0)",
+        "2x8x256x64xf16": f"{batch}x8x256x64xf16",
+        "2x4x512x64xf16": f"{batch}x4x512x64xf16",
+        "2x4x512x128xf16>)": f"{batch}x4x512x128xf16>, {rows}, {keys})",
+        "2x4x512x128xf16": f"{batch}x4x512x128xf16",
+        "2x8x256x128xf16": f"{batch}x8x256x128xf16",
+        "2x8x256xf32": f"{batch}x8x256xf32",
+    }
+
+
 @verify(
     AttentionOp,
     "lengths",
     "tc",
     "expected nothing after q, k and v, or numbers of keys, tensor<{batch}xi32>, or a table of "
-    "these and of pages, tensor<{batch}x(1 + pages)xi32>, got {got}",
-    bad={
-        "(%q, %k, %v)": "(%q, %k, %v, %mask)",
-        "2x4x512x128xf16>)": "2x4x512x128xf16>, tensor<2x1x1x512xi1>)",
-    },
+    "these and of pages, tensor<{batch}x(1 + pages)xi32>, or the ends of rows and of keys of up to "
+    "{most} sequences, two of tensor<(sequences + 1)xi32>, got {got}",
+    bad=(
+        {
+            "(%q, %k, %v)": "(%q, %k, %v, %mask)",
+            "2x4x512x128xf16>)": "2x4x512x128xf16>, tensor<2x1x1x512xi1>)",
+        },
+        _sequences(ends=(9, 8)),
+    ),
+    good=_sequences(),
 )
 def _(op: AttentionOp) -> Broken:
     kinds = [each.type for each in op.limits]
     batch = dict(zip(string(op, "q_layout"), op.q.type.shape, strict=True))["b"]
-    fits = all(
-        each.has_static_shape and each.rank in (1, 2) and each.shape[0] == batch for each in kinds
-    )
-    if fits and len(kinds) < 2 and all(str(each.element_type) == "i32" for each in kinds):
+    static = all(each.has_static_shape and str(each.element_type) == "i32" for each in kinds)
+    shapes = [list(each.shape) for each in kinds]
+    if len(kinds) == SEQUENCE_LIMITS:
+        ends = range(2, MOST_SEQUENCES + 2)
+        fits = shapes[0] == shapes[1] and len(shapes[0]) == 1 and shapes[0][0] in ends
+    else:
+        fits = len(kinds) < 2 and all(len(x) in (1, 2) and x[0] == batch for x in shapes)
+    if static and fits:
         return None
-    return {"batch": batch, "got": ", ".join(map(str, kinds))}
+    return {"batch": batch, "most": MOST_SEQUENCES, "got": ", ".join(map(str, kinds))}
+
+
+@verify(
+    AttentionOp,
+    "sequences",
+    "tc",
+    "rows and keys of sequences must be of f16 or bf16, with a batch of 1, no key_part, and a body "
+    "whose elements depend on the head only; aligned_ends is for such an op, got {got}",
+    bad=(
+        _sequences(batch=2),
+        {"scale =": "aligned_ends, scale ="},
+    ),
+    good={**_sequences(), "scale =": "aligned_ends, scale ="},
+)
+def _(op: AttentionOp) -> Broken:
+    if not op.sequences:
+        return {"got": "aligned_ends without sequences"} if op.aligned_ends else None
+    if (batch := op.extents()["b"]) != 1:
+        return {"got": f"a batch of {batch}"}
+    if op.powers in FP8:
+        return {"got": "elements of 8 bits"}
+    if op.key_part is not None:
+        return {"got": f"key_part of {op.key_part}"}
+    maps = [each.attributes["map"] for each in op.elements if {*each.dims} - {1, None}]
+    return {"got": f"an element by {maps[0]}"} if maps else None
 
 
 def _paged(page: int, pages: int) -> dict[str, str]:

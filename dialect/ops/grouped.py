@@ -78,6 +78,9 @@ class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
 
     With ``within`` there is no capacity, so every tile has rows, but ``first`` is counted from the
     group's first row.
+
+    With ``tile_rows`` tiles have that many rows instead of 128, and ``sizes`` has the ends of the
+    groups after a 0: group i has the rows from element i up to element i + 1, none if that is less.
     """
 
     example = """
@@ -150,6 +153,11 @@ same_rules(
         "element": {"500x512xf16": "500x512xbf16"},
     },
 )
+
+
+def tile_rows(op: FindGroupOp) -> int | None:
+    """Rows of a tile of groups that are given by their ends; None: 128, of sizes."""
+    return optional_integer(op, "tile_rows")
 
 
 def capacity(op: FindGroupOp) -> int | None:
@@ -265,6 +273,25 @@ def _(op: FindGroupOp) -> Broken:
 
 @verify(
     FindGroupOp,
+    "tile-rows",
+    "tc",
+    "tile_rows must be an integer of at least 1, or left out, and without capacity or within, got "
+    "{got}",
+    bad=(
+        {"%tile)": "%tile) {tile_rows = 0 : i64}"},
+        {"%tile)": "%tile) {tile_rows = 64 : i64, within}"},
+    ),
+    good={"%tile)": "%tile) {tile_rows = 192 : i64}"},
+)
+def _(op: FindGroupOp) -> Broken:
+    got = op.attributes.get("tile_rows", None)
+    alone = "within" not in op.attributes and "capacity" not in op.attributes
+    legal = isinstance(got, ir.IntegerAttr) and got.value > 0 and alone
+    return None if got is None or legal else {"got": op.attributes}
+
+
+@verify(
+    FindGroupOp,
     "capacity",
     "tc",
     "capacity must be an integer of at least 1, or left out, got {got}",
@@ -280,3 +307,9 @@ def _(op: FindGroupOp) -> Broken:
 def tiles_of(rows: int) -> int:
     """Tiles of 128 rows that hold `rows`."""
     return -(-rows // TMEM_LANES)
+
+
+def most_tiles(rows: int, groups: int, height: int = TMEM_LANES) -> int:
+    """The most tiles of `height` rows that groups of together `rows` rows can have, whatever their
+    sizes: ceil(n / height) is at most (n + height - 1) / height, and 1 for every row."""
+    return min(rows, (rows + (height - 1) * groups) // height)

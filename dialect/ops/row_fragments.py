@@ -223,14 +223,16 @@ class LogSumRowsOp(Op, name="log_sum_rows", role="consumer"):
 
 class StoreFragmentRowsOp(Op, name="store_fragment_rows", role="consumer", stores="tensor"):
     """Stores a number for each row to the last dimension of ``tensor``, from ``indices`` on; rows
-    outside it are not stored. One of four threads with a row stores (PTX ISA 9.7.9.12)."""
+    outside it, and from ``end`` on, if it is given, are not stored. One of four threads with a row
+    stores (PTX ISA 9.7.9.12)."""
 
     example = (
         _ALIASES
         + """
     func.func @example(%lse: !r, %out: memref<8x500xf32>, %head: index, %row: index) {
       "tc.store_fragment_rows"(%lse, %out, %head, %row)
-          {operandSegmentSizes = array<i32: 1, 1, 2>} : (!r, memref<8x500xf32>, index, index) -> ()
+          {operandSegmentSizes = array<i32: 1, 1, 2, 0>}
+          : (!r, memref<8x500xf32>, index, index) -> ()
       return
     }
     """
@@ -239,6 +241,7 @@ class StoreFragmentRowsOp(Op, name="store_fragment_rows", role="consumer", store
     rows: ext.Operand[FragmentType]
     tensor: ext.Operand[ir.MemRefType]
     indices: Sequence[ext.Operand[ir.IndexType]]
+    end: ext.Operand[ir.IndexType] | None = None
 
 
 class FragmentAsAOp(Op, name="fragment_as_a", role="consumer"):

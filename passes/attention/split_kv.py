@@ -14,6 +14,7 @@ from tcir.passes.attention.tiles import HeadShape
 from tcir.passes.attention.wgmma import choose_rows
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.clone import clone
+from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.limits import ceil_div, no_kernel, round_up
 from tcir.passes.emit.tensor_functions import tensor_ops
@@ -74,6 +75,14 @@ class SplitKv(Pass):
         target = target_of(module)
         for op in list(tensor_ops(module)):
             if not isinstance(op, tc.AttentionOp) or op.key_part or no_kernel(op, target):
+                continue
+            if op.sequences:
+                if self.parts:
+                    raise match_failure(
+                        op,
+                        f"expected no split-kv with sequences, got {self.parts}: their parts would "
+                        "end at different keys; leave it out",
+                    )
                 continue
             unit = self.keys or UNIT
             part = _part(op, self.parts or _fastest(op, TARGETS[target], unit), unit)

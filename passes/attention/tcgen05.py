@@ -8,7 +8,7 @@ from functools import partial
 from math import gcd
 from typing import TypeAlias
 
-from tcir._mlir import arith, ir, scf, vector
+from tcir._mlir import arith, ir, memref, scf, vector
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.limits import (
@@ -37,8 +37,8 @@ from tcir.passes.attention.tiles import (
     HeadTiles,
     KernelTensors,
     LongestFirst,
-    Rows,
     Softmax,
+    TileRows,
     Turns,
     each_tile,
     kernel_tensors,
@@ -48,7 +48,7 @@ from tcir.passes.emit.builders import flag, i64, mma
 from tcir.passes.emit.epilogue import Epilogue, fused
 from tcir.passes.emit.index import Index, constant
 from tcir.passes.emit.kernel_ops import BY_WARP, CTAS_PER_SM
-from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.lanes import lane_index, spread
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.staged_store import StagedStore, staged_tile
 from tcir.passes.emit.tile_kernel import (
@@ -126,7 +126,7 @@ def tile_in_tensor_memory(
     staged: whether TMA stores the results; ctas: that divide the tiles among them; 0: one for each
     """
     op, keys = source.op, blocks.keys
-    tiles_of = OutputTiles(ceil_div(of["m"], blocks.rows), of["h"], of["b"] * of.parts)
+    tiles_of = OutputTiles(of.row_tiles(blocks.rows), of["h"], of["b"] * of.parts)
     longest = LongestFirst.of(of, blocks.rows)
     order = tiles_of if blocks.band.last is None else longest
     if ctas:
@@ -169,16 +169,13 @@ def _tiles_of(
     stores: by TMA, if it stores; place: number of the tile, head, and batch among those of all
     parts
     """
-    (along, head, every), (queries, operands, lengths, (out, *lse)) = place, tensors
-    part, batch = of.part_of(every)
-    count = rows.blocks.counted(lengths, batch)
-    first = index.mul(along, rows.blocks.rows)
-    tiles = []
+    queries, operands, limits, (out, *lse) = tensors
+    mine, tiles = of.rows_of(rows.blocks, place, limits), []
     for number, (role, columns) in enumerate(roles):
-        mine = batch, head, index.add(first, number * ROWS)
-        tiles.append(_Tile(role, mine, every, queries.load(*mine), *columns))
-    mine = first, part, count
-    over = rows.over(mine, tiles, operands, (batch, of.keys_of(head)), turns)
+        own = mine.after(number * ROWS)
+        loaded = queries.load(own.batch, own.head, own.first)
+        tiles.append(_Tile(role, own, loaded, *columns))
+    over = rows.over(mine, tiles, operands, of.keys_of(mine.head), turns)
     results = zip(over.results[0::2], over.results[1::2], strict=True)
     for tile, result in zip(tiles, results, strict=True):
         rows.store(tile, result, (out, *lse), of.out, stores)
@@ -193,14 +190,12 @@ _Columns: TypeAlias = tuple[ir.Value, ir.Value, ir.Value]
 class _Tile:
     """A tile of rows.
 
-    role: of the warps that have its rows; place: batch, head, first row; every: the batch among
-    those of all parts
+    role: of the warps that have its rows
     queries: in shared memory; scores, powers, sums: in tensor memory
     """
 
     role: str
-    place: tuple[Index, Index, Index]
-    every: Index
+    rows: TileRows
     queries: ir.Value
     scores: ir.Value
     powers: ir.Value
@@ -277,48 +272,49 @@ class _Rows:
 
     def over(
         self,
-        mine: Rows,
+        mine: TileRows,
         tiles: Sequence[_Tile],
         operands: tuple[HeadTiles, HeadTiles],
-        place: tuple[Index, Index],
+        shared: Index,
         turns: Turns,
     ) -> scf.ForOp:
         """The loop over all blocks of keys of a part that `mine` have, whose results are the maxima
-        of scores and the sums of exponentials of each tile's rows."""
+        of scores and the sums of exponentials of each tile's rows. shared: head of the keys"""
         start = [tile.numbers(value) for tile in tiles for value in (float("-inf"), 0.0)]
         # the first block is what makes the sums zeros
         over, number, first = self.blocks.loop(mine, start, 1, turns)
         with ir.InsertionPoint(over.body):
             step = index.value(number)
             k, v = (
-                each.load(*place, first, apart=bool(number)) for number, each in enumerate(operands)
+                each.load(mine.batch, shared, index.add(mine.key, first), apart=bool(number))
+                for number, each in enumerate(operands)
             )
             state = list(over.inner_iter_args)
             for tile in tiles:
                 _multiply(tile.scores, tile.queries, k, constant(0, integer_type(1)))
             for number, tile in enumerate(tiles):
                 own = slice(2 * number, 2 * number + 2)
-                state[own] = self._weigh(tile, (first, mine[2]), step, state[own])
+                state[own] = self._weigh(tile, first, step, state[own])
                 _multiply(tile.sums, tile.powers, v, Accumulate(step).take())
             scf.YieldOp(state)
         return over
 
     def _weigh(
-        self, tile: _Tile, keys: tuple[Index, Index], step: ir.Value, state: Sequence[ir.Value]
+        self, tile: _Tile, key: Index, step: ir.Value, state: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """Makes factors of a block's scores, and rescales the sums of the blocks before.
 
-        keys: the first of the block, and the number of all
+        key: the first of the block
         """
-        *outer, row = tile.place
+        own = tile.rows
 
         def weigh(quarter: ir.Value, largest: ir.Value, total: ir.Value) -> list[ir.Value]:
             rows = load_registers(tile.scores, quarter, index.value(0), self.blocks.keys)
-            mine = index.add(row, _lanes(quarter))
+            lanes = _lanes(quarter)
             if self.modify is not None:
-                rows = self.modify(rows, [*outer, mine, keys[0]])
+                rows = self.modify(rows, [own.batch, own.head, index.add(own.first, lanes), key])
             if self.blocks.masked:
-                rows = self._masked(rows, mine, keys)
+                rows = self._masked(rows, [index.add(own.number, lanes), key, own.keys])
             before = tc.RowNumbersOp(largest, quarter).mine
             now = tc.RowOnlineMaxOp(before, tc.RowMaxOp(rows).largest, *self.softmax.attributes)
             self.softmax.set_below(now)
@@ -365,8 +361,8 @@ class _Rows:
             made.attributes["polynomial"] = i64(self.softmax.polynomial)
         return made.powers
 
-    def _masked(self, rows: ir.Value, row: Index, keys: tuple[Index, Index]) -> ir.Value:
-        masked = tc.MaskRowsOp(rows, *index.values([row, *keys]), rows.type)
+    def _masked(self, rows: ir.Value, place: list[Index]) -> ir.Value:
+        masked = tc.MaskRowsOp(rows, *index.values(place), rows.type)
         self.blocks.band.give(masked)
         return masked.masked
 
@@ -475,22 +471,35 @@ class _End:
 
     def first(self, quarter: Index) -> Index:
         """The first row of a sub-partition."""
-        return index.add(self.tile.place[2], _lanes(quarter))
+        return index.add(self.tile.rows.first, _lanes(quarter))
 
     def _place(self, first: Index, column: Index) -> list[ir.Value]:
         """Indices in the results of a row."""
-        head = self.tile.place[1]
-        names = {"b": self.tile.every, "h": head, "m": first, "d": column}
+        rows = self.tile.rows
+        names = {"b": rows.every, "h": rows.head, "m": first, "d": column}
         return index.values([names[each] for each in self.layout])
+
+    def _row_lanes(self, first: Index, end: Index, layout: str) -> list[ir.Value]:
+        """Indices of the lanes' rows, by the letters of `layout`; from `end` on, none is one of a
+        row."""
+        rows, own = self.tile.rows, lane_index() + first
+        kept = own.where(own.below(end), self.out.type.shape[self.layout.index("m")])
+        names = {"b": spread(rows.every), "h": spread(rows.head), "m": kept}
+        return [names[each].value for each in layout if each in names]
 
     def store_rows(self, quarter: ir.Value, first: Index, total: ir.Value) -> None:
         """Threads store their rows."""
         count, dim = self.rows.columns, i64(self.layout.index("m"))
-        inverse = self._inverse(total)
+        inverse, end = self._inverse(total), self.tile.rows.end
+        lanes = [] if end is None else self._row_lanes(first, end, self.layout)
         with loop(self.rows.width, count) as column:
             sums = load_registers(self.tile.sums, quarter, column, count)
             value = self._scaled(sums, inverse)
-            tc.StoreRowsOp(value, self.out, self._place(first, column), i64(QUARTER_LANES), dim)
+            if lanes:
+                tc.StoreLanesOp(value, self.out, lanes, index.value(column))
+            else:
+                place = self._place(first, column)
+                tc.StoreRowsOp(value, self.out, place, i64(QUARTER_LANES), dim)
 
     def store_by_tma(self, stores: StagedStore) -> None:
         """Warps write their rows to shared memory, from which TMA stores them."""
@@ -509,7 +518,15 @@ class _End:
         """Threads store the logarithms of the sums."""
         total, largest = numbers
         logarithm = tc.RowLogSumOp(largest, total, self.rows.scale).lse
-        at = index.values([self.tile.every, self.tile.place[1], first])
+        rows = self.tile.rows
+        if rows.end is not None:
+            shape = [*tensor.type.shape, 1]
+            kind = ir.MemRefType.get(shape, tensor.type.element_type)
+            column = memref.ExpandShapeOp(kind, tensor, [[0], [1], [2, 3]], [], shape).result
+            lanes = self._row_lanes(first, rows.end, "bhm")
+            tc.StoreLanesOp(logarithm, column, lanes, index.value(0))
+            return
+        at = index.values([rows.every, rows.head, first])
         stored = tc.StoreRowsOp(logarithm, tensor, at, i64(QUARTER_LANES), i64(2))
         stored.attributes["column_dim"] = i64(1)
 

@@ -104,6 +104,10 @@ class TileAttention(Pass):
     ``key_part`` the batch dimension also counts the parts, and a CTA visits only the blocks of its
     part.
 
+    With sequences the grid has as many row tiles as there can be, whatever the ends. A CTA finds
+    the sequence of its tile by ``tc.find_group``, visits the blocks of its keys, and stores its
+    rows only (``tc.store_fragment_group``, ``tc.store_lanes``); one without a tile stores nothing.
+
     Changes the order of sums and rounds exponentials to the type of the values, as the op says;
     preserves the location of the op on every op.
     """
@@ -200,6 +204,12 @@ class TileAttention(Pass):
         blocks = heads.blocks(rows, keys)
         softmax = replace(self._softmax(source), polynomial=self.polynomial)
         staged = self.store == "tma"
+        if staged and heads.sequences:
+            raise match_failure(
+                source.op,
+                "expected store=direct with sequences, got tma: a box has as many rows at the end "
+                "of a sequence, and would overwrite those of the next one; leave it out",
+            )
         tile_in_tensor_memory(source, heads, blocks, softmax, staged, self.ctas, target)
 
     def _softmax(self, source: Source) -> Softmax:

@@ -15,6 +15,7 @@ from tcir.dialect.attributes import string
 from tcir.dialect.limits import GRID, SWIZZLE_OF_SPAN
 from tcir.dialect.loops import MOST_TRIPS
 from tcir.dialect.ops.attention import Band
+from tcir.dialect.ops.grouped import most_tiles
 from tcir.dialect.ops.tma import APART
 from tcir.passes.analysis.head_maps import MapDim, map_dims, row_of
 from tcir.passes.analysis.strided import Strided, strided
@@ -29,8 +30,30 @@ HEAD, ROW, KEY = 1, 2, 3
 """Dimensions of scores, which are ``[b, h, m, n]``."""
 
 
-Rows: TypeAlias = tuple[Index, Index, Index]
-"""Rows of a CTA: the first, the part of the keys, and the number of all keys."""
+@dataclass(frozen=True)
+class TileRows:
+    """Rows of a tile, and the keys that they may have.
+
+    batch, head: in the queries; every: the batch among those of all parts
+    first:  first row in the tensors; number: its number in the band
+    part:   number of the part of the keys; keys: number of all keys; key: first one in the tensors
+    end:    row after the last one that is stored; None: all are
+    """
+
+    batch: Index
+    every: Index
+    head: Index
+    first: Index
+    number: Index
+    part: Index
+    keys: Index
+    key: Index = 0
+    end: Index | None = None
+
+    def after(self, count: int) -> TileRows:
+        """Returns the rows `count` further on."""
+        first, number = (index.add(each, count) for each in (self.first, self.number))
+        return replace(self, first=first, number=number)
 
 
 RESIDENT = 32 << 20
@@ -67,7 +90,7 @@ class LongestFirst:
             for each in range(1, heads + 1)
             if heads % each == 0 and (each <= most or each == 1 or batch * heads > GRID[2])
         )
-        return LongestFirst(ceil_div(shape["m"], rows), heads, batch, together)
+        return LongestFirst(shape.row_tiles(rows), heads, batch, together)
 
     def shared_by(self, ctas: int) -> LongestFirst:
         """Divides these tiles among at most `ctas` CTAs."""
@@ -250,6 +273,8 @@ class HeadShape:
     power_bytes: bytes of an exponential that multiplies values
     parts, part: number of parts of the keys, whose results are separate, and keys per part
     lengths: whether each batch has its own number of keys
+    sequences: number of sequences; 0: there are none; aligned_ends: whether the last row of a
+               sequence has the number of its last key
     """
 
     extents: dict[str, int]
@@ -263,6 +288,8 @@ class HeadShape:
     parts: int = 1
     part: int | None = None
     lengths: bool = False
+    sequences: int = 0
+    aligned_ends: bool = False
 
     @staticmethod
     def of(op: tc.AttentionOp) -> HeadShape:
@@ -271,7 +298,10 @@ class HeadShape:
         extents = op.extents()
         parts, lengths = (op.parts, op.key_part), op.lengths is not None
         bytes_ = tc.element_bytes(ir.Type.parse(op.powers))
-        return HeadShape(extents, q, kv, out, extents["n"], op.band, bytes_, False, *parts, lengths)
+        return HeadShape(
+            extents, q, kv, out, extents["n"], op.band, bytes_, False, *parts, lengths,
+            op.sequences, op.aligned_ends,
+        )  # fmt: skip
 
     def together(self, elements: Sequence[ir.OpView]) -> HeadShape:
         """The shape in which the heads of a group, which read the same keys, are rows of one head,
@@ -282,7 +312,8 @@ class HeadShape:
         last, first = self.band.last, self.band.first or 0
         keys = self.keys if last is None else min(self.keys, last + 1)
         alike = all(HEAD not in each.dims and ROW not in each.dims for each in elements)
-        if self["m"] > 1 or self.group == 1 or keys < 1 or not alike or first > 0:
+        several = self["m"] > 1 or self.sequences > 0
+        if several or self.group == 1 or keys < 1 or not alike or first > 0:
             return self
         rows = {**self.extents, "h": self["g"], "m": self.group}
         return replace(
@@ -311,6 +342,44 @@ class HeadShape:
     def blocks(self, rows: int, keys: int) -> Blocks:
         """The keys in blocks of `keys`, for tiles of `rows` rows."""
         return Blocks(rows, keys, self.keys, self.band, self.parts, self.part, self.lengths)
+
+    def row_tiles(self, rows: int) -> int:
+        """The most tiles of `rows` rows of a head; a sequence begins with a new one."""
+        return most_tiles(self["m"], max(self.sequences, 1), rows)
+
+    def rows_of(
+        self, blocks: Blocks, place: tuple[Index, Index, Index], limits: Sequence[ir.Value]
+    ) -> TileRows:
+        """Rows of a tile. place: number of the tile, head, and batch among those of all parts;
+        limits: the kernel's tensors of numbers of keys"""
+        number, head, every = place
+        if self.sequences:
+            return self._rows_of_sequence(blocks, number, head, limits)
+        part, batch = self.part_of(every)
+        row, keys = index.mul(number, blocks.rows), blocks.counted(limits, batch)
+        return TileRows(batch, every, head, row, row, part, keys)
+
+    def _rows_of_sequence(
+        self, blocks: Blocks, tile: Index, head: Index, limits: Sequence[ir.Value]
+    ) -> TileRows:
+        """Rows of a tile of one of the sequences; of a tile that no sequence has, no row is stored,
+        and there are no keys."""
+        found = tc.FindGroupOp(limits[0], index.value(tile))
+        found.attributes["tile_rows"] = i64(blocks.rows)
+        after = index.add(found.group, 1)
+        (row, row_end), (key, key_end) = (
+            [tc.LoadIndexOp(each, [index.value(at)]).value for at in (found.group, after)]
+            for each in limits
+        )
+        # ends that are none of the tensor's rows store nothing outside of it
+        first = arith.minui(found.first, index.value(self["m"]))
+        size, number = index.sub(key_end, key), index.sub(first, row)
+        if self.aligned_ends:
+            number = index.add(number, index.sub(size, index.sub(row_end, row)))
+        none = arith.cmpi(arith.CmpIPredicate.eq, found.count, index.value(0))
+        keys = arith.select(none, index.value(0), blocks.at_most_all(index.value(size)))
+        end = arith.minui(index.value(index.add(first, found.count)), index.value(self["m"]))
+        return TileRows(0, 0, head, first, number, 0, keys, key, end)
 
     def part_of(self, batch: Index) -> tuple[Index, Index]:
         """Splits a batch number of all parts into the part and the batch."""
@@ -395,17 +464,21 @@ class Blocks:
         start = 0 if first is None else max(row + first, 0)
         return max(ceil_div(end, self.keys) - start // self.keys, 0)
 
-    def counted(self, lengths: ir.Value | None, batch: Index) -> Index:
-        """Number of keys of a batch, by the tensor `lengths`."""
-        if lengths is None:
+    def counted(self, limits: Sequence[ir.Value], batch: Index) -> Index:
+        """Number of keys of a batch, by a tensor of `limits`, if there is one."""
+        if not limits:
             return self.count
+        (lengths,) = limits
         place = [batch] if lengths.type.rank == 1 else [batch, 0]
-        loaded = tc.LoadIndexOp(lengths, index.values(place)).value
-        return arith.minsi(arith.maxsi(loaded, index.value(0)), index.value(self.count))
+        return self.at_most_all(tc.LoadIndexOp(lengths, index.values(place)).value)
+
+    def at_most_all(self, keys: ir.Value) -> ir.Value:
+        """`keys`, or the nearest number from 0 to that of all keys."""
+        return arith.minsi(arith.maxsi(keys, index.value(0)), index.value(self.count))
 
     def loop(
         self,
-        rows: Rows,
+        rows: TileRows,
         start: Sequence[ir.Value],
         least: int = 0,
         turns: Turns = (0, 1),
@@ -416,7 +489,7 @@ class Blocks:
 
         turns: the loop counts from the blocks of earlier tiles on, if tiles have different numbers
         """
-        before, visited = self._visited(*rows)
+        before, visited = self._visited(rows.number, rows.part, rows.keys)
         since, most = turns
         if isinstance(visited, int):
             since = 0
@@ -489,7 +562,7 @@ class Softmax:
 
 
 KernelTensors: TypeAlias = tuple[
-    HeadTiles, tuple[HeadTiles, HeadTiles], "ir.Value | None", "list[ir.Value]"
+    HeadTiles, tuple[HeadTiles, HeadTiles], "list[ir.Value]", "list[ir.Value]"
 ]
 """What `kernel_tensors` returns."""
 
@@ -497,8 +570,8 @@ KernelTensors: TypeAlias = tuple[
 def kernel_tensors(
     source: Source, of: HeadShape, blocks: Blocks, arguments: Sequence[ir.Value], rows: int
 ) -> KernelTensors:
-    """Tiles of `rows` queries, and of a block of keys and of values; the numbers of keys, if
-    batches have their own; and the results, with heads as the source's op has them.
+    """Tiles of `rows` queries, and of a block of keys and of values; the op's limits; and the
+    results, with heads as the source's op has them.
 
     arguments: the kernel's
     """
@@ -512,6 +585,6 @@ def kernel_tensors(
             HeadTiles.create(arguments, strided(op.k), of.kv, blocks.keys, "d", pages),
             HeadTiles.create(arguments, strided(op.v), of.kv, blocks.keys, row_of(of.kv), pages),
         ),
-        argument(arguments, op.lengths) if blocks.lengths else None,
+        [argument(arguments, each) for each in op.limits],
         [of.results(each) for each in arguments[len(source.function.arguments) :]],
     )

@@ -23,6 +23,7 @@ from tcir.passes.attention.tiles import (
     HeadTiles,
     LongestFirst,
     Softmax,
+    TileRows,
     Turns,
     each_tile,
     kernel_tensors,
@@ -59,7 +60,7 @@ def choose_rows(of: HeadShape, sms: int) -> int:
         return 2 * WGMMA_M
 
     def cost(rows: int) -> float:
-        heads, tiles = of["b"] * of["h"], ceil_div(of["m"], rows)
+        heads, tiles = of["b"] * of["h"], of.row_tiles(rows)
         if of.band.last is None:
             return ceil_div(heads * tiles, sms) * TILE_CYCLES[rows]
         blocks = of.blocks(rows, KEYS)
@@ -82,30 +83,29 @@ def tile_by_warpgroups(
         function = ir.InsertionPoint.current.block.owner
         warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
         function.attributes["tc.warps"] = i64s([warps, 1])
-        queries, operands, lengths, (out, *lse) = kernel_tensors(
-            source, of, blocks, arguments, rows
-        )
+        queries, operands, limits, (out, *lse) = kernel_tensors(source, of, blocks, arguments, rows)
         read = {each.tensor: argument(arguments, each.tensor) for each in op.elements}
         of_tile = _Rows(op, blocks, softmax, read)
-        past = ir.StringAttr.get(tails(of["m"] % rows != 0, False))
 
         def tile(place: tuple[Index, Index, Index], turns: Turns) -> ir.Value:
-            number, head, every = place
-            part, batch = of.part_of(every)
-            row = index.value(index.mul(number, rows))
-            of_rows, stored = (batch, head, row), (every, head, row)
-            loaded = queries.load(*of_rows)
-            limit = part, blocks.counted(lengths, batch)
-            over = of_tile.over(of_rows, limit, loaded, operands, of.keys_of(head), turns)
+            mine = of.rows_of(blocks, place, limits)
+            loaded = queries.load(mine.batch, mine.head, mine.first)
+            over = of_tile.over(mine, loaded, operands, of.keys_of(mine.head), turns)
             sums, most, total = over.results
             inverse = tc.InvertRowsOp(total, total.type)
             softmax.set_times(inverse)
             result = tc.ScaleFragmentOp(sums, inverse.inverse, sums.type).scaled
-            matrix, at = _matrix(out, of, stored)
-            tc.StoreFragmentOp(result, matrix, at, past)
+            end = None if mine.end is None else index.value(mine.end)
+            matrix, at = _matrix(out, of, mine)
+            if end is None:
+                past = ir.StringAttr.get(tails(of["m"] % rows != 0, False))
+                tc.StoreFragmentOp(result, matrix, at, past)
+            else:
+                tc.StoreFragmentGroupOp(result, matrix, end, at, ir.StringAttr.get(""))
             if lse:
                 logarithm = tc.LogSumRowsOp(most, total, of_tile.scale, total.type).logarithm
-                tc.StoreFragmentRowsOp(logarithm, lse[0], index.values([*stored]))
+                at = index.values([mine.every, mine.head, mine.first])
+                tc.StoreFragmentRowsOp(logarithm, lse[0], at, end=end)
             return over.upperBound
 
         each_tile(tiles, tile)
@@ -117,7 +117,7 @@ def _tiles(of: HeadShape, blocks: Blocks, ctas: int, sms: int) -> OutputTiles | 
     if blocks.band.last is not None or ctas and not blocks.alike:
         longest = LongestFirst.of(of, blocks.rows)
         return longest.shared_by(ctas) if ctas else longest
-    rows = ceil_div(of["m"], blocks.rows)
+    rows = of.row_tiles(blocks.rows)
     tiles = OutputTiles(rows, of["h"], of["b"] * of.parts, group=rows)
     if ctas:
         return tiles.shared_by(ctas)
@@ -153,8 +153,7 @@ class _Rows:
 
     def over(
         self,
-        place: tuple[Index, Index, Index],
-        limit: tuple[Index, Index],
+        mine: TileRows,
         queries: ir.Value,
         tiles: Sequence[HeadTiles],
         shared: Index,
@@ -163,26 +162,26 @@ class _Rows:
         """The loop over all blocks of a part, whose results are the sums of values, the maxima and
         the sums of exponentials.
 
-        place: batch, head and first row; limit: part, number of keys; shared: head of the keys
+        shared: head of the keys
         """
-        f32, blocks, (batch, _, row) = ir.F32Type.get(), self.blocks, place
+        f32, blocks = ir.F32Type.get(), self.blocks
         start = [
             tc.ZeroFragmentOp(self.sums).fragment,
             tc.FillRowsOp(ir.FloatAttr.get(f32, float("-inf")), self.row).rows,
             tc.FillRowsOp(ir.FloatAttr.get(f32, 0.0), self.row).rows,
         ]
-        loop, _, first = blocks.loop((row, *limit), start, turns=turns)
+        loop, _, first = blocks.loop(mine, start, turns=turns)
         with ir.InsertionPoint(loop.body):
             k, v = (
-                each.load(batch, shared, first, apart=bool(number))
+                each.load(mine.batch, shared, index.add(mine.key, first), apart=bool(number))
                 for number, each in enumerate(tiles)
             )
             scores = tc.WgmmaProductOp(queries, k, self.scores).d
             if self.op.modified:
-                at = index.values([*place, first])
+                at = index.values([mine.batch, mine.head, mine.first, first])
                 scores = fragment_epilogue(self.op, self.tensors, scores, at, self.past)
             if blocks.masked:
-                at = index.values([row, first, limit[1]])
+                at = index.values([mine.number, first, mine.keys])
                 masked = tc.MaskFragmentOp(scores, *at, self.scores)
                 blocks.band.give(masked)
                 scores = masked.masked
@@ -205,11 +204,9 @@ class _Rows:
         return [tc.WgmmaFragmentOp(factor, v, scaled, self.sums).d, now.now, total]
 
 
-def _matrix(
-    out: ir.Value, of: HeadShape, place: tuple[Index, Index, Index]
-) -> tuple[ir.Value, list[ir.Value]]:
+def _matrix(out: ir.Value, of: HeadShape, mine: TileRows) -> tuple[ir.Value, list[ir.Value]]:
     """A tensor of heads as a batch of matrices, and the indices in it of a head's row."""
-    batch, head, row = place
+    batch, head, row = mine.every, mine.head, mine.first
     if of.out == "bhmd":
         groups, shape = [[0, 1], [2], [3]], [out.type.shape[0] * of["h"], of["m"], of["e"]]
         at = [index.add(index.mul(batch, of["h"]), head), row, 0]

@@ -9,8 +9,8 @@ from functools import partial
 
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
-from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
-from tcir.dialect.ops.grouped import tiles_of
+from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.ops.grouped import most_tiles, tiles_of
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL
@@ -47,10 +47,7 @@ UNWRITTEN = "tc.unwritten"
 def row_tiles(op: tc.GroupedMatmulOp) -> int:
     """The most tiles of 128 rows that the groups can have, whatever their sizes."""
     groups, rows = op.b.type.shape[0], op.a.type.shape[-2]
-    if op.masked:
-        return groups * tiles_of(rows)
-    # ceil(n / 128) is at most (n + 127) / 128, and 1 for every row.
-    return min(rows, (rows + (TMEM_LANES - 1) * groups) // TMEM_LANES)
+    return groups * tiles_of(rows) if op.masked else most_tiles(rows, groups)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tcir._mlir import arith, ir, llvm, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import TMEM_LANES
-from tcir.dialect.ops.grouped import capacity, tiles_of
+from tcir.dialect.ops.grouped import capacity, tile_rows, tiles_of
 from tcir.passes.emit import simt
 
 from .converter import Converter, GlobalTensor, lower
@@ -19,7 +21,9 @@ def convert_find_group(converter: Converter, op: tc.FindGroupOp) -> None:
     tensor = converter.record(op.sizes, GlobalTensor)
     pointer, tile = converter.pointers[tensor.argument], converter.ssa(op.tile)
     room = capacity(op)
-    if room is None:
+    if (height := tile_rows(op)) is not None:
+        found = _search_ends(pointer, tile, tensor.shape[0] - 1, height)
+    elif room is None:
         found = _search(pointer, tile, tensor.shape[0], "within" in op.attributes)
     else:
         group, inside = simt.divide(tile, tiles_of(room)), simt.rest(tile, tiles_of(room))
@@ -42,9 +46,9 @@ def convert_count_tiles(converter: Converter, op: tc.CountTilesOp) -> None:
     converter.values[op.tiles] = loop.results[0]
 
 
-def _tiles(size: ir.Value) -> ir.Value:
-    """Tiles of 128 rows of a group of `size`."""
-    return simt.divide(simt.add(size, TMEM_LANES - 1), TMEM_LANES)
+def _tiles(size: ir.Value, height: int = TMEM_LANES) -> ir.Value:
+    """Tiles of `height` rows of a group of `size`."""
+    return simt.divide(simt.add(size, height - 1), height)
 
 
 def _size(pointer: ir.Value, group: ir.Value) -> ir.Value:
@@ -53,29 +57,57 @@ def _size(pointer: ir.Value, group: ir.Value) -> ir.Value:
     return llvm.load(i32, simt.at(pointer, place), alignment=SIZE_BYTES)
 
 
-def _rows(size: ir.Value, first: ir.Value) -> ir.Value:
+def _rows(size: ir.Value, first: ir.Value, height: int = TMEM_LANES) -> ir.Value:
     """Rows from `first` on of a group of `size`, at most a tile."""
-    left = simt.smaller(simt.sub(size, first), TMEM_LANES)
+    left = simt.smaller(simt.sub(size, first), height)
     return arith.select(simt.less(first, size), left, simt.constant(0))
 
 
 def _search(pointer: ir.Value, tile: ir.Value, groups: int, within: bool) -> list[ir.Value]:
     """Group, first row and number of rows of a tile, for groups in sequence.
 
-    within: whether the first row is counted in its group. Carried: these three, and the tiles and
-    rows of the groups so far.
+    within: whether the first row is counted in its group
+    """
+    return _found(tile, groups, TMEM_LANES, lambda n, _: (_size(pointer, n), None), None, within)
+
+
+def _search_ends(pointer: ir.Value, tile: ir.Value, groups: int, height: int) -> list[ir.Value]:
+    """The same for tiles of `height` rows, of groups that are given by their ends."""
+
+    def sized(number: ir.Value, start: ir.Value) -> tuple[ir.Value, ir.Value]:
+        end = _size(pointer, simt.add(number, 1))
+        return arith.maxsi(simt.sub(end, start), simt.constant(0)), end
+
+    return _found(tile, groups, height, sized, _size(pointer, simt.constant(0)))
+
+
+def _found(
+    tile: ir.Value,
+    groups: int,
+    height: int,
+    sized: Callable[[ir.Value, ir.Value], tuple[ir.Value, ir.Value | None]],
+    start: ir.Value | None,
+    within: bool = False,
+) -> list[ir.Value]:
+    """Group, first row and number of rows of a tile of `height` rows.
+
+    sized: size of a group by its number and its first row, and the first row of the next one, if
+    that is not the sum; start: first row of the first group, if that is not 0. Carried: the three
+    results, the tiles of the groups so far, and the first row of the next one.
     """
     zero = simt.constant(0)
-    loop = scf.ForOp(zero, simt.constant(groups), simt.constant(1), [zero] * 5)
+    carried = [zero, zero, zero, zero, zero if start is None else start]
+    loop = scf.ForOp(zero, simt.constant(groups), simt.constant(1), carried)
     with ir.InsertionPoint(loop.body):
-        number, *carried, tiles, rows = loop.body.arguments
-        size = _size(pointer, number)
+        number, *best, tiles, rows = loop.body.arguments
+        size, end = sized(number, rows)
         inside = simt.sub(tile, tiles)
-        mine = _tiles(size)
+        mine = _tiles(size, height)
         # `inside` of a group that was passed is below 0, which is no number below `mine`.
         here = simt.less(inside, mine)
-        first = simt.mul(inside, TMEM_LANES)
-        new = [number, first if within else simt.add(rows, first), _rows(size, first)]
-        chosen = [arith.select(here, a, b) for a, b in zip(new, carried, strict=True)]
-        scf.YieldOp([*chosen, simt.add(tiles, mine), simt.add(rows, size)])
+        first = simt.mul(inside, height)
+        new = [number, first if within else simt.add(rows, first), _rows(size, first, height)]
+        chosen = [arith.select(here, a, b) for a, b in zip(new, best, strict=True)]
+        tiles = simt.add(tiles, mine)
+        scf.YieldOp([*chosen, tiles, simt.add(rows, size) if end is None else end])
     return list(loop.results)[:3]

@@ -294,10 +294,13 @@ def convert_store_fragment_rows(converter: Converter, op: tc.StoreFragmentRowsOp
     line = simt.mul(simt.linear(outer, tensor.shape), tensor.shape[-1])
     quarter = simt.both_bits(converter.lane, QUAD - 1)
     leads = is_equal(converter, quarter, 0)
+    end = None if op.end is None else converter.ssa(op.end)
     downs = [top + step for top, _ in part.atoms() for step in (0, ROW_STEP)]
     for down, register in zip(downs, rows.registers, strict=True):
         at = simt.add(row, down) if down else row
         inside = less(converter, at, tensor.shape[-1])
+        if end is not None:
+            inside = simt.both_bits(inside, arith.cmpi(SLT, at, end))
         with only_if(simt.both_bits(leads, inside)):
             place = simt.mul(simt.add(line, simt.wide(at)), 4)
             pointer = llvm.getelementptr(converter.pointers[tensor.argument], place)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tcir.arrays.conv2d import compile_conv2d as compile_conv2d
     from tcir.arrays.kernel import ArrayKernel as ArrayKernel
     from tcir.arrays.matmul import compile_matmul as compile_matmul
+    from tcir.arrays.varlen_attention import (
+        compile_varlen_attention as compile_varlen_attention,
+    )
     from tcir.emulation import Emulated as Emulated
     from tcir.emulation import EmulatedLaunch as EmulatedLaunch
     from tcir.emulation import EmulationError as EmulationError
@@ -97,6 +100,7 @@ _EXPORTS = {
     "compile_block_scaled_matmul": "arrays.block_scaled",
     "compile_conv2d": "arrays.conv2d",
     "compile_matmul": "arrays.matmul",
+    "compile_varlen_attention": "arrays.varlen_attention",
     "emulate": "emulation",
     "named_pipeline": "passmanager.pipeline",
     "prove": "prover.prove",

@@ -17,6 +17,17 @@ NAMED = ("mask", "bias")
 """Parts of a body that have a tensor."""
 
 
+def attended(scores: Array, v: Array) -> tuple[Array, Array]:
+    """Results and logarithms of scores that are -inf for a key that a row does not have."""
+    with np.errstate(all="ignore"):
+        most = scores.max(-1, keepdims=True, initial=-np.inf)
+        most = np.where(np.isneginf(most), 0, most)
+        powers = np.exp(scores - most)
+        total = powers.sum(-1, keepdims=True)
+        out = np.where(total == 0, 0, powers @ v / total)
+        return out, (np.log(total) + most)[..., 0]
+
+
 @dataclass(frozen=True)
 class Attention:
     """b, h, m, d of queries, g, n of keys, e of values; causal, window: offsets of a mask; q, kv,
@@ -198,12 +209,6 @@ class Attention:
         if self.lengths:
             few = np.array(self.lengths)[:, None, None, None]
             scores = np.where(key < few, scores, -np.inf)
-        with np.errstate(all="ignore"):
-            most = scores.max(-1, keepdims=True)
-            most = np.where(np.isneginf(most), 0, most)
-            powers = np.exp(scores - most)
-            total = powers.sum(-1, keepdims=True)
-            out = np.where(total == 0, 0, powers @ v / total)
-            lse = (np.log(total) + most)[..., 0]
+        out, lse = attended(scores, v)
         out = out * np.float64(np.float32(self.times))
         return out if self.out == "bhmd" else out.swapaxes(1, 2), lse

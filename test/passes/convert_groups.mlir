@@ -30,3 +30,20 @@ func.func @masked(%s: memref<3xi32>) attributes {tc.kernel, tc.grid = array<i64:
   %g, %f, %c = "tc.find_group"(%s, %t) {capacity = 200 : i64} : (memref<3xi32>, index) -> (index, index, index)
   return
 }
+
+// -----
+
+// Ends of groups: the size is a difference, none if that is negative, and the next group begins at the end.
+// CHECK-LABEL: llvm.func @ends(
+// CHECK: %[[START:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+// CHECK: scf.for %[[N:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[G:.*]] = %{{.*}}, %[[F:.*]] = %{{.*}}, %[[C:.*]] = %{{.*}}, %[[TILES:.*]] = %{{.*}}, %[[ROWS:.*]] = %[[START]])
+// CHECK: %[[END:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+// CHECK: %[[SIZE:.*]] = arith.subi %[[END]], %[[ROWS]]
+// CHECK: arith.maxsi %[[SIZE]], %c0
+// CHECK: arith.divui %{{.*}}, %c192
+// CHECK: scf.yield %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[END]]
+func.func @ends(%s: memref<4xi32>) attributes {tc.kernel, tc.grid = array<i64: 4, 1, 1>, tc.block = array<i64: 32, 1, 1>, tc.smem_bytes = 1024 : i64} {
+  %t = gpu.block_id x
+  %g, %f, %c = "tc.find_group"(%s, %t) {tile_rows = 192 : i64} : (memref<4xi32>, index) -> (index, index, index)
+  return
+}

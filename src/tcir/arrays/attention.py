@@ -79,8 +79,8 @@ def compile_attention(
             raise InputError(f"{NAME}: {name}: expected a positive number, got {number}")
     results = _results(operands[0])
     element = element_of(NAME, results[0] if out is None else out, results)
-    body, factor = _body(function, mask, softcap, factor, (batch, heads, rows, keys))
-    band = _band(causal, window, keys - rows)
+    body, factor = attention_body(function, mask, softcap, factor, (batch, heads, rows, keys))
+    band = attention_band(causal, window, keys - rows)
     if of_v != 1:
         band += f", out_scale = {of_v!r} : f32"
     result = TensorValue("%o", (*operands[0].shape[:3], operands[2].shape[3]), element)
@@ -132,7 +132,7 @@ def _check(operands: list[TensorValue], pages: Array | None) -> None:
         )
 
 
-def _band(causal: bool, window: tuple[int | None, int | None] | None, last: int) -> str:
+def attention_band(causal: bool, window: tuple[int | None, int | None] | None, last: int) -> str:
     """The attributes of a causal mask and a window, for a last row that has all keys."""
     before, after = window or (None, None)
     for number in (before, after):
@@ -147,7 +147,7 @@ def _band(causal: bool, window: tuple[int | None, int | None] | None, last: int)
     return found if before is None else f"{found}, window_offset = {last - before} : i64"
 
 
-def _body(
+def attention_body(
     function: FunctionBuilder,
     mask: Array | None,
     softcap: float | None,

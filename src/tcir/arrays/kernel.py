@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from tcir.arrays.text import FunctionBuilder, TensorValue
 from tcir.errors import check_names
@@ -13,6 +13,8 @@ from tcir.session.entry import compile as compile_program
 from tcir.session.entry import validate as validate_program
 from tcir.validation.report import Report
 from tcir.validation.settings import ValidateOptions
+
+T = TypeVar("T", bound="ArrayKernel")
 
 
 @dataclass(repr=False)
@@ -45,11 +47,10 @@ def build(
     pipeline: str,
     target: str,
     options: dict[str, Any],
-) -> ArrayKernel:
+    kind: type[T] = ArrayKernel,  # type: ignore[assignment]
+) -> T:
     """Compiles `function`, which returns `results`, with `pipeline` for `target`."""
     text = function.module(*results)
     kernel = compile_program(text, pipeline, target=target, **options)
     made = {each.name: getattr(kernel, each.name) for each in fields(kernel)}
-    return ArrayKernel(
-        **made, mlir=text, pipeline=kernel.report.pipeline, arrays=tuple(function.arrays)
-    )
+    return kind(**made, mlir=text, pipeline=kernel.report.pipeline, arrays=tuple(function.arrays))

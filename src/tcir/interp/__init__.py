@@ -29,6 +29,7 @@ class OutputSpec:
     unsigned: the sign bit has no meaning (block scales of type f8E4M3FN): numbers are >= 0.
     groups: for group sizes (``tc.grouped_matmul``): the largest size, and the largest sum
     below: for indices into a tensor: exclusive upper bound; the lower bound is 0
+    ends: for the ends of sequences: the last of them
     first: for a table of indices whose rows each begin with another number: exclusive upper bound
            of these first numbers
     """
@@ -39,11 +40,12 @@ class OutputSpec:
     groups: tuple[int, int] | None = None
     below: int | None = None
     first: int | None = None
+    ends: int | None = None
 
     @property
     def says_where(self) -> bool:
         """Whether its numbers decide which elements a program reads."""
-        return self.groups is not None or self.below is not None
+        return any(each is not None for each in (self.groups, self.below, self.ends))
 
     def __str__(self) -> str:
         return f"{self.dtype.name}{list(self.shape)}"

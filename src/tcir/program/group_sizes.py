@@ -1,5 +1,5 @@
-"""Sizes of the groups of a ``tc.grouped_matmul``, the only inputs that decide control flow at run
-time."""
+"""Sizes of the groups of a ``tc.grouped_matmul`` and ends of the sequences of a ``tc.attention``,
+the only inputs that decide control flow at run time."""
 
 from __future__ import annotations
 
@@ -36,6 +36,29 @@ def group_sizes(spec: OutputSpec, seed: int) -> Array:
         ends[empty] = 0
         sizes = np.diff(np.maximum.accumulate(ends), prepend=0)
     return sizes.astype(spec.dtype).reshape(spec.shape)
+
+
+def sequence_ends(total: int, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
+    """Draws the ends of sequences after a 0, the last of which is `total`; one in four sequences is
+    empty."""
+    (count,) = shape
+    inner = np.sort(generator.integers(0, total, count - 2, endpoint=True))
+    inner[generator.random(count - 2) < 1 / 4] = 0
+    return np.array([0, *np.maximum.accumulate(inner), total], np.int32)
+
+
+def special_ends(spec: OutputSpec) -> Iterator[tuple[str, Array]]:
+    """Yields descriptions and ends of sequences of further executions: lengths at the edges of
+    tiles, and one sequence of everything between empty ones."""
+    (count,), total = spec.shape, spec.ends or 0
+    for words, edges in (("", EDGES), ("more ", EDGES[4:] + EDGES[:4])):
+        sizes = _edges(total, total, count - 1, False, edges)
+        sizes[-1] += total - sum(sizes)
+        yield f"sequences at edges of {words}tiles", np.cumsum([0, *sizes], dtype=np.int32)
+    yield (
+        "one sequence of all",
+        np.where(np.arange(count) <= (count - 1) // 2, 0, total).astype("i4"),
+    )
 
 
 def special_sizes(spec: OutputSpec) -> Iterator[tuple[str, Array]]:

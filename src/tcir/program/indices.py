@@ -12,7 +12,7 @@ from tcir.dialect.ops.attention import LENGTHS
 from tcir.interp import OutputSpec
 from tcir.interp.types import Array
 from tcir.passes.emit.functions import constant_number
-from tcir.program.group_sizes import group_sizes
+from tcir.program.group_sizes import group_sizes, sequence_ends
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -25,6 +25,8 @@ def numbers_of_places(spec: OutputSpec, seed: int) -> Array:
     """Draws sizes of groups, or indices: arbitrary valid ones, including the first and the last."""
     if spec.groups is not None:
         return group_sizes(spec, seed)
+    if spec.ends is not None:
+        return sequence_ends(spec.ends, spec.shape, np.random.default_rng(seed))
     assert spec.below is not None
     drawn = np.random.default_rng(seed).integers(0, spec.below, spec.shape)
     ends = drawn.reshape(-1)

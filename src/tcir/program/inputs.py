@@ -113,7 +113,7 @@ def make_inputs(
             "tcir.compile(…).run(…)"
         )
     if any(spec.says_where for spec in specs):
-        plain = [replace(spec, groups=None, below=None) for spec in specs]
+        plain = [replace(spec, groups=None, below=None, ends=None) for spec in specs]
         arrays = make_inputs(plain, seed, kind, contraction, bits, specials, scalars, factors)
         return [
             numbers_of_places(spec, seed + number) if spec.says_where else array

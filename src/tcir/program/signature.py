@@ -123,6 +123,8 @@ def _of_places(spec: OutputSpec, argument: ir.Value) -> OutputSpec:
             groups = spec.shape[0] if len(rows) == 2 else 1
             return replace(spec, groups=(int(rows[-1]), groups * int(rows[-1])))
         op = owner.operation.opview
+        if isinstance(op, tc.AttentionOp) and op.sequences and use.operand_number >= LENGTHS:
+            return replace(spec, ends=op.extents()["mn"[use.operand_number - LENGTHS]])
         if isinstance(op, tc.AttentionOp) and op.page and use.operand_number == LENGTHS:
             spec = replace(spec, first=op.extents()["n"] + 1)
     return replace(spec, below=bound_of(argument)) if is_integer(spec.dtype) else spec

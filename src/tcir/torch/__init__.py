@@ -20,8 +20,9 @@ from tcir.torch.entry import compile
 from tcir.torch.linear import Linear, linear
 from tcir.torch.quantized_linear import QuantizedLinear, quantized_linear
 from tcir.torch.tensors import machine
+from tcir.torch.varlen import varlen_attention
 
 __all__ = [
     "Compiled", "Linear", "Part", "QuantizedLinear", "backend", "compile", "linear",
-    "machine", "quantized_linear",
+    "machine", "quantized_linear", "varlen_attention",
 ]  # fmt: skip

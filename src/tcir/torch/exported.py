@@ -205,7 +205,10 @@ def is_getitem(node: torch.fx.Node) -> bool:
 
 def name_of(unit: Unit) -> str:
     """Name of the op, such as ``linear``."""
-    return str(unit[0].target).removeprefix("aten.").removeprefix("tcir.").split(".")[0]
+    name = str(unit[0].target)
+    for space in ("aten.", "tcir.", "torch_attn."):
+        name = name.removeprefix(space)
+    return name.split(".")[0]
 
 
 def on_device(graph: torch.fx.GraphModule, device: torch.device) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,20 +24,46 @@ def by_heads(array: Array, layout: str) -> Array:
     return array if layout[1] == "h" else array.swapaxes(-3, -2)
 
 
-def keys_of(op: tc.AttentionOp, lengths: Array | None = None) -> Array:
-    """Mask [b or 1, 1, m, n] of the keys that each row has; InputError for a length outside 0 to
-    n."""
+def keys_of(op: tc.AttentionOp, *limits: Array) -> Array:
+    """Mask [b or 1, 1, m, n] of the keys that each row has; InputError for a length outside 0 to n,
+    or ends of sequences that are none."""
     of = op.extents()
+    if op.sequences:
+        return _keys_of_sequences(op, *limits)[None, None]
     keys = allowed(of["m"], of["n"], of["n"], op.band)[None, None]
-    if lengths is None:
+    if not limits:
         return keys
-    lengths = lengths.reshape(len(lengths), -1)[:, 0]
+    lengths = limits[0].reshape(len(limits[0]), -1)[:, 0]
     for batch in np.flatnonzero((lengths < 0) | (lengths > of["n"]))[:1]:
         raise InputError(
             f"tc.attention: expected numbers of keys from 0 to {of['n']}, got {lengths[batch]} "
             f"for batch {batch}"
         )
     return keys & (np.arange(of["n"]) < np.asarray(lengths)[:, None, None, None])
+
+
+def _keys_of_sequences(op: tc.AttentionOp, *limits: Array) -> Array:
+    """Mask [m, n] of the keys of each row's sequence."""
+    of, keys = op.extents(), np.zeros(op.shape[2:], bool)
+    for ends, letter, what in zip(limits, "mn", ("rows", "keys"), strict=True):
+        if problem := wrong_ends(ends, of[letter], what):
+            raise InputError(f"tc.attention: {problem}")
+    for (row, row_end), (key, key_end) in zip(*map(pairwise, limits), strict=True):
+        rows, count = int(row_end - row), int(key_end - key)
+        first = count - rows if op.aligned_ends else 0
+        own = allowed(rows, count, count, op.band, (first, 0))
+        keys[row:row_end, key:key_end] = own
+    return keys
+
+
+def wrong_ends(ends: Array, count: int, what: str) -> str:
+    """Why `ends` do not divide `count` rows or keys into sequences; "" if they do."""
+    rule = f"expected ends of {what} from 0 to {count} that never decrease, got"
+    for place in np.flatnonzero(np.diff(ends) < 0)[:1]:
+        return f"{rule} {ends[place + 1]} after {ends[place]} for sequence {place}"
+    if ends[0] != 0 or ends[-1] != count:
+        return f"{rule} {ends[0]} at first and {ends[-1]} at last"
+    return ""
 
 
 def attended(scores: Array, v: Array) -> tuple[Array, Array]:

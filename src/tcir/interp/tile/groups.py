@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from tcir.dialect import tc
 from tcir.dialect.limits import TMEM_LANES
-from tcir.dialect.ops.grouped import capacity
+from tcir.dialect.ops.grouped import capacity, tile_rows
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import MemRef, Site
 
@@ -16,12 +18,16 @@ def find_group(compiler: Compiler, op: tc.FindGroupOp) -> Step:
     sizes_, tile_ = compiler.operands(op)
     results = [compiler.slot(result) for result in op.operation.results]
     room, site, within = capacity(op), compiler.site(op), "within" in op.attributes
+    height = tile_rows(op)
 
     def find(frame: Frame) -> None:
         v = frame.values
         sizes = _sizes(frame, v[sizes_], site)
-        rows = sizes if room is None else np.full_like(sizes, room)
-        found = place(sizes, rows, int(v[tile_]), packed=room is None and not within)
+        if height is not None:
+            found = place_by_ends(sizes, int(v[tile_]), height)
+        else:
+            rows = sizes if room is None else np.full_like(sizes, room)
+            found = place(sizes, rows, int(v[tile_]), packed=room is None and not within)
         for slot, value in zip(results, found, strict=True):
             v[slot] = value
 
@@ -57,4 +63,16 @@ def place(sizes: np.ndarray, rows: np.ndarray, tile: int, packed: bool) -> tuple
             return group, before + inside, int(max(0, min(size - inside, TMEM_LANES)))
         tile -= int(tiles)
         before += int(size) if packed else 0
+    return 0, 0, 0
+
+
+def place_by_ends(ends: np.ndarray, tile: int, height: int) -> tuple[int, int, int]:
+    """The same for tiles of `height` rows, of groups with the rows from one of `ends` to the
+    next."""
+    for group, (start, end) in enumerate(pairwise(ends.tolist())):
+        tiles = max(0, -(-(end - start) // height))
+        if tile < tiles:
+            first = start + height * tile
+            return group, first, min(end - first, height)
+        tile -= tiles
     return 0, 0, 0

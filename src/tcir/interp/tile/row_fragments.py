@@ -142,7 +142,7 @@ def fragment_as_a(compiler: Compiler, op: tc.FragmentAsAOp) -> Step:
 @execute(tc.StoreFragmentRowsOp)
 def store_fragment_rows(compiler: Compiler, op: tc.StoreFragmentRowsOp) -> Step:
     """Stores the columns inside the tensor, and records the writer."""
-    (rows_,), (tensor_,), indices_ = segments(compiler, op)
+    (rows_,), (tensor_,), indices_, ends = segments(compiler, op)
     site, writers, part = compiler.site(op), compiler.writers, held_by(compiler, op.rows.type)
 
     def store(frame: Frame) -> None:
@@ -155,7 +155,7 @@ def store_fragment_rows(compiler: Compiler, op: tc.StoreFragmentRowsOp) -> Step:
                 "bad-batch", f"expected indices inside {list(target.shape)}, got {outer}", site
             )
         at = first + part(frame).origin[0] + np.arange(len(numbers), dtype=np.int64)
-        inside = (at >= 0) & (at < target.shape[-1])
+        inside = (at >= 0) & (at < min([target.shape[-1], *(v[end] for end in ends)]))
         if not inside.any():
             return
         line = int(np.ravel_multi_index(outer, target.shape[:-1])) if outer else 0

@@ -16,10 +16,12 @@ import numpy as np
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
+from tcir.dialect.upstream import RESHAPES
 from tcir.interp.online_softmax import log2_scale
 from tcir.interp.tensor.attention import by_heads, keys_of
 from tcir.interp.types import Array, dtype_of
 from tcir.passes.analysis.strided import Strided, strided, view_ops
+from tcir.program.group_sizes import sequence_ends
 from tcir.program.spans import info_of
 
 if TYPE_CHECKING:
@@ -145,6 +147,7 @@ def attention_alone(ops: Sequence[ir.OpView]) -> tc.AttentionOp | None:
         return None
     operands = (found.q, found.k, found.v)
     views = {op for each in operands for op in view_ops(each, strided(each).base)}
+    views |= {op.operation for op in ops if isinstance(op, RESHAPES) and op.src == found.out}
     return found if all(op == found or op.operation in views for op in ops) else None
 
 
@@ -165,7 +168,14 @@ def attention_inputs(
     largest = min(
         LARGEST, *(2.0 ** math.floor(math.log2(float(info_of(k).max))) for k in kinds[:2])
     )
-    limits = [draw.permuted(np.linspace(of["n"], 0, of["b"], dtype=np.int32)) for _ in op.limits]
+    if op.sequences:
+        shape = tuple(op.limits[0].type.shape)
+        limits = [sequence_ends(of[letter], shape, draw) for letter in "mn"]
+        if op.limits[0] == op.limits[1]:
+            limits = limits[:1] * 2
+    else:
+        most = np.linspace(of["n"], 0, of["b"], dtype=np.int32)
+        limits = [draw.permuted(most) for _ in op.limits]
     if op.pages is not None:
         count, pages = op.pages * of["b"], op.k.type.shape[0]
         if pages < count:

@@ -25,7 +25,7 @@ from tcir.program.boundary.block_amax import BlockTypes, block_format_of, rows_o
 from tcir.program.boundary.placed_sums import Wanted, factors_with_sums
 from tcir.program.boundary.targets import boundaries_of, drawn_of
 from tcir.program.factors import ROUNDED, Contraction, consists_of, is_parallel
-from tcir.program.group_sizes import special_sizes
+from tcir.program.group_sizes import special_ends, special_sizes
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature
 from tcir.program.spans import info_of
@@ -89,6 +89,9 @@ def boundary_inputs(
         if spec.groups is not None:
             for words, sizes in special_sizes(spec):
                 yield PlacedInputs(words, arrays={number: sizes})
+        if spec.ends is not None:
+            for words, ends in special_ends(spec):
+                yield PlacedInputs(words, arrays={number: ends})
     if signature.level != "tensor":
         return
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
