@@ -208,7 +208,7 @@ CALLED = [
     # the check itself
     Break("the check allows anything", "tcir.imported.check:compare", "if ratio > 1", "if False",
           "validate"),
-    Break("the check forgets what failed", "tcir.imported.check:_all", "if found.failure",
+    Break("the check forgets what failed", "tcir.imported.check:judge", "if found.failure",
           "if False", "validate"),
 ]  # fmt: skip
 """Caught by a comparison with the module, or by what is refused."""

@@ -12,11 +12,13 @@ from typing import Any, Self, TypeAlias, cast
 import torch
 from torch.utils._pytree import tree_unflatten
 
+from tcir.imported.check import Executed
 from tcir.imported.program import PartTable, lowered
 from tcir.kernel import Kernel
 from tcir.modelled import ModelledProgram
 from tcir.program.inputs import Kind
 from tcir.session.entry import validate as validate_program
+from tcir.torch import whole
 from tcir.torch.calls import Call
 from tcir.torch.exported import RESULTS, is_getitem, on_device
 from tcir.torch.graphs import Graphs
@@ -25,7 +27,7 @@ from tcir.torch.launching import KernelLauncher
 from tcir.torch.snapshot import CURRENT
 from tcir.torch.tensors import as_bytes, emulation, has_strides, is_tensor, kind_of, with_strides
 from tcir.torch.weights import Weights
-from tcir.validation.report import Report
+from tcir.validation.report import Line, Report
 
 Tensors: TypeAlias = tuple[torch.Tensor, ...]
 
@@ -93,7 +95,10 @@ class KernelModule(torch.nn.Module):
         )
 
     def forward(self, *inputs: torch.Tensor) -> object:
-        results = self.launcher(inputs, self.device)
+        return self.rebuilt(self.launcher(inputs, self.device))
+
+    def rebuilt(self, results: Sequence[torch.Tensor]) -> object:
+        """Results of the kernel with the types and strides that PyTorch traced."""
         if self._as_traced:
             return tuple(results) if self.several else results[0]
         each = zip(results, self.strides, self.kinds, strict=True)
@@ -246,21 +251,43 @@ class Compiled(torch.nn.Module):
 
         budget: seconds for each program; above it the machine executes a sample of the CTAs
 
-        The first line of each report, "PyTorch → linalg", compares the imported program with the
-        part in PyTorch, in f64 and in its own types.
+        The first line of all, "module → linalg", compares the imported programs, one after another,
+        with the user's module, on its own weights. That of each report, "PyTorch → linalg",
+        compares the imported program with the part in PyTorch. Both compare in f64 and in the
+        module's own types.
         """
         reports = []
-        for part in self.table:
-            if part.kernel is None:
-                continue
+        line, executed = self._whole(self._named(), seed)
+        for name, part in self._named().items():
             report = validate_program(
                 part.mlir, part.pipeline, target=self.target, seed=seed, inputs=inputs,
                 orders=orders, jobs=jobs, budget=budget,
             )  # fmt: skip
             if part.graph is not None:
-                report.passes.insert(0, checked(part.graph, part.mlir, seed))
+                known = executed.get(name, ())
+                report.passes.insert(0, checked(part.graph, part.mlir, seed, known))
             reports.append(report)
+        if reports and line is not None:
+            reports[0].passes.insert(0, line)
         return reports
+
+    def _named(self) -> dict[str, Part]:
+        """The parts that are kernels, by the names of their submodules of the graph."""
+        names = [node.target for node in self.graph.graph.nodes if node.op == "call_module"]
+        parts = (part for part in self.table if part.kernel is not None)
+        return {str(name): part for name, part in zip(names, parts, strict=True)}
+
+    def _whole(
+        self, parts: Mapping[str, Part], seed: int
+    ) -> tuple[Line | None, Mapping[str, Sequence[Executed]]]:
+        """The line of the whole module, and what each part computed; none where the module is only
+        a graph of PyTorch's (`backend`), or has an op that generates its own program (NVFP4, MX),
+        which only the machine computes."""
+        if self._spec is None or any(part.graph is None for part in parts.values()):
+            return None, {}
+        move(self.graph, torch.device("cpu"))
+        programs = {name: part.mlir for name, part in parts.items()}
+        return whole.checked(self.graph, programs, self.module, self._call, seed)
 
 
 LEAST_LAUNCHES = 4

@@ -63,6 +63,11 @@ class _Functional(torch.nn.Module):
         return result
 
 
+def functional(module: torch.nn.Module, call: Call) -> torch.nn.Module:
+    """The module as a function of the tensors of a call and of its weights (`weights_of`)."""
+    return _Functional(module, call, list(weights_of(module)))
+
+
 def _whole(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Parameters and buffers by name."""
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -87,7 +92,7 @@ def exported(
     or buffers."""
     given = (*call.tensors, *(value.detach() for value in weights.values()))
     try:
-        program = torch.export.export(_Functional(module, call, list(weights)), given, strict=False)
+        program = torch.export.export(functional(module, call), given, strict=False)
         table = {**DECOMPOSITIONS, **_composites(program.graph)}
         program = program.run_decompositions(table)  # and replaces what is done in place
     except Exception as error:

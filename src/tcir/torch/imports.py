@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
@@ -20,8 +20,12 @@ NAME = "PyTorch → linalg"
 REFERENCE = "eager PyTorch"
 
 
-def checked(part: torch.fx.GraphModule, mlir: str, seed: int = 0) -> Line:
+def checked(
+    part: torch.fx.GraphModule, mlir: str, seed: int = 0, known: Sequence[check.Executed] = ()
+) -> Line:
     """The line of a report that compares the results of `mlir` with the part in PyTorch, in f64.
+
+    known: results that `mlir` has for other arguments than the drawn ones
 
     The line is `different` if the error exceeds 1.5 times that of PyTorch in the part's own types
     plus one rounding of the largest result, or if NaN and infinities are not where PyTorch has
@@ -38,7 +42,9 @@ def checked(part: torch.fx.GraphModule, mlir: str, seed: int = 0) -> Line:
     def own(given: Sequence[Array]) -> list[Array]:
         return _results(reference, _tensors(given, kinds))
 
-    return check.checked(ProgramOrigin(NAME, REFERENCE, exact, own, roundings={}), mlir, seed)
+    return check.checked(
+        ProgramOrigin(NAME, REFERENCE, exact, own, roundings={}), mlir, seed, known
+    )
 
 
 def compared(
@@ -50,7 +56,8 @@ def compared(
 
 
 def _tensors(given: Sequence[Array], kinds: Sequence[torch.dtype]) -> list[torch.Tensor]:
-    tensors = [tensor_of(np.array(each)) for each in given]
+    # A copy in PyTorch's memory, to whose alignment some of its kernels trust.
+    tensors = [tensor_of(np.array(each)).clone() for each in given]
     return [as_bytes(*pair) for pair in zip(tensors, kinds, strict=True)]
 
 
@@ -61,7 +68,13 @@ def _results(part: torch.fx.GraphModule, given: Iterable[object]) -> list[Array]
         results = part(*given)
     except (RuntimeError, NotImplementedError) as error:
         raise Error(str(error).splitlines()[0]) from error
-    return [array_of(as_bytes(each)) for each in tree_leaves(results)]
+    return arrays_of(results)
+
+
+def arrays_of(results: object) -> list[Array]:
+    """The tensors among nested results, as arrays."""
+    leaves = tree_leaves(results)
+    return [array_of(as_bytes(each)) for each in leaves if isinstance(each, torch.Tensor)]
 
 
 def _stable(part: torch.fx.GraphModule) -> torch.fx.GraphModule:
@@ -69,13 +82,8 @@ def _stable(part: torch.fx.GraphModule) -> torch.fx.GraphModule:
     with views that also work on results whose strides differ in another type."""
     stable = copy.deepcopy(part)
     for node in stable.graph.nodes:
-        if node.target is torch.ops.aten.sort.default:
-            node.target = torch.ops.aten.sort.stable
-            named = dict(zip(("dim", "descending"), node.args[1:]))  # keywords alone there
-            node.args, node.kwargs = node.args[:1], {"stable": True, **named, **node.kwargs}
-        elif node.target is torch.ops.aten.topk.default:
-            node.target = _topk
-        elif node.target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
+        node.target = REPLACED.get(node.target, node.target)
+        if node.target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
             node.target = torch.ops.aten.reshape.default
     stable.recompile()
     return stable
@@ -86,6 +94,20 @@ def _topk(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     values, indices = torch.sort(x, dim=dim, descending=largest, stable=True)
     return values.narrow(dim, 0, k), indices.narrow(dim, 0, k)
+
+
+def _sorted(
+    x: torch.Tensor, dim: int = -1, descending: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    values, indices = torch.sort(x, dim=dim, descending=descending, stable=True)
+    return values, indices
+
+
+REPLACED: dict[object, Callable[..., object]] = {
+    torch.ops.aten.sort.default: _sorted,
+    torch.ops.aten.topk.default: _topk,
+}
+"""Stable versions of ops whose order of equal elements PyTorch does not define."""
 
 
 def _scaled_mm(
@@ -104,7 +126,7 @@ def _int8pack_mm(x: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) ->
     return x @ weight.to(x.dtype).t() * scales
 
 
-LOW = {
+WIDE: dict[object, Callable[..., object]] = {
     torch.ops.aten._scaled_mm.default: _scaled_mm,
     torch.ops.aten._weight_int8pack_mm.default: _int8pack_mm,
 }
@@ -117,17 +139,19 @@ def _f64(value: object) -> object:
     return value
 
 
+def wide_type(value: object) -> object:
+    """f64 in place of another floating-point type; other values as they are."""
+    floating = isinstance(value, torch.dtype) and value.is_floating_point
+    return torch.float64 if floating else value
+
+
 def _wide(part: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The part with every floating-point type replaced by f64."""
     wide = copy.deepcopy(part).double()
 
-    def widened(value: object) -> object:
-        floating = isinstance(value, torch.dtype) and value.is_floating_point
-        return torch.float64 if floating else value
-
     for node in wide.graph.nodes:
-        node.target = LOW.get(node.target, node.target)
-        node.args = tree_map(widened, node.args)
-        node.kwargs = tree_map(widened, node.kwargs)
+        node.target = WIDE.get(node.target, node.target)
+        node.args = tree_map(wide_type, node.args)
+        node.kwargs = tree_map(wide_type, node.kwargs)
     wide.recompile()
     return wide
