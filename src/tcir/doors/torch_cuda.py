@@ -63,6 +63,8 @@ class OnTheCpu(TorchFunctionMode):
         def moved() -> object:
             return called(self.memory, *_on_the_cpu(func, args, kwargs))
 
+        if isinstance(func, torch._ops.OpOverload):  # of C++ code, seen by a `TensorRecorder`
+            return moved()
         made = self.devices.call(func, args, kwargs, moved)
         if func is torch.Tensor.data_ptr:
             self.taken(cast("torch.Tensor", args[0]))

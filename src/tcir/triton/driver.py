@@ -81,6 +81,8 @@ class Launcher:
         said, *hooks = given[6:9]
         enter, leave = cast("list[Callable[[object], None] | None]", hooks)
         meta, ctas = self.metadata, self.metadata.num_ctas
+        # TLX: a cluster of CTAs of the grid; Triton's are CTAs of one program
+        cluster = getattr(meta, "ctas_per_cga", None) or (ctas, 1, 1)
         storages = Storages()
         args = arguments(self.signature, given[9:], self.descriptors, storages)
         addressed = self.addresses.reached(args)
@@ -92,7 +94,7 @@ class Launcher:
         if grid is not None:
             memory = {array.ctypes.data: array for array in (*storages.arrays(), *addressed)}
             launch = DoorLaunch(
-                self.ptx[cubin], name, grid, (ctas, 1, 1), meta.shared, bool(meta.launch_pdl),
+                self.ptx[cubin], name, grid, tuple(cluster), meta.shared, bool(meta.launch_pdl),
                 args, list(memory.values()), addressed,
                 cooperative=bool(meta.launch_cooperative_grid),
             )  # fmt: skip

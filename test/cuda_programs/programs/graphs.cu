@@ -79,6 +79,26 @@ int main() {
   }
   DO(cudaFree(outside));
 
+  // A graph captured within another, while a third stream works; an end of its capture, nodes of other kinds, memory
+  // that is still there.
+  cudaStream_t u; cudaGraph_t others; cudaGraphExec_t outer; cudaGraphNode_t empty[3];
+  DO(cudaStreamCreate(&u));
+  DO(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+  DO(cudaMemsetAsync(b, 1, sizeof h, u));
+  DO(cudaGraphLaunch(other, s));
+  DO(cudaStreamEndCapture(u, &clone));
+  DO(cudaStreamEndCapture(s, &clone));
+  DO(cudaMemcpy(h, b, sizeof h, cudaMemcpyDeviceToHost));
+  DO(cudaMemset(a, 0, sizeof h));
+  DO(cudaGraphInstantiate(&outer, clone, 0)); DO(cudaGraphLaunch(outer, s));
+  printf("%x ", h[0]);
+  DO(cudaMemcpy(h, a, sizeof h, cudaMemcpyDeviceToHost));
+  printf("%x, calls %d\n", h[0], calls);
+  DO(cudaGraphCreate(&others, 0));
+  for (int i = 0; i < 3; ++i) DO(cudaGraphAddEmptyNode(&empty[i], others, nullptr, 0));
+  DO(cudaGraphExecUpdate(other, others, &info));
+  DO(cudaGraphLaunch(memory, s)); DO(cudaGraphLaunch(memory, s)); DO(cudaFree(outside));
+
   // What is no capture of this stream, and a graph of other nodes.
   DO(cudaStreamBeginCapture(0, cudaStreamCaptureModeGlobal));
   DO(cudaStreamEndCapture(s, &clone));

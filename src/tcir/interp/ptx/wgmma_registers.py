@@ -15,7 +15,7 @@ import numpy as np
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.syntax import Site
 from tcir.machine import Agent
-from tcir.machine.order.unpromised import ZEROED_AFTER_THE_FENCE
+from tcir.machine.order.unpromised import COPIED_IN_FLIGHT, MOVED_AFTER_THE_FENCE
 from tcir.machine.wgmma.unit import Flight
 
 POISON = np.uint32(0xCBCBCBCB)
@@ -42,8 +42,8 @@ class WgmmaRegisters:
         self.touched: dict[int, Site] = {}
         """Registers touched since the last wgmma.fence other than by a wgmma on the same
         accumulator, with the site."""
-        self.cleared: set[int] = set()
-        """Registers of `touched` that only a mov of zero has touched."""
+        self.moved: set[int] = set()
+        """Registers of `touched` that only a mov of zero or of another register has touched."""
         self.shapes: dict[int, tuple[int, ...]] = {}
         """The accumulator that a register was last part of since the last wgmma.fence."""
 
@@ -51,33 +51,47 @@ class WgmmaRegisters:
         """Executes wgmma.fence: no register counts as touched since."""
         self.fenced = True
         self.touched.clear()
-        self.cleared.clear()
+        self.moved.clear()
         self.shapes.clear()
 
     def touch(self, w: RegisterFile, slots: tuple[int, ...], site: Site) -> None:
         """Another instruction reads or writes registers."""
-        self.cleared.difference_update(slots)
+        self.moved.difference_update(slots)
         for slot in slots:
             self.touched[slot] = site
             if slot in self.in_flight:
                 self._early(w, self.in_flight[slot], slot, site)
 
-    def clear(self, slots: tuple[int, ...]) -> None:
-        """Records that the mov which touched these registers wrote zero."""
-        self.cleared.update(slots)
+    def move(self, slots: tuple[int, ...]) -> None:
+        """Records that a mov of zero or of another register touched these registers."""
+        self.moved.update(slots)
+
+    def copies(self, w: RegisterFile, slots: tuple[int, ...], site: Site) -> bool:
+        """Whether a mov of these registers copies a result in flight, which is reported."""
+        slot = next((slot for d in self.accumulators for slot in d if slot in slots), None)
+        if slot is not None:
+            w.agent.cta.report(
+                COPIED_IN_FLIGHT,
+                "wgmma-in-flight",
+                self.in_flight[slot].site,
+                site,
+                "wgmma.commit_group and wait_group in front of a copy of "
+                f"{w.names[slot]}, which the wgmma writes until then (PTX ISA 9.7.15.7)",
+            )
+        return slot is not None
 
     def take(
         self, w: RegisterFile, d: tuple[int, ...], a: tuple[int, ...], site: Site
     ) -> Flight | None:
         """Checks the registers of a wgmma; returns the wgmma in flight that writes its D."""
-        for slot in sorted((*d, *a), key=self.cleared.__contains__):
+        for slot in sorted((*d, *a), key=self.moved.__contains__):
             other = self.shapes.get(slot)
             if not self.fenced or slot in self.touched or other is not None and other != d:
                 where = self.touched.get(slot, "the start of the kernel")
                 apart = not self.fenced or other not in (None, d)
-                zero = slot in d and slot in self.cleared and not apart
+                copied = slot in d and slot in self.moved and not apart
                 w.agent.cta.report(
-                    ZEROED_AFTER_THE_FENCE if zero else "error",
+                    MOVED_AFTER_THE_FENCE if copied else "error",
                     "missing-wgmma-fence",
                     where,
                     site,

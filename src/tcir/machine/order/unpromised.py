@@ -46,10 +46,16 @@ SETMAXNREG_APART = Unpromised(
     SETMAXNREG, "CUTLASS's example 77", "what warps of one warpgroup do apart"
 )
 DESCRIPTOR_CONSTANT = Unpromised("9.7.16.4.1", "JAX's Mosaic GPU", "that 0 works")
-ZEROED_AFTER_THE_FENCE = Unpromised(
+MOVED_AFTER_THE_FENCE = Unpromised(
     "9.7.15.7",
-    "nvcc's code for accumulators that C++ sets to zero (ptxas makes them a constant)",
-    "that D may be set to zero after wgmma.fence",
+    "nvcc's code for accumulators that C++ sets to zero or copies (ptxas makes them a constant, or "
+    "serialises the wgmma)",
+    "that D may be set to zero or copied after wgmma.fence",
+)
+COPIED_IN_FLIGHT = Unpromised(
+    "9.7.15.7",
+    "nvcc's code for ThunderKittens' linear_attention (ptxas serialises the wgmma: remark C7519)",
+    "that a mov waits for the wgmma whose result it copies",
 )
 COMMIT_ADDRESS = Unpromised("9.7.16.12.1", "ThunderKittens", "an address of another kind")
 
