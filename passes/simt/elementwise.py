@@ -29,9 +29,9 @@ MANY = 1 << 12
 """Number of elements from which on a thread computes several; below it each has a thread."""
 PIXELS = (7, 4, 2)
 """Pixels of a thread, the most first: images are 7, 14, 28, 56 and 112 wide."""
-BLOCKS = ((2, 2), (1, 2))
-"""Results of a pool that a thread computes, down and along an image, the most first. Windows of
-3 x 3 at every other pixel read 25 pixels for four of them, not 36."""
+BLOCKS = ((2, 2),)
+"""Results of a pool of 16 bits that a thread computes, down and along an image: windows of 3 x 3 at
+every other pixel read 25 pixels for four of them, not 36. Sums in f32 are slower so."""
 PARTS = (4, 2)
 """Runs of a row that a thread gathers, the most first: 64 bytes on the way from each thread."""
 MOST = 1 << 31
@@ -151,11 +151,12 @@ def _pixels(function: func.FuncOp, shape: Sequence[int], run: int) -> tuple[int,
     windows = [op.operation for op in function.entry_block if is_window(op.operation)]
     if run == 1 or len(shape) < 3 or not windows:
         return 1, 1
-    blocks = [(1, n) for n in PIXELS]
+    blocks, least = [(1, n) for n in PIXELS], ENOUGH // 4
     if not any(map(is_product, windows)):
-        blocks = list(BLOCKS) if len(shape) > 3 else []
+        half = all(op.results[0].type.element_type.width == 16 for op in windows)
+        blocks, least = list(BLOCKS) if half and len(shape) > 3 else [], ENOUGH
     fits = ((d, n) for d, n in blocks if shape[-2] % n == 0 and (d == 1 or shape[-3] % d == 0))
-    return next(((d, n) for d, n in fits if prod(shape) // (run * d * n) >= ENOUGH // 4), (1, 1))
+    return next(((d, n) for d, n in fits if prod(shape) // (run * d * n) >= least), (1, 1))
 
 
 def _parts(function: func.FuncOp, shape: Sequence[int], run: int) -> int:

@@ -25,8 +25,12 @@ from tcir.passes.simt.streamed import (
     warps_of,
 )
 
-LOADS = 8
-"""Loads of the matrix that a thread has on the way, beside the registers that compute it."""
+AGAIN = 2
+"""Bytes of the few rows for each byte of the matrix that CTAs of one tile may read: they read them
+from L2. With more, a CTA has several tiles."""
+LOADS, LOADS_OF_TILES = 16, 8
+"""Loads of the matrix that a thread has on the way, with one tile and with several, which take
+registers for their sums."""
 
 
 def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
@@ -77,10 +81,12 @@ class _NarrowKernel(StreamedKernel):
         programmatic: bool,
         how: Computed,
     ) -> _NarrowKernel:
-        """Chooses its sizes: whole chunks of K."""
+        """Chooses its sizes: whole chunks of K, and one tile of rows unless there are many few."""
         blocks = how.k // how.count * tc.element_bytes(how.stored.element) // BLOCK
-        tiles = tiles_of(op, target_of(module))
-        each = max(1, LOADS // (2 * tiles))
+        few, bits = min(op.out.type.shape), 8 * tc.element_bytes(how.stored.element) // how.count
+        one = few <= AGAIN * bits  # a tile of 16 rows of `bits`, and rows of 16 bits
+        tiles = 1 if one else tiles_of(op, target_of(module))
+        each = max(1, (LOADS if one else LOADS_OF_TILES) // (2 * tiles))
         while each > 1 and (blocks % each or blocks < each * WARPS):
             each //= 2
         chunks = blocks // each

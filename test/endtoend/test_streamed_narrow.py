@@ -49,14 +49,14 @@ def test_against_f64(weights: Weights, m: int, target: str) -> None:
     assert (np.abs(got - wide @ factors) <= 2.0**-21 * (np.abs(wide) @ np.abs(factors))).all()
 
 
-@pytest.mark.parametrize("rows", [2000, 4100])
-def test_tiles_of_several_rows(rows: int) -> None:
+@pytest.mark.parametrize(("rows", "m"), [(2000, 2), (4100, 16)])
+def test_tails_of_tiles(rows: int, m: int) -> None:
     """CTAs of 16 and of 32 rows, the last in part."""
     weights = replace(NIBBLES, rows=rows, k=128)
-    a = np.random.default_rng(1).standard_normal((2, weights.k)).astype(np.float16)
+    a = np.random.default_rng(1).standard_normal((m, weights.k)).astype(np.float16)
     arrays = weights.arrays(2)
     factors = weights.dequantised(arrays).astype(np.float64).T
-    got, wide = multiply(weights, 2, "sm_90a", a, arrays), a.astype(np.float64)
+    got, wide = multiply(weights, m, "sm_90a", a, arrays), a.astype(np.float64)
     assert (np.abs(got - wide @ factors) <= 2.0**-21 * (np.abs(wide) @ np.abs(factors))).all()
 
 
