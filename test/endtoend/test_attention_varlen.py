@@ -157,6 +157,14 @@ def test_every_level(case: Packed, target: str) -> None:
     assert case.off(kernel.run(*arrays), arrays) <= 2
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_persistent(target: str) -> None:
+    """Fewer CTAs than tiles, some of which no sequence has."""
+    case, arrays = CASES[1], CASES[1].drawn()
+    kernel = tcir.compile(case.text, "attention", target=target, ctas=3)
+    assert case.off(kernel.run(*arrays), arrays) <= 2
+
+
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("target", TARGETS)
 def test_orders_and_draws(target: str) -> None:

@@ -32,6 +32,13 @@ def attention(q: Array, k: Array, v: Array) -> Array:
     return jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(scores), v)
 
 
+def segments(q: Array, k: Array, v: Array) -> Array:
+    """Rows have the keys whose number is theirs."""
+    row, key = ((x[:, :, 0, 0] > 0).astype(jnp.int32) for x in (q, k))
+    mask = row[:, None, :, None] == key[:, None, None, :]
+    return jax.nn.dot_product_attention(q, k, v, mask=mask)
+
+
 def rope(x: Array) -> Array:
     length, width = x.shape
     angles = jnp.arange(length)[:, None] / 100 ** (jnp.arange(width // 2) / (width // 2))
@@ -85,6 +92,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Any]] = {
     "layer norm": (layer_norm, ((16, 128), (128,), (128,))),
     "rms norm": (rms_norm, ((16, 128), (128,))),
     "attention": (attention, ((2, 16, 32), (2, 16, 32), (2, 16, 32))),
+    "segments": (segments, ((1, 64, 2, 32),) * 3),
     "rope": (rope, ((16, 32),)),
     "conv": (conv, ((1, 8, 8, 16), (3, 3, 16, 16))),
     "decoder": (decoder, ((1, 4, 5, 16), (4, 4, 16, 16), (3, 3, 16, 8))),
