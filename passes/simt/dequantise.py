@@ -92,11 +92,6 @@ class _Pair:
     made: dict[Node, tuple[ir.Value, ir.Value]] = field(default_factory=dict)
 
     @property
-    def _lanes(self) -> tuple[Node, Node]:
-        low, high = (self.how.lanes[each % self.how.count] for each in self.at)
-        return low, high
-
-    @property
     def _numbers(self) -> tuple[int, int]:
         """The stored numbers that hold the elements, by their places in the thread's bytes."""
         low, high = (each // self.how.count for each in self.at)
@@ -104,7 +99,7 @@ class _Pair:
 
     def word(self) -> ir.Value:
         """Both elements in a register."""
-        low, high = self._lanes
+        low, high = (self.how.lanes[each % self.how.count] for each in self.at)
         if low is high:
             vector = self._vector(low)
         else:
@@ -116,7 +111,7 @@ class _Pair:
     def _vector(self, node: Node) -> ir.Value:
         """Both elements as a vector."""
         if not _varies(node):
-            return _splat(self._uniform(node), 2)
+            return _vector_of([self._uniform(node)] * 2)
         if isinstance(node, ComputedResult) and str(node.element) in MANTISSA:
             made = self._converted(node, node.element)
             if made is not None:
@@ -143,7 +138,9 @@ class _Pair:
         halves = self._spread(shift, SIGN if signed else 0)
         mask = (1 << width) - 1
         word = simt.either_bits(simt.both_bits(halves, _both(mask)), _both(magic))
-        return arith.subf(_halves(word, kind), _number(kind, one + (SIGN if signed else 0)))
+        return arith.subf(
+            llvm.bitcast(_pair_of(kind), word), _number(kind, one + (SIGN if signed else 0))
+        )
 
     def _of_byte(self, kind: ir.Type, signed: bool) -> ir.Value:
         """All eight bits of a byte where the mantissa has seven: 128 + the low ones, less 128, or
@@ -154,7 +151,7 @@ class _Pair:
             simt.either_bits(simt.both_bits(halves, _both(mask)), _both(magic))
             for mask in (SIGN - 1, SIGN)
         )
-        made = arith.subf(_halves(low, kind), _halves(sign, kind))
+        made = arith.subf(llvm.bitcast(_pair_of(kind), low), llvm.bitcast(_pair_of(kind), sign))
         return made if signed else arith.addf(made, _number(kind, float(SIGN)))
 
     def _spread(self, shift: int, flipped: int) -> ir.Value:
@@ -266,10 +263,6 @@ def _pair_of(kind: ir.Type) -> ir.Type:
     return ir.VectorType.get([2], kind)
 
 
-def _halves(word: ir.Value, kind: ir.Type) -> ir.Value:
-    return llvm.bitcast(_pair_of(kind), word)
-
-
 def _number(kind: ir.Type, value: float) -> ir.Value:
     """A number in both halves."""
     pair = _pair_of(kind)
@@ -282,10 +275,6 @@ def _vector_of(elements: tuple[ir.Value, ...] | list[ir.Value]) -> ir.Value:
     for n, each in enumerate(elements):
         vector = llvm.insertelement(vector, each, simt.constant(n))
     return vector
-
-
-def _splat(number: ir.Value, count: int) -> ir.Value:
-    return _vector_of([number] * count)
 
 
 def _numbers_of(vector: ir.Value) -> tuple[ir.Value, ir.Value]:
