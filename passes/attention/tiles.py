@@ -247,18 +247,23 @@ class Pages:
     """Pages of keys and values.
 
     table: the kernel's tensor that holds the number of keys and the pages of each batch; size: keys
-           of a page
+           of a page; count: number of pages
     """
 
     table: ir.Value
     size: int
+    count: int
 
     def place(self, batch: Index, key: Index) -> tuple[Index, Index]:
         """Returns the page of a batch's key, and the key's number in that page. Keys beyond the
-        last page are those of the last page."""
+        table are in a page that does not exist, so TMA fills them with zeros: values of another
+        page could be infinite, and have weight 0."""
         last = index.value(self.table.type.shape[-1] - 1)
-        number = arith.minui(index.value(index.add(index.div(key, self.size), 1)), last)
-        page = tc.LoadIndexOp(self.table, index.values([batch, number])).value
+        number = index.value(index.add(index.div(key, self.size), 1))
+        inside = arith.cmpi(arith.CmpIPredicate.ule, number, last)
+        place = index.values([batch, arith.minui(number, last)])
+        page = tc.LoadIndexOp(self.table, place).value
+        page = arith.select(inside, page, index.value(self.count))
         return page, index.rem(key, self.size)
 
 
@@ -578,7 +583,8 @@ def kernel_tensors(
     op = source.op
     pages = None
     if op.lengths is not None and op.page is not None:
-        pages = Pages(argument(arguments, op.lengths), op.page)
+        count = op.k.type.shape[of.kv.index("b")]
+        pages = Pages(argument(arguments, op.lengths), op.page, count)
     return (
         HeadTiles.create(arguments, of.queries(op.q), of.q, rows, "d"),
         (

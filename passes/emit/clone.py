@@ -27,14 +27,16 @@ def clone(op: ir.OpView, mapping: Mapping) -> ir.OpView:
 
 
 def hold_constants(op: ir.OpView) -> None:
-    """Copies the constants that a body reads from around its op into it, where upstream's passes
-    left them."""
+    """Copies the numbers that a body reads from around its op into it, where upstream's passes left
+    their constants; a constant tensor stays an operand of ``tc.element``."""
     for block in op.regions[0].blocks:
         known: Mapping = {}
         for inner in list(block):
             for number, operand in enumerate(inner.operation.operands):
                 made = operand.owner if isinstance(operand, ir.OpResult) else None
                 if made is None or made.name != "arith.constant" or made.parent == op.operation:
+                    continue
+                if isinstance(operand.type, ir.ShapedType):
                     continue
                 if operand not in known:
                     with ir.InsertionPoint.at_block_begin(block):

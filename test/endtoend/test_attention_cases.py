@@ -145,7 +145,9 @@ def possible(pair: tuple[int, object, int, object]) -> bool:
 
 PAGED = [Case.of(*each) for each in with_pages()]
 CASES = [*(Case.of(choice) for choice in choices(COUNT)), *PAGED]
-AT_EVERY_LEVEL = [*CASES[:COUNT:16], *PAGED[::4]]
+SMALL = [each for each in PAGED if each.n < 128 and each not in PAGED[::4]]
+"""Cases whose blocks have keys beyond the table, with weight 0: values there must be finite."""
+AT_EVERY_LEVEL = [*CASES[:COUNT:16], *PAGED[::4], *SMALL]
 IN_ORDERS = [*CASES[:COUNT:8], *PAGED]
 ORDERS = range(7)
 

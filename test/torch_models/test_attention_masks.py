@@ -41,8 +41,8 @@ def _tokens() -> torch.Tensor:
     return torch.randint(0, 64, (2, KEYS))
 
 
-def _bert() -> Given:
-    config = hf.BertConfig(**SMALL)
+def _bert(written: str = "sdpa") -> Given:
+    config = hf.BertConfig(**SMALL | {"attn_implementation": written})
     return hf.BertModel(config), (_tokens(), _padded()), {}
 
 
@@ -120,6 +120,7 @@ CAUSAL, WINDOW = {"last": 0}, {"last": 0, "first": -19}
 COUNTS = torch.tensor(LENGTHS)
 MODELS: dict[str, tuple[Callable[[], Given], dict[str, int], bool]] = {
     "BERT": (_bert, {}, True),
+    "BERT, eager": (lambda: _bert("eager"), {}, False),
     "GPT-2": (_gpt2, CAUSAL, True),
     "GPT-2, padded at the left": (lambda: _gpt2(left=True), CAUSAL, True),
     "Llama": (_llama, CAUSAL, True),
