@@ -287,7 +287,9 @@ def _(op: FindGroupOp) -> Broken:
     got = op.attributes.get("tile_rows", None)
     alone = "within" not in op.attributes and "capacity" not in op.attributes
     legal = isinstance(got, ir.IntegerAttr) and got.value > 0 and alone
-    return None if got is None or legal else {"got": op.attributes}
+    if got is None or legal:
+        return None
+    return {"got": got if alone else f"{got} with one of these"}
 
 
 @verify(
