@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Self, TypeAlias, cast
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_unflatten
 
 from tcir.imported.check import Executed
@@ -281,9 +282,13 @@ class Compiled(torch.nn.Module):
         self, parts: Mapping[str, Part], seed: int
     ) -> tuple[Line | None, Mapping[str, Sequence[Executed]]]:
         """The line of the whole module, and what each part computed; none where the module is only
-        a graph of PyTorch's (`backend`), or has an op that generates its own program (NVFP4, MX),
-        which only the machine computes."""
+        a graph of PyTorch's (`backend`), has an op that generates its own program (NVFP4, MX) and
+        that only the machine computes, or weights of tensor subclasses (torchao), not of f64.
+        """
+        weights = (*self.module.parameters(), *self.module.buffers())
         if self._spec is None or any(part.graph is None for part in parts.values()):
+            return None, {}
+        if any(map(is_traceable_wrapper_subclass, weights)):
             return None, {}
         move(self.graph, torch.device("cpu"))
         programs = {name: part.mlir for name, part in parts.items()}
