@@ -16,8 +16,7 @@ def check_number(parts: int) -> None:
     """Rejects a negative option `split-k`."""
     if parts < 0:
         raise InputError(
-            f"expected split-k of at least 1, or 0 to choose, got {parts}; smallest accepted: "
-            "split-k=1"
+            f"expected split-k of at least 1, or 0 to choose, got {parts}; take split-k=1"
         )
 
 

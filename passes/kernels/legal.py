@@ -306,12 +306,9 @@ ABSENT: tuple[Absent, ...] = (
         "one wgmma multiplies a tile of A by up to 256 columns, as many sums as a thread has "
         "registers for", "PTX ISA 9.7.15"),
     Absent((_SHIFT,), (TCGEN05,), ("persistent", "scheduler=clc"),
-        "not built: the map of a tile's pixels is made with their place, once in a kernel, and "
-        "with tiling=linear zeros and lane masks are stored once, before the only tile"),
-    Absent((_SHIFT,), (TCGEN05,), ("cluster",),
+        "not built: the map of pixels, with tiling=linear also zeros and masks, are of one tile"),
+    Absent((_SHIFT,), (TCGEN05,), ("cluster", "cta-group=2"),
         "not built: CTAs along pixels could share the filters, and load a part each"),
-    Absent((_SHIFT,), (TCGEN05,), ("cta-group=2",),
-        "not built: copies and shifts would be of the tensor memories of both CTAs"),
     Absent((_SHIFT,), (TCGEN05,), ("store=tma",),
         "not built: lanes between the rows of an image are no outputs, and a box has no gaps"),
     Absent((_SHIFT,), (TCGEN05,), ("epilogue-tile",),
