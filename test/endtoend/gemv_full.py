@@ -63,7 +63,7 @@ class Full:
 
 FULL = (
     Full(7168, 16384, 1, ctas=148, stage=256),
-    Full(4096, 7168, 8, ctas=1024, stage=256),
+    Full(4096, 7168, 8, ctas=148, stage=256),
     Full(7168, 2048, 4, ctas=148, stage=128),
 )
 

@@ -8,7 +8,6 @@ import pytest
 
 import tcir
 
-from .cases import SAME_3x3
 from .linalg_text import Conv
 from .test_conv_wgmma import beside_numpy
 from .test_matmul_warp_breaks import Break, number
@@ -21,7 +20,7 @@ MORE = [
     ("conv-implicit-gemm", Conv(1, 5, 7, 288, 32, 1, 1, filter="fhwc", element="f32")),
     ("conv-implicit-gemm", Conv(1, 5, 7, 1152, 32, 1, 1, filter="fhwc", element="i8", out="i32")),
     ("conv-smem-offset", Conv(1, 5, 6, 576, 8, 3, 1, (1, 1, 0, 0), out="f16")),
-    ("conv", Conv(1, 5, 6, 192, 16, 3, 3, SAME_3x3)),
+    ("conv", Conv(1, 5, 7, 576, 24, 1, 1)),
 ]
 
 

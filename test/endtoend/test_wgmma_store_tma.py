@@ -76,7 +76,7 @@ def test_every_level(name: str, orders: int) -> None:
 @pytest.mark.parametrize("options", [{}, {"persistent": True, "ctas": 2}])
 def test_every_level_of_a_convolution(conv: Conv, options: dict[str, Any]) -> None:
     kernel = tcir.compile(
-        conv.linalg(), "conv-implicit-gemm", target=TARGET, store="tma", validate=True, orders=2,
+        conv.text(), "conv-implicit-gemm", target=TARGET, store="tma", validate=True, orders=2,
         **options,
     )  # fmt: skip
     kernel.report.check()

@@ -8,17 +8,16 @@ the first 76 of 128 bytes, behind which all are zero. `record_tensor_maps.py` re
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import tcir
 from tcir.machine.refusal import TensorMapError
 from tcir.machine.tma.driver_encoding import decode_driver
 from tcir.machine.tma.map_fields import DecodedMap, MapFields
+
+from .record_tensor_maps import PROGRAMS, TARGETS, maps_of
 
 ROOT = Path(__file__).parents[2]
 MAPS = json.loads((ROOT / "test/machine/tensor_maps.json").read_text())
@@ -63,36 +62,9 @@ def test_every_bit_counts() -> None:
                 continue
 
 
-PROGRAMS = sorted(p.relative_to(ROOT) for p in ROOT.glob("test/endtoend/layers/*.mlir"))
-_NAMES = {"strides": "strides_bytes"}
-_NOT_RECORDED = ("conv_residual", "conv_transposed")
-"""Programs that did not compile when the maps were recorded."""
-_FUSED = "attention attention_heads attention_masked pooled_branches sdpa_bf16 sdpa_f16"
-_ROWS = (
-    "block bmm bmm_qk einsum heads linear linear_3d linear_3d_relu_f32 linear_4d linear_nobias "
-    "linear_residual matmul_add matmul_relu matmul_scale matmul_silu matmul_t mlp_3d_relu mlp_casts"
-)
-_SINCE = {"sm_100a": _FUSED.split(), "sm_90a": [*_FUSED.split(), *_ROWS.split()]}
-"""Programs with maps that were not recorded yet, those of fused attention and of 64 rows among
-them."""
-
-
-def _cases() -> Iterator[Any]:
-    for program, target in product(PROGRAMS, ("sm_100a", "sm_90a")):
-        since = program.stem in _SINCE[target]
-        reason = "record_tensor_maps.py has to run on an H200 again"
-        marks = [pytest.mark.xfail(strict=True, reason=reason)] if since else []
-        if program.stem not in _NOT_RECORDED:
-            yield pytest.param(program, target, marks=marks, id=f"{program.stem}-{target}")
-
-
-@pytest.mark.parametrize(("program", "target"), _cases())
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_the_maps_of_the_programs_are_recorded(program: Path, target: str) -> None:
     """What one adds has to be recorded, too."""
     known = [each["fields"] for each in MAPS if each["of"] == "program"]
-    kernel = tcir.compile(ROOT / program, "layers", target=target)
-    for launch in kernel.launches.launches:
-        for param in launch.params:
-            if param["kind"] == "tensor_map":
-                made = {_NAMES.get(k, k): v for k, v in param.items() if k not in ("kind", "arg")}
-                assert json.loads(json.dumps(made)) in known
+    assert all(made in known for made in maps_of(program, target))

@@ -61,7 +61,7 @@ class FragmentStore:
         tensors, maps = ({}, ()) if after is None else product.elements(after, arguments)
         last = arguments[-1:] if quantise is None else arguments[-2:]
         outputs = [product.output(each) for each in last]
-        if walk is None:
+        if walk is None and quantise is None:
             outputs = [_matrices(each) for each in outputs]
         attribute = ir.StringAttr.get(past)
         staged = None if staging is None else staging.create(source.op, outputs[0])
