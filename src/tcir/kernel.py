@@ -21,6 +21,7 @@ from tcir.program.signature import Signature
 from tcir.program.ways_out import to_array, to_type
 from tcir.progress import simulated
 from tcir.run_options import RunOptions
+from tcir.target import EMULATING
 from tcir.threads import cached_property
 from tcir.validation.report import Report
 
@@ -249,7 +250,7 @@ class Kernel:
             narrow=narrow.some(param.get("dtype") for param in params),
         )
         sequence = replace(self.launches, launches=tuple(launches))
-        return replace(self, ptx=ptx, target="sm_90a", launches=sequence)
+        return replace(self, ptx=ptx, target=EMULATING, launches=sequence)
 
 
 def _check_buffers(name: str, signature: Signature, buffers: tuple[Any, ...]) -> None:

@@ -81,6 +81,10 @@ TARGETS = {
 DEFAULT_TARGET = TARGETS["sm_100a"]
 """Target of compilation and simulation if no other is named."""
 
+EMULATED, EMULATING = DEFAULT_TARGET.name, "sm_90a"
+"""Target whose kernels run by emulation, and the one that emulates them
+(docs/explanation/emulation.md)."""
+
 
 def simulated(name: str) -> Target:
     """The target that runs PTX with this .target: code with architecture-specific features (suffix

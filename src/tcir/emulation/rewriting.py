@@ -21,6 +21,7 @@ from tcir.interp.ptx import requirements
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lexer import Token
 from tcir.interp.ptx.syntax import Function, Instruction, PtxModule, Variable
+from tcir.target import EMULATED, EMULATING
 
 Triple = tuple[int, int, int]
 Edit = tuple[Span, str]
@@ -63,7 +64,7 @@ SMS = 144
 SM_THREADS, SM_SHARED, CTA_SHARED = 2048, 233472, 1024
 """Maximum threads of an SM, its bytes of shared memory, and the bytes that the system reserves for
 each CTA."""
-SOURCES = ("sm_100a", "sm_100f")
+SOURCES = (EMULATED, f"{EMULATED[:-1]}f")
 _DROPPED = ("setmaxnreg",)
 _PHASE = f"%{PREFIX}phase"
 _SIZES = (".reqntid", ".maxntid", ".minnctapersm", ".maxnctapersm", ".maxnreg")
@@ -189,7 +190,7 @@ def _rewritten(
     kept = [entry for _, entry in launches]
     edits += [(f.whole, "") for f in source.functions if f.function.entry and f not in kept]
     edits.append((source.version, "9.0"))  # what a driver of CUDA 13.0 compiles
-    edits.append((source.target, "sm_90a"))
+    edits.append((source.target, EMULATING))
     launched: dict[str, list[S]] = {}
     for launch, entry in launches:
         launched.setdefault(entry.function.name, []).append(launch)
@@ -554,7 +555,7 @@ class _Kernel(Generic[S]):
 
     def _check(self, i: Instruction) -> None:
         """Raises EmulationError for an instruction that sm_90a does not have."""
-        target = PtxModule("9.0", "sm_90a")
+        target = PtxModule("9.0", EMULATING)
         try:
             requirements.check(i, target)
         except PtxSyntaxError as error:

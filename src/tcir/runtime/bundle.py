@@ -34,7 +34,7 @@ from tcir.runtime.micro_kernel import Array
 from tcir.runtime.module import Triple
 from tcir.runtime.replay import seal
 from tcir.storage import outermost
-from tcir.target import DEFAULT_TARGET
+from tcir.target import DEFAULT_TARGET, EMULATING
 
 SCHEMA = 5
 CARRIED = (
@@ -217,7 +217,7 @@ def pack(
     if emulate:
         origin["emulated"] = target
         carried, launched = _emulated(ptx, calls)
-        target = "sm_90a"
+        target = EMULATING
     cubin = assemble(carried, target=target)
     table = BufferTable()
     params = [[table.describe(argument) for argument in call.args] for call in calls]

@@ -17,6 +17,7 @@ import numpy as np
 from tcir.errors import Error, InputError
 from tcir.runtime.devices import Device, device
 from tcir.runtime.driver import CudaError, bindings, call, failed, native
+from tcir.target import EMULATED, EMULATING
 
 Triple = tuple[int, int, int]
 
@@ -92,7 +93,7 @@ class Module:
         except CudaError as error:
             if self.architecture != self.device.architecture:
                 made_for = self.architecture, self.device.architecture
-                emulated = made_for == ("sm_100", "sm_90")
+                emulated = made_for == (EMULATED[:-1], EMULATING[:-1])
                 raise WrongArchitectureError(
                     f"expected a cubin for {self.device}, got one for {self.architecture}: machine "
                     "code runs on its own architecture only; "

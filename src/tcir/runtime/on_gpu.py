@@ -64,7 +64,7 @@ def is_emulated(ptx: str, on: Device) -> bool:
     if number == 100 and own == 90:
         return True
     raise InputError(
-        f"expected a program for {on} (.target sm_{own}a or an older one without letter), or one "
+        f"expected a program for {on} (target sm_{own}a or an older one without letter), or one "
         f"for sm_100a on compute capability 9.0, got .target {name}; the simulated machine "
         "executes it (leave --gpu out)"
     )

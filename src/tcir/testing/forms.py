@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcir.errors import InputError
+from tcir.target import EMULATED
 from tcir.testing.recorded import RecordedLaunch
 
 COLUMNS = 128
@@ -29,7 +30,7 @@ CODES = {
 SWIZZLES = {"NONE": 0, "128B": 2, "64B": 4, "32B": 6, "128B_ATOM_32B": 1}
 
 KERNEL = """.version 8.8
-.target sm_100a
+.target {target}
 .address_size 64
 .extern .shared .align 1024 .b8 tiles[];
 .visible .entry k(.param .u64 shared_in, .param .u64 tensor_in, .param .u64 out)
@@ -186,6 +187,7 @@ class Form:
         """The kernel for sm_100a. It reads two buffers and writes all words of tensor memory."""
         numbers = range(COLUMNS)
         return KERNEL.format(
+            target=EMULATED,
             columns=COLUMNS,
             registers=", ".join(f"%v{n}" for n in numbers),
             fill="\n".join(

@@ -29,6 +29,7 @@ import numpy as np
 
 from tcir.errors import Error
 from tcir.runtime.replay import Fields
+from tcir.target import EMULATING
 from tcir.testing import forms
 from tcir.testing.recorded import RecordedLaunch, digest
 
@@ -58,7 +59,7 @@ def prepare(path: Path, work: Path, target: str, ptxas: str, seeds: int) -> Fiel
         grid, block, cluster = (tuple(about[k]) for k in ("grid", "block", "cluster"))
         launch = EmulatedLaunch(grid, block, cluster, about["dynamic_smem"])
         ptx, entry = recorded.ptx, about["entry"]
-        if re.search(r"^\s*\.target\s+sm_10", ptx, re.MULTILINE) and target == "sm_90a":
+        if re.search(r"^\s*\.target\s+sm_10", ptx, re.MULTILINE) and target == EMULATING:
             told["narrow"] = _has_narrow_maps(about)
             emulated = emulate(
                 ptx, launch, entry, seed=0 if seeds else None, defined=True, narrow=told["narrow"]
@@ -328,7 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="use N seeds (docs/explanation/emulation.md, Fuzz)",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that assemble")
-    parser.add_argument("--target", default="sm_90a", help="the GPU's architecture")
+    parser.add_argument("--target", default=EMULATING, help="the GPU's architecture")
     parser.add_argument(
         "--ptxas", help="the assembler; default: the one on PATH, else nvidia-cuda-nvcc's"
     )

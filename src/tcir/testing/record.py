@@ -23,6 +23,7 @@ from tcir.machine import TensorMap
 from tcir.run import Observer, RunReport, Uninitialized
 from tcir.runtime.replay import Fields
 from tcir.storage import outermost
+from tcir.target import EMULATED
 from tcir.testing.recorded import Bytes, RecordedLaunch
 
 MOST_BYTES = 1 << 23
@@ -107,7 +108,7 @@ def record(
         entry, _, ptx = text.partition("\0")
         options = launch.machine.options
         plain = options.numerics == "exact" and not options.changed_answers() and not options.sample
-        if not given or not report or not plain or ".target sm_100" not in ptx:
+        if not given or not report or not plain or f".target {EMULATED[:-1]}" not in ptx:
             return
         arrays, params, before = given[0]
         sizes = launch.sizes

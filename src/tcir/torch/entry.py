@@ -13,6 +13,7 @@ from tcir import progress
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.session.session import check_target
+from tcir.target import EMULATED
 from tcir.torch.aliases import keep_aliases
 from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled, GpuOptions, KernelModule, Part
@@ -20,7 +21,7 @@ from tcir.torch.exported import exported, is_getitem, name_of, units, weights_of
 from tcir.torch.layouts import keep_layouts
 from tcir.torch.lowering import OWN, Lowered, Lowering, lower
 from tcir.torch.rows import keep_rows
-from tcir.torch.tensors import EMULATED, emulation, target_of
+from tcir.torch.tensors import emulation, target_of
 
 
 def compile(

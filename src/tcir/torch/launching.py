@@ -17,8 +17,9 @@ from tcir.runtime.devices import device as gpu
 from tcir.runtime.launching import device_buffer
 from tcir.runtime.module import Module
 from tcir.runtime.prepared import Prepared
+from tcir.target import EMULATED
 from tcir.torch.snapshot import CURRENT, Guard
-from tcir.torch.tensors import EMULATED, as_bytes, is_emulated, kind_of, name_of_gpu, simulated
+from tcir.torch.tensors import as_bytes, is_emulated, kind_of, name_of_gpu, simulated
 
 MOST_STREAMS = 8
 """Maximum number of streams for which a kernel is kept prepared."""

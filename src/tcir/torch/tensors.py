@@ -14,7 +14,7 @@ import torch
 from tcir.errors import InputError, check_names
 from tcir.interp.types import Array
 from tcir.kernel import CallOptions, Kernel
-from tcir.target import DEFAULT_TARGET, TARGETS
+from tcir.target import DEFAULT_TARGET, EMULATED, TARGETS
 
 # Types that numpy has not, by integers of their size.
 _BITS = {
@@ -24,8 +24,6 @@ _BITS = {
     torch.float8_e8m0fnu: (torch.uint8, ml_dtypes.float8_e8m0fnu),
 }
 _TORCH = {dtype: kind for kind, (_, dtype) in _BITS.items()}
-EMULATED = "sm_100a"
-"""The target whose kernels a GPU of compute capability 9.0 emulates."""
 _EMULATE: ContextVar[bool] = ContextVar("emulate", default=False)
 _MACHINE: ContextVar[CallOptions | None] = ContextVar("machine", default=None)
 
