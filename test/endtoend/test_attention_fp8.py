@@ -107,7 +107,7 @@ def test_two_tiles_share_keys() -> None:
     beside_numpy(kernel, case)
 
 
-@pytest.mark.parametrize("options", [{}, {"keys": 32, "stages": 1}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"keys": 32, "stages": 1, "split_kv": 1}], ids=str)
 def test_whole_scores_are_exact_in_tensor_memory(options: dict[str, Any]) -> None:
     """Exponentials are powers of two that e4m3 has, and sums keep all bits of f32."""
     case = Attention(h=1, m=64, n=160, d=32, scale=math.log(2), kinds=(E4, E5, E4), result="f32")

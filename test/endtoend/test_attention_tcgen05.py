@@ -85,7 +85,7 @@ SHAPES = [
     Case(h=4, g=2, m=150, n=200, causal=0, element="bf16"),
     Case(n=150, m=130, d=128, e=128, causal=20),
     Case(n=64, m=20, d=16, e=16, result="f32"),
-    Case(n=100, m=40, d=96, e=48, options="keys=32"),
+    Case(n=100, m=40, d=96, e=48, options="keys=32 split-kv=1"),
     Case(n=130, d=256, e=256, element="bf16"),
     Case(h=2, g=2, n=130, m=140, q="bmhd", kv="bnhd", out="bmhd"),
 ]

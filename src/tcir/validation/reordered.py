@@ -5,6 +5,8 @@ With u the half unit in the last place of 1 and S the sum of magnitudes, that er
 times the sum of all |s_k|. Another order of n additions errs by at most u n S, as no partial sum
 exceeds S (Higham, Accuracy and Stability of Numerical Algorithms, 4.2). Roundings of f32 are nearly
 independent, so squares add up: u² s_k² of the reference's steps, and u² S² of each level of a tree.
+Steps that add the same number to partial sums of one exponent round alike: where elements of a row
+are equal, as those of layer norms of whole numbers are, their errors and not their squares add up.
 In f16 and bf16 small elements vanish beside a large partial sum, all in the same direction, so the
 mean square is the square of the largest error. Sums that no order rounds are exact.
 """
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
     from tcir._mlir import ir
 
+_ROWS = 64
+"""Number of rows in which equal elements are counted."""
 _ROOM = 1 + 2.0**-7
 """Factor for the roundings of the sums of magnitudes."""
 
@@ -38,6 +42,7 @@ class AnyOrder:
     sizes: the sum of magnitudes
     partial, squares: sums of the magnitudes and squares of the partial sums
     quantum: the largest power of two of which all elements are multiples
+    first: the elements of the first `_ROWS` rows, one step after the other
     """
 
     element: ir.Value | None = None
@@ -46,6 +51,7 @@ class AnyOrder:
     squares: Array = field(default_factory=lambda: np.zeros(()))
     quantum: float = np.inf
     count: int = 0
+    first: list[Array] = field(default_factory=list)
 
     @staticmethod
     def of(op: ir.Operation, number: int) -> AnyOrder | None:
@@ -74,6 +80,7 @@ class AnyOrder:
         reached = np.abs(total.finite().wide)
         self.partial, self.squares = self.partial + reached, self.squares + reached**2
         self.quantum = min(self.quantum, quantum_of(element.value))
+        self.first.append(np.ravel(element.wide)[:_ROWS].copy())
         self.count += 1
 
     def widened(self, total: Known, start: Known) -> Known:
@@ -90,12 +97,21 @@ class AnyOrder:
         if (sizes <= quantum * 2.0**bits).all() and not over.any():
             return total
         error = unit * (self.partial + self.count * sizes) * _ROOM
-        square = unit**2 * (2 * self.squares + (1 + log2(self.count)) * sizes**2)
+        steps = np.minimum(2 * _equal(self.first) * self.squares, self.partial**2)
+        square = unit**2 * (steps + (1 + log2(self.count)) * sizes**2)
         if dtype.itemsize < 4:
             square = error**2
         wider = Known(total.value, total.error + error, total.square + square)
         certain = np.isnan(total.wide) & ~total.open
         return wider.opened((total.open | over) & ~certain)
+
+
+def _equal(steps: list[Array]) -> float:
+    """Number of elements of a row that are equal to one of its elements, itself included: the mean
+    of a row, the largest of all rows."""
+    rows = np.stack(np.broadcast_arrays(*steps), 1)
+    counts = (np.unique(row, return_counts=True)[1] for row in rows)
+    return max(float(np.mean(np.repeat(each, each))) for each in counts)
 
 
 def quantum_of(array: Array) -> float:
