@@ -94,7 +94,12 @@ class LongestFirst:
 
     def shared_by(self, ctas: int) -> LongestFirst:
         """Divides these tiles among at most `ctas` CTAs."""
-        return replace(self, ctas=min(ctas, self.rows * self.heads * self.batch))
+        return replace(self, ctas=min(ctas, self.count))
+
+    @property
+    def count(self) -> int:
+        """Number of tiles."""
+        return self.rows * self.heads * self.batch
 
     @property
     def grid(self) -> list[int]:
@@ -118,9 +123,8 @@ class LongestFirst:
         CTA c of C has the tiles c, 2 C - 1 - c, 2 C + c, …: in every other turn the order of CTAs
         is reversed, so that no CTA has the longest tile of each turn.
         """
-        count = self.rows * self.heads * self.batch
         assert self.ctas is not None
-        whole, rest = divmod(count, self.ctas)
+        whole, rest = divmod(self.count, self.ctas)
         turns: Index = whole
         if rest:
             place = self._turned(whole)

@@ -77,8 +77,8 @@ def tile_by_warpgroups(
     rows = blocks.rows
     source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
     source.function.attributes[CTAS_PER_SM] = i64(1)
-    tiles = _tiles(of, blocks, ctas, TARGETS[target].sms)
     op = source.op
+    tiles = _tiles(of, blocks, bool(op.elements), ctas, TARGETS[target].sms)
     with kernel(source, tiles.grid, target=target) as arguments:
         function = ir.InsertionPoint.current.block.owner
         warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
@@ -111,17 +111,24 @@ def tile_by_warpgroups(
         each_tile(tiles, tile)
 
 
-def _tiles(of: HeadShape, blocks: Blocks, ctas: int, sms: int) -> OutputTiles | LongestFirst:
-    """Row tiles of heads, of a batch. Where all tiles have as many blocks, CTAs go through several:
-    the queries and keys of the next one are loaded while this one is stored."""
+def _tiles(
+    of: HeadShape, blocks: Blocks, reads: bool, ctas: int, sms: int
+) -> OutputTiles | LongestFirst:
+    """Row tiles of heads, of a batch. Where all tiles have as many blocks, or those that a causal
+    mask leaves, CTAs go through several: the queries and keys of the next one are loaded while this
+    one is stored. reads: whether scores read other tensors"""
+    narrow = max(of["d"], of["e"]) <= SHARED_HEAD
     if blocks.band.last is not None or ctas and not blocks.alike:
         longest = LongestFirst.of(of, blocks.rows)
-        return longest.shared_by(ctas) if ctas else longest
+        causal = not (reads or of.lengths or of.sequences) and of.parts == 1
+        if ctas or causal and narrow and longest.count > sms:
+            return longest.shared_by(ctas or sms)
+        return longest
     rows = of.row_tiles(blocks.rows)
     tiles = OutputTiles(rows, of["h"], of["b"] * of.parts, group=rows)
     if ctas:
         return tiles.shared_by(ctas)
-    if not blocks.alike or tiles.count <= sms or max(of["d"], of["e"]) > SHARED_HEAD:
+    if not blocks.alike or tiles.count <= sms or not narrow:
         return tiles
     return tiles.shared_by(tiles.fewest_ctas(sms))
 

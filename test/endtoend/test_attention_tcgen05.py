@@ -164,7 +164,14 @@ PAIR = "rows=256"
 
 @pytest.mark.parametrize(
     "options",
-    ["", "tau=0.0", "keys=64", "keys=32 tau=0.0 stages=1 split-kv=1", "polynomial=6", PAIR],
+    [
+        "",
+        "tau=0.0",
+        "keys=64 split-kv=1",
+        "keys=32 tau=0.0 stages=1 split-kv=1",
+        "polynomial=6",
+        PAIR,
+    ],
 )
 def test_whole_scores_are_exact(options: str) -> None:
     """The same bits whatever the blocks, the tiles and the threshold: all sums are exact."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -235,6 +236,25 @@ def test_breaks_are_caught(what: str, at: str, edit: Edit, by: tuple[str, ...]) 
     assert found, f"nothing noticed: {what}"
     assert found.at == at, found.text
     assert found.by.startswith((*by, "refused")), found.text
+
+
+# --- persistent CTAs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("case", "ctas"),
+    [
+        (Attention(b=8, h=16, g=16, m=1024, n=1024, causal=0), 132),
+        (Attention(b=4, h=16, g=16, m=1024, n=1024, d=128, element="bf16", causal=0), 132),
+        (Attention(b=1, h=8, g=8, m=1024, n=1024, causal=0), 64),
+        (Attention(b=8, h=16, g=16, m=1024, n=1024, d=256, causal=0), 1024),
+    ],
+    ids=str,
+)
+def test_causal_tiles_are_shared_by_as_many_ctas_as_sms(case: Attention, ctas: int) -> None:
+    """Where there are more tiles, of heads of at most 128 elements."""
+    kernel = tcir.compile(case.text, PIPELINE, target=TARGET)
+    assert [math.prod(each.grid) for each in kernel.launches.launches] == [ctas]
 
 
 # --- refusals ----------------------------------------------------------------------------------

@@ -153,9 +153,14 @@ SURVIVING_INSTRUCTIONS = {
     "mov.b64 %rd, 0;": (1, "LLVM writes the cache policy of TMA loads that carry none"),
     "ret;": (1, "the kernel ends there without it, too"),
 }
+INITIALISED_AGAIN = "warning: mbarrier-init-again"
 WARNED_INSTRUCTIONS = {
     "fence.mbarrier_init.release.cluster;": "warning: missing-init-fence",
     "tcgen05.fence::after_thread_sync;": "warning: missing-fence-after",
+    # All lanes of the warp initialise the mbarriers, before anything uses them.
+    "@%p bra $L__BB0_2;": INITIALISED_AGAIN,
+    "@%p bra $L__BB0_4;": INITIALISED_AGAIN,
+    "@%p bra $L__BB0_6;": INITIALISED_AGAIN,
 }
 
 
