@@ -183,14 +183,14 @@ HOPPER = [
             "hopper leaky",
             "B's bytes are not expected",
             "unroll-rings",
-            sub("nbytes = 9216", "nbytes = 8192"),
+            sub("nbytes = 5120", "nbytes = 4096"),
             "hazard: race",
         ),
         (
             "hopper leaky",
             "B lies on A's end",
             "unroll-rings",
-            sub("offset = 8192", "offset = 8128"),
+            sub("offset = 4096", "offset = 4032"),
             "refused",
         ),
         (
