@@ -170,11 +170,18 @@ def _kinds(dtype: DType, allowed: Sequence[float]) -> list[float]:
 
 
 def _with(part: Array, values: Sequence[float], generator: np.random.Generator) -> Array:
-    """Returns a copy of an array with these values at random places."""
+    """Returns a copy of an array with these values at random places.
+
+    A NaN is not the first element and has another behind it, since reductions may treat what is
+    before and after it differently.
+    """
     changed = np.array(part)
     flat = changed.reshape(-1)
     places = generator.choice(flat.size, min(len(values), flat.size), replace=False)
     for place, value in zip(places, values):
+        if np.isnan(value) and flat.size > 2:
+            place = place or flat.size // 2
+            flat[(place + flat.size) // 2] = value
         flat[place] = np.array(value).astype(part.dtype)
     return changed
 
