@@ -204,8 +204,8 @@ class StoreFragmentScalesOp(Op, name="store_fragment_scales", role="consumer", s
 
     The indices are those of the tile's first element: a matrix of a batch if there are several, a
     row, and a column that is a multiple of 32. A tensor of that rank has the scale of row r and
-    column c at ``[r, c / 32]``; one of a rank more has blocks of 128 rows x 4 scales in the order
-    of `tc.store_scales`. There rows from ``rows`` on and scales from ``scales`` on, which are
+    column c at ``[r, c / 32]``; one with a dimension more has blocks of 128 rows x 4 scales in the
+    order of `tc.store_scales`. There rows from ``rows`` on and scales from ``scales`` on, which are
     padding, are zeros; what is outside ``tensor`` is not written. One of four threads with a row
     stores (PTX ISA 9.7.9.12).
     """

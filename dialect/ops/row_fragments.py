@@ -195,7 +195,7 @@ class InvertRowsOp(Op, name="invert_rows", role="consumer"):
 
     @property
     def times(self) -> float:
-        """Factor of the results."""
+        """Factor by which each inverse is multiplied."""
         factor = optional_number(self, "times")
         return 1.0 if factor is None else factor
 

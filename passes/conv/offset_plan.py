@@ -48,7 +48,7 @@ class FilterAxis:
 
 @dataclass(frozen=True)
 class TapRows(ABC):
-    """The taps of a step, which read one shared tile of each of their classes from a row on.
+    """The taps of a step. Taps of a class read one shared tile, each from a row of its own on.
 
     whole: one tile serves all filter rows; otherwise a tile is loaded for each
     """

@@ -326,8 +326,8 @@ class _Body:
         if any(isinstance(each, Alternate) for each in dims):
             raise _NotFused(
                 self.contraction.operation,
-                f"expected other tensors as they are, got {_name(tensor)} {_where(dims)} (a thread "
-                "reads neighbouring columns); pass its even and odd columns as two tensors",
+                f"expected another tensor to be read whole, got {_name(tensor)} {_where(dims)} (a "
+                "thread reads neighbouring columns); pass its even and odd columns as two tensors",
             )
         self.inputs.append((tensor, dims))
         rank = self.epilogue.out.type.rank

@@ -23,8 +23,8 @@ def choose_swizzle(
 ) -> tuple[tuple[int, int, int], int]:
     """The first candidate with the fewest conflicts, and their number.
 
-    Counted over one warp's copies into the tile and all its loads of one atom's rows; other atoms
-    and warps differ by powers of two that no candidate uses, or hit the same banks.
+    The count is over one warp's copies into the tile and all its loads of one atom's rows. Other
+    warps and atoms need no count: their addresses differ by multiples that no candidate changes.
     """
     best: tuple[tuple[int, int, int], int] | None = None
     for candidate in CANDIDATES:

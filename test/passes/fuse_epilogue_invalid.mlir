@@ -83,7 +83,7 @@ func.func @halves(%a: tensor<8x8xf16>, %b: tensor<8x16xf16>) -> tensor<8x8xf32> 
 
 func.func @biased(%a: tensor<8x8xf16>, %b: tensor<8x16xf16>, %bias: tensor<8x16xf32>) -> tensor<8x8xf32> {
   %acc = arith.constant dense<0.0> : tensor<8x16xf32>
-  // expected-error @+1 {{expected other tensors as they are, got argument 2 along dimensions 0, 1 (even columns) (a thread reads neighbouring columns); pass its even and odd columns as two tensors}}
+  // expected-error @+1 {{expected another tensor to be read whole, got argument 2 along dimensions 0, 1 (even columns) (a thread reads neighbouring columns); pass its even and odd columns as two tensors}}
   %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x16xf16>) outs(%acc : tensor<8x16xf32>) -> tensor<8x16xf32>
   %d = arith.addf %c, %bias : tensor<8x16xf32>
   %gate = tensor.extract_slice %d[0, 0] [8, 8] [1, 2] : tensor<8x16xf32> to tensor<8x8xf32>

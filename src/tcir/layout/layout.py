@@ -131,15 +131,19 @@ def _compose_mode(a: Layout, extent: int, step: int) -> list[tuple[int, int]]:
         if not last and skip >= n:
             if skip % n:
                 raise LayoutError(
-                    f"{a} after {extent}:{step}: stride {skip} is not divisible by {n}"
+                    f"composition of {a} with {extent}:{step}: {n} does not divide stride {skip}"
                 )
             skip //= n
             continue
         if not last and n % skip:
-            raise LayoutError(f"{a} after {extent}:{step}: {n} is not divisible by {skip}")
+            raise LayoutError(
+                f"composition of {a} with {extent}:{step}: stride {skip} does not divide extent {n}"
+            )
         take = rest if last else min(rest, n // skip)
         if rest % take:
-            raise LayoutError(f"{a} after {extent}:{step}: {rest} is not divisible by {take}")
+            raise LayoutError(
+                f"composition of {a} with {extent}:{step}: extent {take} does not divide {rest}"
+            )
         result.append((take, d * skip))
         rest, skip = rest // take, 1
         if rest == 1:

@@ -26,7 +26,7 @@ class Gemm:
     inner:        bytes of a row of the TMA boxes; boxes: number of boxes of A, and of B, in a stage
     roles:        whether one warp loads and another issues mma; else one does both
     ahead:        without roles: number of stages that are loaded before the step that uses them
-    each:         without roles: whether every step waits for its mma
+    each:         without roles: whether a step waits for its mma before the next one begins
     accumulators: 2: the epilogue of one tile overlaps the mma of the next (persistent kernels)
     columns:      columns of a tcgen05.ld in the epilogue
     store:        direct: 16 bytes per thread and column group; element: 2 bytes; tma: through
