@@ -701,7 +701,7 @@ NUMBERS = [
         (
             "a head reads the keys of head mod 2",
             CAUSAL,
-            change(_("", "arith.divui %block_id_y"), "divui", "remui"),
+            change(_("", "arith.divui %block_id_x"), "divui", "remui"),
             "difference",
         ),
         (
