@@ -57,6 +57,15 @@ def test_orders_and_draws(target: str) -> None:
 
 
 @pytest.mark.timeout(1200)
+def test_persistent_ctas() -> None:
+    """Two CTAs share the tiles of two parts."""
+    report = tcir.validate(
+        Attention(n=512).text, "attention", target="sm_90a", split_kv=2, ctas=2, orders=3
+    )
+    report.check()
+
+
+@pytest.mark.timeout(1200)
 def test_in_layers() -> None:
     """A decoding step of one head over many keys is in parts by itself."""
     case = Attention(h=2, g=1, m=1, n=4096, d=16, lse=False)
@@ -156,7 +165,6 @@ def test_breaks_are_caught(what: str) -> None:
     ("options", "message"),
     [
         ({"split_kv": -1}, "split-kv of at least 1, or 0 to choose, got -1"),
-        ({"split_kv": 2, "ctas": 2}, "no ctas with a causal mask, a window or parts of the keys"),
     ],
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:

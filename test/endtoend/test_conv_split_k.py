@@ -123,4 +123,4 @@ def test_a_break_is_seen(name: str) -> None:
 def test_refusals(conv: Conv, target: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(tcir.Error, match=message) as error:
         tcir.compile(conv.text(), PIPELINE, target=target, **options)
-    assert "smallest accepted" in str(error.value)
+    assert "smallest accepted" in str(error.value) or "take split-k=1" in str(error.value)

@@ -41,6 +41,7 @@ CARRIED = (
     "__init__.py",
     "errors.py",
     "files.py",
+    "target.py",
     *(
         f"runtime/{name}.py"
         for name in (
