@@ -64,10 +64,19 @@ def executed(mlir: str, given: Sequence[Array]) -> list[Array]:
     """Results of a program in numpy. `Error` if an op has no rule."""
     with mlir_context() as context:
         module = inlined(load_module(mlir, context))
-        outcome = run(module, find_program(module).name, given, signature_of(module).outputs)
+        signature = signature_of(module)
+        inputs = [signless(a, spec.dtype) for a, spec in zip(given, signature.inputs, strict=True)]
+        outcome = run(module, find_program(module).name, inputs, signature.outputs)
     if outcome.incomplete:
         raise Error("; ".join(outcome.incomplete))
     return list(outcome.outputs)
+
+
+def signless(array: Array, dtype: np.dtype) -> Array:
+    """The array in C order; integers are viewed with the signedness that `dtype` has."""
+    array = np.asarray(array, order="C")
+    alike = array.dtype != dtype and array.dtype.kind in "iu" and dtype.kind in "iu"
+    return array.view(dtype) if alike and array.itemsize == dtype.itemsize else array
 
 
 def checked(

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.imported.check import ProgramOrigin, checked
+from tcir.imported.check import ProgramOrigin, checked, signless
 from tcir.interp.types import Array
 from tcir.kernel import Kernel
 from tcir.program.inputs import Kind
@@ -59,13 +59,6 @@ def run(kernel: Kernel, arrays: Sequence[Array]) -> list[Array]:
     pairs = zip(arrays, kernel.signature.inputs, strict=True)
     kernel(*(signless(array, spec.dtype) for array, spec in pairs), *results)
     return results
-
-
-def signless(array: Array, dtype: np.dtype) -> Array:
-    """The array in C order; integers are viewed with the signedness that `dtype` has."""
-    array = np.asarray(array, order="C")
-    alike = array.dtype != dtype and array.dtype.kind in "iu" and dtype.kind in "iu"
-    return array.view(dtype) if alike and array.itemsize == dtype.itemsize else array
 
 
 def validated(

@@ -161,6 +161,21 @@ def attention(
     return [RULES["arith.truncf"](a, b) for a, b in zip(results, reals, strict=True)]
 
 
+def _reached(row: _Exponentials, size: Array, step: int = 1) -> Array:
+    """Largest sum [m, e] of any of the first keys, or the last: an exponential that later keys
+    outweigh is 1 as long as its score is the largest."""
+    x = np.where(row.p > 0, row.x, -np.inf)
+    top, sums = np.full((len(x), 1), -np.inf), np.zeros((len(x), size.shape[1]))
+    reached = sums
+    for key in range(x.shape[1])[::step]:
+        higher = np.maximum(top, x[:, key, None])
+        with np.errstate(invalid="ignore"):
+            sums = sums * np.nan_to_num(np.exp2(top - higher))
+            sums = sums + np.nan_to_num(np.exp2(x[:, key, None] - higher)) * size[key]
+        top, reached = higher, np.maximum(reached, sums)
+    return reached
+
+
 @dataclass(frozen=True)
 class _Head:
     """Queries [m, d], keys [n, d] and values [n, e] of one head; keys: mask of the keys that each
@@ -234,7 +249,10 @@ class _Head:
         square = (_alike(rounded) * half**2) @ size**2 + scaled(row.mean) ** 2
         square += np.where(sums.open, 0.0, sums.square) / total**2
         square += row.blocks * (HALF * (weights @ size)) ** 2 + (row.order + 4) * (HALF * o) ** 2
-        over = row.p @ size * 2.0**TAU * (1 + 2.0**-5) >= overflow(np.dtype(np.float32))
+        most = overflow(np.dtype(np.float32)) / (2.0**TAU * (1 + 2.0**-5))
+        over = size.sum(0) >= most
+        if over.any():
+            over = np.maximum(_reached(row, size), _reached(row, size, step=-1)) >= most
         known = Known(
             out, *(np.where(row.dead, 0.0, e) for e in (error, np.minimum(square, limit**2)))
         )
