@@ -183,7 +183,7 @@ def test_refusals_name_the_value() -> None:
         Layout((2, 3), 1)
     with pytest.raises(LayoutError, match=r"positive extents, got shape \(2, 0\)"):
         Layout((2, 0))
-    with pytest.raises(LayoutError, match="is not divisible"):
+    with pytest.raises(LayoutError, match="does not divide"):
         composition(Layout((4, 6), (1, 10)), Layout(3, 3))
     with pytest.raises(LayoutError, match="fits shape"):
         Layout((2, 3))(1, 2, 3)
