@@ -23,10 +23,12 @@ from tcir.passes.analysis.digits import (
     Digit,
     NoDigitsError,
     Number,
+    constant,
     joined,
     known,
     number,
     split,
+    whole,
 )
 from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.narrow import CLOSED, WRAPPING
@@ -179,9 +181,9 @@ def _computed(operand: ir.Value, layout: str, count: int) -> Computed:
     rows, k = map(prod, shapes)
     lanes = []
     for lane in range(count):
-        column = number([Digit(COLUMN, 1, k // count), Digit("", lane, count)])
+        column = number([Digit(COLUMN, 1, k // count), Digit(None, lane, count)])
         at: dict[int, Number] = {}
-        for each, index, shape in zip(places, (number([Digit(ROW, 1, rows)]), column), shapes):
+        for each, index, shape in zip(places, (whole(ROW, rows), column), shapes):
             at |= dict(zip(each, split(index, shape)))
         lanes.append(_Elements().element(operand, tuple(at[n] for n in range(len(layout)))))
     stored = _stored(lanes, rows, k)
@@ -243,8 +245,8 @@ def _check_beside(read: Read, found: Computed) -> None:
                 f"got {digit.step * found.count}: a thread converts that many at a time with one "
                 "scale"
             )
-        whole = digit.step == 1 and digit.extent == found.rows
-        if digit.dim == ROW and not whole and digit.step % QUARTER_LANES:
+        rows = digit.step == 1 and digit.extent == found.rows
+        if digit.dim == ROW and not rows and digit.step % QUARTER_LANES:
             raise NotComputedError(
                 f"expected an index for each row, or for a multiple of {QUARTER_LANES}, got one "
                 f"for {digit.step} of {digit.extent}: the threads of a warp have as many rows"
@@ -319,7 +321,7 @@ class _Elements:
         for part in op.operands:
             extent = part.type.shape[dim]
             if place < extent:
-                index = number([Digit("", place, extent)])
+                index = constant(place, extent)
                 return self.element(part, (*at[:dim], index, *at[dim + 1 :]))
             place -= extent
         raise AssertionError("an index inside")
@@ -354,7 +356,7 @@ def _indices(read: ir.AffineMap, shape: Sequence[int], loops: Mapping[int, Numbe
         if isinstance(each, ir.AffineDimExpr):
             found.append(loops[each.position])
         elif isinstance(each, ir.AffineConstantExpr):
-            found.append(number([Digit("", each.value, extent)]))
+            found.append(constant(each.value, extent))
         else:
             raise NotComputedError(f"expected indices that are single loops, got {read}")
     return found

@@ -1,4 +1,8 @@
-"""Indices as mixed-radix digits of an operand element's row and k."""
+"""Indices of tensors as mixed-radix digits of loops, or of an operand element's row and k.
+
+The index of a collapsed dimension consists of the digits of the original dimensions, and the head
+of keys that query heads share consists of the upper digits of the query head.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +12,34 @@ from math import prod
 from typing import TypeAlias
 
 ROW, COLUMN = "row", "column"
-"""Dimensions that digits are of."""
+"""Dimensions of an operand that digits are of."""
 
 
 @dataclass(frozen=True)
 class Digit:
-    """``(dim // step) mod extent``; without a dimension, the number `step` itself."""
+    """``(dim // step) mod extent`` of a loop or dimension; without one, the number `step`."""
 
-    dim: str
+    dim: object
     step: int
     extent: int
 
 
 Number: TypeAlias = "tuple[Digit, ...]"
-"""Digits, the most significant first: an index below the product of their extents."""
+"""Digits, the most significant first: an index below the product of their extents; none: 0."""
 
 
 class NoDigitsError(Exception):
     """Raised for an index that cannot be written in digits."""
+
+
+def whole(dim: object, extent: int) -> Number:
+    """A loop or dimension as an index."""
+    return number([Digit(dim, 1, extent)])
+
+
+def constant(value: int, extent: int) -> Number:
+    """A number as an index below `extent`."""
+    return number([Digit(None, value, extent)])
 
 
 def number(digits: Iterable[Digit]) -> Number:
@@ -36,7 +50,7 @@ def number(digits: Iterable[Digit]) -> Number:
         if each.extent == 1:
             continue
         if last is not None and last.dim == each.dim and _continues(last, each):
-            step = each.step + last.step * each.extent if not each.dim else each.step
+            step = each.step + last.step * each.extent if each.dim is None else each.step
             found[-1] = Digit(each.dim, step, last.extent * each.extent)
         else:
             found.append(each)
@@ -44,21 +58,25 @@ def number(digits: Iterable[Digit]) -> Number:
 
 
 def _continues(high: Digit, low: Digit) -> bool:
-    return not low.dim or high.step == low.step * low.extent
+    return low.dim is None or high.step == low.step * low.extent
 
 
-def joined(indices: Sequence[Number]) -> Number:
+def joined(indices: Iterable[Number]) -> Number:
     """The index of several dimensions collapsed into one, from their indices."""
     return number(digit for each in indices for digit in each)
 
 
 def split(index: Number, extents: Sequence[int]) -> list[Number]:
-    """The indices of the dimensions of `extents` that were collapsed into one, from its index."""
+    """The indices of the dimensions of `extents` that were collapsed into one, from its index;
+    `NoDigitsError` if digits do not fit."""
     rest = list(index)
     found: list[Number] = []
-    for place in reversed(range(len(extents))):
+    for extent in reversed(extents):
         taken: list[Digit] = []
-        while (left := extents[place] // prod(each.extent for each in taken)) > 1:
+        left = extent
+        while left > 1:
+            if not rest:
+                raise NoDigitsError
             digit = rest.pop()
             if digit.extent > left:
                 high, digit = _halves(digit, left)
@@ -66,7 +84,10 @@ def split(index: Number, extents: Sequence[int]) -> list[Number]:
             if left % digit.extent:
                 raise NoDigitsError
             taken.insert(0, digit)
+            left //= digit.extent
         found.insert(0, number(taken))
+    if rest:
+        raise NoDigitsError
     return found
 
 
@@ -74,10 +95,15 @@ def _halves(digit: Digit, extent: int) -> tuple[Digit, Digit]:
     """Splits a digit into two, the lower of which has `extent`."""
     if digit.extent % extent:
         raise NoDigitsError
-    whole = digit.extent // extent
-    if not digit.dim:
-        return Digit("", digit.step // extent, whole), Digit("", digit.step % extent, extent)
-    return Digit(digit.dim, digit.step * extent, whole), Digit(digit.dim, digit.step, extent)
+    most = digit.extent // extent
+    if digit.dim is None:
+        return Digit(None, digit.step // extent, most), Digit(None, digit.step % extent, extent)
+    return Digit(digit.dim, digit.step * extent, most), Digit(digit.dim, digit.step, extent)
+
+
+def size_of(index: Number) -> int:
+    """Number of values of an index."""
+    return prod(digit.extent for digit in index)
 
 
 def known(index: Number) -> int | None:
@@ -85,4 +111,4 @@ def known(index: Number) -> int | None:
     if not index:
         return 0
     (first, *others) = index
-    return first.step if not first.dim and not others else None
+    return first.step if first.dim is None and not others else None

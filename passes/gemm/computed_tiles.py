@@ -215,7 +215,7 @@ class _Unit:
 
     def _place(self, digit: Digit) -> Index:
         """A digit of the unit's first element."""
-        if not digit.dim:
+        if digit.dim is None:
             return digit.step
         if digit.dim == ROW:  # beyond the last: nothing is read
             return index.div(index.add(self.row, self.first), digit.step)

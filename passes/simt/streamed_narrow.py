@@ -206,7 +206,7 @@ def _has_groups(read: Read) -> bool:
 
 def _digit(digit: Digit, row: ir.Value, column: ir.Value) -> ir.Value:
     """A digit of an index at a row and a stored number."""
-    if not digit.dim:
+    if digit.dim is None:
         return simt.constant(digit.step)
     of = row if digit.dim == ROW else column
     at = simt.divide(of, digit.step) if digit.step > 1 else of

@@ -15,11 +15,11 @@ from tcir.dialect.ops.attention import Band
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.dialect.upstream import names
 from tcir.interp.types import Array, dense, dtype_of
+from tcir.passes.analysis.digits import size_of
 from tcir.passes.analysis.element_graph import NotRaised
 from tcir.passes.emit.functions.f32 import constant
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import tensor_bytes
-from tcir.passes.raising.attention.digits import size_of
 from tcir.passes.raising.attention.elements import LEAF, NUMBER, Expression
 from tcir.passes.raising.attention.lengths import KEY, Counted, Counts, KeyCount, keys_of, least_of
 from tcir.passes.raising.attention.masks import (
@@ -289,7 +289,7 @@ def _of_one_dim(element: Expression, roles: Roles) -> Make | None:
     """A read of a constant of one dimension of the scores, if the element depends on that alone."""
     kind = _kind_of(element)
     loops = loops_of(element)
-    dims = [d for d, index in enumerate(roles.scores) if loops & {digit.loop for digit in index}]
+    dims = [d for d, index in enumerate(roles.scores) if loops & {digit.dim for digit in index}]
     if kind not in READ or len(dims) != 1 or (numbers := _values(element, roles)) is None:
         return None
     size = size_of(roles.scores[dims[0]])
@@ -313,7 +313,7 @@ def _values(element: Expression, roles: Roles) -> Array | None:
     """The values of a fixed element, by the loops of the scores that it depends on, each of which
     is a dimension; None if there are others, or too many."""
     loops, whole = loops_of(element), [index for index in roles.scores if len(index) == 1]
-    sizes = {i[0].loop: i[0].size for i in whole if i[0].loop in loops and i[0].step == 1}
+    sizes = {i[0].dim: i[0].extent for i in whole if i[0].dim in loops and i[0].step == 1}
     if loops != set(sizes) or math.prod(sizes.values()) > MOST or not is_fixed(element):
         return None
     grid = np.indices(tuple(sizes.values()), np.int64, sparse=True)

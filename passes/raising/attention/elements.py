@@ -15,8 +15,8 @@ import numpy as np
 from tcir._mlir import ir, linalg
 from tcir.interp.types import DTYPES
 from tcir.passes.analysis.contraction import value
+from tcir.passes.analysis.digits import NoDigitsError, Number, joined, split, whole
 from tcir.passes.analysis.reductions import loop_sizes
-from tcir.passes.raising.attention.digits import Index, UnevenError, join, split, whole
 
 LEAF, NUMBER, LOOP, REDUCTION = "leaf", "number", "loop", "reduction"
 """Names of elements that no op of ``arith`` or ``math`` makes."""
@@ -41,9 +41,9 @@ class Expression:
     op: ir.Operation | None = None
     find: Callable[[], tuple[Expression, ...]] = tuple
     number: float | None = None
-    index: tuple[Index, ...] = ()
+    index: tuple[Number, ...] = ()
     result: int = 0
-    places: list[tuple[ir.Value, tuple[Index, ...]]] = field(default_factory=list)
+    places: list[tuple[ir.Value, tuple[Number, ...]]] = field(default_factory=list)
 
     @cached_property
     def operands(self) -> tuple[Expression, ...]:
@@ -58,7 +58,7 @@ class Reduced:
 
     combiner: str
     element: Expression
-    over: Index
+    over: Number
     start: ir.Value
 
 
@@ -66,10 +66,10 @@ class Reduced:
 class ElementsOf:
     """The elements of a function's tensors."""
 
-    known: dict[tuple[ir.Value, tuple[Index, ...]], Expression] = field(default_factory=dict)
+    known: dict[tuple[ir.Value, tuple[Number, ...]], Expression] = field(default_factory=dict)
     fresh: int = 0
 
-    def of(self, tensor: ir.Value, at: Sequence[Index]) -> Expression:
+    def of(self, tensor: ir.Value, at: Sequence[Number]) -> Expression:
         """Returns the element of `tensor` at these indices."""
         key = tensor, tuple(at)
         if key not in self.known:
@@ -97,13 +97,13 @@ class ElementsOf:
         assert term is not None
         inner = self._arguments(op, maps, loops)
         first = list(op.operands)[len(maps) - len(op.results) + result]
-        return Reduced(combiner, self._body(term, inner, loops), join(over), first)
+        return Reduced(combiner, self._body(term, inner, loops), joined(over), first)
 
     def start(self, found: Reduced) -> float | None:
         """Returns the constant that a reduction starts from, or None."""
         return self.of(found.start, [()] * found.start.type.rank).number
 
-    def _new(self, tensor: ir.Value, at: tuple[Index, ...]) -> Expression:
+    def _new(self, tensor: ir.Value, at: tuple[Number, ...]) -> Expression:
         kind = _type(tensor)
         leaf = Expression(LEAF, kind, None if _is_argument(tensor) else tensor.owner.operation)
         if leaf.op is None:
@@ -116,13 +116,13 @@ class ElementsOf:
             return self.of(op.operands[0], ())
         try:
             if op.name == "tensor.expand_shape":
-                return self.of(op.operands[0], [join(at[d] for d in g) for g in _groups(op)])
+                return self.of(op.operands[0], [joined(at[d] for d in g) for g in _groups(op)])
             if op.name == "tensor.collapse_shape":
                 shape = op.operands[0].type.shape
                 parts = zip(at, _groups(op), strict=True)
                 found = [each for i, g in parts for each in split(i, [shape[d] for d in g])]
                 return self.of(op.operands[0], found or [()] * len(shape))
-        except UnevenError:
+        except NoDigitsError:
             return leaf
         if op.name == SOFTMAX:
             return Expression(SOFTMAX, kind, op, lambda: (self.of(op.operands[0], at),), index=at)
@@ -133,7 +133,7 @@ class ElementsOf:
         return leaf
 
     def _structured(
-        self, op: ir.Operation, result: int, at: tuple[Index, ...]
+        self, op: ir.Operation, result: int, at: tuple[Number, ...]
     ) -> Expression | None:
         attributes = linalg.get_indexing_maps(op)
         if attributes is None:
@@ -151,8 +151,8 @@ class ElementsOf:
         return self._body(yielded, self._arguments(op, maps, loops), loops)
 
     def _arguments(
-        self, op: ir.Operation, maps: Sequence[ir.AffineMap], loops: dict[int, Index]
-    ) -> dict[ir.Value, tuple[ir.Value, list[Index]]]:
+        self, op: ir.Operation, maps: Sequence[ir.AffineMap], loops: dict[int, Number]
+    ) -> dict[ir.Value, tuple[ir.Value, list[Number]]]:
         """Returns the tensor and the indices for each argument of a body."""
         return {
             argument: (
@@ -165,8 +165,8 @@ class ElementsOf:
     def _body(
         self,
         number: ir.Value,
-        inner: dict[ir.Value, tuple[ir.Value, list[Index]]],
-        loops: dict[int, Index],
+        inner: dict[ir.Value, tuple[ir.Value, list[Number]]],
+        loops: dict[int, Number],
     ) -> Expression:
         if number in inner:
             return self.of(*inner[number])
@@ -215,9 +215,9 @@ def same(a: Expression, b: Expression, loops: Mapping[object, object]) -> bool:
     return all(same(x, y, loops) for x, y in zip(a.operands, b.operands, strict=True))
 
 
-def _renamed(at: tuple[Index, ...], loops: Mapping[object, object]) -> tuple[Index, ...]:
+def _renamed(at: tuple[Number, ...], loops: Mapping[object, object]) -> tuple[Number, ...]:
     return tuple(
-        tuple(replace(digit, loop=loops.get(digit.loop, digit.loop)) for digit in index)
+        tuple(replace(digit, dim=loops.get(digit.dim, digit.dim)) for digit in index)
         for index in at
     )
 
@@ -257,7 +257,7 @@ def _is_plain(index: ir.AffineExpr) -> bool:
     return constant or isinstance(index, ir.AffineDimExpr)
 
 
-def _dims(m: ir.AffineMap, at: Sequence[Index]) -> list[tuple[int, Index]]:
+def _dims(m: ir.AffineMap, at: Sequence[Number]) -> list[tuple[int, Number]]:
     """Loops that index a tensor, each with its index."""
     pairs = zip(m.results, at, strict=True)
     return [(e.position, index) for e, index in pairs if isinstance(e, ir.AffineDimExpr)]

@@ -13,10 +13,10 @@ from typing import TypeAlias
 import numpy as np
 
 from tcir._mlir import arith, ir, tensor
+from tcir.passes.analysis.digits import size_of
 from tcir.passes.analysis.element_graph import NotRaised
 from tcir.passes.emit.generic import generic, zeros
 from tcir.passes.emit.reshape import reshape
-from tcir.passes.raising.attention.digits import size_of
 from tcir.passes.raising.attention.elements import LOOP, NUMBER, Expression
 from tcir.passes.raising.attention.masks import ScoreMask, is_fixed, loops_of, values_of
 from tcir.passes.raising.attention.roles import Roles, ScoreTensor
@@ -192,9 +192,9 @@ def _compared(condition: Expression, where: bool) -> list[tuple[Expression, Expr
 def _first(key: Expression, roles: Roles) -> int | None:
     """The number of the first key, if keys are numbered one after another; else None."""
     keys = roles.scores[KEY]
-    if not keys or not is_fixed(key) or loops_of(key) != {keys[0].loop}:
+    if not keys or not is_fixed(key) or loops_of(key) != {keys[0].dim}:
         return None
-    numbers = values_of(key, {keys[0].loop: np.arange(size_of(keys), dtype=np.int64)[None, :]})
+    numbers = values_of(key, {keys[0].dim: np.arange(size_of(keys), dtype=np.int64)[None, :]})
     numbers = np.asarray(numbers, np.int64).reshape(-1)
     return int(numbers[0]) if (np.diff(numbers) == 1).all() else None
 

@@ -12,9 +12,9 @@ import numpy as np
 from tcir.dialect.ops.attention import Band
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, dtype_of
+from tcir.passes.analysis.digits import Number, size_of
 from tcir.passes.analysis.element_graph import NotRaised
 from tcir.passes.raising.attention.constant_tensors import evaluated, is_constant
-from tcir.passes.raising.attention.digits import Index, size_of
 from tcir.passes.raising.attention.elements import (
     LEAF,
     LOOP,
@@ -66,8 +66,8 @@ class ScoreMask:
 
 def loops_of(element: Expression) -> set[object]:
     """Loops that an element depends on."""
-    found = {digit.loop for index in element.index for digit in index}
-    found |= {d.loop for _, at in element.places[:1] for index in at for d in index}
+    found = {digit.dim for index in element.index for digit in index}
+    found |= {d.dim for _, at in element.places[:1] for index in at for d in index}
     return found.union(*map(loops_of, element.operands))
 
 
@@ -104,7 +104,7 @@ class Kept:
         return Kept(band, self.sentinel or other.sentinel)
 
 
-def kept_by(mask: ScoreMask, scores: Sequence[Index], *, narrow: bool) -> Kept:
+def kept_by(mask: ScoreMask, scores: Sequence[Number], *, narrow: bool) -> Kept:
     """Returns the keys that a mask keeps; raises `NotRaised` unless they form one band, the same in
     all batches and heads.
 
@@ -112,7 +112,7 @@ def kept_by(mask: ScoreMask, scores: Sequence[Index], *, narrow: bool) -> Kept:
     negative number acts as -inf
     """
     *outer, rows, keys = scores
-    sizes = {d.loop: d.step * d.size for index in outer for d in index if d.loop in mask.loops}
+    sizes = {d.dim: d.step * d.extent for index in outer for d in index if d.dim in mask.loops}
     if prod(sizes.values()) > HEADS:
         raise NotRaised(mask.op.op, "expected a mask of row and key, the same for all heads")
     first: Kept | None = None
@@ -130,7 +130,7 @@ def kept_by(mask: ScoreMask, scores: Sequence[Index], *, narrow: bool) -> Kept:
 
 
 def _kept_of(
-    mask: ScoreMask, outer: Mapping[object, Array], rows: Index, keys: Index, narrow: bool
+    mask: ScoreMask, outer: Mapping[object, Array], rows: Number, keys: Number, narrow: bool
 ) -> Kept:
     """The keys that a mask keeps in the batch and head that `outer` gives."""
     m, n = size_of(rows), size_of(keys)
@@ -138,8 +138,8 @@ def _kept_of(
     sentinel = False
     for first in range(0, m, step := max(1, AT_ONCE // n)):
         some = np.arange(first, min(m, first + step), dtype=np.int64)
-        loops = {**outer, keys[0].loop: np.arange(n, dtype=np.int64)[None, :]}
-        loops |= {rows[0].loop: some[:, None]} if rows else {}
+        loops = {**outer, keys[0].dim: np.arange(n, dtype=np.int64)[None, :]}
+        loops |= {rows[0].dim: some[:, None]} if rows else {}
         added = np.broadcast_to(mask.added(loops), (len(some), n))
         finite = narrow & (added < LEAST) & np.isfinite(added)
         wrong = (added != 0) & ~np.isneginf(added) & ~finite
@@ -244,12 +244,12 @@ class _Grid:
         at = tuple(self._number(index, element) for index in indices)
         return np.asarray(evaluated(tensor)[at])
 
-    def _number(self, index: Index, element: Expression) -> Array:
+    def _number(self, index: Number, element: Expression) -> Array:
         number: Array = np.zeros((1, 1), np.int64)
         for digit in index:
-            if digit.loop not in self.loops:
+            if digit.dim not in self.loops:
                 raise NotRaised(
                     element.op, "expected a mask of row and key, the same for all heads"
                 )
-            number = number * digit.size + self.loops[digit.loop] // digit.step % digit.size
+            number = number * digit.extent + self.loops[digit.dim] // digit.step % digit.extent
         return number

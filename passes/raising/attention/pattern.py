@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect.ops.attention import ATTENTION_TYPES
 from tcir.dialect.upstream import MAXIMA
+from tcir.passes.analysis.digits import Number, whole
 from tcir.passes.analysis.element_graph import NotRaised
-from tcir.passes.raising.attention.digits import Index, whole
 from tcir.passes.raising.attention.elements import (
     REDUCTION,
     SOFTMAX,
@@ -49,7 +49,7 @@ class Input:
     @property
     def loops(self) -> set[object]:
         """Loops of its indices."""
-        return {digit.loop for _, at in self.element.places for each in at for digit in each}
+        return {digit.dim for _, at in self.element.places for each in at for digit in each}
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ class Pattern:
     """
 
     result: ir.Value
-    dims: tuple[Index, ...]
+    dims: tuple[Number, ...]
     q: Input
     k: Input
     v: Input
-    keys: Index
-    depth: Index
+    keys: Number
+    depth: Number
     steps: tuple[Step, ...]
     rounded: tuple[str, ...]
     guarded: bool
@@ -137,7 +137,7 @@ def _pattern(elements: ElementsOf, result: ir.Value, sums: Expression) -> Patter
         raise _refused(total, softmax.scores, words)
     v = _factor(values, sums)
     q, k = (_factor(each, sums) for each in products.element.operands)
-    if outer.over[0].loop in q.loops:
+    if outer.over[0].dim in q.loops:
         q, k = k, q
     rounded = [n for n, is_ in (("scores", in_half), ("weights", softmax.rounded)) if is_]
     if v.times != 1:
@@ -174,7 +174,7 @@ class _Softmax:
     rounded: bool
 
 
-def _softmax(elements: ElementsOf, weights: Expression, keys: Index) -> _Softmax | None:
+def _softmax(elements: ElementsOf, weights: Expression, keys: Number) -> _Softmax | None:
     """Returns the softmax over `keys` whose values are the weights; else None."""
     rounded, guard = False, None
     while weights.name in ROUNDINGS or _is_guard(weights):
@@ -199,7 +199,7 @@ def _is_guard(weights: Expression) -> bool:
     return weights.name == "arith.select" and weights.operands[1].number == 0
 
 
-def _normalised(elements: ElementsOf, weights: Expression, keys: Index) -> Expression | None:
+def _normalised(elements: ElementsOf, weights: Expression, keys: Number) -> Expression | None:
     """Returns the scores if the weights are their exponentials divided by the sum of these."""
     if weights.name == SOFTMAX and weights.op is not None:
         dim = ir.IntegerAttr(weights.op.attributes["dimension"]).value
@@ -243,14 +243,14 @@ def _combined(
     return found if neutral.get(found.combiner, start <= LOWEST) else None
 
 
-def _is_of(found: Reduced, element: Expression, keys: Index) -> bool:
+def _is_of(found: Reduced, element: Expression, keys: Number) -> bool:
     """Whether a reduction combines `element` over `keys`."""
-    loops = {found.over[0].loop: keys[0].loop}
-    return found.over[0].size == keys[0].size and same(found.element, element, loops)
+    loops = {found.over[0].dim: keys[0].dim}
+    return found.over[0].extent == keys[0].extent and same(found.element, element, loops)
 
 
 def _is_without_keys(
-    elements: ElementsOf, rows: Expression, scores: Expression, keys: Index
+    elements: ElementsOf, rows: Expression, scores: Expression, keys: Number
 ) -> bool:
     """Whether a condition is that all scores of a row are -inf."""
     found = _combined(elements, rows, ("arith.andi",))
@@ -262,7 +262,7 @@ def _is_without_keys(
     predicate = ir.IntegerAttr(found.element.op.attributes["predicate"]).value
     if predicate != ORDERED_EQUAL or number.number != -INFINITY:
         return False
-    return same(score, scores, {found.over[0].loop: keys[0].loop})
+    return same(score, scores, {found.over[0].dim: keys[0].dim})
 
 
 # --- the products --------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tcir._mlir import ir
+from tcir.passes.analysis.digits import NoDigitsError, Number, joined, size_of, split
 from tcir.passes.analysis.element_graph import NotRaised
-from tcir.passes.raising.attention.digits import Index, UnevenError, join, size_of, split
 from tcir.passes.raising.attention.pattern import Input, Pattern
 
 
@@ -39,12 +39,12 @@ class Roles:
     k: InLayout
     v: InLayout
     out: InLayout
-    scores: tuple[Index, Index, Index, Index]
+    scores: tuple[Number, Number, Number, Number]
 
-    def beside(self, tensor: ir.Value, at: Iterable[Index]) -> ScoreTensor | None:
+    def beside(self, tensor: ir.Value, at: Iterable[Number]) -> ScoreTensor | None:
         """Returns the tensor as one beside the scores; None unless each of its indices is 0 or that
         of a dimension of a score, in the same order."""
-        rest, dims = join(at), []
+        rest, dims = joined(at), []
         for dim, index in enumerate(self.scores):
             parts = _split_off(rest, index) if index else None
             if parts is not None:
@@ -61,16 +61,16 @@ class _Place:
     """Head digits of a tensor before and after the loop over rows."""
 
     tensor: ir.Value
-    before: Index
-    after: Index
+    before: Number
+    after: Number
 
     @property
-    def heads(self) -> Index:
+    def heads(self) -> Number:
         """Digits of batch and head."""
-        return join((self.before, self.after))
+        return joined((self.before, self.after))
 
     @staticmethod
-    def of(tensor: ir.Value, index: Index, rows: Index, last: Index) -> _Place | None:
+    def of(tensor: ir.Value, index: Number, rows: Number, last: Number) -> _Place | None:
         """Returns the place of a tensor by its elements' numbers; None unless `last` varies
         fastest."""
         rest = index[: len(index) - len(last)]
@@ -84,14 +84,14 @@ class _Place:
         return _Place(tensor, rest[:at], rest[at + 1 :])
 
 
-def _split_off(index: Index, first: Index) -> Index | None:
+def _split_off(index: Number, first: Number) -> Number | None:
     """The digits of an index after `first`, or None if it does not begin with these."""
     whole, size = size_of(index), size_of(first)
     if whole % size:
         return None
     try:
         begin, rest = split(index, [size, whole // size])
-    except UnevenError:
+    except NoDigitsError:
         return None
     return rest if begin == first else None
 
@@ -103,8 +103,8 @@ def roles_of(found: Pattern, as_beside: bool = False) -> Roles:
                any
     """
     rows = _rows(found)
-    widths = [d for d in join(found.dims) if d.loop not in found.q.loops]
-    whole = join(found.dims)
+    widths = [d for d in joined(found.dims) if d.dim not in found.q.loops]
+    whole = joined(found.dims)
     out = _Place.of(found.result, whole, rows, (widths[0],)) if len(widths) == 1 else None
     if out is None:
         raise NotRaised(
@@ -128,7 +128,7 @@ def roles_of(found: Pattern, as_beside: bool = False) -> Roles:
             batch = size_of(out.heads) // heads[0]
             own = split(out.heads, [batch, heads[0]])
             scores = (own[0], own[1], rows, found.keys)
-            return _operands(found, scores, widths[0].size, heads, (q, k, v, out))
+            return _operands(found, scores, widths[0].extent, heads, (q, k, v, out))
     kinds = ", ".join(str(e.element.places[-1][0].type) for e in (found.q, found.k, found.v))
     raise NotRaised(
         found.result.owner.operation,
@@ -137,29 +137,29 @@ def roles_of(found: Pattern, as_beside: bool = False) -> Roles:
     )
 
 
-def _rows(found: Pattern) -> Index:
+def _rows(found: Pattern) -> Number:
     """Returns the loop over rows. If several loops index queries and not keys, because heads share
     keys, it is the mask's loop, or the longest."""
-    own = [d for d in join(found.dims) if d.loop in found.q.loops - found.k.loops]
+    own = [d for d in joined(found.dims) if d.dim in found.q.loops - found.k.loops]
     masked = {loop for mask in found.masks for loop in mask.loops}
-    named = [d for d in own if d.loop in masked] or own
-    return (max(named, key=lambda d: d.size),) if named else ()
+    named = [d for d in own if d.dim in masked] or own
+    return (max(named, key=lambda d: d.extent),) if named else ()
 
 
-def _places(factor: Input, rows: Index, last: Index) -> Iterator[_Place]:
+def _places(factor: Input, rows: Number, last: Number) -> Iterator[_Place]:
     """Yields the tensors with an operand's elements, in program order."""
     for tensor, at in factor.element.places:
-        if (place := _Place.of(tensor, join(at), rows, last)) is not None:
+        if (place := _Place.of(tensor, joined(at), rows, last)) is not None:
             yield place
 
 
-def _heads_beside(found: Pattern, heads: Index) -> Iterator[int]:
+def _heads_beside(found: Pattern, heads: Number) -> Iterator[int]:
     """Yields numbers of heads of a batch by which tensors beside the scores have an index for each
     batch: the largest first."""
-    loops, sizes = {digit.loop for digit in heads}, set()
+    loops, sizes = {digit.dim for digit in heads}, set()
     for element in found.beside():
         for _, at in element.places:
-            batch = tuple(itertools.takewhile(lambda d: d.loop in loops, join(at)))
+            batch = tuple(itertools.takewhile(lambda d: d.dim in loops, joined(at)))
             if () != batch != heads and _split_off(heads, batch) is not None:
                 sizes.add(size_of(heads) // size_of(batch))
     yield from sorted(sizes, reverse=True)
@@ -186,14 +186,14 @@ def _heads(
             if heads % group == 0 and size_of(out.heads) % heads == 0 and len(wanted) < 2:
                 split(out.heads, [size_of(out.heads) // heads, heads])
                 return heads, group
-    except UnevenError:
+    except NoDigitsError:
         return None
     return None
 
 
 def _operands(
     found: Pattern,
-    scores: tuple[Index, Index, Index, Index],
+    scores: tuple[Number, Number, Number, Number],
     width: int,
     heads: tuple[int, int],
     places: tuple[_Place, _Place, _Place, _Place],
