@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from hopper_attention import TYPES, Run, microseconds
+from hopper_attention import TYPES, Run, microseconds, ours
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -61,18 +61,13 @@ def operands_of(tokens: int, shape: tuple[int, int, int], element: str) -> list[
     ]
 
 
-def launched(kernel: Any, operands: list[torch.Tensor], ends: torch.Tensor) -> torch.Tensor:
-    out = torch.empty_like(operands[0])
-    kernel.launch(*operands, ends, out, stream=torch.cuda.current_stream().cuda_stream)
-    return out
-
-
 def bits() -> None:
     for sizes, heads, groups, depth, element, causal, window in SMALL:
         shape = heads, groups, depth
         kernel, ends = compiled(sizes, shape, element, causal=causal, window=window)
         operands = operands_of(sum(sizes), shape, element)
-        out = launched(kernel, operands, torch.tensor(ends, device="cuda"))
+        out = torch.empty_like(operands[0])
+        ours(kernel, [*operands, torch.tensor(ends, device="cuda")], out)()
         torch.cuda.synchronize()
         arrays = [x.cpu().view(torch.int16).numpy().view(DTYPES[element]) for x in operands]
         want = kernel.run(*arrays, ends).view(np.int16)
@@ -151,14 +146,11 @@ def row(shape: tuple[int, int, int], causal: bool, element: str) -> str:
     kernel, numbers = compiled(sizes, shape, element, causal=causal)
     operands, ends = operands_of(sum(sizes), shape, element), torch.tensor(numbers, device="cuda")
     out = torch.empty_like(operands[0])
-
-    def ours() -> None:
-        kernel.launch(*operands, ends, out, stream=torch.cuda.current_stream().cuda_stream)
-
-    ours()
+    run = ours(kernel, [*operands, ends], out)
+    run()
     error = float((out.double() - by_sequence(operands, sizes, causal)).abs().max())
-    others = {n: run for n, run in theirs(operands, ends, sizes, causal).items() if works(n, run)}
-    found = microseconds({"tcir": ours, **others})
+    others = {n: r for n, r in theirs(operands, ends, sizes, causal).items() if works(n, r)}
+    found = microseconds({"tcir": run, **others})
     flop = sum(4 * shape[0] * shape[2] * n * n / (2 if causal else 1) for n in sizes)
     best = min((us for n, us in found.items() if n.startswith("varlen")), default=math.nan)
     cells = [f"{found.get(n, math.nan):.1f}" for n in

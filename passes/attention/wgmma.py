@@ -115,13 +115,13 @@ def _tiles(
     of: HeadShape, blocks: Blocks, reads: bool, ctas: int, sms: int
 ) -> OutputTiles | LongestFirst:
     """Row tiles of heads, of a batch. Where all tiles have as many blocks, or those that a causal
-    mask leaves, CTAs go through several: the queries and keys of the next one are loaded while this
-    one is stored. reads: whether scores read other tensors"""
+    mask or a window leaves, CTAs go through several: the queries and keys of the next one are
+    loaded while this one is stored. reads: whether scores read other tensors"""
     narrow = max(of["d"], of["e"]) <= SHARED_HEAD
     if blocks.band.last is not None or ctas and not blocks.alike:
         longest = LongestFirst.of(of, blocks.rows)
-        causal = not (reads or of.lengths or of.sequences) and of.parts == 1
-        if ctas or causal and narrow and longest.count > sms:
+        alone = not (reads or of.lengths or of.sequences) and of.parts == 1
+        if ctas or alone and narrow and longest.count > sms:
             return longest.shared_by(ctas or sms)
         return longest
     rows = of.row_tiles(blocks.rows)

@@ -194,8 +194,21 @@ def load_words(pointer: ir.Value, count: int) -> list[ir.Value]:
     words = []
     for first in range(0, count, step):
         vector = llvm.load(kind, behind(pointer, 4 * first), alignment=4 * step)
-        words += [llvm.extractelement(vector, constant(n)) for n in range(step)]
+        words += elements_of(vector)
     return words
+
+
+def elements_of(vector: ir.Value) -> list[ir.Value]:
+    """The elements of a vector."""
+    return [llvm.extractelement(vector, constant(n)) for n in range(vector.type.shape[0])]
+
+
+def vector_of(elements: Sequence[ir.Value]) -> ir.Value:
+    """A vector of these elements."""
+    vector = llvm.mlir_poison(ir.VectorType.get([len(elements)], elements[0].type))
+    for n, each in enumerate(elements):
+        vector = llvm.insertelement(vector, each, constant(n))
+    return vector
 
 
 def load_byte(pointer: ir.Value) -> ir.Value:
@@ -232,10 +245,7 @@ def store_run(pointer: ir.Value, elements: Sequence[ir.Value], size: int | None 
     if each * size < _WORD:
         store(pointer, arith.TruncIOp(integer_type(8 * each * size), words[0]).result)
         return
-    vector = llvm.mlir_poison(ir.VectorType.get([len(words)], integer_type(8 * _WORD)))
-    for n, word in enumerate(words):
-        vector = llvm.insertelement(vector, word, constant(n))
-    llvm.store(vector, pointer, alignment=_WORD * len(words))
+    llvm.store(vector_of(words), pointer, alignment=_WORD * len(words))
 
 
 _WORD = 4
@@ -278,7 +288,8 @@ def shuffle_from(value: ir.Value, lane: ir.Value) -> ir.Value:
 
 
 def permute(a: ir.Value, b: ir.Value, selector: ir.Value) -> ir.Value:
-    """prmt: four bytes of two words, each named by four bits of `selector` (PTX ISA 9.7.9.7)."""
+    """prmt: four bytes of two words, each named by four bits of `selector`, the highest of which
+    takes the byte's sign in place of the byte (PTX ISA 9.7.9.7)."""
     return asm(integer_type(32), "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [a, b, selector])
 
 

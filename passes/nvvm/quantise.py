@@ -32,18 +32,13 @@ BLOCK_ATOMS = SCALED_COLUMNS // ATOM
 def convert_quantise_rows(converter: Converter, op: tc.QuantiseRowsOp) -> None:
     """Computes for each block the largest magnitude, the scale, quotients, and codes in words."""
     row, form = converter.ssa(op.values), op.format
-    columns = range(ir.VectorType(row.type).shape[0])
-    numbers = [llvm.extractelement(row, simt.constant(n)) for n in columns]
+    numbers = simt.elements_of(row)
     words, scales = list[ir.Value](), list[ir.Value]()
-    for first in columns[:: form.block]:
+    for first in range(0, len(numbers), form.block):
         made, scale = quantised_block(numbers[first : first + form.block], form, op.elements)
         words += made
         scales.append(scale)
-    kind = ir.VectorType.get([len(words)], integer_type(32))
-    codes = llvm.mlir_poison(kind)
-    for n, word in enumerate(words):
-        codes = llvm.insertelement(codes, word, simt.constant(n))
-    converter.values[op.codes] = codes
+    converter.values[op.codes] = simt.vector_of(words)
     placed = [simt.left(scale, 8 * n) if n else scale for n, scale in enumerate(scales)]
     converter.values[op.scales] = reduce(simt.either_bits, placed)
 

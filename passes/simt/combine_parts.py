@@ -142,7 +142,4 @@ def _spread(number: ir.Value, kind: ir.Type) -> ir.Value:
     """A number in all elements of a vector."""
     if not isinstance(kind, ir.VectorType):
         return number
-    row = llvm.mlir_poison(kind)
-    for place in range(kind.shape[0]):
-        row = llvm.insertelement(row, number, simt.constant(place))
-    return row
+    return simt.vector_of([number] * kind.shape[0])

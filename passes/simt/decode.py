@@ -26,11 +26,6 @@ def words_of(element: str, count: int) -> int:
     return count * ELEMENT_BITS[element] // 32
 
 
-def permute(low: ir.Value, high: ir.Value, selector: ir.Value) -> ir.Value:
-    """prmt: four bytes out of eight by four bits each; the top bit replicates the sign."""
-    return simt.asm(integer_type(32), "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [low, high, selector])
-
-
 @dataclass(frozen=True)
 class Tables:
     """The magnitudes of `DOUBLED` as bytes, four to a word, and their negatives."""
@@ -54,7 +49,7 @@ def _varying(table: ir.Value) -> ir.Value:
     prmt takes one constant. ptxas holds others that are the same for all threads in uniform
     registers, and copies them before each prmt: an eighth of the instructions of a product.
     """
-    return permute(table, simt.thread_index(), simt.constant(0x3217))
+    return simt.permute(table, simt.thread_index(), simt.constant(0x3217))
 
 
 def doubled_e2m1(word: ir.Value, tables: Tables) -> list[ir.Value]:
@@ -70,8 +65,10 @@ def doubled_e2m1(word: ir.Value, tables: Tables) -> list[ir.Value]:
     # 8 + n replicates the top bit of byte n of the pair.
     for half, signs in enumerate((0x9D8C, 0xBFAE)):
         selector = simt.right(codes, 16 * half)
-        magnitude, negative = (permute(*table, selector) for table in (tables.plus, tables.minus))
-        mask = permute(word, shifted, simt.constant(signs))
+        magnitude, negative = (
+            simt.permute(*table, selector) for table in (tables.plus, tables.minus)
+        )
+        mask = simt.permute(word, shifted, simt.constant(signs))
         flip = simt.both_bits(simt.differing_bits(magnitude, negative), mask)
         result.append(simt.differing_bits(magnitude, flip))
     return result
@@ -86,7 +83,10 @@ def parts_e2m1(word: ir.Value, tables: Tables) -> list[tuple[ir.Value, ir.Value]
     """
     flipped = simt.differing_bits(word, 0x88888888)
     first, second = (
-        (permute(*tables.plus, simt.right(word, n)), permute(*tables.plus, simt.right(flipped, n)))
+        (
+            simt.permute(*tables.plus, simt.right(word, n)),
+            simt.permute(*tables.plus, simt.right(flipped, n)),
+        )
         for n in (0, 16)
     )
     return [first, second]

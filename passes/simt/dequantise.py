@@ -103,7 +103,7 @@ class _Pair:
         if low is high:
             vector = self._vector(low)
         else:
-            vector = _vector_of([self._scalars(low)[0], self._scalars(high)[1]])
+            vector = simt.vector_of([self._scalars(low)[0], self._scalars(high)[1]])
         return llvm.bitcast(integer_type(8 * WORD_BYTES), vector)
 
     # --- two at a time ---------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class _Pair:
     def _vector(self, node: Node) -> ir.Value:
         """Both elements as a vector."""
         if not _varies(node):
-            return _vector_of([self._uniform(node)] * 2)
+            return simt.vector_of([self._uniform(node)] * 2)
         if isinstance(node, ComputedResult) and str(node.element) in MANTISSA:
             made = self._converted(node, node.element)
             if made is not None:
@@ -120,9 +120,9 @@ class _Pair:
             if op.name in ON_PAIRS and kinds == {node.element}:
                 return _again(op, node.element, [self._vector(each) for each in node.operands])
             if op.name == "arith.truncf" and kinds == {ir.F32Type.get()}:
-                wide = _vector_of(self._scalars(node.operands[0]))
+                wide = simt.vector_of(self._scalars(node.operands[0]))
                 return _again(op, node.element, [wide])
-        return _vector_of(self._scalars(node))
+        return simt.vector_of(self._scalars(node))
 
     def _converted(self, node: ComputedResult, kind: ir.Type) -> ir.Value | None:
         """Floats of 16 bits that are made from bits of the stored numbers, if `node` is that."""
@@ -203,7 +203,7 @@ class _Pair:
         pair = widened_pair(codes, str(self.how.stored.element))
         if node.element == pair[0].type:
             return pair[0], pair[1]
-        narrowed = arith.truncf(ir.VectorType.get([2], node.element), _vector_of(pair))
+        narrowed = arith.truncf(ir.VectorType.get([2], node.element), simt.vector_of(pair))
         return _numbers_of(narrowed)
 
     def _number(self, place: int) -> ir.Value:
@@ -270,15 +270,8 @@ def _number(kind: ir.Type, value: float) -> ir.Value:
     return arith.ConstantOp(pair, splat).result
 
 
-def _vector_of(elements: tuple[ir.Value, ...] | list[ir.Value]) -> ir.Value:
-    vector = llvm.mlir_poison(ir.VectorType.get([len(elements)], elements[0].type))
-    for n, each in enumerate(elements):
-        vector = llvm.insertelement(vector, each, simt.constant(n))
-    return vector
-
-
 def _numbers_of(vector: ir.Value) -> tuple[ir.Value, ir.Value]:
-    low, high = (llvm.extractelement(vector, simt.constant(n)) for n in range(2))
+    low, high = simt.elements_of(vector)
     return low, high
 
 

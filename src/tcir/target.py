@@ -86,6 +86,11 @@ EMULATED, EMULATING = DEFAULT_TARGET.name, "sm_90a"
 (docs/explanation/emulation.md)."""
 
 
+def architecture_of(name: str) -> str:
+    """A target's name without the letter of architecture-specific features."""
+    return name.rstrip("a")
+
+
 def simulated(name: str) -> Target:
     """The target that runs PTX with this .target: code with architecture-specific features (suffix
     a) runs only on that architecture; other code runs on the default."""

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from tcir._mlir import ir, memref
 from tcir.dialect import tc
+from tcir.dialect.ops.highlevel import k_part
 from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.dialect.warp_types import WALK
 from tcir.passes.emit import index
@@ -61,7 +62,7 @@ class FragmentStore:
         tensors, maps = ({}, ()) if after is None else product.elements(after, arguments)
         last = arguments[-1:] if quantise is None else arguments[-2:]
         outputs = [product.output(each) for each in last]
-        if walk is None and quantise is None:
+        if k_part(source.op) is not None:
             outputs = [_matrices(each) for each in outputs]
         attribute = ir.StringAttr.get(past)
         staged = None if staging is None else staging.create(source.op, outputs[0])

@@ -74,9 +74,7 @@ def compile_attention(
     factor = 1 / math.sqrt(depth) if scale is None else float(scale)
     of_q, of_k, of_v = map(float, factors)
     factor *= of_q * of_k
-    for name, number in (("scale", factor), ("softcap", softcap)):
-        if number is not None and not 0 < number < math.inf:
-            raise InputError(f"{NAME}: {name}: expected a positive number, got {number}")
+    check_positive(NAME, scale=factor, softcap=softcap)
     results = _results(operands[0])
     element = element_of(NAME, results[0] if out is None else out, results)
     body, factor = attention_body(function, mask, softcap, factor, (batch, heads, rows, keys))
@@ -130,6 +128,13 @@ def _check(operands: list[TensorValue], pages: Array | None) -> None:
             f"{NAME}: expected q of [B, H, M, D], k of [B, G, N, D] and v of [B, G, N, E], H a "
             f"multiple of G, got {list(q.shape)}, {list(k.shape)} and {list(v.shape)}"
         )
+
+
+def check_positive(function: str, **numbers: float | None) -> None:
+    """Raises InputError for a number that is given and is not positive and finite."""
+    for name, number in numbers.items():
+        if number is not None and not 0 < number < math.inf:
+            raise InputError(f"{function}: {name}: expected a positive number, got {number}")
 
 
 def attention_band(causal: bool, window: tuple[int | None, int | None] | None, last: int) -> str:

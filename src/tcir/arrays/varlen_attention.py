@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tcir.arrays.attention import attention_band, attention_body
+from tcir.arrays.attention import attention_band, attention_body, check_positive
 from tcir.arrays.kernel import ArrayKernel, build
 from tcir.arrays.text import FunctionBuilder, TensorValue, element_of
 from tcir.dialect.ops.attention import ATTENTION_TYPES
@@ -91,9 +91,7 @@ def compile_varlen_attention(
     check_cumulative(q, k, given[0], given[-1])
     (tokens, heads, depth), (keys, _, width) = q_.shape, v_.shape
     factor = 1 / math.sqrt(depth) if scale is None else float(scale)
-    for name, number in (("scale", factor), ("softcap", softcap)):
-        if number is not None and not 0 < number < math.inf:
-            raise InputError(f"{NAME}: {name}: expected a positive number, got {number}")
+    check_positive(NAME, scale=factor, softcap=softcap)
     results = (q_.element, "f32")
     element = element_of(NAME, results[0] if out is None else out, results)
     body, factor = attention_body(function, None, softcap, factor, (1, heads, tokens, keys))

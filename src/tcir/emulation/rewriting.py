@@ -21,7 +21,7 @@ from tcir.interp.ptx import requirements
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lexer import Token
 from tcir.interp.ptx.syntax import Function, Instruction, PtxModule, Variable
-from tcir.target import EMULATED, EMULATING
+from tcir.target import EMULATED, EMULATING, architecture_of
 
 Triple = tuple[int, int, int]
 Edit = tuple[Span, str]
@@ -64,7 +64,7 @@ SMS = 144
 SM_THREADS, SM_SHARED, CTA_SHARED = 2048, 233472, 1024
 """Maximum threads of an SM, its bytes of shared memory, and the bytes that the system reserves for
 each CTA."""
-SOURCES = (EMULATED, f"{EMULATED[:-1]}f")
+SOURCES = (EMULATED, f"{architecture_of(EMULATED)}f")
 _DROPPED = ("setmaxnreg",)
 _PHASE = f"%{PREFIX}phase"
 _SIZES = (".reqntid", ".maxntid", ".minnctapersm", ".maxnctapersm", ".maxnreg")

@@ -17,7 +17,7 @@ import numpy as np
 from tcir.errors import Error, InputError
 from tcir.runtime.devices import Device, device
 from tcir.runtime.driver import CudaError, bindings, call, failed, native
-from tcir.target import EMULATED, EMULATING
+from tcir.target import EMULATED, EMULATING, architecture_of
 
 Triple = tuple[int, int, int]
 
@@ -93,7 +93,7 @@ class Module:
         except CudaError as error:
             if self.architecture != self.device.architecture:
                 made_for = self.architecture, self.device.architecture
-                emulated = made_for == (EMULATED[:-1], EMULATING[:-1])
+                emulated = made_for == tuple(map(architecture_of, (EMULATED, EMULATING)))
                 raise WrongArchitectureError(
                     f"expected a cubin for {self.device}, got one for {self.architecture}: machine "
                     "code runs on its own architecture only; "

@@ -23,7 +23,7 @@ from tcir.machine import TensorMap
 from tcir.run import Observer, RunReport, Uninitialized
 from tcir.runtime.replay import Fields
 from tcir.storage import outermost
-from tcir.target import EMULATED
+from tcir.target import EMULATED, architecture_of
 from tcir.testing.recorded import Bytes, RecordedLaunch
 
 MOST_BYTES = 1 << 23
@@ -108,7 +108,8 @@ def record(
         entry, _, ptx = text.partition("\0")
         options = launch.machine.options
         plain = options.numerics == "exact" and not options.changed_answers() and not options.sample
-        if not given or not report or not plain or f".target {EMULATED[:-1]}" not in ptx:
+        emulated = f".target {architecture_of(EMULATED)}" in ptx
+        if not (given and report and plain and emulated):
             return
         arrays, params, before = given[0]
         sizes = launch.sizes

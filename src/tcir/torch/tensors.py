@@ -14,7 +14,7 @@ import torch
 from tcir.errors import InputError, check_names
 from tcir.interp.types import Array
 from tcir.kernel import CallOptions, Kernel
-from tcir.target import DEFAULT_TARGET, EMULATED, TARGETS
+from tcir.target import DEFAULT_TARGET, EMULATED, TARGETS, architecture_of
 
 # Types that numpy has not, by integers of their size.
 _BITS = {
@@ -149,7 +149,7 @@ def target_of(tensors: Sequence[torch.Tensor]) -> str:
         major, minor = torch.cuda.get_device_capability(device)
         if _EMULATE.get() and (major, minor) == (9, 0):
             return EMULATED
-        found = [name for name in TARGETS if name.rstrip("a") == f"sm_{major}{minor}"]
+        found = [name for name in TARGETS if architecture_of(name) == f"sm_{major}{minor}"]
         if found:
             return found[-1]
         got = name_of_gpu(device)
