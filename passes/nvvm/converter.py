@@ -77,7 +77,7 @@ class Fragment:
             return self.registers
         groups = zip(*(self.registers[n::per] for n in range(per)), strict=True)
         return tuple(
-            llvm.bitcast(i32(), vector_of(group)) if per == 2 else simt.bytes_in_word(group)
+            llvm.bitcast(i32(), simt.vector_of(group)) if per == 2 else simt.bytes_in_word(group)
             for group in groups
         )
 
@@ -107,15 +107,6 @@ RESULTS = {"f16": 2, "bf16": 2, "f8E4M3FN": 4, "f8E5M2": 4, "f8E8M0FNU": 32}
 def results_in_word(kind: tc.FragmentType) -> int:
     """Number of results of a fragment per word that control flow carries."""
     return RESULTS.get(str(kind.element), 1) if kind.operand == "C" else 1
-
-
-def vector_of(values: Sequence[ir.Value]) -> ir.Value:
-    """Numbers of one type, side by side."""
-    whole = llvm.mlir_poison(ir.VectorType.get([len(values)], values[0].type))
-    for position, value in enumerate(values):
-        at = arith.ConstantOp(i32(), position).result
-        whole = llvm.insertelement(whole, value, at)
-    return whole
 
 
 @dataclass(frozen=True)
@@ -285,6 +276,18 @@ class Converter:
         with ir.InsertionPoint(branch.then_block):
             yield
             scf.YieldOp([])
+
+    def elements(self, vector: ir.Value) -> list[ir.Value]:
+        """The elements of a vector."""
+        count = ir.VectorType(vector.type).shape[0]
+        return [llvm.extractelement(vector, self.constant(n)) for n in range(count)]
+
+    def vector(self, values: Sequence[ir.Value]) -> ir.Value:
+        """A vector of these elements."""
+        whole = llvm.mlir_poison(ir.VectorType.get([len(values)], values[0].type))
+        for place, value in enumerate(values):
+            whole = llvm.insertelement(whole, value, self.constant(place))
+        return whole
 
     def constant(self, value: int, bits: int = 32) -> ir.Value:
         """A constant of the kernel's entry block, one per value and type."""

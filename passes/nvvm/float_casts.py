@@ -37,9 +37,9 @@ def convert_truncf(converter: Converter, op: ir.OpView) -> None:
         x = arith.extf(wide, x)
     bounded = _is_bounded(source, FP8[element].beyond)
     pairs = [
-        rounded_pair(low, high, element, bounded) for low, high in _twos(_elements(converter, x))
+        rounded_pair(low, high, element, bounded) for low, high in _twos(converter.elements(x))
     ]
-    converter.values[result] = llvm.bitcast(words, _vector(converter, pairs))
+    converter.values[result] = llvm.bitcast(words, converter.vector(pairs))
 
 
 @lower("arith.extf")
@@ -55,10 +55,10 @@ def convert_extf(converter: Converter, op: ir.OpView) -> None:
         return
     words, row = _words(source.type), converted_type(result.type)
     halves = ir.VectorType.get([2 * words.shape[0]], integer_type(16))
-    pairs = _elements(converter, llvm.bitcast(halves, converter.ssa(source)))
+    pairs = converter.elements(llvm.bitcast(halves, converter.ssa(source)))
     element = str(source.type.element_type)
     numbers = [number for pair in pairs for number in widened_pair(pair, element)]
-    wide = _vector(converter, numbers)
+    wide = converter.vector(numbers)
     converter.values[result] = wide if wide.type == row else arith.truncf(row, wide)
 
 
@@ -101,17 +101,5 @@ def _is_bounded(number: ir.Value, limit: float) -> bool:
     return all(sides.values())
 
 
-def _elements(converter: Converter, vector: ir.Value) -> list[ir.Value]:
-    count = ir.VectorType(vector.type).shape[0]
-    return [llvm.extractelement(vector, converter.constant(n)) for n in range(count)]
-
-
 def _twos(numbers: list[ir.Value]) -> Iterator[tuple[ir.Value, ir.Value]]:
     return zip(numbers[::2], numbers[1::2], strict=True)
-
-
-def _vector(converter: Converter, numbers: list[ir.Value]) -> ir.Value:
-    vector = llvm.mlir_poison(ir.VectorType.get([len(numbers)], numbers[0].type))
-    for place, number in enumerate(numbers):
-        vector = llvm.insertelement(vector, number, converter.constant(place))
-    return vector

@@ -13,7 +13,7 @@ from tcir.errors import PassError
 from tcir.passes.emit import simt
 
 from .converter import Converter, GlobalTensor, i32, lower, require_role
-from .scalar import WORD_BYTES, converted_type, is_fp8, is_i8
+from .scalar import WORD_BYTES, is_fp8, is_i8
 from .stores import INT32_BYTES, MAX_STORE_BYTES, known_divisor, largest_power_of_two
 
 INDEX_BYTES = 4
@@ -57,7 +57,6 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
     if not all(isinstance(use.owner.opview, arith.ExtSIOp) for use in op.value.uses):
         check_beside(op.tensor.type)
     source = _Source.create(converter, op)
-    row = converted_type(op.value.type)
     count = ir.VectorType(op.value.type).shape[1]
     column_dim = optional_integer(op, "column_dim")
     with op.location:
@@ -77,9 +76,7 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
                 simt.bytes_in_word(numbers[at : at + WORD_BYTES])
                 for at in range(0, count, WORD_BYTES)
             ]
-        vector = llvm.mlir_poison(row)
-        for place, number in enumerate(numbers):
-            vector = llvm.insertelement(vector, number, converter.constant(place))
+        vector = converter.vector(numbers)
     converter.values[op.value] = vector
 
 
@@ -187,26 +184,18 @@ def numbers_at(
         loaded = list(branch.results)
     boolean = str(element) == "i1"
     if is_fp8(element) or is_i8(element) or boolean:
-        codes = [code for each in loaded for code in _codes(each, words, min(nbytes, 4))]
+        codes = [code for each in loaded for code in _codes(each, min(nbytes, 4))]
         return [arith.cmpi(NE, code, simt.constant(0)) for code in codes] if boolean else codes
     if count == 1:
         return [llvm.bitcast(element, each) for each in loaded]
     rows = [llvm.bitcast(ir.VectorType.get([count], element), each) for each in loaded]
-    return [
-        llvm.extractelement(row, converter.constant(place))
-        for row in rows
-        for place in range(count)
-    ]
+    return [each for row in rows for each in converter.elements(row)]
 
 
-def _codes(loaded: ir.Value, words: int, each: int) -> list[ir.Value]:
+def _codes(loaded: ir.Value, each: int) -> list[ir.Value]:
     """Splits loaded words into their bytes, as i32."""
     vector = isinstance(loaded.type, ir.VectorType)
-    parts = (
-        [llvm.extractelement(loaded, simt.constant(n)) for n in range(words)]
-        if vector
-        else [loaded]
-    )
+    parts = simt.elements_of(loaded) if vector else [loaded]
     wide = [part if part.type == i32() else arith.extui(i32(), part) for part in parts]
     return [
         simt.both_bits(simt.right(word, 8 * n), 0xFF) if each > 1 else word

@@ -120,7 +120,7 @@ def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
         for part in range(parts)
     ]
     words = [word for part in loaded for word in _words(converter, part)]
-    raw = _row(converter, words) if parts > 1 else loaded[0]
+    raw = converter.vector(words) if parts > 1 else loaded[0]
     converter.values[op.value] = Loading(raw)
     converter.pending.append(op.value)
 
@@ -184,7 +184,7 @@ def convert_tmem_wait(converter: Converter, op: tc.TmemWaitOp) -> None:
     done = [ready] if single else [llvm.extractvalue(i32(), ready, i) for i in range(count)]
     for value, raw in loads:
         mine = [done.pop(0) for _ in _shape(raw)]
-        row = _row(converter, mine)
+        row = converter.vector(mine)
         element = ir.VectorType(value.type).element_type
         row_type = ir.VectorType.get([len(mine)], element)
         converter.values[value] = llvm.bitcast(row_type, row)
@@ -197,11 +197,4 @@ def _shape(raw: ir.Value) -> range:
 def _words(converter: Converter, raw: ir.Value) -> list[ir.Value]:
     if not isinstance(raw.type, ir.VectorType):
         return [raw]
-    return [llvm.extractelement(raw, converter.constant(i)) for i in _shape(raw)]
-
-
-def _row(converter: Converter, words: list[ir.Value]) -> ir.Value:
-    vector = llvm.mlir_poison(ir.VectorType.get([len(words)], i32()))
-    for index, word in enumerate(words):
-        vector = llvm.insertelement(vector, word, converter.constant(index))
-    return vector
+    return converter.elements(raw)

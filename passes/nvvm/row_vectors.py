@@ -26,7 +26,7 @@ from tcir.passes.emit.online_softmax import (
     online_max,
 )
 
-from .converter import Converter, lower, vector_of
+from .converter import Converter, lower
 
 
 def _one() -> ir.Type:
@@ -35,11 +35,6 @@ def _one() -> ir.Type:
 
 def _number(value: float) -> ir.Value:
     return constant(_one(), value)
-
-
-def _elements(converter: Converter, row: ir.Value) -> list[ir.Value]:
-    """The numbers of a row in a thread."""
-    return [llvm.extractelement(row, converter.constant(n)) for n in range(row.type.shape[0])]
 
 
 @lower(tc.LaneNumbersOp)
@@ -68,13 +63,13 @@ def _halved(
         half = (len(parts) + 1) // 2
         pairs = [combine(a, b) for a, b in zip(parts, parts[half:], strict=False)]
         parts = [*pairs, *parts[len(pairs) : half]]
-    return vector_of(parts)
+    return simt.vector_of(parts)
 
 
 @lower(tc.RowMaxOp)
 def convert_row_max(converter: Converter, op: tc.RowMaxOp) -> None:
     """``max.f32`` of the thread's registers, in independent chains."""
-    numbers = _elements(converter, converter.ssa(op.values))
+    numbers = converter.elements(converter.ssa(op.values))
     parts = numbers[:PARTIAL_SUMS]
     for position, number in enumerate(numbers[PARTIAL_SUMS:]):
         place = position % PARTIAL_SUMS
@@ -91,7 +86,7 @@ def convert_row_sum(converter: Converter, op: tc.RowSumOp) -> None:
         llvm.shufflevector(row, range(first, first + PARTIAL_SUMS))
         for first in range(0, columns, PARTIAL_SUMS)
     ]
-    parts = _elements(converter, reduce(arith.addf, slices))
+    parts = converter.elements(reduce(arith.addf, slices))
     converter.values[op.total] = _halved(parts, arith.addf)
 
 
@@ -109,8 +104,8 @@ def convert_mask_rows(converter: Converter, op: tc.MaskRowsOp) -> None:
     end = arith.subi(end, converter.ssa(op.column))
     if band.first is not None:
         start = arith.subi(converter.add(row, band.first), converter.ssa(op.column))
-    scores = _elements(converter, converter.ssa(op.scores))
-    (none,) = _elements(converter, _number(-math.inf))
+    scores = converter.elements(converter.ssa(op.scores))
+    (none,) = converter.elements(_number(-math.inf))
     masked = []
     for column, score in enumerate(scores):
         place = converter.constant(column)
@@ -119,7 +114,7 @@ def convert_mask_rows(converter: Converter, op: tc.MaskRowsOp) -> None:
             no_less = arith.cmpi(arith.CmpIPredicate.sge, place, start)
             has = arith.andi(has, no_less)
         masked.append(arith.select(has, score, none))
-    converter.values[op.masked] = vector_of(masked)
+    converter.values[op.masked] = simt.vector_of(masked)
 
 
 @lower(tc.RowOnlineMaxOp)
@@ -134,7 +129,7 @@ def convert_online_max(converter: Converter, op: tc.RowOnlineMaxOp) -> None:
 def convert_exponentials(converter: Converter, op: tc.RowExponentialsOp) -> None:
     """An fma and ex2 per element; in warps with a row beyond `FAR`, first a difference."""
     scores, shift = converter.ssa(op.scores), Shift.of(converter.ssa(op.reference), _scale(op))
-    (mine,) = _elements(converter, shift.far)
+    (mine,) = converter.elements(shift.far)
     branch = scf.IfOp(simt.any_lane(mine), [scores.type], has_else=True)
     with ir.InsertionPoint(branch.then_block):
         scf.YieldOp([arith.subf(scores, _everywhere(converter, shift.taken, scores.type))])
@@ -155,22 +150,22 @@ def _powers(converter: Converter, exponents: ir.Value, polynomial: int) -> ir.Va
     ways = dict.fromkeys(by_polynomial(count, polynomial), exp2_polynomial)
     powers: list[ir.Value] = []
     for way, columns in groupby(range(count), lambda n: ways.get(n, exp2)):
-        powers += _elements(converter, way(llvm.shufflevector(exponents, list(columns))))
-    return vector_of(powers)
+        powers += converter.elements(way(llvm.shufflevector(exponents, list(columns))))
+    return simt.vector_of(powers)
 
 
 def _everywhere(converter: Converter, number: ir.Value, row: ir.Type) -> ir.Value:
     """A number of a row in all of its columns."""
-    return vector_of(_elements(converter, number) * row.shape[0])
+    return simt.vector_of(converter.elements(number) * row.shape[0])
 
 
 @lower(tc.NarrowRowsOp)
 def convert_narrow_rows(converter: Converter, op: tc.NarrowRowsOp) -> None:
     """Emits two conversions and a move for each word of four numbers."""
-    wide = _elements(converter, converter.ssa(op.wide))
+    wide = converter.elements(converter.ssa(op.wide))
     element = str(op.narrow.type.element_type)
     words = [saturated_word(wide[n : n + 4], element) for n in range(0, len(wide), 4)]
-    converter.values[op.narrow] = vector_of(words)
+    converter.values[op.narrow] = simt.vector_of(words)
 
 
 @lower(tc.RowsDifferOp)
@@ -178,7 +173,7 @@ def convert_rows_differ(converter: Converter, op: tc.RowsDifferOp) -> None:
     """A vote of the warp."""
     value = _number(ir.FloatAttr(op.value).value)
     other = arith.cmpf(arith.CmpFPredicate.UNE, converter.ssa(op.numbers), value)
-    (mine,) = _elements(converter, other)
+    (mine,) = converter.elements(other)
     converter.values[op.differ] = simt.any_lane(mine)
 
 

@@ -19,7 +19,6 @@ from .converter import (
     i32,
     lower,
     results_in_word,
-    vector_of,
 )
 
 INDEX_BITS = 32
@@ -160,10 +159,7 @@ def convert_broadcast(converter: Converter, op: ir.OpView) -> None:
             )
         number = llvm.extractelement(number, converter.constant(0))
     if isinstance(row, ir.VectorType):
-        vector = llvm.mlir_poison(row)
-        for index in range(row.shape[0]):
-            vector = llvm.insertelement(vector, number, converter.constant(index))
-        number = vector
+        number = converter.vector([number] * row.shape[0])
     converter.values[result] = number
 
 
@@ -180,7 +176,7 @@ def convert_bitcast(converter: Converter, op: ir.OpView) -> None:
         each = [llvm.extractelement(numbers, place) for place in places]
         cvt = f"cvt.rn.{source.type.element_type}x2.f32 $0, $2, $1;"
         pairs = zip(each[0::2], each[1::2], strict=True)
-        converter.values[result] = vector_of(
+        converter.values[result] = simt.vector_of(
             [simt.asm(row.element_type, cvt, "=r,f,f", pair) for pair in pairs]
         )
         return

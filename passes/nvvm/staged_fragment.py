@@ -19,7 +19,6 @@ from .converter import (
     TensorMap,
     lower,
     require_role,
-    vector_of,
 )
 from .structure import only_if
 from .warp_store import ATOM, PAIR, QUAD, ROW_STEP, UNIT, packed, places_of, two_bytes
@@ -115,7 +114,7 @@ def _together(pair: list[ir.Value], bytes_: int) -> ir.Value:
     """Two numbers as they are next to each other in memory; those of a byte are in a word each."""
     if bytes_ == 1:
         return arith.trunci(ir.IntegerType.get_signless(16), two_bytes(*pair))
-    return vector_of(pair)
+    return simt.vector_of(pair)
 
 
 def _line(

@@ -15,7 +15,7 @@ from tcir.dialect.limits import WARP
 from tcir.dialect.warp_types import WALK
 from tcir.passes.emit import simt
 
-from .converter import Converter, Fragment, GlobalTensor, i32, lower, vector_of
+from .converter import Converter, Fragment, GlobalTensor, i32, lower
 from .linear import LinearMap
 from .structure import is_equal, only_if
 from .warp_copy import byte_pointer, global_pointer
@@ -163,7 +163,7 @@ def packed(values: list[ir.Value], element: ir.Type) -> ir.Value:
         return _halves(low, high)
     if values[0].type != element:
         values = [arith.TruncFOp(element, value).result for value in values]
-    return llvm.bitcast(i32(), vector_of(values))
+    return llvm.bitcast(i32(), simt.vector_of(values))
 
 
 def _in_order(words: list[ir.Value], bytes_: int) -> list[ir.Value]:
@@ -337,7 +337,9 @@ def _store(values: list[ir.Value], place: ir.Value, element: ir.Type, bytes_: in
     if len(values) == 1:
         llvm.store(values[0], place, alignment=bytes_)
         return
-    llvm.store(vector_of(values), place, alignment=tc.element_bytes(values[0].type) * len(values))
+    llvm.store(
+        simt.vector_of(values), place, alignment=tc.element_bytes(values[0].type) * len(values)
+    )
 
 
 def _store_bytes(words: list[ir.Value], place: ir.Value) -> None:
