@@ -80,7 +80,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _ended(folder: Path, library: Path, old: str, new: str) -> tuple[int, list[str], int]:
     """Status, output and number of undefined reads of the program with an edited runtime."""
-    for name in ("graphs.c", "runtime.c", "driver.c"):
+    for name in door.SOURCES:
         text = Path(door.__file__).with_name(name).read_text()
         if name == "graphs.c":
             assert text.count(old) == 1, old

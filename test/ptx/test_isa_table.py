@@ -39,14 +39,8 @@ def _fragment(letter: str, first: int, count: int) -> str:
 
 
 REFUSALS: dict[str, str] = {
-    "tex": "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [T0, {%f4,%f5}];",
-    "tld4": "tld4.r.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%d0, {%f4,%f5}];",
-    "txq": "txq.width.b32 %r4, [T0];",
     "istypep": "istypep.texref %p0, %d0;",
-    "suld": "suld.b.1d.b32.trap {%r4}, [S0, {%r5}];",
-    "sust": "sust.b.1d.b32.trap [%d0, {%r5}], {%r4};",
     "sured": "sured.b.add.1d.u32.trap [%d0, {%r5}], %r4;",
-    "suq": "suq.width.b32 %r4, [%d0];",
     "multimem.ld_reduce": "multimem.ld_reduce.relaxed.sys.global.add.u32 %r4, [%d0];",
     "multimem.st": "multimem.st.relaxed.sys.global.u32 [%d0], %r4;",
     "multimem.red": "multimem.red.relaxed.sys.global.add.u32 [%d0], %r4;",

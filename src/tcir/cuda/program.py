@@ -29,6 +29,8 @@ from tcir.interp.ptx.launch_sizes import MAX_THREADS
 
 INVALID_VALUE, INVALID_CONFIGURATION, NO_BINARY, NOT_FOUND, LAUNCH_FAILURE = 1, 9, 209, 500, 719
 """Values of cudaError_t."""
+SOURCES = ("graphs.c", "textures.c", "runtime.c", "driver.c")
+"""Files of the runtime; the last includes the others."""
 MOST_ATTRIBUTES = 256
 """An upper bound on the number of cudaDeviceAttr values."""
 _C = ctypes
@@ -81,7 +83,7 @@ class _Callbacks(ctypes.Structure):
 def compile_runtime(folder: Path) -> Path:
     """Compiles the driver and the runtime to one library, with the C compiler that nvcc also uses.
     Once it is loaded, whoever loads the driver by name gets it."""
-    for name in ("graphs.c", "runtime.c", "driver.c"):
+    for name in SOURCES:
         shutil.copyfile(Path(__file__).with_name(name), folder / name)
     return compile_library(folder / "driver.c", "libcuda.so.1")
 

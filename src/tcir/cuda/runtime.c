@@ -320,6 +320,7 @@ static int fill_rows(char *to, size_t pitch, int value, size_t width, size_t row
 }
 
 #include "graphs.c"
+#include "textures.c"
 
 int cudaMalloc(void **p, size_t n) { return allocate(p, n, DEVICE); }
 int cudaMallocAsync(void **p, size_t n, void *s) {
@@ -476,6 +477,8 @@ static const struct { int error; const char *name, *words; } errors[] = {
   {2, "cudaErrorMemoryAllocation", "out of memory"},
   {9, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
   {INVALID_SYMBOL, "cudaErrorInvalidSymbol", "invalid device symbol"},
+  {INVALID_FILTER, "cudaErrorInvalidFilterSetting", "linear filtering not supported for non-float type"},
+  {INVALID_NORM, "cudaErrorInvalidNormSetting", "read as normalized float not supported for 32-bit non float type"},
   {INVALID_FUNCTION, "cudaErrorInvalidDeviceFunction", "invalid device function"},
   {101, "cudaErrorInvalidDevice", "invalid device ordinal"},
   {NOT_FOUND, "cudaErrorSymbolNotFound", "named symbol not found"},

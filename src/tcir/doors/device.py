@@ -58,7 +58,7 @@ class SimulatedDevice:
         are 0.
 
         Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
-        Textures are not simulated, and have no sizes.
+        The largest sizes of textures are left out.
         """
         major, minor = self.chip.capability
         target = self.target

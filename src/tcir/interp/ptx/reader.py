@@ -167,11 +167,12 @@ class Reader(Expressions):
         base = self.atom(scope)
         offset = self.offset()
         coordinates: tuple[Operand, ...] | None = None
+        sampler = False
         if self.accept(","):
-            if self.peek.text != "{":  # the sampler of a texture instruction
+            if sampler := self.peek.text != "{":
                 self.atom(scope)
                 self.expect(",")
             self.expect("{")
             coordinates = self.vector("}", scope).items
         self.expect("]")
-        return Address(base, offset, coordinates)
+        return Address(base, offset, coordinates, sampler)

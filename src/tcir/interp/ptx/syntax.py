@@ -125,11 +125,15 @@ class Vector:
 
 @dataclass(frozen=True)
 class Address:
-    """`[base + offset]`, or `[base, {coordinates}]` of the tensor copies."""
+    """`[base + offset]`, or `[base, {coordinates}]` of tensor copies, textures and surfaces.
+
+    sampler: whether a sampler stands between them
+    """
 
     base: Operand
     offset: int = 0
     coordinates: tuple[Operand, ...] | None = None
+    sampler: bool = False
 
 
 @dataclass(frozen=True)

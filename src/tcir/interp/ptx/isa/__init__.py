@@ -24,10 +24,12 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     move,
     refused,
     stack,
+    surface,
     sync,
     system_calls,
     tcgen05,
     tensormap,
+    texture,
     tma,
     vote,
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tcir.interp.ptx.registry import DECODERS, REFUSED
 
-_TEXTURES = "textures and surfaces, their formats and filters are not modelled; read global memory"
+_REDUCED = "reductions in surfaces are not modelled; use red on global memory"
+_OPAQUE = "kinds of opaque variables are not modelled; pass texture and surface objects"
 _MULTIMEM = "addresses of several GPUs (multimem) are not modelled; reduce in global memory"
 _VIDEO = "video instructions are not modelled; use bfe, add, max, dp4a and friends"
 _GROSS = (
@@ -14,8 +15,8 @@ _SCALAR = ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "
 _SIMD = ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax", "vset")
 
 _WHY: dict[str, str] = {
-    **dict.fromkeys(("tex", "tld4", "txq", "istypep"), _TEXTURES),
-    **dict.fromkeys(("suld", "sust", "sured", "suq"), _TEXTURES),
+    "istypep": _OPAQUE,
+    "sured": _REDUCED,
     **dict.fromkeys(("multimem.ld_reduce", "multimem.st", "multimem.red"), _MULTIMEM),
     **dict.fromkeys(("multimem.cp.async.bulk", "multimem.cp.reduce.async.bulk"), _MULTIMEM),
     **dict.fromkeys(("rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64"), _GROSS),
