@@ -54,8 +54,9 @@ ret;
 }}
 """
     written = [] if unwritten is None else [(data.reshape(-1).view(np.uint8), unwritten)]
+    args = [np.uint64(handle or about.ctypes.data), out, np.uint64(data.ctypes.data)]
     report = run_ptx(
-        text, grid=1, block=32, args=[np.uint64(handle or about.ctypes.data), out, np.uint64(data.ctypes.data)],
+        text, grid=1, block=32, args=args,
         addressed=[about, data.reshape(-1).view(np.uint8)], written=written,
     )  # fmt: skip
     return report, out

@@ -18,6 +18,7 @@ from tcir.doors.causes import causes, shown_name
 from tcir.doors.device import SimulatedDevice
 from tcir.doors.limits import check_cooperative
 from tcir.doors.memory import Allocations
+from tcir.doors.repeats import Repeats
 from tcir.errors import Error, InputError, LaunchError, VerdictError
 from tcir.files import write_atomic
 from tcir.interp.ptx.special_registers import GRID_WORKSPACE
@@ -77,6 +78,7 @@ class Launches:
     messages: stream to which all of this is printed
     memory:   initialised parts of the device's memory
     device:   the device that programs see
+    repeats:  effects of earlier launches
     """
 
     order_seed: int | None = None
@@ -96,6 +98,7 @@ class Launches:
     hidden: int = 0
     seconds: float = 0.0
     said: set[str] = field(default_factory=set)
+    repeats: Repeats = field(default_factory=Repeats)
     streams: list[EventStream] = field(default_factory=list)
     _times: list[ModelledTime | None] | None = None
     _failed: int = 0
@@ -141,7 +144,12 @@ class Launches:
         masks = [(array, mask.copy()) for array, mask in partial] if self.orders else []
         events = Recording() if self.trace is not None else None
         products = Products() if self.orders else None
-        report = self._run(launch, self.order_seed, products, partial, events)
+
+        def execute() -> RunReport:
+            return self._run(launch, self.order_seed, products, partial, events)
+
+        once = events is None and not self.orders
+        report = self.repeats.run(launch, partial, execute) if once else execute()
         self.launches += 1
         if events is not None:
             self.streams += events.streams
@@ -287,6 +295,8 @@ class Launches:
             self.say(f"{self.hidden} warnings (--warnings shows them)")
         where = "on a GPU " if self.gpu else ""
         timing = "" if self.gpu else f", {self.wrong} with a result that depends on timing"
+        if self.repeats.count:
+            timing = f" ({self.repeats.count} repeat an earlier one on the same memory){timing}"
         print(
             f"tcir: {self.launches} launches executed {where}in {self.seconds:.1f} s{timing}",
             file=self.messages,
