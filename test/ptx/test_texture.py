@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tcir.interp.ptx.lockstep.launch as lockstep
 from tcir.machine.textures import FLOAT, MAGIC, RECORD, SIGNED
 from tcir.run import RunReport, run_ptx
 
@@ -34,13 +35,15 @@ def execute(
     data: np.ndarray = TEXELS,
     unwritten: np.ndarray | None = None,
     handle: int = 0,
+    grid: int = 1,
+    lockstep: bool = True,
     **fields: object,
 ) -> tuple[RunReport, np.ndarray]:
     """Report, and what 32 threads stored; %d0: the handle, %d1: their output, 16 bytes each, %d2:
     the texels, %r0: the thread."""
     data = data.copy()
     about = descriptor(data, **fields)
-    out = np.zeros((32, 4), np.uint32)
+    out = np.zeros((32 * grid, 4), np.uint32)
     text = f"""{HEADER}.global .texref T0;
 .visible .entry k(.param .u64 handle, .param .u64 out, .param .u64 texels)
 {{
@@ -56,7 +59,7 @@ ret;
     written = [] if unwritten is None else [(data.reshape(-1).view(np.uint8), unwritten)]
     args = [np.uint64(handle or about.ctypes.data), out, np.uint64(data.ctypes.data)]
     report = run_ptx(
-        text, grid=1, block=32, args=args,
+        text, grid=grid, block=32, args=args, lockstep=lockstep,
         addressed=[about, data.reshape(-1).view(np.uint8)], written=written,
     )  # fmt: skip
     return report, out
@@ -182,3 +185,41 @@ def test_forms_without_a_rule(body: str, why: str) -> None:
         return
     report, _ = execute(body)
     assert len(report.incomplete) == 1 and why in report.incomplete[0].why
+
+
+VARYING = """mov.u32 %r7, %ctaid.x; cvt.rn.f32.u32 %f2, %r7; fma.rn.f32 %f0, %f2, 0f3EB33333, %f0;
+tex.2d.v4.f32.f32 {%r4, _, _, _}, [%d0, {%f0, %f1}]; mad.lo.u32 %r8, %r7, 512, 0;
+cvt.u64.u32 %d4, %r8; add.u64 %d1, %d1, %d4; st.global.b32 [%d1], %r4;"""
+LOCKSTEP: dict[str, tuple[str, dict[str, object], int]] = {
+    "nearest": (VARYING, {}, 7),
+    "linear": (VARYING, {"linear": 1}, 7),
+    "border": (VARYING, {"linear": 1, "modes": (3, 3, 3), "border": (9, 0, 0, 0)}, 7),
+    "guarded": (VARYING.replace("tex.2d", "setp.lt.f32 %p0, %f0, 0f40400000; @%p0 tex.2d"), {}, 7),
+    "uniform": (VARYING.replace("fma.rn.f32 %f0, %f2, 0f3EB33333, %f0;", ""), {}, 7),
+    "written": (VARYING + " cvt.u64.u32 %d4, %r7; st.global.b8 [%d2], %r7;", {}, 0),
+    "undefined": (VARYING, {"unwritten": 40}, -1),
+}
+"""Body, descriptor, and how many of the 8 CTAs follow the first."""
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", LOCKSTEP)
+def test_lockstep(name: str, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lockstep, "COMPILED", compiled)
+    body, fields, followers = LOCKSTEP[name]
+    fields = dict(fields)
+    unwritten = fields.pop("unwritten", None)
+    mask = None if unwritten is None else np.arange(64) != unwritten
+    found = [
+        execute(body, unwritten=mask, grid=8, lockstep=together, **fields)
+        for together in (False, True)
+    ]
+    (apart, values), (together, again) = found
+    np.testing.assert_array_equal(values, again)
+    assert apart.findings == together.findings and apart.counters == together.counters
+    assert apart.instructions == together.instructions and not apart.lockstep
+    assert together.lockstep == followers if followers >= 0 else True
+    if name == "nearest":
+        column = np.floor(np.arange(4) + np.arange(8)[:, None] * np.float32(0.35)).astype(int)
+        expected = TEXELS[:, column.clip(0, 3)].transpose(1, 0, 2).reshape(8, 16)
+        np.testing.assert_array_equal(again.reshape(8, 32, 4)[:, :16, 0].view(np.float32), expected)

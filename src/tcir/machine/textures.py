@@ -92,6 +92,13 @@ class Texture:
         return self.bits * self.channels // 8
 
     @property
+    def nbytes(self) -> int:
+        """Bytes from the first texel to the last."""
+        slices = self.size[2] if self.dims == 3 else max(self.layers, 1) * max(self.faces, 1)
+        rows = (self.size[1] - 1) * self.pitch if self.dims > 1 else 0
+        return (slices - 1) * self.slice + rows + self.size[0] * self.texel
+
+    @property
     def floats(self) -> bool:
         """Whether values are f32; else they are integers."""
         return self.scaled or self.format == FLOAT
@@ -159,6 +166,25 @@ class Texture:
         if self.format == UNSIGNED:
             return whole / (2**self.bits - 1)
         return whole if self.format == FLOAT else np.maximum(whole / (2 ** (self.bits - 1) - 1), -1)
+
+    def combined(
+        self, found: Texels, wanted: NDArray[np.bool_], raw: NDArray[np.uint8]
+    ) -> NDArray[np.float64] | Indices:
+        """Results of a fetch, [n, channels].
+
+        wanted: texels that were read, [texels, n]; raw: their bytes, uint8 [wanted, bytes]
+        """
+        values = self.each(wanted, raw)
+        return (values * found.weights[..., None]).sum(axis=0) if self.linear else values[0]
+
+    def each(
+        self, wanted: NDArray[np.bool_], raw: NDArray[np.uint8]
+    ) -> NDArray[np.float64] | Indices:
+        """Values of texels by channel, [texels, n, channels]; `wanted` and `raw` as above."""
+        values = np.broadcast_to(self.outside, (*wanted.shape, self.channels))
+        values = values.astype(np.float64 if self.floats else np.int64)
+        values[wanted] = self.values(raw)
+        return values
 
     @property
     def outside(self) -> NDArray[np.float64]:

@@ -56,8 +56,7 @@ class SurfaceAccess:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Addresses, and which of them are inside the surface. MachineError outside of it if the
         access traps, or for a first coordinate that is not aligned."""
-        at = self.place.values(w, lanes)
-        layer = self.place.layers(w, lanes)
+        at, layer = self.place.apart(self.place.rows(w, lanes))
         if (at[0] % self.nbytes).any():
             raise w.error(
                 "misaligned-address",

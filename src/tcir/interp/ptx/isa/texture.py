@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,7 +65,7 @@ class ObjectPlace:
 
     def objects(self, w: Warp, m: int) -> Iterator[tuple[Texture, np.ndarray]]:
         """The objects of the active lanes, each with its lanes."""
-        for slot in (self.handle, *self.coordinates, *((self.layer,) if self.layer >= 0 else ())):
+        for slot in (self.handle, *self.slots):
             if w.undef[slot] & m:
                 w.read_undefined(self.site, (slot,), m)
         for found, lanes in objects(w, self.handle, m, self.site):
@@ -86,16 +86,27 @@ class ObjectPlace:
                 self.site,
             )
 
-    def values(self, w: Warp, lanes: np.ndarray) -> np.ndarray:
-        """Coordinates of these lanes, [dims, n]: f64, or int64."""
-        wide = np.float64 if self.view == F32 else np.int64
-        return np.stack([w.v[self.view][slot][lanes].astype(wide) for slot in self.coordinates])
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """Slots of the layer, if there is one, and of the coordinates."""
+        return (*((self.layer,) if self.layer >= 0 else ()), *self.coordinates)
 
-    def layers(self, w: Warp, lanes: np.ndarray) -> np.ndarray:
-        """Layers of these lanes."""
-        if self.layer < 0:
-            return np.zeros(len(lanes), np.int64)
-        return w.v[U32][self.layer][lanes].astype(np.int64)
+    @property
+    def views(self) -> tuple[int, ...]:
+        """Views of `slots`."""
+        layer = (U32,) if self.layer >= 0 else ()
+        return (*layer, *(self.view,) * len(self.coordinates))
+
+    def rows(self, w: Warp, lanes: np.ndarray) -> list[np.ndarray]:
+        """Values of `slots` in these lanes."""
+        return [w.v[n][slot][lanes] for slot, n in zip(self.slots, self.views, strict=True)]
+
+    def apart(self, rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates [dims, n], f64 or int64, and layers [n], of the values of `slots`."""
+        wide = np.stack(rows[len(rows) - len(self.coordinates) :])
+        wide = wide.astype(np.float64 if self.view == F32 else np.int64)
+        layer = rows[0].astype(np.int64) if self.layer >= 0 else np.zeros(len(rows[0]), np.int64)
+        return wide, layer
 
 
 def handle_of(d: Decode, operand: Address) -> int:
@@ -130,26 +141,23 @@ def objects(w: Warp, handle: int, m: int, site: Site) -> Iterator[tuple[Texture,
 
 def texels(
     w: Warp, texture: Texture, found: Texels, lanes: np.ndarray, site: Site
-) -> tuple[np.ndarray, Undefined | None]:
-    """Values of texels, [texels, n, channels], and which of them are undefined, [texels, n].
+) -> tuple[np.ndarray, np.ndarray, Undefined | None]:
+    """The texels that are read, [texels, n], their bytes, and which of them are undefined.
 
     The launch must not write them: the path of textures is not coherent (PTX ISA 9.7.10).
     """
     wanted = found.inside & (found.weights > 0)
-    values = np.broadcast_to(texture.outside, (*wanted.shape, texture.channels)).copy()
-    values = values if texture.floats else values.astype(np.int64)
     if not wanted.any():
-        return values, None
+        return wanted, np.zeros((0, texture.texel), np.uint8), None
     who = np.broadcast_to(lanes, wanted.shape)[wanted]
     data, undefined = read(
         w, "global", found.at[wanted], texture.texel, who, site, None, constant=True
     )
-    values[wanted] = texture.values(data)
     if undefined is None:
-        return values, None
+        return wanted, data, None
     lost = np.zeros(wanted.shape, bool)
     lost[wanted] = undefined.where.any(axis=1)
-    return values, Undefined(lost, undefined.origin)
+    return wanted, data, Undefined(lost, undefined.origin).any(axis=0)
 
 
 @dataclass(frozen=True)
@@ -201,6 +209,19 @@ class FetchedRegisters:
             w.define(slot, m, Unknown(bits, origin))
 
 
+@dataclass(frozen=True)
+class TextureFetch:
+    """A tex: its object and coordinates, and its results."""
+
+    place: ObjectPlace
+    results: FetchedRegisters
+
+    def texels(self, texture: Texture, rows: Sequence[np.ndarray]) -> Texels:
+        """The texels of each lane; rows: the values of the place's slots"""
+        fetch = texture.fetched if self.place.view == F32 else texture.indexed
+        return fetch(*self.place.apart(rows))
+
+
 def _among(lanes: np.ndarray) -> np.ndarray:
     """Mask of 32 lanes."""
     mask = np.zeros(32, bool)
@@ -223,21 +244,19 @@ def tex(d: Decode) -> Op:
     results = FetchedRegisters.of(d, kinds[0].name)
     place = ObjectPlace.of(d, d.operands[1], geometry, kinds[1].name, surface=False)
 
+    fetch = TextureFetch(place, results)
+
     def run(w: Warp, m: int) -> None:
         for texture, lanes in place.objects(w, m):
             results.check(w, texture, place.site)
-            fetch = texture.fetched if place.view == F32 else texture.indexed
-            found = fetch(place.values(w, lanes), place.layers(w, lanes))
-            values, undefined = texels(w, texture, found, lanes, place.site)
-            if texture.linear:
-                values = (values * found.weights[..., None]).sum(axis=0)
-            else:
-                values = values[0]
-            lost = None if undefined is None else undefined.any(axis=0)
-            results.write(w, lanes, values, lost)
+            found = fetch.texels(texture, place.rows(w, lanes))
+            wanted, data, lost = texels(w, texture, found, lanes, place.site)
+            results.write(w, lanes, texture.combined(found, wanted, data), lost)
             results.leave(w, lane_mask(_among(lanes)), texture.channels, place.site)
 
-    return d.plain(run)
+    op = d.plain(run)
+    op.form = fetch
+    return op
 
 
 @instruction("tld4")
@@ -265,10 +284,10 @@ def tld4(d: Decode) -> Op:
                     f"{texture.channels}",
                     place.site,
                 )
-            found = texture.gathered(place.values(w, lanes), place.layers(w, lanes))
-            values, undefined = texels(w, texture, found, lanes, place.site)
-            lost = None if undefined is None else undefined.any(axis=0)
-            results.write(w, lanes, values[:, :, component].T, lost)
+            found = texture.gathered(*place.apart(place.rows(w, lanes)))
+            wanted, data, lost = texels(w, texture, found, lanes, place.site)
+            values = texture.each(wanted, data)[:, :, component]
+            results.write(w, lanes, values.T, lost)
 
     return d.plain(run)
 

@@ -64,7 +64,7 @@ class SharedLoad:
         if len(lanes) < 32:
             data = np.zeros((group.count, 32, nbytes), np.uint8)
             data[:, lanes] = found
-        _note_last(group, self.active.warp, np.broadcast_to(self.at, (group.count, self.at.size)),
+        note_last(group, self.active.warp, np.broadcast_to(self.at, (group.count, self.at.size)),
                    found, self.again)  # fmt: skip
         _loaded(group, self.active, self.load, data.reshape(-1, nbytes), self.old)
 
@@ -84,7 +84,7 @@ class SharedMatrices:
     def run(self, group: LockstepGroup) -> None:
         rows = group.smem[:, self.at[:, None] + np.arange(16)]
         at = np.broadcast_to(self.at, (group.count, self.at.size))
-        _note_last(group, self.warp, at, rows, self.again)
+        note_last(group, self.warp, at, rows, self.again)
         words = self.load.fragments(rows)
         for n, slot in enumerate(self.load.targets):
             group.assign(self.warp, slot, U32, words[:, n].reshape(-1), None, None)
@@ -176,7 +176,7 @@ class GlobalLoad:
         group.accesses.append(LedgerLoad(self.buffer, at.reshape(-1)[chosen], nbytes, row, thread))
         group.count_beyond("global_load", nbytes * active.sum(axis=1))
         shown = data if isinstance(chosen, slice) else np.where(active[..., None], data, 0)
-        _note_last(group, self.active.warp, np.where(active, at, -1), shown, self.again)
+        note_last(group, self.active.warp, np.where(active, at, -1), shown, self.again)
         _loaded(group, self.active, self.load, data.reshape(-1, nbytes), self.old)
 
 
@@ -198,10 +198,13 @@ def _chosen(
     return chosen, row[chosen], thread[chosen]
 
 
-def _note_last(
+def note_last(
     group: LockstepGroup, warp: int, at: NDArray[np.int64], data: Bytes, again: bool
 ) -> None:
-    """Removes a CTA whose load repeats its last load where the leader's does not, or vice versa."""
+    """Removes a CTA whose load repeats its last load where the leader's does not, or vice versa.
+
+    at: [CTAs, n]; data: uint8 [CTAs, n, bytes]
+    """
     if again:
         last_at, last_data = group.last_loads[warp]
         same = np.zeros(group.count, bool)

@@ -9,6 +9,7 @@ from tcir.interp.ptx.isa.async_copy import AsyncCopy
 from tcir.interp.ptx.isa.memory import AccessTarget, Load, Store, split
 from tcir.interp.ptx.isa.mma.warp_matrix import MatrixLoad
 from tcir.interp.ptx.isa.tcgen05.access import TmemAccess
+from tcir.interp.ptx.isa.texture import TextureFetch, objects
 from tcir.interp.ptx.isa.tma import TensorCopy, decode_map
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES, LANE_MASK
 from tcir.interp.ptx.lockstep.lanes_of import Active
@@ -24,6 +25,7 @@ from tcir.interp.ptx.lockstep.memory_steps import (
 from tcir.interp.ptx.lockstep.recorder import NoReplay, Rule, TracedWarp, TraceRecorder
 from tcir.interp.ptx.lockstep.steps import SameLanes
 from tcir.interp.ptx.lockstep.tensor_steps import TensorMove, TmemLoad, TmemStore
+from tcir.interp.ptx.lockstep.texture_steps import TextureLoad
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import PREDICATE, S32, U32, U64
 from tcir.interp.ptx.warp import Warp
@@ -163,6 +165,41 @@ def _load_global(
     found[lanes] = buffer.data[at[:, None] - buffer.base + np.arange(form.nbytes)]
     recorder.steps.append(GlobalLoad(active, form, slot, number, old, again, found))
     return True
+
+
+def fetch(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -> None:
+    """Records ``tex``."""
+    form, warp, lanes = op.form, traced.warp, active.leader
+    assert isinstance(form, TextureFetch)
+    if not lanes:
+        recorder.steps.append(SameLanes(active))
+        return
+    place, results = form.place, form.results.slots
+    _defined(warp, (place.handle, *place.slots), lanes)
+    recorder.same(traced, op, (place.handle,), lanes)
+    try:
+        found = [texture for texture, _ in objects(warp, place.handle, lanes, op.site)]
+    except MachineError:
+        raise NoReplay("an illegal object") from None
+    if len(found) > 1:
+        raise NoReplay("several textures")
+    (texture,) = found
+    number = _buffer(recorder, np.array([texture.base]), texture.nbytes)
+    last, traced.last_load = traced.last_load, (op.site, False)
+    if traced.varying.isdisjoint(place.slots):
+        if active.guard >= 0:
+            raise NoReplay("a uniform fetch under a varying guard")
+        recorder.reads.add(number)
+        recorder.uniform(traced, results, active)
+        return
+    results = results[: texture.channels]
+    active = recorder.masked(traced, active, [*place.slots], [*results])
+    again = _again(traced, op, last)
+    pairs = tuple(zip(place.slots, place.views, strict=True))
+    operands = tuple(recorder.operand(traced, slot, n) for slot, n in pairs)
+    old = tuple(recorder.old(traced, slot, form.results.view, active) for slot in results)
+    recorder.steps.append(TextureLoad(active, form, texture, operands, number, old, again))
+    traced.varying.update(results)
 
 
 def store(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -> None:
@@ -344,11 +381,12 @@ def _copied(
     return number, np.where(inside, buffer.data[where], np.uint8(0))
 
 
-load.masked = store.masked = True  # type: ignore[attr-defined]
+load.masked = store.masked = fetch.masked = True  # type: ignore[attr-defined]
 
 RULES: dict[type, Rule] = {
     Load: load,
     Store: store,
+    TextureFetch: fetch,
     TensorCopy: tensor_copy,
     TmemAccess: tmem_access,
     MatrixLoad: load_matrices,
