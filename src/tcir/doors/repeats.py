@@ -28,7 +28,7 @@ _Name = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Effect:
+class LaunchEffect:
     """A launch that was executed.
 
     places: address and size of each storage; before: their contents. changes: of each storage, the
@@ -61,7 +61,7 @@ class Repeats:
     """
 
     count: int = 0
-    _effects: dict[_Name, Effect] = field(default_factory=dict)
+    _effects: dict[_Name, LaunchEffect] = field(default_factory=dict)
     _seconds: dict[_Name, float] = field(default_factory=dict)
 
     def run(
@@ -87,10 +87,10 @@ class Repeats:
         report = execute()
         if report.ok and nbytes <= MOST:
             changes = list(map(_changes, before, storages))
-            self._keep(name, Effect(_places(storages), before, changes, report))
+            self._keep(name, LaunchEffect(_places(storages), before, changes, report))
         return report
 
-    def _keep(self, name: _Name, effect: Effect) -> None:
+    def _keep(self, name: _Name, effect: LaunchEffect) -> None:
         """Keeps an effect, and forgets the oldest ones beyond `MOST`."""
         self._effects.pop(name, None)
         self._effects[name] = effect
