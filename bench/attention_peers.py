@@ -1,22 +1,32 @@
-"""Attention for sm_100a beside FlashAttention-4's forward kernel, both on the machine: a table.
+"""Attention for sm_100a beside other compilers' forward kernels, all on the machine: a table.
 
-    TCIR_PEERS_FLASH_ATTN=PYTHON python bench/attention_peers.py
+    TCIR_PEERS_FLASH_ATTN=PYTHON python bench/attention_peers.py [KERNEL …] [--gluon=FILE]
 
-PYTHON has flash-attn-4 (`peers/sources.py`). Both kernels have one CTA of two tiles of 128 rows and
-the numbers of keys of `KEYS`: what a block of 128 keys takes is the difference. Instructions are
-those of all warps, cycles and what is busiest are modelled (docs/explanation/time.md); registers
-and spills are ptxas's.
+A KERNEL is one of `flash-attention-4`, `cutlass` and `gluon`; FlashAttention-4 by default. PYTHON
+has flash-attn-4; TCIR_PEERS_NVCC_HEADERS names the one of CUTLASS, whose example 77 is compiled
+(`peers/sources.py`). FILE is Triton's example of attention in Gluon
+(python/examples/gluon/01-attention-forward.py), which runs in this Python, with torch and triton.
+Each kernel has a CTA of two tiles of 128 rows and the numbers of keys of `KEYS`: what a block of
+128 keys takes is the difference. Instructions are those of all warps of a CTA, cycles and what is
+busiest are modelled (docs/explanation/time.md); registers and spills are ptxas's.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
+import io
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +36,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 from time_attention import TARGET, Shape  # noqa: E402
 
 import tcir  # noqa: E402
-from peers.case import rng  # noqa: E402
+from peers.case import Launch, rng  # noqa: E402
+from peers.cases_cutlass import fmha  # noqa: E402
 from peers.cases_flash_attn import forward  # noqa: E402
 from peers.outcome import values  # noqa: E402
 from tcir.codegen import assemble  # noqa: E402
@@ -34,8 +45,10 @@ from tcir.machine.events import EventStream, Recording  # noqa: E402
 from tcir.program.execution import run_sequence  # noqa: E402
 from tcir.run import run_ptx  # noqa: E402
 from tcir.run_options import RunOptions  # noqa: E402
+from tcir.target import DEFAULT_TARGET  # noqa: E402
 from tcir.time.engine import simulate  # noqa: E402
 
+KERNELS = ("flash-attention-4", "cutlass", "gluon")
 KEYS = (512, 1024)
 ROWS = 256
 COMPILE = """
@@ -46,6 +59,16 @@ import cute_recording, flash_attn_kernels
 flash_attn_kernels.FORWARD.clear()
 flash_attn_kernels.FORWARD.update(json.loads(sys.argv[3]))
 cute_recording.record(flash_attn_kernels.FORWARD, flash_attn_kernels.forward, Path(sys.argv[2]))
+"""
+RECORD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import cutlass_kernels
+name, arguments = sys.argv[3:]
+example, _, *rest = cutlass_kernels.EXAMPLES[name]
+cutlass_kernels.EXAMPLES[name] = (example, arguments, *rest)
+cutlass_kernels.record(name, Path(sys.argv[2]))
 """
 
 
@@ -71,13 +94,13 @@ class Measured:
         )
 
 
-def of_flash_attention(folder: Path, name: str) -> Measured:
-    """FlashAttention-4's kernel, whose results are compared with float64."""
+def of_recorded(folder: Path, name: str, launch_of: Callable[[Any], Launch]) -> Measured:
+    """A kernel whose launch was recorded, and whose results are compared with float64."""
     path = folder / f"{name}.json"
     meta = json.loads(path.read_text())
     if "error" in meta:
         raise SystemExit(f"{name}: {meta['error']}")
-    launch, recording = forward(meta), Recording()
+    launch, recording = launch_of(meta), Recording()
     ptx = path.with_suffix(".ptx").read_text()
     report = run_ptx(
         ptx,
@@ -85,13 +108,65 @@ def of_flash_attention(folder: Path, name: str) -> Measured:
         grid=launch.grid,
         block=launch.block or tuple(meta["block"]),
         cluster=launch.cluster,
-        dynamic_smem=meta.get("dynamic_smem", 0),
+        dynamic_smem=launch.dynamic_smem or meta.get("dynamic_smem", 0),
         args=launch.args,
         events=recording,
     )
     if not values(launch).startswith(("exact", "within")):
         raise SystemExit(f"{name}: {values(launch)}")
     return Measured(recording.streams[0], report.instructions, ptx)
+
+
+def of_flash_attention(folder: Path, size: int, keys: int) -> Measured:
+    """FlashAttention-4's kernel."""
+    name = f"d{size}_{keys}"
+    options = {name: (1, ROWS, keys, 1, 1, size, "float16", {"is_static_persistent": False})}
+    python = os.environ.get("TCIR_PEERS_FLASH_ATTN", sys.executable)
+    command = [python, "-c", COMPILE, str(ROOT / "peers"), str(folder), json.dumps(options)]
+    environment = {**os.environ, "QUACK_ARCH": "sm_100"}
+    subprocess.run(command, check=True, env=environment, cwd=folder)
+    return of_recorded(folder, name, forward)
+
+
+def of_cutlass(folder: Path, size: int, keys: int) -> Measured:
+    """CUTLASS's example 77, of one head."""
+    name, python = f"77_fmha_{size}", os.environ.get("TCIR_PEERS_NVCC_HEADERS", sys.executable)
+    arguments = f"--b=1 --h=1 --q={ROWS} --k={keys} --d={size} --iterations=0"
+    command = [python, "-c", RECORD, str(ROOT / "peers"), str(folder), name, arguments]
+    subprocess.run(command, check=True)
+    return of_recorded(folder, name, partial(fmha, keys=keys, size=size))
+
+
+def of_gluon(file: Path, folder: Path, size: int, keys: int) -> Measured:
+    """Triton's example in Gluon, whose heads have as many queries as keys, 2 x 2 heads (a size of 1
+    is no tensor in Triton): each CTA has two tiles."""
+    import torch
+
+    from peers.calls.__main__ import door
+    from tcir.doors.device import SimulatedDevice
+    from tcir.doors.launches import Launches
+
+    seen: list[Any] = []
+    ctas = 4 * keys // ROWS
+    device = SimulatedDevice(DEFAULT_TARGET, ctas)
+    launches = Launches(
+        messages=io.StringIO(), trace=folder / "gluon.json", device=device,
+        seen=lambda launch, report: seen.append((launch.ptx, report.instructions)),
+    )  # fmt: skip
+    spec = importlib.util.spec_from_file_location("gluon_attention", file)
+    assert spec is not None
+    assert spec.loader is not None
+    with door(launches):
+        example = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = example
+        spec.loader.exec_module(example)
+        q, k, v = (torch.randn(2, 2, keys, size, dtype=torch.float16) for _ in range(3))
+        out, _ = example.attention_forward(q, k, v, False, 1 / math.sqrt(size), False)
+    want = torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double())
+    if (error := float((out - want).abs().max())) > 4e-3:
+        raise SystemExit(f"gluon: results differ from float64 by {error}")
+    ((ptx, instructions),) = seen
+    return Measured(launches.streams[0], instructions // ctas, ptx)
 
 
 def of_ours(size: int, keys: int) -> Measured:
@@ -110,12 +185,10 @@ def of_ours(size: int, keys: int) -> Measured:
 
 def main() -> int:
     """Prints the table."""
-    python = os.environ.get("TCIR_PEERS_FLASH_ATTN", sys.executable)
-    names = {
-        f"d{size}_{keys}": (1, ROWS, keys, 1, 1, size, "float16", {"is_static_persistent": False})
-        for size in (64, 128)
-        for keys in KEYS
-    }
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kernels", nargs="*", choices=KERNELS, default=KERNELS[:1])
+    parser.add_argument("--gluon", type=Path, help="the example's file")
+    given = parser.parse_args()
     print(
         "| elements of a head | kernel | instructions | of 128 keys | cycles | of 128 keys "
         "| busiest | registers | spilled bytes |"
@@ -123,14 +196,18 @@ def main() -> int:
     print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        command = [python, "-c", COMPILE, str(ROOT / "peers"), str(folder), json.dumps(names)]
-        environment = {**os.environ, "QUACK_ARCH": "sm_100"}
-        subprocess.run(command, check=True, env=environment, cwd=folder)
+        rows: dict[str, Callable[[int, int], Measured]] = {
+            "flash-attention-4": partial(of_flash_attention, folder),
+            "cutlass": partial(of_cutlass, folder),
+            "gluon": partial(of_gluon, given.gluon, folder),
+        }
         for size in (64, 128):
-            theirs = [of_flash_attention(folder, f"d{size}_{keys}") for keys in KEYS]
-            print(f"| {size} | FlashAttention-4 | {theirs[1].cells(theirs[0])} |", flush=True)
-            ours = [of_ours(size, keys) for keys in KEYS]
-            print(f"| {size} | ours | {ours[1].cells(ours[0])} |", flush=True)
+            for name, measure in [
+                *((each, rows[each]) for each in given.kernels),
+                ("ours", of_ours),
+            ]:
+                shorter, longer = (measure(size, keys) for keys in KEYS)
+                print(f"| {size} | {name} | {longer.cells(shorter)} |", flush=True)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -9,6 +10,7 @@ import numpy as np
 
 from peers.case import Launch, case, product, rng, small
 from peers.cases_blackwell import E4M3, FP4, scale_block
+from peers.cases_flash_attn import attention
 from peers.recorded import Recorded
 
 F16, BF16 = np.float16, ml_dtypes.bfloat16
@@ -98,3 +100,18 @@ def conv_fprop(meta: Any) -> Launch:
         for j in range(3)
     )
     return run.launch((run.array(3, F16, (1, 8, 16, 128)), np.asarray(want).astype(F16), 0))
+
+
+def fmha(meta: Any, keys: int = 512, size: int = 64) -> Launch:
+    """256 queries of one head. P is rounded to f16 before the second product."""
+    r, run = rng(), Recorded(meta)
+    shapes = [(1, rows, 1, size) for rows in (256, keys, keys)]
+    q, k, v = (run.fill(n, r.standard_normal(s).astype(F16)) for n, s in enumerate(shapes))
+    out, lse = attention(q, k, v, causal=False)
+    return run.launch(
+        (run.array(3, F16, out.shape), out, 4e-3), (run.array(4, "f4", lse.shape), lse, 1e-3)
+    )
+
+
+for _size in (64, 128):
+    case("cutlass", f"77_fmha_{_size}")(partial(fmha, size=_size))

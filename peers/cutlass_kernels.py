@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 TUTORIAL = "cute/tutorial/blackwell"
+FMHA = "77_blackwell_fmha/77_blackwell_fmha.cu"
 #: Name: (source below examples/, arguments of its main, multiprocessors, the kernel's name).
 EXAMPLES: dict[str, tuple[str, str, int, str]] = {
     "tutorial_01": (f"{TUTORIAL}/01_mma_sm100.cu", "256 256 128", 4, "gemm_device"),
@@ -35,26 +36,55 @@ EXAMPLES: dict[str, tuple[str, str, int, str]] = {
     "76_conv_fprop": ("76_blackwell_conv/76_blackwell_conv_fprop.cu",
                       "--n=1 --h=8 --w=16 --c=64 --k=128 --r=3 --s=3 --iterations=0", 2,
                       "device_kernel"),
+    "77_fmha_64": (FMHA, "--b=1 --h=1 --q=256 --k=512 --d=64 --iterations=0", 1, "device_kernel"),
+    "77_fmha_128": (FMHA, "--b=1 --h=1 --q=256 --k=512 --d=128 --iterations=0", 1,
+                    "device_kernel"),
 }  # fmt: skip
+#: The end of the example's classes. What follows instantiates all masks, tiles and schedulers,
+#: which takes a compiler an hour.
+CLASSES_END = "int main_result = 0;"
+#: One kernel: no mask, a tile for each CTA.
+ONE_KERNEL = """
+#endif
+int main(int argc, char const **args) {
+  Options options;
+  options.parse(argc, args);
+  cutlass::KernelHardwareInfo hw_info;
+  hw_info.sm_count = 1;
+  FwdRunner<false, Shape<_256, _128, Int<%s>>, void, NoMask, Option<Tag::kIsPersistent, false_type>>
+      runner;
+  return runner.run(options, hw_info).passed ? 0 : 1;
+}
+"""
 
 
-def compile_example(source: Path) -> tuple[Path, str]:
+def compile_example(name: str) -> tuple[Path, str]:
     import nvcc
 
+    example, arguments, *_ = EXAMPLES[name]
+    source = original = examples() / example
     headers, version = nvcc.package("nvidia-cutlass", "cutlass_library/source")
     curand, _ = nvcc.package("nvidia-curand", "nvidia/cu13/include")
     folders = ["include", "tools/util/include", "examples/common"]
-    include = [*(headers / f for f in folders), source.parent, curand]
-    return nvcc.program(source, include, version, "-std=c++17", "--expt-extended-lambda")
+    include = [*(headers / f for f in folders), original.parent, curand]
+    flags = ["-std=c++17", "--expt-extended-lambda"]
+    if example == FMHA:
+        size = arguments.partition("--d=")[2].partition(" ")[0]
+        source = nvcc.cache() / f"fmha_{size}.cu"
+        source.parent.mkdir(parents=True, exist_ok=True)
+        classes = original.read_text().partition(CLASSES_END)[0]
+        source.write_text(classes + ONE_KERNEL % size)
+        flags.append("--use_fast_math")  # as in its CMakeLists.txt
+    return nvcc.program(source, include, version, *flags)
 
 
 def record(name: str, out: Path) -> None:
     """Runs in a process of its own: the example ends it."""
     import recording
 
-    path, arguments, multiprocessors, wanted = EXAMPLES[name]
+    _, arguments, multiprocessors, wanted = EXAMPLES[name]
     try:
-        library, text = compile_example(examples() / path)
+        library, text = compile_example(name)
     except subprocess.CalledProcessError as error:
         sys.exit(error.stderr)
     (out / f"{name}.ptx").write_text(text)
