@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tcir.passes.conv.compare_conv_schedules import CompareConvSchedules
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
+from tcir.passes.kernels.scheduled import CLC
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.back import tile_to_llvm
 from tcir.pipelines.parts.convolution import FORMS, ConvOptions, convolutions
@@ -28,6 +29,7 @@ class ConvShiftReuseOptions(ConvOptions):
     shift_quarters: what tcgen05.shift is taken to move: ``one`` quarter or ``all``
     halo_load: with halo=refresh, a TMA load for each pixel of the halo (``boxes``), or one of mode
             im2col::w::128 for slab and halo (``w128``, with tiling=packed)
+    persistent, ctas, scheduler, acc_stages, epilogue_warps, cluster: as in conv-smem-offset
     """
 
     halo: str = "mask"
@@ -35,6 +37,12 @@ class ConvShiftReuseOptions(ConvOptions):
     shift: str = "ashift"
     shift_quarters: str = "one"
     halo_load: str = "boxes"
+    persistent: bool = False
+    ctas: int = 0
+    scheduler: str = "static"
+    acc_stages: int = 0
+    epilogue_warps: int = 0
+    cluster: str = "1x1"
 
 
 def build(options: ConvShiftReuseOptions) -> Pipeline:
@@ -45,7 +53,12 @@ def build(options: ConvShiftReuseOptions) -> Pipeline:
             *convolutions(options),
             *([CompareConvSchedules(options.n_tile, options.tiling)] if mask else []),
             with_options(TileConvShiftReuse, options),
-            *tile_to_llvm(options.stages, programmatic=options.programmatic),
+            *tile_to_llvm(
+                options.stages,
+                options.acc_stages,
+                takes_over=options.scheduler == CLC,
+                programmatic=options.programmatic,
+            ),
         ]
     )
 

@@ -69,16 +69,22 @@ class LinearTiling(OutputTiling):
         block, a = index.delinearize(unit, [self.blocks, self.classes.lane_step])
         return index.add(a, index.mul(block, self.classes.lane_step * self.classes.valid))
 
-    def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
-        """Builds the tensor map; returns a function that loads the tile of (r, class, channels)."""
+    def pixel_map(self, x: ir.Value, a_type: tc.SmemType, boxes: Boxes) -> ir.Value:
+        """Builds the tensor map of the input."""
         shape, step = self.shape, self.classes.lane_step
-        (dh, dw) = shape.dilations
-        tensor_map = make_tensor_map(
+        return make_tensor_map(
             x,
             TmaBox([a_type.shape[1], boxes.pixels * step], steps=[1, step]),
             dims=[shape.channels, self.pixels],
             swizzle=a_type.swizzle,
         )
+
+    def loader(
+        self, tensor_map: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes
+    ) -> Load:
+        """Returns a function that loads the tile of (r, class, channels)."""
+        shape, step = self.shape, self.classes.lane_step
+        (dh, dw) = shape.dilations
         before = shape.pad_top * shape.w + shape.pad_left
         places = [
             index.sub(self.first_anchor(index.add(first_unit, quarter)), before)

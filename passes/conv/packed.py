@@ -72,16 +72,22 @@ class PackedTiling(OutputTiling):
         block, b = index.delinearize(unit, [self.blocks, self.classes.column_step])
         return b, index.mul(block, self.classes.valid)
 
-    def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
-        """Builds the tensor map; returns a function that loads the tile of (r, class, channels)."""
-        shape, step = self.shape, self.classes.lane_step
-        (sh, sw), (dh, dw) = shape.strides, shape.dilations
-        tensor_map = make_tensor_map(
+    def pixel_map(self, x: ir.Value, a_type: tc.SmemType, boxes: Boxes) -> ir.Value:
+        """Builds the tensor map of the input."""
+        shape, steps = self.shape, [1, self.classes.lane_step, self.shape.strides[0], 1]
+        return make_tensor_map(
             x,
-            TmaBox([a_type.shape[1], boxes.pixels], [1, step, sh, 1], "im2col", self.corners),
+            TmaBox([a_type.shape[1], boxes.pixels], steps, "im2col", self.corners),
             dims=[shape.channels, shape.w, shape.h, shape.n],
             swizzle=a_type.swizzle,
         )
+
+    def loader(
+        self, tensor_map: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes
+    ) -> Load:
+        """Returns a function that loads the tile of (r, class, channels)."""
+        shape, step = self.shape, self.classes.lane_step
+        (sh, sw), (dh, dw) = shape.strides, shape.dilations
         places = []
         for lane in boxes.lanes:
             for quarter in range(QUARTERS):

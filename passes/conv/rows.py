@@ -58,15 +58,21 @@ class RowsTiling(OutputTiling):
         n, p, b, block = index.delinearize(unit, [self.shape.n, self.shape.p, step, self.blocks])
         return n, p, index.add(b, index.mul(block, step * self.classes.valid))
 
-    def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
-        """Builds the tensor map; returns a function that loads the tile of (r, class, channels)."""
+    def pixel_map(self, x: ir.Value, a_type: tc.SmemType, boxes: Boxes) -> ir.Value:
+        """Builds the tensor map of the input."""
         shape, step = self.shape, self.classes.lane_step
-        tensor_map = make_tensor_map(
+        return make_tensor_map(
             x,
             TmaBox([a_type.shape[1], boxes.pixels * step, 1, 1], steps=[1, step, 1, 1]),
             dims=[shape.channels, shape.w, shape.h, shape.n],
             swizzle=a_type.swizzle,
         )
+
+    def loader(
+        self, tensor_map: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes
+    ) -> Load:
+        """Returns a function that loads the tile of (r, class, channels)."""
+        shape, step = self.shape, self.classes.lane_step
         places = []
         for quarter in range(QUARTERS):
             n, p, q = self.decode(index.add(first_unit, quarter))

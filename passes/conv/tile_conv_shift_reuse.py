@@ -25,6 +25,7 @@ from tcir.passes.conv.halo import (
     HaloRows,
     multiply_shifted,
 )
+from tcir.passes.conv.im2col import choose_channels
 from tcir.passes.conv.linear import LinearTiling
 from tcir.passes.conv.packed import PackedTiling
 from tcir.passes.conv.rows import RowsTiling
@@ -35,20 +36,24 @@ from tcir.passes.conv.tiling import Boxes, OutputTiling
 from tcir.passes.conv.wide import WideTiling
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64, mma
+from tcir.passes.emit.cluster import ClusterShape
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
+from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div, round_up
-from tcir.passes.emit.operand_tiles import k_major
+from tcir.passes.emit.operand_tiles import TiledOperand, k_major
 from tcir.passes.emit.tile_kernel import (
     Accumulate,
     Source,
     accumulator,
     argument,
-    block_id,
-    kernel,
     loop,
 )
 from tcir.passes.kernels import legal
-from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passes.kernels.cores.tcgen05 import OfTensorMemory
+from tcir.passes.kernels.product import OfMatrices, Store, Stored, TilePlace
+from tcir.passes.kernels.scheduled import Scheduled
+from tcir.passes.kernels.tile import tile
+from tcir.passmanager.pipeline import register_pass
 
 TILINGS: dict[str, Callable[[ConvShape, ShiftClasses], OutputTiling]] = {
     "rows": RowsTiling,
@@ -59,10 +64,12 @@ TILINGS: dict[str, Callable[[ConvShape, ShiftClasses], OutputTiling]] = {
 
 @register_pass
 @dataclass(frozen=True)
-class TileConvShiftReuse(Pass):
+class TileConvShiftReuse(Scheduled):
     """Turns ``tc.conv2d`` into the sequential program of one CTA.
 
     n_tile: output channels per CTA, N of the mma; 0 chooses
+    persistent, ctas, scheduler, epilogue_warps: as in tile-gemm
+    cluster: Mx1: CTAs along units of pixels that load a part each of the filters
     halo:   ``mask``: lanes without a new pixel are computed and not stored; ``refresh``: the last
             lane of each sub-partition gets its pixel from shared memory after every shift
     shift:  with halo=refresh, ``ashift``: by the mma, waited for before the refresh; ``shift``: by
@@ -100,24 +107,31 @@ class TileConvShiftReuse(Pass):
     """
 
     name: ClassVar[str] = "tile-conv-shift-reuse"
-    n_tile: int = 0
     halo: str = "mask"
     tiling: str = "rows"
     shift: str = "ashift"
     shift_quarters: str = "one"
     halo_load: str = "boxes"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        legal.check(legal.options_of(self) | {"product": legal.SHIFTED})
+
     def run(self, module: ir.Module) -> None:
         for source in find_convolutions(module, self.name, legal.SHIFTED):
-            shape = ConvShape.of(source.op)
-            tiling = self._choose(source.op, shape)
-            self._tile(source, shape, tiling, shape.choose_n_tile(source.op, self.n_tile))
+            op = source.op
+            tiling, n_tile = self.check(op)
+            columns = ceil_div(tiling.shape.k, n_tile)
+            tiles = self.output_tiles(source, tiling.ctas * TMEM_LANES, columns, None)
+            self.warps.assign(source, staged=False)
+            create = partial(ShiftedTaps.create, op, options=self, tiling=tiling, n_tile=n_tile)
+            tile(source, create, tiles, ShiftedCore(n_tile), partial(_store, source, tiling))
 
-    def check(self, op: ir.OpView) -> None:
-        """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
+    def check(self, op: ir.OpView) -> tuple[OutputTiling, int]:
+        """Returns the tiling and the output channels of a tile; raises `PassError` when this pass
+        cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
-        self._choose(op, shape)
-        shape.choose_n_tile(op, self.n_tile)
+        return self._choose(op, shape), choose_channels(self, op, shape)
 
     def _choose(self, op: ir.OpView, shape: ConvShape) -> OutputTiling:
         for option, known in (
@@ -156,61 +170,7 @@ class TileConvShiftReuse(Pass):
         tiling.check(op)
         return tiling
 
-    def _tile(self, source: Source, shape: ConvShape, tiling: OutputTiling, n_tile: int) -> None:
-        op, classes = source.op, tiling.classes
-        stage = self._stage(shape, tiling)
-        steps_per_row = ceil_div(shape.c, stage.kc)
-        with kernel(source, [tiling.ctas, ceil_div(shape.k, n_tile), 1]) as arguments:
-            x, out = argument(arguments, op.x), arguments[-1]
-            first_unit = index.mul(block_id("x"), QUARTERS)
-            k0 = index.mul(block_id("y"), n_tile)
-            group_c0 = shape.first_channel(k0)
-            load = tiling.loader(x, stage.a_type, first_unit, Boxes.a_tile())
-            if stage.halo_type:
-                halo = Boxes.halo(classes.halo)
-                load_halo = tiling.loader(x, stage.halo_type, first_unit, halo)
-            filters = shape.filter_operand(argument(arguments, op.w), n_tile, stage.kc)
-            d = accumulator(n_tile, shape.sum_element)
-            on = tiling.accumulators(d, first_unit) if isinstance(tiling, LinearTiling) else None
-            with loop(shape.r * steps_per_row) as i:
-                r, c0 = (
-                    index.div(i, steps_per_row),
-                    index.mul(index.rem(i, steps_per_row), stage.kc),
-                )
-                shared = [tc.SmemTileOp(stage.a_type).tile for _ in classes.taps]
-                taps = [tc.SmemTileOp(filters.type).tile for _ in range(shape.s)]
-                halos = [
-                    tc.SmemTileOp(stage.halo_type).tile for _ in classes.taps if stage.halo_type
-                ]
-                for c, a in enumerate(shared):
-                    load(a, r, c, index.add(group_c0, c0))
-                for c, a in enumerate(halos):
-                    load_halo(a, r, c, index.add(group_c0, c0))
-                for s, tile in enumerate(taps):
-                    filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": r})
-                kind = tc.TmemType.build([TMEM_LANES, stage.kc], shape.element)
-                copies = [tc.TmemTileOp(kind).tile for _ in classes.taps]
-                accumulate = Accumulate(None if tiling.masked else i)
-                sums = [on(r, s) if on else d for s in range(shape.s)]
-
-                def product(c: int, s: int, j: int, shift: bool) -> None:
-                    first, signs = accumulate.take(), shape.unsigned
-                    mma(sums[s], copies[c], taps[s], first, j, ashift=shift, unsigned=signs)
-
-                if stage.refreshed:
-                    rows = [stage.halo_rows(a, halos[c : c + 1]) for c, a in enumerate(shared)]
-                    self._multiply_refreshed(classes, stage.slices, shared, copies, rows, product)
-                else:
-                    _multiply(classes, stage.slices, shared, copies, product)
-            tiling.store(
-                d,
-                out,
-                first_unit,
-                lambda first: source.column(index.add(k0, first)),
-                source.epilogue(arguments, tiling.row_dim),
-            )
-
-    def _stage(self, shape: ConvShape, tiling: OutputTiling) -> _Stage:
+    def stage(self, shape: ConvShape, tiling: OutputTiling) -> _Stage:
         """Sizes and types of the tiles of one iteration."""
         halo, wide = tiling.classes.halo, isinstance(tiling, WideTiling)
         refreshed = self.halo == "refresh" and halo > 0
@@ -228,7 +188,7 @@ class TileConvShiftReuse(Pass):
             else None,
         )
 
-    def _multiply_refreshed(
+    def multiply_refreshed(
         self,
         classes: ShiftClasses,
         slices: int,
@@ -245,6 +205,127 @@ class TileConvShiftReuse(Pass):
             multiply_shifted(
                 taps, slices, copies[c], halos[c], of_class, self.shift, self.shift_quarters
             )
+
+
+@dataclass(frozen=True)
+class ShiftedTaps(OfMatrices):
+    """``tc.conv2d`` in units of a `tiling`, four a tile; taps shift a copy of the pixels.
+
+    pixels: the map of the input; halo: that of the halo, if it has tiles of its own
+    filters: operand B of one tap, of which each CTA of a `cluster` loads a part
+    """
+
+    options: TileConvShiftReuse
+    tiling: OutputTiling
+    stage: _Stage
+    pixels: ir.Value
+    halo: ir.Value | None
+    filters: TiledOperand
+    cluster: ClusterShape
+
+    @staticmethod
+    def create(
+        op: tc.Conv2dOp,
+        arguments: list[ir.Value],
+        options: TileConvShiftReuse,
+        tiling: OutputTiling,
+        n_tile: int,
+    ) -> ShiftedTaps:
+        """Builds the tensor maps in a kernel of these `arguments`."""
+        stage, x, halo = options.stage(tiling.shape, tiling), argument(arguments, op.x), None
+        cluster = options.cluster_of(op)
+        pixels = tiling.pixel_map(x, stage.a_type, Boxes.a_tile())
+        if stage.halo_type:
+            halo = tiling.pixel_map(x, stage.halo_type, Boxes.halo(tiling.classes.halo))
+        w = argument(arguments, op.w)
+        filters = tiling.shape.filter_operand(w, n_tile, stage.kc, cluster.m)
+        return ShiftedTaps(options, tiling, stage, pixels, halo, filters, cluster)
+
+    @property
+    def steps(self) -> int:
+        """Iterations over filter rows and channels."""
+        return self.tiling.shape.r * ceil_div(self.tiling.shape.c, self.stage.kc)
+
+    @property
+    def sums(self) -> ir.Type:
+        """Type of the accumulator."""
+        return self.tiling.shape.sum_element
+
+    def at(self, place: TilePlace, d: ir.Value) -> Callable[[Index], None]:
+        """The steps of the tile at `place`, which add to `d`; called before the loop over them."""
+        tiling, stage, shape = self.tiling, self.stage, self.tiling.shape
+        classes, chunks = tiling.classes, ceil_div(shape.c, stage.kc)
+        first_unit, k0 = index.mul(place.row_tile, QUARTERS), place.column
+        group_c0, share = shape.first_channel(k0), self.cluster.share_of_b()
+        load = tiling.loader(self.pixels, stage.a_type, first_unit, Boxes.a_tile())
+        if self.halo is not None and stage.halo_type is not None:
+            boxes = Boxes.halo(classes.halo)
+            load_halo = tiling.loader(self.halo, stage.halo_type, first_unit, boxes)
+        on = tiling.accumulators(d, first_unit) if isinstance(tiling, LinearTiling) else None
+
+        def step(i: Index) -> None:
+            r, c0 = index.div(i, chunks), index.mul(index.rem(i, chunks), stage.kc)
+            shared = [tc.SmemTileOp(stage.a_type).tile for _ in classes.taps]
+            taps = [tc.SmemTileOp(self.filters.type).tile for _ in range(shape.s)]
+            halos = [tc.SmemTileOp(stage.halo_type).tile for _ in classes.taps if stage.halo_type]
+            for c, a in enumerate(shared):
+                load(a, r, c, index.add(group_c0, c0))
+            for c, a in enumerate(halos):
+                load_halo(a, r, c, index.add(group_c0, c0))
+            for s, b in enumerate(taps):
+                self.filters.load(b, {"mn": k0, "k": c0, "s": s, "r": r}, share)
+            kind = tc.TmemType.build([TMEM_LANES, stage.kc], shape.element)
+            copies = [tc.TmemTileOp(kind).tile for _ in classes.taps]
+            accumulate = Accumulate(None if tiling.masked else i)
+            sums = [on(r, s) if on else d for s in range(shape.s)]
+
+            def product(c: int, s: int, j: int, shift: bool) -> None:
+                first, signs = accumulate.take(), shape.unsigned
+                mma(sums[s], copies[c], taps[s], first, j, ashift=shift, unsigned=signs)
+
+            if stage.refreshed:
+                rows = [stage.halo_rows(a, halos[c : c + 1]) for c, a in enumerate(shared)]
+                self.options.multiply_refreshed(
+                    classes, stage.slices, shared, copies, rows, product
+                )
+            else:
+                _multiply(classes, stage.slices, shared, copies, product)
+
+        return step
+
+
+class ShiftedCore(OfTensorMemory):
+    """The core tcgen05 for taps whose lanes may be masked: these add to zeros, stored before."""
+
+    def sums(self, product: ShiftedTaps, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
+        """The accumulator of the tile at `place`."""
+        d = accumulator(self.n_tile, product.sums)
+        step = product.at(place, d)
+        with loop(product.steps) as i:
+            step(i)
+        return [(d, place)]
+
+
+def _store(
+    source: Source, tiling: OutputTiling, arguments: list[ir.Value], product: ShiftedTaps
+) -> Store:
+    """The store of a kernel with these `arguments`."""
+
+    def store(place: TilePlace) -> Stored:
+        epilogue = source.epilogue(arguments, tiling.row_dim)
+
+        def stored(d: ir.Value, place: TilePlace) -> None:
+            tiling.store(
+                d,
+                arguments[-1],
+                index.mul(place.row_tile, QUARTERS),
+                lambda first: source.column(index.add(place.column, first)),
+                epilogue,
+            )
+
+        return stored
+
+    return store
 
 
 Product = Callable[[int, int, int, bool], None]

@@ -109,8 +109,14 @@ class OutputTiling(ABC):
             )
 
     @abstractmethod
-    def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
-        """Builds a tensor map of the input; returns a function that loads `boxes` from it."""
+    def pixel_map(self, x: ir.Value, a_type: tc.SmemType, boxes: Boxes) -> ir.Value:
+        """Builds the tensor map from which `boxes` of the input are loaded."""
+
+    @abstractmethod
+    def loader(
+        self, tensor_map: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes
+    ) -> Load:
+        """Returns a function that loads `boxes` of the units from `first_unit` on."""
 
     @abstractmethod
     def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:

@@ -75,12 +75,11 @@ class WideTiling(OutputTiling):
         b, p, block = index.delinearize(index.div(first_unit, QUARTERS), sizes)
         return b, p, index.mul(block, TMEM_LANES)
 
-    def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
-        """Builds the tensor map; returns a function that loads (r, class, channels) with halo."""
+    def pixel_map(self, x: ir.Value, a_type: tc.SmemType, boxes: Boxes) -> ir.Value:
+        """Builds the tensor map of the input."""
         del boxes  # one load brings all
-        shape, step, halo = self.shape, self.classes.lane_step, self.classes.halo
-        (sh, sw), (dh, dw) = shape.strides, shape.dilations
-        tensor_map = make_tensor_map(
+        shape, step = self.shape, self.classes.lane_step
+        return make_tensor_map(
             x,
             TmaBox(
                 [a_type.shape[1], TMA_WIDE_PIXELS], [1, step, 1, 1], "im2col_w128", self.corners
@@ -88,6 +87,14 @@ class WideTiling(OutputTiling):
             dims=[shape.channels, shape.w, shape.h, shape.n],
             swizzle=a_type.swizzle,
         )
+
+    def loader(
+        self, tensor_map: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes
+    ) -> Load:
+        """Returns a function that loads the tile of (r, class, channels)."""
+        del boxes
+        shape, step, halo = self.shape, self.classes.lane_step, self.classes.halo
+        (sh, sw), (dh, dw) = shape.strides, shape.dilations
         b, p, first = self.decode(first_unit)
         n, column = index.delinearize(first, [shape.n, self.pitch])
         w = index.sub(index.mul(column, step), shape.pad_left)

@@ -165,13 +165,17 @@ ROWS: tuple[Limit, ...] = (
     Limit("cluster", ("1x1",), {"product": GROUPED},
         "not built: CTAs along rows may have other groups, with other matrices; those along "
         "columns could share A"),
-    Limit("cluster", ("1x1", *(f"{m}x1" for m in EXTENTS[1:])), {"product": ROW_WALK},
+    Limit("cluster", ("1x1", *(f"{m}x1" for m in EXTENTS[1:])), {"product": (ROW_WALK, SHIFTED)},
         "not built: the pixels of a tile are no whole patterns of a swizzle, of which CTAs along "
         "the output channels could load a part each", way_out="take cluster=Mx1"),
     Limit("cta_group", (1,), {"core": WGMMA},
         "only tcgen05 has pairs of CTAs", "PTX ISA 9.7.16.5", _HOPPER),
     Limit("cta_group", (1,), {"product": GROUPED},
         "not built: a pair would compute 256 rows of one group, and its second CTA often none"),
+    Limit("cta_group", (1,), {"product": SHIFTED},
+        "not built: copies and shifts would be of both tensor memories of the pair"),
+    Limit("persistent", (False,), {"tiling": "linear"},
+        "not built: zeros and lane masks are stored once, before the only tile"),
     Limit("schedule", ("auto", "single"), {"m_tile": 256},
         "the CTAs of a pair compute a tile together, over the same stages, and a part of K belongs "
         "to one CTA", way_out="leave one of them out"),
@@ -183,7 +187,7 @@ ROWS: tuple[Limit, ...] = (
         "not built: TMA leaves out only rows outside the output, so a box at a group's end would "
         "overwrite the next group's rows, and threads would have to store those",
         way_out="leave store out"),
-    Limit("store", ("direct",), {"product": ROW_WALK},
+    Limit("store", ("direct",), {"product": (ROW_WALK, SHIFTED)},
         "not built: lanes between the rows of an image are no outputs, and a box has no gaps"),
     Limit("store", ("direct",), {"operands": "exchanged"},
         "each thread then holds a column of the output, not a row",
@@ -196,7 +200,7 @@ ROWS: tuple[Limit, ...] = (
     Limit("epilogue_tile", ("auto",), {"core": WGMMA},
         "the sums are in registers already, and none are loaded from tensor memory",
         way_out=_HOPPER),
-    Limit("epilogue_tile", ("auto",), {"product": (GROUPED, ROW_WALK)},
+    Limit("epilogue_tile", ("auto",), {"product": (GROUPED, ROW_WALK, SHIFTED)},
         "not built: each lane stores at its own indices, 16 columns at a time"),
     # Results.
     Limit("results", (PLAIN, GATED), {"product": GROUPED},
@@ -305,14 +309,6 @@ ABSENT: tuple[Absent, ...] = (
     Absent((_IM2COL, _OFFSET), (WGMMA,), ("n-tiles",),
         "one wgmma multiplies a tile of A by up to 256 columns, as many sums as a thread has "
         "registers for", "PTX ISA 9.7.15"),
-    Absent((_SHIFT,), (TCGEN05,), ("persistent", "scheduler=clc"),
-        "not built: the map of pixels, with tiling=linear also zeros and masks, are of one tile"),
-    Absent((_SHIFT,), (TCGEN05,), ("cluster", "cta-group=2"),
-        "not built: CTAs along pixels could share the filters, and load a part each"),
-    Absent((_SHIFT,), (TCGEN05,), ("store=tma",),
-        "not built: lanes between the rows of an image are no outputs, and a box has no gaps"),
-    Absent((_SHIFT,), (TCGEN05,), ("epilogue-tile",),
-        "not built: each lane stores at its own indices, 16 columns at a time"),
     Absent((_IM2COL, _OFFSET, _SHIFT), (TCGEN05,), ("n-tiles",),
         "not built: a CTA computes one tile of output channels"),
     Absent((_GEMV,), (TCGEN05,), ("scheduler=clc", "cluster"),

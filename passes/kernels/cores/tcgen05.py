@@ -18,7 +18,7 @@ from tcir.passes.kernels.product import Accumulated, Load, Step, Tile, TilePlace
 
 
 @dataclass(frozen=True)
-class Tcgen05:
+class OfTensorMemory:
     """Kernels whose tiles are `count` adjacent accumulators of `n_tile` columns."""
 
     n_tile: int
@@ -32,6 +32,10 @@ class Tcgen05:
     def kernel(self, source: Source, tiles: OutputTiles) -> AbstractContextManager[list[ir.Value]]:
         """A kernel with the warp map that the source function names, or the default one."""
         return kernel(source, tiles.grid, cluster=tiles.cluster_shape)
+
+
+class Tcgen05(OfTensorMemory):
+    """The core tcgen05; each step's products are added to the accumulators."""
 
     def sums(self, product: Accumulated, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
         """The accumulators of the tile at `place`."""
