@@ -58,11 +58,10 @@ SHARES = "shares"
 class TmemTileOp(Op, name="tmem_tile"):
     """A tensor-memory tile, or a ring of them.
 
-    Before ``plan-memory`` it has no operand and no address; afterwards it is the run of columns
-    of the allocation ``base`` from attribute ``column`` on, slots of a ring consecutively.
-    Tiles with the same number ``shares`` have columns in common: each later tile is the last
-    columns of the first, and a program writes one of them only when the others are no longer
-    needed.
+    Before ``plan-memory`` it has no operand and no address. Afterwards it occupies consecutive
+    columns of the allocation ``base``, from attribute ``column`` on; the slots of a ring follow one
+    another. Tiles with the same number ``shares`` overlap: each later tile occupies the last
+    columns of the first. A program writes a tile only when those it overlaps are no longer needed.
     """
 
     example = """

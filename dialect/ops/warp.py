@@ -139,7 +139,7 @@ class MmaSyncOp(Op, name="mma_sync"):
     """``mma.sync``: ``d = a * b^T + c`` of the CTA's tile, one K step of the atom.
 
     Numerics depend on the target: see `docs/explanation/numerics.md` (PTX ISA 9.7.14.5). i8 is
-    signed, or with ``unsigned`` (``array<i64: a, b>``, 0 or 1 each) not.
+    signed unless ``unsigned``, ``array<i64: a, b>``, has a 1 for its operand.
     """
 
     example = """

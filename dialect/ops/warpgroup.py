@@ -48,8 +48,8 @@ class WgmmaOp(
 
     One group: ``wgmma.fence``, an instruction for every 32 bytes of K, ``commit_group``. In a
     ``tc.async`` kernel the registers of C and the tiles belong to the hardware until a
-    ``tc.wgmma_wait`` (PTX ISA 9.7.15). i8 is signed, or with ``unsigned`` (``array<i64: a, b>``, 0
-    or 1 each) not. Numerics: `docs/explanation/numerics.md`.
+    ``tc.wgmma_wait`` (PTX ISA 9.7.15). i8 is signed unless ``unsigned``, ``array<i64: a, b>``,
+    has a 1 for its operand. Numerics: `docs/explanation/numerics.md`.
     """
 
     example = """

@@ -248,8 +248,9 @@ def _check_beside(read: Read, found: Computed) -> None:
         rows = digit.step == 1 and digit.extent == found.rows
         if digit.dim == ROW and not rows and digit.step % QUARTER_LANES:
             raise NotComputedError(
-                f"expected an index for each row, or for a multiple of {QUARTER_LANES}, got one "
-                f"for {digit.step} of {digit.extent}: the threads of a warp have as many rows"
+                f"expected an index of rows that changes with every row, or every multiple of "
+                f"{QUARTER_LANES} rows, got one that changes every {digit.step} rows (of "
+                f"{digit.extent} values): the threads of a warp have {QUARTER_LANES} rows"
             )
 
 

@@ -33,7 +33,7 @@ class NoDigitsError(Exception):
 
 
 def whole(dim: object, extent: int) -> Number:
-    """A loop or dimension as an index."""
+    """Returns the index that runs over a whole loop or dimension of this extent."""
     return number([Digit(dim, 1, extent)])
 
 
@@ -67,8 +67,8 @@ def joined(indices: Iterable[Number]) -> Number:
 
 
 def split(index: Number, extents: Sequence[int]) -> list[Number]:
-    """The indices of the dimensions of `extents` that were collapsed into one, from its index;
-    `NoDigitsError` if digits do not fit."""
+    """Splits the index of a collapsed dimension into indices of the original dimensions, of sizes
+    `extents`. Raises `NoDigitsError` if its digits do not fit them."""
     rest = list(index)
     found: list[Number] = []
     for extent in reversed(extents):

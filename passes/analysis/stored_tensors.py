@@ -95,10 +95,10 @@ def is_mark(op: ir.Operation) -> bool:
 
 
 def multiplied(op: ir.OpView) -> list[ir.Value]:
-    """Factors of a sum whose terms the previous op multiplies; empty for any other op.
+    """Returns the factors if `op` is a sum of products that another op computed; otherwise none.
 
-    An importer writes a matrix times a vector like this; fusion merges both ops. Not for f32
-    factors, which a tensor core would truncate to tf32: two separate ops keep their digits.
+    An importer writes a matrix times a vector as these two ops, which fusion merges. Sums of f32
+    products stay two ops, since a tensor core would truncate their factors to tf32.
     """
     factors = _multiplied(op)
     cut = any(str(_in_memory(each, None).type.element_type) == "f32" for each in factors)

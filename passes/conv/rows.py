@@ -45,7 +45,7 @@ class RowsTiling(OutputTiling):
 
     @property
     def row_dim(self) -> int | None:
-        """The row's dimension, unless neighbouring columns are in different units."""
+        """The output's dimension along a row; None if neighbours in it are in different units."""
         return 2 if self.classes.column_step == 1 else None
 
     def check(self, op: ir.OpView) -> None:

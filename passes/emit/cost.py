@@ -85,7 +85,7 @@ class LaunchWork:
 
     @property
     def shifts(self) -> int:
-        """mma with ``.ashift``: all that use a copied A tile, except the last."""
+        """Number of mma with ``.ashift``: all mma of a copied A tile except its last."""
         return self.mma - self.to_tmem // (TMEM_LANES * MMA_K_BYTES) if self.a_in_tmem else 0
 
     @property

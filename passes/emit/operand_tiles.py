@@ -65,8 +65,9 @@ def mn_major(mn: int, k: int, element: ir.Type, parts: int = 1) -> tc.SmemType:
 
 
 def part_step(order: str, element: ir.Type) -> int:
-    """Divisor of the extent along M or N of a part of a tile: rows of a swizzle pattern, or
-    elements of the narrowest swizzle's span. `order`: the innermost dimension, ``k`` or ``mn``."""
+    """Number of rows of M or N of which each part of a tile must be a multiple: the rows of a
+    swizzle pattern, or as many as the narrowest swizzle spans. `order`: the innermost dimension,
+    ``k`` or ``mn``."""
     if order == "k":
         return SWIZZLE_ATOM_ROWS
     bytes_ = tc.element_bytes(element)

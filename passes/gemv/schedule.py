@@ -87,9 +87,10 @@ def choose(
 ) -> GemvSchedule:
     """The schedule selected by the options; `k_tile`: elements of K of a stage, 0 chooses.
 
-    ``auto``: `single` if there are fewer than two stages per SM, or if the largest share of an SM
-    is at most 1.05 times the mean; else, of `split-k` in 2 to 8 parts and the `stream-k` with the
-    widest stage that are as even, the one with the least traffic; if none is, the most even.
+    ``auto`` takes `single` if there are fewer than two stages per SM, or if `single` is even: the
+    largest share of an SM is at most 1.05 times the mean. Otherwise it compares `split-k` in 2 to 8
+    parts and `stream-k` with the widest stage. Of those that are even it takes the one with the
+    least traffic; if none is even, the most even one.
     """
     if schedule not in SCHEDULES:
         raise match_failure(

@@ -41,7 +41,7 @@ FROM_BYTES = names(arith.SIToFPOp, arith.UIToFPOp)
 
 @dataclass(frozen=True)
 class Dequantise:
-    """Words of a thread's elements of a computed factor of f16 or bf16."""
+    """Converts the elements that a thread loads of a quantised factor to words of f16 or bf16."""
 
     how: Computed
 

@@ -85,12 +85,12 @@ class ThreadElements:
 
     pointers: pointers of the function's arguments
     known:    computed elements, by tensor and indices
-    runs:     runs of consecutive indices, by each index: the first is a multiple of their number,
-              and their elements are computed, loaded and summed together
+    runs:     for each index, the run of consecutive indices that it belongs to. The first index of
+              a run is a multiple of its length; elements of a run are computed together
     shifted:  results of `shift`, by the original index
     views:    indices of a run's elements before a reshape, by the run and the shape
-    computed: what ops of bodies yield, by the op and its operands: ops that are the same for all
-              elements of a run are computed, and asserted, once
+    computed: results of ops in bodies, by the op and its operands, so that an op with the same
+              operands for all elements of a run is computed, and asserted, once
     """
 
     pointers: Mapping[ir.Value, ir.Value]

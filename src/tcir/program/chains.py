@@ -52,12 +52,12 @@ _KEPT = Arithmetic() | _ADDITIONS | names(
 class Chain:
     """The contractions of floats of a program, in order.
 
-    contractions: argument -1 - n of a factor denotes the sums of contraction n
-    leaves:   per contraction, the inputs that are factors of one product of its sums
-    constant: per contraction, bits of its sums in addition to those of the leaves
-    rooms:    pairs of a contraction's number and the bits that all of its leaves may have together
-    addends:  pairs of an input that is added to sums before they are multiplied, and the number of
-              the contraction of these sums
+    contractions: in a factor, argument -1 - n denotes the sums of contraction n
+    leaves:   for each contraction, the inputs whose product is one term of its sums
+    constant: for each contraction, the bits that its sums have beyond those of its leaves
+    rooms:    pairs: number of a contraction, and the bits available to all of its leaves together
+    addends:  pairs: an input added to sums that are multiplied later, and the number of the
+              contraction of these sums
     """
 
     contractions: tuple[Contraction, ...]
@@ -68,7 +68,7 @@ class Chain:
 
     @property
     def share(self) -> int:
-        """Bits that each leaf may have."""
+        """Number of bits that every leaf may have without a sum being rounded."""
         return min((room // len(self.leaves[n]) for n, room in self.rooms), default=1)
 
     def widths(self, wide: int | None) -> dict[int, int]:

@@ -1,9 +1,9 @@
 """The shift-reuse steps of a convolution, read from the tile program itself.
 
-`read_schedule` follows a CTA's program (the result of ``tile-conv-shift-reuse``): the pixels that
-each TMA load puts on rows, the rows that each copy puts on lanes, the lanes that every ``.ashift``
-and ``tcgen05.shift`` moves, that a refresh fills from the halo, that each mma disables, and that
-the epilogue stores.
+`read_schedule` follows a CTA's program (the result of ``tile-conv-shift-reuse``). It records the
+pixels that each TMA load puts on rows and the rows that each copy puts on lanes. Of the lanes it
+records those that an ``.ashift`` or ``tcgen05.shift`` moves, a refresh fills from the halo, an mma
+disables, or the epilogue stores.
 """
 
 from __future__ import annotations

@@ -134,8 +134,8 @@ class Machine:
         self.target, self.registers = target, registers
 
     def interleave(self, meets: bool) -> None:
-        """Called before the run. meets: whether CTAs may interact; under a seed some of them then
-        run side by side, so that none is always the first"""
+        """Chooses, before the run, how many clusters run side by side. meets: whether CTAs may
+        interact; under a seed several then run together, so that no CTA is always first"""
         self.meets = meets
         if meets and self.options.order_seed is not None:
             clusters = math.prod(self.grid) // math.prod(self.cluster)

@@ -62,8 +62,9 @@ def add_exactly(
 def exact_products(
     a: Codes, b: Codes, d: NDArray[np.uint32] | None, types: ProductTypes, params: FusedParams
 ) -> NDArray[np.uint32] | None:
-    """D = A · Bᵀ (+ D) for codes A [..., M, K], B [..., N, K] and D [..., M, N], of any number of
-    instructions along K; None: a term may have to be rounded or truncated, or D is not f32.
+    """Computes D = A · Bᵀ (+ D) for codes A [..., M, K], B [..., N, K] and D [..., M, N], where K
+    spans any number of instructions. Returns None if a term may need rounding or truncation, or if
+    D is not f32.
     """
     if types.d_type != "f32":
         return None

@@ -82,8 +82,8 @@ class Accesses:
                 yield _made(known, position).component
 
     def raw(self, positions: Iterable[int]) -> list[Access | Twin]:
-        """Accesses at these positions as `extend` received them; a load of a group as an access of
-        its own."""
+        """Returns the accesses at these positions as `extend` received them; a load that is stored
+        as part of a group becomes a single access."""
         found = []
         for position in positions:
             known = self._known[position]

@@ -50,10 +50,10 @@ class Put(NamedTuple):
 
 
 class AtomicUpdate(NamedTuple):
-    """A change of a place by a thread that found a value and put another there.
+    """A thread's atomic update of a place: it read one value and stored another.
 
-    access: the store; version: the place's version after the store; found: value that the load
-    read; put: value stored.
+    access: the store; version: the place's version after the store; found: the value read; put: the
+    value stored.
     """
 
     access: Access

@@ -54,7 +54,7 @@ def form_of(d: Decode) -> WgmmaForm:
     m, n, k = (int(part) for part in found.groups())
     _check_shape(d, types, shape, (m, n, k))
     if saturate and types.a_type not in ("s8", "u8"):
-        raise d.malformed(f"expected no .satfinite with .{types.a_type}: it is of .s8 and .u8")
+        raise d.malformed(f"expected no .satfinite with .{types.a_type}: only .s8 and .u8 take it")
     if types.a_type == "b1":
         d.require("and")
         d.require("popc")
