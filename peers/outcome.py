@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import inspect
 import json
 import time
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from peers.case import Case, Launch
 from tcir.run import LaunchError, PtxSyntaxError, RunReport, run_ptx
 
 #: The rules of order that `run_ptx` knows, the default first.
-PROFILES = ("silicon", "isa") if "ordering" in inspect.signature(run_ptx).parameters else ("",)
+PROFILES = ("silicon", "isa")
 
 
 @dataclass
@@ -102,7 +101,9 @@ def verdict(report: RunReport) -> tuple[str, str]:
     return "ok", ""
 
 
-def run_once(case: Case, folder: Path, seed: int | None = None, profile: str = "") -> Run:
+def run_once(
+    case: Case, folder: Path, seed: int | None = None, profile: str = PROFILES[0]
+) -> Run:
     path = folder / case.compiler / f"{case.name}.json"
     if not path.exists():
         return Run("–", "not compiled", "see log.txt")
@@ -111,7 +112,6 @@ def run_once(case: Case, folder: Path, seed: int | None = None, profile: str = "
         return Run("–", "not compiled", meta["error"])
     launch = case.build(meta)
     smem = meta.get("dynamic_smem", 0) if launch.dynamic_smem is None else launch.dynamic_smem
-    more = {"ordering": profile} if profile else {}
     try:
         report = run_ptx(
             path.with_suffix(".ptx").read_text(),
@@ -122,7 +122,7 @@ def run_once(case: Case, folder: Path, seed: int | None = None, profile: str = "
             dynamic_smem=smem,
             args=launch.args,
             order_seed=seed,
-            **more,
+            ordering=profile,
         )
     except (LaunchError, PtxSyntaxError) as error:
         return Run("–", "rejected", str(error))

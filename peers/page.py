@@ -100,8 +100,7 @@ def counts(outcomes: list[Outcome]) -> tuple[int, int, int, int]:
 
 
 def kernel_table(outcomes: list[Outcome], folder: Path) -> str:
-    profiles = profiles_of(outcomes)
-    found = [f"findings, {profile}" if profile else "findings" for profile in profiles]
+    found = [f"findings, {profile}" for profile in PROFILES]
     calls = bool(outcomes) and of_calls(outcomes[0])
     head = ("call", "kernels") if calls else ("kernel",)
     rows = [(*head, "what its PTX exercises", "values", "as issued", "seeds", *found, "s")]
@@ -116,23 +115,17 @@ def kernel_table(outcomes: list[Outcome], folder: Path) -> str:
     return table(rows)
 
 
-def profiles_of(outcomes: list[Outcome]) -> tuple[str, ...]:
-    """The profiles that outcomes have: calls have the default alone."""
-    return PROFILES[:1] if outcomes and of_calls(outcomes[0]) else PROFILES
-
-
 def kind_table(outcomes: list[Outcome]) -> str:
     """How many findings of a kind, in how many kernels, per profile."""
-    profiles = profiles_of(outcomes)
     seen: dict[str, list[collections.Counter[str]]] = {}
     for outcome in outcomes:
         for place, run in enumerate(runs(outcome)):
             for name, count in run.kinds.items():
-                columns = seen.setdefault(name, [collections.Counter() for _ in profiles])
+                columns = seen.setdefault(name, [collections.Counter() for _ in PROFILES])
                 columns[place]["findings"] += count
                 columns[place]["kernels"] += 1
     what = "calls" if outcomes and of_calls(outcomes[0]) else "kernels"
-    heads = [f"{p}: findings, {what}" if p else f"findings, {what}" for p in profiles]
+    heads = [f"{p}: findings, {what}" for p in PROFILES]
     rows: list[tuple[str, ...]] = [("severity", "kind", *heads)]
     for name in sorted(seen):
         severity, code = name.split()

@@ -2,7 +2,8 @@
 
     python -m peers.calls SOURCE OUT [NAME …] [--seeds N] [--jobs N] [--minutes N] [--resume]
 
-Each call runs as issued and under seeds 1 to N, in a process of its own. Needs the library's
+Each call runs as issued, under seeds 1 to N, and as issued under the profile "isa", in a process
+of its own. Needs the library's
 Python, in which tcir is installed, too.
 """
 
@@ -30,7 +31,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from peers.kept import call_key, read, write
-from peers.outcome import Outcome, Run, verdict
+from peers.outcome import PROFILES, Outcome, Run, verdict
 from peers.page import row
 from peers.sources import SOURCES
 from tcir.doors.device import SimulatedDevice
@@ -98,12 +99,14 @@ def door(launches: Launches) -> Iterator[None]:
         yield
 
 
-def run_once(compute: object, launches: Launches, seed: int | None) -> tuple[Run, dict[str, str]]:
+def run_once(
+    compute: object, launches: Launches, seed: int | None, profile: str = PROFILES[0]
+) -> tuple[Run, dict[str, str]]:
     """One execution of a call, and its kernels."""
     from peers.calls.compare import values
 
     seen = Seen()
-    launches.order_seed, launches.seen = seed, seen
+    launches.order_seed, launches.ordering, launches.seen = seed, profile, seen
     torch.manual_seed(1)
     word, why, compared = "", "", "–"
     try:
@@ -134,6 +137,8 @@ def run_call(source: str, name: str, launches: Launches, out: Path, seeds: int, 
         for seed in range(1, seeds + 1):
             outcome.seeds[seed], more = run_once(CALLS[name], launches, seed)
             kernels |= more
+        for profile in PROFILES[1:]:
+            outcome.profiles[profile], _ = run_once(CALLS[name], launches, None, profile)
     outcome.kernels = sorted(kernels)
     outcome.seconds = time.perf_counter() - started
     (out / f"{name}.ptx").write_text("\n".join(kernels.values()))

@@ -26,6 +26,18 @@ def doubled(x, out, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(out + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
 
+@triton.jit
+def product(a, b, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, k = tl.arange(0, M)[:, None], tl.arange(0, N), tl.arange(0, K)
+    left, right = tl.load(a + m * K + k), tl.load(b + k[:, None] * N + n)
+    tl.store(out + m * N + n, tl.dot(left, right))
+
+def multiplied():
+    a, b = torch.ones(128, 16).half(), torch.ones(16, 64).half()
+    out = torch.empty(128, 64)
+    product[(1,)](a, b, out, 128, 64, 16)
+    return [(out, a.double() @ b.double())]
+
 def compute(factor, size=100, at=0):
     x = torch.randn(100)
     out = torch.empty(100)
@@ -46,6 +58,9 @@ with door(launches):
         for seed in (None, 1):
             run, kernels = run_once(call, launches, seed)
             print(run.values.split(" differ")[0], run.verdict, len(kernels), sep="|")
+    for profile in ("silicon", "isa"):
+        run, _ = run_once(multiplied, launches, None, profile)
+        print(run.values, run.verdict, *run.kinds, sep="|")
 """
 
 
@@ -60,7 +75,9 @@ def test_each_run_of_a_call_is_judged(tmp_path: Path) -> None:
         check=True,
         env=os.environ | {"PYTHONPATH": paths},
     )
-    said = ended.stdout.splitlines()
+    *said, silicon, isa = ended.stdout.splitlines()
+    assert silicon.startswith("exact|ok|") and "warning missing-fence-after" in silicon
+    assert isa.startswith("exact|error: ") and "error missing-fence-after" in isa
     assert said[0::2] == said[1::2], "the same under a seed"
     assert said[0] == "exact|ok|1"
     assert said[2] == "100 of 100|ok|1"

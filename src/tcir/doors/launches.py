@@ -68,7 +68,7 @@ class DoorLaunch:
 class Launches:
     """Launches so far, and the options of their execution.
 
-    order_seed, numerics, jobs: as in `tcir.run_ptx`
+    order_seed, ordering, numerics, jobs: as in `tcir.run_ptx`
     orders:   number of further orders, whose results must be the same
     at_most:  number of causes that are printed for a launch's findings
     warnings: whether findings that shipping code shows to be harmless are printed
@@ -82,6 +82,7 @@ class Launches:
     """
 
     order_seed: int | None = None
+    ordering: str = "silicon"
     orders: int = 0
     numerics: str = "exact"
     jobs: int = 1
@@ -210,6 +211,7 @@ class Launches:
             programmatic=launch.programmatic, order_seed=seed, numerics=self.numerics,
             jobs=self.jobs, events=events, products=products, addressed=launch.addressed,
             written=written, variables=launch.variables, cooperative=launch.cooperative,
+            ordering=self.ordering,
         )  # fmt: skip
         self.seconds += report.seconds
         self.seen(launch, report)
