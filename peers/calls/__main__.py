@@ -19,16 +19,14 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
 
 from peers.kept import call_key, read, write
 from peers.outcome import PROFILES, Outcome, Run, verdict
@@ -69,24 +67,10 @@ def digest(ptx: str) -> str:
     return hashlib.sha256(plain.encode()).hexdigest()[:8]
 
 
-class OnTheGpu(TorchFunctionMode):
-    """Tensors of the CPU whose `device` is cuda:0, which some libraries ask for."""
-
-    DEVICE = torch.device("cuda", 0)
-
-    def __torch_function__(
-        self, func: Callable[..., object], types: object, args: Any = (), kwargs: Any = None
-    ) -> object:
-        """Handles a call of a torch function; torch calls this for each of them."""
-        made = func(*args, **(kwargs or {}))
-        if getattr(func, "__self__", None) is not torch.Tensor.device or args[0].is_meta:
-            return made
-        return self.DEVICE
-
-
 @contextmanager
 def door(launches: Launches) -> Iterator[None]:
-    """Context in which Triton's kernels run on the simulated device."""
+    """Context in which Triton's kernels run on the simulated device, where tensors are created
+    unless another is named."""
     from triton.runtime import driver
 
     from tcir.triton.addresses import Addresses
@@ -95,7 +79,7 @@ def door(launches: Launches) -> Iterator[None]:
 
     addresses = Addresses()
     driver.set_active(SimulatedDriver(launches, addresses))
-    with simulated(launches, addresses, "first"), OnTheGpu():
+    with simulated(launches, addresses, "first"), torch.device("cuda"):
         yield
 
 

@@ -82,7 +82,6 @@ class Launches:
     """
 
     order_seed: int | None = None
-    ordering: str = "silicon"
     orders: int = 0
     numerics: str = "exact"
     jobs: int = 1
@@ -93,6 +92,7 @@ class Launches:
     memory: Allocations = field(default_factory=Allocations)
     device: SimulatedDevice = field(default_factory=SimulatedDevice)
     gpu: bool = False
+    ordering: str = "silicon"
     seen: Callable[[DoorLaunch, RunReport], None] = lambda _launch, _report: None
     launches: int = 0
     wrong: int = 0
