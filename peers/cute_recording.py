@@ -60,6 +60,7 @@ def record(names: Iterable[str], make: Callable[[Any, str], tuple[str, Any]], ou
         library = recording.build(Path(folder))
         os.environ["CUTE_DSL_LIBS"] = str(library)
         os.environ["CUTE_DSL_ARCH"] = "sm_100a"
+        os.environ["QUACK_ARCH"] = "100"  # QuACK asks torch otherwise, which needs a driver
         driver = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
         import cutlass
         from cutlass.cutlass_dsl import cuda_jit_executor

@@ -101,9 +101,7 @@ def verdict(report: RunReport) -> tuple[str, str]:
     return "ok", ""
 
 
-def run_once(
-    case: Case, folder: Path, seed: int | None = None, profile: str = PROFILES[0]
-) -> Run:
+def run_once(case: Case, folder: Path, seed: int | None = None, profile: str = PROFILES[0]) -> Run:
     path = folder / case.compiler / f"{case.name}.json"
     if not path.exists():
         return Run("–", "not compiled", "see log.txt")

@@ -51,6 +51,14 @@ TRUE_FINDINGS: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {
         "store of C is masked ([found](../found.md)).",
     ),
     **{
+        ("flashinfer", name): (
+            ("undefined-read", WRONG_VALUES),
+            "without C, `sm_constraint_gemm.py` computes `alpha * A B + beta * C` with beta = 0 and a "
+            "C that nothing has written: NaN where its memory holds one ([found](../found.md)).",
+        )
+        for name in ("gemm", "gemm_persistent")
+    },
+    **{
         ("flag_gems", name): (
             ("missing-proxy-fence",),
             "Triton 3.6 emits no `fence.proxy.async` between the `cp.async` that fill the stages "

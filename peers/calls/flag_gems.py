@@ -89,7 +89,10 @@ for _name in ("bitwise_and", "bitwise_or"):
     _op(f"{_name}_tensor", getattr(torch, _name), _whole, _whole)
     _op(f"{_name}_scalar", getattr(torch, _name), _whole, _is(0x55))
 _op("bitwise_not", torch.bitwise_not, _whole)
-for _name in ("bitwise_left_shift", "bitwise_right_shift"):  # without `out` their `None` is an operand
+for _name in (
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+):  # without `out` their `None` is an operand
     as_torch(
         _name,
         lambda a, b, op=getattr(flag_gems.ops, _name): op(a, b, out=torch.empty_like(a)),

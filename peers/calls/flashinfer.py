@@ -77,3 +77,16 @@ def gemm() -> list[Pair]:
 def gemm_persistent() -> list[Pair]:
     a, b = small(256, 64, dtype=F16), small(64, 128, dtype=F16)
     return [(persistent(a, b, out_dtype=F16, num_sms=1), a.double() @ b.double())]
+
+
+@call
+def gemm_added() -> list[Pair]:
+    a, b, c = small(128, 64, dtype=F16), small(64, 128, dtype=F16), small(128, 128, dtype=F16)
+    return [(product(a, b, c.clone(), beta=1.0, out_dtype=F16), a.double() @ b.double() + c)]
+
+
+@call
+def gemm_persistent_added() -> list[Pair]:
+    a, b, c = small(256, 64, dtype=F16), small(64, 128, dtype=F16), small(256, 128, dtype=F16)
+    got = persistent(a, b, c.clone(), beta=1.0, out_dtype=F16, num_sms=1)
+    return [(got, a.double() @ b.double() + c)]

@@ -169,10 +169,10 @@ class Declarations(Reader):
                 depth -= 1
             if depth < 0:
                 raise self.fail("a balanced initialiser", token)
-            if not self.accept(","):
-                if depth:
-                    raise self.fail("',' or '}'")
+            if not depth:
                 return tuple(values)
+            if not self.accept(","):
+                raise self.fail("',' or '}'")
 
     def initial_address(self, mask: int | None) -> Symbol:
         """`name`, `generic(name)`, either with `+ offset`."""
