@@ -89,16 +89,18 @@ for _name in ("bitwise_and", "bitwise_or"):
     _op(f"{_name}_tensor", getattr(torch, _name), _whole, _whole)
     _op(f"{_name}_scalar", getattr(torch, _name), _whole, _is(0x55))
 _op("bitwise_not", torch.bitwise_not, _whole)
-for _name in (
+as_torch(
     "bitwise_left_shift",
+    lambda a, b: flag_gems.ops.bitwise_left_shift(a, b, out=torch.empty_like(a)),  # it needs `out`
+    torch.bitwise_left_shift,
+    lambda: [_whole(), _whole() % 8],
+)
+as_torch(
     "bitwise_right_shift",
-):  # without `out` their `None` is an operand
-    as_torch(
-        _name,
-        lambda a, b, op=getattr(flag_gems.ops, _name): op(a, b, out=torch.empty_like(a)),
-        getattr(torch, _name),
-        lambda: [_whole(), _whole() % 8],
-    )
+    lambda a, b: flag_gems.ops.bitwise_right_shift(a, b, out=torch.empty_like(a)),
+    torch.bitwise_right_shift,
+    lambda: [_whole(), _whole() % 8],
+)
 _op("logaddexp", torch.logaddexp, _x, _x)
 _op("true_divide", torch.true_divide, _x, _positive)
 _op("floor_divide", torch.floor_divide, _whole, lambda: _whole() + 1)
