@@ -53,8 +53,8 @@ TRUE_FINDINGS: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {
     **{
         ("flashinfer", name): (
             ("undefined-read", WRONG_VALUES),
-            "without C, `sm_constraint_gemm.py` computes `alpha * A B + beta * C` with beta = 0 "
-            "and a C that nothing has written: NaN where its memory holds one ([found](../found.md)).",
+            "without C, `sm_constraint_gemm.py` computes `alpha * A B + beta * C` with beta = 0, "
+            "where nothing has written C: NaN if its memory holds one ([found](../found.md)).",
         )
         for name in ("gemm", "gemm_persistent")
     },
