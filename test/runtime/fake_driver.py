@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import traceback
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,11 @@ import pytest
 from tcir import runtime
 from tcir.machine import TensorMap
 from tcir.run import run_ptx
-from tcir.runtime import devices, driver, module, tensor_map
+from tcir.runtime import devices, driver, launch_graph, launch_list, module, tensor_map
 
 NATIVE = {
     (b"cuLaunchKernelEx", 11060): 4,
+    (b"cuGraphLaunch", 10000): 2,
     (b"cuCtxPushCurrent", 4000): 1,
     (b"cuCtxPopCurrent", 4000): 1,
 }
@@ -76,6 +78,9 @@ class FakeDriver:
         self.errors: list[BaseException] = []
         self.contexts: list[int] = []
         self.captured: list[Launched] | None = None  # between the begin and the end of a capture
+        self.side: int | None = None  # a stream that is captured for a graph of the launcher's own
+        self.graphs: dict[int, list[Launched]] = {}  # executable ones
+        self.made = iter(range(1 << 20, 1 << 21))  # handles of streams and graphs
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("cu") or name[2:3].islower():
@@ -225,11 +230,46 @@ class FakeDriver:
         pointers = ctypes.cast(params, ctypes.POINTER(ctypes.c_void_p))
         values = [ctypes.string_at(pointers[n] or 0, size) for n, size in enumerate(sizes)]
         launched = Launched(function, config, values)
+        if launched.stream == self.side:
+            self.recorded.append(launched)
+            return
         self.launches.append(launched)
         if self.captured is None:
             self.execute(launched)
         else:
             self.captured.append(launched)
+
+    # --- graphs of the launcher's own ----------------------------------------------------------
+
+    def _cuStreamCreate(self, flags: Any) -> Any:
+        return (next(self.made),)
+
+    def _cuStreamBeginCapture(self, stream: int, mode: Any) -> Any:
+        assert self.side is None and self.captured is None
+        self.side, self.recorded = stream, []
+        return ()
+
+    def _cuStreamEndCapture(self, stream: int) -> Any:
+        assert self.side == stream
+        self.side = None
+        return (self.recorded,)
+
+    def _cuGraphInstantiate(self, graph: list[Launched], flags: int) -> Any:
+        handle = next(self.made)
+        self.graphs[handle] = graph
+        return (handle,)
+
+    def _cuGraphExecDestroy(self, handle: int) -> Any:
+        del self.graphs[handle]
+        return ()
+
+    def _cuGraphLaunch(self, handle: int, stream: int | None) -> None:
+        assert self.contexts and self.captured is None
+        for each in self.graphs[handle]:
+            launched = copy(each)
+            launched.stream = stream or 0
+            self.launches.append(launched)
+            self.execute(launched)
 
     def execute(self, launched: Launched) -> None:
         """A launch on the machine."""
@@ -279,7 +319,7 @@ def install(
 ) -> FakeDriver:
     """Puts the driver in the place of cuda-python's for one test."""
     fake = FakeDriver(capability, kernels)
-    for where in (driver, devices, module, tensor_map):
+    for where in (driver, devices, module, tensor_map, launch_list, launch_graph):
         monkeypatch.setattr(where, "bindings", lambda: fake)
     devices.device.cache_clear()
     runtime.load.cache_clear()

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tcir import runtime
-from tcir.errors import InputError
+from tcir.errors import Error, InputError
 from tcir.program.frozen import split, with_scratch
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.workspaces import Workspaces
 from tcir.runtime import launch_list
 from tcir.runtime.launch_list import LaunchList
-from tcir.runtime.module import LAUNCHED, shared
+from tcir.runtime.module import LAUNCHED, LaunchFailedError, shared
 from tcir.runtime.prepared import Prepared
 
 from . import fake_driver
@@ -155,6 +158,114 @@ def test_a_module_is_loaded_once_and_unloaded_after_its_users(
     assert not unloaded
     del first, second
     assert len(unloaded) == 1 and len(fake.loaded) == 1
+
+
+# --- launches whose addresses stay the same -------------------------------------------------------
+
+
+def alone(launched: fake_driver.Launched) -> fake_driver.Launched:
+    """The launch after the end of the one before it, for which these kernels do not wait."""
+    made = copy(launched)
+    made.programmatic = False
+    return made
+
+
+class Row:
+    """Six launches that add one each, from buffer 0 over 2 to 6 to buffer 1, replayed."""
+
+    names = "abcdef"
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.launches = [
+            replace(step(name, *places), programmatic=name != "a")
+            for name, places in zip(self.names, pairwise((0, 2, 3, 4, 5, 6, 1)), strict=True)
+        ]
+        program, self.fake = chain(monkeypatch, *self.launches)
+        self.module = shared(program.cubin, runtime.device())
+        self.x, self.y, *self.between = memory(5, 0, 0, 0, 0, 0, 0)
+        self.list = LaunchList(self.launches, self.module, 3, replay=True)
+        execute = self.fake.execute
+        self.fake.__dict__["execute"] = lambda each: execute(alone(each))
+
+    def check(self, x: Any = None, y: Any = None, graph: str = "") -> None:
+        """A call, and the kernels of its graph."""
+        x, y = x or self.x, y or self.y
+        y.copy_from(np.zeros(32, np.uint32))
+        before = len(self.fake.launches)
+        self.list([each.pointer for each in (x, y, *self.between)])
+        assert (y.numpy() == x.numpy() + 6).all()
+        made = self.fake.launches[before:]
+        assert "".join(each.kernel for each in made) == self.names
+        assert [each.programmatic for each in made] == [name != "a" for name in self.names]
+        assert {each.stream for each in made} == {3}
+        assert "".join(each.kernel for each in sum(self.fake.graphs.values(), [])) == graph
+
+
+def test_launches_in_a_row_are_a_graph_from_the_second_call_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = Row(monkeypatch)
+    row.check()
+    for _ in range(2):
+        row.check(graph="abcdef")
+    other, result = memory(9, 0)
+    row.check(x=other)  # a new buffer moves: no graph is right
+    for x in (row.x, other, row.x):
+        row.check(x=x, graph="bcdef")
+    row.check(x=other, y=result)
+    row.check(graph="bcde")
+    row.check(x=other, y=result, graph="bcde")
+    row.between[1:2] = memory(0)
+    row.check()  # and now "de" are too few
+    row.check()
+    row.check()
+    monkeypatch.setattr(launch_list, "LEAST", 2)
+    row.between[1:2] = memory(0)
+    row.check()
+    assert not row.fake.errors and not row.fake.contexts[1:]
+
+
+def test_an_interrupted_call_has_no_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Row(monkeypatch)
+    row.check()
+    row.check(graph="abcdef")
+    (other,) = memory(9)
+    words = row.list._words
+    row.list._words = None  # type: ignore[assignment]
+    with pytest.raises(TypeError):
+        row.check(x=other)
+    row.list._words = words
+    row.check(x=other)
+    row.check(x=other, graph="bcdef")
+
+
+def test_what_the_driver_rejects_of_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Row(monkeypatch)
+    row.check()
+    fail = row.fake.fail
+    for name, words in (
+        ("cuLaunchKernelEx", r"launch of @a \(grid .*INVALID_VALUE"),
+        ("cuStreamBeginCapture", r"cuStreamBeginCapture: CUDA_ERROR_INVALID_VALUE"),
+        ("cuGraphInstantiate", r"cuGraphInstantiate: CUDA_ERROR_INVALID_VALUE"),
+    ):
+        fail[name] = "CUDA_ERROR_INVALID_VALUE"
+        with pytest.raises(Error, match=words):
+            row.check()
+        fail.clear()
+        assert not row.fake.graphs and {int(c.hStream) for c in row.list._configs} == {3}
+    row.check(graph="abcdef")
+    fail["cuGraphLaunch"] = "CUDA_ERROR_INVALID_VALUE"
+    with pytest.raises(LaunchFailedError, match=r"launch of @a, @b, .*, @f as a CUDA graph on"):
+        row.check()
+
+
+def test_graphs_end_with_their_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Row(monkeypatch)
+    for graph in ("", "abcdef"):
+        row.check(graph=graph)
+    row.fake.__dict__["_cuStreamDestroy"] = None  # every stream was destroyed when its graph was
+    del row.list
+    assert not row.fake.graphs
 
 
 # --- what frozen inputs leave out -----------------------------------------------------------------

@@ -25,6 +25,7 @@ from torch import nn
 
 import tcir
 import tcir.torch
+from tcir.runtime import launch_list
 from tcir.runtime.launch_list import LaunchList
 from tcir.runtime.prepared import Prepared
 from tcir.torch import graphs, launching
@@ -170,6 +171,36 @@ def test_new_addresses_are_written(make: Callable[..., Gpu]) -> None:
     gpu.check(inputs[0])
     gpu.module.weight.held.mul_(-1)  # in place: kernels read it at each call
     gpu.check(inputs[1])
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+def test_launches_whose_addresses_stay_are_a_graph(
+    make: Callable[..., Gpu], monkeypatch: pytest.MonkeyPatch, freeze: bool
+) -> None:
+    monkeypatch.setattr(launch_list, "LEAST", 1)
+    gpu = make(freeze=freeze)
+    x, other = FakeCuda(image(0)), FakeCuda(image(1))
+    for each in (x, x, x, other, other, x, other):
+        gpu.check(each)
+    assert gpu.driver.graphs
+    gpu.module.weight.mul_(2)
+    gpu.check(x)
+    gpu.module.weight = FakeCuda(gpu.module.weight.held + 1)
+    for each in (x, other, x):
+        gpu.check(each)
+    gpu.compiled.clear()
+    assert not gpu.driver.graphs
+
+
+def test_captured_launches_are_in_no_other_graph(
+    make: Callable[..., Gpu], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch_list, "LEAST", 1)
+    gpu = make(graph=True)
+    x = FakeCuda(image(0))
+    for _ in range(3):
+        gpu.check(x)
+    assert not gpu.driver.graphs
 
 
 def test_results_are_new_tensors(make: Callable[..., Gpu]) -> None:

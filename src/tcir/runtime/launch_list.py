@@ -7,21 +7,24 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import compress, count
+from itertools import compress, count, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcir.emulation.narrow import encoder
 from tcir.errors import InputError
-from tcir.runtime.driver import entry, failed
-from tcir.runtime.module import LAUNCH, LAUNCHED, Module
+from tcir.runtime.driver import bindings, entry, failed
+from tcir.runtime.launch_graph import LEAST, LaunchGraph
+from tcir.runtime.module import LAUNCH, LAUNCHED, LaunchFailedError, Module
 from tcir.runtime.tensor_map import MAP_BYTES, Encode, encode
 from tcir.runtime.walk import STEP, walk
 
 if TYPE_CHECKING:
     from tcir.program.launch import Launch
 
+CONTEXT = ("cuCtxPushCurrent", 4000), ("cuCtxPopCurrent", 4000)
+"""Arguments of `entry` for the functions that make a context current for the launches."""
 MAP_ALIGNMENT = 64
 """Alignment of a tensor map in bytes (CUDA driver API, CUtensorMap)."""
 MOST_MAPS = 64
@@ -47,15 +50,36 @@ class _Places:
     maps: list[_Map] = field(default_factory=list)
 
 
+@dataclass
+class _Sequence:
+    """Steps for the compiled function, and the numbers of the launches of each."""
+
+    steps: ctypes.Array[Any]
+    numbers: list[range]
+    graphs: list[LaunchGraph]
+
+    @staticmethod
+    def of(made: Sequence[tuple[Any, range, LaunchGraph | None]]) -> _Sequence:
+        """The sequence of these steps, each a `STEP`, with its launches and its graph."""
+        steps = (STEP * len(made))(*[step for step, *_ in made])
+        graphs = [graph for *_, graph in made if graph is not None]
+        return _Sequence(steps, [numbers for _, numbers, _ in made], graphs)
+
+
 class LaunchList:
     """Launches on one stream, with prepared configurations and their parameters in one buffer.
 
     A call writes the addresses that differ from those of the previous call, and puts the launches
     on the stream by one call of compiled code. Only one thread at a time may call it.
+
+    replay: whether launches in a row whose addresses stay the same are one CUDA graph from the
+            second call on; the stream must not be captured
     """
 
-    def __init__(self, launches: Sequence[Launch], module: Module, stream: int = 0) -> None:
-        self.module, self._bound = module, list[int]()
+    def __init__(
+        self, launches: Sequence[Launch], module: Module, stream: int = 0, *, replay: bool = False
+    ) -> None:
+        self.module, self.stream, self._bound = module, stream, list[int]()
         self._names = [each.name for each in launches]
         self._functions = [module.function(each.name) for each in launches]
         self._configs = [
@@ -85,16 +109,20 @@ class LaunchList:
             (ctypes.c_void_p * max(1, len(each)))(*(base + offset for offset in each))
             for each in offsets
         ]
-        steps = [
+        self._steps = [
             STEP(config.getPtr(), int(function.handle), ctypes.addressof(pointers))
             for config, function, pointers in zip(
                 self._configs, self._functions, self._pointers, strict=True
             )
         ]
-        self._steps = (STEP * len(steps))(*steps)
-        driver = LAUNCH, ("cuCtxPushCurrent", 4000), ("cuCtxPopCurrent", 4000)
-        context, first = int(module.device.context), ctypes.addressof(self._steps)
-        self._walk = partial(walk(), *(entry(*each) for each in driver), context, first, len(steps))
+        driver = LAUNCH, ("cuGraphLaunch", 10000), *CONTEXT
+        context = int(module.device.context)
+        self._walk = partial(walk(), *(entry(*each) for each in driver), context)
+        self._used = [frozenset(each.buffers) for each in launches]
+        self._moving = set[int]()
+        self.replay, self._graphs_wait = replay, replay
+        self._plain = _Sequence.of(self._single(range(len(launches))))
+        self._sequence = self._plain
 
     def _laid_out(self, launches: Sequence[Launch]) -> list[list[int]]:
         """Offset of each parameter of each launch in the buffer; fills `_places`."""
@@ -129,17 +157,61 @@ class LaunchList:
 
         `LaunchFailedError` if the driver rejects a launch; those before it are on the stream.
         """
-        if addresses != self._bound:
-            self._bind(addresses)
-        number, status = divmod(self._walk(), 1 << 32)
+        moved = addresses != self._bound and self._bind(addresses)
+        if self._graphs_wait and not moved:
+            self._replay()
+        self._put(self._sequence)
         LAUNCHED.extend(self._names)
-        if status and number < 0:
-            raise failed("cuCtxPushCurrent", status)
-        if status:
-            raise self._functions[number].rejected(self._configs[number], status)
 
-    def _bind(self, addresses: list[int]) -> None:
-        """Writes the addresses that are new. If this is interrupted, the next call writes all."""
+    def _put(self, sequence: _Sequence) -> None:
+        steps = sequence.steps
+        number, status = divmod(self._walk(ctypes.addressof(steps), len(steps)), 1 << 32)
+        if not status:
+            return
+        if number < 0:
+            raise failed("cuCtxPushCurrent", status)
+        first, *others = sequence.numbers[number]
+        if others:
+            names = ", ".join(f"@{self._names[n]}" for n in (first, *others))
+            raise LaunchFailedError(
+                f"launch of {names} as a CUDA graph on {self.module.device}: "
+                f"{failed('cuGraphLaunch', status)}"
+            )
+        raise self._functions[first].rejected(self._configs[first], status)
+
+    def _single(self, numbers: Sequence[int]) -> list[tuple[Any, range, LaunchGraph | None]]:
+        return [(self._steps[n], range(n, n + 1), None) for n in numbers]
+
+    def _replay(self) -> None:
+        """Makes a graph of each row of launches whose addresses have not moved."""
+        made = []
+        fixed = [self._moving.isdisjoint(used) for used in self._used]
+        for still, row in groupby(range(len(fixed)), fixed.__getitem__):
+            numbers = [*row]
+            if still and len(numbers) >= LEAST:
+                graph = LaunchGraph(self.module, partial(self._put_on, numbers))
+                span = range(numbers[0], numbers[-1] + 1)
+                made.append((STEP(int(graph.handle), self.stream, None), span, graph))
+            else:
+                made += self._single(numbers)
+        self._sequence, self._graphs_wait = _Sequence.of(made), False
+
+    def _put_on(self, numbers: Sequence[int], stream: int) -> None:
+        """Puts some of the launches on another stream."""
+        configs = [self._configs[n] for n in numbers]
+        handle = bindings().CUstream
+        try:
+            for config in configs:
+                config.hStream = handle(stream)
+            self._put(_Sequence.of(self._single(numbers)))
+        finally:
+            for config in configs:
+                config.hStream = handle(self.stream)
+
+    def _bind(self, addresses: list[int]) -> bool:
+        """Writes the addresses that are new; returns whether these are of buffers that had not
+        moved before, so that there are no graphs. If this is interrupted, the next call writes all.
+        """
         if (last := max(self._places, default=-1)) >= len(addresses):
             raise InputError(
                 f"a parameter of {', '.join(f'@{name}' for name in self._names)} uses buffer "
@@ -147,15 +219,20 @@ class LaunchList:
             )
         before, self._bound = self._bound, []
         changed = compress(count(), map(operator.ne, before, addresses)) if before else self._places
-        for number in changed:
-            if (places := self._places.get(number)) is None:
-                continue
-            address = addresses[number]
+        used = [number for number in changed if number in self._places]
+        moved = not before or not self._moving.issuperset(used)
+        if moved:
+            self._sequence, self._graphs_wait = self._plain, self.replay
+        if before:
+            self._moving.update(used)
+        for number in used:
+            places, address = self._places[number], addresses[number]
             for word in places.words:
                 self._words[word] = address
             for each in places.maps:
                 self._bytes[each.at : each.at + MAP_BYTES] = self._encoded(each, address)
         self._bound = list(addresses)
+        return moved
 
     def _encoded(self, each: _Map, address: int) -> bytes:
         found = each.encoded.get(address)

@@ -51,6 +51,7 @@ class Prepared:
     frozen:   numbers of the inputs whose contents change rarely. Launches that read only these and
               constants of the program run when the `state` of a call is new; their results are kept
     allocate: allocates the workspaces
+    replay:   whether launches may be replayed as CUDA graphs (`LaunchList`)
     """
 
     def __init__(
@@ -60,6 +61,8 @@ class Prepared:
         stream: int,
         allocate: Allocate,
         frozen: Collection[int] = (),
+        *,
+        replay: bool = False,
     ) -> None:
         inputs, results = len(kernel.signature.inputs), len(kernel.signature.outputs)
         constants = kernel.launches.constants
@@ -85,7 +88,7 @@ class Prepared:
             for number, offset in enumerate(placed.offsets, callers)
         ]
         self._once = LaunchList(parts.once, self.module, stream) if parts.once else None
-        self._each = LaunchList(parts.each, self.module, stream)
+        self._each = LaunchList(parts.each, self.module, stream, replay=replay)
 
     def __call__(self, inputs: Sequence[int], results: Sequence[int], state: object = None) -> None:
         """Puts the launches on the stream. inputs, results: addresses of the caller's buffers.

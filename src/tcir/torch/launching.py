@@ -106,7 +106,7 @@ class KernelLauncher:
         if capturing and store is None:
             # The caller's graph keeps the memory that is allocated here, and computes from the
             # weights as they are when it is replayed.
-            once = self._prepare(tensors, device, stream, emulate, None)
+            once = self._prepare(tensors, device, stream, emulate, None, False)
             if once.prepared is not None:
                 _CAPTURED.add(once.prepared.module)
             return once(tensors, None)
@@ -115,7 +115,7 @@ class KernelLauncher:
         key = device, stream, emulate, state is None
         ready = kept.get(key)
         if ready is None or not ready.fits(tensors, state):
-            ready = self._prepare(tensors, device, stream, emulate, state)
+            ready = self._prepare(tensors, device, stream, emulate, state, store is None)
             with self._lock:
                 kept[key] = ready
                 if store is None and len(kept) > MOST_STREAMS:
@@ -129,10 +129,13 @@ class KernelLauncher:
         stream: int,
         emulate: bool,
         state: object,
+        replay: bool,
     ) -> Ready:
         weights = () if state is None else self.weights
         with torch.cuda.device(device):  # loading code makes its context current
-            return Ready(self.kernel, tensors, device, stream, emulate, weights, self.frozen)
+            return Ready(
+                self.kernel, tensors, device, stream, emulate, weights, self.frozen, replay
+            )
 
 
 def _check_devices(kernel: Kernel, tensors: Sequence[torch.Tensor]) -> None:
@@ -157,6 +160,7 @@ class Ready:
 
     weights: numbers of the tensors that are the same as long as the state of a call is
     frozen:  whether what is computed from these alone is kept while the state is the same
+    replay:  whether launches may be replayed as CUDA graphs, which a stream being captured forbids
     """
 
     def __init__(
@@ -168,6 +172,7 @@ class Ready:
         emulate: bool,
         weights: Sequence[int],
         frozen: bool,
+        replay: bool,
     ) -> None:
         self.device, self.weights = device, weights
         self.others = [n for n in range(len(tensors)) if n not in {*weights}]
@@ -199,7 +204,7 @@ class Ready:
         self.prepared: Prepared | None = None
         if kernel.launches.launches:  # otherwise no result has an element
             on = gpu(device.index or 0)
-            self.prepared = Prepared(program, on, stream, self._allocate, kept)
+            self.prepared = Prepared(program, on, stream, self._allocate, kept, replay=replay)
 
     def _allocate(self, size: int) -> tuple[torch.Tensor, int]:
         memory = torch.empty((size,), dtype=torch.uint8, device=self.device)
