@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
+from itertools import chain as chained
 from itertools import pairwise
 from typing import Any
 
@@ -198,7 +199,10 @@ class Row:
         assert "".join(each.kernel for each in made) == self.names
         assert [each.programmatic for each in made] == [name != "a" for name in self.names]
         assert {each.stream for each in made} == {3}
-        assert "".join(each.kernel for each in sum(self.fake.graphs.values(), [])) == graph
+        assert (
+            "".join(each.kernel for each in chained.from_iterable(self.fake.graphs.values()))
+            == graph
+        )
 
 
 def test_launches_in_a_row_are_a_graph_from_the_second_call_on(

@@ -201,6 +201,7 @@ def test_captured_launches_are_in_no_other_graph(
     for _ in range(3):
         gpu.check(x)
     assert not gpu.driver.graphs
+    assert not any(each.prepared._each.replay for each in gpu.captured() if each.prepared)
 
 
 def test_results_are_new_tensors(make: Callable[..., Gpu]) -> None:

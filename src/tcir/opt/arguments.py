@@ -91,6 +91,8 @@ def make_parser() -> argparse.ArgumentParser:
         help="processes for completion orders, or for blocks of a grid (default 1)")  # fmt: skip
     add("--budget", type=float, metavar="SECONDS",
         help="execute a sample of the CTAs if the estimate is longer (default: never)")  # fmt: skip
+    add("--kinds", action="store_true",
+        help="execute each kind of launch once; --budget then leaves out whole kinds")  # fmt: skip
     add("--strict", action="store_true",
         help="equal on small numbers does not count as success: exit status 2")  # fmt: skip
     add("--numerics", choices=["exact", "fast"], default="exact", help="fast is not bit-exact")
@@ -226,7 +228,8 @@ def _check_together(parsed: argparse.Namespace) -> None:
         if parsed.validate_each is None:
             parsed.validate_each = ""
     given = {"orders": parsed.orders != 1, "jobs": parsed.jobs != 1,
-             "budget": parsed.budget is not None, "strict": parsed.strict}  # fmt: skip
+             "budget": parsed.budget is not None, "strict": parsed.strict,
+             "kinds": parsed.kinds}  # fmt: skip
     for flag in (flag for flag, set_ in given.items() if set_ and parsed.validate_each is None):
         what = "tries them" if flag == "orders" else "executes the program"
         raise InputError(f"--{flag}: expected --validate-each, which {what}")

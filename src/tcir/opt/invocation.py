@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tcir.program.signature import Signature
     from tcir.session.code import Code
     from tcir.validation.estimate import Estimate
+    from tcir.validation.kinds import Kinds
 
 # The gravest of several chunks' exit codes counts.
 _GRAVITY = (0, 2, 1, 3, 4)
@@ -260,7 +261,7 @@ class _ChunkRun(Watcher):
         self.progress.start(name)
         self._note(name, len(self.pipeline))
 
-    def estimated(self, estimate: Estimate) -> None:
+    def estimated(self, estimate: Estimate | Kinds) -> None:
         if estimate.long:
             self.progress.line(estimate)
 
@@ -397,6 +398,7 @@ def _settings(arguments: Namespace, recording: Recording | None) -> Settings | N
         arguments.budget,
         recording,
         strict=arguments.strict,
+        kinds=arguments.kinds,
     )
 
 

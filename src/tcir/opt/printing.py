@@ -18,6 +18,7 @@ from tcir.validation.report import Line, Report
 if TYPE_CHECKING:
     from tcir._mlir import ir
     from tcir.validation.estimate import Estimate
+    from tcir.validation.kinds import Kinds
 
 
 class IrPrinter:
@@ -103,7 +104,7 @@ class Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
             self._shown = False
 
-    def line(self, line: Line | Estimate) -> None:
+    def line(self, line: Line | Estimate | Kinds) -> None:
         self.clear()
         if self.wanted:
             print(line, file=sys.stderr, flush=True)

@@ -303,11 +303,13 @@ def run_sequence(
     options: RunOptions = DEFAULT_OPTIONS,
     variables: dict[str, Array] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    instead: Callable[[Launch], RunStep | None] = lambda _: None,
 ) -> Outcome:
     """Executes the kernels of PTX text one after the other, each as `run_kernel` does.
 
     variables: the module's variables by name, as an earlier execution left them; receives the
-    others. progress: called with the number of finished CTAs of all launches, and their total
+    others. progress: called with the number of finished CTAs of all launches, and their total.
+    instead: how a launch of several is computed without the machine; None: it is executed
     """
     variables = {} if variables is None else variables
     inputs, results = [*inputs, *sequence.constants], list(outputs)
@@ -332,7 +334,7 @@ def run_sequence(
                 progress=next(told),
             )  # fmt: skip
 
-        return KernelStep(launch.title, launch.buffers, run)
+        return KernelStep(launch.title, launch.buffers, instead(launch) or run)
 
     steps = [step(launch) for launch in sequence.launches]
     return in_memory(results, lambda specs: run_in_order(steps, inputs, specs, sequence.workspaces))

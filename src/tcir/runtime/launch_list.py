@@ -23,8 +23,6 @@ from tcir.runtime.walk import STEP, walk
 if TYPE_CHECKING:
     from tcir.program.launch import Launch
 
-CONTEXT = ("cuCtxPushCurrent", 4000), ("cuCtxPopCurrent", 4000)
-"""Arguments of `entry` for the functions that make a context current for the launches."""
 MAP_ALIGNMENT = 64
 """Alignment of a tensor map in bytes (CUDA driver API, CUtensorMap)."""
 MOST_MAPS = 64
@@ -50,16 +48,20 @@ class _Places:
     maps: list[_Map] = field(default_factory=list)
 
 
+_Put = tuple[ctypes.Array[ctypes.c_void_p], range, LaunchGraph | None]
+"""A `STEP`, the numbers of its launches, and its graph."""
+
+
 @dataclass
 class _Sequence:
     """Steps for the compiled function, and the numbers of the launches of each."""
 
-    steps: ctypes.Array[Any]
+    steps: ctypes.Array[ctypes.Array[ctypes.c_void_p]]
     numbers: list[range]
     graphs: list[LaunchGraph]
 
     @staticmethod
-    def of(made: Sequence[tuple[Any, range, LaunchGraph | None]]) -> _Sequence:
+    def of(made: Sequence[_Put]) -> _Sequence:
         """The sequence of these steps, each a `STEP`, with its launches and its graph."""
         steps = (STEP * len(made))(*[step for step, *_ in made])
         graphs = [graph for *_, graph in made if graph is not None]
@@ -115,7 +117,8 @@ class LaunchList:
                 self._configs, self._functions, self._pointers, strict=True
             )
         ]
-        driver = LAUNCH, ("cuGraphLaunch", 10000), *CONTEXT
+        replay_graph = ("cuGraphLaunch", 10000)
+        driver = LAUNCH, replay_graph, ("cuCtxPushCurrent", 4000), ("cuCtxPopCurrent", 4000)
         context = int(module.device.context)
         self._walk = partial(walk(), *(entry(*each) for each in driver), context)
         self._used = [frozenset(each.buffers) for each in launches]
@@ -179,12 +182,12 @@ class LaunchList:
             )
         raise self._functions[first].rejected(self._configs[first], status)
 
-    def _single(self, numbers: Sequence[int]) -> list[tuple[Any, range, LaunchGraph | None]]:
+    def _single(self, numbers: Sequence[int]) -> list[_Put]:
         return [(self._steps[n], range(n, n + 1), None) for n in numbers]
 
     def _replay(self) -> None:
         """Makes a graph of each row of launches whose addresses have not moved."""
-        made = []
+        made: list[_Put] = []
         fixed = [self._moving.isdisjoint(used) for used in self._used]
         for still, row in groupby(range(len(fixed)), fixed.__getitem__):
             numbers = [*row]

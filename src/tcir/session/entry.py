@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tcir import _mlir, codegen
+from tcir import _mlir, codegen, progress
 from tcir.cache import NO_STORE, user_store
 from tcir.codegen.cubin import check_assembler
 from tcir.errors import Error, InputError
@@ -24,13 +24,15 @@ from tcir.session.session import Session, Watcher, check_name
 from tcir.session.tuning import tuned_pipeline
 from tcir.target import DEFAULT_TARGET
 from tcir.threads import import_whole
-from tcir.validation.report import SMALL_NUMBERS, Line, Report
+from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
     from tcir.machine.assumptions import Assumptions
     from tcir.program.source import ModuleSource
+    from tcir.validation.estimate import Estimate
+    from tcir.validation.kinds import Kinds
 
 PACKAGES = (
     "tcir.cache", "tcir.codegen", "tcir.debug", "tcir.dialect", "tcir.interp", "tcir.machine",
@@ -69,13 +71,18 @@ def _text(module: ir.Module) -> str:
 
 
 class _Lines(Watcher):
-    """Forwards lines of the report."""
+    """Forwards lines of the report, and prints estimates."""
 
-    def __init__(self, tell: Callable[[Line], None]) -> None:
+    def __init__(self, tell: Callable[[Line], None] | None) -> None:
         self.tell = tell
 
+    def estimated(self, estimate: Estimate | Kinds) -> None:
+        if estimate.long and progress.wanted():
+            progress.say(str(estimate))
+
     def line(self, line: Line) -> None:
-        self.tell(line)
+        if self.tell is not None:
+            self.tell(line)
 
 
 def compile(
@@ -189,6 +196,7 @@ def validate(
     jobs: int = 1,
     budget: float | None = None,
     strict: bool = False,
+    kinds: bool = False,
     on_line: Callable[[Line], None] | None = None,
     **options: OptionValue,
 ) -> Report:
@@ -212,6 +220,9 @@ def validate(
               orders, that run the orders
     budget:   seconds; a validation estimated to take longer executes a sample of the CTAs, and its
               verdict is "sampled"
+    kinds:    whether each kind of launch (`pass share-kernels`) is executed on the machine once;
+              the report names the launches of the same kind, which tensor rules compute from their
+              own buffers. Kinds beyond the budget are named, and the verdict is "incomplete"
     strict:   whether the verdict is "small numbers", which is no success, if the inputs did not
               cover their types' range and special values
     on_line:  called with each line of the report as it completes
@@ -220,17 +231,16 @@ def validate(
     steps = as_pipeline(pipeline, **options)
     settings = Settings(
         seed, inputs, orders, numerics, max_instructions, ordering, assumptions, jobs, budget,
-        strict=strict,
+        strict=strict, kinds=kinds,
     )  # fmt: skip
-    watcher = _Lines(on_line) if on_line is not None else None
     codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
         module = load_module(program, context, entry)
-        session = Session(module, steps, target=target, settings=settings, watcher=watcher)
+        session = Session(module, steps, target=target, settings=settings, watcher=_Lines(on_line))
         session.keep_states()
         with _report_survives(session.report):
             session.run_passes()
-            if session.report.verdict in ("held", "sampled", SMALL_NUMBERS) and session.lowered():
+            if session.report.held and session.lowered():
                 session.generate("ptx")
     return session.report
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
     from tcir.program.signature import Signature
     from tcir.validation.estimate import Estimate
+    from tcir.validation.kinds import Kinds
     from tcir.validation.validator import Validation
 
 
@@ -73,8 +74,9 @@ class Watcher:
         """Called after LLVM generated PTX, line number `index` of the report, which is not yet
         executed."""
 
-    def estimated(self, estimate: Estimate) -> None:
-        """Estimated cost of executing all states; called before the first of them."""
+    def estimated(self, estimate: Estimate | Kinds) -> None:
+        """Estimated cost of executing all states, or with `Settings.kinds` those below tensors;
+        called before the first of them."""
 
     def line(self, line: Line) -> None:
         """Called when a line of the report is complete."""
@@ -197,11 +199,16 @@ class Session:
         self.report.estimate = {"seconds": estimate.seconds, "bytes": estimate.nbytes}
         self.watcher.estimated(estimate)
         self.validation = Validation.start(plan, self.module)
+        self.validation.on_kinds = self._sorted
         line = self.validation.input
         line.ops = count_ops(self.module)
         self._add(line)
         self.report.coverage = self.validation.coverage
         return line.verdict == "reference"
+
+    def _sorted(self, kinds: Kinds) -> None:
+        self.watcher.estimated(kinds)
+        self.report.notes += kinds.notes()
 
     def lowered(self) -> bool:
         """Whether code for the target can be generated: all programs are kernels in llvm and nvvm,
@@ -258,7 +265,7 @@ class Session:
             from tcir.session import roofline
 
             roof = roofline.of_launches(report.roofline, launches, self.signature)
-            if self.validation is not None:
+            if self.validation is not None and self.validation.kinds is None:
                 streams = report.streams
                 roof = roofline.after_run(roof, launches, self.signature, line, streams)
             report.roofline = roof

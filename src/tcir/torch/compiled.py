@@ -247,10 +247,14 @@ class Compiled(torch.nn.Module):
         orders: int = 1,
         jobs: int = 1,
         budget: float | None = None,
+        kinds: bool = True,
     ) -> list[Report]:
         """Executes the program of each kernel after every pass; see `tcir.validate`.
 
-        budget: seconds for each program; above it the machine executes a sample of the CTAs
+        kinds:  whether the machine executes each kind of launch once, and the reports name the
+                other launches of each kind
+        budget: seconds for each program; beyond it the machine executes no further kinds, which the
+                reports name as "incomplete"; without `kinds` it executes a sample of the CTAs
 
         The first line of all, "module → linalg", compares the imported programs, one after another,
         with the user's module, on its own weights. That of each report, "PyTorch → linalg",
@@ -262,7 +266,7 @@ class Compiled(torch.nn.Module):
         for name, part in self._named().items():
             report = validate_program(
                 part.mlir, part.pipeline, target=self.target, seed=seed, inputs=inputs,
-                orders=orders, jobs=jobs, budget=budget,
+                orders=orders, jobs=jobs, budget=budget, kinds=kinds,
             )  # fmt: skip
             if part.graph is not None:
                 known = executed.get(name, ())

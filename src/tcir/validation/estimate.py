@@ -48,10 +48,14 @@ class Estimate:
         budget: seconds; None: unlimited
         """
         elements = sum(math.prod(s.shape) for s in (*signature.inputs, *signature.outputs))
-        once = PER_POINT * points + PER_ELEMENT * elements
         nbytes = BASE + ELEMENT * elements + min(KEPT, int(PER_PRODUCT * points))
-        seconds = START + once * (1 + PER_ORDER * (orders - 1))
+        seconds = START + Estimate.once(points, elements, orders)
         return Estimate(seconds, nbytes, points, elements, budget)
+
+    @staticmethod
+    def once(points: int, elements: int, orders: int) -> float:
+        """Estimated seconds of a launch: of its products, inputs and results."""
+        return (PER_POINT * points + PER_ELEMENT * elements) * (1 + PER_ORDER * (orders - 1))
 
     def check(self, signature: Signature) -> None:
         """IncompleteError if this machine's memory cannot hold the program's arrays."""

@@ -12,13 +12,14 @@ from tcir.interp import Outcome, OutputSpec, executor_for
 from tcir.program.constants import constant_arrays
 from tcir.program.execution import (
     KernelStep,
+    RunStep,
     as_view,
     back_from_views,
     run_in_order,
     run_sequence,
     viewed,
 )
-from tcir.program.launch import LaunchSequence
+from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.memory_image import from_memory, images, in_memory
 from tcir.program.programs import Program
 from tcir.program.signature import views_of
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from tcir.machine.events import Recording
     from tcir.machine.numerics.products import Products
     from tcir.run_options import RunOptions
+    from tcir.validation.kinds import Kinds
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Executions:
 
     products: results of products that states share
     before:   work of the state before, which limits instructions; the input works on arrays only
+    kinds:    computes launches of the kind of another; None: the machine executes each
     repeats: data that the orders of one state share (`tcir.run_options.RunOptions.repeats`)
     """
 
@@ -51,6 +54,7 @@ class Executions:
     products: Products
     before: Work = field(default_factory=lambda: Work(("tensor",)))
     repeats: dict[bytes, Any] | None = None
+    kinds: Kinds | None = None
 
     def after(self, work: Work) -> Executions:
         """Returns these executions with `work` as that of the preceding state."""
@@ -81,8 +85,14 @@ class Executions:
         events: records the CTAs' events; variables: the module's variables, which the run updates
         """
         options = dataclasses.replace(self.options(order, "thread"), events=events)
-        outputs = self.plan.signature.outputs
-        return run_sequence(ptx, launches, draw.images, outputs, options, variables)
+        outputs, kinds = self.plan.signature.outputs, self.kinds
+
+        def instead(launch: Launch) -> RunStep | None:
+            return None if kinds is None else kinds.of_launch(launch, launches.launches, options)
+
+        return run_sequence(
+            ptx, launches, draw.images, outputs, options, variables, instead=instead
+        )
 
     def on_tensors(
         self, module: ir.Module, programs: Sequence[Program], inputs: list[Array], line: Line
@@ -153,7 +163,10 @@ class Executions:
                     outcome.outputs = images(outcome.outputs)
                 return outcome
 
-            return KernelStep(program.title, program.buffers, run, views)
+            found = None
+            if self.kinds is not None and program.level != "tensor":
+                found = self.kinds.of_program(program, self.options(order, "tensor"))
+            return KernelStep(program.title, program.buffers, found or run, views)
 
         first = len(buffers) + len(outputs)
         spaces = Workspaces.of(module)

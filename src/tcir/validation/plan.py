@@ -38,7 +38,8 @@ class Plan:
         signature = signature_of(module)
         points = reduction_points(module) if signature.level == "tensor" else 0
         packed = any(s.dtype in PACKED_BITS for s in signature.outputs)
-        budget = None if packed else settings.budget  # CTAs may share bytes of packed results
+        # CTAs may share bytes of packed results.
+        budget = None if packed or settings.kinds else settings.budget
         estimate = Estimate.of(signature, points, settings.orders, budget)
         estimate.check(signature)
         return Plan(settings, signature, points, estimate)

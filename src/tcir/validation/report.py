@@ -27,7 +27,7 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             number and text), incomplete (names), counters (of the machine, by name; instructions,
             loop_turns at the tile level, ctas), remarks (words: what the pass made to cost more),
             orders (completion orders tried), drawn and drawn_of (CTAs that drew one of their own;
-            in all)
+            in all), left (kinds of launch that were not executed, because of the budget)
 unchanged   a list with index, name and pass_seconds of each pass that left the program as it was:
             what was executed before it is what it left, so that it has no line
 notes       words: where a kernel came from, other than this compilation
@@ -98,6 +98,7 @@ class Line:
     orders: int = 1
     drawn: int = 0
     drawn_of: int = 0
+    left: str = ""
 
     @property
     def held(self) -> bool:
@@ -215,12 +216,19 @@ class Report:
             return "error"
         if not self.validated:
             return "not executed"
-        if verdicts & {"incomplete", "not executed"} or not verdicts:
+        if not self.held or any(line.left for line in self.passes):
             return "incomplete"
         if "sampled" in verdicts:
             return "sampled"
         small = self.strict and self.coverage is not None and self.coverage.small
         return SMALL_NUMBERS if small else "held"
+
+    @property
+    def held(self) -> bool:
+        """Whether every pass was executed, and all that was executed of its result held."""
+        return bool(self.passes) and all(
+            line.held or line.verdict in ("reference", "-") for line in self.passes
+        )
 
     @property
     def ok(self) -> bool:
@@ -277,6 +285,8 @@ class Report:
                 return f"{self.verdict}: executed, no pass to compare"
             if self.verdict == "sampled":
                 return f"sampled: {len(self.passes)} steps, held where CTAs were executed"
+            if left := next((line.left for line in self.passes if line.left), ""):
+                return f"incomplete: {len(self.passes)} steps; not executed: {left} (budget)"
             words = [f"{self.verdict}: {len(self.passes)} steps"]
             covered = "" if self.coverage is None else str(self.coverage)
             return "; ".join([*words, covered] if covered else words)

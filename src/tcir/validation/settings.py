@@ -31,6 +31,7 @@ class ValidateOptions(TypedDict, total=False):
     jobs: int
     budget: float | None
     strict: bool
+    kinds: bool
     on_line: Callable[[Line], None] | None
 
 
@@ -49,6 +50,8 @@ class Settings:
     skip:     completion orders after that of issue that others try
     events:   takes what some CTAs do, at the PTX level, in the order of issue
     budget:   seconds; a validation that is estimated to take longer executes a sample of the CTAs
+    kinds:    whether each kind of launch is executed once (`tcir.validation.kinds`); the budget
+              then leaves out whole kinds
     strict:   whether equal on small numbers is no success
     ordering: "silicon" or "isa", and assumptions: see `tcir.run_options.RunOptions`
     """
@@ -65,6 +68,7 @@ class Settings:
     events: Recording | None = None
     skip: int = 0
     strict: bool = False
+    kinds: bool = False
 
     def __post_init__(self) -> None:
         for name in ("orders", "seed"):

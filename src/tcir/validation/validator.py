@@ -14,7 +14,8 @@ the validation checks one state after the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ from tcir.validation.execution import Executions
 from tcir.validation.faults import blamed_on_the_pass, guarded, rules_of
 from tcir.validation.functions import OWN
 from tcir.validation.judgement import Judge
+from tcir.validation.kinds import Kinds
 from tcir.validation.plan import Plan
 from tcir.validation.raised import attentions, copied, with_attention_raised
 from tcir.validation.ranged import Ranged
@@ -55,6 +57,11 @@ class Validation:
     coverage: what the inputs covered
     """
 
+    @property
+    def kinds(self) -> Kinds | None:
+        """The kinds of launch that are executed once each, once they are known."""
+        return self.runs.kinds
+
     def __init__(
         self,
         runs: Executions,
@@ -67,6 +74,8 @@ class Validation:
     ) -> None:
         self.runs, self.draws, self.input, self.coverage = runs, draws, line, coverage
         self._baseline, self._executed, self._bounds = baseline, executed, bounds
+        self.on_kinds: Callable[[Kinds], None] = lambda _: None
+        self._told: Kinds | None = None
 
     @staticmethod
     def start(plan: Plan, module: ir.Module) -> Validation:
@@ -88,6 +97,7 @@ class Validation:
             given, module = module, inlined(module)
             programs = find_programs(module)
             self._widen(module)
+            self._sort(module, programs)
             written = digest(module, programs, known_as if module is given else b"")
             known = self._executed
             if known and written is not None and known.module == written:
@@ -110,7 +120,28 @@ class Validation:
             self._baseline, self._executed = state.baseline, None
             if outcome is not None and not line.findings:
                 self._executed = ExecutedState(written, threads, line, outcome)
+            self._name_kinds(line)
         return line
+
+    def _sort(self, module: ir.Module, programs: Sequence[Program]) -> None:
+        """Sorts the launches of functions on tensors by kind; `on_kinds` receives the kinds before
+        the first of them is executed on the machine."""
+        settings = self.runs.plan.settings
+        if all(program.level == "tensor" for program in programs):
+            if settings.kinds and len(programs) > 1:
+                self.runs = replace(self.runs, kinds=Kinds.of(module, find_programs, settings))
+        elif self.kinds is not None and self._told is not self.kinds:
+            self._told = self.kinds
+            self.on_kinds(self.kinds)
+
+    def _name_kinds(self, line: Line) -> None:
+        """Says how many launches were executed, and which kinds were not."""
+        kinds = self.runs.kinds
+        if kinds is None or not line.held or line.level == "tensor":
+            return
+        executed = len(kinds.seconds) - len(kinds.left)
+        line.compared += f"; {executed} of {len(kinds.launches)} launches, one of each kind"
+        line.left = kinds.left_words
 
     def _widen(self, module: ir.Module) -> None:
         """Replaces the bounds if this state's differ from those of the state before."""
@@ -163,6 +194,7 @@ class Validation:
             # something to the next: the rest is inputs, or written before it is read.
             if outcome is not None and outcome.left:
                 state.again(executing({}))
+            self._name_kinds(line)
         return line, recorded
 
 
