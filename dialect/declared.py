@@ -12,6 +12,8 @@ from tcir._mlir import ext, ir
 
 OPERAND_SIZES = "operandSegmentSizes"
 """Attribute with the number of values of each operand of an op."""
+RESULT_SIZES = "resultSegmentSizes"
+"""The same of results; without it the last result may be missing."""
 
 
 def as_declared(op: ir.OpView) -> bool:
@@ -21,7 +23,7 @@ def as_declared(op: ir.OpView) -> bool:
         all(f.name in op.attributes for f in attributes)
         and all(_is_a(op.attributes[f.name], f.constraint) for f in attributes)
         and _values(op, OPERAND_SIZES, operands, list(op.operands))
-        and _values(op, "resultSegmentSizes", results, list(op.results))
+        and _values(op, RESULT_SIZES, results, list(op.results))
         and len(op.regions) == len(regions)
     )
 
@@ -33,14 +35,14 @@ def wrong_sizes(op: ir.OpView) -> list[str] | None:
     op classes use it, but for classes that are ``counted``.
     """
     fields = ext.partition_fields(type(op)._fields)[0]
-    sizes = _segments(op, OPERAND_SIZES, fields)
+    sizes = _segments(op, OPERAND_SIZES, fields, len(op.operands))
     fits = sizes is not None and sum(sizes) == len(op.operands)
     fixed = all(f.variadicity.name == "single" for f in fields)
     return None if fits or fixed else [f.name for f in fields]
 
 
 def _values(op: ir.OpView, sizes_name: str, fields: list[Any], values: list[ir.Value]) -> bool:
-    sizes = _segments(op, sizes_name, fields)
+    sizes = _segments(op, sizes_name, fields, len(values))
     if sizes is None or sum(sizes) != len(values):
         return False
     rest = iter(values)
@@ -51,15 +53,16 @@ def _values(op: ir.OpView, sizes_name: str, fields: list[Any], values: list[ir.V
     )
 
 
-def _segments(op: ir.OpView, sizes_name: str, fields: list[Any]) -> list[int] | None:
-    """How many values each field takes; None if the op's segment sizes are malformed."""
-    least_most = {"single": (1, 1), "optional": (0, 1), "variadic": (0, len(op.operands))}
+def _segments(op: ir.OpView, sizes_name: str, fields: list[Any], count: int) -> list[int] | None:
+    """How many of `count` values each field takes; None if the op's segment sizes are malformed."""
+    least_most = {"single": (1, 1), "optional": (0, 1), "variadic": (0, count)}
     bounds = [least_most[f.variadicity.name] for f in fields]
     if all(low == high for low, high in bounds):
         return [1] * len(fields)
     if sizes_name not in op.attributes:
-        rest = len(op.operands) - len(fields) + 1
-        return [*[1] * (len(fields) - 1), rest] if type(op).traits.counted and rest >= 0 else None
+        known = type(op).traits.counted or sizes_name == RESULT_SIZES
+        rest, (low, high) = count - len(fields) + 1, bounds[-1]
+        return [*[1] * (len(fields) - 1), rest] if known and low <= rest <= high else None
     attribute = op.attributes[sizes_name]
     if not isinstance(attribute, ir.DenseI32ArrayAttr):
         return None

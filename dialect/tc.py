@@ -15,6 +15,7 @@ from tcir.rule_files import load_folder
 
 if TYPE_CHECKING:
     from tcir.dialect.ops.attention import *
+    from tcir.dialect.ops.attention_backward import *
     from tcir.dialect.ops.block_scale import *
     from tcir.dialect.ops.block_scaled import *
     from tcir.dialect.ops.cluster import *

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tcir.passes.attention.split_kv import SplitKv
 from tcir.passes.attention.tile_attention import TileAttention
+from tcir.passes.attention.tile_backward import TileAttentionBackward
 from tcir.passes.attention.transpose_values import TransposeValues
 from tcir.passes.module.split_launches import SplitLaunches
 from tcir.passes.simt.convert_to_simt import ConvertToSimt
@@ -52,6 +53,7 @@ def build(options: AttentionOptions) -> Pipeline:
             SplitLaunches(),
             ConvertToSimt(programmatic=options.programmatic),
             with_options(TileAttention, options),
+            TileAttentionBackward(),
             *tile_to_llvm(
                 options.stages,
                 programmatic=options.programmatic,

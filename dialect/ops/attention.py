@@ -83,6 +83,12 @@ class Band:
             if offset is not None:
                 op.attributes[name] = ir.IntegerAttr.get(integer, offset)
 
+    def scores(self, rows: range, keys: int) -> int:
+        """Number of scores of rows with these numbers, of which each has some of `keys` keys."""
+        first = -max(rows.stop, keys) if self.first is None else self.first
+        last = keys if self.last is None else self.last
+        return sum(max(min(row + last + 1, keys) - max(row + first, 0), 0) for row in rows)
+
     @property
     def limits(self) -> bool:
         """Whether rows have different keys."""
@@ -269,11 +275,8 @@ class AttentionOp(
         rows, keys = -(-extents["m"] // count), -(-extents["n"] // count)
         if not band.limits:
             return count * rows * keys
-        first = -max(rows, keys) if band.first is None else band.first
-        last = keys if band.last is None else band.last
-        number = range(keys - rows, keys) if self.aligned_ends else range(rows)
-        return count * sum(
-            max(min(row + last + 1, keys) - max(row + first, 0), 0) for row in number
+        return count * band.scores(
+            range(keys - rows, keys) if self.aligned_ends else range(rows), keys
         )
 
 

@@ -1,4 +1,4 @@
-"""A part of a shared tile, which another CTA or load may fill."""
+"""Views of a shared tile: a part, which another CTA or load may fill, and its transpose."""
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import constant_of, defining
@@ -6,6 +6,9 @@ from tcir.dialect.limits import SWIZZLE_ATOM_ROWS
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import SmemType, element_bytes
+
+HALF_BYTES = 2
+"""Bytes of an element that the tensor core transposes."""
 
 
 class SmemPartOp(Op, name="smem_part", pure=True):
@@ -30,10 +33,32 @@ class SmemPartOp(Op, name="smem_part", pure=True):
     part: ext.Result[SmemType]
 
 
+class SmemTransposedOp(Op, name="smem_transposed", pure=True):
+    """The transpose of a shared tile, in the same bytes: element [i, j] is [j, i] of the tile.
+
+    A K-major tile has its rows in columns of one swizzle span; as an MN-major tile the same columns
+    are spans of M or N, with a line for each k. So one product sums over the elements of a row, and
+    another one over the rows (PTX ISA 9.7.15.5.1).
+    """
+
+    example = """
+    !tile = !tc.smem<array<i64: 64, 128>, f16, "K", "128B">
+    !transposed = !tc.smem<array<i64: 128, 64>, f16, "MN", "128B">
+    func.func @example(%tile: !tile) {
+      %transposed = "tc.smem_transposed"(%tile) : (!tile) -> !transposed
+      return
+    }
+    """
+    form = "{tile}.transposed"
+
+    tile: ext.Operand[SmemType]
+    transposed: ext.Result[SmemType]
+
+
 def whole_tile(tile: ir.Value) -> ir.Value:
-    """The tile that `tile` is a part of, or itself."""
-    part = defining(tile, SmemPartOp)
-    return tile if part is None else whole_tile(part.tile)
+    """The tile that `tile` is a part or the transpose of, or itself."""
+    view = defining(tile, SmemPartOp | SmemTransposedOp)
+    return tile if view is None else whole_tile(view.tile)
 
 
 @verify(
@@ -110,3 +135,33 @@ def _(op: SmemPartOp) -> Broken:
 def _(op: SmemPartOp) -> Broken:
     got, parts = constant_of(op.number), op.tile.type.shape[0] // op.part.type.shape[0]
     return None if got is None or 0 <= got < parts else {"parts": parts, "got": got}
+
+
+@verify(
+    SmemTransposedOp,
+    "type",
+    "PTX ISA 9.7.15.5.1",
+    "expected {shape} and {major}-major, the transpose of {tile}, got {got}: another type would be "
+    "in other bytes",
+    bad=({"array<i64: 128, 64>": "array<i64: 64, 64>"}, {'"MN", "128B"': '"MN", "64B"'}),
+    good={'f16, "K"': 'bf16, "K"', 'f16, "MN"': 'bf16, "MN"'},
+)
+def _(op: SmemTransposedOp) -> Broken:
+    tile, got = op.tile.type, op.transposed.type
+    other = "MN" if tile.major == "K" else "K"
+    want = tile.shape[::-1], tile.element, other, tile.swizzle
+    if want == (got.shape, got.element, got.major, got.swizzle):
+        return None
+    return {"shape": tile.shape[::-1], "major": other, "tile": tile, "got": got}
+
+
+@verify(
+    SmemTransposedOp,
+    "element",
+    "PTX ISA 9.7.15.5.1",
+    "expected elements of 16 bits, got {got}: the tensor core reads MN-major tiles of no others",
+    bad={"f16": "f8E4M3FN"},
+)
+def _(op: SmemTransposedOp) -> Broken:
+    got = op.tile.type.element
+    return None if element_bytes(got) == HALF_BYTES else {"got": got}

@@ -84,11 +84,13 @@ def no_map(heads: Strided, layout: str, inner: str = "d") -> str:
 
 
 def views_of(
-    op: tc.AttentionOp, is_memory: Callable[[ir.Value], bool] | None = None
+    op: ir.OpView, is_memory: Callable[[ir.Value], bool] | None = None
 ) -> dict[ir.Value, Strided]:
     """Queries, keys and values of an attention that its kernel reads in place, as views of other
-    tensors. is_memory: whether a tensor has its own memory, at which views end
+    tensors; none of gradients. is_memory: whether a tensor has its own memory, at which views end
     """
+    if not isinstance(op, tc.AttentionOp):
+        return {}
     kv = string(op, "kv_layout")
     of = ((op.q, string(op, "q_layout"), "d"), (op.k, kv, "d"), (op.v, kv, VALUES))
     found = ((each, strided(each, is_memory), *rest) for each, *rest in of)

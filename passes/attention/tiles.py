@@ -498,7 +498,7 @@ class Blocks:
 
         turns: the loop counts from the blocks of earlier tiles on, if tiles have different numbers
         """
-        before, visited = self._visited(rows.number, rows.part, rows.keys)
+        before, visited = self.visited(rows.number, rows.part, rows.keys)
         since, most = turns
         if isinstance(visited, int):
             since = 0
@@ -513,7 +513,7 @@ class Blocks:
             first = index.mul(index.add(step, before), self.keys)
         return loop, step, first
 
-    def _visited(self, row: Index, part: Index, keys: Index) -> tuple[Index, Index]:
+    def visited(self, row: Index, part: Index, keys: Index) -> tuple[Index, Index]:
         """The range of blocks of a part with a key of one of the rows from `row` on: the number of
         blocks before it, and its length. If it is empty, the former is that of all blocks."""
         first, last = self.band.first, self.band.last
@@ -598,3 +598,18 @@ def kernel_tensors(
         [argument(arguments, each) for each in op.limits],
         [of.results(each) for each in arguments[len(source.function.arguments) :]],
     )
+
+
+def matrix_of_heads(
+    out: ir.Value, layout: str, batch: Index, head: Index, row: Index
+) -> tuple[ir.Value, list[ir.Value]]:
+    """A tensor of heads as a batch of matrices, and the indices in it of a head's row."""
+    first, second, third, width = out.type.shape
+    if layout[HEAD] == "h":
+        groups, shape = [[0, 1], [2], [3]], [first * second, third, width]
+        at = [index.add(index.mul(batch, second), head), row, 0]
+    else:
+        groups, shape = [[0], [1], [2, 3]], [first, second, third * width]
+        at = [batch, row, index.mul(head, width)]
+    kind = ir.MemRefType.get(shape, out.type.element_type)
+    return memref.collapse_shape(kind, out, groups), index.values(at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tcir._mlir import ir, memref, scf
+from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.fragments import DEFAULT_ATOM
 from tcir.dialect.limits import FP8, WGMMA_M
@@ -27,6 +27,7 @@ from tcir.passes.attention.tiles import (
     Turns,
     each_tile,
     kernel_tensors,
+    matrix_of_heads,
 )
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64, i64s, tails
@@ -96,7 +97,7 @@ def tile_by_warpgroups(
             softmax.set_times(inverse)
             result = tc.ScaleFragmentOp(sums, inverse.inverse, sums.type).scaled
             end = None if mine.end is None else index.value(mine.end)
-            matrix, at = _matrix(out, of, mine)
+            matrix, at = matrix_of_heads(out, of.out, mine.every, mine.head, mine.first)
             if end is None:
                 past = ir.StringAttr.get(tails(of["m"] % rows != 0, False))
                 tc.StoreFragmentOp(result, matrix, at, past)
@@ -209,16 +210,3 @@ class _Rows:
             block = tc.WgmmaFragmentProductOp(factor, v, self.sums).d
             return [tc.AddFragmentOp(scaled, block, self.sums).c, now.now, total]
         return [tc.WgmmaFragmentOp(factor, v, scaled, self.sums).d, now.now, total]
-
-
-def _matrix(out: ir.Value, of: HeadShape, mine: TileRows) -> tuple[ir.Value, list[ir.Value]]:
-    """A tensor of heads as a batch of matrices, and the indices in it of a head's row."""
-    batch, head, row = mine.every, mine.head, mine.first
-    if of.out == "bhmd":
-        groups, shape = [[0, 1], [2], [3]], [out.type.shape[0] * of["h"], of["m"], of["e"]]
-        at = [index.add(index.mul(batch, of["h"]), head), row, 0]
-    else:
-        groups, shape = [[0], [1], [2, 3]], [out.type.shape[0], of["m"], of["h"] * of["e"]]
-        at = [batch, row, index.mul(head, of["e"])]
-    kind = ir.MemRefType.get(shape, out.type.element_type)
-    return memref.collapse_shape(kind, out, groups), index.values(at)

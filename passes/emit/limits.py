@@ -31,6 +31,13 @@ BYTE_HEADS = range(32, 257, 32)
 PROMOTED_HEADS = range(32, 129, 32)
 """The same where sums have 13 bits, and those of 128 products are added up in f32."""
 
+BACKWARD_HEADS = Legal(
+    range(16, 129, 16),
+    "elements",
+    "steps of K of 32 bytes; a thread has registers for the sums of 128 in two tiles",
+)
+"""Elements of a head whose gradients a kernel computes."""
+
 
 def ceil_div(a: int, b: int) -> int:
     """Quotient rounded up."""

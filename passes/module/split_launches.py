@@ -34,6 +34,7 @@ LAUNCHED = (
     tc.GroupedMatmulOp,
     tc.SumPartsOp,
     tc.AttentionOp,
+    tc.AttentionBackwardOp,
     tc.CombinePartsOp,
     *LAYOUT_ONLY,
 )

@@ -131,7 +131,7 @@ class SplitLayers(Pass):
         (function,) = functions
         ours = [op for op in function.entry_block if op.operation.name.startswith("tc.")]
         if (
-            all(isinstance(op, tc.RepackOp | tc.AttentionOp) for op in ours)
+            all(isinstance(op, tc.RepackOp) or is_attention(op.operation) for op in ours)
             and "tc.args" not in function.attributes
         ):
             decompose_softmax(module)
@@ -625,7 +625,7 @@ def _is_second(value: ir.Value) -> bool:
 
 def is_attention(op: ir.Operation) -> bool:
     """Whether an op is always a launch of its own."""
-    return isinstance(op.opview, tc.AttentionOp)
+    return isinstance(op.opview, tc.AttentionOp | tc.AttentionBackwardOp)
 
 
 def _is_launch(op: ir.Operation) -> bool:

@@ -236,7 +236,7 @@ def _used_directly(entry: ir.Block) -> list[int]:
         traits = traits_of(op)
         for name in (traits.stores, traits.loads):
             tensor = getattr(op.opview, name) if name else None
-            if tensor is not None and not isinstance(tensor.type, tc.TensorMapType):
+            if tensor is not None and isinstance(tensor.type, ir.MemRefType):
                 found.add(_argument_of(tensor))
         if op.name == "memref.load":
             found.add(_argument_of(op.operands[0]))

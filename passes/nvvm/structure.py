@@ -109,6 +109,14 @@ def convert_smem_part(converter: Converter, op: tc.SmemPartOp) -> None:
     converter.values[op.part] = SmemTile(part, SharedAddress(base, tile.address.offset))
 
 
+@lower(tc.SmemTransposedOp)
+def convert_smem_transposed(converter: Converter, op: tc.SmemTransposedOp) -> None:
+    """The same address, with descriptors of its own."""
+    tile = converter.record(op.tile, SmemTile)
+    kind = op.transposed.type
+    converter.values[op.transposed] = SmemTile(kind, tile.address, tile.slot, tile.stride)
+
+
 @lower(tc.MbarrierInitOp)
 def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
     """``mbarrier.init`` of each barrier, by the first thread of the CTA."""

@@ -735,11 +735,11 @@ def _consumers(
 
 
 def _users(tile: ir.Value) -> Iterator[ir.OpView]:
-    """Ops that use a tile or parts of it."""
+    """Ops that use a tile, parts of it or its transpose."""
     for use in tile.uses:
         user = use.owner.opview
-        if isinstance(user, tc.SmemPartOp):
-            yield from _users(user.part)
+        if isinstance(user, tc.SmemPartOp | tc.SmemTransposedOp):
+            yield from _users(user.operation.results[0])
         else:
             yield user
 

@@ -67,7 +67,8 @@ def _take_turns(loop: scf.ForOp, count: int) -> None:
     last = [op for op in ops if isinstance(op, FRAGMENT_PRODUCTS)]
     if not first or not last or any(isinstance(op, scf.ForOp) for op in ops):
         return
-    skewed = ops.index(first[0]) < ops.index(last[-1])
+    before = isinstance(last[-1].a.owner, ir.Block)  # made in the iteration before
+    skewed = before and ops.index(first[0]) < ops.index(last[-1])
     bytes_ = (op.d.type.shape[1] * tc.element_bytes(op.b.type.element) for op in last)
     if not skewed or max(bytes_) > MOST_BYTES:
         return

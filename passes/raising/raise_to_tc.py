@@ -65,8 +65,8 @@ class RaiseToTc(Pass):
     An operand whose dimensions no reshape or tensor map brings into order, as the images of a
     convolution with channels first, is copied by ``tc.repack``; a remark says so. A block-scaled
     contraction is raised as by raise-block-scaled, and a function that holds that op already, or a
-    ``tc.attention``, is left alone. Preserves the value of every element, up to the order of the
-    f32 sums; sums start from +0.
+    ``tc.attention`` or its gradients, is left alone. Preserves the value of every element, up to
+    the order of the f32 sums; sums start from +0.
     """
 
     name: ClassVar[str] = "raise-to-tc"
@@ -147,7 +147,7 @@ TF32 = (
     "f32 is multiplied as tf32: the low 13 bits of each factor are ignored; with the pipeline's "
     "option tf32=false CUDA cores multiply f32"
 )
-_RAISED = tc.BlockScaledMatmulOp | tc.GroupedMatmulOp | tc.AttentionOp
+_RAISED = tc.BlockScaledMatmulOp | tc.GroupedMatmulOp | tc.AttentionOp | tc.AttentionBackwardOp
 """Ops of which a function has been raised, or was written."""
 _EXPECTED = "a zero tensor.pad, a zero linalg.fill, one contraction and a rounding of its result"
 

@@ -11,6 +11,7 @@ from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.pipelining.assign_roles import AssignRoles
 from tcir.passes.pipelining.cluster_launch_control import ClusterLaunchControl
 from tcir.passes.pipelining.defer_stores import DeferStores
+from tcir.passes.pipelining.delay_waits import DelayWaits
 from tcir.passes.pipelining.expect_waits import ExpectWaits
 from tcir.passes.pipelining.fetch_ahead import FetchAhead
 from tcir.passes.pipelining.interleave_products import InterleaveProducts
@@ -24,7 +25,7 @@ from tcir.passes.pipelining.unroll_rings import UnrollRings
 from tcir.passes.pipelining.wait_ahead import WaitAhead
 from tcir.passmanager.pipeline import Pass
 
-ATTENTION = (SkewAttention(), TakeTurns(), InterleaveProducts())
+ATTENTION = (SkewAttention(), TakeTurns(), DelayWaits(), InterleaveProducts())
 """Products of a block of keys among those of others, or of another tile; warpgroups that multiply
 in turn."""
 WARPGROUPS = (DeferStores(), WaitAhead(), UnrollRings())

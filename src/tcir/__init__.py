@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tcir import debug as debug
     from tcir import formats as formats
     from tcir.arrays.attention import compile_attention as compile_attention
+    from tcir.arrays.attention_backward import (
+        compile_attention_backward as compile_attention_backward,
+    )
     from tcir.arrays.block_scaled import compile_block_scaled_matmul as compile_block_scaled_matmul
     from tcir.arrays.conv2d import compile_conv2d as compile_conv2d
     from tcir.arrays.kernel import ArrayKernel as ArrayKernel
@@ -100,6 +103,7 @@ _EXPORTS = {
     "compile_block_scaled_matmul": "arrays.block_scaled",
     "compile_conv2d": "arrays.conv2d",
     "compile_matmul": "arrays.matmul",
+    "compile_attention_backward": "arrays.attention_backward",
     "compile_varlen_attention": "arrays.varlen_attention",
     "emulate": "emulation",
     "named_pipeline": "passmanager.pipeline",

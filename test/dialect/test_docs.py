@@ -65,6 +65,7 @@ def test_every_hardware_op_names_its_section() -> None:
         "tc.sum_parts",
         "tc.combine_parts",
         "tc.attention",
+        "tc.attention_backward",
         "tc.grouped_matmul",
         "tc.element",
         "tc.yield",

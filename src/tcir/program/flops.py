@@ -43,6 +43,10 @@ def flops_of(program: Program) -> list[tuple[str, int]]:
             kind = MMA_KIND_OF[op.opview.powers]
             found.append((kind, _of_attention(op.opview)))
             continue
+        if isinstance(op.opview, tc.AttentionBackwardOp):
+            kind = MMA_KIND_OF[str(op.opview.element)]
+            found.append((kind, _of_gradients(op.opview)))
+            continue
         product = product_of(op)
         if product is not None and len(product.factors) > 1:
             results = prod(op.results[0].type.shape)
@@ -54,6 +58,14 @@ def _of_attention(op: tc.AttentionOp) -> int:
     """Operations of both products of all heads."""
     extents = op.extents()
     return 2 * extents["b"] * extents["h"] * op.scores() * (extents["d"] + extents["e"])
+
+
+def _of_gradients(op: tc.AttentionBackwardOp) -> int:
+    """Operations of the products of scores, of their gradients, and of each result."""
+    of = op.extents()
+    scores = op.band.scores(range(of["m"]), of["n"])
+    widths = of["d"] + of["e"] + of["d"] + (0 if op.of_queries else of["e"])
+    return 2 * of["b"] * of["h"] * scores * widths
 
 
 def _length(product: SumOfProducts) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tcir.interp.types import Array
 from tcir.program.boundary import PlacedInputs, boundary_inputs
+from tcir.program.boundary.gradients import following
 from tcir.program.chain_inputs import chain_alone, chain_specials
 from tcir.program.chains import Chain, chain_of
 from tcir.program.constants import constants_of
@@ -125,6 +126,7 @@ class Draws:
         """Draws the inputs of the program in `module` according to `settings`."""
         bits = ALL_CODES if is_elementwise(module, signature) else whole_bits(signature)
         free = not constants_of(module)  # factors may be any numbers
+        follow = following(module, signature)
         contraction = contraction_of(module, signature) if free else None
         sums = contraction or (chain_of(module, signature) if bits and free else None)
 
@@ -134,9 +136,10 @@ class Draws:
             kind: Kind = settings.inputs,
             factors: Mapping[int, Array] | None = None,
         ) -> list[Array]:
-            return make_inputs(
+            made = make_inputs(
                 signature.inputs, settings.seed, kind, sums, bits, specials, scalars, factors
             )
+            return follow(made)
 
         def placed(at: PlacedInputs) -> Draw:
             special = None if contraction is None or at.arrays else ()

@@ -37,6 +37,7 @@ from tcir.interp.types import Array, DType, dtype_of, is_integer, poison, shape_
 from tcir.program.access import SumOfProducts, product_of
 from tcir.program.factors import factor_types
 from tcir.validation import bounds
+from tcir.validation.attention_backward_bounds import attention_backward
 from tcir.validation.attention_bounds import BY_EX2, Powers, attention
 from tcir.validation.quantised import hull, rows_of
 from tcir.validation.raised import UNROUNDED
@@ -135,6 +136,8 @@ class _Carrier:
             return [self._epilogue(op.opview, operands[0], values)]
         if isinstance(op.opview, tc.AttentionOp):
             return self._attention(op.opview, operands, values)
+        if isinstance(op.opview, tc.AttentionBackwardOp):
+            return attention_backward(op.opview, operands, self._products)
         return [_elementwise(op, operands)]
 
     def _sums(self, op: ir.Operation, product: SumOfProducts, operands: list[Known]) -> Known:

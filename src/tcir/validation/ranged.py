@@ -15,6 +15,7 @@ import numpy as np
 
 from tcir.interp import OutputSpec
 from tcir.interp.types import Array, is_integer
+from tcir.program.boundary.gradients import Following
 from tcir.program.ranges import Base, full_range, special_values
 from tcir.program.slices import Run, is_byte, is_drawn, slices_of
 from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
@@ -49,6 +50,7 @@ class Ranged:
     work:     products and elements of one execution
     filtered: numbers of inputs that are multiplied by filling
     single:   inputs with single products in sums, of random ones; None if there are none
+    follow:   replaces inputs that follow from others
     spans:    whether other draws are over the full range, and special values are all there is to do
     executed: what the draws have; missing: description of the omitted draws, and why
     """
@@ -60,6 +62,7 @@ class Ranged:
     work: int
     filtered: set[int]
     single: Callable[[list[Array]], list[Array] | None]
+    follow: Following
     spans: bool = False
     executed: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
@@ -160,6 +163,7 @@ class Ranged:
     def _tried(self, words: str, arrays: list[Array]) -> tuple[Draw | None, float, str]:
         """A draw with its reference and bound, the share of results that it checks, and the reason
         if it is unusable."""
+        arrays = self.follow(arrays)
         draw = Draw(arrays, words, rounded=True, partly=True)
         results = self.run(arrays)
         if results is None:

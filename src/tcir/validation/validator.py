@@ -24,6 +24,7 @@ from tcir.interp import Outcome
 from tcir.interp.types import Array, is_float
 from tcir.machine.events import EventStream, Recording
 from tcir.passes.emit.calls import inlined
+from tcir.program.boundary.gradients import following
 from tcir.program.boundary.single_products import with_single_products
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
@@ -274,7 +275,10 @@ def _ranged(bounds: DrawBounds, *, spans: bool) -> Ranged | None:
         return with_single_products(block, signature.inputs, drawn, settings.seed)
 
     filtered = times_filling(block)
-    return Ranged(signature.inputs, settings.seed, run, bounded, work, filtered, single, spans)
+    follow = following(module, signature)
+    return Ranged(
+        signature.inputs, settings.seed, run, bounded, work, filtered, single, follow, spans
+    )
 
 
 def _covered(plan: Plan, draws: Draws, ranged: Ranged | None) -> Coverage:

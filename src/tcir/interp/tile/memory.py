@@ -192,6 +192,17 @@ def smem_part(compiler: Compiler, op: tc.SmemPartOp) -> Step:
     return pick
 
 
+@execute(tc.SmemTransposedOp)
+def smem_transposed(compiler: Compiler, op: tc.SmemTransposedOp) -> Step:
+    (tile_,), result = compiler.operands(op), compiler.result(op)
+    layout = layout_of(op.transposed.type)
+
+    def exchange(frame: Frame) -> None:
+        frame.values[result] = SmemTile(frame.values[tile_].base, layout)
+
+    return exchange
+
+
 @execute("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 def memref_reshape(compiler: Compiler, op: ir.OpView) -> Step:
     (source,), result = compiler.operands(op)[:1], compiler.result(op)
