@@ -17,15 +17,16 @@ from tcir.errors import InputError, NativeCrashError
 from tcir.files import signals_wait
 
 
-def compile_cuda(path: Path, target: str) -> str:
+def compile_cuda(path: Path, target: str, flags: Sequence[str] = ()) -> str:
     """Compiles a .cu file to PTX with source lines. nvcc needs a host compiler, such as g++.
 
-    Raises `InputError` with nvcc's message, `MissingDependencyError` if nvcc is not installed.
+    flags: further flags for nvcc. Raises `InputError` with nvcc's message, `MissingDependencyError`
+    if nvcc is not installed.
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "kernel.ptx"
         arch = f"-arch={target.replace('sm_', 'compute_')}"
-        _nvcc(path, out, ["-ptx", arch])
+        _nvcc(path, out, ["-ptx", arch, *flags])
         return out.read_text()
 
 

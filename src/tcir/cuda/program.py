@@ -10,13 +10,16 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
 from tcir.cuda.host_library import compile_library, undefined_symbols
+from tcir.cuda.libraries import FUNCTIONS
+from tcir.cuda.libraries.functions import HostFunction
 from tcir.cuda.module import ELF, Module
 from tcir.cuda.tensor_maps import encoded
 from tcir.doors.causes import shown_name
@@ -53,8 +56,9 @@ _PARAMETER = _C.CFUNCTYPE(_C.c_int, _C.c_uint64, _C.c_char_p, _C.c_uint64, _C.PO
 _MAIN = _C.CFUNCTYPE(_C.c_int, _C.c_int, _C.POINTER(_C.c_char_p))
 
 
+_STUBS = "#include <stddef.h>\nvoid tcir_missing(const char *); int tcir_capturing(void);"
 _OF_CUDA = re.compile(
-    r"_*(cu|cuda|cublas\w*|curand|cufft|cusparse|cusolver\w*|cudnn|nvrtc|nvml|nccl)[A-Z]"
+    r"_*(cu|cuda|cublas\w*|curand|cufft\w*|cusparse|cusolver\w*|cudnn|nvrtc|nvml|nccl)[A-Z]"
 )
 
 
@@ -130,6 +134,7 @@ class ProgramDevice:
         self.globals: dict[tuple[int, bytes], np.ndarray] = {}
         self.images: dict[int, tuple[int, int]] = {}
         self.modules: dict[int, Module | InputError] = {}
+        self._host: list[ctypes._CFunctionType] = []  # functions of libraries
         self._callbacks = _Callbacks(
             _LAUNCH(self.launch), _SET(self.set), _MAP(self.map), _ALLOCATED(self.allocated),
             _FREED(self.freed), _WRITTEN(self.written), _LOADED(self.loaded),
@@ -160,7 +165,7 @@ class ProgramDevice:
         files may then be deleted. name: name of the program, argv[0]."""
         library, self.name = self.start(runtime), name
         try:
-            main = _loaded(program, library).main
+            main = self._loaded(program, library).main
         except OSError as error:
             raise InputError(f"{name}: {error}") from None
         except AttributeError:
@@ -178,6 +183,21 @@ class ProgramDevice:
             return status & 0xFF or self.launches.status
 
         return run
+
+    def _loaded(self, program: Path, runtime: ctypes.CDLL) -> ctypes.CDLL:
+        """Loads the program as a library. Functions of CUDA's libraries are computed here;
+        undefined ones of CUDA end it when they are called."""
+        names = [n for n in undefined_symbols(program) if _OF_CUDA.match(n)]
+        here = {name: FUNCTIONS[name] for name in names if name in FUNCTIONS}
+        stubs = missing_functions(names, runtime, program.parent, here)
+        table = (_C.c_void_p * (len(here) + 1)).in_dll(stubs, "tcir_functions")
+        for n, (name, host) in enumerate(here.items()):
+            self._host.append(host.bound(self, name))
+            table[n] = _C.cast(self._host[-1], _C.c_void_p)
+        if here:
+            libraries = sorted({re.split("[A-Z]", name)[0] for name in here})
+            self.launches.say(f"computed on the host, not by kernels: {', '.join(libraries)}")
+        return ctypes.CDLL(str(program))
 
     def ended(self, status: int) -> None:
         """Ends the process after the program called exit(status)."""
@@ -201,7 +221,7 @@ class ProgramDevice:
             kernels = self._module(number).kernels
             return 0 if name is None or name.decode() in kernels else NOT_FOUND
 
-        return self._guarded("module", read, NO_BINARY)
+        return self.guarded("module", read, NO_BINARY)
 
     def parameter(
         self, number: int, name: bytes, which: int, place: ctypes.Array[ctypes.c_uint64]
@@ -247,7 +267,7 @@ class ProgramDevice:
             self.mapped.add(fields[3])
             return 0
 
-        return self._guarded("cuTensorMapEncode", encode, INVALID_VALUE)
+        return self.guarded("cuTensorMapEncode", encode, INVALID_VALUE)
 
     def variable(self, number: int, name: bytes, size: ctypes.Array[ctypes.c_uint64]) -> int | None:
         """Address of a variable's bytes, whose size is written to `size`; None if the variable
@@ -300,7 +320,7 @@ class ProgramDevice:
             return 0
 
         try:
-            error = self._guarded(shown_name(name.decode()), execute, INVALID_CONFIGURATION)
+            error = self.guarded(shown_name(name.decode()), execute, INVALID_CONFIGURATION)
             if error:
                 self.launches.failed(VerdictError("a launch was rejected", 1))
             return error
@@ -314,7 +334,7 @@ class ProgramDevice:
             self._limits(number, name.decode()).set(attribute, value)
             return 0
 
-        return self._guarded(shown_name(name.decode()), work, INVALID_VALUE)
+        return self.guarded(shown_name(name.decode()), work, INVALID_VALUE)
 
     def attributes(self, number: int, name: bytes, out: ctypes.Array[ctypes.c_int64]) -> int:
         """Writes the `Limits.attributes` of a kernel to `out`; returns the error code."""
@@ -324,7 +344,7 @@ class ProgramDevice:
                 out[n] = value
             return 0
 
-        return self._guarded(shown_name(name.decode()), work, INVALID_VALUE)
+        return self.guarded(shown_name(name.decode()), work, INVALID_VALUE)
 
     def occupancy(self, number: int, name: bytes, threads: int, shared: int) -> int:
         """Number of CTAs of a kernel that fit on an SM at a time."""
@@ -335,7 +355,7 @@ class ProgramDevice:
             found = self._limits(number, name.decode()).active(threads, shared)
             return 0
 
-        self._guarded(shown_name(name.decode()), work, INVALID_VALUE)
+        self.guarded(shown_name(name.decode()), work, INVALID_VALUE)
         return found
 
     def missing(self, name: bytes) -> None:
@@ -365,7 +385,7 @@ class ProgramDevice:
             raise module
         return module
 
-    def _guarded(self, what: str, work: Callable[[], int], wrong: int) -> int:
+    def guarded(self, what: str, work: Callable[[], int], wrong: int) -> int:
         """Calls `work`; exceptions must not propagate through the program's frames.
 
         wrong: the error code for arguments that do not fit
@@ -387,27 +407,28 @@ class ProgramDevice:
             return LAUNCH_FAILURE
 
 
-def _loaded(program: Path, runtime: ctypes.CDLL) -> ctypes.CDLL:
-    """Loads the program as a library. Undefined functions of CUDA end it when they are called."""
-    names = [n for n in undefined_symbols(program) if _OF_CUDA.match(n)]
-    missing_functions(names, runtime, program.parent)
-    return ctypes.CDLL(str(program))
-
-
-def missing_functions(names: Iterable[str], runtime: ctypes.CDLL, folder: Path) -> ctypes.CDLL:
-    """Loads a library of those of the functions that the runtime lacks: each ends the program with
-    a message. The files may then be deleted."""
+def missing_functions(
+    names: Iterable[str],
+    runtime: ctypes.CDLL,
+    folder: Path,
+    here: Mapping[str, HostFunction] = MappingProxyType({}),
+) -> ctypes.CDLL:
+    """Loads a library of those of the functions that the runtime lacks: each calls its entry of
+    `tcir_functions`, in the order of `here`, or ends the program with a message. The files may then
+    be deleted."""
     source = Path(tempfile.mkdtemp(dir=folder)) / "missing.c"
-    missing = [name for name in names if not hasattr(runtime, name)]
+    missing = [name for name in names if name not in here and not hasattr(runtime, name)]
     calls = [f'void {n}(void) {{ tcir_missing("{n}"); }}' for n in missing]
-    source.write_text("\n".join(["void tcir_missing(const char *);", *calls]))
+    calls += [host.stub(name, n) for n, (name, host) in enumerate(here.items())]
+    head = [_STUBS, f"void *tcir_functions[{len(here) + 1}];"]
+    source.write_text("\n".join([*head, *calls]))
     return ctypes.CDLL(str(compile_library(source)), ctypes.RTLD_GLOBAL)
 
 
 def _unknown(name: str, missing: str) -> str:
     """Error message for an undefined function."""
     return (
-        f"{name}: the simulated CUDA runtime has no function {missing}; libraries such as cuBLAS "
-        "contain only machine code, which is not executed: call their counterparts on the host, or "
-        "write the host part in Python (docs/how-to/cuda.md)"
+        f"{name}: the simulated CUDA runtime has no function {missing}; libraries contain only "
+        "machine code, which is not executed: call its counterpart on the host, or write the host "
+        "part in Python (docs/how-to/cuda.md)"
     )

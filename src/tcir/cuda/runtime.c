@@ -322,6 +322,9 @@ static int fill_rows(char *to, size_t pitch, int value, size_t width, size_t row
 #include "graphs.c"
 #include "textures.c"
 
+// Whether a stream capture is under way, in which functions of libraries would have to take part.
+int tcir_capturing(void) { return captured != 0; }
+
 int cudaMalloc(void **p, size_t n) { return allocate(p, n, DEVICE); }
 int cudaMallocAsync(void **p, size_t n, void *s) {
   return capture_of(s) ? add_memory(added(captured, ALLOCATION, captured->count > 0), p, n) : allocate(p, n, DEVICE);

@@ -1,0 +1,113 @@
+"""cuRAND: pseudorandom numbers are numpy's, not those of a GPU; quasirandom ones are Sobol's, in at
+most two dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tcir.cuda.libraries.functions import HostCall, Objects, array, function, succeeds
+
+TYPE_ERROR, LENGTH_NOT_MULTIPLE, DIMENSIONS = 103, 105, 2
+_PSEUDO, _QUASI = (100, 101, 121, 141, 142, 161), (200, 201)
+"""Types of generators; Sobol sequences of 32 bits."""
+
+
+@dataclass
+class Generator:
+    """A generator; dimensions: of a quasirandom one, else 0."""
+
+    dimensions: int
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    offset: int = 0
+
+    def uniform(self, count: int) -> np.ndarray:
+        """Numbers above 0, up to 1, f64."""
+        if not self.dimensions:
+            return 1.0 - self.random.random(count)
+        each = count // self.dimensions
+        rows = [_sobol(n, self.offset, each) for n in range(self.dimensions)]
+        self.offset += each
+        return (np.concatenate(rows) + 1.0) / 2.0**32
+
+
+def _sobol(dimension: int, first: int, count: int) -> np.ndarray:
+    """Numbers `first` on of Sobol's sequence, 32 bits, in the order of the Gray code: direction
+    numbers of van der Corput, then of the polynomial x + 1 (Joe and Kuo)."""
+    numbers = [1] * 32
+    for n in range(1, 32 if dimension else 0):
+        numbers[n] = 2 * numbers[n - 1] ^ numbers[n - 1]
+    gray = np.arange(first, first + count, dtype=np.uint64)
+    gray ^= gray >> np.uint64(1)
+    found = np.zeros(count, np.uint64)
+    for n in range(32):
+        direction = np.uint64(numbers[n] << 31 - n & 0xFFFFFFFF)
+        found ^= np.where(gray >> np.uint64(n) & np.uint64(1), direction, np.uint64(0))
+    return found.astype(np.float64)
+
+
+_KNOWN: Objects[Generator] = Objects()
+
+
+@function("curandCreateGenerator", "curandCreateGeneratorHost", given="out:p kind:i")
+def create(call: HostCall) -> int:
+    """A generator, by curandRngType."""
+    quasi = call.kind in _QUASI
+    if not quasi and call.kind not in _PSEUDO:
+        return TYPE_ERROR
+    return _KNOWN.made(call.out, Generator(int(quasi)))
+
+
+succeeds("curandDestroyGenerator", given="generator:p")
+succeeds("curandSetStream", given="generator:p stream:p")
+succeeds("curandSetGeneratorOrdering", given="generator:p order:i")
+
+
+@function("curandSetPseudoRandomGeneratorSeed", given="generator:p seed:l")
+def seed(call: HostCall) -> int:
+    """Starts again from a seed."""
+    _KNOWN[call.generator].random = np.random.default_rng(call.seed & (1 << 64) - 1)
+    return 0
+
+
+@function("curandSetQuasiRandomGeneratorDimensions", given="generator:p count:i")
+def dimensions(call: HostCall) -> int:
+    """Sets the dimensions of a sequence."""
+    if not 1 <= call.count <= DIMENSIONS:
+        return TYPE_ERROR
+    _KNOWN[call.generator].dimensions = call.count
+    return 0
+
+
+def _uniform(kind: str) -> Callable[[HostCall], int]:
+    def generate(call: HostCall) -> int:
+        known = _KNOWN[call.generator]
+        if known.dimensions and call.n % known.dimensions:
+            return LENGTH_NOT_MULTIPLE
+        return call.write(array(call.out, call.n, kind), known.uniform(call.n))
+
+    return generate
+
+
+def _normal(kind: str) -> Callable[[HostCall], int]:
+    def generate(call: HostCall) -> int:
+        known = _KNOWN[call.generator]
+        if known.dimensions:
+            return TYPE_ERROR
+        found = known.random.normal(call.mean, call.spread, call.n)
+        return call.write(array(call.out, call.n, kind), found)
+
+    return generate
+
+
+for _name, _kind, _letter in (("", "<f4", "f"), ("Double", "<f8", "d")):
+    function(f"curandGenerateUniform{_name}", given="generator:p out:p n:z", waits=True)(
+        _uniform(_kind)
+    )
+    function(
+        f"curandGenerateNormal{_name}",
+        given=f"generator:p out:p n:z mean:{_letter} spread:{_letter}",
+        waits=True,
+    )(_normal(_kind))
