@@ -17,8 +17,12 @@ RUN = 8
 """The most elements of a run."""
 BYTES = 16
 """The most bytes of an access."""
-HELD = 32
-"""Elements of a row that a thread holds in registers."""
+HELD = 16
+"""Elements of a row per thread: the threads of a row are as few as hold it so."""
+LOADED = 32
+"""Elements that a thread loads before it sums them."""
+KEPT = 64
+"""The most elements of a row that stay in a thread's registers, if the row is then read once."""
 ENOUGH = 1 << 17
 """Threads that keep all SMs loading: 1,024 on each of 132 SMs or so."""
 MOST = 512
@@ -149,8 +153,8 @@ def group_of(result: ir.Value, chain: RowChain) -> ThreadGroup | None:
         size *= 2
     pieces = ceil_div(runs, size)
     rounds = 1
-    if pieces * run > HELD:
-        pieces = HELD // run
+    if pieces * run > KEPT:
+        pieces = LOADED // run
         rounds = ceil_div(runs, pieces * size)
     side = max(1, 128 // size)
     while side > 1 and side * size > WARP and rows * size < ENOUGH:
@@ -168,8 +172,7 @@ def _across(rows: int, columns: int, run: int, own: bool) -> ThreadGroup | None:
         size *= 2
     if size == 1 and not own:
         return None
-    held = HELD if own else 2 * HELD  # without results of its own, it holds no more than loads
-    pieces = min(ceil_div(columns, size), max(1, held // run))
+    pieces = min(ceil_div(columns, size), max(1, LOADED // run))
     return ThreadGroup(cells, True, run, size, side, pieces, ceil_div(columns, size * pieces))
 
 
