@@ -8,6 +8,10 @@ from tcir.dialect.types import ShapedType, element_bytes
 
 TAILS = ("", "outer", "inner", "outer inner")
 """Dimensions of a tile that may extend past the tensor: rows, the contiguous one, both."""
+GATE_BLOCK = "gate_block"
+"""Attribute of ``tc.epilogue``: columns of gates before as many columns of values."""
+ATOM_COLUMNS = 8
+"""Columns of an atom of C, of which a thread has two (PTX ISA 9.7.14.5)."""
 WALK = "walk"
 """Attribute: rows of a fragment are positions on a walk through images of this size."""
 

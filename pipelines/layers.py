@@ -14,6 +14,7 @@ from tcir.passes.conv.tile_conv import TileConv
 from tcir.passes.gemm.fuse_operands import FuseOperands
 from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.tile_gemm import TileGemm
+from tcir.passes.module.join_gates import JoinGates
 from tcir.passes.pipelining.overlap_products import OverlapProducts
 from tcir.passes.simt.convert_to_simt import ConvertToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
@@ -53,6 +54,7 @@ def build(options: LayersOptions) -> Pipeline:
             *([SplitKv(), TransposeValues()] if options.attention else []),
             *launched(
                 FuseOperands(alone=True),
+                joining=[JoinGates()],
                 simt=ConvertToSimt(quantise_apart=False, streamed=True),
                 quantise_apart=False,
             ),

@@ -4,12 +4,18 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import defining, integer, integers, not_arrays
+from tcir.dialect.attributes import (
+    defining,
+    integer,
+    integers,
+    not_arrays,
+    optional_integer,
+)
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.attention import AttentionOp
 from tcir.dialect.ops.grouped import GroupedMatmulOp
 from tcir.dialect.rules import Broken, one_of, same_rules, verify
-from tcir.dialect.warp_types import TAILS, WALK, FragmentType
+from tcir.dialect.warp_types import ATOM_COLUMNS, GATE_BLOCK, TAILS, WALK, FragmentType
 
 SCALAR_OPS = frozenset(
     f"arith.{name}"
@@ -34,8 +40,9 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
     ends in ``tc.yield`` of the element of ``out``. The tiling pass of the contraction before it
     clones the body onto register tiles; alone it cannot be lowered.
 
-    With twice the columns in ``sums`` as in ``out`` the body takes two elements, of columns 2n and
-    2n + 1: gate and value of a gated activation, whose weights alternate.
+    With twice the columns in ``sums`` as in ``out`` the body takes two elements, gate and value of
+    a gated activation, whose weights alternate: of columns 2n and 2n + 1 or, with ``gate_block =
+    b``, in blocks of b columns.
     """
 
     example = """
@@ -62,6 +69,11 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
     def gated(self) -> bool:
         """Whether an element is computed from two sums."""
         return len(self.body.blocks[0].arguments) == 2
+
+    @property
+    def gate_block(self) -> int:
+        """Columns of gates before as many columns of values."""
+        return optional_integer(self, GATE_BLOCK) or 1
 
     @property
     def grouped(self) -> GroupedMatmulOp | None:
@@ -97,6 +109,9 @@ class FragmentEpilogueOp(
     and their results are not stored. A thread computes the elements
     that it holds: two neighbouring columns of rows r and r + 8 of every atom (PTX ISA 9.7.14.5).
 
+    With twice the columns in ``sums`` the body takes two elements, as that of a ``tc.epilogue``
+    with ``gate_block = 8``: a thread has the same columns of each block of 8.
+
     With ``walk`` (as in `tc.store_fragment`) the result has four dimensions, pixels ``[n, p, q]``
     and channels; nothing outside a tensor is read.
     """
@@ -122,6 +137,11 @@ class FragmentEpilogueOp(
     tails: ir.StringAttr
     body: ext.Region
     out: ext.Result[FragmentType]
+
+    @property
+    def gated(self) -> bool:
+        """Whether an element is computed from two sums."""
+        return len(self.body.blocks[0].arguments) == 2
 
     @property
     def rank(self) -> int:
@@ -287,6 +307,23 @@ def _(op: EpilogueOp) -> Broken:
 
 @verify(
     EpilogueOp,
+    "gate-block",
+    "tc",
+    "gate_block must be 1 or 8, and divide the {columns} columns of a result of two sums, got "
+    "{got}: gates and values alternate in whole blocks, such as those of which a thread of "
+    "warpgroups has the same columns (PTX ISA 9.7.14.5)",
+    bad={": (tensor<256x192xf32>)": "{gate_block = 8 : i64} : (tensor<256x192xf32>)"},
+)
+def _(op: EpilogueOp) -> Broken:
+    if GATE_BLOCK not in op.attributes:
+        return None
+    got, (*_, columns) = integer(op, GATE_BLOCK), op.out.type.shape
+    legal = op.gated and got in (1, ATOM_COLUMNS) and columns % got == 0
+    return None if legal else {"columns": columns, "got": got}
+
+
+@verify(
+    EpilogueOp,
     "body",
     "tc",
     "the body must be one block of {count} of {want} that ends in tc.yield of {out}, got {got}",
@@ -301,7 +338,7 @@ def _(op: EpilogueOp | FragmentEpilogueOp) -> Broken:
         for each in (op.sums.type, op.out.type)
     )
     blocks = list(op.body)
-    count = 2 if isinstance(op, EpilogueOp) and op.sums.type.shape != op.out.type.shape else 1
+    count = 1 if list(op.sums.type.shape) == list(op.out.type.shape) else 2
     types = [a.type for block in blocks for a in block.arguments]
     last = list(blocks[0])[-1:] if len(blocks) == 1 else []
     ends = [o.value.type for o in last if isinstance(o, YieldOp)]
@@ -456,8 +493,8 @@ def _(op: ElementOp) -> Broken:
         return None
     got, value = op.tensor.type, op.value.type
     if isinstance(got, FragmentType) and got.element == value:
-        sums = around.sums.type
-        alike = (got.shape, got.operand, got.atom) == (sums.shape, sums.operand, sums.atom)
+        out = around.out.type
+        alike = (got.shape, got.operand, got.atom) == (out.shape, out.operand, out.atom)
         return None if alike else {"got": got, "value": value}
     if isinstance(got, ir.MemRefType) and _is_read_by(got, op.dims) and got.element_type == value:
         return None
@@ -526,14 +563,18 @@ def _(op: FragmentEpilogueOp) -> Broken:
     FragmentEpilogueOp,
     "fragments",
     "PTX ISA 9.7.14.5",
-    "expected fragments of C of one shape and atom, got {sums} and {out}: a thread has the same "
-    "elements of both",
+    "expected fragments of C of one shape and atom, or sums of twice the columns, got {sums} and "
+    "{out}: a thread has the same elements of both",
     bad={"!c = !tc.fragment<array<i64: 128, 256>": "!c = !tc.fragment<array<i64: 32, 256>"},
-    good={"array<i64: 128, 256>": "array<i64: 32, 256>"},
+    good={
+        "!c = !tc.fragment<array<i64: 128, 256>": "!c = !tc.fragment<array<i64: 128, 512>",
+        "^bb0(%sum: f32)": "^bb0(%sum: f32, %gate: f32)",
+    },
 )
 def _(op: FragmentEpilogueOp) -> Broken:
     sums, out = op.sums.type, op.out.type
-    alike = (sums.shape, sums.atom) == (out.shape, out.atom)
+    rows, columns = out.shape
+    alike = sums.atom == out.atom and list(sums.shape) in ([rows, columns], [rows, 2 * columns])
     return None if alike and sums.operand == out.operand == "C" else {"sums": sums, "out": out}
 
 

@@ -22,13 +22,15 @@ BYTES = {
 """Ops that may have values of a byte: reads and conversions."""
 
 
-def check_by_element(source: Source, pass_name: str, quantised: bool = False) -> None:
+def check_by_element(
+    source: Source, pass_name: str, quantised: bool = False, gated: bool = False
+) -> None:
     """Rejects an epilogue that a kernel cannot compute element by element; quantised: whether the
-    kernel quantises results in blocks."""
+    kernel quantises results in blocks; gated: whether it computes one of two sums."""
     if not quantised:
         check_not_quantised(source.quantise, pass_name)
     if source.after is not None:
-        check_elements(source.after, f"in {pass_name}", INSTEAD)
+        check_elements(source.after, f"in {pass_name}", INSTEAD, gated)
 
 
 def check_not_quantised(op: tc.QuantiseBlocksOp | None, pass_name: str) -> None:
@@ -42,9 +44,9 @@ def check_not_quantised(op: tc.QuantiseBlocksOp | None, pass_name: str) -> None:
         )
 
 
-def check_elements(after: tc.EpilogueOp, where: str, instead: str) -> None:
-    """Rejects an epilogue that combines two columns, or computes with bytes."""
-    if after.gated:
+def check_elements(after: tc.EpilogueOp, where: str, instead: str, gated: bool = False) -> None:
+    """Rejects an epilogue that combines two columns, unless `gated`, or computes with bytes."""
+    if after.gated and not gated:
         raise match_failure(
             after,
             f"expected a result for every sum {where}, got one for two columns, as a gated "
@@ -73,16 +75,18 @@ def number_at(
     after: tc.EpilogueOp,
     pointer_of: Callable[[ir.Value], ir.Value],
     at: Sequence[ir.Value],
-    total: ir.Value,
+    *totals: ir.Value,
 ) -> ir.Value:
-    """The element of the result at the indices `at`, i32 values, whose sum is `total`.
+    """The element of the result at the indices `at`, i32 values, whose sums are `totals`: one, or
+    gate and value.
 
     pointer_of: returns the address of an argument of the function of `after`
     """
     block = after.body.blocks[0]
-    (argument,) = block.arguments
-    rounded = total.type != argument.type
-    known = {argument: arith.truncf(argument.type, total) if rounded else total}
+    known = {
+        argument: total if total.type == argument.type else arith.truncf(argument.type, total)
+        for argument, total in zip(block.arguments, totals, strict=True)
+    }
     *ops, end = block.operations
     for each in ops:
         with each.location:

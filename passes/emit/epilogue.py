@@ -139,16 +139,18 @@ def fragment_epilogue(
 
     tensors: the kernel's values for the tensors that `after` reads
     """
-    kind, (*_, end) = sums.type, after.body.blocks[0]
-    out = tc.FragmentType.build(kind.shape, end.value.type, "C", kind.atom)
+    body, kind = after.body.blocks[0], sums.type
+    *_, end = body
+    count, (rows, columns) = len(body.arguments), kind.shape
+    out = tc.FragmentType.build([rows, columns // count], end.value.type, "C", kind.atom)
     with after.location:
         made = tc.FragmentEpilogueOp(sums, place, past, out)
-        block = made.body.blocks.append(kind.element, arg_locs=[after.location])
-        (total,), (argument_,) = block.arguments, after.body.blocks[0].arguments
+        block = made.body.blocks.append(*[kind.element] * count, arg_locs=[after.location] * count)
         mapping = dict(tensors)
         with ir.InsertionPoint(block):
-            narrow = kind.element != argument_.type
-            mapping[argument_] = arith.truncf(argument_.type, total) if narrow else total
-            for op in after.body.blocks[0]:
+            for total, given in zip(block.arguments, body.arguments, strict=True):
+                narrow = kind.element != given.type
+                mapping[given] = arith.truncf(given.type, total) if narrow else total
+            for op in body:
                 clone(op, mapping)
     return made.out

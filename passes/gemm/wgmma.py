@@ -9,8 +9,9 @@ from tcir.dialect import tc
 from tcir.dialect.ops.highlevel import k_part
 from tcir.dialect.ops.quantise import WORD_COLUMNS
 from tcir.dialect.ops.tma import EVICT
+from tcir.dialect.warp_types import ATOM_COLUMNS
 from tcir.passes.emit.cluster import ALONE, ClusterShape
-from tcir.passes.emit.diagnostics import SMALLEST_MATMUL
+from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.element_epilogue import check_by_element
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.output_tiles import GROUP, OutputTiles
@@ -50,7 +51,8 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     check_rows(op, cluster)
     option = options.in_parts(op, options.n_tile, cluster, columns_step(op))
     check_dense(op)
-    check_by_element(source, "tile-gemm", quantised=True)
+    gated = source.after is not None and source.after.gated
+    check_by_element(source, "tile-gemm", quantised=True, gated=source.quantise is None)
     *batch, m, n = op.out.type.shape
     sms, quantise = TARGETS[target].sms, source.quantise
     columns = source.quantised_columns or n  # scales of padding are zeros: stored, too
@@ -61,6 +63,8 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     parts = parts_of(op.a.type.element_type, n_tile)
     if quantise is not None:
         check_fragment_quantised(quantise, n_tile, parts, target)
+    if gated:
+        check_gated(op, n_tile, parts)
     promoted = is_promoted(op.a.type.element_type)
     tiles = OutputTiles(
         ceil_div(m, tile.rows),
@@ -80,6 +84,21 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
         return product
 
     tile_fragments(source, create, tiles, core, m, n, options.staging(core, tiles, parts))
+
+
+def check_gated(op: tc.MatmulOp, n_tile: int, parts: int) -> None:
+    """Raises a match failure for tiles that cut a block of gates from its values; parts: fragments
+    of a tile's columns."""
+    whole = 2 * ATOM_COLUMNS * parts
+    if n_tile % whole:
+        raise match_failure(
+            op,
+            f"expected n-tile to be a multiple of {whole} with a gated result, got {n_tile} (a "
+            f"thread has the same columns of a block of {ATOM_COLUMNS} gates and of the "
+            f"{ATOM_COLUMNS} values after it, PTX ISA 9.7.14.5); take "
+            f"n-tile={min(round_up(n_tile, whole), 256)}",
+            SMALLEST_MATMUL,
+        )
 
 
 def _tile(source: Source, n: int, option: int, cluster: ClusterShape, sms: int) -> Tile:

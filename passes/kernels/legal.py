@@ -36,12 +36,14 @@ CONVOLUTIONS = (IM2COL, ROW_WALK, SHIFTED)
 """The kinds of products: matrices; block-scaled ones; groups of rows; few padded columns; and
 convolutions gathered tap by tap, read from rows of a shared tile, or from shifted lanes."""
 PLAIN, GATED, QUANTISED = "plain", "gated", "quantised"
+GATED_BLOCKS = "gated-blocks"
 
 NOUNS: Mapping[str, dict[str, str]] = {
     "core": {TCGEN05: "tcgen05", WGMMA: "wgmma"},
     "results": {
         PLAIN: "a result for every sum",
         GATED: "one for two columns, as of a gated activation",
+        GATED_BLOCKS: "one for two columns in blocks of 8",
         QUANTISED: "a quantised one",
     },
     "operands": {"given": "operands in their order", "exchanged": "exchanged ones"},
@@ -58,7 +60,11 @@ CIRCUMSTANCES: Mapping[str, dict[str, str]] = {
         ROW_WALK: "with taps that read rows of one tile",
         SHIFTED: "with taps that shift one tile",
     },
-    "results": {GATED: "with a gated result", QUANTISED: "with a quantised result"},
+    "results": {
+        GATED: "with a gated result",
+        GATED_BLOCKS: "with a result gated in blocks of 8",
+        QUANTISED: "with a quantised result",
+    },
     "operands": {"exchanged": "with exchanged operands"},
     "core": {},
 }
@@ -194,7 +200,7 @@ ROWS: tuple[Limit, ...] = (
         way_out="take swap=never or store=direct"),
     Limit("store", ("direct",), {"results": QUANTISED},
         "a thread stores the elements and scales of its row", way_out="take store=direct"),
-    Limit("store", ("direct",), {"results": GATED},
+    Limit("store", ("direct",), {"results": (GATED, GATED_BLOCKS)},
         "a staged tile has as many columns as the sums, twice those of the result",
         way_out="take store=direct"),
     Limit("epilogue_tile", ("auto",), {"core": WGMMA},
@@ -203,16 +209,23 @@ ROWS: tuple[Limit, ...] = (
     Limit("epilogue_tile", ("auto",), {"product": (GROUPED, ROW_WALK, SHIFTED)},
         "not built: each lane stores at its own indices, 16 columns at a time"),
     # Results.
-    Limit("results", (PLAIN, GATED), {"product": GROUPED},
+    Limit("results", (PLAIN, GATED, GATED_BLOCKS), {"product": GROUPED},
         "a block of scales has 128 rows, and may span several groups",
         way_out="quantise in another kernel"),
-    Limit("results", (PLAIN, GATED), {"product": CONVOLUTIONS},
+    Limit("results", (PLAIN, GATED, GATED_BLOCKS), {"product": CONVOLUTIONS},
         "a block of scales has 128 rows of a matrix, which are not those of a tile of pixels",
         way_out="take pipeline conv, where a launch of its own quantises "
         "(split-launches{quantise-apart=true})"),
-    Limit("results", (PLAIN, QUANTISED), {"core": WGMMA},
-        "not built: a thread has both columns, but stores a result for every sum",
-        way_out="return the sums, or take target sm_100a"),
+    Limit("results", (PLAIN, GATED, QUANTISED), {"product": (ROW_WALK, IM2COL, SHIFTED, GROUPED)},
+        "not built: their stores count columns of the sums",
+        way_out="return the sums, or let single columns alternate with target sm_100a"),
+    Limit("results", (PLAIN, GATED_BLOCKS, QUANTISED), {"core": WGMMA},
+        "a thread has two adjacent columns of each 8: the results of gates and values that "
+        "alternate would be single columns, which no store or later op takes",
+        "PTX ISA 9.7.14.5", "let columns alternate in blocks of 8, or take target sm_100a"),
+    Limit("results", (PLAIN, GATED, QUANTISED), {"core": TCGEN05},
+        "not built: a thread separates the even columns of its row from the odd ones",
+        way_out="let single columns alternate, or take target sm_90a"),
     # Several accumulators.
     Limit("n_tiles", (1,), {"core": WGMMA},
         "one wgmma multiplies a tile of A by up to 256 columns, as many sums as a thread has "
@@ -250,13 +263,13 @@ ROWS: tuple[Limit, ...] = (
     Limit("split_k", (1,), {"product": GROUPED},
         "not built: the launch that sums the parts up would have to leave out rows of no group",
         way_out="leave split-k out"),
-    Limit("split_k", (1,), {"results": (GATED, QUANTISED)},
+    Limit("split_k", (1,), {"results": (GATED, GATED_BLOCKS, QUANTISED)},
         "in the kernel that sums the parts up a thread computes one element, not a block",
         way_out="leave split-k out"),
     Limit("swap", ("auto", "never"), {"product": GROUPED},
         "exchanged, a group's rows would be the columns of an mma, whose number is fixed in its "
         "descriptor before the group's size is known", way_out="leave swap out"),
-    Limit("swap", ("auto", "never"), {"results": (GATED, QUANTISED)},
+    Limit("swap", ("auto", "never"), {"results": (GATED, GATED_BLOCKS, QUANTISED)},
         "exchanged, the columns of a block would be in different lanes, but one thread needs all "
         "of them",
         way_out="leave swap out"),
@@ -377,6 +390,8 @@ def results_of(result: ir.Value) -> str:
 
 
 def _results(quantise: tc.QuantiseBlocksOp | None, after: tc.EpilogueOp | None) -> str:
+    if after is not None and after.gate_block > 1:
+        return GATED_BLOCKS
     gated = after is not None and after.gated
     return QUANTISED if quantise is not None else GATED if gated else PLAIN
 

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias
 
 from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import tc
-from tcir.dialect.attributes import is_fill_only
+from tcir.dialect.attributes import integers_of, is_fill_only
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.dialect.upstream import RESHAPES, names
 from tcir.dialect.walk import walk
@@ -23,7 +23,7 @@ from tcir.passes.analysis.contraction import (
 from tcir.passes.analysis.cuda_cores import no_tensor_core
 from tcir.passes.analysis.einsum import Einsum
 from tcir.passes.analysis.few_rows import reads_narrow_matrix
-from tcir.passes.analysis.frozen import FREE, computed_once
+from tcir.passes.analysis.frozen import FREE, FROZEN, computed_once
 from tcir.passes.analysis.head_maps import views_of
 from tcir.passes.analysis.moves import move_of
 from tcir.passes.analysis.reductions import (
@@ -552,6 +552,11 @@ class _Layers:
                 numbers[each] = len(numbers)
                 workspaces.append(tensor_bytes(each.type))
         module.operation.attributes["tc.workspaces"] = i64s(workspaces)
+        if FROZEN in self.function.attributes:
+            arguments = self.function.entry_block.arguments
+            frozen = [arguments[n] for n in integers_of(self.function.attributes[FROZEN])]
+            fixed = i64s([numbers[each] for each in frozen if each in numbers])
+            module.operation.attributes[FROZEN] = fixed
         return numbers
 
     def _outline(self, launch: _Launch, order: int, numbers: dict[ir.Value, int]) -> None:

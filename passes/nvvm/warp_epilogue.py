@@ -10,6 +10,7 @@ from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.fragments import share
+from tcir.dialect.warp_types import ATOM_COLUMNS
 from tcir.errors import PassError
 from tcir.layout.atoms import mma_atom
 
@@ -18,7 +19,7 @@ from .float_casts import rounded_codes
 from .loads import check_beside, numbers_at
 from .scalar import is_fp8
 from .warp_copy import byte_pointer
-from .warp_store import PAIR, Held, less
+from .warp_store import PAIR, Held, less, places_of
 
 
 @lower(tc.FragmentEpilogueOp)
@@ -29,7 +30,7 @@ def convert_fragment_epilogue(converter: Converter, op: tc.FragmentEpilogueOp) -
     results take the registers of its sums. Rounding to fp8 comes last, two registers at a time.
     """
     sums = converter.record(op.sums, Fragment)
-    held = Held.create(converter, sums.type, op)
+    held = Held.create(converter, op.out.type, op)
     block, tails = op.body.blocks[0], string(op, "tails").split()
     *ops, end = block.operations
     (yielded,) = end.operation.operands
@@ -49,13 +50,14 @@ def convert_fragment_epilogue(converter: Converter, op: tc.FragmentEpilogueOp) -
             computed.append(each)
     results: list[ir.Value] = []
     height = mma_atom(sums.type.atom).shape[0]
-    pairs = zip(held.places, sums.registers, strict=True)
-    for _, row in groupby(pairs, lambda pair: pair[0][0] // height):
-        registers = list(row)
+    given = _given(converter, op, sums)
+    for _, row in groupby(held.places, lambda place: place[0] // height):
+        places = list(row)
         for source in beside:
-            source.load([place for place, _ in registers])
-        for place, register in registers:
-            converter.values[block.arguments[0]] = register
+            source.load(places)
+        for place in places:
+            for argument, registers in zip(block.arguments, given, strict=True):
+                converter.values[argument] = registers[place]
             for source in beside:
                 converter.values[source.op.value] = source.number(place)
             for each in computed:
@@ -65,6 +67,20 @@ def convert_fragment_epilogue(converter: Converter, op: tc.FragmentEpilogueOp) -
         with rounding.location:
             results = rounded_codes(results, yielded, str(op.out.type.element))
     converter.values[op.out] = Fragment(op.out.type, tuple(results))
+
+
+def _given(
+    converter: Converter, op: tc.FragmentEpilogueOp, sums: Fragment
+) -> list[dict[tuple[int, int], ir.Value]]:
+    """For each argument of the body, the registers by rows and columns of the result."""
+    found = dict(zip(places_of(sums.type, converter.warps), sums.registers, strict=True))
+    if not op.gated:
+        return [found]
+    halves: list[dict[tuple[int, int], ir.Value]] = [{}, {}]
+    for (down, right), register in found.items():
+        block, column = divmod(right, ATOM_COLUMNS)
+        halves[block % 2][down, block // 2 * ATOM_COLUMNS + column] = register
+    return halves
 
 
 @lower(tc.FetchFragmentOp)

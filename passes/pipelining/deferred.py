@@ -54,7 +54,7 @@ class DeferredResult:
                 or made.epilogue is None
                 or made.epilogue.out.type.element == element
             )
-            and made.sums.type.shape[1] % made.columns == 0
+            and made.sums.type.shape[1] % (made.gates * made.columns) == 0
             and store.tensor.type.shape[-1] * tc.element_bytes(element) % 16 == 0
         )
         return made if fits else None
@@ -79,8 +79,13 @@ class DeferredResult:
         return op.tails if TAILS in op.attributes else ir.StringAttr.get("")
 
     @property
+    def gates(self) -> int:
+        """Sums of a result: two of a gated activation."""
+        return 1 if self.epilogue is None else len(self.epilogue.body.blocks[0].arguments)
+
+    @property
     def columns(self) -> int:
-        """Columns of a part."""
+        """Columns of a part of the results."""
         if isinstance(self.store, tc.StoreFragmentStagedOp):
             return int(self.store.tile.shape[1])
         return UNITS // tc.element_bytes(self.store.tensor.type.element_type)
@@ -88,7 +93,7 @@ class DeferredResult:
     @property
     def parts(self) -> int:
         """Parts of the tile."""
-        return int(self.sums.type.shape[1]) // self.columns
+        return int(self.sums.type.shape[1]) // (self.gates * self.columns)
 
     @property
     def reads(self) -> list[tc.ElementOp]:
@@ -97,14 +102,15 @@ class DeferredResult:
         found = [op for op in ops if isinstance(op, tc.ElementOp)]
         return [op for op in found if str(op.value.type) in FETCHED]
 
-    def kind(self, element: ir.Type) -> tc.FragmentType:
-        """The type of a part."""
-        whole = self.sums.type
-        return tc.FragmentType.build([whole.shape[0], self.columns], element, "C", whole.atom)
+    def kind(self, element: ir.Type, sums: int = 1) -> tc.FragmentType:
+        """The type of a part, of a result or of so many sums of each."""
+        rows, atom = self.sums.type.shape[0], self.sums.type.atom
+        return tc.FragmentType.build([rows, sums * self.columns], element, "C", atom)
 
     def whole(self, element: ir.Type) -> tc.FragmentType:
-        """The type of the whole tile."""
-        return tc.FragmentType.build(self.sums.type.shape, element, "C", self.sums.type.atom)
+        """The type of the whole tile of results."""
+        rows, atom = self.sums.type.shape[0], self.sums.type.atom
+        return tc.FragmentType.build([rows, self.parts * self.columns], element, "C", atom)
 
 
 @dataclass(frozen=True)
@@ -145,8 +151,9 @@ class ColumnRange:
         outer: maps values before the epilogue
         fetched: fragments that hold the epilogue's operands
         """
-        sums, quantise = outer[self.result.sums], self.result.quantise
-        mine = tc.FragmentPartOp(sums, i64(self.first), self.result.kind(sums.type.element)).columns
+        sums, quantise, gates = outer[self.result.sums], self.result.quantise, self.result.gates
+        kind = self.result.kind(sums.type.element, gates)
+        mine = tc.FragmentPartOp(sums, i64(gates * self.first), kind).columns
         if quantise is None or self.result.epilogue is not None:
             mine = self._computed(mine, outer, fetched)
         if quantise is None:
@@ -163,13 +170,16 @@ class ColumnRange:
         made = tc.FragmentEpilogueOp(
             mine, self.at(outer), self.result.tails, self.result.kind(element)
         )
-        block = made.body.blocks.append(mine.type.element, arg_locs=[store.location])
-        (total,) = block.arguments
+        gates = self.result.gates
+        block = made.body.blocks.append(
+            *[mine.type.element] * gates, arg_locs=[store.location] * gates
+        )
         with ir.InsertionPoint(block):
             if source is None:
-                tc.YieldOp(arith.truncf(element, total))
+                tc.YieldOp(arith.truncf(element, block.arguments[0]))
                 return made.out
-            mapping = {**outer, source.body.blocks[0].arguments[0]: total}
+            given = source.body.blocks[0].arguments
+            mapping = {**outer, **dict(zip(given, block.arguments, strict=True))}
             for op in source.body.blocks[0]:
                 if isinstance(op, tc.ElementOp) and op.value in fetched:
                     with op.location:
@@ -218,5 +228,5 @@ def fetched_registers(result: DeferredResult, read: tc.ElementOp) -> int:
     if column not in read.dims:
         return 2 * result.parts
     if row not in read.dims:
-        return registers_by_column(result.sums.type.shape[1], read)
+        return registers_by_column(result.parts * result.columns, read)
     return registers(result.whole(read.value.type))

@@ -63,7 +63,7 @@ def _fetch(op: tc.FragmentEpilogueOp, room: int) -> None:
     for read in list(op.body.blocks[0]):
         if not isinstance(read, tc.ElementOp) or not _is_of_columns(read):
             continue
-        shape, atom = op.sums.type.shape, op.sums.type.atom
+        shape, atom = op.out.type.shape, op.out.type.atom
         room -= registers_by_column(shape[1], read)
         inputs = [read.tensor, *op.indices]
         if room < 0 or not all(_is_before(value, steps) for value in inputs):

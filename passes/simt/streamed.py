@@ -72,9 +72,12 @@ def has_epilogue(others: Sequence[ir.OpView]) -> bool:
     *before, _ = others
     if not before:
         return True
-    if len(before) > 1 or not isinstance(before[0], tc.EpilogueOp) or before[0].gated:
+    if len(before) > 1 or not isinstance(before[0], tc.EpilogueOp):
         return False
-    check_elements(before[0], "of a product with few rows", "take pipeline gemm")
+    *_, m, n = before[0].sums.type.shape
+    if before[0].gated and (before[0].gate_block != COLUMNS or m > n):
+        return False  # a thread has rows r and r + 8 of the matrix
+    check_elements(before[0], "of a product with few rows", "take pipeline gemm", gated=True)
     return True
 
 
@@ -345,6 +348,9 @@ class StreamedKernel:
                 offset = (tile * ROWS + COLUMNS * half) * pitch + column * COLUMNS * WORD_BYTES
                 simt.store_run(simt.at(shared, simt.add(base, offset)), pair)
         nvvm.barrier()
+        gates = 2 if self.after is not None and self.after.gated else 1
+        many, rows = self._many // gates, rows // gates
+        first = simt.right(origin[1], 1) if gates > 1 else origin[1]
         total = rows * few
         for start in range(0, total, self.warps * WARP):
             number = simt.add(thread, start) if start else thread
@@ -353,34 +359,46 @@ class StreamedKernel:
                 if self.transposed
                 else (simt.rest(number, rows), simt.divide(number, rows))
             )
-            inside = simt.less(simt.add(origin[1], row), self._many)
+            inside = simt.less(simt.add(first, row), many)
             if start + self.warps * WARP > total:
                 inside = simt.both_bits(inside, simt.less(number, total))
             guarded = scf.IfOp(inside)
             with ir.InsertionPoint(guarded.then_block):
                 place = simt.add(simt.mul(row, pitch), simt.mul(column, WORD_BYTES))
-                value: ir.Value | None = None
-                for each in range(self.warps):
-                    at = simt.at(shared, simt.add(place, each * rows * pitch))
-                    part = simt.load(at, ir.F32Type.get())
-                    value = part if value is None else arith.AddFOp(value, part).result
-                assert value is not None
-                long = simt.add(origin[1], row)
+                if gates > 1:  # 8 gates, then as many values
+                    block = simt.mul(simt.right(row, 3), COLUMNS * pitch)
+                    place = simt.add(place, block)
+                values = [
+                    self._summed(shared, simt.add(place, n * COLUMNS * pitch) if n else place)
+                    for n in range(gates)
+                ]
+                long = simt.add(first, row)
                 at = (long, column) if self.transposed else (column, long)
-                self._store_one(value, origin[0], at, inputs, out)
+                self._store_one(values, origin[0], at, inputs, out)
                 scf.YieldOp([])
+
+    def _summed(self, shared: ir.Value, place: ir.Value) -> ir.Value:
+        """The sum of the warps' partial sums from byte `place` on."""
+        value: ir.Value | None = None
+        for each in range(self.warps):
+            at = simt.at(shared, simt.add(place, each * self.tiles * ROWS * self._pitch))
+            part = simt.load(at, ir.F32Type.get())
+            value = part if value is None else arith.AddFOp(value, part).result
+        assert value is not None
+        return value
 
     def _store_one(
         self,
-        value: ir.Value,
+        values: Sequence[ir.Value],
         batch: ir.Value,
         at: tuple[ir.Value, ir.Value],
         inputs: Sequence[ir.Value],
         out: ir.Value,
     ) -> None:
         kind = self.op.out.type.element_type
-        if value.type != kind:
-            value = arith.TruncFOp(kind, value).result
+        if values[0].type != kind:
+            values = [arith.TruncFOp(kind, each).result for each in values]
+        value = values[0]
         *outer, m, n = self.op.out.type.shape
         if self.after is not None:
             indices = [*([batch] if outer else []), *at]
@@ -388,8 +406,8 @@ class StreamedKernel:
                 self.after,
                 lambda each: inputs[ir.BlockArgument(each).arg_number],
                 indices,
-                value,
+                *values,
             )
-            kind = self.after.out.type.element_type
+            kind, n = self.after.out.type.element_type, self.after.out.type.shape[-1]
         place = simt.linear([batch, *at], [1, m, n])
         store(out, place, value, kind)

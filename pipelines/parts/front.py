@@ -60,6 +60,7 @@ def raised_block_scaled() -> list[Pass]:
 def launched(
     *fusing: Pass,
     quantise_apart: bool = True,
+    joining: Sequence[Pass] = (),
     sharing: Sequence[Pass] = SHARED,
     simt: ConvertToSimt | None = None,
 ) -> list[Pass]:
@@ -67,10 +68,11 @@ def launched(
 
     fusing: passes that fuse launches, before equal launches are shared
     quantise_apart: as in split-launches, and in convert-to-simt unless `simt` is given
+    joining: passes that join launches
     sharing: passes that share equal launches
     simt:           converts those without tensor cores
     """
-    split = [SplitLaunches(quantise_apart=quantise_apart), FoldConstantLaunches()]
+    split = [SplitLaunches(quantise_apart=quantise_apart), *joining, FoldConstantLaunches()]
     return [*split, *fusing, *sharing, simt or ConvertToSimt(quantise_apart=quantise_apart)]
 
 

@@ -13,6 +13,7 @@ import pytest
 from edited import edit
 from endtoend.chain_text import TWO_LAYERS
 from endtoend.test_frozen import TEXT
+from endtoend.test_join_gates import program as swiglu
 from endtoend.test_siblings import PLAIN, SCALED, program
 
 import tcir
@@ -110,6 +111,11 @@ func.func @two(%x: tensor<8x3xbf16>) -> (tensor<8x2xf32>, tensor<8x2xf32>) {
   return %y, %z : tensor<8x2xf32>, tensor<8x2xf32>
 }
 """
+SWIGLU = swiglu(24, 40)
+READ_TWICE = swiglu(24, 40, returned=", %z", results="{out}, {out}").replace(
+    "  return", "  %z = math.absf %v : tensor<24x40xf16>\n  return"
+)
+TWO_TENSORS = swiglu(24, 40, arguments=", %z: tensor<{m}x{k}xf16>", other="%z")
 FRONT = (
     "fold-empty,constants-to-arguments,join-siblings,fold-layouts,split-layers{vectors=true},"
     "fuse-epilogue,raise-to-tc,collapse-batch,swap-operands,reorder-scales,repack-gemm"
@@ -117,9 +123,11 @@ FRONT = (
 PASSES = (
     f"builtin.module({FRONT},split-launches,fold-constant-launches,fuse-operands,share-kernels)"
 )
+GATED = f"builtin.module({FRONT},split-launches,join-gates,fold-constant-launches,share-kernels)"
 EXCHANGED = PASSES.replace("swap-operands", "swap-operands{swap=always}")
 IN_PARTS = f"builtin.module({FRONT},split-k{{splits=2}},split-launches,share-kernels)"
 
+GATES = "tcir.passes.module.join_gates"
 JOIN, JOINED = "tcir.passes.module.join_siblings", "tcir.passes.module.rewrites.joined"
 SPLIT, FUSE = "tcir.passes.module.split_layers", "tcir.passes.module.fuse_epilogue"
 SHARE, OPERANDS = "tcir.passes.module.share_kernels", "tcir.passes.gemm.fuse_operands"
@@ -164,6 +172,21 @@ BREAKS = [
           "or mine.operation.name in INDEXED", "", "join-siblings"),
     Break("other tensors that epilogues read are the first one's", ROWS, f"{JOINED}:Joint._operand",
           "any(each != values[0] for each in values)", "False", "join-siblings"),
+    # gate and value of one product
+    Break("gates and values are exchanged", SWIGLU, f"{GATES}:_bodies",
+          "block.arguments[1], mapping", "block.arguments[0], mapping", "join-gates", GATED),
+    Break("matrices alternate in another order", SWIGLU, f"{GATES}:_join",
+          "for each in (gate, value)]", "for each in (value, gate)]", "join-gates", GATED),
+    Break("single columns alternate", SWIGLU, f"{GATES}:_gated",
+          "i64(block)", "i64(1)", "join-gates", GATED),
+    Break("the matrix is no larger than the value", SWIGLU, f"{GATES}:_join",
+          "tensor_bytes(both)", "tensor_bytes(both) // 2", "join-gates", GATED),
+    Break("the value's epilogue is dropped", SWIGLU, f"{GATES}:_body",
+          "product.after is None", "product.after is None or known is None", "join-gates", GATED),
+    Break("a value that another launch reads is not stored", READ_TWICE, f"{GATES}:_apart",
+          "> 2:", "> 9:", "join-gates", GATED),
+    Break("products of two tensors become one", TWO_TENSORS, f"{GATES}:_apart",
+          "or gate.number(gate.op.a) != value.number(value.op.a)", "", "join-gates", GATED),
     # launches
     Break("two launches are exchanged", LAYERS, f"{SPLIT}:_Layers.split",
           "enumerate(launches)", "enumerate([launches[1], launches[0], *launches[2:]])",
@@ -248,7 +271,8 @@ def found(text: str, passes: str) -> str:
         (text, PASSES)
         for text in (HEADS, INT8, LAYERS, OTHER_OP, PLACED, ROWS, APART, TEXT, CONSTANTS)
     ]
-    + [(TWO_LAYERS, PASSES), (LAYERS, IN_PARTS), (APART, EXCHANGED)],
+    + [(TWO_LAYERS, PASSES), (LAYERS, IN_PARTS), (APART, EXCHANGED)]
+    + [(text, GATED) for text in (SWIGLU, READ_TWICE, TWO_TENSORS)],
 )
 def test_nothing_is_found_without_a_mistake(text: str, passes: str) -> None:
     assert not found(text, passes)

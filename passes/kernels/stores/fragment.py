@@ -71,7 +71,9 @@ class FragmentStore:
 
     def _stored(self, sums: ir.Value, place: TilePlace) -> None:
         outer = [] if place.number is None else [place.number]
-        self.store(sums, index.values([*outer, place.row, place.column]), place.end)
+        gated = self.after is not None and self.after.gated
+        column = index.div(place.column, 2) if gated else place.column
+        self.store(sums, index.values([*outer, place.row, column]), place.end)
 
     def store(self, sums: ir.Value, place: list[ir.Value], end: Index | None = None) -> None:
         """Computes and stores the results of `sums`, a fragment whose first element is at

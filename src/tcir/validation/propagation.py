@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -27,7 +27,7 @@ from tcir.dialect.attributes import is_buffer, is_fill_only
 from tcir.dialect.operation import traits_of
 from tcir.dialect.upstream import RESHAPES, names
 from tcir.interp.tensor.contraction import recognise
-from tcir.interp.tensor.epilogue import spread
+from tcir.interp.tensor.epilogue import half, spread
 from tcir.interp.tensor.grouped import groups_of, written
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.scaled_contraction import recognise_product
@@ -280,8 +280,9 @@ class _Carrier:
     def _epilogue(self, op: tc.EpilogueOp, sums: Known, values: Mapping[ir.Value, Known]) -> Known:
         """A ``tc.epilogue`` of the program's own."""
         block = op.body.blocks[0]
-        count = len(block.arguments)
-        given = [sums.like(itemgetter((..., slice(n, None, count)))) for n in range(count)]
+        given = [sums]
+        if op.gated:
+            given = [sums.like(partial(half, n, op.gate_block)) for n in range(2)]
         inner = {**values, **dict(zip(block.arguments, given, strict=True))}
         product = op.grouped
         sizes = {product.sizes: values[product.sizes].value} if product else {}

@@ -25,6 +25,7 @@ func.func @f(%a: tensor<300x136xf16>, %b: tensor<136x64xf16>) -> tensor<300x32xf
   }) : (tensor<300x64xf32>) -> tensor<300x32xf32>
   return %g : tensor<300x32xf32>
 }"""
+GATED_BLOCKS = GATED.replace("}) : (tensor", "}) {gate_block = 8 : i64} : (tensor")
 QUANTISED = """
 func.func @f(%a: tensor<40x16xf16>, %b: tensor<64x16xf16>)
     -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>) {
@@ -70,6 +71,16 @@ func.func @f(%a: tensor<40x16xf16>, %b: tensor<3x64x16xf16>, %sizes: tensor<3xi3
       : (tensor<40x64xf32>) -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)
   return %q#0, %q#1 : tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>
 }"""
+
+GROUPED_BLOCKS = GROUPED.replace("tensor<200x64xf32> {\n", "tensor<200x32xf32> {\n").replace(
+    "  return %c : tensor<200x64xf32>",
+    """  %g = "tc.epilogue"(%c) ({
+  ^bb0(%s: f32, %t: f32):
+    %m = arith.mulf %s, %t : f32
+    "tc.yield"(%m) : (f32) -> ()
+  }) {gate_block = 8 : i64} : (tensor<200x64xf32>) -> tensor<200x32xf32>
+  return %g : tensor<200x32xf32>""",
+)
 
 
 def conv(out: str = "2x8x8x64xf32", attributes: str = "", after: str = "", result: str = "") -> str:

@@ -15,12 +15,18 @@ from tcir.interp.types import Array, shape_of
 
 @evaluate(tc.EpilogueOp)
 def tc_epilogue(interpreter: Interpreter, op: tc.EpilogueOp, sums: Array) -> Sequence[Array]:
-    given = [sums[..., ::2], sums[..., 1::2]] if op.gated else [sums]
+    given = [half(n, op.gate_block, sums) for n in range(2)] if op.gated else [sums]
     (value,) = interpreter.region(op, given)
     result = np.broadcast_to(value, shape_of(op.out.type)).copy()
     if op.grouped is not None:
         result = written(op.grouped, interpreter.values[op.grouped.sizes], result)
     return [result]
+
+
+def half(number: int, block: int, sums: Array) -> Array:
+    """Columns of gates (0) or of values (1), which alternate in blocks of `block`."""
+    rows = sums.shape[:-1]
+    return sums.reshape(*rows, -1, 2, block)[..., number, :].reshape(*rows, -1)
 
 
 @evaluate(tc.ElementOp)

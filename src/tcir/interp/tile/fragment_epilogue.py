@@ -7,7 +7,9 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
+from tcir.dialect.warp_types import ATOM_COLUMNS
 from tcir.errors import IncompleteError
+from tcir.interp.tensor.epilogue import half
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, sequence
 from tcir.interp.tile.loads import gather
@@ -25,7 +27,7 @@ TAILS = {-2: "outer", -1: "inner"}
 def fragment_epilogue(compiler: Compiler, op: tc.FragmentEpilogueOp) -> Step:
     (sums_,), _ = segments(compiler, op)
     block, dtype = op.body.blocks[0], dtype_of(op.sums.type.element)
-    total = compiler.slot(block.arguments[0])
+    totals = [compiler.slot(each) for each in block.arguments]
     ours = (tc.ElementOp, tc.YieldOp)
     body = sequence(
         [
@@ -38,7 +40,9 @@ def fragment_epilogue(compiler: Compiler, op: tc.FragmentEpilogueOp) -> Step:
 
     def compute(frame: Frame) -> None:
         sums = settled(frame, sums_, site).view(dtype)
-        frame.values[total] = sums
+        given = [half(n, ATOM_COLUMNS, sums) for n in range(2)] if op.gated else [sums]
+        for total, each in zip(totals, given, strict=True):
+            frame.values[total] = each
         frame.agent.machine.counters.fragment_numbers += sums.size
         body(frame)
 
@@ -70,7 +74,7 @@ def element(compiler: Compiler, op: tc.ElementOp) -> Step:
             frame.values[result] = frame.values[source_]
 
         return take
-    return _load(compiler, op, around, around.sums.type, walk_of(around))
+    return _load(compiler, op, around, around.out.type, walk_of(around))
 
 
 @execute(tc.FetchFragmentOp)
@@ -143,7 +147,7 @@ def _places(first: list[int], shape: tuple[int, ...], walk: tuple[int, int] | No
 def yield_(compiler: Compiler, op: tc.YieldOp) -> Step:
     """Yields the fragment that is the result of the enclosing op."""
     (value_,), around = compiler.operands(op), op.operation.parent.opview
-    result, part = compiler.slot(around.out), held_by(compiler, around.sums.type)
+    result, part = compiler.slot(around.out), held_by(compiler, around.out.type)
 
     def make(frame: Frame) -> None:
         frame.values[result] = np.broadcast_to(frame.values[value_], part(frame).shape).copy()
