@@ -27,7 +27,7 @@ def printed() -> dict[str, list[float]]:
     found = {}
     for row in rows:
         words = row.split()
-        count = 4 if words[0] == "line" else 1
+        count = {"line": 4, "0": 2}.get(words[0], 1)
         found[" ".join(words[:count])] = [float(word) for word in words[count:]]
     return found
 
@@ -162,6 +162,14 @@ def test_surfaces(printed: dict[str, list[float]]) -> None:
     left = np.concatenate([np.zeros((3, 1, 2), int), pairs[:, :-1]], axis=1)
     expected = np.stack([2 * left[..., 0], left[..., 1] + 1], axis=-1)
     assert printed["surface"] == expected.reshape(-1).tolist()
+
+
+def test_the_driver_reads_integers_as_floats_unless_told_otherwise(
+    printed: dict[str, list[float]],
+) -> None:
+    row = np.array([(i - 9, 1000 + i) for i in range(8, 16)]) / 32767
+    between = (row + row[[1, 2, 3, 4, 5, 6, 7, 7]]) / 2
+    assert printed["0 driver"] == [pytest.approx(each, abs=1e-8) for each in between.reshape(-1)]
 
 
 def test_a_store_outside_a_surface_traps() -> None:

@@ -391,6 +391,9 @@ int cudaMemPoolCreate(void **pool, const void *properties) { return *pool = (voi
 int cudaMemPoolDestroy(void *pool) { return result(0); }
 int cudaMemPoolSetAttribute(void *pool, int which, void *value) { return result(0); }
 int cudaMemPoolGetAttribute(void *pool, int which, void *value) { return memset(value, 0, which < 4 ? 4 : 8), result(0); }
+int cudaDeviceGetGraphMemAttribute(int ordinal, int which, uint64_t *value) { return *value = 0, result(0); }
+int cudaDeviceSetGraphMemAttribute(int ordinal, int which, uint64_t *value) { return result(0); }
+int cudaDeviceGraphMemTrim(int ordinal) { return result(0); }
 int cudaMemPoolTrimTo(void *pool, size_t bytes) { return result(0); }
 int cudaMemPrefetchAsync(const void *p, size_t n, uint64_t place, unsigned flags, void *s) { return result(0); }
 

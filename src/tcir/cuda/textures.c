@@ -199,3 +199,67 @@ int cudaGetTextureObjectResourceDesc(resource_t *out, uint64_t object) { return 
 int cudaGetSurfaceObjectResourceDesc(resource_t *out, uint64_t object) { return *out = ((object_t *)object)->resource, result(0); }
 int cudaGetTextureObjectTextureDesc(sampling_t *out, uint64_t object) { return *out = ((object_t *)object)->sampling, result(0); }
 int cudaDeviceGetTexture1DLinearMaxWidth(size_t *width, const channel_t *channel, int ordinal) { return *width = 1 << 28, result(0); }
+
+// --- the driver's arrays and objects -----------------------------------------------------------
+
+typedef struct { size_t width, height; int format; unsigned channels; } driver_array_t;
+typedef struct { size_t width, height, depth; int format; unsigned channels, flags; } driver_array_3d_t;
+typedef struct { size_t x, y; int kind; void *host, *device; array_t *array; size_t pitch; } driver_place_t;
+typedef struct { driver_place_t from, to; size_t width, rows; } driver_copy_t;
+typedef struct { int modes[3], linear, flags, anisotropy, mipmaps; float bias, least, most, border[4]; int reserved[12]; } driver_sampling_t;
+typedef struct { int kind; union { array_t *array; struct { void *memory; int format; unsigned channels; size_t sizes[3]; }; int reserved[32]; }; unsigned flags; } driver_resource_t;
+enum { READ_AS_INTEGER = 1, NORMALIZED = 2, SRGB = 16, SEAMLESS = 64 };
+
+// CUarray_format: unsigned from 1, signed from 8, half 16, float 32.
+static channel_t channel_of(int format, unsigned channels) {
+  int kind = format >= 16 ? 2 : format < 8, bits = format >= 16 ? format : 8 << (format & 7) >> (format < 8);
+  channel_t made = {{0}, kind};
+  for (unsigned i = 0; i < channels && i < 4; ++i) made.bits[i] = bits;
+  return made;
+}
+int cuArray3DCreate_v2(array_t **out, const driver_array_3d_t *d) {
+  channel_t channel = channel_of(d->format, d->channels);
+  return cudaMalloc3DArray(out, &channel, (extent_t){d->width, d->height, d->depth}, d->flags);
+}
+int cuArrayCreate_v2(array_t **out, const driver_array_t *d) {
+  return cuArray3DCreate_v2(out, &(driver_array_3d_t){d->width, d->height, 0, d->format, d->channels, 0});
+}
+int cuArrayDestroy(array_t *a) { return cudaFreeArray(a); }
+static char *placed(const driver_place_t *p, size_t *pitch) {
+  if (p->kind == 3) return *pitch = pitch_of(p->array), inside(p->array, p->x, p->y, 0);
+  *pitch = p->pitch;
+  return (char *)(p->kind == 1 ? p->host : p->device) + p->y * p->pitch + p->x;
+}
+int cuMemcpy2D_v2(const driver_copy_t *c) {
+  size_t tp, fp;
+  const driver_place_t *ends[] = {&c->from, &c->to};
+  for (int i = 0; i < 2; ++i)
+    if (ends[i]->kind == 3 && (ends[i]->x + c->width > pitch_of(ends[i]->array) || ends[i]->y + c->rows > some(ends[i]->array->size.height)))
+      return result(INVALID_VALUE);
+  char *to = placed(&c->to, &tp), *from = placed(&c->from, &fp);
+  return copy_rows(to, tp, from, fp, c->width, c->rows);
+}
+int cuMemcpy2DUnaligned_v2(const driver_copy_t *c) { return cuMemcpy2D_v2(c); }
+int cuMemcpy2DAsync_v2(const driver_copy_t *c, void *s) { return capture_of(s) ? result(CAPTURE_UNSUPPORTED) : cuMemcpy2D_v2(c); }
+static resource_t resource_of(const driver_resource_t *r) {
+  resource_t made = {r->kind, .array = r->array};
+  if (r->kind == OF_LINEAR) made.linear.memory = r->memory, made.linear.channel = channel_of(r->format, r->channels), made.linear.bytes = r->sizes[0];
+  if (r->kind == OF_PITCH_2D) {
+    made.pitched.memory = r->memory, made.pitched.channel = channel_of(r->format, r->channels);
+    made.pitched.width = r->sizes[0], made.pitched.height = r->sizes[1], made.pitched.pitch = r->sizes[2];
+  }
+  return made;
+}
+int cuTexObjectCreate(uint64_t *out, const driver_resource_t *r, const driver_sampling_t *d, const void *view) {
+  resource_t resource = resource_of(r);
+  sampling_t s = {{d->modes[0], d->modes[1], d->modes[2]}, d->linear, !(d->flags & READ_AS_INTEGER), d->flags & SRGB};
+  memcpy(s.border, d->border, sizeof s.border);
+  s.normalized = !!(d->flags & NORMALIZED), s.anisotropy = d->anisotropy, s.seamless = d->flags & SEAMLESS;
+  return cudaCreateTextureObject(out, &resource, &s, view);
+}
+int cuTexObjectDestroy(uint64_t object) { return cudaDestroyTextureObject(object); }
+int cuSurfObjectCreate(uint64_t *out, const driver_resource_t *r) {
+  resource_t resource = resource_of(r);
+  return cudaCreateSurfaceObject(out, &resource);
+}
+int cuSurfObjectDestroy(uint64_t object) { return cudaDestroySurfaceObject(object); }

@@ -1,4 +1,5 @@
 // Textures and surfaces: prints what kernels read, for test_textures.py to compare with numpy.
+#include <cuda.h>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -34,6 +35,8 @@ __global__ void doubled(cudaSurfaceObject_t from, cudaSurfaceObject_t to, int n)
   short2 v = surf2Dread<short2>(from, (x - 1) * (int)sizeof(short2), y, cudaBoundaryModeZero);
   surf2Dwrite(short2{(short)(2 * v.x), (short)(v.y + 1)}, to, x * (int)sizeof(short2), y);
 }
+
+__global__ void halves(cudaTextureObject_t t, float2 *out) { out[threadIdx.x] = tex2D<float2>(t, threadIdx.x + 1, 1.5f); }
 
 static float number(int i) { return (float)((i * 37 + 11) % 64) / 8 - 3; }
 
@@ -133,6 +136,21 @@ int main(int argc, char **argv) {
   doubled<<<3, 8>>>(s[0], s[1], 8);
   cudaMemcpy2DFromArray(out, 32, a[1], 0, 0, 32, 3, cudaMemcpyDeviceToDevice);
   print("surface", (short *)out, 48);
+  CUDA_ARRAY_DESCRIPTOR shape = {8, 3, CU_AD_FORMAT_SIGNED_INT16, 2};
+  CUarray driver;
+  cuArrayCreate(&driver, &shape);
+  CUDA_MEMCPY2D move = {};
+  move.srcMemoryType = CU_MEMORYTYPE_HOST, move.srcHost = pairs.data(), move.srcPitch = 32;
+  move.dstMemoryType = CU_MEMORYTYPE_ARRAY, move.dstArray = driver, move.WidthInBytes = 32, move.Height = 3;
+  cuMemcpy2D(&move);
+  CUDA_RESOURCE_DESC described = {};
+  described.resType = CU_RESOURCE_TYPE_ARRAY, described.res.array.hArray = driver;
+  CUDA_TEXTURE_DESC sampled = {};
+  sampled.addressMode[0] = sampled.addressMode[1] = CU_TR_ADDRESS_MODE_CLAMP, sampled.filterMode = CU_TR_FILTER_MODE_LINEAR;
+  CUtexObject made;
+  printf("%d ", cuTexObjectCreate(&made, &described, &sampled, nullptr));  // normalized floats
+  halves<<<1, 8>>>(made, (float2 *)out);
+  print("driver", out, 16);
   texture(array(stack, 3, 2, 0), cudaFilterModeLinear, cudaAddressModeClamp, false);  // of integers
   if (argc > 1) doubled<<<3, atoi(argv[1])>>>(s[0], s[1], 8);  // more than 8 threads: outside
   return cudaDeviceSynchronize() != cudaSuccess;
