@@ -32,7 +32,10 @@ int cuCtxCreate_v2(void **made, unsigned flags, int ordinal) { return *made = co
 int cuCtxCreate_v4(void **made, void *given, unsigned flags, int ordinal) { return *made = context, 0; }
 int cuCtxDestroy_v2(void *which) { return 0; }
 int cuCtxPushCurrent_v2(void *which) { return 0; }
-int cuCtxPopCurrent_v2(void **which) { return *which = context, 0; }
+int cuCtxPopCurrent_v2(void **which) {
+  if (which) *which = context;
+  return 0;
+}
 int cuCtxGetCurrent(void **which) { return *which = context, 0; }
 int cuCtxSetCurrent(void *which) { return 0; }
 int cuCtxGetDevice(int *ordinal) { return *ordinal = 0, 0; }
