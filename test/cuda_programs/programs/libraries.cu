@@ -178,6 +178,7 @@ static void compiled() {
   cuLaunchKernel(f, 1, 1, 1, 4, 1, 1, 0, 0, arguments, 0);
   bool right = !status;
   for (int i = 0; i < 4; ++i) right &= p[i] == (int)number(i) + 7;
+  right &= !cuCtxPopCurrent(nullptr);
   check(nvrtcGetErrorString(status), right);
   nvrtcCreateProgram(&program, "__global__ void k() { x = 1; }", "k.cu", 0, nullptr, nullptr);
   status = nvrtcCompileProgram(program, 0, nullptr);
