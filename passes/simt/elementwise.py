@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tcir._mlir import arith, func, ir, scf
+from tcir._mlir import func, ir, scf
 from tcir.dialect.upstream import RESHAPES
 from tcir.dialect.walk import walk
-from tcir.passes.analysis.reductions import combined, is_product, is_reduction, is_window
+from tcir.passes.analysis.reductions import is_product, is_reduction, is_window
 from tcir.passes.analysis.row_chain import At, chain_of, goes_along, loads_of, moving
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.diagnostics import match_failure
@@ -31,8 +31,8 @@ PIXELS = (7, 4, 2)
 """Pixels of a thread, the most first: images are 7, 14, 28, 56 and 112 wide."""
 BLOCKS = ((2, 2),)
 """Results of a pool of 16 bits that a thread computes, down and along an image: windows of 3 x 3 at
-every other pixel read 25 pixels for four of them, not 36. Sums, whose elements are widened, are
-slower so: 23.2 us instead of 21.2 of 32 x 64 x 112 x 112 on an H200."""
+every other pixel read 25 pixels for four of them, not 36. Sums in f32 are slower so, as are blocks
+of 2 x 4, 4 x 2 and 1 x 4 (measured on an H200)."""
 PARTS = (4, 2)
 """Runs of a row that a thread gathers, the most first: 64 bytes on the way from each thread."""
 MOST = 1 << 31
@@ -154,16 +154,10 @@ def _pixels(function: func.FuncOp, shape: Sequence[int], run: int) -> tuple[int,
         return 1, 1
     blocks, least = [(1, n) for n in PIXELS], ENOUGH // 4
     if not any(map(is_product, windows)):
-        few = all(map(_is_compared, windows))
-        blocks, least = list(BLOCKS) if few and len(shape) > 3 else [], ENOUGH
+        half = all(op.results[0].type.element_type.width == 16 for op in windows)
+        blocks, least = list(BLOCKS) if half and len(shape) > 3 else [], ENOUGH
     fits = ((d, n) for d, n in blocks if shape[-2] % n == 0 and (d == 1 or shape[-3] % d == 0))
     return next(((d, n) for d, n in fits if prod(shape) // (run * d * n) >= least), (1, 1))
-
-
-def _is_compared(window: ir.Operation) -> bool:
-    """Whether a pool takes the largest or the least of elements of 16 bits."""
-    how = combined(window, 0) if window.results[0].type.element_type.width == 16 else None
-    return how is not None and not isinstance(how.combine, arith.AddFOp | arith.AddIOp)
 
 
 def _parts(function: func.FuncOp, shape: Sequence[int], run: int) -> int:

@@ -119,9 +119,9 @@ def tiles_of(op: tc.MatmulOp, target: str) -> int:
     return next((n for n in TILES if many >= n * ROWS * sms), 1)
 
 
-def warps_of(chunks: int) -> int:
-    """Warps that share the chunks of K."""
-    return next(n for n in (WARPS, 4, 2, 1) if n <= chunks)
+def warps_of(chunks: int, most: int = WARPS) -> int:
+    """Warps that share the chunks of K, a power of two."""
+    return 1 << min(most, chunks).bit_length() - 1
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ from L2. With more, a CTA has several tiles."""
 LOADS, LOADS_OF_TILES = 16, 8
 """Loads of the matrix that a thread has on the way, with one tile and with several, which take
 registers for their sums."""
+WARPS_OF_ONE = 16
+"""Warps of a CTA with one tile, which convert while others wait for memory; several tiles take the
+registers of as many warps."""
 
 
 def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
@@ -87,10 +90,11 @@ class _NarrowKernel(StreamedKernel):
         one = few <= AGAIN * bits  # a tile of 16 rows of `bits`, and rows of 16 bits
         tiles = 1 if one else tiles_of(op, target_of(module))
         each = max(1, (LOADS if one else LOADS_OF_TILES) // (2 * tiles))
-        while each > 1 and (blocks % each or blocks < each * WARPS):
+        most = WARPS_OF_ONE if tiles == 1 else WARPS
+        while each > 1 and (blocks % each or blocks < each * most):
             each //= 2
         chunks = blocks // each
-        warps = warps_of(chunks)
+        warps = warps_of(chunks, most)
         return _NarrowKernel(module, function, op, programmatic, tiles, each, chunks, warps, how)
 
     @property
