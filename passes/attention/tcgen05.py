@@ -217,7 +217,7 @@ class _Tile:
         self, body: Callable[..., list[ir.Value]], state: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """Loops over the four sub-partitions, one for each warp; returns `state` after them."""
-        over = _quarters(body, state)
+        over = quarters(body, state)
         self.executes(over)
         return list(over.results)
 
@@ -291,11 +291,11 @@ class _Rows:
             )
             state = list(over.inner_iter_args)
             for tile in tiles:
-                _multiply(tile.scores, tile.queries, k, constant(0, integer_type(1)))
+                multiply(tile.scores, tile.queries, k, constant(0, integer_type(1)))
             for number, tile in enumerate(tiles):
                 own = slice(2 * number, 2 * number + 2)
                 state[own] = self._weigh(tile, first, step, state[own])
-                _multiply(tile.sums, tile.powers, v, Accumulate(step).take())
+                multiply(tile.sums, tile.powers, v, Accumulate(step).take())
             scf.YieldOp(state)
         return over
 
@@ -310,7 +310,7 @@ class _Rows:
 
         def weigh(quarter: ir.Value, largest: ir.Value, total: ir.Value) -> list[ir.Value]:
             rows = load_registers(tile.scores, quarter, index.value(0), self.blocks.keys)
-            lanes = _lanes(quarter)
+            lanes = lanes_of(quarter)
             if self.modify is not None:
                 rows = self.modify(rows, [own.batch, own.head, index.add(own.first, lanes), key])
             if self.blocks.masked:
@@ -322,10 +322,10 @@ class _Rows:
                 tile.hand_over(now.alpha, now.after, quarter, FACTORS)
             p = self._powers(rows, now.reference)
             if tile.corrected:
-                self._store_powers(p, tile.powers, quarter)
+                store_words(p, tile.powers, quarter)
             summed = tc.RowSumOp(p).total
             if not tile.corrected:  # in an order of few registers: two CTAs share those of an SM
-                self._store_powers(p, tile.powers, quarter)
+                store_words(p, tile.powers, quarter)
                 self._rescale(tile, quarter, step, now.alpha)
             added = _fma(tc.RowNumbersOp(total, quarter).mine, now.alpha, summed)
             return [
@@ -335,7 +335,7 @@ class _Rows:
 
         after = tile.quarters(weigh, state)
         if tile.corrected:
-            _quarters(lambda quarter: self._correct(tile, quarter, step), [])
+            quarters(lambda quarter: self._correct(tile, quarter, step), [])
         return after
 
     def _correct(self, tile: _Tile, quarter: ir.Value, step: ir.Value) -> list[ir.Value]:
@@ -365,26 +365,6 @@ class _Rows:
         masked = tc.MaskRowsOp(rows, *index.values(place), rows.type)
         self.blocks.band.give(masked)
         return masked.masked
-
-    def _store_powers(self, p: ir.Value, powers: ir.Value, quarter: ir.Value) -> None:
-        """Exponentials in 16 bits, two keys per word, or in 8, four: A of the product with
-        values."""
-        kind, bytes_ = (
-            ir.VectorType.get(p.type.shape, self.element),
-            tc.element_bytes(self.element),
-        )
-        narrow = tc.NarrowRowsOp(p, kind).narrow if bytes_ == 1 else arith.truncf(kind, p)
-        count = self.blocks.keys * bytes_ // COLUMN_BYTES
-        words = ir.VectorType.get([QUARTER_LANES, count], integer_type(32))
-        tc.TmemStWordsOp(
-            vector.bitcast(words, narrow),
-            powers,
-            quarter,
-            index.value(0),
-            ir.StringAttr.get("32x32b"),
-            flag(False),
-            flag(False),
-        )
 
     @property
     def columns(self) -> int:
@@ -424,7 +404,7 @@ class _Rows:
             return []
 
         if stores is None or lse:
-            over = _quarters(store, [])
+            over = quarters(store, [])
             if stores is not None:  # without an access to tensor memory that says so
                 over.attributes[BY_WARP] = ir.UnitAttr.get()
 
@@ -471,7 +451,7 @@ class _End:
 
     def first(self, quarter: Index) -> Index:
         """The first row of a sub-partition."""
-        return index.add(self.tile.rows.first, _lanes(quarter))
+        return index.add(self.tile.rows.first, lanes_of(quarter))
 
     def _place(self, first: Index, column: Index) -> list[ir.Value]:
         """Indices in the results of a row."""
@@ -531,13 +511,32 @@ class _End:
         stored.attributes["column_dim"] = i64(1)
 
 
-def _multiply(d: ir.Value, a: ir.Value, b: ir.Value, accumulate: ir.Value) -> None:
+def store_words(numbers: ir.Value, factors: ir.Value, quarter: ir.Value) -> None:
+    """Stores numbers as A of a product, in the type of `factors`: in 16 bits two columns per word,
+    in 8 four."""
+    element = factors.type.element
+    bytes_, kind = tc.element_bytes(element), ir.VectorType.get(numbers.type.shape, element)
+    narrow = tc.NarrowRowsOp(numbers, kind).narrow if bytes_ == 1 else arith.truncf(kind, numbers)
+    count = numbers.type.shape[1] * bytes_ // COLUMN_BYTES
+    words = ir.VectorType.get([QUARTER_LANES, count], integer_type(32))
+    tc.TmemStWordsOp(
+        vector.bitcast(words, narrow),
+        factors,
+        quarter,
+        index.value(0),
+        ir.StringAttr.get("32x32b"),
+        flag(False),
+        flag(False),
+    )
+
+
+def multiply(d: ir.Value, a: ir.Value, b: ir.Value, accumulate: ir.Value) -> None:
     """The product of two tiles, slice by slice."""
     for j in range(b.type.shape[1] * tc.element_bytes(b.type.element) // MMA_K_BYTES):
         mma(d, a, b, constant(1, integer_type(1)) if j else accumulate, j)
 
 
-def _quarters(body: Callable[..., list[ir.Value]], state: Sequence[ir.Value]) -> scf.ForOp:
+def quarters(body: Callable[..., list[ir.Value]], state: Sequence[ir.Value]) -> scf.ForOp:
     """A loop over the four sub-partitions, one for each warp of the epilogue; carries `state`."""
     over = scf.ForOp(index.value(0), index.value(QUARTERS), index.value(1), state)
     with ir.InsertionPoint(over.body):
@@ -545,7 +544,7 @@ def _quarters(body: Callable[..., list[ir.Value]], state: Sequence[ir.Value]) ->
     return over
 
 
-def _lanes(quarter: ir.Value) -> Index:
+def lanes_of(quarter: ir.Value) -> Index:
     """The first lane of a sub-partition."""
     return index.mul(quarter, QUARTER_LANES)
 

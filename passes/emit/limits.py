@@ -34,7 +34,7 @@ PROMOTED_HEADS = range(32, 129, 32)
 BACKWARD_HEADS = Legal(
     range(16, 129, 16),
     "elements",
-    "steps of K of 32 bytes; a thread has registers for the sums of 128 in two tiles",
+    "steps of K of 32 bytes; registers of a thread, or columns of tensor memory, for two sums",
 )
 """Elements of a head whose gradients a kernel computes."""
 

@@ -1,4 +1,4 @@
-"""Gradients of attention for sm_90a: every level, beside numpy; breaks seen at their pass, refusals
+"""Gradients of attention: every level, beside numpy; breaks seen at their pass, refusals
 clear."""
 
 from __future__ import annotations
@@ -14,10 +14,20 @@ from tcir._mlir import arith
 from tcir.interp.types import Array
 from tcir.passmanager.pipeline import Pipeline, as_pipeline
 
-from .breaking import Broken, Caught, Edit, change_operand, erase, noticed, pick, set_attribute
+from .breaking import (
+    Broken,
+    Caught,
+    Edit,
+    change_operand,
+    change_text,
+    erase,
+    noticed,
+    pick,
+    set_attribute,
+)
 from .gradient_text import Gradient, gradients
 
-TARGET, PIPELINE = "sm_90a", "attention"
+PIPELINE, TARGETS = "attention", ("sm_90a", "sm_100a")
 UNIT = {"f16": 2.0**-10, "bf16": 2.0**-7}
 CASES = [
     Gradient("q", h=1, m=64, n=64, d=32),
@@ -45,10 +55,11 @@ def beside_numpy(kernel: tcir.Kernel, case: Gradient) -> None:
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_every_level(case: Gradient) -> None:
+def test_every_level(case: Gradient, target: str) -> None:
     """Within the bound after tiling, and bit for bit the same after every later pass."""
-    kernel = tcir.compile(case.text, PIPELINE, target=TARGET, validate=True, inputs="random")
+    kernel = tcir.compile(case.text, PIPELINE, target=target, validate=True, inputs="random")
     kernel.report.check()
     lines = [line.compared for line in kernel.report.passes[2:]]
     assert all("bit for bit as before" in each or "bit for bit with" in each for each in lines)
@@ -56,11 +67,12 @@ def test_every_level(case: Gradient) -> None:
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("of", ["q", "kv"])
-def test_orders_and_draws(of: str) -> None:
+def test_orders_and_draws(of: str, target: str) -> None:
     """Special values, the full range, dead rows; no hazard in other orders."""
-    case = Gradient(of, m=128, n=192, d=32, causal=-20)
-    report = tcir.validate(case.text, PIPELINE, target=TARGET, orders=6, stages=2)
+    case = Gradient(of, h=1, m=128, n=192, d=32, causal=-20)
+    report = tcir.validate(case.text, PIPELINE, target=target, orders=6, stages=2)
     report.check()
 
 
@@ -87,7 +99,8 @@ def test_rule_is_the_derivative() -> None:
         assert abs(slope - gradient[place]) < 1e-7
 
 
-def test_arrays() -> None:
+@pytest.mark.parametrize("target", TARGETS)
+def test_arrays(target: str) -> None:
     """The three launches of `compile_attention_backward`, grouped and causal."""
     draw = np.random.default_rng(0)
     sizes = (1, 4, 70, 32), (1, 2, 90, 32), (1, 2, 90, 32), (1, 4, 70, 32)
@@ -96,7 +109,7 @@ def test_arrays() -> None:
     lse, _, *want = gradients(q, k, v, dout, 32**-0.5, kept)
     out = _attended(q, k, v, kept)
     kernel = tcir.compile_attention_backward(
-        q, k, v, out, dout, lse.astype(np.float32), causal=True, target=TARGET
+        q, k, v, out, dout, lse.astype(np.float32), causal=True, target=target
     )
     assert len(kernel.launches.launches) == 3
     for mine, exact in zip(kernel.run(), want, strict=True):
@@ -112,7 +125,7 @@ def _attended(q: Array, k: Array, v: Array, kept: Array) -> Array:
 
 # --- breaks ------------------------------------------------------------------------------------
 
-BROKEN = Gradient("kv", m=128, n=128, d=32, causal=0)
+BROKEN = Gradient("kv", m=120, n=128, d=32, causal=0)
 UNORDERED = ("hazard", "deadlock", "illegal")
 VALUE = ("difference",)
 TILED, WAIT, FETCH = "tile-attention-backward", "tc.mbarrier_wait", "tc.fetch_fragment"
@@ -139,45 +152,61 @@ def _exchanged(module: Any) -> None:
     first.operands[0], second.operands[0] = other, one
 
 
-BREAKS: list[tuple[str, str, Edit, tuple[str, ...]]] = [
-    *((f"wait {n} removed", "assign-roles", erase(WAIT, n), UNORDERED) for n in range(3)),
-    ("arrival removed", "assign-roles", erase("tc.mbarrier_arrive", 0), UNORDERED),
-    *((f"wait of product {n} covers less", "delay-waits",
-       set_attribute("tc.wgmma_wait", "pending", f"{p} : i64", n), UNORDERED)
-      for n, p in ((0, 2), (1, 2), (2, 2), (3, 1))),
+Breaks = list[tuple[str, str, Edit, tuple[str, ...]]]
+ANY = ("difference", *UNORDERED)
+OF_BOTH: Breaks = [
     ("delta is not subtracted", TILED, _bypass("arith.subf"), VALUE),
-    ("ds without p", TILED, _bypass("arith.mulf", 1), VALUE),
-    ("lse of the next row", TILED, change_operand(FETCH, 4, _plus(1)), VALUE),
-    ("delta of the next row", TILED, change_operand(FETCH, 4, _plus(1), 1), VALUE),
-    ("lse of the next head", TILED, change_operand(FETCH, 2, _plus(1)),
-     ("difference", "hazard", "illegal")),
-    ("mask not exchanged", TILED,
-     set_attribute("tc.mask_fragment", "causal_offset", "0 : i64"), VALUE),
-    ("mask of the next key", TILED, change_operand("tc.mask_fragment", 1, _plus(1)), VALUE),
-    ("no mask", TILED, _bypass("tc.mask_fragment"), VALUE),
-    ("dk without scale", TILED, set_attribute("tc.fill_rows", "value", "1.0 : f32"), VALUE),
+    ("mask not exchanged", TILED, change_text("window_offset", "causal_offset"), VALUE),
     ("queries for their results' gradients", TILED, _exchanged, VALUE),
-    ("queries of the next head", TILED, change_operand("tc.tma_load", 3, _plus(1), 2),
-     ("difference", "hazard", "illegal")),
-    ("a block less", TILED, change_operand("scf.for", 1, _plus(-1)), VALUE),
-]  # fmt: skip
+    ("queries of the next head", TILED, change_operand("tc.tma_load", 3, _plus(1), 2), ANY),
+    ("a block less", TILED, change_operand("scf.for", 1, _plus(-1)), ANY),
+]
+BREAKS: dict[str, Breaks] = {
+    "sm_90a": [
+        *OF_BOTH,
+        *((f"wait {n} removed", "assign-roles", erase(WAIT, n), UNORDERED) for n in range(3)),
+        ("arrival removed", "assign-roles", erase("tc.mbarrier_arrive", 0), UNORDERED),
+        *((f"wait of product {n} covers less", "delay-waits",
+           set_attribute("tc.wgmma_wait", "pending", f"{p} : i64", n), UNORDERED)
+          for n, p in ((0, 2), (1, 2), (2, 2), (3, 1))),
+        ("ds without p", TILED, _bypass("arith.mulf", 1), VALUE),
+        ("lse of the next row", TILED, change_operand(FETCH, 4, _plus(1)), VALUE),
+        ("delta of the next row", TILED, change_operand(FETCH, 4, _plus(1), 1), VALUE),
+        ("lse of the next head", TILED, change_operand(FETCH, 2, _plus(1)), ANY),
+        ("mask of the next key", TILED, change_operand("tc.mask_fragment", 1, _plus(1)), VALUE),
+        ("no mask", TILED, _bypass("tc.mask_fragment"), VALUE),
+        ("dk without scale", TILED, set_attribute("tc.fill_rows", "value", "1.0 : f32"), VALUE),
+    ],
+    "sm_100a": [
+        *OF_BOTH,
+        *((f"wait {n} removed", "assign-roles", erase(WAIT, n), UNORDERED) for n in range(5)),
+        *((f"commit {n} removed", "assign-roles", erase("tc.commit", n), UNORDERED)
+          for n in range(2)),
+        ("arrival removed", "assign-roles", erase("tc.mbarrier_arrive", 0), UNORDERED),
+        ("lse of the next row", TILED, change_operand("tc.load_rows", 3, _plus(1)), VALUE),
+        ("mask of the next key", TILED, change_operand("tc.mask_rows", 1, _plus(1)), VALUE),
+        ("no mask", TILED, _bypass("tc.mask_rows"), VALUE),
+    ],
+}  # fmt: skip
 
 
-def caught(at: str, edit: Edit) -> Caught:
+def caught(target: str, at: str, edit: Edit) -> Caught:
     """What a report up to the broken pass says, on random numbers and then on all draws."""
     whole = as_pipeline(PIPELINE, stages=2)
     passes = list(whole.passes)[: whole.index(at) + 1]
-    return noticed(BROKEN.text, Pipeline([*passes[:-1], Broken(passes[-1], edit)]), TARGET)
+    return noticed(BROKEN.text, Pipeline([*passes[:-1], Broken(passes[-1], edit)]), target)
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("what", "at", "edit", "by"),
-    BREAKS,
+    ("target", "what", "at", "edit", "by"),
+    [(target, *each) for target, breaks in BREAKS.items() for each in breaks],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_breaks_are_caught(what: str, at: str, edit: Edit, by: tuple[str, ...]) -> None:
-    found = caught(at, edit)
+def test_breaks_are_caught(
+    target: str, what: str, at: str, edit: Edit, by: tuple[str, ...]
+) -> None:
+    found = caught(target, at, edit)
     assert found, f"nothing noticed: {what}"
     assert found.at == at, found.text
     assert found.by.startswith((*by, "refused")), found.text
@@ -189,9 +218,8 @@ def test_breaks_are_caught(what: str, at: str, edit: Edit, by: tuple[str, ...]) 
 @pytest.mark.parametrize(
     ("case", "target", "message"),
     [
-        (Gradient(d=40), TARGET, "heads to be .*, got 40"),
-        (Gradient(d=256), TARGET, "heads to be .*, got 256"),
-        (Gradient(), "sm_100a", "a target with wgmma, got sm_100a"),
+        (Gradient(d=40), "sm_90a", "heads to be .*, got 40"),
+        (Gradient(d=256), "sm_100a", "heads to be .*, got 256"),
     ],
 )
 def test_refusals(case: Gradient, target: str, message: str) -> None:

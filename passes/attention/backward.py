@@ -1,0 +1,163 @@
+"""Gradients of attention: tiles of rows, blocks of columns, and the numbers of a score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tcir._mlir import arith, ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import string
+from tcir.dialect.loops import MOST_TRIPS
+from tcir.dialect.ops.attention import LOG2_E, Band
+from tcir.passes.analysis.strided import strided
+from tcir.passes.attention.tiles import Blocks, HeadShape, HeadTiles, LongestFirst
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.functions.f32 import constant
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.tile_kernel import argument
+
+
+@dataclass(frozen=True)
+class Backward:
+    """The rows and columns of the scores of a tile.
+
+    rows, columns: the letters of their operands and gradients: queries and keys, or the other way
+                   round
+    blocks: blocks of columns for tiles of rows; heads: the rows' heads
+    group:  heads of columns that a head of rows has
+    """
+
+    op: tc.AttentionBackwardOp
+    layouts: tuple[str, str]
+    blocks: Blocks
+    heads: HeadShape
+    group: int
+
+    @staticmethod
+    def of(op: tc.AttentionBackwardOp, rows: int, block: int) -> Backward:
+        """The tiles of an op, of `rows` rows and blocks of `block` columns."""
+        of, band, bytes_ = op.extents(), op.band, tc.element_bytes(op.element)
+        q, kv = (string(op, f"{name}_layout") for name in ("q", "kv"))
+        if op.of_queries:
+            heads = HeadShape(of, q, kv, q, of["n"], band, bytes_)
+            return Backward(op, (q, kv), heads.blocks(rows, block), heads, 1)
+        first, last = (None if each is None else -each for each in (band.last, band.first))
+        swapped = {**of, "h": of["g"], "m": of["n"], "n": of["m"]}
+        heads = HeadShape(swapped, kv, q, kv, of["m"], Band(first, last), bytes_)
+        return Backward(op, (kv, q), heads.blocks(rows, block), heads, of["h"] // of["g"])
+
+    @property
+    def widths(self) -> list[int]:
+        """Elements of the gradients of the rows."""
+        return [self.heads["d"], self.heads["e"]][: 1 if self.op.of_queries else 2]
+
+    @contextmanager
+    def tile(self, order: LongestFirst) -> Iterator[tuple[Index, Index, Index]]:
+        """The batch, the head and the first row of a CTA's tile."""
+        with order.each() as (last, head, batch):
+            number = last
+            if not self.op.of_queries:  # early keys have the most queries
+                number = index.sub(order.rows - 1, last)
+            yield batch, head, index.mul(number, self.blocks.rows)
+
+
+@dataclass(frozen=True)
+class ColumnBlock:
+    """A block of columns: its head, its first column, its number, from 0, and its tiles of s and
+    of dp."""
+
+    head: Index
+    column: Index
+    number: ir.Value
+    tiles: tuple[ir.Value, ir.Value]
+
+
+class GradientTile:
+    """A tile of rows.
+
+    rows: its tiles of s and of dp; place: batch, head and first row
+    """
+
+    def __init__(
+        self, of: Backward, arguments: Sequence[ir.Value], place: tuple[Index, Index, Index]
+    ) -> None:
+        op, self.of, self.place = of.op, of, place
+        pairs = [(op.q, op.dout), (op.k, op.v)]
+        rows, columns = pairs if op.of_queries else reversed(pairs)
+
+        def tiles(tensors: Sequence[ir.Value], layout: str, count: int) -> list[HeadTiles]:
+            return [
+                HeadTiles.create(arguments, strided(each), layout, count, "d") for each in tensors
+            ]
+
+        maps = tiles(rows, of.layouts[0], of.blocks.rows)
+        self.columns = tiles(columns, of.layouts[1], of.blocks.keys)
+        self.lse, self.delta = (argument(arguments, each) for each in (op.lse, op.delta))
+        first, second = (each.load(*place) for each in maps)
+        self.rows = first, second
+
+    def blocks(
+        self,
+        start: Sequence[ir.Value],
+        body: Callable[[ColumnBlock, list[ir.Value]], list[ir.Value]],
+    ) -> list[ir.Value]:
+        """Emits the loop over all blocks of columns, which carries `start`.
+
+        body: emits a block; returns what it carries
+        """
+        of, (batch, head, row) = self.of, self.place
+        before, visited = of.blocks.visited(row, 0, of.blocks.count)
+        if not start and not isinstance(visited, int):  # the first block makes the sums zeros
+            visited = arith.maxui(visited, index.value(1))
+        end = index.value(index.mul(visited, of.group))
+        loop = scf.ForOp(index.value(0), end, index.value(1), start)
+        if not isinstance(visited, int):
+            loop.attributes[MOST_TRIPS] = i64(of.blocks.most * of.group)
+        with ir.InsertionPoint(loop.body):
+            step, other = loop.induction_variable, of.heads.keys_of(head)
+            if not of.op.of_queries:
+                other = index.add(index.mul(head, of.group), index.rem(step, of.group))
+            column = index.mul(index.add(index.div(step, of.group), before), of.blocks.keys)
+            third, fourth = (each.load(batch, other, column) for each in self.columns)
+            block = ColumnBlock(other, column, step, (third, fourth))
+            scf.YieldOp(body(block, list(loop.inner_iter_args)))
+        return list(loop.results)
+
+    def at(self, block: ColumnBlock) -> list[Index]:
+        """The place of a block's scores: batch, query head, row and column."""
+        batch, head, row = self.place
+        return [batch, head if self.of.op.of_queries else block.head, row, block.column]
+
+
+def transposed(tile: ir.Value) -> ir.Value:
+    """The transpose of a tile, in the same bytes."""
+    kind = tile.type
+    turned = tc.SmemType.build(kind.shape[::-1], kind.element, "MN", kind.swizzle)
+    return tc.SmemTransposedOp(tile, turned).transposed
+
+
+def weight(scale: float) -> Callable[[ir.Value, ir.Value], ir.Value]:
+    """``exp(scale * score - lse)``, 0 where lse is -inf: an fma of powers of two, and ex2."""
+
+    def body(score: ir.Value, lse: ir.Value) -> ir.Value:
+        kind = score.type
+        none, c, log2_e = (
+            constant(kind, each) for each in (float("-inf"), scale * LOG2_E, -LOG2_E)
+        )
+        dead = arith.cmpf(arith.CmpFPredicate.OEQ, lse, none)
+        shift = arith.select(dead, none, arith.mulf(lse, log2_e))
+        return _function("math.exp2", _function("math.fma", score, c, shift))
+
+    return body
+
+
+def _function(name: str, *operands: ir.Value) -> ir.Value:
+    return ir.Operation.create(name, results=[operands[0].type], operands=operands).result
+
+
+def gradient(dp: ir.Value, p: ir.Value, delta: ir.Value) -> ir.Value:
+    """Gradient of a scaled score."""
+    return arith.mulf(p, arith.subf(dp, delta))

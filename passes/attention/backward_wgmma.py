@@ -1,0 +1,124 @@
+"""Gradients of attention for warpgroups: scores and sums in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.fragments import DEFAULT_ATOM
+from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS
+from tcir.passes.attention.backward import (
+    Backward,
+    ColumnBlock,
+    GradientTile,
+    gradient,
+    transposed,
+    weight,
+)
+from tcir.passes.attention.tiles import LongestFirst, matrix_of_heads
+from tcir.passes.attention.wgmma import MAPS
+from tcir.passes.emit import index
+from tcir.passes.emit.builders import i64, i64s, tails
+from tcir.passes.emit.index import Index
+from tcir.passes.emit.kernel_ops import CTAS_PER_SM
+from tcir.passes.emit.tile_kernel import Source, kernel
+
+
+def tile_by_warpgroups(source: Source, of: Backward, target: str) -> None:
+    """Replaces the source function by the sequential program of a CTA."""
+    rows = of.blocks.rows
+    source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
+    source.function.attributes[CTAS_PER_SM] = i64(1)
+    order = LongestFirst.of(of.heads, rows)
+    with kernel(source, order.grid, target=target) as arguments:
+        function = ir.InsertionPoint.current.block.owner
+        warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
+        function.attributes["tc.warps"] = i64s([warps, 1])
+        with of.tile(order) as place:
+            tile = _RegisterTile(of, arguments, place)
+            tile.store(tile.sums(), arguments[len(source.function.arguments) :])
+
+
+class _RegisterTile(GradientTile):
+    """A tile whose scores and sums are in registers."""
+
+    def __init__(
+        self, of: Backward, arguments: Sequence[ir.Value], place: tuple[Index, Index, Index]
+    ) -> None:
+        super().__init__(of, arguments, place)
+        size, block, element = of.blocks.rows, of.blocks.keys, of.op.element
+        f32, atom = ir.F32Type.get(), DEFAULT_ATOM[str(element)]
+        self.scores = tc.FragmentType.build([size, block], f32, "C", atom)
+        self.factor = tc.FragmentType.build([size, block], element, "A", atom)
+        self.kinds = [tc.FragmentType.build([size, each], f32, "C", atom) for each in of.widths]
+        outside = of.heads["m"] % size != 0, of.blocks.count % block != 0
+        self.past = ir.StringAttr.get(tails(*outside))
+
+    def sums(self) -> list[ir.Value]:
+        """The loop over all blocks of columns; returns the unscaled gradients of the rows."""
+
+        def body(block: ColumnBlock, found: list[ir.Value]) -> list[ir.Value]:
+            for number, factor in self._factors(block):
+                c, b = found[number], transposed(block.tiles[number])
+                found[number] = tc.WgmmaFragmentOp(factor, b, c, c.type).d
+            return found
+
+        return self.blocks([tc.ZeroFragmentOp(kind).fragment for kind in self.kinds], body)
+
+    def _factors(self, block: ColumnBlock) -> Iterator[tuple[int, ir.Value]]:
+        """Yields the numbers of gradients, and their factors of a block: p of values, ds of
+        others."""
+        of, place = self.of, index.values(self.at(block))
+        lse, delta = (self._fetched(each, place) for each in (self.lse, self.delta))
+        scores, gradients = (
+            tc.WgmmaProductOp(a, b, self.scores).d
+            for a, b in zip(self.rows, block.tiles, strict=True)
+        )
+        if of.blocks.masked:
+            at = index.values([*place[2:], of.blocks.count])
+            masked = tc.MaskFragmentOp(scores, *at, self.scores)
+            of.blocks.band.give(masked)
+            scores = masked.masked
+        p = self._computed(scores, place, [lse], weight(of.op.factor))
+        if not of.op.of_queries:
+            yield 1, tc.FragmentAsAOp(p, self.factor).a
+        ds = self._computed(gradients, place, [p, delta], gradient)
+        yield 0, tc.FragmentAsAOp(ds, self.factor).a
+
+    def _fetched(self, tensor: ir.Value, place: list[ir.Value]) -> ir.Value:
+        """A number of each query, [b, h, m], beside the scores."""
+        dims = [ir.AffineExpr.get_dim(n) for n in (0, 1, 2 if self.of.op.of_queries else 3)]
+        of_query = ir.AffineMapAttr.get(ir.AffineMap.get(4, 0, dims))
+        return tc.FetchFragmentOp(tensor, place, of_query, self.past, self.scores).fragment
+
+    def _computed(
+        self,
+        sums: ir.Value,
+        place: list[ir.Value],
+        beside: Sequence[ir.Value],
+        body: Callable[..., ir.Value],
+    ) -> ir.Value:
+        """`body` of each element of `sums`, and of those of fragments `beside` it."""
+        made = tc.FragmentEpilogueOp(sums, place, self.past, self.scores)
+        block = made.body.blocks.append(self.scores.element, arg_locs=[made.location])
+        same = ir.AffineMapAttr.get(ir.AffineMap.get_identity(4))
+        with ir.InsertionPoint(block):
+            read = [tc.ElementOp(each, same, self.scores.element).value for each in beside]
+            tc.YieldOp(body(block.arguments[0], *read))
+        return made.out
+
+    def store(self, sums: Sequence[ir.Value], outs: Sequence[ir.Value]) -> None:
+        """Stores the gradients: those of scores times the scale, and of values."""
+        of, (batch, head, row) = self.of, self.place
+        past = ir.StringAttr.get(tails(of.heads["m"] % of.blocks.rows != 0, False))
+        for number, (each, out) in enumerate(zip(sums, outs, strict=True)):
+            matrix, at = matrix_of_heads(out, of.layouts[0], batch, head, row)
+            if number == 0:
+                factor = tc.FillRowsOp(ir.FloatAttr.get_f32(of.op.factor), self._row()).rows
+                each = tc.ScaleFragmentOp(each, factor, each.type).scaled
+            tc.StoreFragmentOp(each, matrix, at, past)
+
+    def _row(self) -> tc.FragmentType:
+        f32 = ir.F32Type.get()
+        return tc.FragmentType.build([self.of.blocks.rows, 1], f32, "row", self.scores.atom)
