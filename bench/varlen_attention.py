@@ -101,10 +101,9 @@ def theirs(
     def packed() -> Any:
         from torch.nn.attention.varlen import varlen_attn  # with window_size since PyTorch 2.11
 
+        grouped = {"enable_gqa": True} if heads != groups else {}  # since PyTorch 2.12
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION), torch.no_grad():
-            return varlen_attn(
-                *operands, ends, ends, most, most, window_size=window, enable_gqa=heads != groups
-            )
+            return varlen_attn(*operands, ends, ends, most, most, window_size=window, **grouped)
 
     def flash() -> Any:
         return torch.ops.aten._flash_attention_forward(
