@@ -72,6 +72,20 @@ def test_byte_mask() -> None:
     assert (y[:512] == x[:512] * wanted).all()
 
 
+@pytest.mark.parametrize("mask", [0x0FFF, 0x0F00, 0x1FFF, 0])
+def test_bytes_that_the_mask_leaves_out_need_not_exist(mask: int) -> None:
+    """As at the end of CUB's scan, whose last 16 bytes reach beyond the array."""
+    store = STORE.replace("bulk_group", "bulk_group.cp_mask").replace("%r1;", "%r1, %h0;")
+    store = f"mov.b16 %h0, {mask}; add.u64 %rd2, %rd2, 16; {store}"
+    report, x, y = run(THERE + store + DONE, n=16, y=np.zeros(28, np.uint8))
+    if mask & 0xF000:
+        assert [error.code for error in report.errors] == ["out-of-bounds"]
+        return
+    assert report.ok, report
+    wanted = x[:12] * (mask >> np.arange(12) & 1)
+    assert (y[16:] == wanted).all() and not y[:16].any()
+
+
 REDUCTIONS = [
     ("add.u32", np.uint32, lambda a, b: a + b), ("add.f32", np.float32, lambda a, b: a + b),
     ("min.s32", np.int32, np.minimum), ("max.u64", np.uint64, np.maximum),

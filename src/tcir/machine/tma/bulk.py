@@ -211,9 +211,12 @@ class Bulk:
         smem = agent.cta.smem
         smem.check(source, source + nbytes, site)
         self.memory.spare_mbarriers(_bytes(source, nbytes), site, "read")
-        memory, where = self.memory.place("global", np.array([target]), nbytes, site)
-        chosen = np.tile(byte_mask >> np.arange(UNIT) & 1, nbytes // UNIT).astype(bool)
-        places = where[0][chosen]
+        chosen = np.flatnonzero(np.tile(byte_mask >> np.arange(UNIT) & 1, nbytes // UNIT))
+        if not chosen.size:
+            return
+        first, size = int(chosen[0]), int(chosen[-1] - chosen[0] + 1)  # only these must exist
+        memory, where = self.memory.place("global", np.array([target + first]), size, site)
+        places = where[0][chosen - first]
         stores = agent.machine.stores_in_flight
         bytes_ = BulkStore(memory, places, smem.data[source : source + nbytes][chosen])
         if agent.machine.checking:
