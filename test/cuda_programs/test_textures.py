@@ -24,6 +24,11 @@ def printed() -> dict[str, list[float]]:
     assert ended.returncode == 0, ended.stderr
     *rows, refused = ended.stdout.splitlines()
     assert refused == "cudaErrorInvalidFilterSetting"
+    return rows_of(rows)
+
+
+def rows_of(rows: Sequence[str]) -> dict[str, list[float]]:
+    """Numbers by name."""
     found = {}
     for row in rows:
         words = row.split()
@@ -66,6 +71,16 @@ def linear(texels: Sequence[float], x: float, mode: str, normalized: bool) -> fl
     return (1 - a) * texel(i) + a * texel(i + 1)
 
 
+def test_as_on_an_h200(printed: dict[str, list[float]]) -> None:
+    """All but a 16-bit unit in one value, whose rounding is unknown."""
+    recorded = rows_of((PROGRAMS / "textures_h200.txt").read_text().splitlines())
+    assert {*printed} - {*recorded} == {"0 driver"}
+    for name, row in recorded.items():
+        different = [pair for pair in zip(row, printed[name], strict=True) if pair[0] != pair[1]]
+        assert len(different) <= (name == "plane"), name
+        assert all(abs(a - b) < 1.6e-5 for a, b in different)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("filtered", [0, 1])
 @pytest.mark.parametrize("normalized", [0, 1])
@@ -76,7 +91,10 @@ def test_lines(printed: dict[str, list[float]], mode: str, filtered: int, normal
     points = [float(np.float32(np.float64(first) + i * np.float64(step))) for i in range(50)]
     expected = [read(texels, x, mode, bool(normalized)) for x in points]
     found = printed[f"line {mode} {filtered} {normalized}"]
-    assert found == [pytest.approx(value, abs=2e-7) for value in expected]
+    near = 2e-7
+    if filtered and mode == "border":  # of y as well: the row is between rows of the border
+        expected, near = [(5 + value) / 2 for value in expected], 8 / 256
+    assert found == [pytest.approx(value, abs=near) for value in expected]
     if filtered:
         assert found != [nearest(texels, x, mode, bool(normalized)) for x in points]
 
@@ -93,7 +111,7 @@ def test_colors_are_read_as_numbers_from_0_to_1(printed: dict[str, list[float]])
         at(-0.75 + 1.1875 * x, -0.5 + 1.1875 * y, c)
         for y in range(5) for x in range(7) for c in range(4)
     ]  # fmt: skip
-    assert printed["plane"] == [pytest.approx(value, abs=1e-7) for value in expected]
+    assert printed["plane"] == [pytest.approx(value, abs=1e-5) for value in expected]
 
 
 def test_a_volume(printed: dict[str, list[float]]) -> None:
@@ -112,7 +130,7 @@ def test_a_volume(printed: dict[str, list[float]]) -> None:
         along(cells, (point(z), point(y), point(x)))
         for z in range(4) for y in range(4) for x in range(4)
     ]  # fmt: skip
-    assert printed["volume"] == [pytest.approx(value, abs=1e-6) for value in expected]
+    assert printed["volume"] == [pytest.approx(value, abs=8 / 256) for value in expected]
 
 
 def test_layers_beyond_the_last_are_the_last(printed: dict[str, list[float]]) -> None:
@@ -169,7 +187,7 @@ def test_the_driver_reads_integers_as_floats_unless_told_otherwise(
 ) -> None:
     row = np.array([(i - 9, 1000 + i) for i in range(8, 16)]) / 32767
     between = (row + row[[1, 2, 3, 4, 5, 6, 7, 7]]) / 2
-    assert printed["0 driver"] == [pytest.approx(each, abs=1e-8) for each in between.reshape(-1)]
+    assert printed["0 driver"] == [pytest.approx(each, abs=1.6e-5) for each in between.reshape(-1)]
 
 
 def test_a_store_outside_a_surface_traps() -> None:
