@@ -83,6 +83,7 @@ def launch(
         (BY_HAND + RELEASE, ACQUIRE),
         (f"{COPY_RELEASE} {ACQUIRE}", ""),
         (f"{BY_HAND}{RELEASE} {ACQUIRE}", ""),
+        (COPY_RELEASE.replace("%rd4", "%r4"), ACQUIRE),  # an address of 32 bits
     ],
 )
 def test_a_replaced_map_is_used(

@@ -9,7 +9,7 @@ from tcir.interp.ptx.isa.memory import AccessTarget, addresses, split
 from tcir.interp.ptx.isa.sync import uniform
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import Op
-from tcir.interp.ptx.registers import view
+from tcir.interp.ptx.registers import unsigned_view, view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import Operand
 from tcir.interp.ptx.threads import one_by_one
@@ -77,8 +77,8 @@ def copy_release(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        to = uniform(w, target, m, site, "destination", size) + offset
-        at = uniform(w, source, m, site, "source", source_size) + source_offset
+        to = uniform(w, target, m, site, "destination", unsigned_view(size)) + offset
+        at = uniform(w, source, m, site, "source", unsigned_view(source_size)) + source_offset
         w.agent.tensormap.copy_release(to, at, site=site)
 
     return d.plain(run, aligned=True)
