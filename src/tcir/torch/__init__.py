@@ -14,6 +14,7 @@ import importlib.util
 if importlib.util.find_spec("torch") is None:
     raise ModuleNotFoundError("tcir.torch needs PyTorch: pip install 'tcir[torch]'", name="torch")
 
+from tcir.torch.attention import attention
 from tcir.torch.backend import backend
 from tcir.torch.compiled import Compiled, Part
 from tcir.torch.entry import compile
@@ -23,6 +24,6 @@ from tcir.torch.tensors import machine
 from tcir.torch.varlen import varlen_attention
 
 __all__ = [
-    "Compiled", "Linear", "Part", "QuantizedLinear", "backend", "compile", "linear",
-    "machine", "quantized_linear", "varlen_attention",
+    "Compiled", "Linear", "Part", "QuantizedLinear", "attention", "backend", "compile",
+    "linear", "machine", "quantized_linear", "varlen_attention",
 ]  # fmt: skip
