@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from tcir.passes.analysis.contraction import is_contraction
 from tcir.passes.analysis.frozen import Frozen
 from tcir.passes.analysis.moves import move_of, parallel
 from tcir.passes.emit.tensor_functions import erase_unread, functions_with_body
+from tcir.passes.module.rewrites.adjacent import before, join_adjacent
 from tcir.passes.module.rewrites.joined import DifferentError, Joint
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -44,8 +46,9 @@ class JoinSiblings(Pass):
     Tensors that depend on frozen arguments alone, here the concatenations, are computed once for
     many calls. The elementwise ops after the products are joined as long as they are the same for
     each. Products stay separate if their own epilogues would compute more, or if another product
-    reads a result: it would need a copy. A remark states what was joined, or why nothing was.
-    Preserves every value, bit for bit.
+    reads a result: it would need a copy. Ops that adjacent products alone have in common, such as
+    the rotations of queries and keys, are joined also. A remark states what was joined, or why
+    nothing was. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "join-siblings"
@@ -91,7 +94,7 @@ def _join(function: func.FuncOp, frozen: Frozen, products: Sequence[ir.Operation
     """Joins products, and the elementwise ops after them that are the same for each."""
     first, values = products[0], [op.results[0] for op in products]
     with ir.InsertionPoint(first), first.location:
-        joint = Joint(_before(function, first), frozen.made)
+        joint = Joint(before(function, first), frozen.made)
         try:
             whole = joint.join(values, COLUMNS)
         except DifferentError as problem:
@@ -107,8 +110,11 @@ def _join(function: func.FuncOp, frozen: Frozen, products: Sequence[ir.Operation
             return
         remark(first.opview, f"joined {len(products)} products of one tensor: {whole.type}")
         ends = accumulate(each.type.shape[COLUMNS] for each in values)
-        for each, end in zip(values, ends, strict=True):
-            each.replace_all_uses_with(_columns(whole, each.type, end))
+        parts = [_columns(whole, each.type, end) for each, end in zip(values, ends, strict=True)]
+        for each, part in zip(values, parts, strict=True):
+            each.replace_all_uses_with(part)
+    for made in join_adjacent(function, frozen.made, whole, parts, partial(_fused, moved=True)):
+        remark(first.opview, f"joined the ops after adjacent ones of them: {made.type}")
 
 
 def _following(values: Sequence[ir.Value]) -> list[ir.Value]:
@@ -151,13 +157,3 @@ def _columns(whole: ir.Value, kind: ir.RankedTensorType, end: int) -> ir.Value:
     """The columns of a matrix before `end`, of type `kind`."""
     offsets = [0, end - kind.shape[COLUMNS]]
     return tensor.ExtractSliceOp(kind, whole, [], [], [], offsets, kind.shape, [1, 1]).result
-
-
-def _before(function: func.FuncOp, op: ir.Operation) -> set[ir.Value]:
-    """Arguments of a function, and the results of the ops before `op`."""
-    found = set(function.entry_block.arguments)
-    for each in function.entry_block:
-        if each.operation == op:
-            break
-        found.update(each.results)
-    return found

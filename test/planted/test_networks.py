@@ -14,6 +14,7 @@ from edited import edit
 from endtoend.chain_text import TWO_LAYERS
 from endtoend.test_frozen import TEXT
 from endtoend.test_join_gates import program as swiglu
+from endtoend.test_rotations import program as rotated
 from endtoend.test_siblings import PLAIN, SCALED, program
 
 import tcir
@@ -111,6 +112,7 @@ func.func @two(%x: tensor<8x3xbf16>) -> (tensor<8x2xf32>, tensor<8x2xf32>) {
   return %y, %z : tensor<8x2xf32>, tensor<8x2xf32>
 }
 """
+ROTATED, OTHER_ANGLES = rotated(), rotated(sin="other")
 SWIGLU = swiglu(24, 40)
 READ_TWICE = swiglu(24, 40, returned=", %z", results="{out}, {out}").replace(
     "  return", "  %z = math.absf %v : tensor<24x40xf16>\n  return"
@@ -127,6 +129,7 @@ GATED = f"builtin.module({FRONT},split-launches,join-gates,fold-constant-launche
 EXCHANGED = PASSES.replace("swap-operands", "swap-operands{swap=always}")
 IN_PARTS = f"builtin.module({FRONT},split-k{{splits=2}},split-launches,share-kernels)"
 
+ADJACENT = "tcir.passes.module.rewrites.adjacent"
 GATES = "tcir.passes.module.join_gates"
 JOIN, JOINED = "tcir.passes.module.join_siblings", "tcir.passes.module.rewrites.joined"
 SPLIT, FUSE = "tcir.passes.module.split_layers", "tcir.passes.module.fuse_epilogue"
@@ -163,8 +166,8 @@ BREAKS = [
     Break("every view begins at the first column", HEADS, f"{JOIN}:_columns",
           "end - kind.shape[COLUMNS]", "0", "join-siblings"),
     Break("two views are exchanged", HEADS, f"{JOIN}:_join",
-          "zip(values, ends, strict=True)",
-          "zip([values[0], values[2], values[1]], ends, strict=True)", "join-siblings"),
+          "zip(values, parts, strict=True)",
+          "zip([values[0], values[2], values[1]], parts, strict=True)", "join-siblings"),
     Break("epilogues of different ops are joined", OTHER_OP, f"{JOINED}:_same",
           "_properties(mine.operation) != _properties(theirs.operation)", "False",
           "join-siblings"),
@@ -172,6 +175,15 @@ BREAKS = [
           "or mine.operation.name in INDEXED", "", "join-siblings"),
     Break("other tensors that epilogues read are the first one's", ROWS, f"{JOINED}:Joint._operand",
           "any(each != values[0] for each in values)", "False", "join-siblings"),
+    Break("rotations read the columns of other parts", ROTATED, f"{ADJACENT}:_columns",
+          "run[0].owner, \"static", "run[-1].owner, \"static", "join-siblings"),
+    Break("queries and keys are exchanged", ROTATED, f"{ADJACENT}:_joined",
+          "offsets = [start if", "offsets = [made.type.shape[dim] - shape[dim] - start if",
+          "join-siblings"),
+    Break("keys are rotated by the angles of queries", OTHER_ANGLES, f"{JOINED}:Joint._operand",
+          "any(each != values[0] for each in values)", "False", "join-siblings"),
+    Break("both halves are the first one", ROTATED, f"{JOINED}:Joint._sliced",
+          "offsets, list(kind.shape)", "[0] * len(offsets), list(kind.shape)", "join-siblings"),
     # gate and value of one product
     Break("gates and values are exchanged", SWIGLU, f"{GATES}:_bodies",
           "block.arguments[1], mapping", "block.arguments[0], mapping", "join-gates", GATED),
@@ -271,6 +283,7 @@ def found(text: str, passes: str) -> str:
         (text, PASSES)
         for text in (HEADS, INT8, LAYERS, OTHER_OP, PLACED, ROWS, APART, TEXT, CONSTANTS)
     ]
+    + [(text, PASSES) for text in (ROTATED, OTHER_ANGLES)]
     + [(TWO_LAYERS, PASSES), (LAYERS, IN_PARTS), (APART, EXCHANGED)]
     + [(text, GATED) for text in (SWIGLU, READ_TWICE, TWO_TENSORS)],
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from math import prod
 
 from tcir._mlir import ir, linalg, tensor
+from tcir.dialect.attributes import integer, integers
 from tcir.dialect.upstream import RESHAPES, names
 from tcir.errors import Error
 from tcir.passes.analysis.affine import linear_form, single_dim
@@ -14,6 +16,8 @@ from tcir.passes.emit.reshape import reshape
 
 INDEXED = names("linalg.index", tensor.ExtractOp)
 """Ops of a body whose results depend on where an element is."""
+
+SLICES, CONCATENATIONS = names(tensor.ExtractSliceOp), names(tensor.ConcatOp)
 
 
 class DifferentError(Error):
@@ -56,6 +60,10 @@ class Joint:
             return tensor.EmptyOp(kind.shape, kind.element_type).result
         if isinstance(first.opview, RESHAPES):
             return self._reshaped(values, dim)
+        if first.name in SLICES:
+            return self._sliced(values, dim)
+        if first.name in CONCATENATIONS:
+            return self._rows_of(values, dim)
         if len(first.results) != 1 or not all(_same(first, op) for op in made[1:]):
             raise DifferentError(
                 f"expected the same {first.name} for each product, got different ones"
@@ -84,14 +92,54 @@ class Joint:
         return self.join(values, dims[0])
 
     def _reshaped(self, values: Sequence[ir.Value], dim: int) -> ir.Value:
-        """Joined reshapes, of dimensions of extent 1 only."""
+        """Joined reshapes: the joined dimension of the result and that of the source have as many
+        elements before them, and as many for each of their indices in every tensor."""
         sources = [each.owner.operands[0] for each in values]
-        before, after = ([n for n in each[0].type.shape if n != 1] for each in (sources, values))
-        if before != after or values[0].type.shape[dim] == 1:
-            raise DifferentError("expected reshapes that add or drop dimensions of extent 1 only")
-        place = sum(n != 1 for n in values[0].type.shape[:dim])
-        wide = [d for d, n in enumerate(sources[0].type.shape) if n != 1]
-        return reshape(self.join(sources, wide[place]), self._type(values, dim).shape)
+        before, after = ([list(each.type.shape) for each in kinds] for kinds in (sources, values))
+        outer = prod(after[0][:dim])
+        for place, extent in enumerate(before[0]):
+            alike = all(
+                prod(shape[:place]) == outer and shape[place + 1 :] == before[0][place + 1 :]
+                for shape in before
+            )
+            same = all(shape[dim + 1 :] == after[0][dim + 1 :] for shape in after)
+            if alike and same and extent > 1 and after[0][dim] > 1:
+                kind = self._type(values, dim)
+                return reshape(self.join(sources, place), kind.shape)
+        raise DifferentError(
+            "expected reshapes that keep what is before the joined dimension, got "
+            f"{sources[0].type} to {values[0].type}"
+        )
+
+    def _sliced(self, values: Sequence[ir.Value], dim: int) -> ir.Value:
+        """Joined slices that have all of the joined dimension, and the same of the others."""
+        first, *others = [each.owner for each in values]
+        for op in (first, *others):
+            offsets, sizes, strides = _slice(op)
+            whole = offsets[dim] == 0 and sizes[dim] == op.operands[0].type.shape[dim]
+            rest = [each[:dim] + each[dim + 1 :] for each in (offsets, sizes, strides)]
+            mine = [each[:dim] + each[dim + 1 :] for each in _slice(first)]
+            if not whole or strides[dim] != 1 or rest != mine or len(op.operands) != 1:
+                raise DifferentError("expected slices of the same other elements, got others")
+        kind = self._type(values, dim)
+        source = self.join([op.operands[0] for op in (first, *others)], dim)
+        offsets, _, strides = _slice(first)
+        return tensor.ExtractSliceOp(
+            kind, source, [], [], [], offsets, list(kind.shape), strides
+        ).result
+
+    def _rows_of(self, values: Sequence[ir.Value], dim: int) -> ir.Value:
+        """Joined concatenations along another dimension."""
+        first, *others = [each.owner for each in values]
+        along = integer(first, "dim")
+        counts = {(integer(op, "dim"), len(op.operands)) for op in (first, *others)}
+        if len(counts) > 1 or along == dim:
+            raise DifferentError("expected concatenations along another dimension, got others")
+        parts = [
+            self.join(list(each), dim)
+            for each in zip(*(op.operands for op in (first, *others)), strict=True)
+        ]
+        return tensor.ConcatOp(self._type(values, dim), along, parts).result
 
     def _concatenated(self, values: Sequence[ir.Value], dim: int) -> ir.Value:
         if not all(each in self.frozen and each in self.available for each in values):
@@ -122,6 +170,11 @@ def _reads(op: ir.Operation, dim: int) -> list[tuple[ir.AffineMap, int]]:
         raise DifferentError(f"expected elementwise ops, got {op.name}")
     found = [ir.AffineMapAttr(each).value for each in maps]
     return [(each, ir.AffineDimExpr(found[-1].results[dim]).position) for each in found]
+
+
+def _slice(op: ir.Operation) -> list[list[int]]:
+    """Offsets, sizes and strides of a slice."""
+    return [integers(op, f"static_{name}") for name in ("offsets", "sizes", "strides")]
 
 
 def _is_constant(index: ir.AffineExpr) -> bool:
