@@ -70,6 +70,8 @@ LIBRARIES = (
     ("sageattention", "SageAttention", "sageattention", "sageattention", "TCIR_PEERS_TORCH"),
     ("lion", "lion-pytorch", "lion_pytorch", "lion-pytorch", "TCIR_PEERS_TORCH"),
     ("flashinfer", "FlashInfer", "flashinfer", "flashinfer-python", "TCIR_PEERS_TORCH"),
+    ("vllm", "vLLM", "vllm", "vllm", "TCIR_PEERS_SERVING"),
+    ("sglang", "SGLang", "sglang", "sglang", "TCIR_PEERS_SERVING"),
 )
 SOURCES = {
     "deep_gemm": Source(

@@ -24,6 +24,8 @@ WITHOUT_INITIALISER = {
     "flash_attn_2": ("flash_attn", "flash_attn_2_cuda"),
     "mamba": ("mamba_ssm",),
     "flashinfer": ("flashinfer",),
+    "vllm": ("vllm",),
+    "sglang": ("sglang",),
 }
 """Packages whose initialisers import what their Triton kernels do without, such as extensions that
 need not be built, and those extensions, by source."""
