@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
 from tcir.passes.kernels.scheduled import CLC
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
@@ -27,6 +28,8 @@ class ConvSmemOffsetOptions(ConvOptions):
     scheduler, acc_stages, epilogue_warps: as in conv-implicit-gemm
     cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters
     cluster: Mx1: clusters of M CTAs, neighbours along pixels, load the filters together
+    split_k: CTAs that share the filter rows of an output tile, in equal parts, which a second
+             kernel sums up; sm_100a
     """
 
     persistent: bool = False
@@ -36,13 +39,14 @@ class ConvSmemOffsetOptions(ConvOptions):
     epilogue_warps: int = 0
     cta_group: int = 1
     cluster: str = "1x1"
+    split_k: int = 1
 
 
 def build(options: ConvSmemOffsetOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
-            *convolutions(options),
+            *convolutions(options, SplitConvK(splits=options.split_k, rows=True)),
             with_options(TileConvSmemOffset, options),
             *tile_to_llvm(
                 options.stages,

@@ -225,6 +225,18 @@ def check_parts(op: ir.OpView, shape: ConvShape) -> None:
         )
 
 
+def check_filter_rows(op: ir.OpView, shape: ConvShape) -> None:
+    """Raises a match failure if a part of the sums has no whole filter rows, or another number."""
+    row = shape.s * shape.c
+    if shape.k_part is not None and (shape.k_part % row or shape.r * row % shape.k_part):
+        raise match_failure(
+            op,
+            f"expected k_part to be an equal share of the {shape.r} filter rows of {row} elements, "
+            f"got {shape.k_part} (a step has all taps of a row); take split-conv-k{{rows=true}}",
+            SMALLEST_CONV,
+        )
+
+
 def check_cluster(op: ir.OpView, shape: ConvShape, cluster: ClusterShape) -> None:
     """Raises a match failure if CTAs of the cluster would share pixels but need different channels
     of them, or share filters of different groups."""

@@ -88,8 +88,10 @@ class TapRows(ABC):
 
     @property
     def steps(self) -> int:
-        """Iterations of the main loop."""
-        return (1 if self.whole else self.shape.r) * ceil_div(self.shape.c, self.shape.kc)
+        """Iterations of the main loop, for one part of the sums."""
+        return (1 if self.whole else self.shape.r // self.shape.parts) * ceil_div(
+            self.shape.c, self.shape.kc
+        )
 
 
 @dataclass(frozen=True)
@@ -182,11 +184,12 @@ class OffsetPlan(TapRows):
 
 def best_plan(shape: ConvShape, n_tile: int) -> OffsetPlan | None:
     """The plan with the fewest CTAs, then the fewest loaded bytes, that leaves room for `STAGES`
-    slots.
+    slots. Parts of the sums are filter rows, which then have tiles of their own.
 
     Falls back to one slot where two do not fit, and to None where even one does not.
     """
-    every = sorted(plans(shape), key=lambda p: (p.ctas, p.ctas * p.steps * p.activation_bytes))
+    legal = (plan for plan in plans(shape) if not (plan.whole and shape.k_part))
+    every = sorted(legal, key=lambda p: (p.ctas, p.ctas * p.steps * p.activation_bytes))
     rooms = [(SMEM_BYTES - BARRIER_BYTES) // stages for stages in range(STAGES, 0, -1)]
     fits = (plan for room in rooms for plan in every if plan.stage_bytes(n_tile) <= room)
     return next(fits, None)

@@ -33,6 +33,7 @@ class SplitConvK(Pass):
     n_tile: output channels per CTA that the choice assumes; 0: any
     cluster: the cluster that the choice assumes, as in tile-gemm
     shifted: whether conv-smem-offset may follow; where that is faster, nothing is split
+    rows: parts are whole filter rows, as conv-smem-offset takes them; splits=0 then is 1
 
     Before::
 
@@ -54,6 +55,7 @@ class SplitConvK(Pass):
     n_tile: int = 0
     cluster: str = str(ALONE)
     shifted: bool = False
+    rows: bool = False
 
     def __post_init__(self) -> None:
         check_number(self.splits)
@@ -63,7 +65,13 @@ class SplitConvK(Pass):
             if isinstance(op, tc.Conv2dOp) and k_part(op) is None:
                 splits = self._splits(op, target_of(module))
                 if splits > 1:
-                    _split(op, splits)
+                    _split(op, splits, *self._steps(ConvShape.of(op)))
+
+    def _steps(self, shape: ConvShape) -> tuple[int, int]:
+        """Number of steps that parts divide, and the elements of K of each."""
+        if self.rows:
+            return shape.r, shape.s * shape.c
+        return gathered(shape).steps, gathered(shape).kc
 
     def _splits(self, op: tc.Conv2dOp, target: str) -> int:
         """Parts of this convolution."""
@@ -72,18 +80,19 @@ class SplitConvK(Pass):
         legal.check({**facts, "split_k": self.splits or 1}, op, SMALLEST_CONV)
         if legal.find({**facts, "split_k": 2}) is not None:
             return 1
-        if shape.c % shape.kc:
+        steps, _ = self._steps(ConvShape.of(op))
+        if shape.c % shape.kc and not self.rows:
             reason = f"of {shape.c} channels (a step has {shape.kc}, of one tap)"
         if self.splits == 0:
-            chooses = TARGETS[target].wgmma and not reason
+            chooses = TARGETS[target].wgmma and not reason and not self.rows
             cluster = ClusterShape.parse(self.cluster)
             parts = fastest_parts(op, shape, self.n_tile, target, cluster) if chooses else 1
             return 1 if parts > 1 and self._shifts(op, parts, target) else parts
-        if self.splits > 1 and not reason and shape.steps % self.splits:
-            whole = [n for n in range(2, shape.steps + 1) if shape.steps % n == 0]
+        if self.splits > 1 and not reason and steps % self.splits:
+            whole = [n for n in range(2, steps + 1) if steps % n == 0]
+            what = "filter rows" if self.rows else "steps"
             reason = (
-                f"or one of {', '.join(map(str, whole))} (parts of the {shape.steps} steps are "
-                "equal)"
+                f"or one of {', '.join(map(str, whole))} (parts of the {steps} {what} are equal)"
             )
         if self.splits > 1 and reason:
             raise match_failure(
@@ -103,10 +112,8 @@ class SplitConvK(Pass):
         return walk is not None and walk.cycles(sms) <= best
 
 
-def _split(op: tc.Conv2dOp, splits: int) -> None:
-    shape = gathered(ConvShape.of(op))
-    steps = shape.steps, shape.steps // splits
+def _split(op: tc.Conv2dOp, splits: int, steps: int, k: int) -> None:
     with ir.InsertionPoint(op), op.location:
-        parts = product_in_parts(op, steps, shape.kc, "taps and channels")
+        parts = product_in_parts(op, (steps, steps // splits), k, "taps and channels")
         op.out.replace_all_uses_with(tc.SumPartsOp(parts, op.out.type).out)
     op.operation.erase()

@@ -11,7 +11,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SMEM_BYTES, TMEM_LANES
-from tcir.passes.conv.im2col import choose_channels
+from tcir.passes.conv.im2col import check_filter_rows, choose_channels
 from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, OffsetPlan, best_plan
 from tcir.passes.conv.offset_wgmma import tile_for_warpgroups
 from tcir.passes.conv.shapes import ConvShape
@@ -23,7 +23,7 @@ from tcir.passes.emit.cta_pair import first_column
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.lanes import LaneValue, lane_index
+from tcir.passes.emit.lanes import LaneValue, lane_index, spread
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import TiledOperand
 from tcir.passes.emit.tile_kernel import Accumulate, Source, argument
@@ -51,6 +51,8 @@ class TileConvSmemOffset(Scheduled):
                                                  tiles than SMs is persistent
     cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters
     cluster: Mx1: CTAs along pixels that load a part each of the filters
+
+    For sm_100a the sums may be in parts (``k_part``): each has the same number of filter rows.
 
     Before::
 
@@ -90,17 +92,20 @@ class TileConvSmemOffset(Scheduled):
     def _choose(self, op: ir.OpView) -> tuple[OffsetPlan, int]:
         """The plan of a tile and its output channels."""
         shape = ConvShape.of(op)
+        check_filter_rows(op, shape)
         n_tile = choose_channels(self, op, shape)
         return _choose_plan(op, shape, n_tile // self.cta_group), n_tile
 
     def _tile(self, source: Source) -> None:
         plan, n_tile = self._choose(source.op)
         self.warps.assign(source, staged=False)
-        columns = ceil_div(plan.shape.k, n_tile)
+        shape, columns = plan.shape, ceil_div(plan.shape.k, n_tile)
         tile(
             source,
             lambda arguments: PixelRows.create(source.op, arguments, plan, n_tile, self),
-            self.output_tiles(source, plan.ctas * TMEM_LANES, columns, None),
+            self.output_tiles(
+                source, plan.ctas * TMEM_LANES, columns, shape.parts if shape.k_part else None
+            ),
             Tcgen05(n_tile),
             partial(lane_store, source, None),
         )
@@ -157,7 +162,7 @@ class PixelRows(OfMatrices):
 
     @property
     def steps(self) -> int:
-        """Iterations over channels, and over filter rows that have tiles of their own."""
+        """Iterations of a part: channels, times the filter rows that have tiles of their own."""
         return self.plan.steps
 
     @property
@@ -206,8 +211,10 @@ class PixelRows(OfMatrices):
                 taps.append((loaded[kind], first, b))
             return taps
 
+        first_row = 0 if place.part is None else index.mul(place.part, shape.r // shape.parts)
+
         def step(sums: Sequence[ir.Value], number: Index, accumulate: Accumulate) -> None:
-            taps = load(index.div(number, chunks), index.rem(number, chunks))
+            taps = load(index.add(first_row, index.div(number, chunks)), index.rem(number, chunks))
             for j in range(shape.kc * shape.element_bytes // MMA_K_BYTES):
                 for a, row, b in taps:
                     taken = accumulate.take()
@@ -226,7 +233,8 @@ class PixelRows(OfMatrices):
         x, y = lane % plan.pitch, lane // plan.pitch
         inside = x.below(plan.columns) & y.below(plan.images * plan.rows)
         image, row = y // plan.rows, y % plan.rows
-        return [image + n0, row + p0, (x + q0).where(inside, plan.shape.q)]
+        part = [] if place.part is None else [spread(place.part)]
+        return [*part, image + n0, row + p0, (x + q0).where(inside, plan.shape.q)]
 
 
 def _pixel_map(x: ir.Value, plan: OffsetPlan, box: list[int], strides: tuple[int, int]) -> ir.Value:

@@ -276,8 +276,11 @@ ROWS: tuple[Limit, ...] = (
     Limit("operands", ("given",), {"core": WGMMA},
         "with wgmma a thread holds elements of several rows and columns, exchanged or not",
         way_out="leave swap out"),
-    Limit("sums", ("whole",), {"product": (ROW_WALK, SHIFTED)},
-        "not built: each step takes all taps of a tile, so a part would be a range of channels",
+    Limit("sums", ("whole",), {"product": ROW_WALK, "core": WGMMA},
+        "not built: rows of a fragment walk on from the last image of a part to the next part",
+        way_out="take tile-conv-implicit-gemm, or leave out split-conv-k"),
+    Limit("sums", ("whole",), {"product": SHIFTED},
+        "not built: stores of its tilings have no index of a part",
         way_out="take tile-conv-implicit-gemm, or leave out split-conv-k"),
     # Taps that shift a tile in tensor memory.
     Limit("shift", ("ashift",), {"halo": "mask"},

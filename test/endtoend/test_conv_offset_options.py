@@ -24,6 +24,10 @@ CONV = Conv(2, 20, 20, 16, 40, 3, 3, SAME_3x3, out="f16")
 ODD = Conv(1, 17, 14, 48, 32, 3, 3, SAME_3x3)
 """Three tiles of pixels: one short of whole clusters."""
 STRIDED = Conv(3, 12, 11, 32, 64, 3, 3, SAME_3x3, strides=(2, 1), element="bf16", out="bf16")
+SMALL = Conv(3, 6, 7, 16, 32, 3, 3, SAME_3x3, out="f16")
+"""Two tiles of pixels, whose lanes past the last image store nothing."""
+TALL = Conv(1, 9, 7, 24, 16, 4, 2, (1, 1, 0, 1), strides=(2, 1))
+"""Four filter rows, of two columns; a step has 16 of 24 channels, then 8."""
 CASES = [
     Case(CONV, "persistent=true ctas=2 n-tile=16"),
     Case(CONV, "persistent=true ctas=2 n-tile=16", target="sm_90a"),
@@ -36,6 +40,9 @@ CASES = [
     Case(STRIDED, "cta-group=2 persistent=true ctas=2 n-tile=32", "cta_group::2"),
     Case(STRIDED, "cta-group=2 persistent=true scheduler=clc", TAKEN_OVER),
     Case(STRIDED, "epilogue-warps=8 n-tile=32"),
+    Case(SMALL, "split-k=3"),
+    Case(TALL, "split-k=2 persistent=true ctas=2"),
+    Case(SMALL, "split-k=3 cluster=2x1 n-tile=32", CLUSTER),
 ]
 
 
@@ -91,6 +98,10 @@ BREAKS: list[tuple[str, str, str, str, Edit]] = [
      _other_part),
     ("a product of a pair is of one CTA", "sm_100a", "cta-group=2", "tile-conv-smem-offset",
      set_attribute("tc.mma", "cta_group", "1 : i64")),
+    ("each part sums the same filter rows", "sm_100a", "split-k=3", "tile-conv-smem-offset",
+     change_text(r"%block_id_z = gpu.block_id z", "%block_id_z = arith.constant 0 : index")),
+    ("each part has the steps of all", "sm_100a", "split-k=3", "tile-conv-smem-offset",
+     change_text(r"(scf\.for %\w+ = %c0 to )%c1 ", r"\1%c3 ")),
     ("the response is not awaited", "sm_100a", "persistent=true scheduler=clc",
      "cluster-launch-control", erase("tc.mbarrier_wait", -1)),
 ]  # fmt: skip
@@ -109,6 +120,8 @@ def test_breaks_are_caught(what: str, target: str, options: str, at: str, edit: 
         ("sm_100a", {"ctas": 2}, "take persistent=true"),
         ("sm_100a", {"cluster": "1x2"}, "1x1 or 2x1 or 4x1 or 8x1 with taps that read rows of one"),
         ("sm_90a", {"cluster": "2x1", "n_tile": 16}, "expected n-tile to be a multiple of 32 "),
+        ("sm_100a", {"split_k": 2}, "or one of 3 (parts of the 3 filter rows are equal), got 2"),
+        ("sm_90a", {"split_k": 3}, "expected whole sums with taps that read rows of one"),
         ("sm_90a", {"cta_group": 2}, "only tcgen05 has pairs of CTAs"),
     ],
 )  # fmt: skip

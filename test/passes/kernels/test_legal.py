@@ -131,8 +131,9 @@ PAIRS = (
     Pair("swap beside product=grouped", GROUPED, "swap-operands{swap=always}", "swap-operands"),
     Pair("swap beside results=gated", GATED, "swap-operands{swap=always}", legal_program=DENSE),
     Pair("operands beside core=wgmma", EXCHANGED, "tile-gemm", target=H, legal_program=DENSE),
-    Pair("sums beside product=row-walk", CONV_PARTS, "tile-conv-smem-offset", target=H,
-         legal_program=CONV),
+    Pair("sums beside product=row-walk core=wgmma", CONV_PARTS, "tile-conv-smem-offset", target=H,
+         legal_target="sm_100a"),
+    Pair("sums beside product=shifted", CONV_PARTS, "tile-conv-shift-reuse", legal_program=CONV),
     Pair("shift beside halo=mask", CONV, "tile-conv-shift-reuse{shift=shift}",
          "tile-conv-shift-reuse{shift=shift halo=refresh}"),
     Pair("shift_quarters beside shift=ashift", CONV, "tile-conv-shift-reuse{shift-quarters=all}",
@@ -225,8 +226,8 @@ def test_what_has_no_row_compiles(route: kernels_page.Route, name: str) -> None:
     options = {k: v for k, v in route.feature(name).items() if k != "sums"}
     if route.product == legal.DENSE:
         options["n_tile"] = 32
-    if name == "split of K" and route.product == legal.IM2COL:
-        options["split_k"] = 3  # equal parts of nine taps
+    if name == "split of K" and route.product in legal.CONVOLUTIONS:
+        options["split_k"] = 3  # equal parts of nine taps, of three filter rows
     matrices = route.product in SMALL and route.product != legal.PADDED
     pipeline = "gemm" if matrices else route.tiling.removeprefix("tile-")
     target = "sm_100a" if route.core == legal.TCGEN05 else H
