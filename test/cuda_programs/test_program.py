@@ -226,6 +226,17 @@ def test_two_files_and_flags_of_nvcc(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (0, "in b\nwell\n"), ended.stderr
 
 
+def test_device_functions_of_another_file(tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text(
+        "extern __device__ int twice(int x);\n__global__ void k(int *p) { *p = twice(1); }\n"
+        "int main() { int *p; cudaMalloc(&p, 4); k<<<1, 1>>>(p); }\n"
+    )
+    (tmp_path / "b.cu").write_text("__device__ int twice(int x) { return 2 * x; }\n")
+    ended = run("--nvcc=-rdc=true b.cu", "a.cu", cwd=tmp_path)
+    assert ended.returncode == 2
+    assert "is linked as machine code, which is not executed: include the files" in ended.stderr
+
+
 def test_more_orders_than_anybody_waits_for() -> None:
     ended = run("--order-seeds", "10001", HISTOGRAM)
     assert "--order-seeds: expected an integer of 0 to 10000, got '10001'" in ended.stderr

@@ -40,13 +40,15 @@ def test_a_loop_that_changes_nothing_is_executed_twice() -> None:
     assert "(3 repeat an earlier one on the same memory)" in messages.getvalue()
 
 
-def test_an_effect_is_repeated_after_the_memory_was_restored() -> None:
-    data = np.arange(32, dtype=np.uint32)
+@pytest.mark.parametrize("size", [32, 1000])
+def test_an_effect_is_repeated_after_the_memory_was_restored(size: int) -> None:
+    """Of a few bytes of the memory, or of many."""
+    data = np.arange(size, dtype=np.uint32)
     launches = Launches(messages=io.StringIO())
     for _ in range(4):
-        data[:] = np.arange(32)
+        data[:] = np.arange(size)
         launches.execute(launched(PTX, data))
-        assert data.tolist() == list(range(1, 33))
+        assert data.tolist() == [*range(1, 33), *range(32, size)]
     assert launches.repeats.count == 2
 
 

@@ -427,6 +427,11 @@ def missing_functions(
 
 def _unknown(name: str, missing: str) -> str:
     """Error message for an undefined function."""
+    if missing.startswith("__cudaRegisterLinkedBinary"):
+        return (
+            f"{name}: device code of several files (-rdc=true) is linked as machine code, which is "
+            "not executed: include the files in one, and leave -rdc out"
+        )
     return (
         f"{name}: the simulated CUDA runtime has no function {missing}; libraries contain only "
         "machine code, which is not executed: call its counterpart on the host, or write the host "

@@ -24,6 +24,7 @@ MOST = 1 << 30
 """Bytes of memory that are kept for comparison."""
 Partial = Sequence[tuple[np.ndarray, np.ndarray]]
 Bytes = NDArray[np.uint8]
+Place = NDArray[np.int64] | slice
 _Name = tuple[object, ...]
 
 
@@ -32,12 +33,12 @@ class LaunchEffect:
     """A launch that was executed.
 
     places: address and size of each storage; before: their contents. changes: of each storage, the
-    positions of the bytes that it changed, and their values
+    positions of the bytes that it changed, or all, and their values
     """
 
     places: list[tuple[int, int]]
     before: list[bytes]
-    changes: list[tuple[NDArray[np.int64], Bytes]]
+    changes: list[tuple[Place, Bytes]]
     report: RunReport
 
     def repeat(self, storages: Sequence[Bytes]) -> bool:
@@ -107,8 +108,13 @@ def _places(storages: Sequence[Bytes]) -> list[tuple[int, int]]:
     return [(storage.ctypes.data, storage.nbytes) for storage in storages]
 
 
-def _changes(before: bytes, after: Bytes) -> tuple[NDArray[np.int64], Bytes]:
-    at = np.flatnonzero(np.frombuffer(before, np.uint8) != after)
+def _changes(before: bytes, after: Bytes) -> tuple[Place, Bytes]:
+    """Positions and values of the bytes that changed; all bytes if many did, whose positions would
+    take more memory."""
+    changed = np.frombuffer(before, np.uint8) != after
+    if 8 * np.count_nonzero(changed) > changed.size:
+        return slice(None), after.copy()
+    at = np.flatnonzero(changed)
     return at, after[at]
 
 

@@ -128,8 +128,8 @@ class Texture:
     def gathered(self, coordinates: Floats, layer: Indices) -> Texels:
         """The four texels that a linear filter of 2-D coordinates would use, counterclockwise from
         the lower left (PTX ISA 9.7.10.4, "tld4")."""
-        scale = np.array(self.size[:2])[:, None] if self.normalized else 1.0
-        first = np.floor(_finite(coordinates * scale) - 0.5).astype(np.int64)
+        scaled = coordinates * np.array(self.size[:2])[:, None] if self.normalized else coordinates
+        first = np.floor(_finite(scaled) - 0.5).astype(np.int64)
         around = np.array([(0, 1), (1, 1), (1, 0), (0, 0)])[:, :, None]
         return self._texels(first + around, None, layer)
 
@@ -202,8 +202,7 @@ class Texture:
     @property
     def outside(self) -> NDArray[np.float64]:
         """Value of a texel that does not exist, by channel."""
-        border = self.border if any(mode == BORDER for mode in self.modes) else (0.0,) * 4
-        return np.array(border[: self.channels])
+        return np.array(self.border[: self.channels]) * (BORDER in self.modes)
 
 
 def _split(fractions: Indices) -> Indices:

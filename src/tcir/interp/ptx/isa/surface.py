@@ -18,7 +18,6 @@ from tcir.interp.ptx.warp import Warp
 from tcir.machine.textures import Texture
 
 _HINTS = ("ca", "cg", "cs", "cv", "wb", "wt")
-_VECTORS = {None: 1, "v2": 2, "v4": 4}
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class SurfaceAccess:
         d.require("b")
         geometry = d.require(*(each for each in GEOMETRIES if "cube" not in each))
         d.skip(*_HINTS)
-        count = _VECTORS[d.take("v2", "v4")]
+        count = int((d.take("v2", "v4") or "v1")[1:])
         kind = d.type("b8", "b16", "b32", "b64")
         outside = d.require("trap", "clamp", "zero")
         d.done(2)

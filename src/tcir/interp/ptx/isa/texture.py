@@ -25,7 +25,6 @@ from tcir.machine.textures import BYTES, Texels, Texture
 F32 = view("f32")
 GEOMETRIES = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3}
 """Number of coordinates of each geometry, without the layer."""
-_COMPONENTS = "rgba"
 _LEVELS = {None: 0, "base": 0, "level": 1, "grad": 2}
 """Number of operands after the coordinates."""
 _GEOMETRY_WORDS = {
@@ -52,16 +51,17 @@ class ObjectPlace:
         if not isinstance(operand, Address) or operand.coordinates is None:
             raise d.malformed("expected [object, {coordinates}]")
         handle = handle_of(d, operand)
-        layered, count = geometry.startswith("a"), GEOMETRIES[geometry]
-        given = list(operand.coordinates)
+        layered, count, given = (
+            geometry.startswith("a"),
+            GEOMETRIES[geometry],
+            [*operand.coordinates],
+        )
         length = layered + count
         if len(given) not in (length, 4 if length == 3 else length):
             raise d.malformed(f"expected {length} coordinates for .{geometry}, got {len(given)}")
         layer = d.src(given.pop(0), TYPES["u32"]) if layered else -1
         slots = tuple(d.src(each, TYPES[kind]) for each in given[:count])
-        return ObjectPlace(
-            handle, layer, slots, F32 if kind == "f32" else S32, geometry, surface, d.site
-        )
+        return ObjectPlace(handle, layer, slots, view(kind), geometry, surface, d.site)
 
     def objects(self, w: Warp, m: int) -> Iterator[tuple[Texture, np.ndarray]]:
         """The objects of the active lanes, each with its lanes."""
@@ -191,9 +191,8 @@ class FetchedRegisters:
         mask = lane_mask(_among(lanes))
         unknown = None
         if undefined is not None:
-            bits = np.zeros((32, 4), np.uint8)
-            bits[lanes[undefined.where]] = 0xFF
-            unknown = Unknown(bits, undefined.origin)
+            bits = np.where(_among(lanes[undefined.where]), 0xFF, 0).astype(np.uint8)
+            unknown = Unknown(bits[:, None].repeat(4, axis=1), undefined.origin)
         for n, slot in enumerate(self.slots):
             if n < values.shape[1]:
                 row = w.v[self.view][slot]
@@ -262,7 +261,7 @@ def tex(d: Decode) -> Op:
 @instruction("tld4")
 def tld4(d: Decode) -> Op:
     """`d, [object, {x, y}]`: one channel of four texels."""
-    component = _COMPONENTS.index(d.require(*_COMPONENTS))
+    component = "rgba".index(d.require(*"rgba"))
     geometry = d.require("2d", "a2d")
     d.require("v4")
     kinds = d.types("f32", "s32", "u32")
@@ -314,7 +313,7 @@ def query(d: Decode) -> Op:
         raise d.incomplete(f"no rule for .{which}: its values are not documented")
     if not isinstance(d.operands[1], Address):
         raise d.malformed("expected [object]")
-    handle, target = handle_of(d, d.operands[1]), d.dst(d.operands[0], TYPES["b32"])
+    target, handle = d.dst(d.operands[0], TYPES["b32"]), handle_of(d, d.operands[1])
     site = d.site
 
     def run(w: Warp, m: int) -> None:

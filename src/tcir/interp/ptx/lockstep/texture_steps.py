@@ -68,8 +68,7 @@ class TextureLoad:
             )
         each = wanted.sum(axis=0).reshape(group.count, 32).sum(axis=1)
         group.count_beyond("global_load", nbytes * each)
-        by_cta = group.count, -1
-        taps = np.moveaxis(np.where(wanted, at, -1), 0, 1).reshape(by_cta)
+        taps = np.moveaxis(np.where(wanted, at, -1), 0, 1).reshape(group.count, -1)
         shown = np.moveaxis(data, 0, 1).reshape(group.count, taps.shape[1], nbytes)
         note_last(group, self.active.warp, taps, shown, self.again)
         return data
