@@ -3,7 +3,7 @@
     python -m tcir.tools.dev.ops_page [--check | --load-pass-plugin FILE.py]
 
 Everything on the page is read off the op's class, its rules, and the tables of the rules that
-execute and lower it. With a plugin the page has its ops, too, and is printed.
+execute and lower it. With a plugin the page also has its ops, and is printed.
 """
 
 from __future__ import annotations
