@@ -66,13 +66,17 @@ class Backward:
 
 @dataclass(frozen=True)
 class ColumnBlock:
-    """A block of columns: its head, its first column, its number, from 0, and its tiles of s and
-    of dp."""
+    """A block of columns.
 
-    head: Index
-    column: Index
+    place: that of its scores: batch, query head, row and column; number: from 0 on
+    tiles: of s and of dp
+    following: emits the place of the next block, or of this one if it is the last
+    """
+
+    place: list[Index]
     number: ir.Value
     tiles: tuple[ir.Value, ir.Value]
+    following: Callable[[], list[Index]]
 
 
 class GradientTile:
@@ -101,35 +105,43 @@ class GradientTile:
 
     def blocks(
         self,
-        start: Sequence[ir.Value],
+        start: Callable[[list[Index]], Sequence[ir.Value]],
         body: Callable[[ColumnBlock, list[ir.Value]], list[ir.Value]],
     ) -> list[ir.Value]:
-        """Emits the loop over all blocks of columns, which carries `start`.
+        """Emits the loop over all blocks of columns.
 
-        body: emits a block; returns what it carries
+        start: emits what the loop carries first, for the place of the first block
+        body:  emits a block; returns what it carries
         """
         of, (batch, head, row) = self.of, self.place
         before, visited = of.blocks.visited(row, 0, of.blocks.count)
-        if not start and not isinstance(visited, int):  # the first block makes the sums zeros
+
+        def at(step: Index) -> list[Index]:
+            """The place of the scores of a block."""
+            column = index.mul(index.add(index.div(step, of.group), before), of.blocks.keys)
+            own = index.add(index.mul(head, of.group), index.rem(step, of.group))
+            return [batch, head if of.op.of_queries else own, row, column]
+
+        first = start(at(0))
+        if not first and not isinstance(visited, int):  # the first block makes the sums zeros
             visited = arith.maxui(visited, index.value(1))
         end = index.value(index.mul(visited, of.group))
-        loop = scf.ForOp(index.value(0), end, index.value(1), start)
+        loop = scf.ForOp(index.value(0), end, index.value(1), first)
         if not isinstance(visited, int):
             loop.attributes[MOST_TRIPS] = i64(of.blocks.most * of.group)
         with ir.InsertionPoint(loop.body):
-            step, other = loop.induction_variable, of.heads.keys_of(head)
-            if not of.op.of_queries:
-                other = index.add(index.mul(head, of.group), index.rem(step, of.group))
-            column = index.mul(index.add(index.div(step, of.group), before), of.blocks.keys)
+            step = loop.induction_variable
+
+            def following() -> list[Index]:
+                last = index.value(index.sub(end, 1))
+                return at(arith.minui(index.value(index.add(step, 1)), last))
+
+            _, own, _, column = place = at(step)
+            other = of.heads.keys_of(head) if of.op.of_queries else own
             third, fourth = (each.load(batch, other, column) for each in self.columns)
-            block = ColumnBlock(other, column, step, (third, fourth))
+            block = ColumnBlock(place, step, (third, fourth), following)
             scf.YieldOp(body(block, list(loop.inner_iter_args)))
         return list(loop.results)
-
-    def at(self, block: ColumnBlock) -> list[Index]:
-        """The place of a block's scores: batch, query head, row and column."""
-        batch, head, row = self.place
-        return [batch, head if self.of.op.of_queries else block.head, row, block.column]
 
 
 def transposed(tile: ir.Value) -> ir.Value:

@@ -67,11 +67,11 @@ class _TensorTile(GradientTile):
                 multiply(d, a, transposed(b), Accumulate(block.number).take())
             return []
 
-        self.blocks([], body)
+        self.blocks(lambda _: [], body)
 
     def _weigh(self, block: ColumnBlock, quarter: ir.Value) -> list[ir.Value]:
         """Stores the factors of a block, of the rows of a sub-partition."""
-        of, (batch, head, row, column) = self.of, self.at(block)
+        of, (batch, head, row, column) = self.of, block.place
         row = index.add(row, lanes_of(quarter))
         s = load_registers(self.scores, quarter, index.value(0), of.blocks.keys)
         if of.blocks.masked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tcir._mlir import ir
+from tcir._mlir import arith, ir
 from tcir.dialect import tc
 from tcir.dialect.fragments import DEFAULT_ATOM
 from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS
@@ -22,6 +22,7 @@ from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64, i64s, tails
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.kernel_ops import CTAS_PER_SM
+from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import Source, kernel
 
 
@@ -57,20 +58,30 @@ class _RegisterTile(GradientTile):
 
     def sums(self) -> list[ir.Value]:
         """The loop over all blocks of columns; returns the unscaled gradients of the rows."""
+        count = len(self.kinds)
 
-        def body(block: ColumnBlock, found: list[ir.Value]) -> list[ir.Value]:
-            for number, factor in self._factors(block):
+        def start(place: list[Index]) -> list[ir.Value]:
+            return [*(tc.ZeroFragmentOp(kind).fragment for kind in self.kinds), *self._fetch(place)]
+
+        def body(block: ColumnBlock, carried: list[ir.Value]) -> list[ir.Value]:
+            found, numbers = carried[:count], carried[count:]
+            for number, factor in self._factors(block, numbers):
+                if number == 0 and not self.of.op.of_queries:
+                    numbers = self._fetch(block.following())
                 c, b = found[number], transposed(block.tiles[number])
                 found[number] = tc.WgmmaFragmentOp(factor, b, c, c.type).d
-            return found
+            return [*found, *numbers]
 
-        return self.blocks([tc.ZeroFragmentOp(kind).fragment for kind in self.kinds], body)
+        return self.blocks(start, body)[:count]
 
-    def _factors(self, block: ColumnBlock) -> Iterator[tuple[int, ir.Value]]:
-        """Yields the numbers of gradients, and their factors of a block: p of values, ds of
-        others."""
-        of, place = self.of, index.values(self.at(block))
-        lse, delta = (self._fetched(each, place) for each in (self.lse, self.delta))
+    def _factors(
+        self, block: ColumnBlock, numbers: Sequence[ir.Value]
+    ) -> Iterator[tuple[int, ir.Value]]:
+        """Yields the numbers of gradients, and their factors of a block: p of values, ds of others.
+
+        numbers: lse and delta of the queries
+        """
+        of, place, (lse, delta) = self.of, index.values(block.place), numbers
         scores, gradients = (
             tc.WgmmaProductOp(a, b, self.scores).d
             for a, b in zip(self.rows, block.tiles, strict=True)
@@ -86,11 +97,21 @@ class _RegisterTile(GradientTile):
         ds = self._computed(gradients, place, [p, delta], gradient)
         yield 0, tc.FragmentAsAOp(ds, self.factor).a
 
-    def _fetched(self, tensor: ir.Value, place: list[ir.Value]) -> ir.Value:
-        """A number of each query, [b, h, m], beside the scores."""
-        dims = [ir.AffineExpr.get_dim(n) for n in (0, 1, 2 if self.of.op.of_queries else 3)]
+    def _fetch(self, place: list[Index]) -> list[ir.Value]:
+        """lse and delta of the queries, beside the scores of a block. They are loaded a block
+        ahead, and with queries in rows once."""
+        of_queries, blocks = self.of.op.of_queries, self.of.blocks
+        *rows, column = place
+        if not isinstance(column, int):  # where a tile has no block, its first one is none
+            last = (ceil_div(blocks.count, blocks.keys) - 1) * blocks.keys
+            column = arith.minui(column, index.value(last))
+        dims = [ir.AffineExpr.get_dim(n) for n in (0, 1, 2 if of_queries else 3)]
         of_query = ir.AffineMapAttr.get(ir.AffineMap.get(4, 0, dims))
-        return tc.FetchFragmentOp(tensor, place, of_query, self.past, self.scores).fragment
+        at = index.values([*rows, column])
+        return [
+            tc.FetchFragmentOp(each, at, of_query, self.past, self.scores).fragment
+            for each in (self.lse, self.delta)
+        ]
 
     def _computed(
         self,
