@@ -135,7 +135,18 @@ def vote(d: Decode) -> Op:
             lost = as_bits(LANE_MASK[m if _open(holds, yes, unknown, m) else 0])
         w.define(dst, m, w.result((a,), m, site, lambda _: lost))
 
-    return d.among(mask, run)
+    def voted(value: np.ndarray) -> np.ndarray:
+        rows = value.reshape(-1, 32)
+        yes = (rows.astype(np.uint32) << _LANES.astype(np.uint32)).sum(axis=1, dtype=np.uint32)
+        if mode != "ballot":
+            full = np.uint32(FULL)
+            yes = {"all": yes == full, "any": yes != 0, "uni": (yes == 0) | (yes == full)}[mode]
+        return np.repeat(yes, 32)
+
+    op = d.among(mask, run)
+    target = (dst, U32 if mode == "ballot" else PREDICATE)
+    op.compute = Compute(voted, ((a, PREDICATE),), (target,), (0,) if flip else (), across=True)
+    return op
 
 
 _HOLDS: dict[str, Callable[[int, int], bool]] = {

@@ -36,6 +36,9 @@ WIDEST = 1024
 """Most followers of a later group."""
 MEMORY = 1 << 26
 """Bytes that a group may take to have more followers than the first one."""
+LEADERS_ALONE = 6
+"""Most leaders that few CTAs follow, before every CTA is executed alone."""
+FEW = "few CTAs do the same as the leader"
 KEPT = 1 << 26
 """Bytes of stores that are kept where the same launch may follow under other orders."""
 
@@ -86,6 +89,8 @@ class Lockstep:
         self._stream = Stream(self._polling)
         self._before = Counts.of(launch)
         self._native: Native | None = None
+        self._alone = 0
+        """Leaders that few CTAs followed."""
         self._classes: Classes = []
         self._room = -1 if known is None or self.machine.options.repeats is None else KEPT
 
@@ -177,12 +182,17 @@ class Lockstep:
                 why = "no memory for a group"
             except Exception as mistake:  # in a rule
                 why = warn(mistake)
-            if why:
+            if why and (why is not FEW or self._alone == LEADERS_ALONE):
                 self._stop(why)
                 return found
             for step, cta in group.gone:
                 place = self._places.setdefault((leader, step), 1 + len(self._places))
                 self._parted[self._number(cta)] = place
+            if why:  # at the edge of a picture, say: one that left is the next leader
+                self._alone += 1
+                self._room = -1
+                self._classes.clear()
+                return found
             follows = group.alive.copy()
             follows[0] = False
             for one in group.writes:
@@ -263,7 +273,7 @@ class Lockstep:
     ) -> str:
         """Reason why the group must not commit its stores; "" if there is none."""
         if self._few(group, asked):
-            return "few CTAs do the same as the leader"
+            return FEW
         numbers = np.where(group.alive, self._numbers(group.ctas), 0)
         if not first:
             numbers[0] = 0  # known from the first group of this leader

@@ -48,6 +48,7 @@ class SharedLoad:
 
     at: addresses of the active lanes, the same in every CTA
     again: whether the load may repeat the previous one; with the same value, that is polling
+    parts: the lanes in the parts that are executed one after the other, as positions in `at`
     """
 
     active: Active
@@ -55,6 +56,7 @@ class SharedLoad:
     at: NDArray[np.int64]
     old: tuple[Operand | None, ...]
     again: bool
+    parts: tuple[NDArray[np.int64], ...]
 
     def run(self, group: LockstepGroup) -> None:
         nbytes = self.load.nbytes
@@ -64,8 +66,12 @@ class SharedLoad:
         if len(lanes) < 32:
             data = np.zeros((group.count, 32, nbytes), np.uint8)
             data[:, lanes] = found
-        note_last(group, self.active.warp, np.broadcast_to(self.at, (group.count, self.at.size)),
-                   found, self.again)  # fmt: skip
+        at = np.broadcast_to(self.at, (group.count, self.at.size))
+        # Later parts repeat the one before in every CTA, or in none: the addresses are the same.
+        first, *others = self.parts
+        note_last(group, self.active.warp, at[:, first], found[:, first], self.again)
+        for part in others[-1:]:
+            note_last(group, self.active.warp, at[:, part], found[:, part], False)
         _loaded(group, self.active, self.load, data.reshape(-1, nbytes), self.old)
 
 

@@ -168,8 +168,8 @@ class TraceRecorder:
         varying = traced.varying
         sources = [slot for slot, _ in compute.sources]
         results = [slot for slot, _ in compute.results]
-        if compute.across:
-            self._whole_warp(traced, op, active)
+        if compute.across and self._waits(traced, op, active):
+            return
         lost = {slot for slot in sources if warp.undef[slot] & active.leader}
         moved = {*sources[: compute.moved]} - warp.pending.keys()
         selects = not varying.isdisjoint(sources[compute.moved :])
@@ -187,16 +187,18 @@ class TraceRecorder:
         self.steps.append(Computing(active, compute, operands, old, op.spelling))
         varying.update(results)
 
-    def _whole_warp(self, traced: TracedWarp, op: Op, active: Active) -> None:
-        """Raises NoReplay unless all 32 lanes take part in an exchange of values."""
+    def _waits(self, traced: TracedWarp, op: Op, active: Active) -> bool:
+        """Whether an exchange of values waits for further lanes. Raises NoReplay unless all 32
+        lanes take part in it."""
         warp, members = traced.warp, op.members
-        if active.leader != FULL or active.guard >= 0:
-            raise NoReplay("an exchange of some lanes")
         if members >= 0:
             if members in traced.varying or warp.undef[members]:
                 raise NoReplay("a member mask that varies")
             if (warp.v[U32][members] != FULL).any():
                 raise NoReplay("an exchange of some lanes")
+        if active.guard >= 0 or warp.live != FULL or (members < 0 and active.leader != FULL):
+            raise NoReplay("an exchange of some lanes")
+        return active.leader != FULL
 
     # --- for the rules ---------------------------------------------------------------------------
 

@@ -107,9 +107,10 @@ def load(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) ->
         recorder.uniform(traced, results, active)
 
 
-def _again(traced: TracedWarp, op: Op, last: tuple[object, bool]) -> bool:
-    """Whether the load may repeat the last one of the warp."""
-    if len(traced.warp.agent.lanes.groups) > 1:
+def _again(traced: TracedWarp, op: Op, last: tuple[object, bool], parted: bool = False) -> bool:
+    """Whether the load may repeat the last one of the warp. parted: whether its lanes may know
+    different things"""
+    if not parted and len(traced.warp.agent.lanes.groups) > 1:
         raise NoReplay("a varying load by lanes that know different things")
     traced.last_load = op.site, True
     if last[0] == op.site and not last[1]:
@@ -134,10 +135,19 @@ def _load_shared(
         raise NoReplay("an illegal access to shared memory")
     if not recorder.readable(at[:, None] + np.arange(form.nbytes)):
         return False
-    again = _again(traced, op, last)
+    again = _again(traced, op, last, parted=True)
     old = tuple(recorder.old(traced, slot, view, active) for _, slot, view in form.moves)
-    recorder.steps.append(SharedLoad(active, form, at, old, again))
+    parts = _parts(traced, active.leader)
+    recorder.steps.append(SharedLoad(active, form, at, old, again, parts))
     return True
+
+
+def _parts(traced: TracedWarp, lanes: int) -> tuple[Index, ...]:
+    """Positions among these lanes of those that know the same, which the machine executes one part
+    after the other (`Lanes.parts`)."""
+    every = LANE_MASK[lanes].cumsum() - 1
+    known = (lanes & each.lanes for each in traced.warp.agent.lanes.groups)
+    return tuple(every[LANE_INDICES[part]] for part in known if part)
 
 
 def _load_global(

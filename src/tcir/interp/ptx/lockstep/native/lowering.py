@@ -240,11 +240,12 @@ class NativeLowering:
     def _shared_load(self, step: SharedLoad) -> None:
         active, load = step.active, step.load
         last = self._last.get(active.warp)
-        if step.again and (last is None or last[1] is None or np.array_equal(last[1], step.at)):
+        first, final = step.at[step.parts[0]], step.at[step.parts[-1]]
+        if step.again and (last is None or last[1] is None or np.array_equal(last[1], first)):
             raise NotNative("a load that polls")
         at = self._by_lane(active, step.at)
         places = self._shared_places(at, load.nbytes)
-        self._last[active.warp] = places, step.at
+        self._last[active.warp] = places, final
         kernel = _pattern(at) if load.dtype.itemsize == 4 else f"gather_{_INTS[_width(load.dtype)]}"
         mask = None if active.everywhere else self._mask(active)
 
