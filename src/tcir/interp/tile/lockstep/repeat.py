@@ -62,7 +62,7 @@ class Repetition:
             self._others[id(each)] = [c for c in each.members if c.index not in self._running]
 
     def executed(self, index: tuple[int, ...]) -> bool:
-        """Whether a CTA does not run on the machine."""
+        """Whether a CTA was repeated from another one, so that the machine need not run it."""
         return index not in self._running
 
     def begin(self, cta: Cta) -> Trace:
