@@ -97,9 +97,8 @@ class Reader(Expressions):
     def element(self, name: str, scope: BlockScope) -> Symbol:
         """`name[index]`: an element of an array (PTX ISA 6.4.2)."""
         token = self.peek
-        parameters = self.function.params if self.function else ()
-        parameter = next((each for each in parameters if each.name == name), None)
-        array = scope.variable(name) or parameter or self.variables.get(name)
+        parameters = {each.name: each for each in self.function.params} if self.function else {}
+        array = scope.variable(name) or parameters.get(name) or self.variables.get(name)
         if array is None:
             raise self.fail(f"an array that is declared, before [: {name} is none", token)
         index = self.constant("a constant index, or a byte address in brackets")
