@@ -27,23 +27,38 @@ TARGET = "sm_100a"
 
 @dataclass(frozen=True)
 class Shape:
-    """b batches of h heads, m rows and n keys of d elements."""
+    """b batches of h heads, m rows and n keys of d elements; scaled: type of queries and keys with
+    scales, "" for f16 without."""
 
     b: int
     h: int
     m: int
     n: int
     d: int
+    scaled: str = ""
 
     @property
     def text(self) -> str:
-        """A program of one ``tc.attention`` in f16."""
-        q, k = (f"tensor<{self.b}x{self.h}x{rows}x{self.d}xf16>" for rows in (self.m, self.n))
-        return f"""func.func @attention(%q: {q}, %k: {k}, %v: {k}) -> {q} {{
-          %o, %lse = "tc.attention"(%q, %k, %v) ({{}}) {{scale = {1 / math.sqrt(self.d)!r} : f32,
+        """A program of one attention, with values and results in f16."""
+        o, v = (f"tensor<{self.b}x{self.h}x{rows}x{self.d}xf16>" for rows in (self.m, self.n))
+        q, k, op, more = o, v, "attention", ""
+        names, types, given = "%q, %k, %v", f"{q}, {k}, {v}", f"%q: {q}, %k: {k}, %v: {v}"
+        if self.scaled:
+            q, k = (each.replace("f16", self.scaled) for each in (o, v))
+            scale, block = SCALES[self.scaled]
+            op, more = "block_scaled_attention", f", block = {block} : i64"
+            sets = -(-self.d // block // 4)
+            sq, sk = (
+                f"tensor<{self.b}x{self.h}x{-(-rows // 128)}x{sets}x512x{scale}>"
+                for rows in (self.m, self.n)
+            )
+            names, types = "%q, %k, %v, %sq, %sk", f"{q}, {k}, {v}, {sq}, {sk}"
+            given = f"%q: {q}, %k: {k}, %v: {v}, %sq: {sq}, %sk: {sk}"
+        return f"""func.func @attention({given}) -> {o} {{
+          %o, %lse = "tc.{op}"({names}) ({{}}) {{scale = {1 / math.sqrt(self.d)!r} : f32{more},
               q_layout = "bhmd", kv_layout = "bhnd", out_layout = "bhmd"}}
-              : ({q}, {k}, {k}) -> ({q}, tensor<{self.b}x{self.h}x{self.m}xf32>)
-          return %o : {q}
+              : ({types}) -> ({o}, tensor<{self.b}x{self.h}x{self.m}xf32>)
+          return %o : {o}
         }}"""
 
     @property
@@ -52,7 +67,8 @@ class Shape:
         return 4 * self.b * self.h * self.m * self.n * self.d
 
     def __str__(self) -> str:
-        return f"{self.b}x{self.h}, {self.m} rows, {self.n} keys of {self.d}"
+        kind = f" in {self.scaled}" if self.scaled else ""
+        return f"{self.b}x{self.h}, {self.m} rows, {self.n} keys of {self.d}{kind}"
 
 
 SHAPES = [
@@ -62,6 +78,14 @@ SHAPES = [
     Shape(4, 16, 4096, 4096, 128),
 ]
 ROWS = (128, 256)
+SCALES = {"f8E4M3FN": ("f8E8M0FNU", 32), "f4E2M1FN": ("f8E4M3FN", 16)}
+"""By the type of queries and keys: type of their scales, and elements of one."""
+BLOCK_SCALED = [
+    (Shape(*shape, scaled), rows)
+    for scaled in SCALES
+    for shape, rows in (((4, 16, 4096, 4096, 64), 256), ((4, 16, 4096, 4096, 128), 128))
+]
+"""Those of which two tiles fit tensor memory, in two tiles."""
 
 
 def row(shape: Shape, rows: int) -> str:
@@ -87,6 +111,8 @@ def main() -> int:
     for shape in SHAPES:
         for rows in ROWS:
             print(row(shape, rows), flush=True)
+    for shape, rows in BLOCK_SCALED:
+        print(row(shape, rows), flush=True)
     return 0
 
 

@@ -5,6 +5,7 @@ MLIR calls an op's own verifier before it checks these, so the rules check this 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -41,6 +42,11 @@ def wrong_sizes(op: ir.OpView) -> list[str] | None:
     return None if fits or fixed else [f.name for f in fields]
 
 
+def counted_sizes(kinds: Sequence[str], count: int) -> list[int]:
+    """Number of values, of `count`, that each field takes, of which one is not "single"."""
+    return [1 if kind == "single" else count - len(kinds) + 1 for kind in kinds]
+
+
 def _values(op: ir.OpView, sizes_name: str, fields: list[Any], values: list[ir.Value]) -> bool:
     sizes = _segments(op, sizes_name, fields, len(values))
     if sizes is None or sum(sizes) != len(values):
@@ -60,9 +66,10 @@ def _segments(op: ir.OpView, sizes_name: str, fields: list[Any], count: int) -> 
     if all(low == high for low, high in bounds):
         return [1] * len(fields)
     if sizes_name not in op.attributes:
+        sizes = counted_sizes([f.variadicity.name for f in fields], count)
         known = type(op).traits.counted or sizes_name == RESULT_SIZES
-        rest, (low, high) = count - len(fields) + 1, bounds[-1]
-        return [*[1] * (len(fields) - 1), rest] if known and low <= rest <= high else None
+        fits = all(low <= n <= high for n, (low, high) in zip(sizes, bounds, strict=True))
+        return sizes if known and fits else None
     attribute = op.attributes[sizes_name]
     if not isinstance(attribute, ir.DenseI32ArrayAttr):
         return None

@@ -36,8 +36,7 @@ class Traits:
     pure:         whether every role may duplicate it
     async_only:   whether it has no meaning in a kernel without ``tc.async``
     lowered_by:   passes that lower it, where no rule of ``convert-tc-to-nvvm`` does
-    counted:      whether it needs no ``operandSegmentSizes``: only the last of its operands is
-                  variadic
+    counted:      whether it needs no ``operandSegmentSizes``: only one of its operands is variadic
 
     Ops on tensors also have these, for inputs and bounds of validation:
 
@@ -87,13 +86,19 @@ class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc
         form = ""
 
     def __init_subclass__(cls, *, name: str, dialect: type[Dialect] = TC, **keywords: Any) -> None:
+        if not hasattr(cls, "_dialect_obj"):  # else the subclass of an op, with more fields
+            keywords["dialect"] = dialect
         cls.traits = Traits(**{key: keywords.pop(key) for key in _TRAITS & keywords.keys()})
-        super().__init_subclass__(name=name, dialect=dialect, **keywords)
+        super().__init_subclass__(name=name, **keywords)
         if cls.traits.counted:
-            *fixed, more = [each.name for each in ext.partition_fields(cls._fields)[0]]
-            for place, operand in enumerate(fixed):
-                setattr(cls, operand, property(partial(_operand, place)))
-            setattr(cls, more, property(partial(_operand, slice(len(fixed), None))))
+            fields_ = ext.partition_fields(cls._fields)[0]
+            (at,) = (n for n, each in enumerate(fields_) if each.variadicity.name == "variadic")
+            for place, each in enumerate(fields_):
+                past = place - len(fields_)
+                where = (
+                    slice(at, past + 1 or None) if place == at else place if place < at else past
+                )
+                setattr(cls, each.name, property(partial(_operand, where)))
             build = cls.__init__
 
             def __init__(op: ir.OpView, *values: object, **named: object) -> None:

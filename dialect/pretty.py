@@ -18,7 +18,7 @@ from typing import Any
 
 from tcir._mlir import ext, ir
 from tcir.dialect.base import DIALECTS
-from tcir.dialect.declared import as_declared
+from tcir.dialect.declared import as_declared, counted_sizes
 from tcir.dialect.operation import Names, Op
 
 _SHAPED = re.compile(r'!tc\.(smem|tmem)<array<i64: ([\d, ]+)>, (\w+)(?:, "(\w+)", "(\w+)")?>')
@@ -29,8 +29,6 @@ BARE = re.compile(r"(?!(?:-?\d+|true|false|unit)$)[\w.+\-]+")
 """Strings without quotes."""
 _ELIDED = 16
 """Element count above which reports elide dense constants."""
-HEADED = ("tc.attention", "tc.role", "tc.epilogue", "tc.fragment_epilogue", "tc.one_thread")
-"""Ops with a body, whose arguments follow their own."""
 
 
 NOUNS = {
@@ -96,7 +94,7 @@ def pretty_lines(
                 return [(each, None) for each in lines]  # not understood: as MLIR prints it
             if as_declared(op):
                 line = match[1] + match[2] + _short(op, match[4])
-                if match[3] in HEADED:
+                if len(op.regions):  # the arguments of a body follow those of the op
                     roles.append(match[1])
         out.append((_types(line), op))
     return out
@@ -141,7 +139,7 @@ class _Names(dict[str, str]):
         names = iter(operands.split(", ") if operands else [])
         sizes = list(op.attributes.get("operandSegmentSizes", [])) or [1] * len(fields)
         if op.traits.counted:
-            sizes = [*[1] * (len(fields) - 1), len(op.operands) - len(fields) + 1]
+            sizes = counted_sizes([f.variadicity.name for f in fields], len(op.operands))
         self.groups = {f.name: [next(names) for _ in range(n)] for f, n in zip(fields, sizes)}
 
     def __missing__(self, name: str) -> str:

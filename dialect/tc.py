@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.attention_backward import *
     from tcir.dialect.ops.block_scale import *
     from tcir.dialect.ops.block_scaled import *
+    from tcir.dialect.ops.block_scaled_attention import *
     from tcir.dialect.ops.cluster import *
     from tcir.dialect.ops.codes import *
     from tcir.dialect.ops.combine_parts import *

@@ -72,6 +72,7 @@ register_pipeline(
         accepted_forms=(
             "tc.attention of f16, bf16, f8E4M3FN or f8E5M2, heads of a multiple of 16 elements up "
             "to 256 (8 bits: of 32, on sm_90a up to 128), grouped or not, a causal mask or none",
+            "tc.block_scaled_attention of MXFP8, MXFP4 or NVFP4 queries and keys, on sm_100a",
         ),
         build=build,
         targets=tuple(targets_with("wgmma") + targets_with("tcgen05")),

@@ -1,5 +1,6 @@
 """Block-scaled contractions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tcir._mlir import ext, ir
@@ -56,6 +57,12 @@ def kinds_of(a: str, b: str, a_scale: str, b_scale: str, block: int) -> list[str
         and a_scale in kind.scales
         and block == kind.block
     ]
+
+
+def packed_kind(kinds: Sequence[str]) -> str:
+    """The kind of several whose operands take the least shared memory: packed fp4 has half of
+    padded fp4."""
+    return min(kinds, key=lambda name: (name == "mxf8f6f4", len(name)))
 
 
 def scales_shape(shape: list[int], block: int, layout: str) -> list[int]:

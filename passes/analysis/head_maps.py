@@ -92,6 +92,8 @@ def views_of(
     if not isinstance(op, tc.AttentionOp):
         return {}
     kv = string(op, "kv_layout")
-    of = ((op.q, string(op, "q_layout"), "d"), (op.k, kv, "d"), (op.v, kv, VALUES))
+    of = [(op.q, string(op, "q_layout"), "d"), (op.k, kv, "d"), (op.v, kv, VALUES)]
+    if isinstance(op, tc.BlockScaledAttentionOp):  # bytes, whose map is that of a whole tensor
+        of = of[2:]
     found = ((each, strided(each, is_memory), *rest) for each, *rest in of)
     return {e: view for e, view, *rest in found if view.base != e and not no_map(view, *rest)}

@@ -29,6 +29,7 @@ from tcir.dialect.warp_map import (
     WARP_MAP,
     role_of,
 )
+from tcir.passes.attention.scaled import ScaledHeads, multiply_tiles, scale_columns
 from tcir.passes.attention.tiles import (
     KEY,
     ROW,
@@ -50,6 +51,8 @@ from tcir.passes.emit.index import Index, constant
 from tcir.passes.emit.kernel_ops import BY_WARP, CTAS_PER_SM
 from tcir.passes.emit.lanes import lane_index, spread
 from tcir.passes.emit.output_tiles import OutputTiles
+from tcir.passes.emit.scaled_shape import ScaledShape
+from tcir.passes.emit.scaled_tiles import ScaledTile
 from tcir.passes.emit.staged_store import StagedStore, staged_tile
 from tcir.passes.emit.tile_kernel import (
     Accumulate,
@@ -108,8 +111,10 @@ def choose_rows(of: HeadShape, keys: int, modified: bool) -> int:
 
 def _columns_of(of: HeadShape, keys: int, shares: bool = False) -> int:
     """Columns of tensor memory of a tile: scores take one a key, exponentials half of one, or in 8
-    bits a quarter, unless they share those of the scores, sums one an element."""
-    return keys + (0 if shares else keys * of.power_bytes // COLUMN_BYTES) + of["e"]
+    bits a quarter, unless they share those of the scores, sums one an element; scales of queries
+    and keys those of their blocks."""
+    scales = 0 if of.scaled is None else scale_columns(of.scaled, keys)
+    return keys + (0 if shares else keys * of.power_bytes // COLUMN_BYTES) + of["e"] + scales
 
 
 def tile_in_tensor_memory(
@@ -143,7 +148,7 @@ def tile_in_tensor_memory(
         modify = None
         if op.modified:
             modify = fused(op, [argument(arguments, x.tensor) for x in op.elements], ROW, KEY)
-        rows = _Rows(blocks, of["e"], ir.Type.parse(op.powers), softmax, modify)
+        rows = _Rows(blocks, of["e"], ir.Type.parse(op.powers), softmax, modify, of.scaled)
         shares = len(roles) * _columns_of(of, keys) > TMEM_COLUMNS
         out, stores = tensors[3][0], None
         if staged:
@@ -196,7 +201,7 @@ class _Tile:
 
     role: str
     rows: TileRows
-    queries: ir.Value
+    queries: ir.Value | list[ScaledTile]
     scores: ir.Value
     powers: ir.Value
     sums: ir.Value
@@ -247,6 +252,7 @@ class _Rows:
     """The rows of tiles.
 
     width: elements of a result; element: type of factors; modify: scores of sums, if other
+    scaled: scores as block-scaled products, if they are
     """
 
     blocks: Blocks
@@ -254,6 +260,7 @@ class _Rows:
     element: ir.Type
     softmax: Softmax
     modify: Epilogue | None
+    scaled: ScaledShape | None
 
     @property
     def scale(self) -> ir.FloatAttr:
@@ -274,7 +281,7 @@ class _Rows:
         self,
         mine: TileRows,
         tiles: Sequence[_Tile],
-        operands: tuple[HeadTiles, HeadTiles],
+        operands: tuple[HeadTiles | ScaledHeads, HeadTiles],
         shared: Index,
         turns: Turns,
     ) -> scf.ForOp:
@@ -291,13 +298,21 @@ class _Rows:
             )
             state = list(over.inner_iter_args)
             for tile in tiles:
-                multiply(tile.scores, tile.queries, k, constant(0, integer_type(1)))
+                self._score(tile, k)
             for number, tile in enumerate(tiles):
                 own = slice(2 * number, 2 * number + 2)
                 state[own] = self._weigh(tile, first, step, state[own])
                 multiply(tile.sums, tile.powers, v, Accumulate(step).take())
             scf.YieldOp(state)
         return over
+
+    def _score(self, tile: _Tile, keys: ir.Value | list[ScaledTile]) -> None:
+        """Scores of a block of keys."""
+        zero = constant(0, integer_type(1))
+        if self.scaled is not None:
+            multiply_tiles(tile.scores, tile.queries, keys, self.scaled, zero)
+        else:
+            multiply(tile.scores, tile.queries, keys, zero)
 
     def _weigh(
         self, tile: _Tile, key: Index, step: ir.Value, state: Sequence[ir.Value]

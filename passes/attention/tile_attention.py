@@ -9,6 +9,7 @@ from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.limits import FP8, MMA_K_BYTES, WGMMA_N, Legal
 from tcir.dialect.ops.attention import LIFT, LOG2_E, PERIOD
+from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN
 from tcir.errors import InputError
 from tcir.passes.analysis.head_maps import views_of
 from tcir.passes.analysis.strided import view_ops
@@ -104,6 +105,10 @@ class TileAttention(Pass):
     ``tc.load_index`` reads the page's number. The grid is row tiles, heads, batch; with
     ``key_part`` the batch dimension also counts the parts, and a CTA visits only the blocks of its
     part.
+
+    Scores of ``tc.block_scaled_attention`` are ``tc.mma_block_scale`` of tiles of bytes: the scales
+    of a tile, and of each block of keys, are loaded beside the elements and copied to tensor memory
+    by ``tc.cp_scales``.
 
     With sequences the grid has as many row tiles as there can be, whatever the ends. A CTA finds
     the sequence of its tile by ``tc.find_group``, visits the blocks of its keys, and stores its
@@ -236,6 +241,12 @@ def _check_keys(source: Source, keys: int, legal: Legal) -> None:
             source.op,
             f"expected keys to be a multiple of {step}, K of an instruction, got {keys}; take "
             "keys=64",
+        )
+    if isinstance(source.op, tc.BlockScaledAttentionOp) and keys % ROWS_PER_COLUMN:
+        raise match_failure(
+            source.op,
+            f"expected keys to be a multiple of {ROWS_PER_COLUMN} with scales, got {keys}: 32 rows "
+            "share a column of factors (PTX ISA 9.7.16.10.7); take keys=64",
         )
     part = source.op.key_part
     if part is not None and part % keys:

@@ -19,11 +19,13 @@ from tcir.dialect.ops.grouped import most_tiles
 from tcir.dialect.ops.tma import APART
 from tcir.passes.analysis.head_maps import MapDim, map_dims, row_of
 from tcir.passes.analysis.strided import Strided, strided
+from tcir.passes.attention.scaled import ScaledHeads, scores_of
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import TmaBox, i64, make_tensor_map, tma_load
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.output_tiles import OutputTiles
+from tcir.passes.emit.scaled_shape import ScaledShape
 from tcir.passes.emit.tile_kernel import Source, argument, block_id
 
 HEAD, ROW, KEY = 1, 2, 3
@@ -284,6 +286,7 @@ class HeadShape:
     lengths: whether each batch has its own number of keys
     sequences: number of sequences; 0: there are none; aligned_ends: whether the last row of a
                sequence has the number of its last key
+    scaled: scores as block-scaled products; None: queries and keys have no scales
     """
 
     extents: dict[str, int]
@@ -299,6 +302,7 @@ class HeadShape:
     lengths: bool = False
     sequences: int = 0
     aligned_ends: bool = False
+    scaled: ScaledShape | None = None
 
     @staticmethod
     def of(op: tc.AttentionOp) -> HeadShape:
@@ -309,7 +313,7 @@ class HeadShape:
         bytes_ = tc.element_bytes(ir.Type.parse(op.powers))
         return HeadShape(
             extents, q, kv, out, extents["n"], op.band, bytes_, False, *parts, lengths,
-            op.sequences, op.aligned_ends,
+            op.sequences, op.aligned_ends, scores_of(op),
         )  # fmt: skip
 
     def together(self, elements: Sequence[ir.OpView]) -> HeadShape:
@@ -321,7 +325,7 @@ class HeadShape:
         last, first = self.band.last, self.band.first or 0
         keys = self.keys if last is None else min(self.keys, last + 1)
         alike = all(HEAD not in each.dims and ROW not in each.dims for each in elements)
-        several = self["m"] > 1 or self.sequences > 0
+        several = self["m"] > 1 or self.sequences > 0 or self.scaled is not None
         if several or self.group == 1 or keys < 1 or not alike or first > 0:
             return self
         rows = {**self.extents, "h": self["g"], "m": self.group}
@@ -571,7 +575,10 @@ class Softmax:
 
 
 KernelTensors: TypeAlias = tuple[
-    HeadTiles, tuple[HeadTiles, HeadTiles], "list[ir.Value]", "list[ir.Value]"
+    HeadTiles | ScaledHeads,
+    tuple[HeadTiles | ScaledHeads, HeadTiles],
+    "list[ir.Value]",
+    "list[ir.Value]",
 ]
 """What `kernel_tensors` returns."""
 
@@ -589,10 +596,17 @@ def kernel_tensors(
     if op.lengths is not None and op.page is not None:
         count = op.k.type.shape[of.kv.index("b")]
         pages = Pages(argument(arguments, op.lengths), op.page, count)
+    queries: HeadTiles | ScaledHeads
+    keys: HeadTiles | ScaledHeads
+    if isinstance(op, tc.BlockScaledAttentionOp) and of.scaled is not None:
+        queries, keys = ScaledHeads.both(op, of.scaled, arguments, blocks.keys)
+    else:
+        queries = HeadTiles.create(arguments, of.queries(op.q), of.q, rows, "d")
+        keys = HeadTiles.create(arguments, strided(op.k), of.kv, blocks.keys, "d", pages)
     return (
-        HeadTiles.create(arguments, of.queries(op.q), of.q, rows, "d"),
+        queries,
         (
-            HeadTiles.create(arguments, strided(op.k), of.kv, blocks.keys, "d", pages),
+            keys,
             HeadTiles.create(arguments, strided(op.v), of.kv, blocks.keys, row_of(of.kv), pages),
         ),
         [argument(arguments, each) for each in op.limits],

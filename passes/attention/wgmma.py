@@ -17,6 +17,7 @@ from tcir.dialect.warp_map import (
     WGMMA_ONE,
     WGMMA_PROMOTED,
 )
+from tcir.passes.attention.scaled import ScaledHeads
 from tcir.passes.attention.tiles import (
     Blocks,
     HeadShape,
@@ -163,7 +164,7 @@ class _Rows:
         self,
         mine: TileRows,
         queries: ir.Value,
-        tiles: Sequence[HeadTiles],
+        tiles: Sequence[HeadTiles | ScaledHeads],
         shared: Index,
         turns: Turns,
     ) -> scf.ForOp:

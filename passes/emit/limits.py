@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tcir.dialect import tc
-from tcir.dialect.limits import FP8, TMEM_ALLOCATION, Legal
+from tcir.dialect.limits import FP8, MMA_KINDS, TMEM_ALLOCATION, Legal
+from tcir.dialect.ops.block_scaled import ELEMENT_BITS
 from tcir.target import TARGETS
 
 MMA_N_STEP = 16
@@ -20,6 +21,9 @@ BARRIER_BYTES = 1024
 
 OVERLAPPED_SLOTS = 4
 """Least slots of a ring with which one warpgroup can keep its next group of wgmma in flight."""
+
+PADDED_UNIT = 128
+"""Elements that TMA pads to bytes at a time (CUDA driver API, 16U4_ALIGN16B, 16U6_ALIGN16B)."""
 
 HEADS = range(16, 257, 16)
 """Elements of a head: whole steps of K, no more than N of an instruction."""
@@ -63,18 +67,35 @@ def tmem_allocation(columns: int) -> int:
     return min(size for size in TMEM_ALLOCATION.values if size >= columns)
 
 
+def _scaled_heads(op: tc.BlockScaledAttentionOp) -> range:
+    """Elements of heads with scales: whole steps of K, or units that TMA pads to bytes."""
+    step = MMA_KINDS[op.scaled_kind].k
+    narrow = any(ELEMENT_BITS[str(each.type.element_type)] < 8 for each in (op.q, op.k))
+    if narrow and op.scaled_kind == "mxf8f6f4":
+        step = PADDED_UNIT
+    return range(step, HEADS[-1] + 1, step)
+
+
 def no_kernel(op: tc.AttentionOp, target: str) -> str:
     """Why no kernel computes an attention on a target; "" if one does."""
     of, heads, why = op.extents(), HEADS, ""
+    scaled = isinstance(op, tc.BlockScaledAttentionOp)
+    if scaled and not TARGETS[target].tcgen05:
+        return (
+            "expected a target with tcgen05 for block-scaled queries and keys, got "
+            f"{target}: wgmma and mma.sync of sm_90a multiply no block-scaled operands (PTX ISA "
+            "9.7.15), tcgen05.mma does (9.7.16.10.7); take sm_100a, or q and k of f8E4M3FN without "
+            "scales, one factor each in scale, or f16"
+        )
     if op.powers in FP8:
         heads = BYTE_HEADS
         if TARGETS[target].wgmma:
             heads, why = PROMOTED_HEADS, ", sums of 13 bits of at most 128 products"
-    for name in "de":
-        if of[name] not in heads:
+    for name, legal in (("d", _scaled_heads(op) if scaled else heads), ("e", heads)):
+        if of[name] not in legal:
             return (
-                f"expected heads of a multiple of {heads.step} elements, {heads[0]} to "
-                f"{heads[-1]}, got {of[name]} (steps of K of 32 bytes, N of an instruction{why}); "
+                f"expected heads of a multiple of {legal.step} elements, {legal[0]} to "
+                f"{legal[-1]}, got {of[name]} (steps of K of 32 bytes, N of an instruction{why}); "
                 "pad them with zeros"
             )
     if not TARGETS[target].wgmma and not TARGETS[target].tcgen05:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcir._mlir import ir
 from tcir.dialect.ops.block_scaled import ZERO_PADDING
 from tcir.passes.emit.diagnostics import match_failure
-from tcir.passes.emit.limits import round_up
+from tcir.passes.emit.limits import PADDED_UNIT, round_up
 from tcir.passes.emit.scaled_shape import ScaledRows, ScaledShape
 
 SMALLEST_SCALED = (
@@ -20,8 +20,6 @@ SMALLEST_SCALED = (
 
 PITCH = 16
 """Divisor of a tensor map's strides in bytes; that of padded types follows from their K."""
-PADDED_UNIT = 128
-"""Elements that TMA pads to bytes at a time (CUDA driver API, 16U4_ALIGN16B, 16U6_ALIGN16B)."""
 
 
 def loadable_k(shape: ScaledShape) -> int:

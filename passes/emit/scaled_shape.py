@@ -15,6 +15,7 @@ from tcir.dialect.ops.block_scaled import (
     SCALE_TYPES,
     SOURCE,
     kinds_of,
+    packed_kind,
 )
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.limits import ceil_div
@@ -46,6 +47,13 @@ class ScaledRows:
     def dtype(self) -> str:
         """The tensor map's unit."""
         return f"u{self.bits}_align16b" if self.padded else "u8"
+
+    @staticmethod
+    def of(kind: str, element: str, rows: int, layout: str) -> ScaledRows:
+        """Rows of elements of an MLIR type for an instruction's kind."""
+        bits = ELEMENT_BITS[element]
+        padded = kind == "mxf8f6f4" and bits < 8
+        return ScaledRows(rows, PTX_NAMES[element], bits, layout, padded)
 
     def units(self, k: int) -> int:
         """Units of the tensor map that hold `k` elements."""
@@ -86,14 +94,10 @@ class ScaledShape:
                 f"expected kind to be one of {', '.join(kinds)}, got {kind} (those multiplying {a} "
                 f"by {b} with scales {scale} in blocks of {block}, {SOURCE}); leave it out",
             )
-        # Packed fp4 takes half the shared memory of padded fp4.
-        kind = kind or min(kinds, key=lambda name: (name == "mxf8f6f4", len(name)))
+        kind = kind or packed_kind(kinds)
 
         def operand(name: str, element: str, rows: int) -> ScaledRows:
-            bits = ELEMENT_BITS[element]
-            padded = kind == "mxf8f6f4" and bits < 8
-            layout = string(op, f"{name}_scale_layout")
-            return ScaledRows(rows, PTX_NAMES[element], bits, layout, padded)
+            return ScaledRows.of(kind, element, rows, string(op, f"{name}_scale_layout"))
 
         return ScaledShape(
             batch=batch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd
 
@@ -111,8 +112,7 @@ class BlockedScales:
         """Builds the tensor map for tiles of `tile_rows` of the `rows` rows."""
         shape, blocks = stage.shape, stage.scale_blocks
         along_k = shape.scale_blocks * BLOCK_BYTES
-        step = gcd(tile_rows, BLOCK_ROWS) if rows > tile_rows else BLOCK_ROWS
-        row_blocks = ceil_div(BLOCK_ROWS - step + tile_rows, BLOCK_ROWS)
+        row_blocks, shifted = _touched(rows, tile_rows)
         if whole:
             dims = [_CHUNK, along_k // _CHUNK, ceil_div(rows, BLOCK_ROWS), shape.batch]
             box, strides = [_CHUNK, blocks * BLOCK_BYTES // _CHUNK, row_blocks, 1], None
@@ -125,7 +125,13 @@ class BlockedScales:
         )
         type_ = byte_tile(SCALE_ROWS * blocks * row_blocks, SCALE_ROW_BYTES)
         chunk = BLOCK_BYTES // _CHUNK if whole else 0
-        return BlockedScales(type_, tensor_map, chunk, row_blocks, step < BLOCK_ROWS)
+        return BlockedScales(type_, tensor_map, chunk, row_blocks, shifted)
+
+    @staticmethod
+    def columns_of(rows: int, tile_rows: int, stage: Stage) -> int:
+        """Columns of the factors of a tile of `tile_rows` of the `rows` rows."""
+        row_blocks, shifted = _touched(rows, tile_rows)
+        return SCALE_COLUMNS * (row_blocks * stage.scale_blocks + shifted)
 
     def load(
         self, tile: ir.Value, row_block: Index, unit: Index, stage: Stage, batch: Index
@@ -159,6 +165,12 @@ class BlockedScales:
     def column(self, sets: int, stage: Stage) -> int:
         """Column of set number `sets` of the stage in the factors."""
         return SCALE_COLUMNS * (self.row_blocks * sets + self.shifted)
+
+
+def _touched(rows: int, tile_rows: int) -> tuple[int, bool]:
+    """Blocks of scales that a tile touches, and whether tiles begin inside a block."""
+    step = gcd(tile_rows, BLOCK_ROWS) if rows > tile_rows else BLOCK_ROWS
+    return ceil_div(BLOCK_ROWS - step + tile_rows, BLOCK_ROWS), step < BLOCK_ROWS
 
 
 @dataclass(frozen=True)
@@ -215,3 +227,37 @@ class RowScales:
 
 
 Scales = BlockedScales | RowScales
+
+
+@dataclass(frozen=True)
+class ScaledTile:
+    """A stage of an operand: elements in shared memory, factors of `scales` in tensor memory."""
+
+    elements: ir.Value
+    factors: ir.Value
+    scales: Scales
+
+
+def multiply_scaled(
+    stage: Stage,
+    d: ir.Value,
+    a: ScaledTile,
+    b: ScaledTile,
+    accumulate: Callable[[], ir.Value],
+    steps: int,
+) -> list[ir.OpView]:
+    """Emits the first `steps` instructions of a stage; accumulate: operand of the next one."""
+    shape = stage.shape
+    types = (shape.step.kind, shape.a.element, shape.b.element, shape.scale_type)
+    made: list[ir.OpView] = []
+    for j in range(steps):
+        sets, first = stage.scale_place(j)
+        mma = tc.MmaBlockScaleOp(
+            d, a.elements, b.elements, a.factors, b.factors, accumulate(),
+            *map(ir.StringAttr.get, types),
+            i64(shape.step.block), i64(j), i64(j),
+            i64(a.scales.column(sets, stage)), i64(b.scales.column(sets, stage)),
+            i64(first), i64(first),
+        )  # fmt: skip
+        made.append(mma)
+    return made

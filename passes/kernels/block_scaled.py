@@ -12,14 +12,21 @@ from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.dialect.ops.block_scaled import BLOCK_ROWS
 from tcir.dialect.ops.highlevel import k_part
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import i64, of_pair
+from tcir.passes.emit.builders import of_pair
 from tcir.passes.emit.cluster import ALONE, ClusterShape
 from tcir.passes.emit.cta_pair import first_column
 from tcir.passes.emit.epilogue import Epilogue, scaled
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.scaled_shape import ScaledShape, Stage
-from tcir.passes.emit.scaled_tiles import BlockedScales, RowScales, ScaledOperand, Scales
+from tcir.passes.emit.scaled_shape import Stage
+from tcir.passes.emit.scaled_tiles import (
+    BlockedScales,
+    RowScales,
+    ScaledOperand,
+    ScaledTile,
+    Scales,
+    multiply_scaled,
+)
 from tcir.passes.emit.tile_kernel import Accumulate, argument
 from tcir.passes.kernels.product import OfMatrices, Step, TilePlace
 
@@ -101,20 +108,12 @@ class BlockScaledProduct(OfMatrices):
             self.b.load(b, own_column, unit, stage, batch, share_of_b)
             self.sb.load(sb, column_block, unit, stage, batch)
             sfa, sfb = self.sa.factors(stage), self.sb.factors(stage)
+            left, right = ScaledTile(a, sfa, self.sa), ScaledTile(b, sfb, self.sb)
             issued: list[ir.OpView] = [
                 *self.sa.copy(sa, sfa, unit, stage),
                 *self.sb.copy(sb, sfb, unit, stage, inside),
+                *multiply_scaled(stage, sums[0], left, right, accumulate.take, stage.steps),
             ]
-            for j in range(stage.steps):
-                sets, first = stage.scale_place(j)
-                mma = tc.MmaBlockScaleOp(
-                    sums[0], a, b, sfa, sfb, accumulate.take(),
-                    *_strings(stage.shape),
-                    i64(stage.shape.step.block), i64(j), i64(j),
-                    i64(self.sa.column(sets, stage)), i64(self.sb.column(sets, stage)),
-                    i64(first), i64(first),
-                )  # fmt: skip
-                issued.append(mma)
             if self.cta_group == PAIR:
                 for op in issued:
                     of_pair(op)
@@ -133,8 +132,3 @@ class BlockScaledProduct(OfMatrices):
     def finish(self, epilogue: Epilogue) -> Epilogue:
         """Returns `epilogue` of the sums times the product of the global scales."""
         return scaled(self.factors, epilogue)
-
-
-def _strings(shape: ScaledShape) -> list[ir.StringAttr]:
-    names = (shape.step.kind, shape.a.element, shape.b.element, shape.scale_type)
-    return [ir.StringAttr.get(name) for name in names]

@@ -16,6 +16,7 @@ from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.clone import Mapping, clone
 from tcir.passes.emit.kernel_ops import accumulator_of, ancestor_in, body, find_kernels
+from tcir.passes.pipelining.exchanges import MULTIPLIES
 from tcir.passmanager.pipeline import Pass, register_pass
 
 
@@ -80,7 +81,7 @@ class _Steps:
                 steps.places.append(op)
             elif isinstance(op, tc.CommitOp):
                 step.append(op)
-            elif not isinstance(op, tc.MmaOp):
+            elif not isinstance(op, MULTIPLIES):
                 waits.append(op)
             else:
                 d = accumulator_of(op.d)

@@ -10,7 +10,8 @@ from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import optional_integer
 from tcir.dialect.limits import SMEM_BYTES, SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
-from tcir.dialect.types import shared_bytes, tensor_columns
+from tcir.dialect.ops.memory import first_columns
+from tcir.dialect.types import shared_bytes
 from tcir.dialect.walk import walk
 from tcir.errors import InputError
 from tcir.passes.emit import index
@@ -194,10 +195,10 @@ class _Footprint:
     @staticmethod
     def of(tiles: list[ir.OpView]) -> _Footprint:
         shared = [t.tile.type for t in tiles if isinstance(t, tc.SmemTileOp)]
-        columns = [t.tile.type for t in tiles if isinstance(t, tc.TmemTileOp)]
+        columns = [t for t in tiles if isinstance(t, tc.TmemTileOp)]
         return _Footprint(
             sum(round_up(shared_bytes(kind), SMEM_TILE_ALIGNMENT) for kind in shared),
-            sum(tensor_columns(kind) for kind in columns),
+            first_columns(columns)[1],
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tcir._mlir import arith, func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type
@@ -38,7 +40,7 @@ def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
     *_, scales = op.scales.type.shape
     matrix = op.out.type.rank == op.scales.type.rank + 1
     rows = op.scales.type.shape[-2] if matrix else 1
-    batch = outer[0] if outer else 1
+    batch = prod(outer)
     blocks = next(count for count in BLOCKS if across % count == 0)
     shape = simt.Shape((across // blocks, down, batch), THREADS, target_of(module), order)
     with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:

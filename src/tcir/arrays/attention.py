@@ -7,11 +7,14 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
+from tcir.arrays.block_scaled import Scaled, global_scale, scaled_operand
 from tcir.arrays.kernel import ArrayKernel, build
 from tcir.arrays.text import FunctionBuilder, TensorValue, element_of
 from tcir.dialect.limits import FP8
 from tcir.dialect.ops.attention import ATTENTION_TYPES
+from tcir.dialect.ops.block_scaled import SCALE_LAYOUTS, scales_shape
 from tcir.errors import InputError
+from tcir.formats import BlockScaled
 from tcir.interp.types import Array
 from tcir.target import DEFAULT_TARGET
 
@@ -22,8 +25,8 @@ SCORES = "bhmn"
 
 
 def compile_attention(
-    q: Array,
-    k: Array,
+    q: Array | Scaled,
+    k: Array | Scaled,
     v: Array,
     *,
     scale: float | None = None,
@@ -46,6 +49,11 @@ def compile_attention(
              or e5m2, D a multiple of 32, on sm_90a up to 128
     k, v:    [B, G, N, D] and [B, G, N, E] of that type, or of either fp8; H is a multiple of G: H /
              G consecutive query heads share a head of keys and values
+    Both q and k may instead be results of `tcir.formats.quantise` (NVFP4, MXFP4, MXFP8), or pairs
+    of arrays, elements and scales, [B, H, M, D / block], as in `tcir.compile_block_scaled_matmul`:
+    on sm_100a the tensor core then multiplies scaled elements. D is a multiple of 32 (fp8) or 64
+    (fp4), v of f16, bf16 or fp8, and there are no pages
+
     scale:   positive; 1 / sqrt(D) by default
     causal:  each row has only the keys up to its own number; the last row has all (row i: up to i +
              N - M)
@@ -60,22 +68,22 @@ def compile_attention(
     softcap: scores become softcap tanh(score / softcap), before the mask
     lse:     whether the logarithms of the sums of exponentials, [B, H, M] of f32, are also a result
     factors: scale factors of the fp8 tensors q, k and v; those of q and k are positive
-    out:     type of the result: by default that of q, or f16 if q is fp8; f32 is always allowed,
+    out:     type of the result: by default that of v, or f16 if v is fp8; f32 is always allowed,
              and bf16 with fp8
     options: of the pipeline, as in `tcir.compile`
 
     Raises InputError for other shapes, types or numbers.
     """
     function = FunctionBuilder(NAME)
-    operands = [function.argument(n, x, (4,)) for n, x in (("q", q), ("k", k), ("v", v))]
-    _check(operands, pages)
+    operands, scales = _operands(function, q, k, v)
+    _check(operands, pages, bool(scales))
     (batch, heads, rows, depth), keys = operands[0].shape, operands[1].shape[2]
     keys *= 1 if pages is None else pages.shape[1] - 1
     factor = 1 / math.sqrt(depth) if scale is None else float(scale)
     of_q, of_k, of_v = map(float, factors)
-    factor *= of_q * of_k
+    factor *= of_q * of_k * global_scale(q) * global_scale(k)
     check_positive(NAME, scale=factor, softcap=softcap)
-    results = _results(operands[0])
+    results = _results(operands[2])
     element = element_of(NAME, results[0] if out is None else out, results)
     body, factor = attention_body(function, mask, softcap, factor, (batch, heads, rows, keys))
     band = attention_band(causal, window, keys - rows)
@@ -87,21 +95,54 @@ def compile_attention(
         operands.append(_lengths(function, key_lengths, batch))
     if pages is not None:
         operands.append(_table(function, pages, batch, key_lengths))
+    name, block = NAME, ""
+    if scales:
+        size = depth // scales[0].shape[-1]
+        name, block = "block_scaled_attention", f", block = {size} : i64"
+        operands += [_blocked(function, each) for each in scales]
     names, types = (", ".join(map(str, operands)), ", ".join(each.type for each in operands))
     function.lines.append(
-        f'{result}, {sums} = "tc.attention"({names}) ({{{body}}}) {{scale = {factor!r} : f32, '
+        f'{result}, {sums} = "tc.{name}"({names}) ({{{body}}}) {{scale = {factor!r} : f32{block}, '
         f'q_layout = "bhmd", kv_layout = "bhnd", out_layout = "bhmd"{band}}} : ({types}) -> '
         f"({result.type}, {sums.type})"
     )
     return build(function, (result, sums) if lse else (result,), pipeline, target, options)
 
 
-def _results(q: TensorValue) -> tuple[str, ...]:
+def _operands(
+    function: FunctionBuilder, q: Array | Scaled, k: Array | Scaled, v: Array
+) -> tuple[list[TensorValue], list[TensorValue]]:
+    """Arguments for queries, keys and values, and for the scales of the first two, if they have
+    any."""
+    if not any(isinstance(each, BlockScaled | tuple | list) for each in (q, k)):
+        return [function.argument(n, x, (4,)) for n, x in (("q", q), ("k", k), ("v", v))], []
+    elements, scales = zip(
+        *(scaled_operand(function, name, each) for name, each in (("q", q), ("k", k))), strict=True
+    )
+    found = [*elements, function.argument("v", v, (4,))]
+    for each, of in zip(elements, scales, strict=True):
+        if of.shape[:-1] != each.shape[:-1] or len(each.shape) != 4 or each.shape[3] % of.shape[-1]:
+            raise InputError(
+                f"{NAME}: {each.name[1:]}: expected elements of four dimensions, [.., D], and "
+                f"scales [.., D / block], got {list(each.shape)} and {list(of.shape)}"
+            )
+    return found, list(scales)
+
+
+def _blocked(function: FunctionBuilder, scales: TensorValue) -> TensorValue:
+    """Scales in the layout of the tensor core."""
+    *outer, rows, count = scales.shape
+    text = f'"tc.scales_to_blocked"({scales}) : ({scales.type}) -> {{type}}'
+    shape = scales_shape([rows, count], 1, SCALE_LAYOUTS[1])
+    return function.op(text, (*outer, *shape), scales.element)
+
+
+def _results(v: TensorValue) -> tuple[str, ...]:
     """The types that results may have, the default first."""
-    return (*ATTENTION_TYPES, "f32") if q.element in FP8 else (q.element, "f32")
+    return (*ATTENTION_TYPES, "f32") if v.element in FP8 else (v.element, "f32")
 
 
-def _check(operands: list[TensorValue], pages: Array | None) -> None:
+def _check(operands: list[TensorValue], pages: Array | None, scaled: bool) -> None:
     q, k, v = operands
     if pages is not None and getattr(pages, "ndim", 0) != 2:
         raise InputError(
@@ -109,7 +150,11 @@ def _check(operands: list[TensorValue], pages: Array | None) -> None:
             f"{getattr(pages, 'ndim', 0)} dimensions"
         )
     kinds = {each.element for each in operands}
-    if not kinds <= set(FP8) and (q.element not in ATTENTION_TYPES or kinds != {q.element}):
+    if (
+        not scaled
+        and not kinds <= set(FP8)
+        and (q.element not in ATTENTION_TYPES or kinds != {q.element})
+    ):
         raise InputError(
             f"{NAME}: q, k and v must have the same type, one of {', '.join(ATTENTION_TYPES)}, or "
             f"each one of {', '.join(FP8)} (the tensor core multiplies no others), got "

@@ -59,8 +59,8 @@ def compile_block_scaled_matmul(
     Raises InputError for other shapes, types or names.
     """
     function = FunctionBuilder("block_scaled_matmul")
-    left, left_scales = _operand(function, "a", a)
-    right, right_scales = _operand(function, "b", b)
+    left, left_scales = scaled_operand(function, "a", a)
+    right, right_scales = scaled_operand(function, "b", b)
     vector = len(right.shape) < len(left.shape)
     operands = [left, left_scales, right, right_scales]
     factors = _global_scales(a, b) if global_scales is None else _two(global_scales)
@@ -86,9 +86,10 @@ def compile_block_scaled_matmul(
     return build(function, (result,), chosen, target, options)
 
 
-def _operand(
-    function: FunctionBuilder, name: str, given: Scaled
+def scaled_operand(
+    function: FunctionBuilder, name: str, given: Array | Scaled
 ) -> tuple[TensorValue, TensorValue]:
+    """Adds arguments for elements and for their scales, row by row."""
     if isinstance(given, formats.BlockScaled):
         codes = given.codes.view(CODES[given.format.element])
         scales = given.scales.view(CODES[given.format.scale])
@@ -96,13 +97,13 @@ def _operand(
         codes, scales = given
     else:
         raise InputError(
-            f"block_scaled_matmul: {name}: expected a result of tcir.formats.quantise, or a pair "
+            f"{function.name}: {name}: expected a result of tcir.formats.quantise, or a pair "
             f"of arrays (elements, scales), got {type(given).__name__}"
         )
     values = function.argument(name, codes), function.argument(f"{name}_scales", scales)
     if not all(value.shape and value.shape[-1] for value in values):
         raise InputError(
-            f"block_scaled_matmul: {name}: expected elements of [..., K] and scales of "
+            f"{function.name}: {name}: expected elements of [..., K] and scales of "
             f"[..., K / block], got {list(values[0].shape)} and {list(values[1].shape)}"
         )
     return values
@@ -123,8 +124,9 @@ def _two(given: object) -> tuple[float, float]:
 def _global_scales(a: Scaled, b: Scaled) -> tuple[float, float] | None:
     """Global scales of the operands whose format has one; None if neither has."""
     both = [x for x in (a, b) if isinstance(x, formats.BlockScaled) and x.format.has_global_scale]
-    return (_global_scale(a), _global_scale(b)) if both else None
+    return (global_scale(a), global_scale(b)) if both else None
 
 
-def _global_scale(operand: Scaled) -> float:
+def global_scale(operand: Array | Scaled) -> float:
+    """Scale of a whole operand, 1 if it has none."""
     return float(operand.global_scale) if isinstance(operand, formats.BlockScaled) else 1.0

@@ -260,7 +260,7 @@ def is_parallel(op: ir.Operation) -> bool:
 def consists_of(op: ir.Operation, allowed: Arithmetic) -> bool:
     """Whether an op, or the body of a structured op, consists of allowed ops only."""
     inside = [inner.operation for r in op.regions for b in r for inner in b]
-    if inside and op.name not in ("tensor.pad", "tc.attention"):
+    if inside and op.name not in ("tensor.pad", "tc.attention", "tc.block_scaled_attention"):
         return all(map(allowed.has, inside))
     return allowed.has(op)
 

@@ -40,8 +40,7 @@ def flops_of(program: Program) -> list[tuple[str, int]]:
     found = []
     for op in (each.operation for each in program.op.operation.regions[0].blocks[0]):
         if isinstance(op.opview, tc.AttentionOp):
-            kind = MMA_KIND_OF[op.opview.powers]
-            found.append((kind, _of_attention(op.opview)))
+            found += _of_attention(op.opview)
             continue
         if isinstance(op.opview, tc.AttentionBackwardOp):
             kind = MMA_KIND_OF[str(op.opview.element)]
@@ -54,10 +53,14 @@ def flops_of(program: Program) -> list[tuple[str, int]]:
     return found
 
 
-def _of_attention(op: tc.AttentionOp) -> int:
-    """Operations of both products of all heads."""
-    extents = op.extents()
-    return 2 * extents["b"] * extents["h"] * op.scores() * (extents["d"] + extents["e"])
+def _of_attention(op: tc.AttentionOp) -> list[tuple[str, int]]:
+    """Kind and operations of both products of all heads."""
+    extents, kind = op.extents(), MMA_KIND_OF[op.powers]
+    each = 2 * extents["b"] * extents["h"] * op.scores()
+    of_scores = op.scaled_kind if isinstance(op, tc.BlockScaledAttentionOp) else kind
+    if of_scores == kind:
+        return [(kind, each * (extents["d"] + extents["e"]))]
+    return [(of_scores, each * extents["d"]), (kind, each * extents["e"])]
 
 
 def _of_gradients(op: tc.AttentionBackwardOp) -> int:

@@ -42,17 +42,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
-from tcir.dialect.attributes import string
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, string
 from tcir.dialect.ops.attention import LIFT, POLYNOMIAL_ERROR
 from tcir.interp.online_softmax import log2_scale
 from tcir.interp.tensor.attention import attended, by_heads, keys_of, of_pages
+from tcir.interp.tensor.block_scaled import row_major
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, DType
 from tcir.validation.bounds import ROUNDING
@@ -60,9 +62,10 @@ from tcir.validation.rules import RULES, Known, overflow
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
-    from tcir.dialect import tc
 
-Products: TypeAlias = Callable[[Known, Known], Known]
+Side: TypeAlias = tuple[Known, ...]
+"""Elements, and their scales, if they have any: a scale for each element."""
+Products: TypeAlias = Callable[[Side, Side], Known]
 """Sums of products of rows with columns, in f32, by a tensor core."""
 Scores: TypeAlias = Callable[[Known], Known]
 """Scores of sums of products."""
@@ -125,8 +128,15 @@ def attention(
     of = op.extents()
     q = operands[0].like(partial(by_heads, layout=string(op, "q_layout")))
     k, v = (each.like(partial(by_heads, layout=string(op, "kv_layout"))) for each in operands[1:3])
-    limits = [each.value for each in operands[3:]]
+    limits = [each.value for each in operands[3 : 3 + len(op.limits)]]
     k, v = (each.like(lambda array: of_pages(op, array, *limits)) for each in (k, v))
+    sides: list[Side] = [(q,), (k,)]
+    if isinstance(op, tc.BlockScaledAttentionOp):
+        block = integer(op, "block")
+        sides = [
+            (each, scales.like(partial(_of_elements, shape=each.value.shape, block=block)))
+            for each, scales in zip((q, k), operands[-2:], strict=True)
+        ]
     keys = keys_of(op, *limits)
     keys = np.broadcast_to(keys, (of["b"], *keys.shape[1:]))[:, 0]
     rows, group = (of["b"], of["h"], of["m"]), of["h"] // of["g"]
@@ -134,9 +144,11 @@ def attention(
     for batch in range(of["b"]):
         for head in range(of["h"]):
             own, shared = (batch, head), (batch, head // group)
-            own_q, own_k, own_v = (
-                each.like(itemgetter(at)) for each, at in ((q, own), (k, shared), (v, shared))
+            own_q, own_k = (
+                tuple(each.like(itemgetter(at)) for each in side)
+                for side, at in zip(sides, (own, shared), strict=True)
             )
+            own_v = v.like(itemgetter(shared))
             scores = body(own) if body is not None else None
             mine = keys[batch]
             found = _Head(
@@ -157,8 +169,14 @@ def attention(
     reals = out.like(partial(by_heads, layout=string(op, "out_layout"))), lse
     interpreter = Interpreter()
     interpreter.values = dict(values)
-    results = evaluate["tc.attention"](interpreter, op, *(each.value for each in operands))
+    results = evaluate[op.operation.name](interpreter, op, *(each.value for each in operands))
     return [RULES["arith.truncf"](a, b) for a, b in zip(results, reals, strict=True)]
+
+
+def _of_elements(scales: Array, shape: Sequence[int], block: int) -> Array:
+    """Scales in the 128x4 layout as one for each element of an array of this shape; the sign of
+    f8E4M3FN is ignored."""
+    return np.abs(np.repeat(row_major(scales, shape, False, block), block, axis=-1))
 
 
 def _reached(row: _Exponentials, size: Array, step: int = 1) -> Array:
@@ -182,8 +200,8 @@ class _Head:
     row has; body: scores of the sums, if other; powers: what exponentials are off; times: factor of
     the results; factors: the exponentials that multiply values."""
 
-    q: Known
-    k: Known
+    q: Side
+    k: Side
     v: Known
     scale: float
     keys: Array
@@ -195,8 +213,9 @@ class _Head:
 
     def results(self) -> tuple[Known, Known]:
         """The result [m, e] and the logarithms [m], before they are rounded."""
-        q, k, v = (np.asarray(each.value, np.float64) for each in (self.q, self.k, self.v))
-        scores, exact = self.products(self.q, self.k.like(np.transpose)), q @ k.T
+        q, k, v = (reduce(np.multiply, (x.wide for x in y)) for y in (self.q, self.k, (self.v,)))
+        transposed = tuple(each.like(np.transpose) for each in self.k)
+        scores, exact = self.products(self.q, transposed), q @ k.T
         if self.body is not None:
             scores = self.body(scores)
             exact = np.asarray(scores.value, np.float64)
@@ -231,7 +250,7 @@ class _Head:
         o, size = np.abs(np.where(np.isfinite(out), out, 0.0)), v.size
         lift = self.factors.lift
         rounded = (row.p * lift).astype(self.factors.dtype)
-        sums, total = self.products(Known.exact(rounded), v), row.total * lift
+        sums, total = self.products((Known.exact(rounded),), (v,)), row.total * lift
         weights = row.p / row.total
         half = np.where(row.whole, 0.0, _halves(row.p * lift, rounded)) / total
         kept = np.where(sums.open, 0.0, sums.error / total)

@@ -13,6 +13,7 @@ those may be off. With exact inputs, and so exact sums, that is all there is.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -38,7 +39,7 @@ from tcir.program.access import SumOfProducts, product_of
 from tcir.program.factors import factor_types
 from tcir.validation import bounds
 from tcir.validation.attention_backward_bounds import attention_backward
-from tcir.validation.attention_bounds import BY_EX2, Powers, attention
+from tcir.validation.attention_bounds import BY_EX2, Powers, Side, attention
 from tcir.validation.quantised import hull, rows_of
 from tcir.validation.raised import UNROUNDED
 from tcir.validation.reordered import AnyOrder, quantum_of
@@ -171,7 +172,7 @@ class _Carrier:
     ) -> list[Known]:
         """Attention whose body computes scores from sums, as an epilogue does."""
         if not op.modified:
-            return attention(op, operands, self._products, None, {}, self.powers)
+            return attention(op, operands, self._scaled_products, None, {}, self.powers)
         block = op.body.blocks[0]
         (sum_,) = block.arguments
 
@@ -186,17 +187,23 @@ class _Carrier:
             return made.like(lambda array: np.broadcast_to(array, np.shape(sums.value)))
 
         read = {each.tensor: np.asarray(values[each.tensor].value) for each in op.elements}
-        return attention(op, operands, self._products, body, read, self.powers)
+        return attention(op, operands, self._scaled_products, body, read, self.powers)
 
     def _products(self, a: Known, b: Known) -> Known:
         """Sums of products of the rows of `a` with the columns of `b`, in f32."""
+        return self._scaled_products((a,), (b,))
+
+    def _scaled_products(self, a: Side, b: Side) -> Known:
+        """The same of rows and columns with scales."""
 
         def run(factors: Sequence[Array], _: Sequence[Array]) -> Array:
-            return np.matmul(*(np.asarray(each, np.float64) for each in factors))
+            wide = [np.asarray(each, np.float64) for each in factors]
+            return np.matmul(math.prod(wide[: len(a)]), math.prod(wide[len(a) :]))
 
-        types = [np.asarray(each.value).dtype for each in (a, b)]
-        value = run([a.value, b.value], []).astype(np.float32)
-        return self._rounded(value, [a, b], [], run, self.how(types))
+        factors = [*a, *b]
+        types = [np.asarray(each.value).dtype for each in (a[0], b[0])]
+        value = run([each.value for each in factors], []).astype(np.float32)
+        return self._rounded(value, factors, [], run, self.how(types))
 
     def _rounded(
         self,

@@ -9,11 +9,12 @@ from itertools import pairwise
 import numpy as np
 
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
+from tcir.dialect.attributes import integer, string
 from tcir.errors import InputError
 from tcir.interp import online_softmax
 from tcir.interp.bands import allowed
 from tcir.interp.tensor.arith import convert
+from tcir.interp.tensor.block_scaled import row_major, widened
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.math import fma
 from tcir.interp.types import Array, dtype_of
@@ -127,6 +128,19 @@ def attention(
         convert(np.ascontiguousarray(each, np.float32), dtype_of(result.type))
         for each, result in found
     ]
+
+
+@evaluate(tc.BlockScaledAttentionOp)
+def block_scaled_attention(
+    interpreter: Interpreter, op: tc.BlockScaledAttentionOp, *operands: Array
+) -> Sequence[Array]:
+    block = integer(op, "block")
+    q, k, *others, q_scales, k_scales = operands
+    wide = (
+        widened(each, row_major(scales, each.shape, False, block), block)
+        for each, scales in ((q, q_scales), (k, k_scales))
+    )
+    return attention(interpreter, op, *wide, *others)
 
 
 @evaluate(tc.CombinePartsOp)

@@ -40,7 +40,8 @@ def row_major(scales: Array, shape: Sequence[int], vector: bool, block: int) -> 
     return flat[..., places].reshape(*outer, len(each))
 
 
-def _widened(elements: Array, scales: Array, block: int) -> Array:
+def widened(elements: Array, scales: Array, block: int) -> Array:
+    """Elements times their row-major scales, in float64, where every product is exact."""
     values: Array = elements.astype(np.float64)
     values *= np.repeat(scale_values(scales), block, axis=-1)
     return values
@@ -62,7 +63,7 @@ def tc_block_scaled_matmul(
         a_scales = row_major(a_scales, a.shape, False, block)
     if ir.StringAttr(attributes["b_scale_layout"]).value == "blocked_128x4":
         b_scales = row_major(b_scales, b.shape, b.ndim < a.ndim, block)
-    right = _widened(b, b_scales, block)
+    right = widened(b, b_scales, block)
     right = right[..., None] if b.ndim < a.ndim else right.swapaxes(-1, -2)
     part = k_part(op) or a.shape[-1]
     spans = [slice(k, k + part) for k in range(0, a.shape[-1], part)]
@@ -70,7 +71,7 @@ def tc_block_scaled_matmul(
     with np.errstate(over="ignore", invalid="ignore"):
         for first in range(0, a.shape[-2], ROWS_AT_ONCE):
             rows = (..., slice(first, first + ROWS_AT_ONCE), slice(None))
-            left = _widened(a[rows], a_scales[rows], block)
+            left = widened(a[rows], a_scales[rows], block)
             for sums, span in zip(total, spans, strict=True):
                 sums[rows] = left[..., span] @ right[..., span, :]
         if out_layout(op) == "nm":

@@ -160,7 +160,8 @@ def attention_inputs(
     """
     views = [strided(each) for each in (op.q, op.k, op.v)]
     bases = list(dict.fromkeys(view.base for view in views))
-    given = [*bases, *op.limits]
+    scales = [op.q_scales, op.k_scales] if isinstance(op, tc.BlockScaledAttentionOp) else []
+    given = [*bases, *op.limits, *scales]
     if not set(given) <= set(arguments) or _overlap(views, bases):
         return
     of, kinds = op.extents(), [dtype_of(each.type) for each in (op.q, op.k, op.v)]
@@ -196,6 +197,7 @@ def attention_inputs(
                 place = elements(view, memory[view.base])
                 place[...] = by_heads(np.asarray(each), layout).reshape(place.shape)
             memory |= zip(op.limits, limits, strict=True)
+            memory |= {each: np.ones(each.type.shape, dtype_of(each.type)) for each in scales}
             arrays = {arguments.index(each): array for each, array in memory.items()}
             yield words, arrays, exact and narrow
 
