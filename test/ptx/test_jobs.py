@@ -32,6 +32,7 @@ TOGETHER = {
     "stores beyond shared memory": ENDS,
     "copies beyond shared memory": ENDS,
     "undefined": FINDINGS,
+    "the undefined half stored": FINDINGS,
 }
 """Why bodies of `BODIES` run in one process; the others do in three."""
 

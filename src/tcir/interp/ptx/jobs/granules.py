@@ -36,7 +36,9 @@ def mark(
             own = g < len(writer) and writer[g] != 0
             wide = g >> shift
             if not own and wide >> 3 < len(stored) and stored[wide >> 3] >> (wide & 7) & 1:
-                return -1
+                first = wide << shift  # a store of 16 bits leaves half of 32 as they were
+                if not writer[first : first + (1 << shift)].any():
+                    return -1
             loads = g < len(readers) and readers[g] != 0
             loads |= g < len(constant) and constant[g] != 0
             loads |= wide < len(loaded) and loaded[wide] != 0
