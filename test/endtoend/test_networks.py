@@ -53,10 +53,8 @@ TABLES = {
         *(("repack", "-", (0, 2 * 197 * 192, 2 * 197 * 192, 0)) for _ in "qk"),
         # three heads of 197 x 197, in f32
         ("matmul", "mulf", (0, 2 * 2 * 197 * 192, 4 * 3 * 197 * 197, 0)),
-        ("maximumf", "-", (0, 4 * 3 * 197 * 197, 4 * 3 * 197, 0)),
-        ("subf, exp, addf", "-", (0, 4 * 3 * (197 * 197 + 197), 4 * 3 * 197, 0)),
-        ("subf, exp, divf, truncf", "-",
-         (0, 4 * 3 * (197 * 197 + 2 * 197), 2 * 3 * 197 * 197, 0)),
+        ("maximumf, subf, exp, addf, divf, truncf", "-",
+         (0, 4 * 3 * 197 * 197, 2 * 3 * 197 * 197, 0)),
         # v by heads; rows of 197 become rows of 200, of weights and of v transposed
         ("repack", "-", (0, 2 * 197 * 192, 2 * 197 * 192, 0)),
         ("repack", "-", (0, 2 * 3 * 197 * 197, 2 * 3 * 197 * 200, 0)),

@@ -159,13 +159,16 @@ def test_full_disk_is_an_error() -> None:
 
 def test_report_is_versioned_and_complete(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    done = tc_opt("--cse", f"--validate-each={report}", "-o", tmp_path / "x", text=FUNCTION)
+    text = FUNCTION.replace("  return", "  %unused = arith.constant 1.0 : f32\n  return")
+    words = ["--canonicalize", "--cse", f"--validate-each={report}"]
+    done = tc_opt(*words, "-o", tmp_path / "x", text=text)
     assert done.returncode == 0, done.stderr
     data = json.loads(report.read_text())
     assert data["schema"] == "tcir.report/1"
     assert (data["verdict"], data["exit_code"], data["seed"]) == ("held", 0, 0)
-    assert [line["name"] for line in data["passes"]] == ["(input)", "cse"]
-    assert [line["verdict"] for line in data["passes"]] == ["reference", "equal"]
+    rows = [(line["name"], line["verdict"]) for line in data["passes"]]
+    assert rows == [("(input)", "reference"), ("canonicalize", "equal")]
+    assert [(each["index"], each["name"]) for each in data["unchanged"]] == [(2, "cse")]
 
 
 def test_report_of_a_wrong_pass_is_written_too(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ CANNOT = "error: cannot write standard output: "
 TC_RUN = {
     "a deadlock names its culprit first": Case(
         "tc-run dead.ptx --grid 1 --block 32", 1,
-        out=r"lane 0 waits for parity 0 of mbarrier at 0x400 (?s:.*) lanes 1 to 31 wait"),
+        out=r"lane 0 waits for parity 0 of mbarrier at full (?s:.*) lanes 1 to 31 wait"),
     "a first difference is no success": Case(
         U + "--break-at first-difference=1=want.npy", 1, out="argument 1 at"),
     "a stop is no success": Case(U + "--break-at 40", 2, out="stopped: breakpoint"),
