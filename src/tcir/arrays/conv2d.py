@@ -101,9 +101,10 @@ def _sides(
 
     reach: extent of a dilated window
     """
-    if padding == "valid":
+    named = padding if isinstance(padding, str) else ""  # "==" of an array has an array's answer
+    if named == "valid":
         return (0, 0), (0, 0)
-    if padding == "same":
+    if named == "same":
         if strides != (1, 1):
             raise InputError(
                 f"conv2d: padding: expected stride 1 with 'same', as in PyTorch, got {strides}: "
