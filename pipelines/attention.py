@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tcir.passes.attention.split_kv import SplitKv
 from tcir.passes.attention.tile_attention import TileAttention
-from tcir.passes.attention.tile_backward import TileAttentionBackward
+from tcir.passes.attention.tile_attention_backward import TileAttentionBackward
 from tcir.passes.attention.transpose_values import TransposeValues
 from tcir.passes.module.split_launches import SplitLaunches
 from tcir.passes.simt.convert_to_simt import ConvertToSimt

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tcir.passes.attention.split_kv import SplitKv
 from tcir.passes.attention.tile_attention import TileAttention
-from tcir.passes.attention.tile_backward import TileAttentionBackward
+from tcir.passes.attention.tile_attention_backward import TileAttentionBackward
 from tcir.passes.attention.transpose_values import TransposeValues
 from tcir.passes.conv.fold_filter_rows import FoldFilterRows
 from tcir.passes.conv.split_conv_k import SplitConvK

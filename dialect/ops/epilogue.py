@@ -338,7 +338,8 @@ def _(op: EpilogueOp | FragmentEpilogueOp) -> Broken:
         for each in (op.sums.type, op.out.type)
     )
     blocks = list(op.body)
-    count = 1 if list(op.sums.type.shape) == list(op.out.type.shape) else 2
+    *rows, columns = op.out.type.shape
+    count = 2 if list(op.sums.type.shape) == [*rows, 2 * columns] else 1
     types = [a.type for block in blocks for a in block.arguments]
     last = list(blocks[0])[-1:] if len(blocks) == 1 else []
     ends = [o.value.type for o in last if isinstance(o, YieldOp)]
