@@ -9,9 +9,9 @@ import pytest
 from tcir.viz.pictures import FOLDER, PICTURES, main
 
 
-def test_thirteen_pictures_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_pictures_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--check"]) == 0, capsys.readouterr().out
-    assert len(PICTURES) == 13
+    assert len(PICTURES) == 15
     assert sorted(PICTURES) == sorted(path.name for path in FOLDER.glob("*.svg"))
 
 

@@ -19,11 +19,12 @@ ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "docs" / "pictures"
 EXAMPLES = ROOT / "examples"
 CONVOLUTION = EXAMPLES / "resnet50_conv2_3x3.mlir"
+ATTENTION = EXAMPLES / "attention.mlir"
 GEMV = EXAMPLES / "nvfp4_gemv_7168x2048x4.mlir"
 
 
-def _kernel(view: str, passes: str) -> Picture:
-    """Draws a view of the ResNet-50 example after `passes`."""
+def _kernel(view: str, passes: str, program: Path = CONVOLUTION) -> Picture:
+    """Draws a view of a program after `passes`."""
     from tcir.passmanager.pipeline import Pipeline
     from tcir.program.source import load_module, mlir_context
 
@@ -31,7 +32,7 @@ def _kernel(view: str, passes: str) -> Picture:
     from .tmem_map import tmem_view
 
     with mlir_context() as context:
-        module = load_module(str(CONVOLUTION), context)
+        module = load_module(str(program), context)
         Pipeline([f"builtin.module({passes})"]).run(module)
         return conv_view(module) if view == "conv" else tmem_view(module)
 
@@ -55,12 +56,18 @@ PICTURES: dict[str, Callable[[], Picture]] = {
         "tmem",
         "raise-to-tc,tile-conv-shift-reuse,multi-buffer,place-barriers,plan-memory,assign-roles",
     ),
+    "tmem_attention.svg": lambda: _kernel(
+        "tmem",
+        "tile-attention{rows=256},multi-buffer,place-barriers,plan-memory,assign-roles",
+        ATTENTION,
+    ),
     "conv_shift_reuse.svg": lambda: _kernel("conv", "raise-to-tc,tile-conv-shift-reuse"),
     "timeline_gemm.svg": lambda: _timeline(EXAMPLES / "matmul.mlir", "gemm{n-tile=80}", "matmul"),
     "timeline_conv.svg": lambda: _timeline(CONVOLUTION, "conv-shift-reuse", "conv"),
     "timeline_conv_3_stages.svg": lambda: _timeline(
         CONVOLUTION, "conv-shift-reuse{stages=3}", "conv"
     ),
+    "timeline_attention.svg": lambda: _timeline(ATTENTION, "attention{rows=256}", "attention"),
     "timeline_gemv.svg": lambda: _timeline(GEMV, "gemv-padded-n", "gemv"),
 }
 

@@ -45,6 +45,7 @@ class _Collector:
             "tc.cp_scales": self._copy_scales, "tc.mma": self._mma,
             "tc.mma_block_scale": self._scaled_mma, "tc.shift": self._shift,
             "tc.refresh": self._refresh, "tc.tmem_ld": self._load, "tc.tmem_st": self._store,
+            "tc.tmem_st_words": self._store,
         }.get(step.name)  # fmt: skip
         if handler is not None:
             return handler(step)

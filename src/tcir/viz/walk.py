@@ -101,7 +101,8 @@ class VisitedOp:
 class KernelWalk:
     """Runs the ops of a kernel function and calls `visit` for each that is not arithmetic.
 
-    `visit` returns the value of the op's result; for None the result is a fresh `Object`.
+    `visit` returns the value of the op's first result; for None it is a fresh `Object`, as further
+    results are.
     """
 
     visit: Callable[[VisitedOp], Any]
@@ -217,7 +218,8 @@ class KernelWalk:
                 result = Object(ring.kind, ring.key, ring.type, slot)
             else:
                 result = Object(name, self.count, str(operation.results[0].type))
-        self._set(operation, [result])
+        more = [Object(name, self.count, str(x.type)) for x in list(operation.results)[1:]]
+        self._set(operation, [result, *more])
 
 
 def nested(operation: Any) -> Iterator[Any]:
