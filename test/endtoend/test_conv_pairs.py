@@ -211,6 +211,11 @@ class PtxBreak:
     index: int = 0
 
 
+def cluster_barrier(order: str = "") -> str:
+    """Matches a barrier of the whole cluster, whose arrival has that qualifier of order."""
+    return rf"barrier\.cluster\.arrive{order}\.aligned;\s*barrier\.cluster\.wait\.aligned;"
+
+
 PTX_BREAKS = [
     PtxBreak("the barrier of the own CTA", r"(and\.b32\s+%r\d+, %r\d+), -16777217;", r"\1, -1;",
              UNORDERED),
@@ -223,9 +228,10 @@ PTX_BREAKS = [
              ("illegal", "difference", "hazard")),
     PtxBreak("commit on the leader's barrier only", r"(mov\.b16\s+%rs\d+), 3;", r"\1, 1;",
              ("deadlock",), 1),
-    PtxBreak("the pair's barrier is the CTA's",
-             r"barrier\.cluster\.arrive\.aligned;\s*barrier\.cluster\.wait\.aligned;",
-             "bar.sync 0;", UNORDERED),
+    PtxBreak("the pair's first barrier is the CTA's", cluster_barrier(r"\.relaxed"), "bar.sync 0;",
+             ("warning: peer-not-started",)),
+    PtxBreak("the pair's last barrier is the CTA's", cluster_barrier(), "bar.sync 0;",
+             ("warning: pair-dealloc",), 1),
     PtxBreak("deallocated by each CTA for itself", r"dealloc\.cta_group::2", "dealloc.cta_group::1",
              ("illegal", "hazard")),
     PtxBreak("clusters of one", r"reqnctapercluster 2", "reqnctapercluster 1", ("illegal",)),
