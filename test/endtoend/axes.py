@@ -81,14 +81,25 @@ class Chosen:
         return self.product.endswith("convolution")
 
     @property
+    def channels(self) -> tuple[int, int]:
+        """C and K of the convolution."""
+        c, k = IMAGES[self.size][3:]
+        return (128 if self.split == "parts" else c), k  # whole steps of a tap
+
+    @property
+    def repacked(self) -> bool:
+        """Whether the convolution's operands are: rows of C or K that TMA cannot stride by."""
+        size = {"f32": 4, "f8E4M3FN": 1, "i8": 1}.get(self.element, 2)
+        return any(extent * size % 16 for extent in self.channels)
+
+    @property
     def case(self) -> Case:
         """The program."""
         words = self.epilogue
         if self.element == "i8" and words not in ("", "f16"):
             words = f"f32 {words}"  # epilogues compute in f32
         if self.is_conv:
-            n, h, w, c, k = IMAGES[self.size]
-            c = 128 if self.split == "parts" else c  # whole steps of a tap
+            (n, h, w, *_), (c, k) = IMAGES[self.size], self.channels
             layout = "nhwc fhwc" if "nk" in self.layout else "nhwc"
             steps = {"stride": 2} if self.product.startswith("strided") else {}
             return conv((n, h, w, c), k, (3, 3), self.element, words, layout, pad=1, **steps)
@@ -135,8 +146,8 @@ class Chosen:
             "sums": "parts" if self.split == "parts" else "whole",
         }  # fmt: skip
         reasons = [row.reason for row in legal.ROWS if row.applies(facts)]
-        words = self.is_conv, self.target, self.element
-        if words == (True, "sm_90a", "f32") and "kn" in self.layout:  # channels are not innermost
+        hopper = self.is_conv and self.target == "sm_90a" and self.element not in ("f16", "bf16")
+        if hopper and "kn" in self.layout and not self.repacked:  # channels are not innermost
             reasons.append("wgmma transposes elements of 16 bits only")
         return "|".join(map(re.escape, reasons))
 

@@ -28,6 +28,7 @@ TINY = Conv(2, 11, 11, 16, 32, 3, 3)
 LAYER = Conv(1, 56, 56, 64, 64, 3, 3, (1, 1, 1, 1))
 """conv2_x of ResNet-50: 25 tiles."""
 CLUSTER, STORED = ".multicast::cluster", "cp.async.bulk.tensor.2d.global.shared::cta"
+STORED_IN_PARTS = STORED.replace(".2d", ".3d")
 TAKEN_OVER = "clusterlaunchcontrol.try_cancel"
 
 
@@ -57,7 +58,7 @@ CASES = [
     Case(STRIDED, "cluster=2x2 n-tile=32 persistent=true ctas=4 store=tma", CLUSTER),
     Case(STRIDED, "cta-group=2 persistent=true scheduler=clc store=tma", TAKEN_OVER),
     Case(STRIDED, "split-k=3"),
-    Case(STRIDED, "split-k=9 store=tma persistent=true", STORED),
+    Case(STRIDED, "split-k=9 store=tma persistent=true", STORED_IN_PARTS),
     Case(replace(SMALL, c=64, element="i8", out="i32", filter="fhwc"), "cluster=4x1", CLUSTER),
     Case(SMALL, "cluster=2x1 n-tile=32", CLUSTER, "sm_90a"),
     Case(STRIDED, "cluster=1x2 n-tile=32 persistent=true ctas=2", CLUSTER, "sm_90a"),
