@@ -173,7 +173,7 @@ class Kernel:
         see `CallOptions`; `UnknownNameError` for another option.
         """
         check_names(f"@{self.name}", options, CallOptions)
-        if hazards not in ("raise", "report", "off"):
+        if not isinstance(hazards, str) or hazards not in ("raise", "report", "off"):
             raise LaunchError(f"hazards: expected 'raise', 'report' or 'off', got {hazards!r}")
         run_options = RunOptions(hazards="off" if hazards == "off" else "report", **options)
         self._check_code()

@@ -263,7 +263,7 @@ def _entry(module: PtxModule, name: str | None) -> Function:
     entries = {f.name: f for f in module.functions.values() if f.entry and f.body is not None}
     listed = ", ".join(entries) or "none"
     if name is not None:
-        if name not in entries:
+        if not isinstance(name, str) or name not in entries:
             raise LaunchError(f"entry: expected one of {listed}, got {name!r}")
         return entries[name]
     if len(entries) != 1:

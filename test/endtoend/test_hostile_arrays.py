@@ -127,3 +127,41 @@ def test_a_fault_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcir, "compile_matmul", lambda *_, **__: {}["x"])
     seed = next(seed for seed in range(99) if drawn(seed)[0] is tcir.compile_matmul)
     assert wrong(seed) == "KeyError: 'x'"
+
+
+WRONG = [np.ones(3), np.array(["a", "b"]), ["a"], {}]
+"""Values that no option takes, whose ``==``, truth or hash is not that of one value."""
+OPTIONS = {
+    "compile_conv2d": ("stride", "padding", "dilation", "activation", "out", "pipeline", "target"),
+    "compile_attention": (
+        "scale", "causal", "window", "softcap", "lse", "factors", "out", "pipeline", "target",
+    ),
+    "compile": (
+        "entry", "pipeline", "target", "validate", "cache", "tune", "seed", "orders",
+        "max_instructions", "budget", "assembler",
+    ),
+    "validate": ("strict", "kinds"),
+    "run": ("hazards", "numerics", "ordering", "placement", "order_seed", "lockstep", "jobs"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_that_are_arrays_lists_or_mappings(name: str) -> None:
+    """Each option refuses each of them with its name or what it expects."""
+    half = np.float16
+    text = "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
+    given: dict[str, list[Any]] = {
+        "compile_conv2d": [np.ones((1, 8, 8, 16), half), np.ones((3, 3, 16, 16), half)],
+        "compile_attention": [np.ones((1, 2, 16, 64), half)] * 3,
+        "compile": [text],
+        "validate": [text],
+        "run": [np.ones((16, 64), half), np.ones((64, 32), half)],
+    }
+    call = tcir.compile_matmul(*given[name]).run if name == "run" else getattr(tcir, name)
+    base = {"pipeline": "gemm"} if given[name] == [text] else {}
+    for option in OPTIONS[name]:
+        for one in WRONG:
+            if (option, type(one)) == ("factors", np.ndarray) and one.dtype.kind == "f":
+                continue  # three numbers
+            with pytest.raises(tcir.Error, match=r"expected|unknown"):
+                call(*given[name], **base | {option: one})

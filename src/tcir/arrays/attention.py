@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from tcir.arrays.block_scaled import Scaled, global_scale, scaled_operand
@@ -79,8 +80,12 @@ def compile_attention(
     _check(operands, pages, bool(scales))
     (batch, heads, rows, depth), keys = operands[0].shape, operands[1].shape[2]
     keys *= 1 if pages is None else pages.shape[1] - 1
-    factor = 1 / math.sqrt(depth) if scale is None else float(scale)
-    of_q, of_k, of_v = map(float, factors)
+    factor = 1 / math.sqrt(depth) if scale is None else as_number(NAME, "scale", scale)
+    three = list(factors) if np.shape(factors) == (3,) else ()
+    if len(three) != 3:
+        raise InputError(f"{NAME}: factors: expected three numbers, got {factors!r:.80}")
+    of_q, of_k, of_v = (as_number(NAME, "factors", each) for each in three)
+    check_flags(NAME, causal=causal, lse=lse)
     factor *= of_q * of_k * global_scale(q) * global_scale(k)
     check_positive(NAME, scale=factor, softcap=softcap)
     results = _results(operands[2])
@@ -175,22 +180,39 @@ def _check(operands: list[TensorValue], pages: Array | None, scaled: bool) -> No
         )
 
 
+def as_number(function: str, name: str, given: float) -> float:
+    """The number that is given. Raises InputError for something else."""
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise InputError(f"{function}: {name}: expected a number, got {given!r:.80}") from None
+
+
+def check_flags(function: str, **flags: object) -> None:
+    """Raises InputError for a value that is neither True nor False."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool | np.bool_):
+            raise InputError(f"{function}: {name}: expected True or False, got {flag!r:.80}")
+
+
 def check_positive(function: str, **numbers: float | None) -> None:
     """Raises InputError for a number that is given and is not positive and finite."""
     for name, number in numbers.items():
-        if number is not None and not 0 < number < math.inf:
+        if number is not None and not 0 < as_number(function, name, number) < math.inf:
             raise InputError(f"{function}: {name}: expected a positive number, got {number}")
 
 
-def attention_band(causal: bool, window: tuple[int | None, int | None] | None, last: int) -> str:
+def attention_band(causal: bool, window: object, last: int) -> str:
     """The attributes of a causal mask and a window, for a last row that has all keys."""
-    before, after = window or (None, None)
-    for number in (before, after):
-        if number is not None and number < 0:
-            raise InputError(
-                f"{NAME}: window: expected numbers of keys before and after a row's own, from 0 "
-                f"on, or None for all, got {window}"
-            )
+    pair = window if isinstance(window, tuple | list) else (None, None)
+    numbers = [n for n in pair if n is not None]
+    sound = len(pair) == 2 and all(isinstance(n, int | np.integer) and n >= 0 for n in numbers)
+    if not sound or (window is not None and pair is not window):
+        raise InputError(
+            f"{NAME}: window: expected numbers of keys before and after a row's own, from 0 on, or "
+            f"None for all, got {window!r:.80}"
+        )
+    before, after = pair
     if causal:
         after = 0 if after is None else min(after, 0)
     found = "" if after is None else f", causal_offset = {last + after} : i64"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tcir.arrays.attention import attention_band, check_positive
+from tcir.arrays.attention import as_number, attention_band, check_flags, check_positive
 from tcir.arrays.kernel import ArrayKernel, build
 from tcir.arrays.text import FunctionBuilder, TensorValue
 from tcir.dialect.ops.attention import ATTENTION_TYPES
@@ -50,8 +50,9 @@ def compile_attention_backward(
     given = {name: function.argument(name, x, (3 if name == "lse" else 4,)) for name, x in arrays}
     _check(given)
     (*rows, depth), keys = given["q"].shape, given["k"].shape[2]
-    factor = 1 / math.sqrt(depth) if scale is None else float(scale)
+    factor = 1 / math.sqrt(depth) if scale is None else as_number(NAME, "scale", scale)
     check_positive(NAME, scale=factor)
+    check_flags(NAME, causal=causal)
     operands = [given[name] for name in ("q", "k", "v", "dout", "lse")]
     operands.append(_row_sums(function, given["dout"], given["out"]))
     names, types = (", ".join(map(str, operands)), ", ".join(each.type for each in operands))

@@ -10,7 +10,13 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tcir.arrays.attention import attention_band, attention_body, check_positive
+from tcir.arrays.attention import (
+    as_number,
+    attention_band,
+    attention_body,
+    check_flags,
+    check_positive,
+)
 from tcir.arrays.kernel import ArrayKernel, build
 from tcir.arrays.text import FunctionBuilder, TensorValue, element_of
 from tcir.dialect.ops.attention import ATTENTION_TYPES
@@ -90,8 +96,9 @@ def compile_varlen_attention(
         )
     check_cumulative(q, k, given[0], given[-1])
     (tokens, heads, depth), (keys, _, width) = q_.shape, v_.shape
-    factor = 1 / math.sqrt(depth) if scale is None else float(scale)
+    factor = 1 / math.sqrt(depth) if scale is None else as_number(NAME, "scale", scale)
     check_positive(NAME, scale=factor, softcap=softcap)
+    check_flags(NAME, causal=causal, lse=lse)
     results = (q_.element, "f32")
     element = element_of(NAME, results[0] if out is None else out, results)
     body, factor = attention_body(function, None, softcap, factor, (1, heads, tokens, keys))

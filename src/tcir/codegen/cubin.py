@@ -72,7 +72,7 @@ def assemble(ptx: str, target: str = DEFAULT_TARGET.name, assembler: str = PTXAS
 
 def check_assembler(name: str) -> None:
     """Raises `UnknownNameError` for a name that is not an assembler's."""
-    if name not in _ASSEMBLERS:
+    if not isinstance(name, str) or name not in _ASSEMBLERS:
         raise UnknownNameError(
             f"assembler: expected one of {', '.join(_ASSEMBLERS)}, got '{name}'"
             + did_you_mean(str(name), _ASSEMBLERS)

@@ -23,11 +23,11 @@ def keep_entry(module: ir.Module, entry: str) -> None:
 
     functions = {each.name.value: each for each in functions_with_body(module)}
     where = format_location(module.operation.location)
-    if entry not in functions:
+    if not isinstance(entry, str) or entry not in functions:
         names = ", ".join(f"@{name}" for name in functions)
         raise InputError(
             f"{where}entry: expected a func.func with a body: {names or 'there is none'}, got "
-            f"'{entry}'{did_you_mean(entry, functions)}"
+            f"'{entry}'{did_you_mean(str(entry), functions)}"
         )
     if launch_order(functions[entry]) is not None:
         raise InputError(

@@ -129,6 +129,9 @@ def compile(
     import_whole(*PACKAGES, *_mlir.modules())
     check_name(target)
     check_assembler(assembler)
+    for name, flag in (("validate", validate), ("cache", cache), ("tune", tune)):
+        if not isinstance(flag, bool):
+            raise InputError(f"{name}: expected True or False, got {flag!r:.80}")
     if not isinstance(debug_prefix_map, Mapping | None):
         raise InputError(
             f"debug_prefix_map: expected a mapping of prefixes, got {debug_prefix_map!r:.80}; such "

@@ -74,14 +74,16 @@ class Settings:
         for name in ("orders", "seed"):
             if not hasattr(getattr(self, name), "__index__"):
                 raise InputError(f"{name}: expected an integer, got {getattr(self, name)!r}")
+        for name in ("orders", "seed", "max_instructions", "budget", "strict", "kinds"):
+            if hasattr(getattr(self, name), "__len__"):
+                raise InputError(f"{name}: expected one value, got {getattr(self, name)!r:.80}")
         if self.orders < 1:
             raise InputError(f"expected at least 1 completion order, got {self.orders}")
         if self.seed < 0:
             raise InputError(f"expected a seed of at least 0, got {self.seed}")
-        if self.max_instructions is not None and self.max_instructions < 1:
-            raise InputError(
-                f"expected max_instructions of at least 1, got {self.max_instructions}"
-            )
+        most = self.max_instructions
+        if most is not None and most < 1:
+            raise InputError(f"expected max_instructions of at least 1, got {most}")
         if self.budget is not None and not self.budget > 0:
             raise InputError(f"budget: expected seconds above 0, got {self.budget!r}")
         self.options()
