@@ -41,9 +41,15 @@ NUMPY = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
 BACKENDS = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
 
 
+def heads_of(shape: tuple[Any, ...], element: str) -> list[np.ndarray[Any, Any]]:
+    """Queries, and keys, of zeros."""
+    b, h, g, m, n, d, _ = shape
+    return [np.zeros(size, NUMPY[element]) for size in ((b, h, m, d), (b, g, n, d))]
+
+
 def kernel_of(shape: tuple[Any, ...], element: str) -> tcir.ArrayKernel:
-    b, h, g, m, n, d, causal = shape
-    q, k = (np.zeros(size, NUMPY[element]) for size in ((b, h, m, d), (b, g, n, d)))
+    b, h, _, m, *_, causal = shape
+    q, k = heads_of(shape, element)
     lse = np.zeros((b, h, m), np.float32)
     return tcir.compile_attention_backward(q, k, k, q, q, lse, causal=causal, target="sm_90a")
 
@@ -52,8 +58,8 @@ def forward(
     shape: tuple[Any, ...], element: str, operands: list[torch.Tensor]
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The result and the logarithms."""
-    b, h, g, m, n, d, causal = shape
-    q, k = (np.zeros(size, NUMPY[element]) for size in ((b, h, m, d), (b, g, n, d)))
+    b, h, _, m, *_, causal = shape
+    q, k = heads_of(shape, element)
     kernel = tcir.compile_attention(q, k, k, causal=causal, lse=True, target="sm_90a")
     out, lse = torch.empty_like(operands[0]), torch.empty(b, h, m, device="cuda")
     kernel.launch(*operands, out, lse)

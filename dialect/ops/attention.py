@@ -103,6 +103,16 @@ class Band:
         return f"keys {' '.join(ends)}" if ends else "no mask"
 
 
+def broken_band(op: ir.OpView) -> Broken:
+    """What is wrong with the attributes of the band of an op; None if nothing is."""
+    given = [op.attributes.get(name, None) for name in ("causal_offset", "window_offset")]
+    if all(isinstance(each, ir.IntegerAttr | None) for each in given):
+        band = Band.of(op)
+        if band.first is None or band.last is None or band.first <= band.last:
+            return None
+    return {"got": ", ".join(map(str, given))}
+
+
 class AttentionOp(
     Op,
     name="attention",
@@ -528,9 +538,4 @@ def _(op: AttentionOp) -> Broken:
     good={"256 : i64": "0 : i64", ", window_offset = -300 : i64": ""},
 )
 def _(op: AttentionOp) -> Broken:
-    given = [op.attributes.get(name, None) for name in ("causal_offset", "window_offset")]
-    if all(isinstance(each, ir.IntegerAttr | None) for each in given):
-        first, last = op.band.first, op.band.last
-        if first is None or last is None or first <= last:
-            return None
-    return {"got": ", ".join(map(str, given))}
+    return broken_band(op)

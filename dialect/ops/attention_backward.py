@@ -3,7 +3,13 @@
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import string
 from tcir.dialect.operation import Op
-from tcir.dialect.ops.attention import ATTENTION_TYPES, KEY_LAYOUTS, QUERY_LAYOUTS, Band
+from tcir.dialect.ops.attention import (
+    ATTENTION_TYPES,
+    KEY_LAYOUTS,
+    QUERY_LAYOUTS,
+    Band,
+    broken_band,
+)
 from tcir.dialect.rules import Broken, verify
 
 GRADIENTS = {"q": ("q",), "kv": ("k", "v")}
@@ -179,9 +185,4 @@ def _(op: AttentionBackwardOp) -> Broken:
     good={"256 : i64": "0 : i64, window_offset = -300 : i64"},
 )
 def _(op: AttentionBackwardOp) -> Broken:
-    given = [op.attributes.get(name, None) for name in ("causal_offset", "window_offset")]
-    if all(isinstance(each, ir.IntegerAttr | None) for each in given):
-        first, last = op.band.first, op.band.last
-        if first is None or last is None or first <= last:
-            return None
-    return {"got": ", ".join(map(str, given))}
+    return broken_band(op)

@@ -15,7 +15,7 @@ from tcir.passes.analysis.strided import strided
 from tcir.passes.attention.tiles import Blocks, HeadShape, HeadTiles, LongestFirst
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
-from tcir.passes.emit.functions.f32 import constant
+from tcir.passes.emit.functions.f32 import constant, fma
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.tile_kernel import argument
 
@@ -161,13 +161,10 @@ def weight(scale: float) -> Callable[[ir.Value, ir.Value], ir.Value]:
         )
         dead = arith.cmpf(arith.CmpFPredicate.OEQ, lse, none)
         shift = arith.select(dead, none, arith.mulf(lse, log2_e))
-        return _function("math.exp2", _function("math.fma", score, c, shift))
+        exponent = fma(score, c, shift)
+        return ir.Operation.create("math.exp2", results=[kind], operands=[exponent]).result
 
     return body
-
-
-def _function(name: str, *operands: ir.Value) -> ir.Value:
-    return ir.Operation.create(name, results=[operands[0].type], operands=operands).result
 
 
 def gradient(dp: ir.Value, p: ir.Value, delta: ir.Value) -> ir.Value:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
 from tcir.dialect.fragments import DEFAULT_ATOM
-from tcir.dialect.warp_map import CONSUMER, WARP_MAP, WARP_MAPS
 from tcir.passes.attention.backward import (
     Backward,
     ColumnBlock,
@@ -17,28 +16,22 @@ from tcir.passes.attention.backward import (
     weight,
 )
 from tcir.passes.attention.tiles import LongestFirst, matrix_of_heads
-from tcir.passes.attention.wgmma import MAPS
+from tcir.passes.attention.wgmma import warpgroup_kernel
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import i64, i64s, tails
+from tcir.passes.emit.builders import tails
 from tcir.passes.emit.index import Index
-from tcir.passes.emit.kernel_ops import CTAS_PER_SM
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tile_kernel import Source, kernel
+from tcir.passes.emit.tile_kernel import Source
 
 
 def tile_by_warpgroups(source: Source, of: Backward, target: str) -> None:
     """Replaces the source function by the sequential program of a CTA."""
     rows = of.blocks.rows
-    source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
-    source.function.attributes[CTAS_PER_SM] = i64(1)
     order = LongestFirst.of(of.heads, rows)
-    with kernel(source, order.grid, target=target) as arguments:
-        function = ir.InsertionPoint.current.block.owner
-        warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
-        function.attributes["tc.warps"] = i64s([warps, 1])
-        with of.tile(order) as place:
-            tile = _RegisterTile(of, arguments, place)
-            tile.store(tile.sums(), arguments[len(source.function.arguments) :])
+    made = warpgroup_kernel(source, rows, order.grid, target)
+    with made as arguments, of.tile(order) as place:
+        tile = _RegisterTile(of, arguments, place)
+        tile.store(tile.sums(), arguments[len(source.function.arguments) :])
 
 
 class _RegisterTile(GradientTile):

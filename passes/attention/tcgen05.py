@@ -47,6 +47,7 @@ from tcir.passes.attention.tiles import (
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import flag, i64, mma
 from tcir.passes.emit.epilogue import Epilogue, fused
+from tcir.passes.emit.functions.f32 import fma
 from tcir.passes.emit.index import Index, constant
 from tcir.passes.emit.kernel_ops import BY_WARP, CTAS_PER_SM
 from tcir.passes.emit.lanes import lane_index, spread
@@ -342,7 +343,7 @@ class _Rows:
             if not tile.corrected:  # in an order of few registers: two CTAs share those of an SM
                 store_words(p, tile.powers, quarter)
                 self._rescale(tile, quarter, step, now.alpha)
-            added = _fma(tc.RowNumbersOp(total, quarter).mine, now.alpha, summed)
+            added = fma(tc.RowNumbersOp(total, quarter).mine, now.alpha, summed)
             return [
                 tc.SetRowNumbersOp(largest, quarter, now.after).new,
                 tc.SetRowNumbersOp(total, quarter, added).new,
@@ -562,8 +563,3 @@ def quarters(body: Callable[..., list[ir.Value]], state: Sequence[ir.Value]) -> 
 def lanes_of(quarter: ir.Value) -> Index:
     """The first lane of a sub-partition."""
     return index.mul(quarter, QUARTER_LANES)
-
-
-def _fma(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-    """``a * b + c``, rounded once."""
-    return ir.Operation.create("math.fma", results=[a.type], operands=[a, b, c]).result

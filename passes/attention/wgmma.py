@@ -3,7 +3,8 @@ product."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
@@ -72,19 +73,27 @@ def choose_rows(of: HeadShape, sms: int) -> int:
     return min(TILE_CYCLES, key=cost)
 
 
+@contextmanager
+def warpgroup_kernel(
+    source: Source, rows: int, grid: list[int], target: str
+) -> Iterator[list[ir.Value]]:
+    """The kernel of a CTA with tiles of `rows` rows; yields its arguments."""
+    source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
+    source.function.attributes[CTAS_PER_SM] = i64(1)
+    with kernel(source, grid, target=target) as arguments:
+        function = ir.InsertionPoint.current.block.owner
+        warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
+        function.attributes["tc.warps"] = i64s([warps, 1])
+        yield arguments
+
+
 def tile_by_warpgroups(
     source: Source, of: HeadShape, blocks: Blocks, softmax: Softmax, ctas: int, target: str
 ) -> None:
     """Replaces the source function by the sequential program of a CTA (`TileAttention`)."""
-    rows = blocks.rows
-    source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
-    source.function.attributes[CTAS_PER_SM] = i64(1)
-    op = source.op
+    rows, op = blocks.rows, source.op
     tiles = _tiles(of, blocks, bool(op.elements), ctas, TARGETS[target].sms)
-    with kernel(source, tiles.grid, target=target) as arguments:
-        function = ir.InsertionPoint.current.block.owner
-        warps = len(WARP_MAPS[MAPS[rows]][CONSUMER].warps)
-        function.attributes["tc.warps"] = i64s([warps, 1])
+    with warpgroup_kernel(source, rows, tiles.grid, target) as arguments:
         queries, operands, limits, (out, *lse) = kernel_tensors(source, of, blocks, arguments, rows)
         read = {each.tensor: argument(arguments, each.tensor) for each in op.elements}
         of_tile = _Rows(op, blocks, softmax, read)

@@ -8,12 +8,14 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect.attributes import integers
+from tcir.passes.analysis.buffers import BufferNumbers
 from tcir.passes.emit.builders import i64, i64s
 from tcir.passes.emit.gpu_module import launch_order
 from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.program.constants import CONSTANTS, FOLDED, constants_of, folded_launches
+from tcir.program.workspaces import sizes_of
 
 
 @register_pass
@@ -86,17 +88,10 @@ class _Buffers:
     @staticmethod
     def of(module: ir.Module, functions: Sequence[func.FuncOp]) -> _Buffers:
         """Constant launches of a module of launches."""
-        values, attributes = constants_of(module), module.operation.attributes
-        sizes = integers(module.operation, "tc.workspaces") if "tc.workspaces" in attributes else []
-        every = {number for f in functions for number in integers(f, "tc.args")}
-        written = {n for f in functions for n in integers(f, "tc.args")[len(f.type.inputs) :]}
-        end = max(every) + 1
-        spaces = end - len(sizes)
-        results = range(min(written), spaces)
-        first = results.start - len(values)
-        return _Buffers(
-            first, results, dict(enumerate(values, first)), dict(enumerate(sizes, spaces)), []
-        )
+        numbers = BufferNumbers.of(module, functions)
+        constants = dict(zip(numbers.constants, constants_of(module), strict=True))
+        sizes = dict(zip(numbers.workspaces, sizes_of(module), strict=True))
+        return _Buffers(numbers.constants.start, numbers.results, constants, sizes, [])
 
     def folds(self, reads: Sequence[int], write: int) -> bool:
         """Whether a launch is executed at compile time."""

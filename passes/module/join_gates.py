@@ -13,6 +13,7 @@ from tcir.dialect.attributes import integers
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.dialect.warp_types import ATOM_COLUMNS, GATE_BLOCK
+from tcir.passes.analysis.buffers import BufferNumbers
 from tcir.passes.analysis.few_rows import has_few_rows
 from tcir.passes.analysis.frozen import FROZEN
 from tcir.passes.emit.builders import i64, i64s
@@ -22,7 +23,7 @@ from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import SIMT, functions_with_body, tensor_bytes
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
-from tcir.program.constants import constants_of
+from tcir.program.workspaces import SIZES, sizes_of
 from tcir.target import TARGETS
 
 
@@ -65,7 +66,10 @@ class JoinGates(Pass):
         functions = functions_with_body(module)
         if any("tc.args" not in f.attributes or launch_order(f) is None for f in functions):
             return
-        frozen = _frozen(module, functions)
+        if not functions:
+            return
+        numbers = BufferNumbers.of(module, functions)
+        frozen = _frozen(module, numbers)
         if not frozen:
             return
         products = [each for each in map(ProductLaunch.of, functions) if each is not None]
@@ -75,21 +79,21 @@ class JoinGates(Pass):
             value, read = next(_values(gate, products), (None, None))
             if value is None or read is None:
                 continue
-            reason = _apart(gate, value, frozen, functions_with_body(module), target_of(module))
+            reason = _apart(
+                gate, value, frozen, numbers, functions_with_body(module), target_of(module)
+            )
             if reason:
                 remark(gate.op, f"@{value.function.name.value} stays a launch: {reason}")
                 continue
-            _join(module, gate, value, read)
+            _join(module, gate, value, read, numbers)
             products = [each for each in products if each is not gate and each is not value]
 
 
-def _frozen(module: ir.Module, functions: Sequence[func.FuncOp]) -> set[int]:
+def _frozen(module: ir.Module, numbers: BufferNumbers) -> set[int]:
     """Numbers of the buffers that are the same at each call: frozen arguments and constants."""
     attributes = module.operation.attributes
     marked = set(integers(module.operation, FROZEN)) if FROZEN in attributes else set()
-    written = [n for f in functions for n in integers(f, "tc.args")[len(f.type.inputs) :]]
-    results, constants = min(written, default=0), len(constants_of(module))
-    return marked | set(range(results - constants, results))
+    return marked | set(numbers.constants)
 
 
 @dataclass(frozen=True)
@@ -143,16 +147,15 @@ def _apart(
     gate: ProductLaunch,
     value: ProductLaunch,
     frozen: set[int],
+    buffers: BufferNumbers,
     functions: Sequence[func.FuncOp],
     target: str,
 ) -> str:
     """Why two products do not become one; "" if they do."""
     made = value.numbers[-1]
-    every = [integers(f, "tc.args") for f in functions]
-    if sum(numbers.count(made) for numbers in every) > 2:
+    if sum(integers(f, "tc.args").count(made) for f in functions) > 2:
         return "another op reads its result"
-    sizes = integers(gate.function.operation.parent, "tc.workspaces")
-    if made <= max(n for numbers in every for n in numbers) - len(sizes):
+    if made not in buffers.workspaces:
         return "it makes a result of the program"
     alike = all(
         str(one.type) == str(other.type)
@@ -185,7 +188,13 @@ def _block(target: str) -> int:
     return 1 if TARGETS[target].tcgen05 else ATOM_COLUMNS
 
 
-def _join(module: ir.Module, gate: ProductLaunch, value: ProductLaunch, read: tc.ElementOp) -> None:
+def _join(
+    module: ir.Module,
+    gate: ProductLaunch,
+    value: ProductLaunch,
+    read: tc.ElementOp,
+    buffers: BufferNumbers,
+) -> None:
     """Replaces the launch of `value` by that of the alternating matrix, and `gate` by both."""
     block, made = _block(target_of(module)), value.numbers[-1]
     matrix = gate.op.b.type
@@ -205,7 +214,9 @@ def _join(module: ir.Module, gate: ProductLaunch, value: ProductLaunch, read: tc
         kind = ir.RankedTensorType.get(shape, matrix.element_type)
         whole = tensor.ConcatOp(kind, 1, parts).result
         func.ReturnOp([reshape(whole, both.shape)])
-    _resize(module, made, tensor_bytes(both))
+    sizes = list(sizes_of(module))
+    sizes[buffers.workspaces.index(made)] = tensor_bytes(both)
+    module.operation.attributes[SIZES] = i64s(sizes)
     remark(
         gate.op,
         f"joined with @{value.function.name.value}, whose result is not stored: {both}, gates and "
@@ -299,12 +310,3 @@ def _body(
         if known is None or op.operation != known.operation:
             clone(op, mapping)
     return mapping[end.value]
-
-
-def _resize(module: ir.Module, number: int, size: int) -> None:
-    """Changes the bytes of a workspace."""
-    attributes = module.operation.attributes
-    sizes = integers(module.operation, "tc.workspaces")
-    every = [n for f in functions_with_body(module) for n in integers(f, "tc.args")]
-    sizes[number - (max(every) + 1 - len(sizes))] = size
-    attributes["tc.workspaces"] = i64s(sizes)

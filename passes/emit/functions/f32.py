@@ -24,6 +24,11 @@ def constant(kind: ir.Type, number: float) -> ir.Value:
     return arith.constant(kind, value)
 
 
+def fma(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """``a * b + c``, rounded once, as an op of the dialect `math`."""
+    return ir.Operation.create("math.fma", results=[a.type], operands=[a, b, c]).result
+
+
 def about_one(x: ir.Value, factors: Sequence[float]) -> ir.Value:
     """``1 + x (f0 + x (f1 + …))``, in fused multiply-adds."""
     total = constant(x.type, factors[-1])

@@ -14,8 +14,7 @@ from tcir.errors import InputError
 from tcir.interp.types import DTYPES
 from tcir.torch.launching import KernelLauncher
 from tcir.torch.tensors import target_of
-
-KINDS = {torch.float16: "f16", torch.bfloat16: "bf16"}
+from tcir.torch.varlen import KINDS
 
 
 class _Operands(NamedTuple):

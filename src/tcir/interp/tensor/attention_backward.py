@@ -15,6 +15,19 @@ from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, dtype_of
 
 
+def heads_of(
+    op: tc.AttentionBackwardOp, q: Array, k: Array, v: Array, dout: Array
+) -> tuple[Array, Array, Array, Array]:
+    """q, k, v and dout by heads, in float64; keys and values once for each query head."""
+    of, queries, keys = op.extents(), string(op, "q_layout"), string(op, "kv_layout")
+    q, dout = (by_heads(each, queries).astype(np.float64) for each in (q, dout))
+    k, v = (
+        np.repeat(by_heads(each, keys).astype(np.float64), of["h"] // of["g"], axis=1)
+        for each in (k, v)
+    )
+    return q, k, v, dout
+
+
 @evaluate(tc.AttentionBackwardOp)
 def attention_backward(
     _: Interpreter,
@@ -27,10 +40,7 @@ def attention_backward(
     delta: Array,
 ) -> Sequence[Array]:
     of, queries, keys = op.extents(), string(op, "q_layout"), string(op, "kv_layout")
-    q, dout = (by_heads(each, queries).astype(np.float64) for each in (q, dout))
-    k, v = (by_heads(each, keys).astype(np.float64) for each in (k, v))
-    group = of["h"] // of["g"]
-    k, v = (np.repeat(each, group, axis=1) for each in (k, v))
+    q, k, v, dout = heads_of(op, q, k, v, dout)
     lse, delta = (each.astype(np.float64)[..., None] for each in (lse, delta))
     with np.errstate(all="ignore"):
         kept = allowed(of["m"], of["n"], of["n"], op.band) & (lse != -np.inf)
@@ -40,7 +50,7 @@ def attention_backward(
         if op.of_queries:
             found = [by_heads(ds @ k, queries)]
         else:
-            whole = (of["b"], of["g"], group, of["n"])
+            whole = (of["b"], of["g"], of["h"] // of["g"], of["n"])
             parts = (ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ dout)
             sums = (each.reshape(*whole, each.shape[-1]).sum(axis=2) for each in parts)
             found = [by_heads(each, keys) for each in sums]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
 from tcir.interp.bands import allowed
-from tcir.interp.tensor.attention import attended, by_heads
+from tcir.interp.tensor.attention import attended
+from tcir.interp.tensor.attention_backward import heads_of
 from tcir.interp.types import Array
 from tcir.program.boundary.targets import drawn_of
 from tcir.program.programs import find_program
@@ -49,12 +49,8 @@ def _forward(
     op: tc.AttentionBackwardOp, q: Array, k: Array, v: Array, dout: Array
 ) -> tuple[Array, Array]:
     """``lse`` and ``delta`` of the forward pass, in float64."""
-    of, queries, keys = op.extents(), string(op, "q_layout"), string(op, "kv_layout")
-    q, dout = (by_heads(each, queries).astype(np.float64) for each in (q, dout))
-    k, v = (
-        np.repeat(by_heads(each, keys).astype(np.float64), of["h"] // of["g"], axis=1)
-        for each in (k, v)
-    )
+    of = op.extents()
+    q, k, v, dout = heads_of(op, q, k, v, dout)
     with np.errstate(all="ignore"):
         scores = q @ k.swapaxes(-1, -2) * op.factor
         out, lse = attended(
