@@ -60,7 +60,7 @@ WORK = ["stream", "3 1 256, 0101, 2 1 0, invalid argument, no error"]
 
 
 def test_what_programs_ask_the_device_for() -> None:
-    """A function of cuBLAS is linked, and not called."""
+    """A function of cuSOLVER is linked, and not called."""
     ended = run(PROGRAMS / "device.cu")
     assert (ended.returncode, ended.stdout.splitlines()) == (0, [*DEVICE[0], *WORK]), ended.stderr
     assert LAUNCHES.format(3) in ended.stderr and ", 0 with a result" in ended.stderr
@@ -70,8 +70,14 @@ def test_what_programs_ask_the_device_for() -> None:
 def test_an_h100_with_four_sms_and_a_function_that_nobody_has() -> None:
     ended = run("--target", "sm_90a", "--sms", 4, PROGRAMS / "device.cu", "missing")
     assert (ended.returncode, ended.stdout.splitlines()) == (2, [*DEVICE[1], *WORK]), ended.stderr
-    words = "device.cu: the simulated CUDA runtime has no function cublasCreate"
+    words = "device.cu: the simulated CUDA runtime has no function cusolverDnCreate"
     assert words in ended.stderr and "Traceback" not in ended.stderr
+
+
+def test_names_of_libraries_that_a_program_defines() -> None:
+    """Variables with the names of the driver's functions, and functions of others."""
+    ended = run(PROGRAMS / "own_names.cu")
+    assert (ended.returncode, ended.stdout) == (0, "13000 22 1 999\n"), ended.stderr
 
 
 @pytest.mark.slow

@@ -80,6 +80,13 @@ def test_a_script_that_is_written_for_a_gpu() -> None:
 
 @needs_cute
 @needs_torch
+def test_tables_of_addresses() -> None:
+    ended = run(SCRIPTS / "tables.py")
+    assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
+
+
+@needs_cute
+@needs_torch
 @pytest.mark.parametrize("what", ["empty", pytest.param("zeros", marks=pytest.mark.slow)])
 def test_memory_that_nobody_wrote(what: str) -> None:
     ended = run("--max-findings", 1, SCRIPTS / "unwritten.py", what)

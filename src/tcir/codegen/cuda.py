@@ -34,10 +34,14 @@ def compile_program(path: Path, target: str, out: Path, flags: Sequence[str] = (
     """Compiles a .cu file, including its host code, to a shared library that contains its PTX as
     text and no CUDA runtime. Raises the errors of `compile_cuda`.
 
+    As in an executable, the program's own names come before those of other libraries (-Bsymbolic):
+    it may define `malloc`, or variables that are called like functions of the driver.
+
     flags: further flags for nvcc
     """
     arch = target.replace("sm_", "compute_")
     library = ["-shared", "-Xcompiler", "-fPIC", "-cudart", "none", "--compress-mode=none"]
+    library += ["-Xlinker", "-Bsymbolic"]
     _nvcc(path, out, [*library, "-gencode", f"arch={arch},code={arch}", *flags])
 
 

@@ -91,7 +91,7 @@ def simulated(launches: Launches, memory: DlpackMemory) -> Iterator[None]:
             from tcir.triton.addresses import Addresses
 
             addresses = Addresses()
-            memory.addressed = lambda words: addresses.reached([words])
+            memory.addressed = addresses.reached
             stack.enter_context(cuda_on_the_cpu(launches, addresses.taken))
         yield
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from cutlass.cute import runtime
@@ -20,10 +20,11 @@ class DlpackMemory:
     """The whole memory of every live tensor of `cute.runtime.from_dlpack`.
 
     contents:  records which bytes are initialised
-    addressed: finds memory that the script passes only by its address, such as torch's `data_ptr`
+    addressed: finds memory that the script passes only by its address, such as torch's `data_ptr`,
+               among the arguments or in a table of addresses
     """
 
-    addressed: Callable[[np.ndarray], list[np.ndarray]] | None = None
+    addressed: Callable[[Sequence[np.ndarray]], list[np.ndarray]] | None = None
 
     def __init__(self, contents: Allocations) -> None:
         self.contents = contents
@@ -60,7 +61,7 @@ class DlpackMemory:
         """
         known = [*self._tensors.values(), *self._allocated.values()]
         if self.addressed is not None:
-            known += self.addressed(words)
+            known += self.addressed([words, *known])
         found: list[np.ndarray] = []
         for array in sorted(filter(np.size, known), key=lambda a: (a.ctypes.data, -a.nbytes)):
             if not (found and array.ctypes.data < found[-1].ctypes.data + found[-1].nbytes):

@@ -28,26 +28,23 @@ class Addresses:
         self._storages[storage.data_ptr()] = StorageWeakRef(storage), dtype_of(tensor)
 
     def reached(self, args: Sequence[Argument]) -> list[np.ndarray]:
-        """The recorded memory whose addresses are 64-bit integers among `args` or in their arrays.
+        """The recorded memory whose addresses are 64-bit integers among `args`, in their arrays, or
+        in memory found so.
 
         Each array is a whole storage; the machine must place it at its address on the CPU.
         """
-        numbers = [
-            np.asarray(arg).reshape(-1).astype(np.int64)
-            for arg in args
-            if isinstance(arg, np.ndarray | np.generic)
-            and arg.dtype in (np.int64, np.uint64)
-            and 0 < arg.size <= LONGEST_TABLE
-        ]
-        if not numbers:
-            return []
-        found: dict[int, np.ndarray] = {}
         spans = sorted(self._spans(), key=lambda span: span[0])
         starts = [start for start, _ in spans]
-        for number in map(int, np.unique(np.concatenate(numbers))):
-            n = bisect_right(starts, number) - 1
-            if n >= 0 and number < starts[n] + spans[n][1].nbytes:
-                found[starts[n]] = spans[n][1]
+        found: dict[int, np.ndarray] = {}
+        tables = list(args)
+        while tables:
+            new: dict[int, np.ndarray] = {}
+            for number in _numbers(tables):
+                n = bisect_right(starts, number) - 1
+                if n >= 0 and number < starts[n] + spans[n][1].nbytes:
+                    new[starts[n]] = spans[n][1]
+            tables = [array for start, array in new.items() if start not in found]
+            found.update(new)
         return list(found.values())
 
     def _spans(self) -> Iterator[tuple[int, np.ndarray]]:
@@ -59,3 +56,15 @@ class Addresses:
             elif start:
                 raw = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage).numpy()
                 yield start, raw if raw.size % kind.itemsize else raw.view(kind)
+
+
+def _numbers(args: Sequence[Argument]) -> list[int]:
+    """The different 64-bit integers among arguments, and in arrays that may be tables."""
+    numbers = [
+        np.asarray(arg).reshape(-1).astype(np.int64)
+        for arg in args
+        if isinstance(arg, np.ndarray | np.generic)
+        and arg.dtype in (np.int64, np.uint64)
+        and 0 < arg.size <= LONGEST_TABLE
+    ]
+    return list(map(int, np.unique(np.concatenate(numbers)))) if numbers else []

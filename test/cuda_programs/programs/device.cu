@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-extern "C" int cublasCreate_v2(void **handle);
+extern "C" int cusolverDnCreate(void **handle);
 
 __global__ void __cluster_dims__(2, 1, 1) ranks(int *out) {
   unsigned rank;
@@ -66,6 +66,6 @@ int main(int count, char **arguments) {
 
   if (count > 1 && !strcmp(arguments[1], "missing")) {
     void *handle;
-    return cublasCreate_v2(&handle);
+    return cusolverDnCreate(&handle);
   }
 }
