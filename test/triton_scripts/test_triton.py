@@ -122,8 +122,10 @@ def test_gluon_and_a_map_of_pixels() -> None:
 
 @needs_triton
 def test_what_libraries_for_a_gpu_ask_torch_for() -> None:
-    """Devices, streams, alignment, autograd, a profiler, configurations that do not fit."""
+    """Devices, streams, alignment, autograd, a profiler, compiled functions, configurations that do
+    not fit."""
     ended = run(SCRIPTS / "library.py")
     assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
     assert "5 launches executed" in ended.stderr and ", 0 with a result" in ended.stderr
     assert "torch.profiler: only the CPU is profiled" in ended.stderr
+    assert ended.stderr.count("torch.compile: functions are not compiled") == 1

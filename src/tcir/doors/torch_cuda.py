@@ -149,6 +149,7 @@ def cuda_on_the_cpu(launches: Launches, taken: Callable[[torch.Tensor], None]) -
             *((torch.accelerator, name, value) for name, value in _ACCELERATOR.items()),
             *((owner, name, value(getattr(owner, name))) for owner, name, value in _AUTOCAST),
             (torch, "Generator", CpuGenerator),
+            (torch, "compile", _uncompiled(launches)),
             (torch, "from_numpy", devices.on_host(torch.from_numpy)),
             (torch, "frombuffer", devices.on_host(torch.frombuffer)),
             (torch.Tensor, "record_stream", lambda *_: None),
@@ -172,6 +173,17 @@ def _without_a_gpu(launches: Launches) -> Callable[..., None]:
         initialise(profiler, *given, **named)
 
     return make
+
+
+def _uncompiled(launches: Launches) -> Callable[..., object]:
+    """Replacement for `torch.compile`, whose tracer does not know tensors of the simulated device:
+    functions and modules stay as they are."""
+
+    def compiled(model: object = None, **options: object) -> object:
+        launches.say("torch.compile: functions are not compiled; PyTorch executes them op by op")
+        return (lambda function: function) if model is None else model
+
+    return compiled
 
 
 def _autocast(function: Callable[..., object]) -> Callable[..., object]:

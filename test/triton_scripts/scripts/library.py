@@ -53,6 +53,11 @@ class Double(torch.autograd.Function):
         return out
 
 
+@torch.compile(fullgraph=True, dynamic=True)
+def softcap(x):
+    return torch.tanh(x / 30) * 30
+
+
 class Part:
     """A typed pointer, which Triton takes like a tensor."""
 
@@ -68,6 +73,8 @@ with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]):
     y = Double.apply(x)
 y.sum().backward()
 assert torch.equal(y, 2 * x) and (x.grad == 2).all()
+
+assert softcap(y).is_cuda and torch.compile(softcap)(y).allclose(30 * (y / 30).tanh())
 
 whole, twice = torch.arange(64.0, device="cuda"), torch.zeros(32, device="cuda")
 double_kernel[(1,)](Part(whole, 16), twice, 32, BLOCK=128)
