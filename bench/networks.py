@@ -8,8 +8,9 @@ Needs torchvision and transformers. f16, random weights, PyTorch's defaults (cuD
 on). A time is the median of five rows of 30 calls, plain and replayed from a CUDA graph; with
 --runs, the median of as many such times of each graph, taken in turns. tcir's weights are frozen,
 and its graph is that of graph=True, whose calls copy the results out.
---autotune also measures torch.compile's mode max-autotune. After --prepare, seconds to compile are
-those with filled caches. Columns:
+--autotune also measures torch.compile's mode max-autotune, and --beside tcir by another pipeline,
+such as "layers{attention=false}", in a graph of the same run. After --prepare, seconds to compile
+are those with filled caches. Columns:
 
 of, least, most  torch.compile's time in a graph divided by tcir's: of the medians, of single runs
 launches, once   of tcir at each call; those that read only weights
@@ -42,7 +43,9 @@ COLUMNS = (
     ("eager", "eager_ms"), ("its graph", "eager_graph_ms"),
     ("torch.compile", "inductor_ms"), ("its graph", "inductor_graph_ms"),
     ("tcir", "tcir_ms"), ("its graph", "tcir_graph_ms"),
-    ("max-autotune", "autotuned_graph_ms"), ("of", "of_inductor"), ("least", "of_least"),
+    ("max-autotune", "autotuned_graph_ms"),
+    ("other pipeline", "beside_graph_ms"), ("launches", "beside_launches"),
+    ("MB moved", "beside_moved_mb"), ("of", "of_inductor"), ("least", "of_least"),
     ("most", "of_most"), ("launches", "launches"), ("once", "once"),
     ("host us", "host_us_a_launch"), ("MB moved", "moved_mb"), ("MB", "tcir_mb"),
     ("torch.compile's", "inductor_mb"),
@@ -124,12 +127,32 @@ NETWORKS: dict[str, Callable[[], Network]] = {
 }
 
 
+def compiled(model: torch.nn.Module, x: torch.Tensor, pipeline: str) -> tuple[Any, Row]:
+    """tcir's program after its first call, with its launches, bytes, result and seconds."""
+    import tcir.torch
+    from tcir.torch.compiled import KernelModule
+
+    started = time.time()
+    ours = tcir.torch.compile(model, (x,), pipeline=pipeline, verbose=False, freeze=True)
+    got = ours(x)
+    torch.cuda.synchronize()
+    seconds = time.time() - started
+    parts = [each for each in ours.graph.modules() if isinstance(each, KernelModule)]
+    found = [each.prepared for part in parts for each in part.launcher._ready.values()]
+    ready = [each for each in found if each is not None]
+    return ours, {
+        "got": got,
+        "compile_s": seconds,
+        "parts": len(parts),
+        "moved_mb": sum(sum(part.kernel.launch_table.total) for part in parts) / 1e6,
+        "mb": sum(each.arena_bytes + each.kept_bytes for each in ready) / 1e6,
+        "launches": sum(len(each._each._steps) for each in ready),
+        "once": sum(len(each._once._steps) for each in ready if each._once),
+    }
+
+
 def measure(name: str, options: argparse.Namespace, row: Row) -> None:
     """Measures a network into `row`, which keeps what was measured when an error ends it."""
-    import tcir.torch
-    from tcir.torch.compiled import KernelModule, pays
-    from tcir.torch.graphs import Graphs
-
     torch._dynamo.reset()
     torch.manual_seed(0)
     with torch.device("cuda"):
@@ -139,20 +162,14 @@ def measure(name: str, options: argparse.Namespace, row: Row) -> None:
             torch.nn.init.normal_(each, std=0.02)
     model, x = model.half().eval(), x.half()
     wanted = model(x)
-    started = time.time()
-    ours = tcir.torch.compile(model, (x,), pipeline=options.pipeline, verbose=False, freeze=True)
-    got = ours(x)
-    torch.cuda.synchronize()
-    row["tcir_compile_s"] = time.time() - started
-    row["error"] = float((got.double() - wanted.double()).norm() / wanted.double().norm())
-    parts = [each for each in ours.graph.modules() if isinstance(each, KernelModule)]
-    row["parts"] = len(parts)
-    row["moved_mb"] = sum(sum(part.kernel.launch_table.total) for part in parts) / 1e6
-    found = [each.prepared for part in parts for each in part.launcher._ready.values()]
-    ready = [each for each in found if each is not None]
-    row["tcir_mb"] = sum(each.arena_bytes + each.kept_bytes for each in ready) / 1e6
-    row["launches"] = sum(len(each._each._steps) for each in ready)
-    row["once"] = sum(len(each._once._steps) for each in ready if each._once)
+    ours, found = compiled(model, x, options.pipeline)
+    row["tcir_compile_s"], row["tcir_mb"] = found["compile_s"], found["mb"]
+    row["error"] = error(found["got"], wanted)
+    row |= {key: found[key] for key in ("parts", "moved_mb", "launches", "once")}
+    if options.beside:
+        beside, found = compiled(model, x, options.beside)
+        row["beside_error"] = error(found["got"], wanted)
+        row |= {f"beside_{key}": found[key] for key in ("moved_mb", "launches", "once")}
     started = time.time()
     other = torch.compile(model)
     other(x)
@@ -172,16 +189,31 @@ def measure(name: str, options: argparse.Namespace, row: Row) -> None:
     row["kernels"] = kernels(lambda: ours(x))
     row["inductor_kernels"] = kernels(lambda: other(x))
     replays = {key: graphed(lambda call=call: call(x))[0] for key, call in calls.items()}
-    ours._graphs = Graphs(True) if pays(ours.graph) else None  # as compile(…, graph=True) does
-    replays["tcir"] = lambda: ours(x)
+    replays["tcir"] = in_graph(ours, x)
+    if options.beside:
+        replays["beside"] = in_graph(beside, x)
     runs = [
         {key: milliseconds(replay) for key, replay in replays.items()} for _ in range(options.runs)
     ]
-    for key in calls:
+    for key in replays:
         row[f"{key}_graph_ms"] = statistics.median(run[key] for run in runs)
     row["of_inductor"] = row["inductor_graph_ms"] / row["tcir_graph_ms"]
     of = [run["inductor"] / run["tcir"] for run in runs]
     row["of_least"], row["of_most"] = min(of), max(of)
+
+
+def in_graph(module: Any, x: torch.Tensor) -> Callable[[], Any]:
+    """Calls of a compiled module as with graph=True."""
+    from tcir.torch.compiled import pays
+    from tcir.torch.graphs import Graphs
+
+    module._graphs = Graphs(True) if pays(module.graph) else None
+    return lambda: module(x)
+
+
+def error(got: torch.Tensor, wanted: torch.Tensor) -> float:
+    """Norm of the difference by that of the wanted result."""
+    return float((got.double() - wanted.double()).norm() / wanted.double().norm())
 
 
 def peak_mb(call: Callable[[], Any]) -> float:
@@ -223,6 +255,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[*NETWORKS, "all", []], metavar="NETWORK")
     parser.add_argument("--pipeline", default="layers")
+    parser.add_argument("--beside", default="", metavar="PIPELINE", help="another one, in a graph")
     parser.add_argument("--runs", type=int, default=1, help="times of each graph")
     parser.add_argument("--autotune", default="", help="names of networks, with commas between")
     parser.add_argument("--prepare", action="store_true", help="compile only")
@@ -249,8 +282,8 @@ def main() -> int:
             row = rows[name] = {}
             try:
                 measure(name, options, row)
-            except Exception as error:
-                failed, row["failed"] = 1, repr(error)[:500]
+            except Exception as problem:
+                failed, row["failed"] = 1, repr(problem)[:500]
                 traceback.print_exc()
             shown = {key: value for key, value in row.items() if not isinstance(value, list)}
             print(name, shown, flush=True)
