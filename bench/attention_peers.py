@@ -58,7 +58,9 @@ sys.path.insert(0, sys.argv[1])
 import cute_recording, flash_attn_kernels
 flash_attn_kernels.FORWARD.clear()
 flash_attn_kernels.FORWARD.update(json.loads(sys.argv[3]))
-cute_recording.record(flash_attn_kernels.FORWARD, flash_attn_kernels.forward, Path(sys.argv[2]))
+cute_recording.record(
+    flash_attn_kernels.FORWARD, flash_attn_kernels.forward, Path(sys.argv[2]), sys.argv[4]
+)
 """
 RECORD = """
 import sys
@@ -117,15 +119,32 @@ def of_recorded(folder: Path, name: str, launch_of: Callable[[Any], Launch]) -> 
     return Measured(recording.streams[0], report.instructions, ptx)
 
 
-def of_flash_attention(folder: Path, size: int, keys: int) -> Measured:
-    """FlashAttention-4's kernel."""
-    name = f"d{size}_{keys}"
-    options = {name: (1, ROWS, keys, 1, 1, size, "float16", {"is_static_persistent": False})}
+def of_flash_attention(
+    folder: Path,
+    size: int,
+    keys: int,
+    rows: int = ROWS,
+    causal: bool = False,
+    target: str = TARGET,
+) -> Measured:
+    """FlashAttention-4's kernel for a target; rows: those of a CTA. A kernel that `folder` has is
+    not compiled again."""
+    name = f"{target}_d{size}_{keys}" + ("_causal" if causal else "")
+    if not (folder / f"{name}.json").exists():
+        compile_flash_attention(folder, name, (1, rows, keys, 1, 1, size), causal, target)
+    return of_recorded(folder, name, forward)
+
+
+def compile_flash_attention(
+    folder: Path, name: str, shape: tuple[int, ...], causal: bool, target: str
+) -> None:
+    """Writes the PTX and the launch of a kernel."""
+    more = {"is_static_persistent": False} if target == TARGET else {}
+    options = {name: (*shape, "float16", {"is_causal": causal, **more})}
     python = os.environ.get("TCIR_PEERS_FLASH_ATTN", sys.executable)
-    command = [python, "-c", COMPILE, str(ROOT / "peers"), str(folder), json.dumps(options)]
+    command = [python, "-c", COMPILE, str(ROOT / "peers"), str(folder), json.dumps(options), target]
     environment = {**os.environ, "QUACK_ARCH": "sm_100"}
     subprocess.run(command, check=True, env=environment, cwd=folder)
-    return of_recorded(folder, name, forward)
 
 
 def of_cutlass(folder: Path, size: int, keys: int) -> Measured:
@@ -169,14 +188,17 @@ def of_gluon(file: Path, folder: Path, size: int, keys: int) -> Measured:
     return Measured(launches.streams[0], instructions // ctas, ptx)
 
 
-def of_ours(size: int, keys: int) -> Measured:
-    """Our kernel."""
-    shape = Shape(1, 1, ROWS, keys, size)
-    kernel = tcir.compile(shape.text, f"attention{{rows={ROWS} split-kv=1}}", target=TARGET)
+def of_ours(
+    size: int, keys: int, rows: int = ROWS, causal: bool = False, target: str = TARGET
+) -> Measured:
+    """Our kernel; with a mask, the last row has all keys."""
+    text = Shape(1, 1, rows, keys, size).text
+    if causal:
+        text = text.replace("q_layout", f"causal_offset = {keys - rows} : i64, q_layout")
+    kernel = tcir.compile(text, f"attention{{rows={rows} split-kv=1}}", target=target)
     r, recording = rng(), Recording()
-    inputs = [
-        r.standard_normal((1, 1, rows, size)).astype(np.float16) for rows in (ROWS, keys, keys)
-    ]
+    shapes = [(1, 1, each, size) for each in (rows, keys, keys)]
+    inputs = [r.standard_normal(shape).astype(np.float16) for shape in shapes]
     result = run_sequence(
         kernel.ptx, kernel.launches, inputs, kernel.signature.outputs, RunOptions(events=recording)
     )

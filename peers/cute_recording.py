@@ -1,7 +1,7 @@
 """Runs the host code of libraries of CuTe DSL kernels without a GPU, on tensors of the CPU.
 
-CuTe DSL compiles for sm_100a and launches on `recorder.c`, in place of the DSL's runtime library.
-It runs in the libraries' environments.
+CuTe DSL compiles, for sm_100a unless another target is given, and launches on `recorder.c`, in
+place of the DSL's runtime library. It runs in the libraries' environments.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def launch(
     from cutlass import cute
 
     stream = cuda.CUstream(0)
-    flags = "--gpu-arch sm_100a --keep-ptx"
+    flags = f"--gpu-arch {os.environ['CUTE_DSL_ARCH']} --keep-ptx"
     compiled = cute.compile(kernel, *(like or args), stream=stream, options=flags)
     text = compiled.__ptx__
     recorder = recording.Recorder(driver, lambda _entry: text, MULTIPROCESSORS)
@@ -54,13 +54,20 @@ def launch(
     return text, record | {"contents": recorder.contents()}
 
 
-def record(names: Iterable[str], make: Callable[[Any, str], tuple[str, Any]], out: Path) -> None:
+def record(
+    names: Iterable[str],
+    make: Callable[[Any, str], tuple[str, Any]],
+    out: Path,
+    arch: str = "sm_100a",
+) -> None:
     """`make(driver, name)` as `launch`; writes OUT/NAME.ptx and OUT/NAME.json."""
     with tempfile.TemporaryDirectory() as folder:
         library = recording.build(Path(folder))
         os.environ["CUTE_DSL_LIBS"] = str(library)
-        os.environ["CUTE_DSL_ARCH"] = "sm_100a"
-        os.environ["QUACK_ARCH"] = "100"  # QuACK asks torch otherwise, which needs a driver
+        os.environ["CUTE_DSL_ARCH"] = arch
+        os.environ["QUACK_ARCH"] = arch.strip(
+            "sm_a"
+        )  # QuACK asks torch otherwise, which needs a driver
         driver = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
         import cutlass
         from cutlass.cutlass_dsl import cuda_jit_executor

@@ -6,10 +6,12 @@ launches on the recorder, in place of the DSL's runtime library.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
+DTYPES = {"float16": "Float16", "bfloat16": "BFloat16"}
 #: Name: (batch, queries, keys, heads, key heads, head size, type, options of the kernel).
 FORWARD: dict[str, tuple[int, int, int, int, int, int, str, dict[str, Any]]] = {
     "forward": (1, 256, 256, 1, 1, 128, "bfloat16", {}),
@@ -37,7 +39,6 @@ def forward(driver: Any, name: str) -> tuple[str, Any]:
     import cutlass
     import torch
     from cutlass.cute.runtime import from_dlpack
-    from flash_attn.cute.flash_fwd_sm100 import FlashAttentionForwardSm100
 
     batch, queries, keys, heads, key_heads, size, dtype, options = FORWARD[name]
     kind = getattr(torch, dtype)
@@ -50,9 +51,28 @@ def forward(driver: Any, name: str) -> tuple[str, Any]:
         for t in tensors
     ]
     args.append(cutlass.Float32(size**-0.5))
-    kernel = FlashAttentionForwardSm100(size, size, **({"qhead_per_kvhead": 1} | options))
+    if os.environ["CUTE_DSL_ARCH"] == "sm_90a":
+        kernel = hopper(getattr(cutlass, DTYPES[dtype]), size, **options)
+    else:
+        from flash_attn.cute.flash_fwd_sm100 import FlashAttentionForwardSm100
+
+        kernel = FlashAttentionForwardSm100(size, size, **({"qhead_per_kvhead": 1} | options))
     text, record = cute_recording.launch(driver, kernel, args, tensors)
     return text, record | {"forward": FORWARD[name]}
+
+
+def hopper(dtype: Any, size: int, is_causal: bool = False) -> Any:
+    """The kernel for sm_90a, with the tiles that the library chooses."""
+    from flash_attn.cute.flash_fwd_sm90 import FlashAttentionForwardSm90
+    from flash_attn.cute.interface import _tile_size_fwd_sm90
+
+    tile = _tile_size_fwd_sm90(size, size, is_causal, is_local=False)
+    return FlashAttentionForwardSm90(
+        dtype, size, size, is_causal=is_causal, pack_gqa=False,
+        tile_m=tile.m_block_size, tile_n=tile.n_block_size, num_stages=2,
+        num_threads=128 * (tile.m_block_size // 64 + 1), mma_pv_is_rs=tile.mma_pv_is_rs,
+        intra_wg_overlap=tile.intra_wg_overlap,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":
