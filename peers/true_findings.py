@@ -44,6 +44,18 @@ TRUE_FINDINGS: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {
         "of a pair have sums that differ in the last bit, and all of them store theirs to one word "
         "of shared memory ([found](../found.md)).",
     ),
+    **{
+        ("fla", name): (
+            ("race",),
+            f"`fla/ops/{where}` sums products, one a thread, as Liger-Kernel's `group_norm` does: "
+            "lanes of a warp store sums to one word that differ in the last bit. With "
+            "`TRITON_DEFAULT_FP_FUSION=0` they are equal ([found](../found.md)).",
+        )
+        for name, where in (
+            ("recurrent_delta_rule", "delta_rule/fused_recurrent.py:90"),
+            ("chunk_delta_rule", "utils/solve_tril.py:258"),
+        )
+    },
     ("conch", "int8_gemm_ragged"): (
         ("out-of-bounds",),
         "`conch/kernels/quantization/gemm.py:344` loads a tile of B without a mask. Where the "

@@ -269,7 +269,7 @@ _attention(
 )
 _attention(
     "recurrent_gated_delta_rule",
-    fused_recurrent_gated_delta_rule,
+    lambda q, k, v, g, beta: fused_recurrent_gated_delta_rule(q, k, v, g, beta=beta),
     naive_recurrent_gated_delta_rule,
     _decay,
     _beta,
