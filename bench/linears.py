@@ -1,11 +1,13 @@
-"""Linear layers of networks on a GPU: tcir beside PyTorch (cuBLASLt) in CUDA graphs.
+"""Linear layers of networks on a GPU: tcir beside PyTorch (cuBLASLt) and torch.compile in CUDA
+graphs.
 
     python bench/linears.py --seconds 300 --json linears.json
     python bench/linears.py --only 1x4096x4096,16x14336x4096 --types f16
 
 A row is a layer of m rows, n outputs and k inputs with a bias. Each side replays a graph of as many
 layers with weights of their own as exceed the L2 cache together, so that weights come from memory.
-"of" is PyTorch's time divided by tcir's; GB/s counts weights, inputs and results once.
+"of" is PyTorch's time divided by tcir's; GB/s counts weights, inputs and results once. Layers are
+compiled in `--jobs` processes while others are measured.
 
 Exit status: 0, 1 for a result that is off, 2 without a GPU.
 """
@@ -15,10 +17,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
+import os
+import pickle
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -54,39 +60,86 @@ class Layers(torch.nn.Module):
         return [layer(x) for layer, x in zip(self.layers, xs, strict=True)]
 
 
-def measure(m: int, n: int, k: int, kind: torch.dtype, pipeline: str) -> dict[str, Any]:
-    """Measures one layer on both sides; returns times and tcir's error."""
+def count_of(n: int, k: int, kind: torch.dtype) -> int:
+    """Layers whose weights exceed the L2 cache together."""
+    return max(1, min(32, math.ceil(3 * L2_BYTES / (n * k * kind.itemsize))))
+
+
+def compiled(m: int, n: int, k: int, name: str, pipeline: str) -> bytes:
+    """Compiles the layers of a case, pickled without weights."""
     import tcir.torch
 
-    size = n * k * kind.itemsize
-    count = max(1, min(32, math.ceil(3 * L2_BYTES / size)))
+    torch.set_num_threads(1)
+    kind = TYPES[name]
+    count = count_of(n, k, kind)
+    layers = Layers([torch.nn.Linear(k, n, device="meta", dtype=kind) for _ in range(count)])
+    xs = tuple(torch.zeros(m, k, dtype=kind) for _ in range(count))
+    with torch.no_grad():
+        ours = tcir.torch.compile(
+            layers.to_empty(device="cpu").eval(), xs, pipeline=pipeline, target="sm_90a",
+            verbose=False, freeze=True,
+        )  # fmt: skip
+    ours.module.to("meta")
+    return pickle.dumps(ours)
+
+
+class Ahead:
+    """Compiles all cases of a run in processes, from the first that is wanted on."""
+
+    def __init__(self) -> None:
+        self.futures: dict[tuple[int, int, int, str], Future[bytes]] = {}
+
+    def get(self, options: argparse.Namespace, wanted: tuple[int, int, int, str]) -> Any:
+        """The compiled layers of a case."""
+        if not self.futures:
+            only = [tuple(map(int, each.split("x"))) for each in options.only.split(",") if each]
+            pool = ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn"))
+            for (m, n, k), name in product(only or cases(), options.types.split(",")):
+                made = pool.submit(compiled, m, n, k, name, options.pipeline)
+                self.futures[m, n, k, name] = made
+            pool.shutdown(wait=False)
+        return pickle.loads(self.futures[wanted].result())
+
+
+AHEAD = Ahead()
+
+
+def measure(m: int, n: int, k: int, kind: torch.dtype, ours: Any) -> dict[str, Any]:
+    """Measures one layer on all sides; returns times and tcir's error."""
+    count = count_of(n, k, kind)
     layers = Layers([torch.nn.Linear(k, n, device="cuda", dtype=kind) for _ in range(count)])
     layers.eval()
     xs = tuple(torch.randn(m, k, device="cuda", dtype=kind) for _ in range(count))
-    started = time.time()
-    compiled = tcir.torch.compile(layers, xs, pipeline=pipeline, verbose=False, freeze=True)
-    got, theirs = compiled(*xs)[0], layers(*xs)[0]
-    torch.cuda.synchronize()
-    seconds = time.time() - started
+    ours.module.load_state_dict(layers.state_dict(), assign=True)
+    ours = ours.cuda()
+    torch._dynamo.reset()
+    linear = torch.compile(lambda *of: torch.nn.functional.linear(*of), dynamic=False)
+
+    def inductor(*given: torch.Tensor) -> list[torch.Tensor]:
+        return [linear(x, e.weight, e.bias) for x, e in zip(given, layers.layers, strict=True)]
+
+    got, theirs = ours(*xs)[0], layers(*xs)[0]
     first = layers.layers[0]
     wanted = torch.nn.functional.linear(xs[0].double(), first.weight.double(), first.bias.double())
     scale = wanted.abs().max()
     error, eager = (float((each.double() - wanted).abs().max() / scale) for each in (got, theirs))
-    replays = [graphed(lambda run=run: run(*xs))[0] for run in (layers, compiled)]
-    eager_us, tcir_us = (1000 * milliseconds(each) / count for each in replays)
-    moved = size + (m * k + m * n) * kind.itemsize
+    us = {
+        key: 1000 * milliseconds(graphed(lambda run=run: run(*xs))[0]) / count
+        for key, run in (("pytorch_us", layers), ("inductor_us", inductor), ("tcir_us", ours))
+    }
+    moved = (n * k + m * k + m * n) * kind.itemsize
     return {
-        "pytorch_us": eager_us, "tcir_us": tcir_us, "of": eager_us / tcir_us,
-        "GB/s": moved / tcir_us / 1e3, "error": error, "pytorch_error": eager,
-        "layers": count, "compile_s": seconds,
+        **us, "of": us["pytorch_us"] / us["tcir_us"], "GB/s": moved / us["tcir_us"] / 1e3,
+        "error": error, "pytorch_error": eager, "layers": count,
     }  # fmt: skip
 
 
 def row_of(m: int, n: int, k: int, name: str, options: argparse.Namespace) -> Row:
     """Measures a layer of type `name`."""
-    row = measure(m, n, k, TYPES[name], options.pipeline)
+    row = measure(m, n, k, TYPES[name], AHEAD.get(options, (m, n, k, name)))
     shown = (
-        f"{row['pytorch_us']:.1f}", f"{row['tcir_us']:.1f}", f"{row['of']:.2f}",
+        f"{row['pytorch_us']:.1f}", f"{row['inductor_us']:.1f}", f"{row['tcir_us']:.1f}",
+        f"{row['of']:.2f}",
         f"{row['GB/s']:.0f}", f"{row['error']:.1e}", f"{row['pytorch_error']:.1e}",
     )  # fmt: skip
     return row, shown, row["error"] > 4 * row["pytorch_error"] + 1e-3
@@ -141,7 +194,8 @@ def main() -> int:
     """See the module's text."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pipeline", default="layers")
-    columns = "PyTorch us | tcir us | of | GB/s | error | PyTorch's"
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    columns = "PyTorch us | torch.compile us | tcir us | of | GB/s | error | PyTorch's"
     return sweep(parser, ",".join(TYPES), cases(), columns, row_of)
 
 

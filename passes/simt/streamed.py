@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from tcir._mlir import arith, func, ir, nvvm, scf
 from tcir.dialect import tc
@@ -20,19 +21,16 @@ from tcir.passes.emit.tensor_functions import tensor_bytes
 from tcir.passmanager.remarks import remark
 from tcir.target import TARGETS
 
-ROWS, COLUMNS = 16, 8
-"""Of an mma.sync."""
+COLUMNS = 8
+"""Columns of an mma.sync, and rows of half of one: a thread has rows r and r + 8."""
 BLOCK = 4 * ROW_BYTES
 """Bytes of K that a warp loads at once: each of the four threads with a row 16, the factors of two
 mma.sync."""
 WARPS = 8
 LOADS = 16
 """Loads of the matrix that a thread has on the way."""
-IDLE = 8
-"""SMs that may be without a CTA of many rows."""
-TILES = (4, 2)
-"""Rows of mma.sync of a CTA, where all SMs have one: the more, the less often the few rows are
-read."""
+GROUPS = 14
+"""Most groups of 8 rows of the matrix that a CTA has: the registers of a thread hold no more."""
 
 
 def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
@@ -112,11 +110,28 @@ class Lines:
     member: ir.Value
 
 
-def tiles_of(op: tc.MatmulOp, target: str) -> int:
-    """Rows of mma.sync of a CTA: a CTA for every SM before CTAs that read the few rows less
-    often."""
-    many, sms = max(op.out.type.shape[-2:]), TARGETS[target].sms - IDLE
-    return next((n for n in TILES if many >= n * ROWS * sms), 1)
+def groups_of(op: tc.MatmulOp, target: str, gated: bool, largest: int = GROUPS) -> int:
+    """Groups of 8 rows of a CTA, two or more; gated: pairs of groups belong together.
+
+    An SM has one CTA, because the loads on the way take most of its registers, and reads as fast as
+    the others: so the SM with the most rows decides.
+    """
+    *batch, m, n = op.out.type.shape
+    sms = TARGETS[target].sms
+
+    def most(groups: int) -> int:
+        """Groups of the SM with the most."""
+        ctas = ceil_div(max(m, n), COLUMNS * groups) * prod(batch)
+        return groups * ceil_div(ctas, sms)
+
+    allowed = range(largest, 1, -2 if gated else -1)
+    return min(allowed, key=most)  # the first: its CTAs read the few rows least often
+
+
+def epilogue_of(function: func.FuncOp) -> tc.EpilogueOp | None:
+    """The epilogue of a product, in its function."""
+    ops = (each for each in function.entry_block if isinstance(each, tc.EpilogueOp))
+    return next(ops, None)
 
 
 def warps_of(chunks: int, most: int = WARPS) -> int:
@@ -128,15 +143,15 @@ def warps_of(chunks: int, most: int = WARPS) -> int:
 class StreamedKernel:
     """The kernel of one op, whose factors are in memory.
 
-    tiles: rows of mma.sync that a CTA has of the matrix; blocks: of K in a chunk; chunks: of K;
-    warps: that have each every so many chunks
+    groups: of 8 rows that a CTA has of the matrix; blocks: of K in a chunk; chunks: of K; warps:
+    that have each every so many chunks
     """
 
     module: ir.Module
     function: func.FuncOp
     op: tc.MatmulOp
     programmatic: bool
-    tiles: int
+    groups: int
     blocks: int
     chunks: int
     warps: int
@@ -147,19 +162,29 @@ class StreamedKernel:
     ) -> StreamedKernel:
         """Chooses its sizes."""
         blocks = ceil_div(op.a.type.shape[-1] * tc.element_bytes(op.a.type.element_type), BLOCK)
-        tiles = tiles_of(op, target_of(module))
-        each = LOADS // (2 * tiles)
+        after = epilogue_of(function)
+        groups = groups_of(op, target_of(module), after is not None and after.gated)
+        each = max(1, LOADS // groups)
         while each > 1 and blocks < each * WARPS:
             each //= 2
         chunks = ceil_div(blocks, each)
         warps = warps_of(chunks)
-        return StreamedKernel(module, function, op, programmatic, tiles, each, chunks, warps)
+        return StreamedKernel(module, function, op, programmatic, groups, each, chunks, warps)
 
     @property
     def after(self) -> tc.EpilogueOp | None:
         """Its epilogue."""
-        ops = (each for each in self.function.entry_block if isinstance(each, tc.EpilogueOp))
-        return next(ops, None)
+        return epilogue_of(self.function)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the matrix that a CTA has."""
+        return COLUMNS * self.groups
+
+    @property
+    def tiles(self) -> int:
+        """Rows of mma.sync of a CTA; of the last one half may be absent."""
+        return ceil_div(self.groups, 2)
 
     @property
     def transposed(self) -> bool:
@@ -191,7 +216,7 @@ class StreamedKernel:
         buffers = buffer_numbers(self.function, len(self.function.type.inputs) + 1)
         *batch, _, _ = op.out.type.shape
         factors = self.factors
-        grid = (ceil_div(self._many, ROWS * self.tiles), 1, batch[0] if batch else 1)
+        grid = (ceil_div(self._many, self.rows), 1, batch[0] if batch else 1)
         threads = self.warps * WARP
         shape = simt.Shape(
             grid,
@@ -199,12 +224,12 @@ class StreamedKernel:
             target_of(self.module),
             launch_order(self.function),
             self.programmatic,
-            smem=self.warps * self.tiles * ROWS * self._pitch,
+            smem=self.warps * self.rows * self._pitch,
         )
         remark(
             op,
             f"{self._few} {'columns' if self.transposed else 'rows'}: {grid[0] * grid[2]} CTAs "
-            f"of {ROWS * self.tiles} rows of the matrix, {self.warps} warps share K; "
+            f"of {self.rows} rows of the matrix, {self.warps} warps share K; "
             f"{tensor_bytes(factors[0].type)} bytes are read once",
         )
         with simt.simt_kernel(self.module, name, buffers, shape, op.location) as pointers:
@@ -227,9 +252,9 @@ class StreamedKernel:
         lane, warp = simt.both_bits(thread, WARP - 1), simt.right(thread, 5)
         group, member = simt.right(lane, 2), simt.both_bits(lane, 3)
         batch = simt.block_index(2)
-        first = simt.mul(simt.block_index(0), ROWS * self.tiles)
+        first = simt.mul(simt.block_index(0), self.rows)
         numbers, rows = list[ir.Value](), list[ir.Value]()
-        for n in range(2 * self.tiles):
+        for n in range(self.groups):
             numbers.append(simt.add(simt.add(first, group), COLUMNS * n))
             rows.append(many.row(batch, numbers[-1]))
         columns = [
@@ -296,7 +321,7 @@ class StreamedKernel:
         for block in range(self.blocks):
             first = block * lines * per
             loaded = [words[first + per * n : first + per * (n + 1)] for n in range(lines)]
-            found = self.products(loaded[: 2 * self.tiles], loaded[2 * self.tiles :], found)
+            found = self.products(loaded[: self.groups], loaded[self.groups :], found)
         return found
 
     def products(
@@ -311,7 +336,8 @@ class StreamedKernel:
         shape, kind = mma_atom(DEFAULT_ATOM[element]).shape, PTX_TYPE[element]
         for half in range(0, len(rows[0]), 2):
             for tile in range(self.tiles):
-                low, high = rows[2 * tile : 2 * tile + 2]
+                low, *other = rows[2 * tile : 2 * tile + 2]
+                high = other[0] if other else [simt.constant(0)] * len(low)
                 a = [low[half], high[half], low[half + 1], high[half + 1]]
                 for number, column in enumerate(columns):
                     at = 4 * (tile * len(columns) + number)
@@ -333,7 +359,7 @@ class StreamedKernel:
         from them."""
         lane, warp, thread = own
         shared = simt.shared(self.module)
-        few, pitch, rows = self._few, self._pitch, self.tiles * ROWS
+        few, pitch, rows = self._few, self._pitch, self.rows
         base = simt.add(
             simt.mul(warp, rows * pitch),
             simt.add(
@@ -344,8 +370,9 @@ class StreamedKernel:
         across = ceil_div(few, COLUMNS)
         for number, (c0, c1, c2, c3) in enumerate(sums):
             tile, column = divmod(number, across)
-            for half, pair in enumerate(((c0, c1), (c2, c3))):
-                offset = (tile * ROWS + COLUMNS * half) * pitch + column * COLUMNS * WORD_BYTES
+            pairs = ((c0, c1), (c2, c3))
+            for group, pair in enumerate(pairs[: self.groups - 2 * tile], 2 * tile):
+                offset = COLUMNS * (group * pitch + column * WORD_BYTES)
                 simt.store_run(simt.at(shared, simt.add(base, offset)), pair)
         nvvm.barrier()
         gates = 2 if self.after is not None and self.after.gated else 1
@@ -381,7 +408,7 @@ class StreamedKernel:
         """The sum of the warps' partial sums from byte `place` on."""
         value: ir.Value | None = None
         for each in range(self.warps):
-            at = simt.at(shared, simt.add(place, each * self.tiles * ROWS * self._pitch))
+            at = simt.at(shared, simt.add(place, each * self.rows * self._pitch))
             part = simt.load(at, ir.F32Type.get())
             value = part if value is None else arith.AddFOp(value, part).result
         assert value is not None

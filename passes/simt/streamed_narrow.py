@@ -20,8 +20,9 @@ from tcir.passes.simt.streamed import (
     WARPS,
     Lines,
     StreamedKernel,
+    epilogue_of,
+    groups_of,
     has_epilogue,
-    tiles_of,
     warps_of,
 )
 
@@ -31,6 +32,8 @@ from L2. With more, a CTA has several tiles."""
 LOADS, LOADS_OF_TILES = 16, 8
 """Loads of the matrix that a thread has on the way, with one tile and with several, which take
 registers for their sums."""
+GROUPS = 8
+"""Most groups of 8 rows of a CTA: more leave no registers for conversions."""
 WARPS_OF_ONE = 16
 """Warps of a CTA with one tile, which convert while others wait for memory; several tiles take the
 registers of as many warps."""
@@ -88,14 +91,16 @@ class _NarrowKernel(StreamedKernel):
         blocks = how.k // how.count * tc.element_bytes(how.stored.element) // BLOCK
         few, bits = min(op.out.type.shape), 8 * tc.element_bytes(how.stored.element) // how.count
         one = few <= AGAIN * bits  # a tile of 16 rows of `bits`, and rows of 16 bits
-        tiles = 1 if one else tiles_of(op, target_of(module))
-        each = max(1, (LOADS if one else LOADS_OF_TILES) // (2 * tiles))
-        most = WARPS_OF_ONE if tiles == 1 else WARPS
+        after = epilogue_of(function)
+        gated = after is not None and after.gated
+        groups = 2 if one else groups_of(op, target_of(module), gated, GROUPS)
+        each = max(1, (LOADS if one else LOADS_OF_TILES) // groups)
+        most = WARPS_OF_ONE if groups == 2 else WARPS
         while each > 1 and (blocks % each or blocks < each * most):
             each //= 2
         chunks = blocks // each
         warps = warps_of(chunks, most)
-        return _NarrowKernel(module, function, op, programmatic, tiles, each, chunks, warps, how)
+        return _NarrowKernel(module, function, op, programmatic, groups, each, chunks, warps, how)
 
     @property
     def _matrix_is_a(self) -> bool:

@@ -100,6 +100,22 @@ def test_few_rows_or_columns(m: int, n: int, k: int, element: str) -> None:
     assert check(m, n, k, element) == ["mma.sync"]
 
 
+@pytest.mark.parametrize(("groups", "n"), [(3, 56), (5, 43), (14, 233)])
+def test_groups_of_rows(groups: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half an mma.sync is the last of an odd number of groups; one CTA has rows beyond the end."""
+    monkeypatch.setattr("tcir.passes.simt.streamed.groups_of", lambda *_: groups)
+    assert check(9, n, 136, "f16") == ["mma.sync"]
+
+
+@pytest.mark.parametrize(
+    ("n", "ctas"), [(4096, 128), (6144, 128), (11008, 126), (14336, 128), (16384, 256), (40, 3)]
+)
+def test_ctas_fill_whole_waves(n: int, ctas: int) -> None:
+    """No SM has many more rows than others; 4096 rows had 128 CTAs before, 11008 had 172."""
+    kernel = tcir.compile(linear(16, n, 64, "f16"), "layers", target="sm_90a")
+    assert kernel.launches.launches[0].grid[0] == ctas
+
+
 @pytest.mark.parametrize(
     ("m", "n", "k", "element", "target"),
     [
