@@ -171,6 +171,18 @@ def store_run(
         simt.store_run(address, values[first : first + most], size)
 
 
+def chosen_run(
+    condition: ir.Value, elements: Sequence[ir.Value], other: ir.Value
+) -> list[ir.Value]:
+    """An even number of elements of 16 bits where an i1 is set, else `other`; two by a select."""
+    found = list[ir.Value]()
+    others = simt.vector_of([other, other])
+    for n in range(0, len(elements), 2):
+        both = arith.SelectOp(condition, simt.vector_of(elements[n : n + 2]), others).result
+        found += simt.elements_of(both)
+    return found
+
+
 def _mask(kind: ir.Type) -> int:
     return (1 << kind.width) - 1
 

@@ -253,6 +253,8 @@ _WORD = 4
 
 def _word(elements: Sequence[ir.Value], size: int) -> ir.Value:
     """Elements of a word, the first in its low bits."""
+    if len(elements) == 2 and isinstance(elements[0].type, ir.FloatType):
+        return llvm.bitcast(integer_type(8 * _WORD), vector_of(elements))  # cvt.rn.f16x2.f32
     word: ir.Value | None = None
     for n, each in enumerate(elements):
         bits = each

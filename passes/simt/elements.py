@@ -21,7 +21,8 @@ from tcir.passes.analysis.reductions import loop_sizes
 from tcir.passes.emit import element_epilogue, narrow, simt
 from tcir.passes.emit.diagnostics import SMALLEST_SIMT, is_op, match_failure
 from tcir.passes.emit.fp8 import FP8
-from tcir.passes.emit.functions import NAMES, constant_number
+from tcir.passes.emit.functions import NAMES, constant_number, divided
+from tcir.passes.emit.functions.division import Divisor
 from tcir.passes.emit.small import EXPONENT, SMALL
 from tcir.passes.simt.slices import Index, covers, in_inserted, in_slice
 
@@ -91,6 +92,7 @@ class ThreadElements:
     views:    indices of a run's elements before a reshape, by the run and the shape
     computed: results of ops in bodies, by the op and its operands, so that an op with the same
               operands for all elements of a run is computed, and asserted, once
+    divisors: divisors that several elements have
     """
 
     pointers: Mapping[ir.Value, ir.Value]
@@ -99,6 +101,7 @@ class ThreadElements:
     shifted: dict[tuple[ir.Value, int, int], ir.Value] = field(default_factory=dict)
     views: dict[tuple[object, ...], list[Index]] = field(default_factory=dict)
     computed: dict[tuple[object, ...], ir.Value | None] = field(default_factory=dict)
+    divisors: dict[ir.Value, Divisor] = field(default_factory=dict)
 
     def element(self, tensor: ir.Value, at: Index) -> ir.Value:
         """The element of `tensor` (of a number: itself) at the indices `at`."""
@@ -120,7 +123,9 @@ class ThreadElements:
 
     def within(self) -> ThreadElements:
         """A copy for a region, whose elements are not available outside it."""
-        found = (self.known, self.runs, self.shifted, self.views, self.computed)
+        found = (
+            self.known, self.runs, self.shifted, self.views, self.computed, self.divisors
+        )  # fmt: skip
         return ThreadElements(self.pointers, *map(dict, found))
 
     def shift(self, index: ir.Value, by: int, extent: int) -> ir.Value:
@@ -261,8 +266,15 @@ class ThreadElements:
             place = simt.sub(index, first) if first else index  # below 0: a large number
             inside = simt.both_bits(inside, simt.less(place, extent))
             places.append(self.shift(index, -first, extent))
-        element = self.element(op.operands[0], tuple(places))
-        return arith.SelectOp(inside, element, self.element(yielded, ())).result
+        element, other = (self.element(op.operands[0], tuple(places)), self.element(yielded, ()))
+        run = self.runs.get(at[-1])
+        if run is None or low[-1] or high[-1] or at.count(at[-1]) > 1 or other.type.width != 16:
+            return arith.SelectOp(inside, element, other).result
+        elements = [self.element(op.operands[0], (*places[:-1], each)) for each in run]
+        chosen = narrow.chosen_run(inside, elements, other)
+        for each, value in zip(run, chosen, strict=True):
+            self.learn(op.results[0], (*at[:-1], each), value)
+        return chosen[run.index(at[-1])]
 
     def _inserted(self, op: ir.Operation, at: Index) -> ir.Value:
         """The element of the inserted slice or of the target. Loads never leave the slice, as for
@@ -380,6 +392,7 @@ class ThreadElements:
         inputs = len(op.operands) - len(op.results)
         ops, arguments = _needed(block, wanted)
         inner: dict[ir.Value, ir.Value] = {}
+        repeated = {block.arguments[n] for n in arguments if _is_repeated(maps[n], maps[-1])}
         for number in arguments:
             total = totals.get(number - inputs)
             if total is None:
@@ -406,7 +419,11 @@ class ThreadElements:
             key = (each.operation, *given)
             if key not in self.computed:
                 with each.location:
-                    self.computed[key] = self._inner(each, operands, loops)
+                    by = each.operands[1] if name == "arith.divf" else None
+                    shared = by is not None and (by in repeated or constant_number(by) is not None)
+                    self.computed[key] = (
+                        self._quotient(*operands) if shared else self._inner(each, operands, loops)
+                    )
             if len(each.operation.results):
                 inner[each.operation.results[0]] = self.computed[key]
         return [inner[each] if each in inner else self.element(each, ()) for each in wanted]
@@ -426,6 +443,14 @@ class ThreadElements:
             case name if name in DIVISIONS:
                 return _divided(op, *operands)
         return narrow.computed(op, operands)
+
+    def _quotient(self, number: ir.Value, divisor: ir.Value) -> ir.Value:
+        """A quotient by a divisor that adjacent elements have."""
+        if not isinstance(divisor.type, ir.F32Type):
+            return divided(number, divisor)
+        if divisor not in self.divisors:
+            self.divisors[divisor] = Divisor.of(divisor)
+        return self.divisors[divisor].divides(number)
 
     def _inside(self, op: ir.OpView, indices: Sequence[ir.Value], loops: Loops) -> Index:
         """The indices of a `tensor.extract`. One made of elements of a tensor is checked: a thread
@@ -454,6 +479,13 @@ def has_loop(op: ir.Operation) -> bool:
 def _dims_of(indices: Sequence[ir.AffineExpr]) -> list[tuple[int, int]]:
     """Positions of the indices that are single loops, each with the number of its loop."""
     return [(n, e.position) for n, e in enumerate(indices) if isinstance(e, ir.AffineDimExpr)]
+
+
+def _is_repeated(read: ir.AffineMap, out: ir.AffineMap) -> bool:
+    """Whether elements adjacent along the last dimension of a result read the same element."""
+    kept = {e.position for e in out.results[-1:] if isinstance(e, ir.AffineDimExpr)}
+    dims = {e.position for e in read.results if isinstance(e, ir.AffineDimExpr)}
+    return bool(kept) and not kept & dims and all(map(_is_single, read.results))
 
 
 def _like(totals: Sequence[Totals], values: Sequence[ir.Value]) -> list[dict[int, ir.Value]]:
