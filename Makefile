@@ -79,6 +79,7 @@ docs: $(STAMP) ## write the generated pages and pictures of docs/
 	"$(BIN)/python" -m tcir.tools.dev.ops_page
 	"$(BIN)/python" -m tcir.tools.dev.tensor_core_page
 	"$(BIN)/python" -m tcir.tools.dev.hazard_page
+	"$(BIN)/python" -m tcir.tools.dev.barrier_page
 	"$(BIN)/python" -m tcir.tools.dev.walk
 	"$(BIN)/python" -m tcir.tools.dev.kernels_page
 	"$(BIN)/python" -m tcir.viz.pictures
