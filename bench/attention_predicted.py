@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import heapq
 import json
+import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -157,6 +158,32 @@ def write_predictions(name: str, folder: Path, jobs: int) -> int:
     return 0
 
 
+def table(
+    published: list[dict[str, Any]],
+    predicted: dict[tuple[Any, ...], dict[str, dict[str, float]]],
+) -> Iterator[str]:
+    """TFLOP/s by length, and the errors of the predictions at both clocks."""
+    lengths = list(dict.fromkeys(length for row in published for length in row["tflops"]))
+    yield f"| kernel | elements, mask | {' | '.join(lengths)} |"
+    yield "|---" * (len(lengths) + 2) + "|"
+    errors: dict[str, list[list[float]]] = {}
+    for row in published:
+        clocks = predicted[row["predicted"], row["target"], row["size"], row["causal"]].values()
+        name, cells = f"{row['kernel']}, {row['gpu']}", []
+        for length in lengths:
+            if (rate := row["tflops"].get(length)) is None:
+                cells.append("")
+                continue
+            wrong = [each[length] / rate - 1 for each in clocks]
+            errors.setdefault(name, []).append(wrong)
+            cells.append(f"{rate:.0f} ({', '.join(f'{each:+.0%}' for each in wrong)})")
+        kind = f"{row['size']}{', causal' if row['causal'] else ''}"
+        yield f"| {name} | {kind} | {' | '.join(cells)} |"
+    for name, found in errors.items():
+        default, limited = (statistics.median(map(abs, each)) for each in zip(*found, strict=True))
+        yield f"\n{name}: median error {default:.0%}, at the power limit {limited:.0%}."
+
+
 def main() -> int:
     """See the module's text."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -167,6 +194,15 @@ def main() -> int:
     if options.predict:
         with tempfile.TemporaryDirectory() as scratch:
             return write_predictions(options.predict, options.folder or Path(scratch), options.jobs)
+    predicted = {}
+    for name, file in PREDICTIONS.items():
+        digest = sha256(file.read_bytes()).hexdigest()
+        if file.with_suffix(".sha256").read_text().split()[0] != digest:
+            print(f"{file.name}: other predictions than those of its hash", file=sys.stderr)
+            return 1
+        for row in json.loads(file.read_text())["kernels"]:
+            predicted[name, row["target"], row["size"], row["causal"]] = row["tflops_by_ghz"]
+    print("\n".join(table(json.loads(PUBLISHED.read_text()), predicted)))
     return 0
 
 
