@@ -592,7 +592,7 @@ def hostile_page(seed: int) -> Hostile:
 # --- scripts of other people's languages: python -m tcir.triton, python -m tcir.cute
 
 SCRIPT_FLAGS = ["--order-seed", "--order-seeds", "--numerics", "--jobs", "--trace", "--warnings",
-                "--max-findings", "--sms", "-m", "--size", "--autotune", "--help",
+                "--max-findings", "--sms", "--sample", "-m", "--size", "--autotune", "--help",
                 "--version"]  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""Mistakes in the runtime's CUDA graphs, one at a time: the program of graphs ends otherwise."""
+"""Mistakes in the runtime's CUDA graphs and variables, one at a time: the program of graphs, or
+that of conditions, ends otherwise."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tcir.codegen.cuda import compile_program
 from tcir.cuda import program as door
 from tcir.target import DEFAULT_TARGET
 
-from .test_program import GRAPHS, PROGRAMS
+from .test_program import CONDITIONS, GRAPHS, PROGRAMS
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +56,37 @@ BREAKS = {
     "a capture ended by another stream": ("!captured || captured_streams[0] != s", "!captured"),
 }  # fmt: skip
 
+OF_CONDITIONS = {
+    "bodies that clones share": ("bodies ? copied(bodies[i])", "bodies ? bodies[i]"),
+    "an if that is executed if not": ("value : !value", "value : value"),
+    "a loop that is executed once": ("while (c->condition->value && !error)", "if (1)"),
+    "a case after the last": ("number < c->count ? executed(c->bodies[number])",
+                              "1 ? executed(c->bodies[number % c->count])"),
+    "initial values for good": ("if (!capture_of(s)) return assign(exec), executed(exec);",
+                                "if (!capture_of(s)) return executed(exec);"),
+    "initial values without children": ("assign(c->bodies[b]);", ";"),
+    "initial values of all": ("c->condition && c->condition->assigned",
+                              "c->condition"),
+    "bodies of no node": ("(p->kind == WHILE && p->count > 1)", "0"),
+    "a capture into a graph of its own": ("free(captured), captured = graph, ", ""),
+    "nodes to variables from the start": (
+        "symbol(host, offset, bytes, &where);\n  return error ? result(error) : "
+        "cudaGraphAddMemcpyNode1D(made, graph, before, count, where, from",
+        "symbol(host, 0, bytes, &where);\n  return error ? result(error) : "
+        "cudaGraphAddMemcpyNode1D(made, graph, before, count, where, from",
+    ),
+    "new parameters for the node alone": (
+        "return cudaGraphMemcpyNodeSetParamsToSymbol(exec->nodes[node->number]",
+        "return cudaGraphMemcpyNodeSetParamsToSymbol((node_t *)node",
+    ),
+    "captured copies at once": (
+        "return capture_of(s) ? capture_copy(where, bytes, from",
+        "return 0 ? capture_copy(where, bytes, from",
+    ),
+    "variables by the start": ("*where += offset, ", ""),
+    "copies beyond variables": ("offset + bytes > size ? INVALID_VALUE : 0", "0"),
+}  # fmt: skip
+
 RUN = """
 import sys
 from pathlib import Path
@@ -71,32 +103,43 @@ sys.exit(status or launches.status)
 """
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("graphs") / "program.so"
-    compile_program(PROGRAMS / "graphs.cu", DEFAULT_TARGET.name, made, ["-DWRONG"])
+@pytest.fixture(scope="module", params=["graphs", "conditions"])
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("graphs") / f"{request.param}.so"
+    compile_program(PROGRAMS / f"{request.param}.cu", DEFAULT_TARGET.name, made, ["-DWRONG"])
     return made
 
 
 def _ended(folder: Path, library: Path, old: str, new: str) -> tuple[int, list[str], int]:
-    """Status, output and number of undefined reads of the program with an edited runtime."""
-    for name in door.SOURCES:
-        text = Path(door.__file__).with_name(name).read_text()
-        if name == "graphs.c":
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
-        (folder / name).write_text(text)
-    ended = subprocess.run(
-        [sys.executable, "-c", RUN, folder, library],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    return ended.returncode, ended.stdout.splitlines(), ended.stderr.count("undefined-read")
+    """Status, output and number of findings of the program with an edited runtime."""
+    texts = {name: Path(door.__file__).with_name(name).read_text() for name in door.SOURCES}
+    assert sum(text.count(old) for text in texts.values()) == 1, old
+    for name, text in texts.items():
+        (folder / name).write_text(text.replace(old, new))
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", RUN, folder, library],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:  # a loop without its body
+        return 124, [], 0
+    findings = ended.stderr.count("undefined-read") + ended.stderr.count("race: ")
+    return ended.returncode, ended.stdout.splitlines(), findings
+
+
+SAID = {"graphs": GRAPHS, "conditions": CONDITIONS}
 
 
 def test_as_it_is(library: Path, tmp_path: Path) -> None:
-    assert _ended(tmp_path, library, "// CUDA graphs", "// Graphs") == (1, GRAPHS, 1)
+    said = SAID[library.stem]
+    assert _ended(tmp_path, library, "// CUDA graphs", "// Graphs") == (1, said, 1)
 
 
-@pytest.mark.parametrize("name", BREAKS)
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [*(("graphs", name) for name in BREAKS), *(("conditions", name) for name in OF_CONDITIONS)],
+    indirect=["library"],
+)
 def test_a_mistake_is_seen(name: str, library: Path, tmp_path: Path) -> None:
-    assert _ended(tmp_path, library, *BREAKS[name]) != (1, GRAPHS, 1)
+    edit = (BREAKS | OF_CONDITIONS)[name]
+    assert _ended(tmp_path, library, *edit) != (1, SAID[library.stem], 1)

@@ -101,7 +101,8 @@ def test_calls() -> None:
 # --- the command ---------------------------------------------------------------------------------
 
 FLAGS = ["--order-seed", "--order-seeds", "--numerics", "--jobs", "--trace", "--max-findings",
-         "--warnings", "--sms", "--target", "--nvcc", "--help", "--version"]  # fmt: skip
+         "--warnings", "--sms", "--sample", "--target", "--nvcc", "--help",
+         "--version"]  # fmt: skip
 
 
 def _command(seed: int) -> Hostile:

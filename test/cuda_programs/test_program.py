@@ -141,6 +141,23 @@ def test_graphs(wrong: list[str]) -> None:
     assert LAUNCHES.format(14 + len(wrong)) in ended.stderr
 
 
+CONDITIONS = [
+    "16 bytes, 13, 4, cudaErrorInvalidSymbol",
+    "cudaErrorInvalidValue",
+    "3 4 9",  # the loop ends when the counter, 3, -1 and 5 at first, is not above 0
+    "1009 5009 7009 7009 8009 ",  # cases 0, 2, 1, none, 0: each set by the launch before
+    "1 31 31 75 31 4",
+]
+
+
+@pytest.mark.parametrize("wrong", [[], pytest.param(["--nvcc=-DWRONG"], marks=pytest.mark.slow)])
+def test_conditions_and_variables(wrong: list[str]) -> None:
+    """Two threads of the wrong one set a condition."""
+    ended = run(*wrong, PROGRAMS / "conditions.cu")
+    assert (ended.stdout.splitlines(), ended.returncode) == (CONDITIONS, len(wrong)), ended.stderr
+    assert ended.stderr.count("race: ") == len(wrong)
+
+
 def test_memory_that_nobody_wrote() -> None:
     """The kernels of odd numbers depend on it; those of even ones do not."""
     ended = run(PROGRAMS / "unwritten.cu")
@@ -168,6 +185,23 @@ def test_limits_of_the_runtime(wrong: list[str]) -> None:
         "grid barrier": "LaunchFailure",
     }  # fmt: skip
     assert "(limits.cu:25)" in ended.stderr and "cudaLaunchCooperativeKernel" in ended.stderr
+
+
+@pytest.mark.parametrize("wrong", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_samples_of_launches_that_are_too_large(wrong: bool) -> None:
+    """The program's check fails, because most results are missing; memory that the others may have
+    written is no undefined read. The last CTA is among those of the sample."""
+    ended = run("--sample", 12, *["--nvcc=-DWRONG"] * wrong, PROGRAMS / "large.cu")
+    assert (ended.returncode, ended.stdout) == (2 - wrong, "wrong\n"), ended.stderr
+    ctas = (12, 4096, 1) if wrong else (24, 8192, 2)
+    assert "sampled: {} of {} CTAs of {} launches were executed".format(*ctas) in ended.stderr
+    assert ("of CTA (4095, 0, 0)" in ended.stderr) is wrong
+
+
+@pytest.mark.slow
+def test_a_program_with_few_ctas_is_no_sample() -> None:
+    ended = run("--sample", 12, PROGRAMS / "whole.cu", "--n", 7)
+    assert ended.returncode == 7 and "sampled" not in ended.stderr, ended.stderr
 
 
 @pytest.mark.slow

@@ -50,21 +50,6 @@ REFUSALS: dict[str, str] = {
         "multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d0], [%r2], %r1;",
     "rcp.approx.ftz.f64": "rcp.approx.ftz.f64 %g0, %g1;",
     "rsqrt.approx.ftz.f64": "rsqrt.approx.ftz.f64 %g0, %g1;",
-    "vadd": "vadd.s32.u32.s32.sat %r4, %r5.b0, %r6.h1;",
-    "vsub": "vsub.s32.s32.s32 %r4.b1, %r5, %r6, %r7;",
-    "vabsdiff": "vabsdiff.u32.u32.u32.add %r4, %r5.b3, %r6.b2, %r7;",
-    "vmin": "vmin.s32.s32.s32 %r4, %r5, %r6;",
-    "vmax": "vmax.s32.u32.s32.max %r4, %r5, %r6, %r7;",
-    "vshl": "vshl.u32.u32.u32.wrap %r4, %r5, %r6;",
-    "vshr": "vshr.s32.s32.u32.clamp %r4, %r5, %r6;",
-    "vmad": "vmad.s32.s32.u32.shr15 %r4, %r5.h0, %r6.h1, %r7;",
-    "vset": "vset.u32.u32.ge %r4, %r5.b1, %r6;",
-    **{f"{n}2": f"{n}2.s32.s32.s32 %r4, %r5.h10, %r6.h32, %r7;"
-       for n in ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")},
-    **{f"{n}4": f"{n}4.s32.s32.s32 %r4, %r5.b3210, %r6.b7654, %r7;"
-       for n in ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax")},
-    "vset2": "vset2.u32.u32.lt %r4, %r5, %r6, %r7;",
-    "vset4": "vset4.u32.u32.lt %r4, %r5, %r6, %r7;",
 }  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 // CUDA graphs: work that stream capture records, or a program adds, node by node. cudaGraphLaunch
 // executes the nodes one after another, in the order in which they were added.
 
-enum { KERNEL, COPY, FILL, CALL, CHILD, EMPTY, ALLOCATION = 10, RELEASE };
+enum { KERNEL, COPY, FILL, CALL, CHILD, EMPTY, ALLOCATION = 10, RELEASE, CONDITIONAL = 13 };
+enum { IF, WHILE, SWITCH };
 enum { NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900, CAPTURE_UNMATCHED = 903, UPDATE_FAILED = 910 };
 
 typedef struct { const void *kernel; dim3_t grid, block; uint32_t smem; void **arguments, **extra; } kernel_params_t;
@@ -14,6 +15,10 @@ typedef struct {
   size_t width, rows, slices; int kind;
 } copy_params_t;
 
+// A value that kernels set: its handle is its address. assigned: it begins each launch as `initial`.
+typedef struct { uint32_t value, initial, assigned; } condition_t;
+typedef struct { condition_t *condition; int kind; uint32_t count; struct graph **bodies; } choice_t;
+
 typedef struct node {
   int kind, number;
   struct graph *graph, *child;
@@ -24,6 +29,7 @@ typedef struct node {
   fill_params_t fill;
   call_params_t call;
   copy_params_t copy;
+  choice_t choice;
   char *memory;
   size_t bytes;
 } node_t;
@@ -52,6 +58,12 @@ static int set_kernel(node_t *node, const kernel_params_t *params) {
   return 0;
 }
 
+static graph_t *copied(const graph_t *graph);
+static void set_bodies(choice_t *choice, struct graph *const *bodies) {
+  choice->bodies = calloc(choice->count, sizeof(graph_t *));
+  for (uint32_t i = 0; i < choice->count; ++i) choice->bodies[i] = bodies ? copied(bodies[i]) : calloc(1, sizeof(graph_t));
+}
+
 static graph_t *copied(const graph_t *graph) {
   graph_t *made = calloc(1, sizeof *made);
   for (int i = 0; i < graph->count; ++i) {
@@ -59,6 +71,7 @@ static graph_t *copied(const graph_t *graph) {
     *node = *graph->nodes[i], node->graph = made;
     if (node->kind == KERNEL) set_kernel(node, &graph->nodes[i]->kernel);
     if (node->child) node->child = copied(node->child);
+    set_bodies(&node->choice, node->choice.bodies);
   }
   return made;
 }
@@ -69,6 +82,8 @@ static void discarded(graph_t *graph) {
     for (; argument && *argument; ++argument) free(*argument);
     free(graph->nodes[i]->kernel.arguments);
     if (graph->nodes[i]->child) discarded(graph->nodes[i]->child);
+    for (uint32_t b = 0; b < graph->nodes[i]->choice.count; ++b) discarded(graph->nodes[i]->choice.bodies[b]);
+    free(graph->nodes[i]->choice.bodies);
     free(graph->nodes[i]);
   }
   free(graph->nodes), free(graph);
@@ -107,6 +122,25 @@ static int add_memory(node_t *node, void **where, size_t bytes) {
   return release(*where);
 }
 
+static int executed(graph_t *graph);
+static int chosen(const choice_t *c) {
+  uint32_t value = c->condition->value, number = c->kind == SWITCH ? value : !value;
+  if (c->kind != WHILE) return number < c->count ? executed(c->bodies[number]) : 0;
+  int error = 0;
+  while (c->condition->value && !error) error = executed(c->bodies[0]);
+  return error;
+}
+
+// Gives conditions their initial values, before a launch.
+static void assign(const graph_t *graph) {
+  for (int i = 0; i < graph->count; ++i) {
+    const choice_t *c = &graph->nodes[i]->choice;
+    if (graph->nodes[i]->child) assign(graph->nodes[i]->child);
+    if (c->condition && c->condition->assigned) c->condition->value = c->condition->initial;
+    for (uint32_t b = 0; b < c->count; ++b) assign(c->bodies[b]);
+  }
+}
+
 static int executed(graph_t *graph) {
   int error = sticky;
   for (int i = 0; i < graph->count && !error; ++i) {
@@ -117,6 +151,7 @@ static int executed(graph_t *graph) {
     if (n->kind == FILL) fill_elements(&n->fill);
     if (n->kind == CALL) n->call.call(n->call.data);
     if (n->kind == CHILD) error = executed(n->child);
+    if (n->kind == CONDITIONAL) error = chosen(&n->choice);
     if (n->kind == ALLOCATION) error = memory_of(n->memory) ? INVALID_VALUE : (remember(n->memory, n->bytes, DEVICE), 0);
     if (n->kind == RELEASE) error = release(n->memory);
   }
@@ -174,9 +209,19 @@ int cudaStreamBeginCapture(void *s, int mode) {
   captured = calloc(1, sizeof *captured), stream_count = event_count = 0;
   return captured_streams[stream_count++] = s, result(0);
 }
+int cudaStreamBeginCaptureToGraph(void *s, graph_t *graph, node_t *const *before, const void *edges, size_t count, int mode) {
+  int error = cudaStreamBeginCapture(s, mode);
+  if (error) return error;
+  return free(captured), captured = graph, result(0);
+}
 int cudaStreamEndCapture(void *s, graph_t **graph) {
   if (!captured || captured_streams[0] != s) return result(CAPTURE_UNMATCHED);
-  return *graph = captured, captured = 0, result(0);
+  if (graph) *graph = captured;
+  return captured = 0, result(0);
+}
+// Nodes follow one another in the order in which they are added, so all that they depend on is there.
+int cudaStreamUpdateCaptureDependencies(void *s, node_t **before, const void *edges, size_t count, unsigned flags) {
+  return result(capture_of(s) ? 0 : CAPTURE_UNMATCHED);
 }
 int cudaStreamIsCapturing(void *s, int *status) { return *status = capture_of(s) != 0, result(0); }
 int cudaStreamGetCaptureInfo(void *s, int *status, uint64_t *id, graph_t **graph, node_t ***before, void **edges, size_t *count) {
@@ -199,7 +244,7 @@ int cudaGraphInstantiateWithFlags(graph_t **exec, const graph_t *graph, unsigned
 int cudaGraphUpload(graph_t *exec, void *s) { return result(0); }
 int cudaGraphExecDestroy(graph_t *exec) { return cudaGraphDestroy(exec); }
 int cudaGraphLaunch(graph_t *exec, void *s) {
-  if (!capture_of(s)) return executed(exec);
+  if (!capture_of(s)) return assign(exec), executed(exec);
   return added(captured, CHILD, captured->count > 0)->child = copied(exec), result(0);
 }
 
@@ -213,6 +258,16 @@ int cudaGraphAddMemcpyNode1D(ADDS, char *to, char *from, size_t bytes, int kind)
   copy_params_t p = {0, 0, 0, 0, {from, bytes, bytes, 1}, 0, 0, 0, 0, {to, bytes, bytes, 1}, bytes, 1, 1, kind};
   return cudaGraphAddMemcpyNode(made, graph, before, count, &p);
 }
+int cudaGraphAddMemcpyNodeToSymbol(ADDS, const void *host, char *from, size_t bytes, size_t offset, int kind) {
+  char *where;
+  int error = symbol(host, offset, bytes, &where);
+  return error ? result(error) : cudaGraphAddMemcpyNode1D(made, graph, before, count, where, from, bytes, kind);
+}
+int cudaGraphAddMemcpyNodeFromSymbol(ADDS, char *to, const void *host, size_t bytes, size_t offset, int kind) {
+  char *where;
+  int error = symbol(host, offset, bytes, &where);
+  return error ? result(error) : cudaGraphAddMemcpyNode1D(made, graph, before, count, to, where, bytes, kind);
+}
 int cudaGraphAddMemsetNode(ADDS, const fill_params_t *p) { return *made = added(graph, FILL, count), (*made)->fill = *p, result(0); }
 int cudaGraphAddHostNode(ADDS, const call_params_t *p) { return *made = added(graph, CALL, count), (*made)->call = *p, result(0); }
 int cudaGraphAddEmptyNode(ADDS) { return *made = added(graph, EMPTY, count), result(0); }
@@ -222,6 +277,20 @@ int cudaGraphAddMemAllocNode(ADDS, uint64_t *p) {
   return add_memory(*made = added(graph, ALLOCATION, count), (void **)&p[14], p[13]);
 }
 int cudaGraphAddMemFreeNode(ADDS, char *p) { return *made = added(graph, RELEASE, count), (*made)->memory = p, result(0); }
+int cudaGraphConditionalHandleCreate(condition_t **handle, graph_t *graph, unsigned value, unsigned flags) {
+  *handle = aligned_alloc(4096, 4096);
+  **handle = (condition_t){flags ? value : 0, value, flags};
+  return python.registered(*handle, 4), result(0);
+}
+int cudaGraphConditionalHandleCreate_v2(condition_t **handle, graph_t *graph, void *context, unsigned value, unsigned flags) {
+  return cudaGraphConditionalHandleCreate(handle, graph, value, flags);
+}
+// cudaConditionalNodeParams: handle, type, number of bodies, and the bodies, which are made here.
+static int add_choice(ADDS, choice_t *p) {
+  if (p->kind < IF || p->kind > SWITCH || !p->count || (p->kind == WHILE && p->count > 1) || (p->kind == IF && p->count > 2)) return result(INVALID_VALUE);
+  *made = added(graph, CONDITIONAL, count), (*made)->choice = *p;
+  return set_bodies(&(*made)->choice, 0), p->bodies = (*made)->choice.bodies, result(0);
+}
 // cudaGraphNodeParams: a type, and from byte 16 the parameters of its kind.
 int cudaGraphAddNode(node_t **made, graph_t *graph, node_t *const *before, const void *edges, size_t count, uint64_t *p) {
   switch (*(int *)p) {
@@ -233,6 +302,7 @@ int cudaGraphAddNode(node_t **made, graph_t *graph, node_t *const *before, const
     case EMPTY: return cudaGraphAddEmptyNode(made, graph, before, count);
     case ALLOCATION: return cudaGraphAddMemAllocNode(made, graph, before, count, p + 2);
     case RELEASE: return cudaGraphAddMemFreeNode(made, graph, before, count, (void *)p[2]);
+    case CONDITIONAL: return add_choice(made, graph, before, count, (void *)(p + 2));
   }
   return result(NOT_SUPPORTED);
 }
@@ -270,9 +340,28 @@ int cudaGraphExecKernelNodeSetParams(graph_t *exec, const node_t *node, const ke
 int cudaGraphExecMemcpyNodeSetParams(graph_t *exec, const node_t *node, const copy_params_t *p) {
   return cudaGraphMemcpyNodeSetParams(exec->nodes[node->number], p);
 }
-int cudaGraphExecMemcpyNodeSetParams1D(graph_t *exec, const node_t *node, char *to, char *from, size_t bytes, int kind) {
+int cudaGraphMemcpyNodeSetParams1D(node_t *node, char *to, char *from, size_t bytes, int kind) {
   copy_params_t p = {0, 0, 0, 0, {from, bytes, bytes, 1}, 0, 0, 0, 0, {to, bytes, bytes, 1}, bytes, 1, 1, kind};
-  return cudaGraphExecMemcpyNodeSetParams(exec, node, &p);
+  return cudaGraphMemcpyNodeSetParams(node, &p);
+}
+int cudaGraphMemcpyNodeSetParamsToSymbol(node_t *node, const void *host, char *from, size_t bytes, size_t offset, int kind) {
+  char *where;
+  int error = symbol(host, offset, bytes, &where);
+  return error ? result(error) : cudaGraphMemcpyNodeSetParams1D(node, where, from, bytes, kind);
+}
+int cudaGraphMemcpyNodeSetParamsFromSymbol(node_t *node, char *to, const void *host, size_t bytes, size_t offset, int kind) {
+  char *where;
+  int error = symbol(host, offset, bytes, &where);
+  return error ? result(error) : cudaGraphMemcpyNodeSetParams1D(node, to, where, bytes, kind);
+}
+int cudaGraphExecMemcpyNodeSetParams1D(graph_t *exec, const node_t *node, char *to, char *from, size_t bytes, int kind) {
+  return cudaGraphMemcpyNodeSetParams1D(exec->nodes[node->number], to, from, bytes, kind);
+}
+int cudaGraphExecMemcpyNodeSetParamsToSymbol(graph_t *exec, const node_t *node, const void *host, char *from, size_t bytes, size_t offset, int kind) {
+  return cudaGraphMemcpyNodeSetParamsToSymbol(exec->nodes[node->number], host, from, bytes, offset, kind);
+}
+int cudaGraphExecMemcpyNodeSetParamsFromSymbol(graph_t *exec, const node_t *node, char *to, const void *host, size_t bytes, size_t offset, int kind) {
+  return cudaGraphMemcpyNodeSetParamsFromSymbol(exec->nodes[node->number], to, host, bytes, offset, kind);
 }
 int cudaGraphExecMemsetNodeSetParams(graph_t *exec, const node_t *node, const fill_params_t *p) {
   return cudaGraphMemsetNodeSetParams(exec->nodes[node->number], p);

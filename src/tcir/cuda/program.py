@@ -117,8 +117,8 @@ class ProgramDevice:
     mapped: addresses of all tensor maps so far
     machine_code: returns the PTX of machine code that is being loaded; None: there is none
     errors: errors that calls of the program raised, in order
-    globals: variables whose address the program has, by module number and name; kernels of other
-             modules may access them
+    globals: variables whose address the program has, by module number and name; all kernels may
+             access them, also by that address
     images: address and size of each module's fat binary or PTX, which is read when it is needed
     """
 
@@ -180,7 +180,7 @@ class ProgramDevice:
             sys.stdout.flush()
             _end_when_interrupted()
             status: int = library.tcir_main(_C.cast(main, _MAIN), len(words), argv)
-            return status & 0xFF or self.launches.status
+            return self.launches.ended(status & 0xFF)
 
         return run
 
@@ -202,7 +202,7 @@ class ProgramDevice:
     def ended(self, status: int) -> None:
         """Ends the process after the program called exit(status)."""
         closed = exit_status(self._close)  # nothing can be raised through its exit()
-        os._exit(status & 0xFF or closed or self.launches.status)
+        os._exit(self.launches.ended(status & 0xFF or closed))
 
     def _close(self) -> int:
         self.launches.close()
@@ -309,7 +309,12 @@ class ProgramDevice:
             words = b"".join(raw[: len(raw) // 8 * 8] for raw in given)
             memory = list(self.allocations.values())
             memory += self.addressed(np.array([*memoryview(words).cast("q"), *self.mapped]))
-            memory += [image for (other, _), image in self.globals.items() if other != number]
+            known = module.syntax.variables
+            memory += [
+                image
+                for (other, variable), image in self.globals.items()
+                if other != number or known[variable.decode()].space == "global"
+            ]
             launch = DoorLaunch(
                 module.ptx, entry, (x, y, z), (i, j, k), smem, bool(programmatic), given,
                 [*memory, *variables], memory, (u, v, w), module.variables, bool(cooperative),

@@ -319,6 +319,14 @@ static int fill_rows(char *to, size_t pitch, int value, size_t width, size_t row
   return result(0);
 }
 
+static int symbol(const void *host, size_t offset, size_t bytes, char **where) {
+  const registered_t *known = registered(host);
+  uint64_t size = 0;
+  *where = known ? python.variable(known->module, known->name, &size) : 0;
+  if (!*where) return INVALID_SYMBOL;
+  return *where += offset, offset + bytes > size ? INVALID_VALUE : 0;
+}
+
 #include "graphs.c"
 #include "textures.c"
 
@@ -397,29 +405,35 @@ int cudaDeviceGraphMemTrim(int ordinal) { return result(0); }
 int cudaMemPoolTrimTo(void *pool, size_t bytes) { return result(0); }
 int cudaMemPrefetchAsync(const void *p, size_t n, uint64_t place, unsigned flags, void *s) { return result(0); }
 
-static int symbol(const void *host, size_t offset, size_t bytes, char **where) {
-  const registered_t *known = registered(host);
-  uint64_t size = 0;
-  *where = known ? python.variable(known->module, known->name, &size) : 0;
-  if (!*where) return INVALID_SYMBOL;
-  return *where += offset, offset + bytes > size ? INVALID_VALUE : 0;
-}
-int cudaMemcpyToSymbol(const void *host, const void *from, size_t bytes, size_t offset, int kind) {
+// Copies to a variable, or from one, at once or as part of a capture.
+static int to_symbol(const void *host, const void *from, size_t bytes, size_t offset, void *s) {
   char *where;
   int error = symbol(host, offset, bytes, &where);
-  return error ? result(error) : copy(where, from, bytes);
+  if (error) return result(error);
+  return capture_of(s) ? capture_copy(where, bytes, from, bytes, bytes, 1) : copy(where, from, bytes);
 }
-int cudaMemcpyFromSymbol(void *to, const void *host, size_t bytes, size_t offset, int kind) {
+static int from_symbol(void *to, const void *host, size_t bytes, size_t offset, void *s) {
   char *where;
   int error = symbol(host, offset, bytes, &where);
-  return error ? result(error) : copy(to, where, bytes);
+  if (error) return result(error);
+  return capture_of(s) ? capture_copy(to, bytes, where, bytes, bytes, 1) : copy(to, where, bytes);
 }
+int cudaMemcpyToSymbol(const void *host, const void *from, size_t bytes, size_t offset, int kind) { return to_symbol(host, from, bytes, offset, 0); }
+int cudaMemcpyFromSymbol(void *to, const void *host, size_t bytes, size_t offset, int kind) { return from_symbol(to, host, bytes, offset, 0); }
 int cudaMemcpyToSymbolAsync(const void *host, const void *from, size_t bytes, size_t offset, int kind, void *s) {
-  return cudaMemcpyToSymbol(host, from, bytes, offset, kind);
+  return to_symbol(host, from, bytes, offset, s);
 }
 int cudaMemcpyFromSymbolAsync(void *to, const void *host, size_t bytes, size_t offset, int kind, void *s) {
-  return cudaMemcpyFromSymbol(to, host, bytes, offset, kind);
+  return from_symbol(to, host, bytes, offset, s);
 }
+int cudaGetSymbolAddress(void **where, const void *host) { return result(symbol(host, 0, 0, (char **)where)); }
+int cudaGetSymbolSize(size_t *bytes, const void *host) {
+  const registered_t *known = registered(host);
+  uint64_t size = 0;
+  if (!known || !python.variable(known->module, known->name, &size)) return result(INVALID_SYMBOL);
+  return *bytes = size, result(0);
+}
+int cudaGetFuncBySymbol(const void **f, const void *host) { return *f = host, result(registered(host) ? 0 : INVALID_FUNCTION); }
 
 // --- device ------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tcir.commandline import check_on_gpu
 from tcir.doors.device import CHIPS, SimulatedDevice
 from tcir.doors.launches import Launches
+from tcir.doors.sampling import Sampling
 from tcir.errors import Error, InputError
 from tcir.files import check_writable
 from tcir.streams import kept_messages
@@ -44,6 +45,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         type=_processes,
         metavar="N",
         help="report N multiprocessors to programs, so that they launch fewer CTAs",
+    )
+    parser.add_argument(
+        "--sample",
+        type=_processes,
+        metavar="N",
+        help="execute only N clusters of each launch, at least 8: the first, the last, corners and "
+        "edges of the grid, and others at random. The exit status is 1 after a finding, else 2",
     )
     parser.add_argument(
         "--gpu",
@@ -92,8 +100,8 @@ def check_values(given: argparse.Namespace, *names: str) -> None:
 
 def launches_of(given: argparse.Namespace, target: Target = DEFAULT_TARGET) -> Launches:
     """The `Launches` that the flags of `add_flags` describe."""
-    names = ("order_seed", "order_seeds", "numerics", "jobs", "sms", "trace", "max_findings")
-    check_values(given, *names)
+    executed = ("order_seed", "order_seeds", "numerics", "jobs", "sample")
+    check_values(given, *executed, "sms", "trace", "max_findings")
     if given.gpu:
         check_gpu(given)
     if given.trace is not None:
@@ -103,6 +111,7 @@ def launches_of(given: argparse.Namespace, target: Target = DEFAULT_TARGET) -> L
         given.order_seed, given.order_seeds, given.numerics, given.jobs,
         at_most=given.max_findings, warnings=given.warnings, trace=given.trace,
         messages=kept_messages(), device=SimulatedDevice(target, given.sms), gpu=given.gpu,
+        sampling=Sampling(given.sample) if given.sample else None,
     )  # fmt: skip
 
 
@@ -113,7 +122,9 @@ def check_gpu(given: argparse.Namespace) -> None:
 
     parser = argparse.ArgumentParser()
     add_flags(parser)
-    check_on_gpu(given, parser, ("order_seed", "order_seeds", "numerics", "jobs", "trace"))
+    check_on_gpu(
+        given, parser, ("order_seed", "order_seeds", "numerics", "jobs", "sample", "trace")
+    )
     gpu()
 
 
@@ -129,11 +140,11 @@ def status_of(
         run()
     except SystemExit as end:
         if end.code not in (None, 0):
-            return ended(end.code)
+            return launches.ended(ended(end.code))
     except BrokenPipeError:  # the reader of the script's output went away
         raise
     except Exception as error:
-        return failure(error)
+        return launches.ended(failure(error))
     finally:
         launches.close()
     return launches.status

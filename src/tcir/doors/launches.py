@@ -19,6 +19,7 @@ from tcir.doors.device import SimulatedDevice
 from tcir.doors.limits import check_cooperative
 from tcir.doors.memory import Allocations
 from tcir.doors.repeats import Repeats
+from tcir.doors.sampling import Sampling
 from tcir.errors import Error, InputError, LaunchError, VerdictError
 from tcir.files import write_atomic
 from tcir.interp.ptx.special_registers import GRID_WORKSPACE
@@ -79,6 +80,7 @@ class Launches:
     memory:   initialised parts of the device's memory
     device:   the device that programs see
     repeats:  effects of earlier launches
+    sampling: executes some CTAs of each launch; None: all
     """
 
     order_seed: int | None = None
@@ -93,6 +95,7 @@ class Launches:
     device: SimulatedDevice = field(default_factory=SimulatedDevice)
     gpu: bool = False
     ordering: str = "silicon"
+    sampling: Sampling | None = None
     seen: Callable[[DoorLaunch, RunReport], None] = lambda _launch, _report: None
     launches: int = 0
     wrong: int = 0
@@ -109,7 +112,16 @@ class Launches:
     @property
     def status(self) -> int:
         """Exit status of a command whose program itself succeeds."""
-        return self._failed or (1 if self.wrong else 0)
+        return self._failed or (1 if self.wrong else 2 if self._incomplete else 0)
+
+    @property
+    def _incomplete(self) -> bool:
+        return self.sampling is not None and self.sampling.launches > 0
+
+    def ended(self, status: int) -> int:
+        """Exit status of a command whose program ended with `status`, which says nothing about
+        samples."""
+        return self.status if self._incomplete else status or self.status
 
     def failed(self, error: Exception) -> None:
         """Records an error: the command exits with its status, although the program continues."""
@@ -205,6 +217,7 @@ class Launches:
         written: Sequence[tuple[np.ndarray, np.ndarray]],
         events: Recording | None = None,
     ) -> RunReport:
+        sampling = self.sampling
         report = run_ptx(
             launch.ptx, entry=launch.name, grid=launch.grid, block=launch.block,
             cluster=launch.cluster, dynamic_smem=launch.shared, args=launch.args,
@@ -212,8 +225,13 @@ class Launches:
             jobs=self.jobs, events=events, products=products, addressed=launch.addressed,
             written=written, variables=launch.variables, cooperative=launch.cooperative,
             ordering=self.ordering,
+            sample=sampling.of(launch.grid, launch.cluster) if sampling is not None else None,
         )  # fmt: skip
         self.seconds += report.seconds
+        if sampling is not None:
+            sampling.finished(report, launch.grid, written)
+            if report.whole:
+                self.say(f"{shown_name(launch.name)}: all CTAs were executed: {report.whole}")
         self.seen(launch, report)
         return report
 
@@ -303,6 +321,8 @@ class Launches:
             f"tcir: {self.launches} launches executed {where}in {self.seconds:.1f} s{timing}",
             file=self.messages,
         )
+        if self.sampling is not None and self._incomplete:
+            self.say(str(self.sampling))
         if self.trace is not None:
             write_atomic(self.trace, trace(self.streams, DEFAULT_TARGET.name))
 

@@ -294,7 +294,8 @@ def bind_variables(
     """Binds the module's global and constant variables, initialised, by default to zero.
 
     kept: bytes of variables that earlier launches bound. They stay as they are, unless they hold
-    addresses; newly bound variables are added.
+    addresses; newly bound variables are added. One among the arrays that keep their CPU addresses
+    has that address.
     """
     bound: dict[str, int] = {}
     images: dict[str, np.ndarray] = {}
@@ -310,6 +311,9 @@ def bind_variables(
         image = np.zeros(variable.size, np.uint8) if known is None else known
         if known is None or holds_addresses(variable):
             images[variable.name] = image
+        elif machine.memory.holds(known.ctypes.data, known.ctypes.data + known.nbytes):
+            bound[variable.name] = known.ctypes.data  # the caller has its address
+            continue
         alignment = variable.align if machine.placement.adverse else 256
         bound[variable.name] = machine.memory.bind(
             image,

@@ -21,12 +21,14 @@ from tcir.interp.ptx.syntax import (
     Function,
     Imm,
     Instruction,
+    Negated,
     Not,
     Operand,
     Pair,
     PtxModule,
     Reg,
     Resume,
+    Selected,
     Symbol,
     SystemCall,
     Type,
@@ -45,8 +47,10 @@ SYSTEM = {
     "__assertfail": "call-assertfail",
     "malloc": "call-malloc",
     "free": "call-free",
+    "cudaGraphSetConditional": "st",
 }
-"""Functions without a body that the driver provides (isa/system_calls.py)."""
+"""Functions without a body that the driver provides (isa/system_calls.py). st: the function stores
+its second argument at the address that the first one is."""
 
 
 class _Stays(Exception):
@@ -238,6 +242,14 @@ class _Copy:
         variables = [v for v in given if isinstance(v, Variable)]
         if not _fits(function, given) or len(variables) < len(given):
             raise _Stays(f"expected .param variables as {function.name} declares them")
+        if SYSTEM[function.name] == "st":
+            address, value = (self.temporary("set", v.type) for v in variables)
+            for into, v in zip((address, value), variables, strict=True):
+                self.add(
+                    old, f"ld.param.{v.type.name}", (into, Address(Symbol(v.name))), None, scope
+                )
+            self.add(old, f"st.{value.type.name}", (Address(address), value), None, scope)
+            return
         results = len(function.results)
         operand = SystemCall(tuple(variables[results:]), tuple(variables[:results]))
         self.add(old, SYSTEM[function.name], (operand,), None, scope)
@@ -380,6 +392,12 @@ class _Copy:
                 return self.register(old)
             case Not():
                 return Not(self.register(old.reg))
+            case Selected():
+                return Selected(self.register(old.reg), old.selector)
+            case Negated():
+                negated = self.operand(old.operand)
+                assert isinstance(negated, Reg | Selected)
+                return Negated(negated)
             case Pair():
                 return Pair(self.operand(old.first), self.operand(old.second))
             case Vector():
@@ -388,7 +406,7 @@ class _Copy:
                 coordinates = old.coordinates
                 if coordinates is not None:
                     coordinates = tuple(self.operand(o) for o in coordinates)
-                return Address(self.operand(old.base), old.offset, coordinates)
+                return replace(old, base=self.operand(old.base), coordinates=coordinates)
         return old
 
 

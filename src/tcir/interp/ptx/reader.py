@@ -9,6 +9,7 @@ from tcir.interp.ptx.syntax import (
     Address,
     BlockScope,
     Function,
+    Negated,
     Not,
     Operand,
     Pair,
@@ -126,6 +127,12 @@ class Reader(Expressions):
             if reg is None or reg.type.kind != "pred":
                 raise self.fail("a declared predicate register", token)
             return Not(reg)
+        name = self.tokens[self.at + 1].text.partition(".")[0]
+        if self.peek.text == "-" and self.lookup(name, scope):
+            self.next()
+            negated = self.atom(scope)
+            assert isinstance(negated, Reg | Selected)
+            return Negated(negated)
         return self.constant("an operand")
 
     def atom(self, scope: BlockScope) -> Operand:

@@ -109,6 +109,13 @@ class Selected:
 
 
 @dataclass(frozen=True)
+class Negated:
+    """`-%r1`, or `-%r1.b0`: an operand of vmad."""
+
+    operand: Reg | Selected
+
+
+@dataclass(frozen=True)
 class Pair:
     """`a|b`: two destinations of one instruction."""
 
@@ -181,6 +188,7 @@ Operand = (
     | Resume
     | Reg
     | Selected
+    | Negated
     | SpecialRegister
     | Sink
     | Imm

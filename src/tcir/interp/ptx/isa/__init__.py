@@ -31,6 +31,7 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     tensormap,
     texture,
     tma,
+    video,
     vote,
 )
 from tcir.interp.ptx.isa.mma import mma_sync, warp_matrix, wmma  # noqa: F401

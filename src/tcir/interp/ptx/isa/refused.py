@@ -7,12 +7,9 @@ from tcir.interp.ptx.registry import DECODERS, REFUSED
 _REDUCED = "reductions in surfaces are not modelled; use red on global memory"
 _OPAQUE = "kinds of opaque variables are not modelled; pass texture and surface objects"
 _MULTIMEM = "addresses of several GPUs (multimem) are not modelled; reduce in global memory"
-_VIDEO = "video instructions are not modelled; use bfe, add, max, dp4a and friends"
 _GROSS = (
     "an approximation by 20 bits of the mantissa, whose error the ISA leaves open; use div or sqrt"
 )
-_SCALAR = ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset")
-_SIMD = ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax", "vset")
 
 _WHY: dict[str, str] = {
     "istypep": _OPAQUE,
@@ -20,8 +17,6 @@ _WHY: dict[str, str] = {
     **dict.fromkeys(("multimem.ld_reduce", "multimem.st", "multimem.red"), _MULTIMEM),
     **dict.fromkeys(("multimem.cp.async.bulk", "multimem.cp.reduce.async.bulk"), _MULTIMEM),
     **dict.fromkeys(("rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64"), _GROSS),
-    **dict.fromkeys(_SCALAR, _VIDEO),
-    **dict.fromkeys((f"{name}{count}" for name in _SIMD for count in (2, 4)), _VIDEO),
 }
 
 REFUSED.update({name: why for name, why in _WHY.items() if name not in DECODERS})

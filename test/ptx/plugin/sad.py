@@ -1,4 +1,4 @@
-"""A SIMD video instruction (PTX ISA 9.7.18): a plugin, outside the package."""
+"""An instruction that PTX lacks: a plugin, outside the package."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES
 
 
-@instruction("vabsdiff4")
-def vabsdiff4(d: Decode) -> Op:
+@instruction("sad4")
+def sad4(d: Decode) -> Op:
     """Four |a - b| of unsigned bytes; with .add, their sum is added to c."""
     if d.take("add") is None:
         raise d.incomplete("only with .add")

@@ -1,0 +1,54 @@
+"""Launches of which only some CTAs are executed, for programs that take no smaller sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcir.machine.sample import Sample, Triple
+from tcir.run import RunReport
+
+
+@dataclass
+class Sampling:
+    """Samples of a program's launches.
+
+    clusters: number of clusters executed in each launch, at least `tcir.machine.sample.FEWEST`
+    executed, ctas: CTAs that were executed, and all CTAs, of the sampled launches
+    launches: number of sampled launches
+    """
+
+    clusters: int
+    executed: int = 0
+    ctas: int = 0
+    launches: int = 0
+
+    def of(self, grid: Triple, cluster: Triple) -> Sample:
+        """The sample of a launch."""
+        return Sample(self.clusters * math.prod(cluster) / math.prod(grid), 0)
+
+    def finished(
+        self, report: RunReport, grid: Triple, written: Sequence[tuple[np.ndarray, np.ndarray]]
+    ) -> None:
+        """Counts a launch. Memory that it left unwritten becomes zero and counts as written: the
+        other CTAs may have written it.
+
+        written: partly initialised arrays, and masks of their initialised bytes
+        """
+        if not report.executed:
+            return
+        self.launches += 1
+        self.executed += report.executed
+        self.ctas += math.prod(grid)
+        for data, mask in written:
+            data.reshape(-1).view(np.uint8)[~mask.reshape(-1)] = 0
+            mask[...] = True
+
+    def __str__(self) -> str:
+        return (
+            f"sampled: {self.executed} of {self.ctas} CTAs of {self.launches} launches were "
+            "executed; results are incomplete, and the program's own checks say nothing"
+        )
