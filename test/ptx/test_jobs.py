@@ -51,6 +51,29 @@ def test_the_same_as_in_one_process(name: str, together: bool) -> None:
     assert words in str(report).splitlines()[0] and "process" not in str(one[0])
 
 
+READ = {
+    "in place": TOUCH,
+    "no rule": "CTAs may communicate: atom. at line 13",
+    "cross-CTA race": TOUCH,
+    "reads what others write": TOUCH,
+    "reads its own writes": TOUCH,
+    "out of bounds": ENDS,
+    "stores beyond shared memory": ENDS,
+    "copies beyond shared memory": ENDS,
+}
+"""The same with hazards off, where a load counts as one of the whole array."""
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("name", BODIES)
+def test_several_processes_with_hazards_off(name: str, together: bool) -> None:
+    body, _ = BODIES[name]
+    one, several = (run(body, together=together, hazards="off", jobs=jobs) for jobs in (1, 3))
+    check_alike(one, several)
+    assert several[0].together == READ.get(name, "")
+    assert several[0].processes == (1 if name in READ else 3)
+
+
 #: Only CTAs 5 and 6 of 12 meet: in two blocks of six they are in different ones.
 ACROSS = {
     "both write": (5, "st.global.b32 [%rd5+128], %r6;"),
@@ -64,9 +87,10 @@ ACROSS = {
 def test_a_race_of_ctas_in_different_blocks_is_found(name: str, together: bool) -> None:
     cta, act = ACROSS[name]
     body = f"mov.u32 %r6, 3; setp.eq.u32 %p1, %r2, {cta}; st.global.b32 [%rd5], %r5; @%p1 {act}"
-    one, several = (run(body, together=together, jobs=jobs) for jobs in (1, 2))
-    check_alike(one, several)
-    assert several[0].together == TOUCH and several[0].processes == 1
+    for hazards in ("off", "report"):
+        one, several = (run(body, together=together, jobs=jobs, hazards=hazards) for jobs in (1, 2))
+        check_alike(one, several)
+        assert several[0].together == TOUCH and several[0].processes == 1
     assert any("(5, 0, 0)" in f"{f} {f.who}" for f in several[0].findings), str(several[0])
     assert not several[0].ok
     whole = run(body.replace(f"@%p1 {act}", ""), together=together, jobs=2)
@@ -83,8 +107,6 @@ def test_blocks_under_a_seed(seed: int | None) -> None:
 
 def test_why_one_process() -> None:
     body, _ = BODIES["copy"]
-    off = run(body, together=True, jobs=2, hazards="off")[0]
-    assert off.together == "with hazards off nobody notes what CTAs touch"
     shared = run(body, together=True, jobs=2, ctas_per_sm=2)[0]
     assert shared.together == "CTAs run side by side"
     programmatic = run(body, together=True, jobs=2, programmatic=True)[0]
@@ -133,6 +155,24 @@ def test_undefined_results_and_who_wrote_them() -> None:
         texts.append([writers.finder(y)((n,)) for n in (0, 31, 200, 383, 400)])
     assert texts[0] == texts[1] and "CTA (6, 0, 0)" in texts[0][2]
     assert texts[0][1] == "nothing wrote it"
+
+
+def test_what_nobody_stored_with_hazards_off() -> None:
+    from tcir.debug import LastWriters
+
+    for jobs in (1, 3):
+        y, writers = np.zeros(32 * 13, np.int32), LastWriters()
+        body = "setp.lt.u32 %p1, %r3, 31; @%p1 st.global.b32 [%rd5], %r5;"
+        report = run_ptx(
+            HEADER + START + body + "ret;\n}\n",
+            grid=12,
+            block=32,
+            observer=writers,
+            jobs=jobs,
+            hazards="off",
+            args=(np.zeros(4), Uninitialized(y), np.uint32(1)),
+        )
+        assert report.processes == jobs and writers.unwritten(y) == 4 * (12 + 32)
 
 
 def test_bytes_and_halves_share_no_word() -> None:

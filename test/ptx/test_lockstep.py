@@ -202,6 +202,24 @@ def test_more_than_one_group() -> None:
         check_alike(*found)
 
 
+def test_each_column_of_the_grid_is_a_class_of_its_own() -> None:
+    """As with tiles of a picture of which some lie at its edge: one leader for each class."""
+    body = (
+        "mov.u32 %r7, %ctaid.y; mad.lo.u32 %r5, %r7, 224, %r5; mul.wide.u32 %rd3, %r5, 4; "
+        "add.s64 %rd5, %rd2, %rd3; mov.u32 %r6, 0; "
+        "L: add.u32 %r6, %r6, 1; setp.le.u32 %p1, %r6, %r2; @%p1 bra L; st.global.b32 [%rd5], %r6;"
+    )
+    found = []
+    for together in (False, True):
+        y = np.zeros(32 * 7 * 16, np.int32)
+        args = (np.zeros(4), y, np.uint32(0))
+        text = HEADER + START + body + "\n ret;\n}\n"
+        report = run_ptx(text, grid=(7, 16), block=32, args=args, lockstep=together)
+        found.append((report, y))
+    check_alike(*found)
+    assert found[1][0].lockstep == 7 * 15
+
+
 @pytest.mark.parametrize("seed", range(1, 7))
 @pytest.mark.parametrize("name", BODIES)
 def test_the_same_under_a_seed(name: str, seed: int) -> None:

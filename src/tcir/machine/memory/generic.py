@@ -164,7 +164,7 @@ class Memory:
                     lanes=who, undefined=lost, strong=strong, kind=kind, site=site,
                 )  # fmt: skip
             return
-        memory, where = self.place(space, addresses, data.shape[1], site, lanes)
+        memory, where = self.place(space, addresses, data.shape[1], site, lanes, store=True)
         if space == "global":
             self.machine.counters.global_store += where.size
         else:
@@ -178,8 +178,7 @@ class Memory:
         if not (self.agent.polls and same.all()):
             self.agent.proceed(site)  # an atomic that puts back what it found is still polling
         memory.data[where] = data
-        if memory.defined is not None or undefined is not None:
-            memory.written(where, undefined, site)
+        memory.written(where, undefined, site)
         if self.machine.checking:
             if lanes is not None and len(lanes) > 1:
                 lanes = self._shared_places(memory, where, data, lanes, strong, site)
@@ -231,7 +230,8 @@ class Memory:
 
     def discard(self, address: int, nbytes: int, *, site: object) -> None:
         """Drops bytes of global memory, which are undefined until they are written again."""
-        memory, where = self.place("global", np.array([address], np.int64), nbytes, site)
+        at = np.array([address], np.int64)
+        memory, where = self.place("global", at, nbytes, site, store=True)
         memory.data[where] = POISON
         memory.cleared(where)
         if self.machine.checking:
@@ -245,11 +245,13 @@ class Memory:
         nbytes: int,
         site: object,
         lanes: Addresses | None = None,
+        store: bool = False,
     ) -> tuple[Buffer | SharedMemory, Addresses]:
         """Returns the memory (with its ``data``, ``defined``, ``shadow``) and the index of every
         byte in it.
 
         lanes: the lanes of the addresses, for the error about an address outside all buffers.
+        store: whether the bytes are only stored to.
         """
         low, high = extent(addresses)
         high += nbytes
@@ -260,7 +262,7 @@ class Memory:
             return cta.smem, addresses[:, None] - cta.window + span
         if not self.machine.memory.holds(low, high):
             self._check_each(addresses, nbytes, site, lanes)
-        buffer = self.machine.memory.find(low, high, site)
+        buffer = self.machine.memory.find(low, high, site, store=store)
         self.watch(buffer)
         return buffer, addresses[:, None] - buffer.base + span
 

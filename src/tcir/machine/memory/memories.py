@@ -47,6 +47,7 @@ class Buffer(Tracked):
 
     result: whether the caller reads it afterwards; kept: whether later launches do. constant:
     whether it is in the constant state space. name: its name in reports; array: the caller's array.
+    read: whether anything but a store has found it.
     """
 
     base: int
@@ -60,6 +61,7 @@ class Buffer(Tracked):
     constant: bool = False
     name: str = "a buffer"
     array: NDArray[Any] | None = None
+    read: bool = False
     shift: int = 0
     """Offset in bytes from a multiple of 256, because no larger alignment was promised."""
 
@@ -186,11 +188,12 @@ class GlobalMemory:
             self._next = (base + data.size + GUARD + 255) // 256 * 256
         return base
 
-    def find(self, low: int, high: int, site: object) -> Buffer:
+    def find(self, low: int, high: int, site: object, *, store: bool = False) -> Buffer:
         """Returns the buffer that holds bytes ``low`` (inclusive) to ``high`` (exclusive); else
-        MachineError."""
+        MachineError. store: whether the bytes are only stored to"""
         i = bisect_right(self._bases, low) - 1
         if i >= 0 and high <= self.buffers[i].end:
+            self.buffers[i].read |= not store
             return self.buffers[i]
         raise MachineError("out-of-bounds", self._nearest(low, high), site=site)
 

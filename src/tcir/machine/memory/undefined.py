@@ -94,6 +94,8 @@ class Tracked:
     """
 
     defined: NDArray[np.bool_] | None
+    stored: NDArray[np.bool_] | None = None
+    """Mask of the elements that were stored to since it was set; None: it is not needed."""
     _numbers: NDArray[np.int32] | None = None
     _known: tuple[Origin, ...] = ()
 
@@ -119,6 +121,8 @@ class Tracked:
     ) -> None:
         """Records a store at `site`. `undefined`: its undefined elements; `kept`: elements that
         were undefined before and keep their origin."""
+        if self.stored is not None:
+            self.stored[where] = True
         if undefined is None:
             if self.defined is not None:
                 self.defined[where] = True
@@ -157,6 +161,8 @@ class Tracked:
 
     def cleared(self, where: Where) -> None:
         """Marks elements as never written."""
+        if self.stored is not None:
+            self.stored[where] = True
         if self.defined is None:
             self.defined = np.ones(self._size, bool)
         self.defined[where] = False

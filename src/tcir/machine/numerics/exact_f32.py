@@ -26,6 +26,8 @@ STEP = 4
 """Rows, and elements of K, that one step of the inner loop processes."""
 LEAST, MOST = -126, 100
 """Range of the exponent of u in which the sums are neither subnormal nor infinite."""
+ROUNDED, UNKNOWN = -1 << 20, 1 << 20
+"""Instead of that exponent: a term may have to be rounded; A or B is zero, infinite or NaN."""
 
 
 def add_exactly(
@@ -44,19 +46,33 @@ def add_exactly(
     Returns False, and changes nothing, if a term may have to be rounded or truncated.
     """
     rows, depth = a.shape[1:]
+    if not _promising(a[:1, :1], b[:1, :1], depth, types, params):
+        return False
     av, bv = _values(a, types.a_type), _values(b, types.b_type)
     if av is None or bv is None or rows % STEP or depth % STEP or not words.flags.c_contiguous:
         return False
     if types.negate_a != types.negate_b:
         av = -av
-    limits = (
+    d = words.view(np.float32)
+    return bool(_add_exactly(av, bv, d, lanes, column, adds, _limits(types, params)))
+
+
+def _limits(types: ProductTypes, params: FusedParams) -> tuple[int, int, int, int]:
+    """Raw exponents of subnormals of A and B, window, raw exponent of zeros."""
+    return (
         FLOATS[types.a_type].smallest_exponent,
         FLOATS[types.b_type].smallest_exponent,
         params.window,
         NO_EXPONENT if params.zero_exponent is None else params.zero_exponent,
     )
-    d = words.view(np.float32)
-    return bool(_add_exactly(av, bv, d, lanes, column, adds, limits))
+
+
+def _promising(a: Codes, b: Codes, depth: int, types: ProductTypes, params: FusedParams) -> bool:
+    """Whether the sums may be exact, by some rows of A and B: more rows only widen the ranges."""
+    av, bv = _values(a, types.a_type), _values(b, types.b_type)
+    if av is None or bv is None:
+        return False
+    return _unit(av, bv, depth, _limits(types, params)) != ROUNDED
 
 
 def exact_products(
@@ -120,6 +136,22 @@ def _extent(values: NDArray[np.float32], smallest: int) -> tuple[float, int, int
 
 
 @jit
+def _unit(
+    a: NDArray[np.float32], b: NDArray[np.float32], depth: int, limits: tuple[int, int, int, int]
+) -> int:
+    """Exponent of u, or `ROUNDED` or `UNKNOWN`. limits: see `_limits`."""
+    largest_a, top_a, lowest_a = _extent(a, limits[0])
+    largest_b, top_b, lowest_b = _extent(b, limits[1])
+    if largest_a == 0.0 or largest_b == 0.0:
+        return UNKNOWN
+    lowest = lowest_a + lowest_b
+    top = max(max(top_a + top_b, lowest + 24), max(limits[3], LEAST))
+    if lowest < LEAST or top - limits[2] > lowest:
+        return ROUNDED
+    return ROUNDED if depth * largest_a * largest_b > 2.0 ** (lowest + 23) else lowest
+
+
+@jit
 def _whole(
     d: NDArray[np.float32], lanes: NDArray[np.int64], column: int, columns: int, steps: float
 ) -> bool:
@@ -175,16 +207,10 @@ def _add_exactly(
     adds: bool,
     limits: tuple[int, int, int, int],
 ) -> bool:
-    """Computes `add_exactly` on values. limits: raw exponents of subnormals of A and B, window, raw
-    exponent of zeros."""
+    """Computes `add_exactly` on values. limits: see `_limits`."""
     depth, columns = a.shape[2], b.shape[1]
-    largest_a, top_a, lowest_a = _extent(a, limits[0])
-    largest_b, top_b, lowest_b = _extent(b, limits[1])
-    lowest = lowest_a + lowest_b
-    if largest_a == 0.0 or largest_b == 0.0 or not LEAST <= lowest <= MOST:
-        return False
-    top = max(max(top_a + top_b, lowest + 24), max(limits[3], LEAST))
-    if depth * largest_a * largest_b > 2.0 ** (lowest + 23) or top - limits[2] > lowest:
+    lowest = _unit(a, b, depth, limits)
+    if not LEAST <= lowest <= MOST:
         return False
     if adds and not _whole(d, lanes, column, columns, 2.0**-lowest):
         return False

@@ -106,7 +106,8 @@ def _decode(codes: NDArray[np.int64], f: Format) -> tuple[NDArray[np.float64], N
 
 
 @cache
-def _table(name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+def decode_table(name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Returns `decode` of all codes of a format of at most 16 bits, in order."""
     f = FLOATS[name]
     value, exponent = _decode(np.arange(1 << f.bits, dtype=np.int64), f)
     value.flags.writeable = exponent.flags.writeable = False
@@ -122,7 +123,7 @@ def decode(codes: NDArray[Any], name: str) -> tuple[NDArray[np.float64], NDArray
     if f.bits > 16:
         return _decode(codes.astype(np.int64) & 0xFFFFFFFF, f)
     check_codes(codes, name)
-    values, exponents = _table(name)
+    values, exponents = decode_table(name)
     return values.take(codes), exponents.take(codes)
 
 
@@ -144,7 +145,7 @@ NO_BIT = 1 << 14
 
 @cache
 def _lowest_table(name: str) -> NDArray[np.int16]:
-    values, _ = _table(name)
+    values, _ = decode_table(name)
     mantissa, exponent = np.frexp(np.where(np.isfinite(values), values, 0))
     whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
     bit = np.bitwise_count((whole & -whole) - 1).astype(np.int64) + exponent - 53
@@ -175,7 +176,7 @@ def integers(codes: NDArray[Any], name: str) -> NDArray[np.int64]:
 @cache
 def _scale_table(name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     if name == "ue4m3":
-        values, exponents = _table("e4m3")
+        values, exponents = decode_table("e4m3")
         value, exponent = np.tile(values[:128], 2), np.tile(exponents[:128], 2)
     else:
         exponent = np.arange(-127, 129, dtype=np.int32)

@@ -64,13 +64,67 @@ class FusedParams:
 
 DEFAULT = FusedParams()
 
+STEP = 4
+"""Elements of K that one step of the inner loops processes."""
+
 # Below the smallest normal number of D, its code counts steps of the smallest subnormal.
 F16_NORMAL, F16_STEPS = 2.0**-14, 2.0**24
 F32_NORMAL, F32_STEPS = 2.0**-126, 2.0**149
 
 
 @jit
-def _fused_sums(
+def _raise_top(
+    xa: NDArray[np.int32],
+    xb: NDArray[np.int32],
+    select: NDArray[np.int32],
+    zero: int,
+    top: NDArray[np.int32],
+) -> None:
+    """Raises the largest raw exponents to those of one row's products."""
+    columns, depth = len(top), len(xa)
+    whole = depth // STEP * STEP
+    for k in range(0, whole, STEP):
+        x0, x1, x2, x3 = xa[k], xa[k + 1], xa[k + 2], xa[k + 3]
+        y0, y1, y2, y3 = xb[select[k]], xb[select[k + 1]], xb[select[k + 2]], xb[select[k + 3]]
+        for n in range(columns):  # as int32, which sums of numba are not
+            first = max(np.int32(x0 + y0[n]), np.int32(x1 + y1[n]))
+            second = max(np.int32(x2 + y2[n]), np.int32(x3 + y3[n]))
+            top[n] = max(top[n], max(first, second))
+    for k in range(whole, depth):
+        for n in range(columns):
+            top[n] = max(top[n], np.int32(xa[k] + xb[select[k], n]))
+    if zero > -2048:
+        for k in range(depth):
+            for n in range(columns):
+                if xa[k] + xb[select[k], n] < -2048:
+                    top[n] = max(top[n], zero)
+
+
+@jit
+def _add_truncated(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    select: NDArray[np.int32],
+    scale: NDArray[np.float64],
+    total: NDArray[np.float64],
+) -> None:
+    """Adds the scaled and truncated products of one row; the sums are exact in any order."""
+    columns, depth = len(total), len(a)
+    whole = depth // STEP * STEP
+    for k in range(0, whole, STEP):
+        v0, v1, v2, v3 = a[k], a[k + 1], a[k + 2], a[k + 3]
+        b0, b1, b2, b3 = b[select[k]], b[select[k + 1]], b[select[k + 2]], b[select[k + 3]]
+        for n in range(columns):
+            unit = scale[n]
+            first = np.trunc(v0 * b0[n] * unit) + np.trunc(v1 * b1[n] * unit)
+            total[n] += first + (np.trunc(v2 * b2[n] * unit) + np.trunc(v3 * b3[n] * unit))
+    for k in range(whole, depth):
+        for n in range(columns):
+            total[n] += np.trunc(a[k] * b[select[k], n] * scale[n])
+
+
+@jit
+def fused_sums(
     a: NDArray[np.float64],
     xa: NDArray[np.int32],
     b: NDArray[np.float64],
@@ -88,8 +142,7 @@ def _fused_sums(
     a, xa, select [M, K]; b, xb [K', N]: term (m, k) is a[m, k] · b[select[m, k], n]. d, [M, N] or
     empty, counts as d · 2^-shift; `smallest` is the raw exponent of its subnormals.
     """
-    rows, depth = a.shape
-    columns = b.shape[1]
+    rows, columns = len(a), b.shape[1]
     d_bits = d.view(np.int32)
     d_scale = 2.0 ** (-shift)
     top = np.empty(columns, np.int32)
@@ -108,25 +161,13 @@ def _fused_sums(
             for n in range(columns):
                 top[n] = zero
                 total[n] = 0.0
-        for k in range(depth):
-            x = xa[m, k]
-            s = select[m, k]
-            for n in range(columns):
-                top[n] = max(top[n], x + xb[s, n])
-            if zero > -2048:
-                for n in range(columns):
-                    if x + xb[s, n] < -2048:
-                        top[n] = max(top[n], zero)
+        _raise_top(xa[m], xb, select[m], zero, top)
         for n in range(columns):
             # No finite term: any finite scale will do, as the sum is zero, infinity or NaN.
             q = np.int64(top[n]) - window if top[n] > -2048 else np.int64(0)
             scale_bits[n] = (1023 - q) << 52
             total[n] = np.trunc(total[n] * scale[n])
-        for k in range(depth):
-            v = a[m, k]
-            s = select[m, k]
-            for n in range(columns):
-                total[n] += np.trunc(v * b[s, n] * scale[n])
+        _add_truncated(a[m], b, select[m], scale, total)
         for n in range(columns):
             total[n] /= scale[n]
 
@@ -145,9 +186,9 @@ def _fused_sums_each(
     zero: int,
     out: NDArray[np.float64],
 ) -> None:
-    """Computes `_fused_sums` for every product of the first axis."""
+    """Computes `fused_sums` for every product of the first axis."""
     for n in range(a.shape[0]):
-        _fused_sums(a[n], xa[n], b[n], xb[n], select, d[n], smallest, shift, window, zero, out[n])
+        fused_sums(a[n], xa[n], b[n], xb[n], select, d[n], smallest, shift, window, zero, out[n])
 
 
 @jit
@@ -182,7 +223,7 @@ def _whole_steps(d: NDArray[np.float32], steps: float, most: float) -> bool:
 
 
 @jit
-def _round_f32(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
+def round_f32(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
     """Writes f32 codes to `out`, truncated toward zero; a zero is +0."""
     bits = total.view(np.int64)
     for m in range(total.shape[0]):
@@ -225,7 +266,7 @@ def _round_f16(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
 def rounded(total: NDArray[np.float64], d_type: str) -> NDArray[np.uint32]:
     """Codes of exact sums: truncated for f32, to nearest even for f16; NaN and zero canonical."""
     out = np.empty(total.shape, np.uint32)
-    (_round_f16 if d_type == "f16" else _round_f32)(total, out)
+    (_round_f16 if d_type == "f16" else round_f32)(total, out)
     return out
 
 
@@ -318,7 +359,7 @@ def fused_sum(
     several = av.ndim == 3
     if several and not before.size:
         before = np.empty((len(av), 0, 0), np.float32)
-    (_fused_sums_each if several else _fused_sums)(
+    (_fused_sums_each if several else fused_sums)(
         contiguous(av),
         contiguous(ax),
         contiguous(bv.swapaxes(-1, -2)),

@@ -12,6 +12,7 @@ from tcir.machine.memory.effects import Effect, SharedBytes, TensorWords
 from tcir.machine.memory.tensor_memory import LANES, UNSPECIFIED_HALF, Lanes
 from tcir.machine.numerics.exact_f32 import add_exactly
 from tcir.machine.numerics.fused import FusedParams
+from tcir.machine.numerics.fused_chain import add_in_steps
 from tcir.machine.numerics.types import MmaTypes
 from tcir.machine.tensor_core.d_lanes import Words, join_columns, stack_columns
 from tcir.machine.tensor_core.issued_mma import LostWords
@@ -224,20 +225,27 @@ def add_together(parts: Sequence[MmaEffect], smem: SharedBytes, tmem: TensorWord
     sums are exact in any order."""
     for start in range(0, len(tmem), BLOCK):
         block = slice(start, start + BLOCK)
-        if not _exactly(parts, smem[block], tmem[block]):
+        if not _at_once(parts, smem[block], tmem[block]):
             for part in parts:
                 part.multiply(smem[block], tmem[block])
 
 
-def _exactly(parts: Sequence[MmaEffect], smem: SharedBytes, tmem: TensorWords) -> bool:
+def _at_once(parts: Sequence[MmaEffect], smem: SharedBytes, tmem: TensorWords) -> bool:
     first = parts[0]
     fused, lanes = first.arithmetic.fused, first.d.whole_lanes()
     if fused is None or lanes is None:
         return False
     codes = [part.codes(smem, tmem) for part in parts]
-    a, b = (np.concatenate(of, axis=-1) for of in zip(*codes, strict=True))
-    column, types, params = first.d.columns.start, fused.types, fused.params
-    if not add_exactly(a, b, tmem, lanes, column, types, params, first.adds):
+    a, b = (np.stack(of, axis=-2) for of in zip(*codes, strict=True))
+    how = lanes, first.d.columns.start, fused.types, fused.params, first.adds
+    if not add_exactly(_joined(a), _joined(b), tmem, *how) and not (
+        first.arithmetic.together and add_in_steps(a, b, tmem, *how)
+    ):
         return False
     parts[-1].shift(tmem)
     return True
+
+
+def _joined(codes: Codes) -> Codes:
+    """Codes [CTAs, rows, steps, K] as [CTAs, rows, steps · K]."""
+    return codes.reshape(*codes.shape[:2], -1)

@@ -215,7 +215,8 @@ class Bulk:
         if not chosen.size:
             return
         first, size = int(chosen[0]), int(chosen[-1] - chosen[0] + 1)  # only these must exist
-        memory, where = self.memory.place("global", np.array([target + first]), size, site)
+        at = np.array([target + first])
+        memory, where = self.memory.place("global", at, size, site, store=reduction is None)
         places = where[0][chosen - first]
         stores = agent.machine.stores_in_flight
         bytes_ = BulkStore(memory, places, smem.data[source : source + nbytes][chosen])

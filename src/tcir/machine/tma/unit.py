@@ -193,7 +193,7 @@ class Tma:
                 undefined = Undefined(lost[:, None].repeat(eb, axis=1), undefined.origin)
         elif (smem.defined_view(eb)[where] != ALL_DEFINED[eb]).any():
             undefined = smem.missing(eb * where[:, None] + np.arange(eb), unwritten)
-        buffer, start = self._words(addresses, eb, site)
+        buffer, start = self._words(addresses, eb, site, store=not reduction)
         places = start[:, None] + np.arange(eb)
         if reduction:
             before = buffer.missing(places, self.memory.origin("global memory", site))
@@ -206,10 +206,13 @@ class Tma:
         buffer.data[places] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, eb)
         buffer.written(places, undefined, site)
 
-    def _words(self, addresses: Index, eb: int, site: object) -> tuple[Buffer, Index]:
-        """The buffer that holds the global words, and their positions in it."""
+    def _words(
+        self, addresses: Index, eb: int, site: object, *, store: bool = False
+    ) -> tuple[Buffer, Index]:
+        """The buffer that holds the global words, and their positions in it. store: whether they
+        are only stored to"""
         low, high = int(addresses.min()), int(addresses.max()) + eb
-        buffer = self.machine.memory.find(low, high, site)
+        buffer = self.machine.memory.find(low, high, site, store=store)
         return buffer, addresses - buffer.base
 
     # --- checks ----------------------------------------------------------------------------------

@@ -93,11 +93,31 @@ def footprints(memory: GlobalMemory, ledger: Ledger | None) -> dict[int, Footpri
         if ledger is not None and ledger.reads(number):
             read[:] = 0xFF
         if count or read.any():
-            found[number] = _footprint(buffer, count, written, read)
+            found[number] = _footprint(buffer, buffer.granule, count, written, read)
     return found
 
 
-def _footprint(buffer: Buffer, count: int, written: Bits, read: Bits) -> Footprint:
+def unrecorded(memory: GlobalMemory) -> dict[int, Footprint]:
+    """Footprints without a record of accesses, after `follow_stores`: the bytes that were stored
+    to, and whole buffers that were found for anything else."""
+    found = {}
+    for number, buffer in enumerate(memory.buffers):
+        assert buffer.stored is not None
+        count = int(np.count_nonzero(buffer.stored))
+        if count or buffer.read:
+            written = np.packbits(buffer.stored, bitorder="little")
+            read = np.full_like(written, 0xFF if buffer.read else 0)
+            found[number] = _footprint(buffer, 1, count, written, read)
+    return found
+
+
+def follow_stores(memory: GlobalMemory) -> None:
+    """Marks bytes that are stored to, and buffers that are read, from now on."""
+    for buffer in memory.buffers:
+        buffer.stored, buffer.read = np.zeros(buffer.data.size, bool), False
+
+
+def _footprint(buffer: Buffer, granule: int, count: int, written: Bits, read: Bits) -> Footprint:
     accesses: list[Access | Twin] = []
     which = np.zeros(0, np.int32)
     if buffer.shadow is not None and count:
@@ -109,11 +129,11 @@ def _footprint(buffer: Buffer, count: int, written: Bits, read: Bits) -> Footpri
         named[new[numbers] - 1] = numbers - 1
         accesses = buffer.shadow.accesses.raw(named.tolist())
     return Footprint(
-        buffer.granule,
+        granule,
         written,
         read,
-        _taken(buffer.data, buffer.granule, count, written),
-        None if buffer.defined is None else _taken(buffer.defined, buffer.granule, count, written),
+        _taken(buffer.data, granule, count, written),
+        None if buffer.defined is None else _taken(buffer.defined, granule, count, written),
         which,
         accesses,
     )
@@ -164,19 +184,22 @@ def _alike(number: int, buffer: Buffer, blocks: Sequence[dict[int, Footprint]]) 
 
 
 def perform(memory: GlobalMemory, blocks: Sequence[dict[int, Footprint]]) -> None:
-    """Performs the writes of blocks that are `apart`, and records the writers."""
+    """Performs the writes of blocks that are `apart`, and records the writers, as far as the blocks
+    have."""
     for number, buffer in enumerate(memory.buffers):
         mine = [one for one in _alike(number, buffer, blocks) if one.data.size]
         if not mine:
             continue
         buffer.granule = granule = mine[0].granule
         count = -(-buffer.data.size // granule)
-        shadow = buffer.shadow = LastShadow(count + 1, "global memory")
+        shadow = LastShadow(count + 1, "global memory") if mine[0].accesses else None
+        buffer.shadow = shadow
         for one in mine:
             scatter(one.written, one.data, _granules(buffer.data, granule))
             if one.defined is not None:
                 if buffer.defined is None:
                     buffer.defined = np.ones(buffer.data.size, bool)
                 scatter(one.written, one.defined, _granules(buffer.defined, granule))
-            one.which[...] += shadow.admit(one.accesses)
-            scatter(one.written, one.which, shadow.writer)
+            if shadow is not None:
+                one.which[...] += shadow.admit(one.accesses)
+                scatter(one.written, one.which, shadow.writer)

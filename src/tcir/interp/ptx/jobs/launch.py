@@ -9,8 +9,16 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tcir.interp.ptx.jobs.footprint import Footprint, apart, footprints, perform
+from tcir.interp.ptx.jobs.footprint import (
+    Footprint,
+    apart,
+    follow_stores,
+    footprints,
+    perform,
+    unrecorded,
+)
 from tcir.interp.ptx.jobs.part import Block, TogetherError, blocks
+from tcir.interp.ptx.jobs.sampling import why_whole
 from tcir.interp.ptx.jobs.workers import Tell, in_workers
 from tcir.interp.ptx.launch import PRINTED, LaunchState
 from tcir.interp.ptx.lockstep.abandoned import LockstepDivergence
@@ -48,7 +56,6 @@ def why_together(program: DecodedEntry, launch: LaunchState, mine: Sequence[int]
     options = machine.options
     control = (op for op in program.code if op.name.startswith("clusterlaunchcontrol"))
     reasons = {
-        "with hazards off nobody notes what CTAs touch": not machine.checking,
         "a grid of few CTAs": len(mine) < FEWEST,
         "CTAs run side by side": machine.side_by_side != 1,
         "a programmatic launch": machine.programmatic,
@@ -56,7 +63,9 @@ def why_together(program: DecodedEntry, launch: LaunchState, mine: Sequence[int]
         "completion orders share what the first one leaves": options.repeats is not None,
         "no fork on this system": not hasattr(os, "fork"),
     }
-    return next((why for why, holds in reasons.items() if holds), "")
+    why = next((why for why, holds in reasons.items() if holds), "")
+    # Only with hazards on are strong accesses found where they are executed.
+    return why or ("" if machine.checking else why_whole(program, machine))
 
 
 def run_in_blocks(
@@ -73,6 +82,8 @@ def run_in_blocks(
         def work(tell: Tell) -> BlockReport:
             warnings.simplefilter("error", LockstepDivergence)  # one process will say so
             _own_memory(machine)
+            if not machine.checking:
+                follow_stores(machine.memory)
             known = len(machine.memory.buffers)
             machine.progress = None if progress is None else _now_and_then(tell)
             own = Block(launch, mine)
@@ -80,8 +91,10 @@ def run_in_blocks(
             tell(len(mine) * math.prod(machine.cluster))
             if len(machine.memory.buffers) != known or launch.clocked:
                 raise TogetherError("what one process has to order: clocks, or a grid's barrier")
+            ledger = None if lockstep is None else lockstep.ledger
+            memory = machine.memory
             return BlockReport(
-                footprints(machine.memory, None if lockstep is None else lockstep.ledger),
+                footprints(memory, ledger) if machine.checking else unrecorded(memory),
                 Counts.of(launch),
                 own.printed,
                 machine.cta_group,

@@ -38,6 +38,8 @@ MEMORY = 1 << 26
 """Bytes that a group may take to have more followers than the first one."""
 LEADERS_ALONE = 6
 """Most leaders that few CTAs follow, before every CTA is executed alone."""
+LEAST_ALIKE = 8
+"""One in so many CTAs of the first group must do the same as the leader."""
 FEW = "few CTAs do the same as the leader"
 KEPT = 1 << 26
 """Bytes of stores that are kept where the same launch may follow under other orders."""
@@ -266,7 +268,7 @@ class Lockstep:
 
         A group that has written to global memory binds the others: the ledger has to know them.
         """
-        return not self.committed and 3 * int(group.alive[1:].sum()) < max(asked, 1)
+        return not self.committed and LEAST_ALIKE * int(group.alive[1:].sum()) < max(asked, 1)
 
     def _why_not(
         self, group: LockstepGroup, recorder: TraceRecorder, asked: int, first: bool

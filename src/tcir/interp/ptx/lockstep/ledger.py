@@ -143,8 +143,10 @@ def perform(
     buffer: Buffer, one: LedgerStore, chosen: NDArray[np.bool_], ctas: Sequence[Triple]
 ) -> None:
     """Performs the writes of the chosen CTAs, and records the writers."""
-    defined = np.zeros(0, bool) if buffer.defined is None else buffer.defined
-    _store(one.at, one.data, one.row, chosen, buffer.data, defined)
+    masks = [
+        np.zeros(0, bool) if mask is None else mask for mask in (buffer.defined, buffer.stored)
+    ]
+    _store(one.at, one.data, one.row, chosen, buffer.data, *masks)
     if buffer.shadow is not None:
         mine = chosen[one.row]
         buffer.shadow.record_writes(
@@ -163,15 +165,18 @@ def _store(
     chosen: NDArray[np.bool_],
     memory: NDArray[np.uint8],
     defined: NDArray[np.bool_],
+    stored: NDArray[np.bool_],
 ) -> None:
-    """Stores the data of the chosen rows. defined: mask of the memory, empty if all is defined."""
+    """Stores the data of the chosen rows. defined, stored: masks of the memory, empty if there are
+    none."""
     for n in range(at.size):
         if chosen[row[n]]:
             for byte in range(data.shape[1]):
                 memory[at[n] + byte] = data[n, byte]
-            if defined.size:
-                for byte in range(data.shape[1]):
-                    defined[at[n] + byte] = True
+            for mask in (defined, stored):
+                if mask.size:
+                    for byte in range(data.shape[1]):
+                        mask[at[n] + byte] = True
 
 
 def performed(buffer: Buffer, one: LedgerStore, chosen: NDArray[np.bool_]) -> bool:

@@ -49,11 +49,12 @@ def _where(warp: Warp, place: AccessTarget, lanes: int) -> tuple[str, Index]:
     return ("shared" if space == "cluster" else space), at
 
 
-def _buffer(recorder: TraceRecorder, at: Index, nbytes: int) -> int:
-    """The position of the one buffer that the leader's addresses are in."""
+def _buffer(recorder: TraceRecorder, at: Index, nbytes: int, *, store: bool = False) -> int:
+    """The position of the one buffer that the leader's addresses are in. store: whether the bytes
+    are only stored to"""
     memory = recorder.cta.machine.memory
     try:
-        found = memory.find(int(at.min()), int(at.max()) + nbytes, None)
+        found = memory.find(int(at.min()), int(at.max()) + nbytes, None, store=store)
     except MachineError:
         raise NoReplay("addresses in several buffers") from None
     return next(n for n, buffer in enumerate(memory.buffers) if buffer is found)
@@ -240,7 +241,7 @@ def store(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -
     elif space == "global":
         if form.place.slot not in traced.varying:
             raise NoReplay("a store of all CTAs to one place")
-        number = _buffer(recorder, at, form.nbytes)
+        number = _buffer(recorder, at, form.nbytes, store=True)
         active = recorder.masked(traced, active, [form.place.slot, *slots], [])
         access = warp.agent.own_access("generic", op.site)
         recorder.steps.append(GlobalStore(active, form, form.place.slot, number, sources, access))

@@ -114,7 +114,7 @@ class TensorMove:
         memory, eb = group.machine.memory, box.fields.piece_bytes
         low, high = int(box.addresses.min()), int(box.addresses.max()) + eb
         try:
-            buffer = memory.find(low, high, self.site)
+            buffer = memory.find(low, high, self.site, store=not self.copy.load)
         except MachineError:
             return None
         return memory.buffers.index(buffer), box.addresses - buffer.base
