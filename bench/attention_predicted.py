@@ -122,12 +122,19 @@ def predict(kernel: Kernel) -> dict[str, Any]:
         for clock in clocks:
             rates[clock][length] = round(flop / took * clock / 1e3, 1)
     return {
-        "kernel": kernel.name, "target": kernel.target, "size": kernel.size,
-        "causal": kernel.causal, "rows": kernel.rows, "ctas_per_sm": residents,
-        "registers": cubin.registers, "spilled_bytes": cubin.spill_bytes,
-        "cycles_before_and_after": round(first), "cycles_of_a_block": round(block),
-        "busiest": f"{busiest[0]}, {busiest[1]:.0%}", "tflops_by_ghz": rates,
-    }  # fmt: skip
+        "kernel": kernel.name,
+        "target": kernel.target,
+        "size": kernel.size,
+        "causal": kernel.causal,
+        "rows": kernel.rows,
+        "ctas_per_sm": residents,
+        "registers": cubin.registers,
+        "spilled_bytes": cubin.spill_bytes,
+        "cycles_before_and_after": round(first),
+        "cycles_of_a_block": round(block),
+        "busiest": f"{busiest[0]}, {busiest[1]:.0%}",
+        "tflops_by_ghz": rates,
+    }
 
 
 def makespan(tiles: list[float], times: int, slots: int) -> float:

@@ -68,11 +68,18 @@ def hopper(dtype: Any, size: int, is_causal: bool = False) -> Any:
 
     tile = _tile_size_fwd_sm90(size, size, is_causal, is_local=False)
     return FlashAttentionForwardSm90(
-        dtype, size, size, is_causal=is_causal, pack_gqa=False,
-        tile_m=tile.m_block_size, tile_n=tile.n_block_size, num_stages=2,
-        num_threads=128 * (tile.m_block_size // 64 + 1), mma_pv_is_rs=tile.mma_pv_is_rs,
+        dtype,
+        size,
+        size,
+        is_causal=is_causal,
+        pack_gqa=False,
+        tile_m=tile.m_block_size,
+        tile_n=tile.n_block_size,
+        num_stages=2,
+        num_threads=128 * (tile.m_block_size // 64 + 1),
+        mma_pv_is_rs=tile.mma_pv_is_rs,
         intra_wg_overlap=tile.intra_wg_overlap,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

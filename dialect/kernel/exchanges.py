@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcir.dialect.attributes import string
-from tcir.dialect.kernel.paths import Access, reuses_of
+from tcir.dialect.kernel.paths import TileAccess, reuses_of
 from tcir.dialect.kernel.view import Found, KernelView, verify_in_kernel
 from tcir.dialect.loops import EXCHANGES
 from tcir.dialect.ops.memory import TmemTileOp
@@ -26,7 +26,7 @@ def _(kernel: KernelView) -> Found:
                 yield path.before.site.op, dict(zip(("before", "after"), roles, strict=True))
 
 
-def _exchanges(access: Access) -> bool:
+def _exchanges(access: TileAccess) -> bool:
     """Whether an access is to tensor memory, in a loop in which roles take turns."""
     if not isinstance(access.tile.owner.opview, TmemTileOp):
         return False

@@ -30,7 +30,7 @@ MULTIPLIES = MmaOp | MmaBlockScaleOp
 
 
 @dataclass(frozen=True)
-class Access:
+class TileAccess:
     """An access to a tile in shared or tensor memory, or to a slot of a ring of tiles."""
 
     site: KernelOp
@@ -47,8 +47,8 @@ class Path:
     turns: iterations from access to access, as far as the parities of the waits show
     """
 
-    before: Access
-    after: Access
+    before: TileAccess
+    after: TileAccess
     waits: tuple[KernelOp, ...] | None
     turns: int = 0
 
@@ -77,7 +77,7 @@ class Reuse:
 def reuses_of(kernel: KernelView) -> list[Reuse]:
     """Every two loops of different roles, or parts of roles outside loops, of which one writes a
     tile that the other accesses; and products that write columns of which others read A."""
-    groups: dict[ir.Value, dict[_Place, list[Access]]] = {}
+    groups: dict[ir.Value, dict[_Place, list[TileAccess]]] = {}
     for access in accesses_of(kernel):
         if access.site.role is not None:
             place = _Place.of(kernel, access.site)
@@ -107,25 +107,25 @@ def reuses_of(kernel: KernelView) -> list[Reuse]:
     ]
 
 
-def accesses_of(kernel: KernelView) -> Iterator[Access]:
+def accesses_of(kernel: KernelView) -> Iterator[TileAccess]:
     """Accesses to tiles, in program order."""
     for site in kernel.sites:
         op = site.op
         if isinstance(op, TmaLoadOp):
-            yield Access(site, _tile(op.tile), True)
+            yield TileAccess(site, _tile(op.tile), True)
         elif isinstance(op, TmemLdOp | TmemLdWordsOp):
-            yield Access(site, _tile(op.source), False)
+            yield TileAccess(site, _tile(op.source), False)
         elif isinstance(op, TmemStOp | TmemStWordsOp):
-            yield Access(site, _tile(op.target), True)
+            yield TileAccess(site, _tile(op.target), True)
         elif isinstance(op, MULTIPLIES):
-            yield Access(site, _tile(op.d), True)
+            yield TileAccess(site, _tile(op.d), True)
             if isinstance(op.a.type, TmemType):
-                yield Access(site, _tile(op.a), False)
+                yield TileAccess(site, _tile(op.a), False)
         for name in site.traits.reads_shared:
             read = getattr(op, name)
             for tile in [read] if isinstance(read, ir.Value) else read:
                 if isinstance(tile.type, SmemType):
-                    yield Access(site, _tile(tile), False)
+                    yield TileAccess(site, _tile(tile), False)
 
 
 def slots_of(value: ir.Value) -> int:
@@ -151,7 +151,7 @@ class _Place:
         return cls(site.role, None, 0 if any(loops_of(each.op) for each in behind) else 2)
 
 
-def _path(kernel: KernelView, before: Access, after: Access) -> Path:
+def _path(kernel: KernelView, before: TileAccess, after: TileAccess) -> Path:
     """The path of the fewest iterations: an arrival after `before` in its role, of a load its own
     one, a wait on its barrier, an arrival after that, and so on, up to a wait before `after`.
     Between accesses in equally deep loops all are as deep, as others are not in every iteration."""
@@ -165,7 +165,7 @@ def _path(kernel: KernelView, before: Access, after: Access) -> Path:
     def usable(site: KernelOp) -> bool:
         return site.role is not None and (len(depths) > 1 or len(loops_of(site.op)) in depths)
 
-    bars = {n: bar for n, site in enumerate(sites) if (bar := _arrival(site)) and usable(site)}
+    bars = {n: bar for n, site in enumerate(sites) if (bar := arrival_of(site)) and usable(site)}
     waits = [
         n for n, site in enumerate(sites) if isinstance(site.op, MbarrierWaitOp) and usable(site)
     ]
@@ -198,7 +198,7 @@ def _tile(value: ir.Value) -> ir.Value:
     return tile if slot is None else slot.ring
 
 
-def _arrival(site: KernelOp) -> ir.Value | None:
+def arrival_of(site: KernelOp) -> ir.Value | None:
     """The barrier on which an op arrives, a load with its bytes."""
     if isinstance(site.op, CommitOp | MbarrierArriveOp):
         return barrier_of(site.op.bar)

@@ -16,6 +16,7 @@ from tcir.dialect.attributes import string
 from tcir.dialect.walk import walk
 from tcir.passmanager.pipeline import Pass, Pipeline
 from tcir.passmanager.remarks import remarks_to
+from tcir.program.execution import run_sequence
 from tcir.program.source import load_module, mlir_context
 
 from .attention_texts import Written
@@ -110,6 +111,20 @@ def test_exported_programs_are_an_attention_alone(name: str) -> None:
     body = ("arith.", "tc.element", "tc.yield")
     names = [each for each in found.names if not each.startswith(body)]
     assert names == ["builtin.module", "func.func", "tc.attention", "func.return"]
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_each_op_stays_a_launch_on_request(fused: bool) -> None:
+    """With attention=false scores go through memory, between several launches."""
+    pipeline = "layers" if fused else "layers{attention=false}"
+    made = tcir.compile(exported("full"), pipeline, target="sm_90a")
+    assert (len(made.launches.launches) == 1) == fused
+    draw = np.random.default_rng(0)
+    shapes = [spec.shape for spec in made.signature.inputs]
+    q, k, v = (draw.standard_normal(shape).astype(np.float16) for shape in shapes)
+    (got,) = run_sequence(made.ptx, made.launches, [q, k, v], made.signature.outputs).outputs
+    w = Written(b=1, h=2, g=2, m=32, n=48, d=16, number=0.25)
+    assert np.abs(got - reference(w, [q, k, v], None)).max() <= 2.0**-8
 
 
 def reference(w: Written, arrays: list[Array], offset: int | None, name: str = "") -> Array:

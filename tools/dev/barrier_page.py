@@ -19,15 +19,15 @@ from tcir.dialect.attributes import defining, string
 from tcir.dialect.kernel.completion import barrier_of
 from tcir.dialect.kernel.paths import (
     MULTIPLIES,
-    Access,
     Reuse,
+    TileAccess,
     accesses_of,
+    arrival_of,
     loops_of,
     reuses_of,
     slots_of,
 )
-from tcir.dialect.kernel.view import KernelView, view
-from tcir.dialect.ops.sync import CommitOp, MbarrierArriveOp
+from tcir.dialect.kernel.view import KernelOp, KernelView, view
 from tcir.dialect.ops.tma import MakeTensorMapOp, TmaLoadOp
 from tcir.dialect.types import TmemType
 from tcir.program.source import load_module, mlir_context
@@ -39,11 +39,9 @@ STATE = "assign-roles"
 KERNELS = {
     "sm_100a, a tile of 128 rows, 64 elements": ("sm_100a", 64, "rows=128 stages=2", ""),
     "sm_100a, two tiles, 128 elements: P in columns of S": ("sm_100a", 128, "rows=256", ""),
-    "sm_100a, persistent, with a causal mask": (
-        "sm_100a", 64, "rows=128 stages=2 ctas=1", "causal_offset = 0 : i64, ",
-    ),
+    "sm_100a, persistent": ("sm_100a", 64, "rows=128 stages=2 ctas=1", "causal_offset = 0 : i64, "),
     "sm_90a, two warpgroups, 128 elements": ("sm_90a", 128, "rows=128 stages=2", ""),
-}  # fmt: skip
+}
 """By title: target, elements of a head, options of the pipeline, and a mask."""
 
 _INTRO = """# Barriers of attention
@@ -107,27 +105,20 @@ def _way(kernel: KernelView, reuse: Reuse, back: bool) -> str:
     steps = []
     for wait in path.waits:
         bar = barrier_of(wait.op.bar)
-        roles = {
-            string(site.role, "kind")
-            for site in kernel.sites
-            if site.role is not None
-            and (
-                (
-                    isinstance(site.op, CommitOp | MbarrierArriveOp)
-                    and barrier_of(site.op.bar) == bar
-                )
-                or (isinstance(site.op, TmaLoadOp) and barrier_of(site.op.signal) == bar)
-            )
-        }
-        steps.append(f"{', '.join(sorted(roles))} → {string(wait.role, 'kind')}")
+        arriving = {_role(site) for site in kernel.sites if (on := arrival_of(site)) and on == bar}
+        steps.append(f"{', '.join(sorted(arriving))} → {_role(wait)}")
     return f"{'; '.join(steps)} ({path.turns})"
 
 
-def _said(access: Access) -> str:
+def _role(site: KernelOp) -> str:
+    return string(site.role, "kind")
+
+
+def _said(access: TileAccess) -> str:
     loads = isinstance(access.site.op, TmaLoadOp)
     verb = "loads" if loads else "writes" if access.writes else "reads"
     end = "" if loads or loops_of(access.site.op) else " at the end"
-    return f"{string(access.site.role, 'kind')} {verb}{end}"
+    return f"{_role(access.site)} {verb}{end}"
 
 
 def rows(kernel: KernelView) -> Iterator[str]:
