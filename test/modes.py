@@ -42,6 +42,7 @@ def interpreted(patch: pytest.MonkeyPatch) -> None:
 def jobs(patch: pytest.MonkeyPatch) -> None:
     """Blocks of each grid in two processes, of small ones, too."""
     patch.setattr(several, "FEWEST", 2)
+    patch.setattr(several, "IN_LOCKSTEP", 0)
     patch.setitem(run_ptx.__kwdefaults__, "jobs", 2)
 
 

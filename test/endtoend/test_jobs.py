@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tcir
+import tcir.interp.ptx.jobs.launch as jobs_launch
 from tcir.exit_status import exit_status
 from tcir.opt import command
 from tcir.ptxrun.command import main as tc_run
@@ -17,6 +18,14 @@ from .linalg_text import Conv, Matmul
 from .oracle import integers
 
 SAME = (1, 1, 1, 1)
+
+
+@pytest.fixture(autouse=True)
+def _small_grids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Divides grids that one process executes as fast."""
+    monkeypatch.setattr(jobs_launch, "IN_LOCKSTEP", 0)
+
+
 CASES: list[tuple[str, Any, dict[str, Any], bool]] = [
     ("gemm", Matmul(256, 512, 64), {}, True),
     ("gemm", Matmul(300, 520, 72, out="f16"), {}, True),

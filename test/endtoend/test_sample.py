@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tcir
+import tcir.interp.ptx.jobs.launch as jobs_launch
 from tcir.exit_status import exit_status
 from tcir.machine.sample import FEWEST, Sample
 from tcir.opt import command
@@ -143,7 +144,10 @@ def test_every_pass(tmp_path: Path, capfd: Any) -> None:
     assert "sample" not in capfd.readouterr().err
 
 
-def test_jobs_and_lockstep_execute_the_same_sample(kernel: tcir.Kernel) -> None:
+def test_jobs_and_lockstep_execute_the_same_sample(
+    kernel: tcir.Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs_launch, "IN_LOCKSTEP", 0)
     launch, inside = kernel.launch_config, sampled(kernel)
     a = np.ones((512, 32), np.float16)
     b = np.ones((32, 512), np.float16)

@@ -12,6 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import tcir
+import tcir.interp.ptx.jobs.launch as jobs_launch
 from tcir.interp.ptx.jobs.part import TogetherError, blocks
 from tcir.interp.ptx.jobs.workers import in_workers
 from tcir.interp.ptx.lockstep.abandoned import LockstepDivergence
@@ -20,6 +21,13 @@ from tcir.workers import Forks
 
 from .conftest import HEADER
 from .test_lockstep import BODIES, START, _no_such_place, check_alike, run
+
+
+@pytest.fixture(autouse=True)
+def _small_grids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Divides grids that one process executes as fast."""
+    monkeypatch.setattr(jobs_launch, "IN_LOCKSTEP", 0)
+
 
 FINDINGS, ENDS = "findings", "what ends the run"
 TOUCH = "CTAs that touch what others write"
@@ -121,6 +129,15 @@ def test_why_one_process() -> None:
     assert few.ok and few.together == "a grid of few CTAs"
     with pytest.raises(tcir.LaunchError, match="jobs: expected an integer of at least 1, got 0"):
         run(body, together=True, jobs=0)
+
+
+def test_small_grids_in_lockstep_are_not_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    body, _ = BODIES["copy"]
+    for hazards in ("report", "off"):
+        small = run(body, together=True, jobs=2, hazards=hazards)[0]
+        assert small.together == "at most 128 CTAs in lockstep" and small.processes == 1
+        assert run(body, together=False, jobs=2, hazards=hazards)[0].processes == 2
 
 
 def test_a_budget_that_no_block_spends_alone() -> None:

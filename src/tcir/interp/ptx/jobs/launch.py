@@ -23,13 +23,16 @@ from tcir.interp.ptx.jobs.workers import Tell, in_workers
 from tcir.interp.ptx.launch import PRINTED, LaunchState
 from tcir.interp.ptx.lockstep.abandoned import LockstepDivergence
 from tcir.interp.ptx.lockstep.counts import Counts
-from tcir.interp.ptx.lockstep.launch import Lockstep
+from tcir.interp.ptx.lockstep.launch import Lockstep, eligible
 from tcir.interp.ptx.program import DecodedEntry
 from tcir.machine import Machine
 from tcir.storage import outermost
 
 FEWEST = 4
 """Fewest clusters of a grid that is divided."""
+IN_LOCKSTEP = 128
+"""Most CTAs in lockstep that one process executes as fast as two: each worker has leaders of its
+own, and a step takes about the same time for any number of CTAs."""
 PAUSE = 0.05
 """Seconds between two progress reports of a worker."""
 
@@ -62,6 +65,9 @@ def why_together(program: DecodedEntry, launch: LaunchState, mine: Sequence[int]
         "launch control": any(control),
         "completion orders share what the first one leaves": options.repeats is not None,
         "no fork on this system": not hasattr(os, "fork"),
+        f"at most {IN_LOCKSTEP} CTAs in lockstep": (
+            len(mine) <= IN_LOCKSTEP and options.lockstep and eligible(launch)
+        ),
     }
     why = next((why for why, holds in reasons.items() if holds), "")
     # Only with hazards on are strong accesses found where they are executed.
