@@ -277,6 +277,29 @@ def test_device_functions_of_another_file(tmp_path: Path) -> None:
     assert "is linked as machine code, which is not executed: include the files" in ended.stderr
 
 
+@pytest.mark.parametrize("flags", [[], ["--nvcc=-rdc=true"]])
+def test_launches_from_kernels(flags: list[str], tmp_path: Path) -> None:
+    (tmp_path / "p.cu").write_text(
+        "__global__ void child() {}\n__global__ void parent() { child<<<1, 1>>>(); }\n"
+        "int main() { parent<<<1, 1>>>(); }\n"
+    )
+    ended = run(*flags, "p.cu", cwd=tmp_path)
+    assert ended.returncode == (2 if flags else 3)
+    assert "launches from kernels are made by cudadevrt" in ended.stderr
+
+
+def test_a_kernel_that_waits_for_the_host(tmp_path: Path) -> None:
+    (tmp_path / "p.cu").write_text(
+        "#include <cstdio>\n__global__ void wait(volatile int *flag) { while (!*flag); }\n"
+        "int main() { int *flag; cudaMallocManaged(&flag, 4), *flag = 0;\n"
+        "  wait<<<1, 32>>>(flag), *flag = 1;\n"
+        "  puts(cudaGetErrorName(cudaDeviceSynchronize())); }\n"
+    )
+    ended = run("p.cu", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "cudaErrorLaunchFailure\n")
+    assert "deadlock" in ended.stderr and "nothing of the host" in ended.stderr
+
+
 def test_more_orders_than_anybody_waits_for() -> None:
     ended = run("--order-seeds", "10001", HISTOGRAM)
     assert "--order-seeds: expected an integer of 0 to 10000, got '10001'" in ended.stderr

@@ -3,6 +3,7 @@ Programming Guide, "Texture Fetching", computed texel by texel."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -21,10 +22,28 @@ def number(i: int) -> float:
 @pytest.fixture(scope="module")
 def printed() -> dict[str, list[float]]:
     ended = run(PROGRAMS / "textures.cu")
-    assert ended.returncode == 0, ended.stderr
-    *rows, refused = ended.stdout.splitlines()
+    return numbers_of(ended.stdout, ended.returncode)
+
+
+def numbers_of(output: str, status: int) -> dict[str, list[float]]:
+    assert status == 0
+    *rows, refused = output.splitlines()
     assert refused == "cudaErrorInvalidFilterSetting"
     return rows_of(rows)
+
+
+def check_output(output: str, status: int) -> None:
+    """Asserts what the tests of this file assert of the program's output."""
+    printed = numbers_of(output, status)
+    test_as_on_an_h200(printed)
+    for mode, filtered, normalized in itertools.product(MODES, (0, 1), (0, 1)):
+        test_lines(printed, mode, filtered, normalized)
+    for check in (
+        test_colors_are_read_as_numbers_from_0_to_1, test_a_volume, test_faces_of_a_cube,
+        test_layers_beyond_the_last_are_the_last, test_linear_memory_is_zero_outside,
+        test_a_gather_starts_at_the_lower_left, test_surfaces,
+    ):  # fmt: skip
+        check(printed)
 
 
 def rows_of(rows: Sequence[str]) -> dict[str, list[float]]:

@@ -175,10 +175,8 @@ def forms(seed: int, each: int) -> list[Form]:
         final = "s32" if "s" in kinds or minus in ("a", "b", "c") else "u32"
         words = [draw.choice(["", "sat"]), draw.choice(["", "shr7", "shr15"])]
         words += [draw.choice(["", "po"])] if not minus else []
-        found.append(
-            Form("vmad", f"{final} {kinds}", " ".join(words), "", draw.choice(parts),
-                 draw.choice(parts), minus)
-        )  # fmt: skip
+        picks = draw.choice(parts), draw.choice(parts)
+        found.append(Form("vmad", f"{final} {kinds}", " ".join(words), "", *picks, minus))
         for name, count in itertools.product((*SCALAR, *SIMD, "vset"), (2, 4)):
             letter = "h" if count == 2 else "b"
             chosen = sorted(draw.sample(range(count), draw.randint(1, count)), reverse=True)

@@ -16,6 +16,13 @@ from tcir.codegen.tools import find_tool
 from tcir.errors import InputError, NativeCrashError
 from tcir.files import signals_wait
 
+LAUNCHES_FROM_KERNELS = (
+    "launches from kernels are made by cudadevrt, a library of machine code, which is not "
+    "executed: launch from the host, or call a device function in place of the kernel"
+)
+_WHY = {"requires separate compilation mode": LAUNCHES_FROM_KERNELS}
+"""What tcir adds to a message of nvcc that contains these words."""
+
 
 def compile_cuda(path: Path, target: str, flags: Sequence[str] = ()) -> str:
     """Compiles a .cu file to PTX with source lines. nvcc needs a host compiler, such as g++.
@@ -87,4 +94,5 @@ def _nvcc(path: Path, out: Path, flags: Sequence[str]) -> None:
             "to NVIDIA with that file, or try another version of nvidia-cuda-nvcc"
         )
     if nvcc.returncode or not out.exists():
-        raise InputError(f"nvcc {path}: {(said or printed).strip()}")
+        why = next((f"; {why}" for words, why in _WHY.items() if words in said), "")
+        raise InputError(f"nvcc {path}: {(said or printed).strip()}{why}")

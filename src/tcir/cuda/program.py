@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tcir.codegen.cuda import LAUNCHES_FROM_KERNELS
 from tcir.cuda.host_library import compile_library, undefined_symbols
 from tcir.cuda.libraries import FUNCTIONS
 from tcir.cuda.libraries.functions import HostFunction
@@ -435,7 +436,7 @@ def _unknown(name: str, missing: str) -> str:
     if missing.startswith("__cudaRegisterLinkedBinary"):
         return (
             f"{name}: device code of several files (-rdc=true) is linked as machine code, which is "
-            "not executed: include the files in one, and leave -rdc out"
+            f"not executed: include the files in one, and leave -rdc out; {LAUNCHES_FROM_KERNELS}"
         )
     return (
         f"{name}: the simulated CUDA runtime has no function {missing}; libraries contain only "

@@ -39,6 +39,11 @@ ORDINARY = (
     "cooperative: cudaLaunchCooperativeKernel"
 )
 
+WAITS = (
+    "a launch is executed within its call: nothing of the host, and no later launch, can write "
+    "what the kernel waits for"
+)
+
 
 @dataclass(frozen=True)
 class DoorLaunch:
@@ -255,6 +260,7 @@ class Launches:
                 said.append(f"{len(all_said) - len(said)} more (--max-findings)")
             if not launch.cooperative and any(each.code == "trap" for each in report.errors):
                 said += [ORDINARY] * any(name in launch.ptx for name in GRID_WORKSPACE)
+            said += [WAITS] * any("waits for global bytes" in str(each) for each in report.errors)
             raise VerdictError(f"{name}: " + "; ".join(said), report.exit_code)
         return bool(bad)
 

@@ -31,9 +31,13 @@ _ARITHMETIC: dict[str, _Work] = {
     "vavrg": lambda a, b: (a + b + (a + b >= 0)) >> 1,
 }
 _COMPARE: dict[str, _Work] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
     "ge": np.greater_equal,
-}  # fmt: skip
+}
 _SECOND: dict[str, _Work] = {"add": np.add, "min": np.minimum, "max": np.maximum}
 
 
