@@ -18,6 +18,7 @@ from tcir.torch.attention import attention
 from tcir.torch.backend import backend
 from tcir.torch.compiled import Compiled, Part
 from tcir.torch.entry import compile
+from tcir.torch.grouped_mm import grouped_mm
 from tcir.torch.linear import Linear, linear
 from tcir.torch.quantized_linear import QuantizedLinear, quantized_linear
 from tcir.torch.tensors import machine
@@ -25,5 +26,5 @@ from tcir.torch.varlen import varlen_attention
 
 __all__ = [
     "Compiled", "Linear", "Part", "QuantizedLinear", "attention", "backend", "compile",
-    "linear", "machine", "quantized_linear", "varlen_attention",
+    "grouped_mm", "linear", "machine", "quantized_linear", "varlen_attention",
 ]  # fmt: skip

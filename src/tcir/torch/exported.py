@@ -23,8 +23,10 @@ from tcir.torch.decompositions import OF_FROZEN, decompositions, either
 from tcir.torch.subclasses import made_of, parts_of
 from tcir.torch.sums import partial_sums
 
-DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]] = {}
+DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., object]] = {}
 """Decompositions of tcir's own ops into ATen ops; each file that defines an op adds its entry."""
+BY_NAME: dict[str, Callable[..., object]] = {}
+"""Decompositions of ops of libraries that may not be installed, by the ops' names."""
 
 
 _TRACING = threading.RLock()
@@ -138,13 +140,14 @@ def _of_subclasses(module: torch.nn.Module) -> str:
 
 def _composites(
     graph: torch.fx.Graph,
-) -> dict[torch._ops.OperatorBase, Callable[..., torch.Tensor]]:
-    """PyTorch's decompositions into ATen ops of the graph's ops that belong to other libraries
-    (torchao)."""
+) -> dict[torch._ops.OperatorBase, Callable[..., object]]:
+    """Decompositions of the graph's ops that belong to other libraries: PyTorch's into ATen ops
+    (torchao), and ours."""
     ops = {node.target for node in graph.nodes if isinstance(node.target, torch._ops.OpOverload)}
     others = [op for op in ops if op.namespace not in ("aten", "tcir")]
     known = torch.export.default_decompositions() if others else {}
-    return {op: known[op] for op in others if op in known}
+    found = {op: known[op] for op in others if op in known}
+    return found | {op: BY_NAME[op.name()] for op in others if op.name() in BY_NAME}
 
 
 PRODUCTS = (

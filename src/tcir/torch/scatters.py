@@ -183,6 +183,21 @@ def _triangle(rows: int, columns: int, offset: int, lower: bool) -> object:
     return torch.stack((row, column))
 
 
+def _histc(x: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> object:
+    """Counts of elements from each edge to the next, in a given range; the last edge is part of the
+    last bin. Edges are those of `torch.linspace` in f32, as in PyTorch's kernel on the CPU."""
+    exact = x.dtype in (torch.float32, torch.int32, torch.int64)
+    if not exact or not -(2**24) < min < max < 2**24 or x.numel() * bins > MOST:
+        return NotImplemented
+    place, step = places(bins + 1, x).to(torch.float32), (max - min) / bins
+    edges = torch.where(place < (bins + 1) // 2, min + step * place, max - step * (bins - place))
+    values = x.reshape(-1, 1).to(torch.float32)
+    below = (values < edges).to(torch.int64).sum(0)  # of all edges
+    above = (values > max).to(torch.int64).sum()
+    ends = torch.where(place == bins, x.numel() - above, below)
+    return (ends[1:] - ends[:-1]).to(x.dtype)
+
+
 def _tril_indices(rows: int, columns: int, offset: int = 0, **_: object) -> object:
     return _triangle(rows, columns, offset, True)
 
@@ -200,5 +215,6 @@ SCATTERS: Decompositions = {
     aten.diagonal_scatter.default: _diagonal_scatter,
     aten.as_strided_scatter.default: _as_strided_scatter,
     aten.col2im.default: _col2im,
+    aten.histc.default: _histc,
 }
 """The decompositions of this file, by overload."""

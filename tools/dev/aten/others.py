@@ -104,6 +104,7 @@ PLAIN: dict[str, tuple[Function, tuple[Argument, ...]]] = {
         lambda x, i, y: x.scatter_reduce(1, i, torch.where(y > 1, torch.nan, y), "amax"),
         (ROW, Index((3, 40), 37), (3, 40))),
     "bincount": (lambda n: torch.bincount(n, minlength=100), (Index((37,), 100),)),
+    "histc": (lambda n: torch.histc(n.float(), 9, 1, 13), (Index((5, 37), 17),)),
     "nonzero_static": (lambda x: torch.nonzero_static(x > 0, size=9), (ROW,)),
     "nonzero_static of few": (lambda x: torch.nonzero_static(x > 1.5, size=40), (SQUARE,)),
     "masked_scatter of rows": (
