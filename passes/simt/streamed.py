@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 from tcir._mlir import arith, func, ir, nvvm, scf
 from tcir.dialect import tc
@@ -26,11 +25,18 @@ COLUMNS = 8
 BLOCK = 4 * ROW_BYTES
 """Bytes of K that a warp loads at once: each of the four threads with a row 16, the factors of two
 mma.sync."""
-WARPS = 8
+WARPS, WARPS_OF_SEVERAL = 8, 4
+"""Warps of a CTA that has an SM to itself, and of one that shares it: 8 take most registers, so
+that 172 CTAs on 132 SMs are two rounds."""
+SHARE = 8
+"""Chunks of K that each warp then has, or more."""
 LOADS = 16
 """Loads of the matrix that a thread has on the way."""
-GROUPS = 14
-"""Most groups of 8 rows of the matrix that a CTA has: the registers of a thread hold no more."""
+IDLE = 8
+"""SMs that may be without a CTA of many rows."""
+GROUPS = (8, 4)
+"""Groups of 8 rows of the matrix that a CTA has, where all SMs have a CTA: the more, the less often
+the few rows are read."""
 
 
 def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
@@ -110,22 +116,11 @@ class Lines:
     member: ir.Value
 
 
-def groups_of(op: tc.MatmulOp, target: str, gated: bool, largest: int = GROUPS) -> int:
-    """Groups of 8 rows of a CTA, two or more; gated: pairs of groups belong together.
-
-    An SM has one CTA, because the loads on the way take most of its registers, and reads as fast as
-    the others: so the SM with the most rows decides.
-    """
-    *batch, m, n = op.out.type.shape
-    sms = TARGETS[target].sms
-
-    def most(groups: int) -> int:
-        """Groups of the SM with the most."""
-        ctas = ceil_div(max(m, n), COLUMNS * groups) * prod(batch)
-        return groups * ceil_div(ctas, sms)
-
-    allowed = range(largest, 1, -2 if gated else -1)
-    return min(allowed, key=most)  # the first: its CTAs read the few rows least often
+def groups_of(op: tc.MatmulOp, target: str) -> int:
+    """Groups of 8 rows of a CTA: a CTA for every SM before CTAs that read the few rows less
+    often."""
+    many, sms = max(op.out.type.shape[-2:]), TARGETS[target].sms - IDLE
+    return next((n for n in GROUPS if many >= n * COLUMNS * sms), 2)
 
 
 def epilogue_of(function: func.FuncOp) -> tc.EpilogueOp | None:
@@ -162,13 +157,14 @@ class StreamedKernel:
     ) -> StreamedKernel:
         """Chooses its sizes."""
         blocks = ceil_div(op.a.type.shape[-1] * tc.element_bytes(op.a.type.element_type), BLOCK)
-        after = epilogue_of(function)
-        groups = groups_of(op, target_of(module), after is not None and after.gated)
+        groups = groups_of(op, target_of(module))
         each = max(1, LOADS // groups)
         while each > 1 and blocks < each * WARPS:
             each //= 2
         chunks = ceil_div(blocks, each)
-        warps = warps_of(chunks)
+        ctas = ceil_div(max(op.out.type.shape[-2:]), COLUMNS * groups)
+        several = ctas > TARGETS[target_of(module)].sms and chunks >= SHARE * WARPS_OF_SEVERAL
+        warps = warps_of(chunks, WARPS_OF_SEVERAL if several else WARPS)
         return StreamedKernel(module, function, op, programmatic, groups, each, chunks, warps)
 
     @property

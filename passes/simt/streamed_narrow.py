@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
@@ -20,7 +21,6 @@ from tcir.passes.simt.streamed import (
     WARPS,
     Lines,
     StreamedKernel,
-    epilogue_of,
     groups_of,
     has_epilogue,
     warps_of,
@@ -32,8 +32,6 @@ from L2. With more, a CTA has several tiles."""
 LOADS, LOADS_OF_TILES = 16, 8
 """Loads of the matrix that a thread has on the way, with one tile and with several, which take
 registers for their sums."""
-GROUPS = 8
-"""Most groups of 8 rows of a CTA: more leave no registers for conversions."""
 WARPS_OF_ONE = 16
 """Warps of a CTA with one tile, which convert while others wait for memory; several tiles take the
 registers of as many warps."""
@@ -91,9 +89,7 @@ class _NarrowKernel(StreamedKernel):
         blocks = how.k // how.count * tc.element_bytes(how.stored.element) // BLOCK
         few, bits = min(op.out.type.shape), 8 * tc.element_bytes(how.stored.element) // how.count
         one = few <= AGAIN * bits  # a tile of 16 rows of `bits`, and rows of 16 bits
-        after = epilogue_of(function)
-        gated = after is not None and after.gated
-        groups = 2 if one else groups_of(op, target_of(module), gated, GROUPS)
+        groups = 2 if one else groups_of(op, target_of(module))
         each = max(1, (LOADS if one else LOADS_OF_TILES) // groups)
         most = WARPS_OF_ONE if groups == 2 else WARPS
         while each > 1 and (blocks % each or blocks < each * most):
@@ -101,6 +97,12 @@ class _NarrowKernel(StreamedKernel):
         chunks = blocks // each
         warps = warps_of(chunks, most)
         return _NarrowKernel(module, function, op, programmatic, groups, each, chunks, warps, how)
+
+    @property
+    def _ahead(self) -> bool:
+        """Whether the few rows are loaded a chunk ahead, too: several tiles convert bytes while
+        they wait for them; codes of 4 bits leave no registers, and 16 warps hide the time."""
+        return self.groups > 2 and self.how.count == 1
 
     @property
     def _matrix_is_a(self) -> bool:
@@ -143,7 +145,7 @@ class _NarrowKernel(StreamedKernel):
 
     def _fetch(self, given: Lines, beside: _Scales, chunk: ir.Value) -> list[ir.Value]:
         """For each block of a chunk and each row, the words of stored numbers, and what is beside
-        them for their group of k."""
+        them for their group of k; for each block, the few rows' words if those are loaded now."""
         found: list[ir.Value] = []
         for block in range(self.blocks):
             unit = self._unit(chunk, block, given.member)
@@ -151,25 +153,34 @@ class _NarrowKernel(StreamedKernel):
             for row in range(len(given.rows)):
                 found += simt.load_words(simt.at(given.rows[row], place), ROW_BYTES // WORD_BYTES)
                 found += beside.of_group(row, unit)
+            if self._ahead:
+                found += chain.from_iterable(self._few_words(given, chunk, block))
         return found
+
+    def _few_words(self, given: Lines, chunk: ir.Value, block: int) -> list[list[ir.Value]]:
+        """For each of the few rows, the words of the elements that a thread's 16 bytes multiply."""
+        size = self._made.elements * tc.element_bytes(self.how.element)
+        place = simt.wide(simt.mul(self._unit(chunk, block, given.member), size))
+        return [simt.load_words(simt.at(each, place), size // WORD_BYTES) for each in given.columns]
+
+    @property
+    def _made(self) -> Dequantise:
+        return Dequantise(self.how)
 
     def _multiplied(
         self, given: Lines, beside: _Scales, carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """The sums plus the products of a chunk; carried: both, as the loop carries them."""
-        made = Dequantise(self.how)
-        count = 4 * self.tiles * len(given.columns)
+        made, count = self._made, 4 * self.tiles * len(given.columns)
         sums, chunk, fetched = list(carried[:count]), carried[count], iter(carried[count + 1 :])
-        size = made.elements * tc.element_bytes(self.how.element)
         for block in range(self.blocks):
-            place = simt.wide(simt.mul(self._unit(chunk, block, given.member), size))
-            few = [
-                simt.load_words(simt.at(each, place), size // WORD_BYTES) for each in given.columns
-            ]
+            few = [] if self._ahead else self._few_words(given, chunk, block)
             rows = []
             for row in range(len(given.rows)):
                 stored = [next(fetched) for _ in range(ROW_BYTES // WORD_BYTES)]
                 rows.append(made.words(stored, beside.given(row, fetched)))
+            if self._ahead:
+                few = [list(islice(fetched, made.elements // 2)) for _ in given.columns]
             sums = self.products(rows, [made.alike(each) for each in few], sums)
         return sums
 

@@ -108,12 +108,14 @@ def test_groups_of_rows(groups: int, n: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("n", "ctas"), [(4096, 128), (6144, 128), (11008, 126), (14336, 128), (16384, 256), (40, 3)]
+    ("n", "k", "ctas", "warps"),
+    [(4096, 4096, 128, 8), (6144, 4096, 192, 4), (11008, 4096, 172, 4), (3072, 768, 192, 8)],
 )
-def test_ctas_fill_whole_waves(n: int, ctas: int) -> None:
-    """No SM has many more rows than others; 4096 rows had 128 CTAs before, 11008 had 172."""
-    kernel = tcir.compile(linear(16, n, 64, "f16"), "layers", target="sm_90a")
-    assert kernel.launches.launches[0].grid[0] == ctas
+def test_ctas_share_an_sm_where_there_are_more(n: int, k: int, ctas: int, warps: int) -> None:
+    """With 8 warps an SM has one: 172 would be two rounds. Few chunks of K stay with 8."""
+    kernel = tcir.compile(linear(16, n, k, "f16"), "layers", target="sm_90a")
+    (launch,) = kernel.launches.launches
+    assert (launch.grid[0], launch.block[0]) == (ctas, 32 * warps)
 
 
 @pytest.mark.parametrize(

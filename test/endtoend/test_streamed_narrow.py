@@ -60,6 +60,16 @@ def test_tails_of_tiles(rows: int, m: int) -> None:
     assert (np.abs(got - wide @ factors) <= 2.0**-21 * (np.abs(wide) @ np.abs(factors))).all()
 
 
+def test_few_rows_are_loaded_ahead() -> None:
+    """Bytes in CTAs of several tiles: the loop carries the few rows' words of the next chunk."""
+    weights = replace(INT8, rows=3970, k=768)
+    a = np.random.default_rng(1).standard_normal((17, weights.k)).astype(DTYPES[weights.element])
+    arrays = weights.arrays(2)
+    factors = weights.dequantised(arrays).astype(np.float64).T
+    got, wide = multiply(weights, 17, "sm_90a", a, arrays), a.astype(np.float64)
+    assert (np.abs(got - wide @ factors) <= 2.0**-21 * (np.abs(wide) @ np.abs(factors))).all()
+
+
 @pytest.mark.parametrize("element", ["f16", "bf16"])
 @pytest.mark.parametrize("stored", ["i8", "nibbles", *FP8])
 def test_every_code_has_its_number(stored: str, element: str) -> None:
@@ -142,7 +152,7 @@ MADE, LOADED = "tcir.passes.simt.dequantise", "tcir.passes.simt.streamed_narrow"
          "self.beside[node.argument, node.at])"),
         ("the bytes of the next thread", INT8, f"{LOADED}:_NarrowKernel._fetch",
          "simt.mul(unit, ROW_BYTES)", "simt.mul(simt.differing_bits(unit, 1), ROW_BYTES)"),
-        ("the chunk before", NIBBLES, f"{LOADED}:_NarrowKernel._multiplied",
+        ("the chunk before", NIBBLES, f"{LOADED}:_NarrowKernel._few_words",
          "simt.wide(simt.mul(self._unit(chunk, block, given.member), size))",
          "simt.wide(simt.mul(self._unit(given.warp, block, given.member), size))"),
         ("codes of the other half", Weights("f8E4M3FN", 24, 64), f"{MADE}:_Pair._of_codes",
