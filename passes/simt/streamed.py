@@ -30,8 +30,9 @@ WARPS, WARPS_OF_SEVERAL = 8, 4
 that 172 CTAs on 132 SMs are two rounds."""
 SHARE = 8
 """Chunks of K that each warp then has, or more."""
-LOADS = 16
-"""Loads of the matrix that a thread has on the way."""
+LOADS, BLOCKS = 16, 4
+"""Loads of the matrix that a thread has on the way, and the most blocks of a chunk: with those each
+thread also loads the few rows'."""
 IDLE = 8
 """SMs that may be without a CTA of many rows."""
 GROUPS = (8, 4)
@@ -158,7 +159,7 @@ class StreamedKernel:
         """Chooses its sizes."""
         blocks = ceil_div(op.a.type.shape[-1] * tc.element_bytes(op.a.type.element_type), BLOCK)
         groups = groups_of(op, target_of(module))
-        each = max(1, LOADS // groups)
+        each = min(BLOCKS, max(1, LOADS // groups))
         while each > 1 and blocks < each * WARPS:
             each //= 2
         chunks = ceil_div(blocks, each)
