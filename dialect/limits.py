@@ -125,6 +125,8 @@ ignored), i8 as signed or unsigned."""
 
 MMA_K_BYTES = 32
 """Bytes of K that one dense instruction reads of each row of A and B (PTX ISA 9.7.16.2)."""
+WGMMA_TRANSPOSED_BYTES = 2
+"""Bytes of the elements that wgmma transposes, PTX ISA 9.7.15.5.1.2."""
 SLICE_COLUMNS = MMA_K_BYTES // 4
 """Tensor-memory columns of one K slice of A; ``.ashift`` moves as many."""
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string, unsigned_operands
-from tcir.dialect.limits import MMA_K_BYTES, SWIZZLE_SPANS, TMA_STRIDE, Legal
+from tcir.dialect.limits import (
+    MMA_K_BYTES,
+    SWIZZLE_SPANS,
+    TMA_STRIDE,
+    WGMMA_TRANSPOSED_BYTES,
+    Legal,
+)
 from tcir.dialect.ops.highlevel import conv_groups, k_part
 from tcir.passes.emit import index
 from tcir.passes.emit.cost import epilogue_bytes
@@ -17,9 +23,6 @@ from tcir.passes.emit.limits import MMA_N, MMA_N_PAIR, ceil_div
 from tcir.passes.emit.operand_tiles import TiledOperand, k_major, k_step, mn_major
 from tcir.passes.emit.tile_kernel import choose_n_tile
 from tcir.threads import cached_property
-
-_TRANSPOSED_BYTES = 2
-"""Elements that tensor cores of every target multiply with outputs innermost."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class ConvShape:
         step, apart = TMA_STRIDE.values[0], self.strides[1] * self.pixel_bytes
         padded = self.pad_left or self.pad_right
         contiguous = self.groups == 1 and self.dilations[1] == 1 and not padded
-        filters = self.filter == "hwcf" and self.element_bytes == _TRANSPOSED_BYTES
+        filters = self.filter == "hwcf" and self.element_bytes == WGMMA_TRANSPOSED_BYTES
         encodable = apart % step == 0 and self.w * self.pixel_bytes % step == 0
         few = self.s > 1 and self.pixel_bytes < MMA_K_BYTES
         return contiguous and filters and encodable and few

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from tcir.dialect import tc
-from tcir.dialect.limits import WGMMA_M
+from tcir.dialect.limits import WGMMA_M, WGMMA_TRANSPOSED_BYTES
 from tcir.dialect.ops.warpgroup import columns_of
 from tcir.passes.conv.im2col import (
     Im2col,
@@ -40,7 +40,6 @@ from tcir.passes.kernels.stores.fragment import tile_fragments
 from tcir.target import TARGETS
 from tcir.time.warpgroups import FILTER, PIXEL, ROW_BYTES, SUMMED_BYTES, SUMMING
 
-_TRANSPOSED_BYTES = 2
 LEAST_SHARED, MOST_SHARED = 64, {WGMMA_M: 128, 2 * WGMMA_M: 128, 3 * WGMMA_M: 64}
 """Columns of a tile of which an SM has two CTAs: fewer were slower, more have, by rows, no room for
 their sums."""
@@ -135,7 +134,7 @@ def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
 def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int, multiple: int = 1) -> int:
     """Output channels of a tile as `option` says, checked to lie in one group and to be a multiple
     of `multiple`. Raises a match failure for types that wgmma cannot multiply."""
-    if shape.filter == "hwcf" and shape.element_bytes != _TRANSPOSED_BYTES:
+    if shape.filter == "hwcf" and shape.element_bytes != WGMMA_TRANSPOSED_BYTES:
         raise match_failure(
             op,
             f"expected a filter of {shape.element} with its input channels innermost, got layout "

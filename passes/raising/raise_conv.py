@@ -7,7 +7,7 @@ from math import prod
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import MMA_K_BYTES, TMA_STRIDE
+from tcir.dialect.limits import MMA_K_BYTES, TMA_STRIDE, WGMMA_TRANSPOSED_BYTES
 from tcir.passes.analysis.contraction import Conv, set_unsigned
 from tcir.passes.analysis.cuda_cores import FLAT, no_tensor_core
 from tcir.passes.analysis.regroup import replace_result
@@ -18,10 +18,16 @@ from tcir.passes.emit.limits import round_up
 from tcir.passes.emit.repack import is_copied, repacked
 from tcir.passes.emit.reshape import reshape
 from tcir.passmanager.remarks import remark
+from tcir.target import TARGETS
 
 
 def raise_conv(
-    op: ir.OpView, conv: Conv, pads: Sequence[Padding], tail: Tail, smallest: str
+    op: ir.OpView,
+    conv: Conv,
+    pads: Sequence[Padding],
+    tail: Tail,
+    target: str,
+    smallest: str,
 ) -> None:
     """Replaces `op`, the padding of its operands, and the rounding of its result.
 
@@ -69,7 +75,7 @@ def raise_conv(
                 smallest,
             )
     flat = FLAT - len(conv.strides)
-    image, weights, layout = _encodable(op, conv, x.source, w.source)
+    image, weights, layout = _encodable(op, conv, x.source, w.source, target)
     groups = [(0,), *[()] * flat, *((d,) for d in window), tuple(range(window.stop, out.rank))]
     sizes = [prod(out.shape[d] for d in group) for group in groups]
     raised = tc.Conv2dOp(
@@ -88,10 +94,10 @@ def raise_conv(
 
 
 def _encodable(
-    op: ir.OpView, conv: Conv, x: ir.Value, w: ir.Value
+    op: ir.OpView, conv: Conv, x: ir.Value, w: ir.Value, target: str
 ) -> tuple[ir.Value, ir.Value, str]:
     """Input, filter and its layout as TMA can encode them, in two dimensions; repacked if channels
-    are not last, or rows not 16 bytes.
+    are not last, or rows not 16 bytes, and a filter with its outputs last if wgmma cannot read it.
 
     C is padded with zeros, that of a group to what an mma sums over: what is next is another group.
     The filter gets C last, so that the number of outputs no longer matters.
@@ -102,7 +108,8 @@ def _encodable(
     c, k = (w.type.shape[conv.weights[d]] for d in (-1, int(conv.groups)))
     fhwc = tuple(range(len(conv.weights)))
     hwcf = (*fhwc[-1:], *fhwc[:-1])
-    plain = not conv.groups and conv.weights == hwcf and k % unit == 0
+    transposed = bytes_ == WGMMA_TRANSPOSED_BYTES or not TARGETS[target].wgmma
+    plain = not conv.groups and conv.weights == hwcf and k % unit == 0 and transposed
     known = list(conv.image) == sorted(conv.image) and (conv.weights == fhwc or plain)
     if not known or c % step:
         padded = round_up(c, step)

@@ -28,6 +28,7 @@ from tcir.passes.analysis.wrappers import (
     zero_accumulator_ops,
 )
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
+from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import drop_arguments
 from tcir.passes.raising.raise_block_scaled import functions_to_raise, raise_scaled
@@ -73,10 +74,10 @@ class RaiseToTc(Pass):
 
     def run(self, module: ir.Module) -> None:
         for function in functions_to_raise(module, "contraction", SMALLEST_CONV):
-            _raise_function(function)
+            _raise_function(function, target_of(module))
 
 
-def _raise_function(function: func.FuncOp) -> None:
+def _raise_function(function: func.FuncOp, target: str) -> None:
     ops = list(function.entry_block)
     if any(isinstance(op, _RAISED) for op in ops):
         return
@@ -116,7 +117,7 @@ def _raise_function(function: func.FuncOp) -> None:
         if isinstance(found, Einsum):
             raise_einsum(op, found, [_plain(op, each, smallest) for each in pads], tail)
         elif isinstance(found, Conv):
-            raise_conv(op, found, pads, tail, smallest)
+            raise_conv(op, found, pads, tail, target, smallest)
         else:
             result = _matmul(op, found, pads, tail.result.type, smallest)
             tail.result.replace_all_uses_with(result)

@@ -160,11 +160,10 @@ HUGE = Conv(1, 40, 40, 64, 256, 7, 7, (3, 3, 3, 3), strides=(2, 2))
     ("conv", "options", "message"),
     [
         (Conv(1, 4, 4, 32, 16, 3, 3, element="f8E4M3FN"), {}, "got f8E4M3FN .*keeps 13 bits"),
-        (Conv(1, 4, 4, 32, 16, 3, 3, element="i8", out="i32"), {}, "got layout hwcf .*16 bits"),
         (Conv(1, 4, 4, 32, 16, 3, 3), {"n_tile": 20}, "in .8, 256., got 20 .*take 16 or 24"),
         (HUGE, {"n_tile": 256}, "a step whose pixels and filter taps fit .*use a smaller n-tile"),
     ],
-    ids=["fp8", "i8 hwcf", "n-tile", "shared memory"],
+    ids=["fp8", "n-tile", "shared memory"],
 )
 def test_refusals(conv: Conv, options: dict[str, Any], message: str) -> None:
     with pytest.raises(tcir.Error, match=message) as error:

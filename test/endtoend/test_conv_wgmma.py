@@ -158,7 +158,6 @@ def test_a_break_is_seen(name: str) -> None:
 @pytest.mark.parametrize(
     ("conv", "options", "message"),
     [
-        (Conv(1, 4, 4, 32, 16, 1, 1, element="i8", out="i32"), {}, "got layout hwcf .*16 bits"),
         (Conv(1, 4, 4, 32, 16, 1, 1), {"n_tile": 20}, "in .8, 256., got 20 .*take 16 or 24"),
         (Conv(1, 4, 4, 32, 32, 1, 1), {"cta_group": 2}, "cta-group=1 for sm_90a, got 2"),
     ],

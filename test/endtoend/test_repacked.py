@@ -84,3 +84,21 @@ def test_f32_filters_are_read_where_they_are(pipeline: str) -> None:
         kernel.report
     )
     assert len(kernel.launches.launches) == 1
+
+
+BYTES = {"i8": "i32", "f8E4M3FN": "f32", "f32": "f32"}
+"""Types that wgmma reads with their channels last only, and those of results."""
+
+
+@pytest.mark.parametrize("element", BYTES)
+@pytest.mark.parametrize(("c", "k"), [(32, 16), (32, 17), (17, 16)])
+def test_wgmma_reads_filters_with_outputs_last(c: int, k: int, element: str) -> None:
+    """Their rows may be encodable (c, k = 32, 16): the filter is repacked all the same."""
+    conv = Conv(1, 4, 9, c, k, 2, 3, PADS, element=element, out=BYTES[element])
+    x, w = (integers(s, e, i) for i, (s, e) in enumerate(zip(conv.shapes[:2], conv.elements)))
+    want = convolution(conv, x, w)
+    out = np.zeros_like(want)
+    kernel = tcir.compile(conv.text(), "conv", target="sm_90a")
+    assert not kernel(x, w, out).findings
+    assert out.tobytes() == want.tobytes()
+    assert "wgmma" in kernel.ptx

@@ -32,10 +32,6 @@ QUANTISED = tuple(
 CUDA cores compute with their zero points."""
 
 
-CHANNELS_OUTER = "linalg.conv_2d_nhwc_hwcf_q"
-"""Ops whose filters do not have their channels innermost, as wgmma requires for i8."""
-
-
 def correct_zero_points(module: ir.Module) -> None:
     """Rewrites quantised products of i8 with sums of i32. Preserves every value."""
     pixels = TARGETS[target_of(module)].tcgen05
@@ -63,9 +59,7 @@ def _is_quantised(op: ir.OpView) -> bool:
 def _needs_pixels(op: ir.OpView) -> bool:
     """Whether no schedule of wgmma computes it: its pixels are rows without an index of an image,
     for which there is no sum of each window."""
-    if "conv" not in op.operation.name:
-        return False
-    return op.operation.name == CHANNELS_OUTER or constant_number(op.operands[3]) != 0
+    return "conv" in op.operation.name and constant_number(op.operands[3]) != 0
 
 
 def _tensor_of(point: ir.Value) -> ir.Value | None:
