@@ -75,10 +75,8 @@ def compiled(m: int, n: int, k: int, name: str, pipeline: str) -> bytes:
     layers = Layers([torch.nn.Linear(k, n, device="meta", dtype=kind) for _ in range(count)])
     xs = tuple(torch.zeros(m, k, dtype=kind) for _ in range(count))
     with torch.no_grad():
-        ours = tcir.torch.compile(
-            layers.to_empty(device="cpu").eval(), xs, pipeline=pipeline, target="sm_90a",
-            verbose=False, freeze=True,
-        )  # fmt: skip
+        options = {"pipeline": pipeline, "target": "sm_90a", "verbose": False, "freeze": True}
+        ours = tcir.torch.compile(layers.to_empty(device="cpu").eval(), xs, **options)
     ours.module.to("meta")
     return pickle.dumps(ours)
 

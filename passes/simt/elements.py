@@ -123,9 +123,8 @@ class ThreadElements:
 
     def within(self) -> ThreadElements:
         """A copy for a region, whose elements are not available outside it."""
-        found = (
-            self.known, self.runs, self.shifted, self.views, self.computed, self.divisors
-        )  # fmt: skip
+        kept = (self.known, self.runs, self.shifted, self.views, self.computed)
+        found = (*kept, self.divisors)
         return ThreadElements(self.pointers, *map(dict, found))
 
     def shift(self, index: ir.Value, by: int, extent: int) -> ir.Value:
