@@ -79,8 +79,9 @@ class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
     With ``within`` there is no capacity, so every tile has rows, but ``first`` is counted from the
     group's first row.
 
-    With ``tile_rows`` tiles have that many rows instead of 128, and ``sizes`` has the ends of the
-    groups after a 0: group i has the rows from element i up to element i + 1, none if that is less.
+    With ``tile_rows`` tiles have that many rows instead of 128. With ``ends`` ``sizes`` has the
+    ends of the groups after a 0: group i has the rows from element i up to element i + 1, none if
+    that is less.
     """
 
     example = """
@@ -101,7 +102,8 @@ class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
 class CountTilesOp(Op, name="count_tiles", loads="sizes", pure=True):
     """Number of tiles of 128 rows in all groups: the sum of ``ceil(n / 128)`` over their sizes n.
 
-    Each thread reads the sizes (PTX ISA 9.7.9.8).
+    With ``tile_rows`` tiles have that many rows instead. Each thread reads the sizes (PTX ISA
+    9.7.9.8).
     """
 
     example = """
@@ -155,9 +157,9 @@ same_rules(
 )
 
 
-def tile_rows(op: FindGroupOp) -> int | None:
-    """Rows of a tile of groups that are given by their ends; None: 128, of sizes."""
-    return optional_integer(op, "tile_rows")
+def tile_rows(op: FindGroupOp | CountTilesOp) -> int:
+    """Rows of a tile."""
+    return optional_integer(op, "tile_rows") or TMEM_LANES
 
 
 def capacity(op: FindGroupOp) -> int | None:
@@ -256,9 +258,6 @@ def _(op: FindGroupOp) -> Broken:
     return None if vector and got.shape[0] <= MOST_GROUPS else {"most": MOST_GROUPS, "got": got}
 
 
-same_rules(CountTilesOp, FindGroupOp, {"sizes": {"8xi32": "8xi64"}})
-
-
 @verify(
     FindGroupOp,
     "within",
@@ -275,21 +274,35 @@ def _(op: FindGroupOp) -> Broken:
     FindGroupOp,
     "tile-rows",
     "tc",
-    "tile_rows must be an integer of at least 1, or left out, and without capacity or within, got "
-    "{got}",
-    bad=(
-        {"%tile)": "%tile) {tile_rows = 0 : i64}"},
-        {"%tile)": "%tile) {tile_rows = 64 : i64, within}"},
-    ),
+    "tile_rows must be an integer of at least 1, or left out, got {got}",
+    bad={"%tile)": "%tile) {tile_rows = 0 : i64}"},
     good={"%tile)": "%tile) {tile_rows = 192 : i64}"},
 )
-def _(op: FindGroupOp) -> Broken:
+def _(op: FindGroupOp | CountTilesOp) -> Broken:
     got = op.attributes.get("tile_rows", None)
-    alone = "within" not in op.attributes and "capacity" not in op.attributes
-    legal = isinstance(got, ir.IntegerAttr) and got.value > 0 and alone
-    if got is None or legal:
-        return None
-    return {"got": got if alone else f"{got} with one of these"}
+    legal = got is None or (isinstance(got, ir.IntegerAttr) and got.value > 0)
+    return None if legal else {"got": got}
+
+
+same_rules(
+    CountTilesOp,
+    FindGroupOp,
+    {"sizes": {"8xi32": "8xi64"}, "tile-rows": {"%sizes)": "%sizes) {tile_rows = 0 : i64}"}},
+    {"tile-rows": {"%sizes)": "%sizes) {tile_rows = 192 : i64}"}},
+)
+
+
+@verify(
+    FindGroupOp,
+    "ends",
+    "tc",
+    "expected ends, within or a capacity, got {got}: ends give the first row of a group",
+    bad={"%tile)": "%tile) {ends, within}"},
+    good={"%tile)": "%tile) {ends}"},
+)
+def _(op: FindGroupOp) -> Broken:
+    got = [name for name in ("ends", "within", "capacity") if name in op.attributes]
+    return {"got": " and ".join(got)} if "ends" in got and len(got) > 1 else None
 
 
 @verify(
@@ -306,9 +319,9 @@ def _(op: FindGroupOp) -> Broken:
     return {"got": op.attributes["capacity"]}
 
 
-def tiles_of(rows: int) -> int:
-    """Tiles of 128 rows that hold `rows`."""
-    return -(-rows // TMEM_LANES)
+def tiles_of(rows: int, height: int = TMEM_LANES) -> int:
+    """Tiles of `height` rows that hold `rows`."""
+    return -(-rows // height)
 
 
 def most_tiles(rows: int, groups: int, height: int = TMEM_LANES) -> int:

@@ -379,6 +379,7 @@ class HeadShape:
         and there are no keys."""
         found = tc.FindGroupOp(limits[0], index.value(tile))
         found.attributes["tile_rows"] = i64(blocks.rows)
+        found.attributes["ends"] = ir.UnitAttr.get()
         after = index.add(found.group, 1)
         (row, row_end), (key, key_end) = (
             [tc.LoadIndexOp(each, [index.value(at)]).value for at in (found.group, after)]

@@ -31,6 +31,7 @@ from tcir.passes.kernels import legal
 from tcir.passes.kernels.cores.tcgen05 import Tcgen05
 from tcir.passes.kernels.product import OfMatrices, Step, TilePlace
 from tcir.passes.kernels.scheduled import Scheduled
+from tcir.passes.kernels.stores.epilogue_tile import TileStores
 from tcir.passes.kernels.stores.lanes import lane_store
 from tcir.passes.kernels.tile import tile
 from tcir.passmanager.pipeline import register_pass
@@ -99,6 +100,7 @@ class TileConvSmemOffset(Scheduled):
     def _tile(self, source: Source) -> None:
         plan, n_tile = self._choose(source.op)
         self.warps.assign(source, staged=False)
+        results = TileStores.of(source, self.epilogue_tile, n_tile, stages=0)
         shape, columns = plan.shape, ceil_div(plan.shape.k, n_tile)
         tile(
             source,
@@ -107,7 +109,7 @@ class TileConvSmemOffset(Scheduled):
                 source, plan.ctas * TMEM_LANES, columns, shape.parts if shape.k_part else None
             ),
             Tcgen05(n_tile),
-            partial(lane_store, source, None),
+            partial(lane_store, source, None, results),
         )
 
 

@@ -41,7 +41,7 @@ def staged_elements(op: tc.EpilogueOp | None) -> list[tc.ElementOp]:
                 "threads load their pixels of this tensor, as TMA loads only rows of a matrix",
             )
             continue
-        if element.dims[-1:] != [rank - 1] or rank - 2 not in element.dims:
+        if element.of_group or element.dims[-1:] != [rank - 1] or rank - 2 not in element.dims:
             continue
         pitch = element.tensor.type.shape[-1] * tc.element_bytes(kind)
         if str(kind) in ELEMENTS and pitch in TMA_STRIDE:

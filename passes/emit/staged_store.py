@@ -89,10 +89,11 @@ class StagedStore:
         indices: Places,
         epilogue: Epilogue,
         reads: Places | None = None,
+        boxes: Places | None = None,
     ) -> None:
         """Stores `epilogue` of D, a tile of columns at a time; the others as in `store_tile`.
 
-        TMA does not store outside the output.
+        TMA does not store outside the output. boxes: indices at which it stores, if not `indices`
         """
         kind = self.ring.type.of
         columns = kind.shape[1]
@@ -117,7 +118,9 @@ class StagedStore:
                     self.loads.move(index.mul(quarter, QUARTER_LANES), inside)
                     tc.StoreSharedOp(epilogue(sums, at), tile, row, inside)
                 with _last_of(quarter, warps):
-                    whole = place if warps == 1 else indices(index.mul(group, warps))
+                    whole = place
+                    if warps > 1 or boxes is not None:
+                        whole = (boxes or indices)(index.mul(group, warps))
                     self._store_boxes(tile, whole, first)
 
     def _store_boxes(

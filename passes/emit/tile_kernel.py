@@ -372,6 +372,7 @@ def store_tile_lanes(
     column: Callable[[ir.Value], Index],
     epilogue: Epilogue,
     first: Callable[[ir.Value], list[Index]] | None = None,
+    columns: int = STORE_COLUMNS,
 ) -> None:
     """Like `store_tile`, with indices per lane; a lane whose indices are outside `out` stores
     nothing.
@@ -382,8 +383,8 @@ def store_tile_lanes(
     with loop(QUARTERS) as quarter:
         lanes = [place.value for place in places(quarter)]
         start: list[Index] = [*lanes] if first is None else first(quarter)
-        with loop(d.type.shape[1], STORE_COLUMNS) as n:
-            sums = load_registers(d, quarter, n)
+        with loop(d.type.shape[1], columns) as n:
+            sums = load_registers(d, quarter, n, columns)
             at = index.value(column(n))
             tc.StoreLanesOp(epilogue(sums, [*start, at]), out, lanes, at)
 

@@ -9,10 +9,12 @@ from functools import partial
 
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
-from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.cta_pair import PAIR
+from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.dialect.ops.grouped import most_tiles, tiles_of
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
+from tcir.passes.emit.cluster import ALONE, ClusterShape
 from tcir.passes.emit.diagnostics import SMALLEST_MATMUL
 from tcir.passes.emit.element_epilogue import check_by_element
 from tcir.passes.emit.index import Index
@@ -27,15 +29,23 @@ from tcir.passes.emit.tile_kernel import (
     choose_n_tile,
     counting_loop,
 )
-from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step, k_of
+from tcir.passes.gemm.collector import ONE, SharedTiles
+from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step, k_of
 from tcir.passes.kernels.cores.tcgen05 import Tcgen05
-from tcir.passes.kernels.cores.wgmma import M_TILE, N_TILES, Warpgroups, check_width
+from tcir.passes.kernels.cores.wgmma import (
+    M_TILE,
+    N_TILES,
+    Warpgroups,
+    check_width,
+    parts_of,
+)
 from tcir.passes.kernels.cores.wgmma_cost import matrix_cycles
 from tcir.passes.kernels.product import Elements, Tile, TilePlace
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.stores.fragment import tile_fragments
+from tcir.passes.kernels.stores.group_rows import group_store
 from tcir.passes.kernels.stores.lanes import lane_store
-from tcir.passes.kernels.tile import tile
+from tcir.passes.kernels.tile import Stores, tile
 from tcir.target import TARGETS
 
 GROUP_RANK = 3
@@ -44,10 +54,10 @@ UNWRITTEN = "tc.unwritten"
 """Attribute of a kernel that leaves elements of its result as they are."""
 
 
-def row_tiles(op: tc.GroupedMatmulOp) -> int:
-    """The most tiles of 128 rows that the groups can have, whatever their sizes."""
+def row_tiles(op: tc.GroupedMatmulOp, height: int = TMEM_LANES) -> int:
+    """The most tiles of `height` rows that the groups can have, whatever their sizes."""
     groups, rows = op.b.type.shape[0], op.a.type.shape[-2]
-    return groups * tiles_of(rows) if op.masked else most_tiles(rows, groups)
+    return groups * tiles_of(rows, height) if op.masked else most_tiles(rows, groups, height)
 
 
 @dataclass(frozen=True)
@@ -81,74 +91,107 @@ def _of_group(element: tc.ElementOp) -> ir.AffineMap:
     return ir.AffineMap.get(GROUP_RANK, 0, [*group, *places])
 
 
-def tile_groups(source: Source, options: Scheduled, target: str) -> None:
+def tile_groups(
+    source: Source, options: Scheduled, target: str, together: SharedTiles = ONE
+) -> None:
     """Emits a kernel whose CTAs find the group of each of their tiles.
 
     A persistent one, as every one of wgmma is, shares out the tiles of the group sizes read at run
     time: all columns of a row of tiles, then the next row. Otherwise there is a CTA per possible
-    tile, which may do nothing.
+    tile, which may do nothing. CTAs of a cluster, or of a pair, have tiles of one group.
     """
     op = source.op
     check_dense(op)
     n, sms = op.out.type.shape[-1], TARGETS[target].sms
     wgmma = TARGETS[target].wgmma
+    pair, cluster = options.cta_group, options.cluster_of(op)
+    check_rows(op, cluster)
     if wgmma:
         check_by_element(source, "tile-gemm")
         n_tile = options.n_tile or _width(op, n, sms)
-        check_width(op, n_tile, op.a.type.element_type, SMALLEST_MATMUL)
     else:
-        options.warps.assign(source, staged=False)
-        n_tile = choose_n_tile(op, options.n_tile, n)
-    tiles = OutputTiles(row_tiles(op), ceil_div(n, n_tile), None)
+        n_tile = choose_n_tile(op, options.n_tile, n, pair)
+    n_tile = options.in_parts(op, n_tile, cluster, columns_step(op))
+    if wgmma:
+        check_width(op, n_tile, op.a.type.element_type, SMALLEST_MATMUL)
+    together.check(op, n_tile)
+    together.tell(op, n_tile)
+    shape = ClusterShape(PAIR) if pair == PAIR else cluster
+    rows = shape.m * row_tiles(op, shape.m * TMEM_LANES)
+    tiles = OutputTiles(rows, ceil_div(n, together.count * n_tile), None, cluster=shape)
     if wgmma or options.persistent:
-        tiles = tiles.shared_by(options.ctas or sms)
+        tiles = options.distributed(tiles, sms)
         source.function.attributes[CTAS_PER_SM] = i64(1)
     source.function.attributes[UNWRITTEN] = ir.UnitAttr.get()
 
     def create(arguments: list[ir.Value]) -> GroupedProduct:
-        return GroupedProduct.create(op, arguments, n_tile)
+        return GroupedProduct.create(op, arguments, n_tile, pair, cluster, together)
 
-    places = partial(_places, op, tiles, n_tile)
+    places = partial(_places, op, tiles, together.count * n_tile)
     if wgmma:
         core = Warpgroups(op, Tile(M_TILE, n_tile), target)
+        parts = parts_of(op.a.type.element_type, n_tile)
         # m: every group may end inside a tile
-        tile_fragments(source, create, tiles, core, m=0, n=n, places=places)
+        staging = options.staging(core, tiles, parts)
+        tile_fragments(source, create, tiles, core, m=0, n=n, staging=staging, places=places)
     else:
-        stores = partial(lane_store, source, op.out.type.rank - 2)
-        tile(source, create, tiles, Tcgen05(n_tile), stores, places)
+        results = options.results(source, n_tile)
+        read = options.warps.assign(source, staged=bool(results.stages))
+        stores: Stores = partial(lane_store, source, op.out.type.rank - 2, results)
+        if results.stages:
+            stores = partial(group_store, source, results, read)
+        tile(source, create, tiles, Tcgen05(n_tile, together.count), stores, places)
 
 
 @contextmanager
 def _places(
-    op: tc.GroupedMatmulOp, tiles: OutputTiles, n_tile: int, arguments: list[ir.Value]
+    op: tc.GroupedMatmulOp, tiles: OutputTiles, columns: int, arguments: list[ir.Value]
 ) -> Iterator[TilePlace]:
-    """Yields the place of each tile of a CTA, in a loop; a tile without rows has no turn in it."""
-    sizes, columns, ctas = argument(arguments, op.sizes), tiles.n, tiles.ctas
+    """Yields the place of each tile of a CTA, `columns` wide, in a loop; a tile without rows has no
+    turn in it. The rows of a cluster are those of one tile of a group, some maybe after its end."""
+    sizes, cluster = argument(arguments, op.sizes), tiles.cluster
+    alone, height = cluster == ALONE, cluster.m * TMEM_LANES
+
+    def of_height(op: tc.FindGroupOp | tc.CountTilesOp) -> None:
+        if height != TMEM_LANES:
+            op.attributes["tile_rows"] = i64(height)
 
     def find(number: Index) -> tc.FindGroupOp:
         found = tc.FindGroupOp(sizes, index.value(number))
-        if op.masked and ctas is None:
+        of_height(found)
+        if op.masked and tiles.ctas is None:
             found.attributes["capacity"] = i64(op.a.type.shape[-2])
         elif op.masked:
             found.attributes["within"] = ir.UnitAttr.get()
         return found
 
     def place(found: tc.FindGroupOp, column_tile: Index) -> TilePlace:
-        column, group = index.mul(column_tile, n_tile), found.group
+        column, group = index.mul(column_tile, columns), found.group
         end = _least(index.add(found.first, found.count), op.out.type.shape[-2])
-        return TilePlace(0, column_tile, found.first, column, group, number=group, end=end)
+        first = found.first
+        if cluster.m > 1:
+            first = index.add(first, index.mul(cluster.along_m(), TMEM_LANES))
+        return TilePlace(0, column_tile, first, column, group, number=group, end=end)
 
-    if ctas is None:
-        found = find(block_id("x"))
+    if tiles.ctas is None:
+        found = find(index.div(block_id("x"), cluster.m))
         at = place(found, block_id("y"))
         with counting_loop(0, _least(found.count, 1), 1):
             yield at
         return
-    count = _least(index.mul(tc.CountTilesOp(sizes).tiles, columns), tiles.count)
-    left = index.sub(index.add(count, ctas - 1), block_id("x"))
-    with counting_loop(0, index.div(left, ctas), ceil_div(tiles.count, ctas)) as turn:
-        number = index.add(index.mul(turn, ctas), block_id("x"))
-        yield place(find(index.div(number, columns)), index.rem(number, columns))
+    across, together = ceil_div(tiles.n, cluster.n), cluster.ctas
+    most, sharing = tiles.count // together, tiles.ctas // together
+    counted = tc.CountTilesOp(sizes)
+    of_height(counted)
+    count = _least(index.mul(counted.tiles, across), most)
+    left = index.sub(index.add(count, sharing - 1), index.div(block_id("x"), together))
+    turns = most if tiles.taken_over else ceil_div(most, sharing)
+    with counting_loop(0, index.div(left, sharing), turns) as turn:
+        earlier = 0 if tiles.taken_over else index.mul(turn, sharing)
+        number = index.add(earlier, index.div(block_id("x"), together))
+        found = find(index.div(number, across))
+        column = index.mul(index.rem(number, across), cluster.n)
+        yield place(found, column if alone else index.add(column, cluster.along_n()))
 
 
 def _least(number: Index, most: int) -> ir.Value:

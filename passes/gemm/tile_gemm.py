@@ -163,7 +163,7 @@ class TileGemm(Scheduled):
             facts = legal.options_of(self) | legal.facts_of(source, product, target)
             legal.check(facts, source.op)
             if product == legal.GROUPED:
-                tile_groups(source, self, target)
+                tile_groups(source, self, target, self._together)
             elif TARGETS[target].wgmma:
                 tile_for_warpgroups(source, self, target)
             elif product == legal.SCALED:

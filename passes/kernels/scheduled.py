@@ -124,19 +124,29 @@ class Scheduled(Pass):
                 columns that a CTA computes at a time
         storing: makes a store from outside the package from the kernel's output
         """
-        stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
-        results = TileStores.of(source, self.epilogue_tile, n_tile, stages)
-        read = self.warps.assign(source, staged=bool(stages))
+        results = self.results(source, n_tile)
+        read = self.warps.assign(source, staged=bool(results.stages))
         stores = partial(accumulator_store, source, results, read, storing)
         tile(source, create, tiles, Tcgen05(n_tile, count), stores)
+
+    def results(self, source: Source, n_tile: int) -> TileStores:
+        """How the results of tiles of `n_tile` columns are stored."""
+        stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
+        return TileStores.of(source, self.epilogue_tile, n_tile, stages)
 
     def shared_out(self, tiles: OutputTiles, most: int, ctas: int) -> OutputTiles:
         """The distribution of `tiles` over the option's CTAs, or over `ctas`, for a persistent
         kernel. A kernel is persistent by option, or because the SMs have room for only `most`
         CTAs."""
-        if self.persistent or tiles.count > most:
-            return tiles.shared_by(self.ctas or ctas)
-        return tiles
+        return self.distributed(tiles, ctas) if self.persistent or tiles.count > most else tiles
+
+    def distributed(self, tiles: OutputTiles, ctas: int) -> OutputTiles:
+        """The distribution of `tiles` over the CTAs of a persistent kernel: as many as the option
+        states, or `ctas`; or one for each tile, which the hardware launches or running CTAs take
+        over."""
+        if self.scheduler == CLC:
+            return replace(tiles, ctas=tiles.count, taken_over=True)
+        return tiles.shared_by(self.ctas or ctas)
 
     def staging(self, core: OfWarpgroups, tiles: OutputTiles, parts: int = 1) -> Staging | None:
         """Staging of the sums of a core of warpgroups for TMA, each tile as `parts` adjacent
@@ -158,6 +168,4 @@ class Scheduled(Pass):
         if not self.persistent:
             return tiles
         source.function.attributes[CTAS_PER_SM] = i64(1)
-        if self.scheduler == CLC:
-            return replace(tiles, ctas=tiles.count, taken_over=True)
-        return tiles.shared_by(self.ctas or DEFAULT_TARGET.sms)
+        return self.distributed(tiles, DEFAULT_TARGET.sms)

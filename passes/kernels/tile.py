@@ -17,6 +17,9 @@ Made = TypeVar("Made")
 Places: TypeAlias = "Callable[[list[ir.Value]], AbstractContextManager[TilePlace]]"
 """``places(arguments)`` emits, in a kernel with these arguments, the loop over a CTA's tiles."""
 
+Stores: TypeAlias = "Callable[[list[ir.Value], Made], Store]"
+"""``stores(arguments, product)`` makes the store of a kernel with these arguments."""
+
 
 class Core(Protocol[Multiplied]):
     """The multiplying part of a kernel: its warps, its main loop, and where the sums are.
@@ -40,7 +43,7 @@ def tile(
     create: Callable[[list[ir.Value]], Made],
     tiles: OutputTiles,
     core: Core[Made],
-    stores: Callable[[list[ir.Value], Made], Store],
+    stores: Stores[Made],
     places: Places | None = None,
 ) -> None:
     """Replaces the source function by a kernel.

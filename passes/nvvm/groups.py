@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from tcir._mlir import arith, ir, llvm, scf
 from tcir.dialect import tc
-from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.grouped import capacity, tile_rows, tiles_of
 from tcir.passes.emit import simt
 
@@ -21,14 +20,16 @@ def convert_find_group(converter: Converter, op: tc.FindGroupOp) -> None:
     tensor = converter.record(op.sizes, GlobalTensor)
     pointer, tile = converter.pointers[tensor.argument], converter.ssa(op.tile)
     room = capacity(op)
-    if (height := tile_rows(op)) is not None:
+    height = tile_rows(op)
+    if "ends" in op.attributes:
         found = _search_ends(pointer, tile, tensor.shape[0] - 1, height)
     elif room is None:
-        found = _search(pointer, tile, tensor.shape[0], "within" in op.attributes)
+        found = _search(pointer, tile, tensor.shape[0], height, "within" in op.attributes)
     else:
-        group, inside = simt.divide(tile, tiles_of(room)), simt.rest(tile, tiles_of(room))
-        first = simt.mul(inside, TMEM_LANES)
-        found = [group, first, _rows(_size(pointer, group), first)]
+        tiles = tiles_of(room, height)
+        group, inside = simt.divide(tile, tiles), simt.rest(tile, tiles)
+        first = simt.mul(inside, height)
+        found = [group, first, _rows(_size(pointer, group), first, height)]
     for result, value in zip(op.operation.results, found, strict=True):
         converter.values[result] = value
 
@@ -42,11 +43,11 @@ def convert_count_tiles(converter: Converter, op: tc.CountTilesOp) -> None:
     loop = scf.ForOp(zero, groups, simt.constant(1), [zero])
     with ir.InsertionPoint(loop.body):
         number, tiles = loop.body.arguments
-        scf.YieldOp([simt.add(tiles, _tiles(_size(pointer, number)))])
+        scf.YieldOp([simt.add(tiles, _tiles(_size(pointer, number), tile_rows(op)))])
     converter.values[op.tiles] = loop.results[0]
 
 
-def _tiles(size: ir.Value, height: int = TMEM_LANES) -> ir.Value:
+def _tiles(size: ir.Value, height: int) -> ir.Value:
     """Tiles of `height` rows of a group of `size`."""
     return simt.divide(simt.add(size, height - 1), height)
 
@@ -57,22 +58,24 @@ def _size(pointer: ir.Value, group: ir.Value) -> ir.Value:
     return llvm.load(i32, simt.at(pointer, place), alignment=SIZE_BYTES)
 
 
-def _rows(size: ir.Value, first: ir.Value, height: int = TMEM_LANES) -> ir.Value:
-    """Rows from `first` on of a group of `size`, at most a tile."""
+def _rows(size: ir.Value, first: ir.Value, height: int) -> ir.Value:
+    """Rows from `first` on of a group of `size`, at most the `height` of a tile."""
     left = simt.smaller(simt.sub(size, first), height)
     return arith.select(simt.less(first, size), left, simt.constant(0))
 
 
-def _search(pointer: ir.Value, tile: ir.Value, groups: int, within: bool) -> list[ir.Value]:
-    """Group, first row and number of rows of a tile, for groups in sequence.
+def _search(
+    pointer: ir.Value, tile: ir.Value, groups: int, height: int, within: bool
+) -> list[ir.Value]:
+    """Group, first row and number of rows of a tile of `height` rows, for groups in sequence.
 
     within: whether the first row is counted in its group
     """
-    return _found(tile, groups, TMEM_LANES, lambda n, _: (_size(pointer, n), None), None, within)
+    return _found(tile, groups, height, lambda n, _: (_size(pointer, n), None), None, within)
 
 
 def _search_ends(pointer: ir.Value, tile: ir.Value, groups: int, height: int) -> list[ir.Value]:
-    """The same for tiles of `height` rows, of groups that are given by their ends."""
+    """The same for groups that are given by their ends."""
 
     def sized(number: ir.Value, start: ir.Value) -> tuple[ir.Value, ir.Value]:
         end = _size(pointer, simt.add(number, 1))

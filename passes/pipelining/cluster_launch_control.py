@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import func, ir, scf
+from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
 from tcir.dialect.cta_pair import LEADER, PAIR, kernel_cta_group
@@ -15,6 +15,7 @@ from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import PRODUCER
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import fence, i64, of_pair
+from tcir.passes.emit.clone import Mapping, clone
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.kernel_ops import body, find_kernels
 from tcir.passes.emit.limits import round_up
@@ -54,6 +55,13 @@ class ClusterLaunchControl(Pass):
         }
 
     The request goes out before the work that it overlaps.
+
+    If the number of turns follows from ``gpu.block_id`` (groups of rows, whose number of tiles is
+    known at run time), a CTA that would have none ends the loop: numbers after it have none
+    either, and the hardware launches them or other CTAs take them over::
+
+        %more = %turns_of(gpu.block_id x) != 0; … scf.yield %turn + 1, %next, %granted and
+            %turns_of(%next) != 0
 
     A pair of CTAs takes over pairs. The leader requests, and each CTA gets the response on its own
     %full; all roles of both CTAs that read it arrive on the leader's %empty::
@@ -102,8 +110,9 @@ def _take_over(kernel: func.FuncOp) -> None:
             f"expected a kernel with a role of kind {PRODUCER}, got none; run assign-roles first",
         )
     inside = [op for loop in loops for op in walk(loop)]
+    outside = [op for loop in loops for op in _turns(loop)]
     for op in (each for top in body(kernel) for each in walk(top)):
-        if op.operation.name == "gpu.block_id" and op not in inside:
+        if op.operation.name == "gpu.block_id" and op not in inside + outside:
             raise match_failure(
                 op,
                 "expected a kernel that reads its place in the grid in the loops of its roles, got "
@@ -124,6 +133,43 @@ def _loop(role: tc.RoleOp) -> scf.ForOp:
             f"{len(found)}; tile with scheduler=clc",
         )
     return found[0]
+
+
+def _turns(loop: scf.ForOp) -> list[ir.OpView]:
+    """The ops outside of `loop` that compute its number of turns from the CTA's number, in order.
+
+    None if there is one turn whatever the number.
+    """
+    found: list[ir.OpView] = []
+
+    def visit(value: ir.Value) -> bool:
+        """Whether a value depends on the CTA's number."""
+        if isinstance(value, ir.BlockArgument):
+            return False
+        op = value.owner.opview
+        depends = [visit(each) for each in op.operation.operands]
+        if op.operation.name != "gpu.block_id" and not any(depends):
+            return False
+        if op not in found:
+            found.append(op)
+        return True
+
+    visit(loop.upperBound)
+    return found
+
+
+def _has_turn(loop: scf.ForOp, cta: ir.Value) -> ir.Value:
+    """Whether the loop has a turn in the CTA with number `cta`."""
+    mapping: Mapping = {}
+    for op in _turns(loop):
+        if op.operation.name == "gpu.block_id":
+            _check_axis(op)
+            mapping[op.operation.results[0]] = cta
+        else:
+            clone(op, mapping)
+    if loop.upperBound not in mapping:
+        return index.constant(1, ir.IntegerType.get_signless(1))
+    return arith.cmpi(arith.CmpIPredicate.ne, mapping[loop.upperBound], index.value(0))
 
 
 def _releases(role: tc.RoleOp, cta_group: int) -> bool:
@@ -170,8 +216,8 @@ def _repeat(role: tc.RoleOp, loop: scf.ForOp, ring: _Ring) -> None:
     """Turns `loop` into a loop over all CTAs whose work this CTA does."""
     number, flag = ir.IndexType.get(), ir.IntegerType.get_signless(1)
     with ir.InsertionPoint(loop), loop.location:
-        more = index.constant(1, flag)
-        repeat = scf.WhileOp([number, number], [index.value(0), block_id("x"), more])
+        first = block_id("x")
+        repeat = scf.WhileOp([number, number], [index.value(0), first, _has_turn(loop, first)])
         repeat.operation.attributes[MOST_TRIPS] = loop.attributes[MOST_TRIPS]
         before = repeat.before.blocks.append(number, number, flag, arg_locs=[loop.location] * 3)
         after = repeat.after.blocks.append(number, number, arg_locs=[loop.location] * 2)
@@ -182,7 +228,10 @@ def _repeat(role: tc.RoleOp, loop: scf.ForOp, ring: _Ring) -> None:
             last, query = _take_turn(role, ring, turn)
             rank = tc.CtaRankOp().rank if ring.cta_group == PAIR else 0
             following = index.value(index.add(query.cta, rank))
-            scf.YieldOp([index.value(index.add(turn, 1)), following, query.granted])
+            more = query.granted
+            if _turns(loop):
+                more = arith.andi(more, _has_turn(loop, following))
+            scf.YieldOp([index.value(index.add(turn, 1)), following, more])
     for op in list(loop.body)[:-1]:
         if op.operation.name == "gpu.block_id":
             _check_axis(op)

@@ -130,6 +130,8 @@ class _Tiles:
         results = [each for each in map(DeferredResult.of, stores) if each is not None]
         if len(steps) != 1 or len(results) < max(len(stores), 1):
             return None
+        if any(isinstance(op, tc.StoreFragmentGroupOp) for op in loop.body):
+            return None  # rows of a group's last tile are stored at once
         made = cls(loop, steps[0], results, ROOM[string(kernel, WARP_MAP)])
         if string(kernel, WARP_MAP) == WGMMA_THREE and made.sums * 3 // 2 > made.room:
             return None

@@ -44,6 +44,6 @@ func.func @masked(%s: memref<3xi32>) attributes {tc.kernel, tc.grid = array<i64:
 // CHECK: scf.yield %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[END]]
 func.func @ends(%s: memref<4xi32>) attributes {tc.kernel, tc.grid = array<i64: 4, 1, 1>, tc.block = array<i64: 32, 1, 1>, tc.smem_bytes = 1024 : i64} {
   %t = gpu.block_id x
-  %g, %f, %c = "tc.find_group"(%s, %t) {tile_rows = 192 : i64} : (memref<4xi32>, index) -> (index, index, index)
+  %g, %f, %c = "tc.find_group"(%s, %t) {ends, tile_rows = 192 : i64} : (memref<4xi32>, index) -> (index, index, index)
   return
 }

@@ -7,11 +7,3 @@ func.func @quantised(%a: tensor<40x16xf16>, %b: tensor<64x16xf16>, %norm: tensor
   %q:2 = "tc.quantise_blocks"(%c, %norm) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<40x64xf32>, tensor<f32>) -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)
   return %q#0, %q#1 : tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>
 }
-
-// -----
-
-func.func @groups(%a: tensor<40x16xf16>, %b: tensor<2x64x16xf16>, %ends: tensor<2xi32>) -> tensor<40x64xf32> {
-  // expected-error @+1 {{expected epilogue-tile=auto with groups, got 128x32: not built: each lane stores at its own indices, 16 columns at a time; leave it out}}
-  %c = "tc.grouped_matmul"(%a, %b, %ends) {a_layout = "mk", b_layout = "nk"} : (tensor<40x16xf16>, tensor<2x64x16xf16>, tensor<2xi32>) -> tensor<40x64xf32>
-  return %c : tensor<40x64xf32>
-}

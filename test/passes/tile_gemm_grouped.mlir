@@ -1,14 +1,14 @@
 // tile-gemm of groups of rows: a CTA per tile that there may be finds its group.
 // RUN: %tc-opt %s --split-input-file --tile-gemm | %filecheck %s
 // RUN: %tc-opt %s --split-input-file --tile-gemm="{persistent=true ctas=3}" | %filecheck %s --check-prefix=PERSISTENT
-// RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{persistent=true scheduler=clc}" | %filecheck %s --check-prefix=TAKEN
-// RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{store=tma}" | %filecheck %s --check-prefix=STORE
+// RUN: %tc-opt %s --split-input-file --tile-gemm="{persistent=true scheduler=clc}" | %filecheck %s --check-prefix=TAKEN
+// RUN: %tc-opt %s --split-input-file --tile-gemm="{store=tma n-tile=32}" | %filecheck %s --check-prefix=STORE
+// RUN: %tc-opt %s --split-input-file --tile-gemm="{cta-group=2}" | %filecheck %s --check-prefix=PAIR
+// RUN: %tc-opt %s --split-input-file --tile-gemm="{cluster=1x2 n-tile=32}" | %filecheck %s --check-prefix=CLUSTER
 // RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{kind=mxf4}" | %filecheck %s --check-prefix=KIND
 // RUN: %exits 3 %tc-opt %s --split-input-file --swap-operands="{swap=always}" | %filecheck %s --check-prefix=SWAP
 // RUN: %tc-opt %s --split-input-file --swap-operands | %filecheck %s --check-prefix=KEPT
 // RUN: %exits 3 %tc-opt %s --split-input-file --split-k="{splits=2}" | %filecheck %s --check-prefix=SPLIT
-// TAKEN: error: expected scheduler=static with groups, got clc: not built: a CTA that is taken over may have no rows, but has one turn in the loop; leave it out
-// STORE: tile_gemm_grouped.mlir:{{[0-9]+}}:8: error: expected store=direct with groups, got tma: not built: TMA leaves out only rows outside the output, so a box at a group's end would overwrite the next group's rows, and threads would have to store those; leave store out
 // KIND: tile_gemm_grouped.mlir:{{[0-9]+}}:8: error: expected no kind with groups, got mxf4: other types have one instruction each; leave kind out
 // SWAP: tile_gemm_grouped.mlir:{{[0-9]+}}:8: error: expected swap=auto or never with groups, got always
 // KEPT-COUNT-2: "tc.grouped_matmul"
@@ -46,6 +46,40 @@
 // PERSISTENT: arith.remui %[[NUMBER]], %c2
 // PERSISTENT: "tc.tmem_tile"
 // PERSISTENT: } {tc.most_trips = 3 : i64}
+// A CTA for each of eight tiles: one turn, or none where there are fewer tiles.
+// TAKEN-LABEL: func.func @contiguous(
+// TAKEN-SAME: tc.grid = array<i64: 8, 1, 1>
+// TAKEN: %[[LEFT:.*]] = arith.subi %{{.*}}, %{{.*}} : index
+// TAKEN: %[[TURNS:.*]] = arith.divui %[[LEFT]], %c8
+// TAKEN: scf.for %{{.*}} = %c0 to %[[TURNS]] step %c1
+// TAKEN: %[[CTA:.*]] = gpu.block_id x
+// TAKEN: arith.remui %[[CTA]], %c2
+// TAKEN: } {tc.most_trips = 8 : i64}
+// 32 rows of a warp: by TMA if all are in the group, else by threads.
+// STORE-LABEL: func.func @contiguous(
+// STORE: %[[WHOLE:.*]] = arith.cmpi ule, %{{.*}}, %[[END:.*]] : index
+// STORE: %[[LAST:.*]] = arith.select %[[WHOLE]], %c0, %[[END]]
+// STORE: %[[LIMIT:.*]] = vector.broadcast %[[LAST]]
+// STORE: arith.cmpi ult, %{{.*}}, %[[LIMIT]] : vector<32xindex>
+// STORE: "tc.store_lanes"
+// STORE: "tc.store_shared"
+// STORE: %[[BOX:.*]] = arith.select %{{.*}}, %{{.*}}, %c200
+// STORE: "tc.tma_store"(%{{.*}}, %{{.*}}, %[[BOX]]
+// (200 + 3 * 255) / 256 = 3 tiles of 256 rows, of two CTAs each.
+// PAIR-LABEL: func.func @contiguous(
+// PAIR-SAME: tc.cluster = array<i64: 2, 1, 1>, tc.grid = array<i64: 6, 1, 1>
+// PAIR: %[[X:.*]] = gpu.block_id x
+// PAIR: %[[PAIRS:.*]] = arith.divui %[[X]], %c2
+// PAIR: %[[FOUND:.*]]:3 = "tc.find_group"(%arg2, %[[PAIRS]]) {tile_rows = 256 : i64}
+// PAIR: %[[RANK:.*]] = "tc.cta_rank"
+// PAIR: %[[ROWS:.*]] = arith.muli %[[RANK]], %c128
+// PAIR: arith.addi %[[FOUND]]#1, %[[ROWS]]
+// Columns of a group are computed by two CTAs, which load half of A's rows each.
+// CLUSTER-LABEL: func.func @contiguous(
+// CLUSTER-SAME: tc.cluster = array<i64: 1, 2, 1>, tc.grid = array<i64: 4, 6, 1>
+// CLUSTER: "tc.find_group"(%arg2, %{{.*}}) :
+// CLUSTER: %[[HALF:.*]] = "tc.smem_part"
+// CLUSTER: "tc.tma_load"(%{{.*}}, %{{.*}}, %{{.*}}, %[[HALF]]) {cta_mask = 3 : i64
 func.func @contiguous(%a: tensor<200x72xf16>, %b: tensor<3x72x136xf16>, %sizes: tensor<3xi32>) -> tensor<200x136xf32> {
   %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "kn"} : (tensor<200x72xf16>, tensor<3x72x136xf16>, tensor<3xi32>) -> tensor<200x136xf32>
   return %c : tensor<200x136xf32>

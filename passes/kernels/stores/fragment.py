@@ -21,6 +21,7 @@ from tcir.passes.emit.limits import round_up
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.kernels.product import Store, TilePlace, TileProduct
+from tcir.passes.kernels.stores.group_rows import select_whole
 from tcir.passes.kernels.stores.staged_fragments import StagedFragments, Staging
 from tcir.passes.kernels.tile import Core, Places, tile
 
@@ -87,6 +88,12 @@ class FragmentStore:
         if end is not None:
             (out,) = self.outputs
             at = place[-out.type.rank :]
+            if self.staged is not None:
+                *outer, row, column = at
+                box = row, sums.type.shape[0]
+                by_tma = select_whole(box, end, row, out.type.shape[-2])
+                self.staged.store(sums, [*outer, by_tma, column])
+                end = select_whole(box, end, 0, end)
             tc.StoreFragmentGroupOp(sums, out, index.value(end), at, self.past)
             return
         if self.staged is not None:

@@ -11,6 +11,8 @@ from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import LaneValue
 from tcir.passes.emit.tile_kernel import Source, store_tile_lanes
 from tcir.passes.kernels.product import Store, Stored, TilePlace
+from tcir.passes.kernels.stores.epilogue_tile import TileStores
+from tcir.passmanager.remarks import remark
 
 
 class OfLanes(Protocol):
@@ -22,14 +24,20 @@ class OfLanes(Protocol):
 
 
 def lane_store(
-    source: Source, row_dim: int | None, arguments: list[ir.Value], product: OfLanes
+    source: Source,
+    row_dim: int | None,
+    results: TileStores,
+    arguments: list[ir.Value],
+    product: OfLanes,
 ) -> Store:
     """The store of a kernel with these `arguments`.
 
     row_dim: the output's dimension along which the lanes of a sub-partition follow each other,
              stored or not; None: they may be anywhere
+    results: how they are stored
     """
     out = arguments[-1]
+    remark(source.op, str(results))
 
     def store(place: TilePlace) -> Stored:
         epilogue = source.epilogue(arguments, row_dim, group=place.batch)
@@ -45,6 +53,7 @@ def lane_store(
                 column=lambda n: source.column(index.add(place.column, n)),
                 epilogue=epilogue,
                 first=None if row_dim is None or source.after is None else first,
+                columns=results.tile.columns,
             )
 
         return stored

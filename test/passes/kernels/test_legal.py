@@ -61,18 +61,14 @@ PAIRS = (
          "tile-gemm{ctas=2 persistent=true}"),
     Pair("scheduler beside core=wgmma", DENSE, "tile-gemm{scheduler=clc persistent=true}",
          "tile-gemm{persistent=true}", target=H),
-    Pair("scheduler beside product=grouped", GROUPED, "tile-gemm{scheduler=clc persistent=true}",
-         "tile-gemm{persistent=true}"),
     Pair("cluster beside cta_group=2", DENSE, "tile-gemm{cluster=2x1 cta-group=2}",
          "tile-gemm{cta-group=2}"),
     Pair("cluster beside scheduler=clc", DENSE,
          "tile-gemm{cluster=2x1 scheduler=clc persistent=true}", "tile-gemm{cluster=2x1}"),
-    Pair("cluster beside product=grouped", GROUPED, "tile-gemm{cluster=2x1}", "tile-gemm"),
     Pair("cluster beside product=row-walk", CONV, "tile-conv-smem-offset{cluster=1x2 n-tile=32}",
          "tile-conv-smem-offset{cluster=2x1 n-tile=32}"),
     Pair("cta_group beside core=wgmma", CONV, "tile-conv-implicit-gemm{cta-group=2}",
          "tile-conv-implicit-gemm", target=H),
-    Pair("cta_group beside product=grouped", GROUPED, "tile-gemm{cta-group=2}", "tile-gemm"),
     Pair("cta_group beside product=shifted", CONV, "tile-conv-shift-reuse{cta-group=2}",
          "tile-conv-shift-reuse"),
     Pair("persistent beside tiling=linear", CONV,
@@ -83,7 +79,6 @@ PAIRS = (
          "tile-gemv-padded-n{m-tile=256 pad-n=32}"),
     Pair("store_stages beside store=direct", DENSE, "tile-gemm{store-stages=2}",
          "tile-gemm{store=tma store-stages=2}"),
-    Pair("store beside product=grouped", GROUPED, "tile-gemm{store=tma}", "tile-gemm"),
     Pair("store beside product=row-walk", CONV, "tile-conv-smem-offset{store=tma}",
          "tile-conv-smem-offset"),
     Pair("store beside operands=exchanged", EXCHANGED, "tile-gemm{store=tma}", "tile-gemm"),
@@ -91,8 +86,8 @@ PAIRS = (
     Pair("store beside results=gated", GATED, "tile-gemm{store=tma}", "tile-gemm"),
     Pair("epilogue_tile beside core=wgmma", DENSE, "tile-gemm{epilogue-tile=128x32}",
          "tile-gemm", target=H),
-    Pair("epilogue_tile beside product=grouped", GROUPED, "tile-gemm{epilogue-tile=128x32}",
-         "tile-gemm"),
+    Pair("epilogue_tile beside product=row-walk", CONV,
+         "tile-conv-smem-offset{epilogue-tile=128x32}", "tile-conv-smem-offset"),
     Pair("results beside product=grouped", GROUPED_QUANTISED, "tile-gemm", legal_program=GROUPED),
     Pair("results beside product=im2col", CONV_QUANTISED, "tile-conv-implicit-gemm",
          legal_program=CONV),
@@ -105,7 +100,6 @@ PAIRS = (
          "tile-gemm{n-tile=32}", target=H),
     Pair("n_tiles beside store=tma", DENSE, "tile-gemm{n-tiles=2 n-tile=32 store=tma}",
          "tile-gemm{n-tiles=2 n-tile=32}"),
-    Pair("n_tiles beside product=grouped", GROUPED, "tile-gemm{n-tiles=2}", "tile-gemm"),
     Pair("n_tiles beside product=block-scaled", SCALED, "tile-gemm{n-tiles=2}", "tile-gemm"),
     Pair("collector beside n_tiles=1", DENSE, "tile-gemm{collector=true}",
          "tile-gemm{collector=true n-tiles=2 n-tile=32}"),
@@ -224,7 +218,7 @@ CELLS = [
 @pytest.mark.parametrize(("route", "name"), CELLS, ids=lambda each: getattr(each, "title", each))
 def test_what_has_no_row_compiles(route: kernels_page.Route, name: str) -> None:
     options = {k: v for k, v in route.feature(name).items() if k != "sums"}
-    if route.product == legal.DENSE:
+    if route.product in (legal.DENSE, legal.GROUPED):
         options["n_tile"] = 32
     if name == "split of K" and route.product in legal.CONVOLUTIONS:
         options["split_k"] = 3  # equal parts of nine taps, of three filter rows

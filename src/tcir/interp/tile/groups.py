@@ -7,7 +7,6 @@ from itertools import pairwise
 import numpy as np
 
 from tcir.dialect import tc
-from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.grouped import capacity, tile_rows
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import MemRef, Site
@@ -23,11 +22,11 @@ def find_group(compiler: Compiler, op: tc.FindGroupOp) -> Step:
     def find(frame: Frame) -> None:
         v = frame.values
         sizes = _sizes(frame, v[sizes_], site)
-        if height is not None:
+        if "ends" in op.attributes:
             found = place_by_ends(sizes, int(v[tile_]), height)
         else:
             rows = sizes if room is None else np.full_like(sizes, room)
-            found = place(sizes, rows, int(v[tile_]), packed=room is None and not within)
+            found = place(sizes, rows, int(v[tile_]), height, room is None and not within)
         for slot, value in zip(results, found, strict=True):
             v[slot] = value
 
@@ -37,10 +36,11 @@ def find_group(compiler: Compiler, op: tc.FindGroupOp) -> Step:
 @execute(tc.CountTilesOp)
 def count_tiles(compiler: Compiler, op: tc.CountTilesOp) -> Step:
     (sizes_,), result, site = compiler.operands(op), compiler.result(op), compiler.site(op)
+    height = tile_rows(op)
 
     def count(frame: Frame) -> None:
         sizes = _sizes(frame, frame.values[sizes_], site)
-        frame.values[result] = int((-(-sizes // TMEM_LANES)).sum())
+        frame.values[result] = int((-(-sizes // height)).sum())
 
     return count
 
@@ -52,23 +52,24 @@ def _sizes(frame: Frame, source: MemRef, site: Site) -> np.ndarray:
     return np.ascontiguousarray(raw).view(np.int32).reshape(-1).astype(np.int64)
 
 
-def place(sizes: np.ndarray, rows: np.ndarray, tile: int, packed: bool) -> tuple[int, int, int]:
-    """Returns the group of a tile, its first row, and its number of rows; `rows`: rows that each
-    group has room for."""
+def place(
+    sizes: np.ndarray, rows: np.ndarray, tile: int, height: int, packed: bool
+) -> tuple[int, int, int]:
+    """Returns the group of a tile of `height` rows, its first row, and its number of rows; `rows`:
+    rows that each group has room for."""
     before = 0
     for group, (size, room) in enumerate(zip(sizes, rows, strict=True)):
-        tiles = -(-room // TMEM_LANES)
+        tiles = -(-room // height)
         if tile < tiles:
-            inside = TMEM_LANES * tile
-            return group, before + inside, int(max(0, min(size - inside, TMEM_LANES)))
+            inside = height * tile
+            return group, before + inside, int(max(0, min(size - inside, height)))
         tile -= int(tiles)
         before += int(size) if packed else 0
     return 0, 0, 0
 
 
 def place_by_ends(ends: np.ndarray, tile: int, height: int) -> tuple[int, int, int]:
-    """The same for tiles of `height` rows, of groups with the rows from one of `ends` to the
-    next."""
+    """The same for groups with the rows from one of `ends` to the next."""
     for group, (start, end) in enumerate(pairwise(ends.tolist())):
         tiles = max(0, -(-(end - start) // height))
         if tile < tiles:
