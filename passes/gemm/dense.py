@@ -21,8 +21,8 @@ from tcir.passes.emit.index import Index
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.operand_tiles import TiledOperand, check_pitch, k_step, part_step
 from tcir.passes.emit.tile_kernel import argument
-from tcir.passes.gemm.collector import ONE, SharedTiles
 from tcir.passes.gemm.computed_tiles import ComputedOperand
+from tcir.passes.kernels.collector import ONE, SharedTiles
 from tcir.passes.kernels.cores.tcgen05 import multiplied
 from tcir.passes.kernels.product import Load, OfMatrices, Step, TilePlace
 

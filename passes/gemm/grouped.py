@@ -29,8 +29,8 @@ from tcir.passes.emit.tile_kernel import (
     choose_n_tile,
     counting_loop,
 )
-from tcir.passes.gemm.collector import ONE, SharedTiles
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step, k_of
+from tcir.passes.kernels.collector import ONE, SharedTiles
 from tcir.passes.kernels.cores.tcgen05 import Tcgen05
 from tcir.passes.kernels.cores.wgmma import (
     M_TILE,

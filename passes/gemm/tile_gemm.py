@@ -24,7 +24,6 @@ from tcir.passes.gemm.block_scaled import (
     choose_scaled_n_tile,
     stage_of,
 )
-from tcir.passes.gemm.collector import SharedTiles
 from tcir.passes.gemm.computed_tiles import check_computed, check_computed_rows, rows_step
 from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
 from tcir.passes.gemm.grouped import tile_groups
@@ -32,6 +31,7 @@ from tcir.passes.gemm.schedules import GemmSchedules
 from tcir.passes.gemm.wgmma import tile_for_warpgroups
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.block_scaled import BlockScaledProduct
+from tcir.passes.kernels.collector import SharedTiles
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.warps import Warps
 from tcir.passmanager.pipeline import register_pass
