@@ -9,7 +9,8 @@ from tcir.dialect.attributes import constant_of, integer, string
 from tcir.dialect.cta_pair import columns_of, cta_group_of, wrong_n
 from tcir.dialect.limits import CP_SHAPES, MMA_K_BYTES, MMA_KINDS
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, one_of, verify
+from tcir.dialect.ops.compute import MmaOp
+from tcir.dialect.rules import Broken, one_of, same_rules, verify
 from tcir.dialect.types import SmemType, TmemType
 
 SOURCE = "PTX ISA 9.7.16.10.7"
@@ -88,6 +89,7 @@ class MmaBlockScaleOp(
 
     With ``cta_group = 2`` it multiplies for a pair, M = 256: each CTA has 128 rows of A and D and
     half of B's rows, as in ``tc.mma``, the scales of its rows of A, and those of all rows of B.
+    ``collector`` as in ``tc.mma``.
     """
 
     example = """
@@ -171,6 +173,14 @@ def scaled_step(op: ir.OpView) -> ScaledStep:
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(map(str, names))
+
+
+same_rules(
+    MmaBlockScaleOp,
+    MmaOp,
+    {"collector": {"sfb_id = 0 : i64": 'sfb_id = 0 : i64, collector = "keep"'}},
+    {"collector": {"sfb_id = 0 : i64": 'sfb_id = 0 : i64, collector = "lastuse"'}},
+)
 
 
 @verify(

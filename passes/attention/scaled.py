@@ -116,4 +116,4 @@ def multiply_tiles(
     operands = chain([accumulate], repeat(constant(1, integer_type(1))))
     for unit, (a, b) in enumerate(zip(queries, keys, strict=True)):
         steps = min(stage.steps, every - unit * stage.steps)
-        multiply_scaled(stage, d, a, b, lambda: next(operands), steps)
+        multiply_scaled(stage, [d], a, [b], lambda: next(operands), steps)

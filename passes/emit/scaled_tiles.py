@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
@@ -240,24 +240,31 @@ class ScaledTile:
 
 def multiply_scaled(
     stage: Stage,
-    d: ir.Value,
+    sums: Sequence[ir.Value],
     a: ScaledTile,
-    b: ScaledTile,
+    tiles: Sequence[ScaledTile],
     accumulate: Callable[[], ir.Value],
     steps: int,
+    usage: Callable[[int], str] | None = None,
 ) -> list[ir.OpView]:
-    """Emits the first `steps` instructions of a stage; accumulate: operand of the next one."""
+    """Emits the first `steps` instructions of a stage for each of `tiles` of B and its `sums`.
+
+    accumulate: operand of the next ones; usage: what the collector does with A for each tile
+    """
     shape = stage.shape
     types = (shape.step.kind, shape.a.element, shape.b.element, shape.scale_type)
     made: list[ir.OpView] = []
     for j in range(steps):
-        sets, first = stage.scale_place(j)
-        mma = tc.MmaBlockScaleOp(
-            d, a.elements, b.elements, a.factors, b.factors, accumulate(),
-            *map(ir.StringAttr.get, types),
-            i64(shape.step.block), i64(j), i64(j),
-            i64(a.scales.column(sets, stage)), i64(b.scales.column(sets, stage)),
-            i64(first), i64(first),
-        )  # fmt: skip
-        made.append(mma)
+        (sets, first), taken = stage.scale_place(j), accumulate()
+        for number, (d, b) in enumerate(zip(sums, tiles, strict=True)):
+            mma = tc.MmaBlockScaleOp(
+                d, a.elements, b.elements, a.factors, b.factors, taken,
+                *map(ir.StringAttr.get, types),
+                i64(shape.step.block), i64(j), i64(j),
+                i64(a.scales.column(sets, stage)), i64(b.scales.column(sets, stage)),
+                i64(first), i64(first),
+            )  # fmt: skip
+            if usage is not None:
+                mma.attributes["collector"] = ir.StringAttr.get(usage(number))
+            made.append(mma)
     return made

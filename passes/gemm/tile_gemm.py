@@ -214,13 +214,17 @@ class TileGemm(Scheduled):
         n_tile = _whole_blocks(source, option, n_tile)
         cluster = self.cluster_of(op)
         n_tile = self.in_parts(op, n_tile, cluster, SWIZZLE_ATOM_ROWS)
+        together = self._together
+        together.check(op, n_tile)
+        together.tell(op, n_tile)
         self.tile(
             source,
             lambda arguments: BlockScaledProduct.create(
-                op, arguments, stage_of(shape), n_tile, self.cta_group, cluster
+                op, arguments, stage_of(shape), n_tile, self.cta_group, cluster, together
             ),
             n_tile,
-            self._output_tiles(source, n_tile),
+            self._output_tiles(source, n_tile * together.count),
+            together.count,
         )
 
     def _option(self, source: Source) -> int:

@@ -28,6 +28,7 @@ from tcir.passes.emit.scaled_tiles import (
     multiply_scaled,
 )
 from tcir.passes.emit.tile_kernel import Accumulate, argument
+from tcir.passes.kernels.collector import ONE, SharedTiles
 from tcir.passes.kernels.product import OfMatrices, Step, TilePlace
 
 
@@ -41,6 +42,7 @@ class BlockScaledProduct(OfMatrices):
     scales of all of it: the mma of a pair with M = 256 finds those in both tensor memories (PTX ISA
     9.7.16.10.7; CUTLASS, tmem_sf_frg)
     cluster: CTAs that load elements of A and B together; each loads scales itself
+    together: number of tiles of B by which a tile of A is multiplied, each with its own sums
     """
 
     stage: Stage
@@ -53,6 +55,7 @@ class BlockScaledProduct(OfMatrices):
     factors: tuple[ir.Value, ...]
     cta_group: int = 1
     cluster: ClusterShape = ALONE
+    together: SharedTiles = ONE
 
     @staticmethod
     def create(
@@ -62,12 +65,14 @@ class BlockScaledProduct(OfMatrices):
         n_tile: int,
         cta_group: int = 1,
         cluster: ClusterShape = ALONE,
+        together: SharedTiles = ONE,
     ) -> BlockScaledProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
         shape = stage.shape
         sb_tensor = argument(arguments, op.b_scales)
         sb: Scales
-        whole = n_tile > QUARTER_LANES or shape.n > n_tile
+        several = together.count > 1 or shape.n > n_tile
+        whole = n_tile > QUARTER_LANES or several
         if shape.b.layout == "row_major":
             sb = RowScales.create(sb_tensor, shape.n, stage)
         else:
@@ -84,6 +89,7 @@ class BlockScaledProduct(OfMatrices):
             tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None),
             cta_group,
             cluster,
+            together,
         )
 
     @property
@@ -94,40 +100,50 @@ class BlockScaledProduct(OfMatrices):
     def at(self, place: TilePlace) -> Step:
         """The stages of the tile at `place`."""
         stage, batch = self.stage, 0 if place.batch is None else place.batch
-        column, column_block, inside = self._columns(place)
-        own_column = first_column(column, self.b.type.shape[0], self.cta_group)
+        columns = [self._columns(place, number) for number in range(self.together.count)]
         share_of_a, share_of_b = self.cluster.share_of_a(), self.cluster.share_of_b()
+        usage = self.together.usage if self.together.collector else None
 
         def step(sums: Sequence[ir.Value], unit: Index, accumulate: Accumulate) -> None:
             if place.part is not None:
                 unit = index.add(index.mul(place.part, self.steps), unit)
-            sources = (self.a, self.sa, self.b, self.sb)
-            a, sa, b, sb = (tc.SmemTileOp(source.type).tile for source in sources)
+            sources = (self.a, self.sa, *(self.b, self.sb) * len(columns))
+            a, sa, *of_b = (tc.SmemTileOp(source.type).tile for source in sources)
+            elements, scales = of_b[::2], of_b[1::2]
             self.a.load(a, place.row, unit, stage, batch, share_of_a)
             self.sa.load(sa, place.row_tile, unit, stage, batch)
-            self.b.load(b, own_column, unit, stage, batch, share_of_b)
-            self.sb.load(sb, column_block, unit, stage, batch)
-            sfa, sfb = self.sa.factors(stage), self.sb.factors(stage)
-            left, right = ScaledTile(a, sfa, self.sa), ScaledTile(b, sfb, self.sb)
-            issued: list[ir.OpView] = [
-                *self.sa.copy(sa, sfa, unit, stage),
-                *self.sb.copy(sb, sfb, unit, stage, inside),
-                *multiply_scaled(stage, sums[0], left, right, accumulate.take, stage.steps),
-            ]
+            for b, sb, (column, block, _) in zip(elements, scales, columns, strict=True):
+                self.b.load(b, column, unit, stage, batch, share_of_b)
+                self.sb.load(sb, block, unit, stage, batch)
+            sfa = self.sa.factors(stage)
+            left = ScaledTile(a, sfa, self.sa)
+            right = [ScaledTile(b, self.sb.factors(stage), self.sb) for b in elements]
+            issued: list[ir.OpView] = list(self.sa.copy(sa, sfa, unit, stage))
+            for tile, sb, (_, _, inside) in zip(right, scales, columns, strict=True):
+                issued += self.sb.copy(sb, tile.factors, unit, stage, inside)
+            issued += multiply_scaled(stage, sums, left, right, accumulate.take, stage.steps, usage)
             if self.cta_group == PAIR:
                 for op in issued:
                     of_pair(op)
 
         return step
 
-    def _columns(self, place: TilePlace) -> tuple[Index, Index, Index]:
-        """First column of the tile, its block of scale factors, and its number in that."""
-        if self.stage.shape.n <= self.n_tile:
+    def _columns(self, place: TilePlace, number: int) -> tuple[Index, Index, Index]:
+        """First column that this CTA loads of tile `number` of B, the block of scale factors of the
+        tile's first column, and its number in that."""
+        column, block, inside = self._tile_columns(place, number)
+        return first_column(column, self.b.type.shape[0], self.cta_group), block, inside
+
+    def _tile_columns(self, place: TilePlace, number: int) -> tuple[Index, Index, Index]:
+        n_tile, count = self.n_tile, self.together.count
+        if self.stage.shape.n <= n_tile and count == 1:
             return 0, 0, 0
-        if self.n_tile % BLOCK_ROWS == 0:
-            return place.column, index.mul(place.column_tile, self.n_tile // BLOCK_ROWS), 0
-        block = index.div(place.column, BLOCK_ROWS)
-        return place.column, block, index.rem(place.column, BLOCK_ROWS)
+        column = place.of_tile(number, n_tile).column
+        if n_tile % BLOCK_ROWS == 0:
+            blocks = n_tile // BLOCK_ROWS
+            first = index.mul(place.column_tile, count * blocks)
+            return column, index.add(first, number * blocks), 0
+        return column, index.div(column, BLOCK_ROWS), index.rem(column, BLOCK_ROWS)
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
         """Returns `epilogue` of the sums times the product of the global scales."""

@@ -221,8 +221,6 @@ ROWS: tuple[Limit, ...] = (
         "registers for", "PTX ISA 9.7.15", "take a larger n-tile, or target sm_100a"),
     Limit("n_tiles", (1,), {"store": "tma"},
         "not built: its buffers in shared memory serve one accumulator"),
-    Limit("n_tiles", (1,), {"product": SCALED},
-        "not built: tensor memory holds the scale factors of one tile of B"),
     Limit("collector", (False,), {"n_tiles": 1},
         "the buffer keeps A for further mma that read the same A", "PTX ISA 9.7.16.10.9.1",
         "take n-tiles=2"),

@@ -7,6 +7,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.cta_pair import columns_of, cta_group_of
 from tcir.dialect.ops.block_scale import SCALE_ROW_BYTES, SCALE_ROWS, scaled_step
+from tcir.dialect.ops.compute import collector_of
 
 from .block_scale_descriptor import scaled_instruction_descriptor
 from .compute import matrix_a, slice_descriptor, tile_descriptor
@@ -64,7 +65,7 @@ def _convert(
             tmem_pointer(converter.tmem_columns(sfa, integer(op, "sfa_column"))),
             tmem_pointer(converter.tmem_columns(sfb, integer(op, "sfb_column"))),
         ),
-        nvvm.tcgen05.MmaForm(cta_group=cta_group, metadata=metadata),
+        nvvm.tcgen05.MmaForm(cta_group=cta_group, collector=collector_of(op), metadata=metadata),
     )
 
 

@@ -10,7 +10,8 @@ import pytest
 import tcir
 from tcir.passmanager.pipeline import as_pipeline
 
-from .breaking import Edit, PtxCheck, erase, run_broken, set_attribute
+from .block_scaled_text import UE8M0, BlockScaled
+from .breaking import Edit, PtxCheck, erase, pick, run_broken, set_attribute
 from .gemm_cases import Dense
 from .linalg_text import Matmul
 
@@ -31,6 +32,16 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "a cluster": (
         Matmul(140, 140, 40).text(), {"n_tile": 32, "n_tiles": 2, "cluster": "2x1"},
+    ),
+    "block-scaled, the second tile inside a block": (
+        BlockScaled(m=40, n=168, k=192).linalg(), {"n_tile": 96, "n_tiles": 2},
+    ),
+    "block-scaled pairs in turn": (
+        BlockScaled(m=140, n=264, k=64, scale=UE8M0, block=32).linalg(),
+        {"n_tile": 64, "n_tiles": 2, "cta_group": 2, "persistent": True, "ctas": 2},
+    ),
+    "block-scaled, a cluster": (
+        BlockScaled(m=140, n=72, k=64).linalg(), {"n_tile": 32, "n_tiles": 2, "cluster": "2x1"},
     ),
 }  # fmt: skip
 
@@ -78,6 +89,38 @@ def _pipeline() -> tcir.Pipeline:
 def test_break(what: str) -> None:
     edit, finding = BREAKS[what]
     caught = run_broken(PROGRAM, _pipeline(), AT, edit, orders=1)
+    assert caught.at == AT, caught.text
+    assert finding in caught.text or finding in caught.by, caught.text
+
+
+SCALED = BlockScaled(m=40, n=256, k=64).linalg()
+
+
+def _scales_of_the_first(module: Any) -> None:
+    """The second tile of B is multiplied by the scales of the first."""
+    first, second = pick(module, "tc.mma_block_scale", 0), pick(module, "tc.mma_block_scale", 1)
+    second.operands[4] = first.operands[4]
+
+
+def _loaded_from_the_first(module: Any) -> None:
+    """The scales of the second tile of B are those of the first tile's columns."""
+    load = pick(module, "tc.tma_load", 5)
+    load.operands[3] = pick(module, "tc.tma_load", 3).operands[3]
+
+
+SCALED_BREAKS: dict[str, tuple[Edit, str]] = {
+    "no fill": (erase("tc.mma_block_scale", 0), "collector-not-filled"),
+    "scales of the first tile": (_scales_of_the_first, "difference"),
+    "scales of the first tile's columns": (_loaded_from_the_first, "difference"),
+}
+
+
+@pytest.mark.parametrize("what", SCALED_BREAKS)
+def test_break_of_scales(what: str) -> None:
+    edit, finding = SCALED_BREAKS[what]
+    whole = as_pipeline("gemm", n_tile=128, n_tiles=2, collector=True)
+    pipeline = tcir.Pipeline(whole.passes[: whole.index(AT) + 1])
+    caught = run_broken(SCALED, pipeline, AT, edit, orders=1)
     assert caught.at == AT, caught.text
     assert finding in caught.text or finding in caught.by, caught.text
 

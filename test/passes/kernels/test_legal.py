@@ -100,7 +100,6 @@ PAIRS = (
          "tile-gemm{n-tile=32}", target=H),
     Pair("n_tiles beside store=tma", DENSE, "tile-gemm{n-tiles=2 n-tile=32 store=tma}",
          "tile-gemm{n-tiles=2 n-tile=32}"),
-    Pair("n_tiles beside product=block-scaled", SCALED, "tile-gemm{n-tiles=2}", "tile-gemm"),
     Pair("collector beside n_tiles=1", DENSE, "tile-gemm{collector=true}",
          "tile-gemm{collector=true n-tiles=2 n-tile=32}"),
     Pair("kind beside core=wgmma", DENSE, "tile-gemm{kind=mxf4}", "tile-gemm", target=H),

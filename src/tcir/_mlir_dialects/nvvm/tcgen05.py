@@ -213,4 +213,5 @@ def mma_block_scale(
         kind=attribute("nvvm.tcgen05_mma_kind", kind),
         ctaGroup=_group(form.cta_group),
         blockScale=attribute("nvvm.tcgen05_mma_block_scale", f"block{block}"),
+        **_collector(form.collector),
     )  # fmt: skip

@@ -95,7 +95,6 @@ def _tcgen05_mma_block_scale(speller: Speller, op: ir.Operation) -> None:
     A is a descriptor (i64) or an address in tensor memory.
     """
     only(op, "blockScale", "collectorOp", "ctaGroup", "kind")
-    expect(op, "collectorOp", "#nvvm.tcgen05_mma_collectorop<discard>", "")
     block = str(op.attributes["blockScale"])
     kind = _kind(op, "mxf8f6f4|mxf4|mxf4nvf4")
     size = re.fullmatch(r"#nvvm\.tcgen05_mma_block_scale<(block16|block32)>", block)
@@ -104,7 +103,8 @@ def _tcgen05_mma_block_scale(speller: Speller, op: ir.Operation) -> None:
     d, a, b, idesc, enable, *metadata, sfa, sfb = op.operands
     start = "tcgen05.mma.sp" if metadata else "tcgen05.mma"
     speller.emit(
-        f"{start}.{cta_group(op, 'ctaGroup')}.kind::{kind}.block_scale.{size[1]} "
+        f"{start}.{cta_group(op, 'ctaGroup')}.kind::{kind}.block_scale.{size[1]}"
+        f"{_collector(op, 'a')} "
         f"{address(speller, d, 6)}, {_matrix(speller, a)}, {speller.read_one(b)}, "
         f"{_before_descriptor(speller, metadata)}{speller.read_one(idesc)}, "
         f"{address(speller, sfa, 6)}, {address(speller, sfb, 6)}, "

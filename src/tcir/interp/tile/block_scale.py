@@ -9,6 +9,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.cta_pair import columns_of, cta_group_of
 from tcir.dialect.ops.block_scale import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
+from tcir.dialect.ops.compute import collector_of
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, of_pair
 from tcir.interp.tile.operands import matrix_a, metadata_of, slice_of
@@ -72,7 +73,11 @@ def _multiply(
             descriptor,
             sfa.origin(frame) + sfa.column + sfa_column,
             sfb.origin(frame) + sfb.column + sfb_column,
-            MmaOptions(enable_input_d=bool(v[accumulate_]), metadata=metadata(frame)),
+            MmaOptions(
+                enable_input_d=bool(v[accumulate_]),
+                collector=collector_of(op),
+                metadata=metadata(frame),
+            ),
             site=site,
         )
         if sequential:
