@@ -33,6 +33,9 @@ _COMPONENTS = ("xr", "yg", "zb", "wa")
 """Names of a vector register's components: each has two."""
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 
+_SYNC_FIRST = re.compile(r"(vote|shfl|redux)((?:\.\w+)+)\.sync\b")
+"""Other orders of modifiers, which ptxas takes, too: CUB has `vote.ballot.sync.b32`."""
+
 _OPAQUE = {".texref", ".samplerref", ".surfref"}
 
 
@@ -327,6 +330,7 @@ class Parser(Declarations):
         mnemonic = self.word("an instruction")
         while self.peek.kind == "word" and self.peek.text.startswith("."):
             mnemonic += self.next().text  # white space may stand before a modifier
+        mnemonic = _SYNC_FIRST.sub(r"\1.sync\2", mnemonic)
         if mnemonic.startswith((".", "%")) or len(mnemonic) > _MAX_MNEMONIC:
             raise self.fail("an instruction", token)
         operands: list[Operand] = []
