@@ -34,6 +34,7 @@ from peers.page import row
 from peers.sources import SOURCES
 from tcir.doors.device import SimulatedDevice
 from tcir.doors.launches import DoorLaunch, Launches
+from tcir.doors.repeats import Repeats
 from tcir.errors import Error
 from tcir.run import RunReport
 from tcir.target import DEFAULT_TARGET
@@ -91,6 +92,7 @@ def run_once(
 
     seen = Seen()
     launches.order_seed, launches.ordering, launches.seen = seed, profile, seen
+    launches.repeats = Repeats()  # each execution is one
     torch.manual_seed(1)
     word, why, compared = "", "", "–"
     try:
