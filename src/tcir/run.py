@@ -330,7 +330,7 @@ def run_ptx(
     products: Products | None = None,
     observer: Observer | None = None,
     ctas_per_sm: int = 1,
-    programmatic: bool = False,
+    programmatic: bool | Sequence[np.ndarray] = False,
     lockstep: bool = True,
     repeats: dict[bytes, Any] | None = None,
     jobs: int = 1,
@@ -358,8 +358,8 @@ def run_ptx(
     ctas_per_sm: number of CTAs, consecutive in the grid, that run side by side and share tensor
         memory
     programmatic: whether the launch may start before the previous one has ended (programmatic
-        stream serialization): accesses to the arrays in `args` before a griddepcontrol.wait are
-        races
+        stream serialization): accesses to the arrays in `args`, or to those given here, before a
+        griddepcontrol.wait are races
     addressed:   arrays that the kernel reaches by addresses in its data
     written:     partly initialised arrays, each with the mask of its bytes, which the launch
         updates
@@ -391,13 +391,16 @@ def run_ptx(
             progress=progress,
         )  # fmt: skip
         machine.shared_names, machine.shared_start = layout.names(), layout.shared_start
-        machine.programmatic = _flag("programmatic", programmatic)
+        unfinished = programmatic if isinstance(programmatic, list | tuple) else None
+        machine.programmatic = unfinished is not None or _flag("programmatic", programmatic)
         machine.on(simulated(module.target), allocated(function))
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)
         buffers = BoundArrays(machine, args, addressed, written, promises)
         params = parameters(function, layout, args, buffers)
+        if unfinished is not None:
+            buffers.unfinished(unfinished)
         program = decode(module, function, layout, bind_variables(module, machine, variables))
         report.incomplete = program.incomplete
         before = variables_of(machine)

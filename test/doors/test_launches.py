@@ -39,6 +39,30 @@ def test_nothing_is_in_front_of_the_first_launch() -> None:
     assert data.tolist() == list(range(2, 34))
 
 
+WAITS = PTX.replace(" ld.param", " griddepcontrol.wait; ld.param")
+
+
+@pytest.mark.parametrize(
+    ("before", "status"),
+    [
+        ([("waits", 0), ("waits", 1)], 0),  # the second has waited for the first
+        ([("waits", 0), ("late", 1)], 1),
+        ([("waits", 1), ("waits", 0)], 1),
+        ([("waits", 0), ("ordinary", 1)], 0),
+    ],
+)
+def test_what_launches_in_front_may_still_write(before: list[tuple[str, int]], status: int) -> None:
+    """The last launch reads array 0 without a wait; those before it changed 0 or 1."""
+    arrays = [np.arange(32, dtype=np.uint32) for _ in "01"]
+    launches = Launches(messages=io.StringIO())
+    for kind, n in [*before, ("late", 0)]:
+        ptx = PTX if kind == "late" else WAITS
+        given = [arrays[n]]
+        sizes = ("next", (1, 1, 1), (1, 1, 1), 0, kind != "ordinary")
+        launches.execute(DoorLaunch(ptx, *sizes, given, given, given, (32, 1, 1)))
+    assert launches.status == status
+
+
 @pytest.mark.parametrize(
     ("most", "shown", "rest"), [(0, 1, "5 more"), (2, 2, "4 more"), (9, 6, "")]
 )

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO, TypeAlias
 
@@ -20,6 +20,7 @@ from tcir.doors.limits import check_cooperative
 from tcir.doors.memory import Allocations
 from tcir.doors.repeats import Repeats
 from tcir.doors.sampling import Sampling
+from tcir.doors.unfinished import Unfinished
 from tcir.errors import Error, InputError, LaunchError, VerdictError
 from tcir.files import write_atomic
 from tcir.interp.ptx.special_registers import GRID_WORKSPACE
@@ -109,6 +110,7 @@ class Launches:
     said: set[str] = field(default_factory=set)
     repeats: Repeats = field(default_factory=Repeats)
     streams: list[EventStream] = field(default_factory=list)
+    _unfinished: Unfinished = field(default_factory=Unfinished)
     _times: list[ModelledTime | None] | None = None
     _failed: int = 0
     _dry: bool = False
@@ -155,8 +157,8 @@ class Launches:
         if self.gpu:
             self._on_gpu(launch)
             return
-        if not self.launches:  # there is none in front
-            launch = replace(launch, programmatic=False)
+        first = not self.launches
+        running = launch.programmatic and not first and self._unfinished.memory
         partial = self.memory.partial(launch.memory)
         before = _contents(launch) if self.orders else []
         masks = [(array, mask.copy()) for array, mask in partial] if self.orders else []
@@ -164,10 +166,12 @@ class Launches:
         products = Products() if self.orders else None
 
         def execute() -> RunReport:
-            return self._run(launch, self.order_seed, products, partial, events)
+            return self._run(launch, running, self.order_seed, products, partial, events)
 
         once = events is None and not self.orders
-        report = self.repeats.run(launch, partial, execute) if once else execute()
+        report = self._unfinished.run(
+            launch, first, lambda: self.repeats.run(launch, partial, execute) if once else execute()
+        )
         self.launches += 1
         if events is not None:
             self.streams += events.streams
@@ -177,7 +181,7 @@ class Launches:
         for seed in range(1, self.orders + 1):
             _restore(launch, before)
             again = [(array, mask.copy()) for array, mask in masks]
-            wrong |= self._say_findings(launch, self._run(launch, seed, products, again))
+            wrong |= self._say_findings(launch, self._run(launch, running, seed, products, again))
             if _contents(launch) != after:
                 self.say(f"{shown_name(launch.name)}: the result differs with --order-seed {seed}")
                 wrong = True
@@ -217,6 +221,7 @@ class Launches:
     def _run(
         self,
         launch: DoorLaunch,
+        running: bool | list[np.ndarray],
         seed: int | None,
         products: Products | None,
         written: Sequence[tuple[np.ndarray, np.ndarray]],
@@ -226,7 +231,7 @@ class Launches:
         report = run_ptx(
             launch.ptx, entry=launch.name, grid=launch.grid, block=launch.block,
             cluster=launch.cluster, dynamic_smem=launch.shared, args=launch.args,
-            programmatic=launch.programmatic, order_seed=seed, numerics=self.numerics,
+            programmatic=running, order_seed=seed, numerics=self.numerics,
             jobs=self.jobs, events=events, products=products, addressed=launch.addressed,
             written=written, variables=launch.variables, cooperative=launch.cooperative,
             ordering=self.ordering,

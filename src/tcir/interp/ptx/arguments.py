@@ -128,6 +128,21 @@ class BoundArrays:
         self.bound.append((whole, at))
         return at + start - whole.__array_interface__["data"][0]
 
+    def unfinished(self, memory: Sequence[np.ndarray]) -> None:
+        """Launches in front of a programmatic one may still write these bytes, and no others."""
+        spans = [np.lib.array_utils.byte_bounds(each) for each in memory]
+        for array, at in self.bound:
+            start, buffer = (
+                array.__array_interface__["data"][0],
+                self.machine.memory.find(at, at, None),
+            )
+            parts = ((max(low - start, 0), min(high - start, array.nbytes)) for low, high in spans)
+            buffer.unfinished = [
+                slice(low // buffer.granule, -(-high // buffer.granule))
+                for low, high in parts
+                if low < high
+            ]
+
     def _defined(self, array: np.ndarray) -> np.ndarray | None:
         """Mask of the initialised bytes; None: all."""
         start = array.__array_interface__["data"][0]

@@ -291,7 +291,8 @@ class Memory:
             buffer.shadow = LastShadow(buffer.data.size // buffer.granule + 1, "global memory")
             if self.machine.programmatic and buffer.result:
                 earlier = Access(EARLIER, 1, EARLIER_LAUNCH, "a launch before this", proxy="async")
-                buffer.shadow.record_write(slice(None), earlier)
+                for part in buffer.unfinished:
+                    buffer.shadow.record_write(part, earlier)
 
     def spare_mbarriers(
         self, where: Addresses, site: object, verb: str, cta: CtaProtocol | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +46,8 @@ def _span(low: int, high: int) -> str:
 class Buffer(Tracked):
     """One bound array: its bytes, and which of them are defined (None: all).
 
-    result: whether the caller reads it afterwards; kept: whether later launches do. constant:
+    result: whether the caller reads it afterwards; kept: whether later launches do. unfinished:
+    granules that launches in front of a programmatic one may still write. constant:
     whether it is in the constant state space. name: its name in reports; array: the caller's array.
     read: whether anything but a store has found it.
     """
@@ -58,6 +60,7 @@ class Buffer(Tracked):
     shadow: LastShadow | None = None
     result: bool = True
     kept: bool = False
+    unfinished: Sequence[slice] = (slice(None),)
     constant: bool = False
     name: str = "a buffer"
     array: NDArray[Any] | None = None
