@@ -88,6 +88,27 @@ def test_headers_of_cccl() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        *((f"cub_{name}", 0) for name in ("block", "device", "sort")),
+        *((f"thrust_{name}", 0) for name in ("select", "sort", "sum")),
+        ("thrust_sets", 1),
+    ],
+)
+def test_algorithms_of_cccl(name: str, status: int) -> None:
+    """Each program compares algorithms with the host's; a set's reads what no thread has loaded."""
+    program = PROGRAMS / "cccl" / f"{name}.cu"
+    ended = run("--sms", 4, program)
+    compared = re.findall(r'check\(\s*"([^"]+)"', program.read_text())
+    assert (ended.returncode, ended.stdout.splitlines()) == (
+        status,
+        [f"{c} right" for c in compared],
+    )
+    assert ("undefined-register" in ended.stderr) == status
+
+
+@pytest.mark.slow
 def test_the_user_s_standard_of_cpp(tmp_path: Path) -> None:
     text = "template <class T> concept Four = sizeof(T) == 4; static_assert(Four<int>);"
     (tmp_path / "p.cu").write_text(f"{text} int main() {{}}\n")

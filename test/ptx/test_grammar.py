@@ -49,7 +49,7 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
         "{ .reg .b32 t, u<2>; mov.b32 u1, 1; mov.b32 t, u1; add.u32 %r1, %r1, t; }",
         "{ .reg .v2 .b32 v; mov.v2.b32 v, {1, 2}; add.u32 %r1, %r1, v .x; }",
         "bra.uni $L1; $L1: add.u32 %r1, %r1, 1;",
-        "{ .reg .pred p; setp.eq.u32 p, 0, 0; vote.ballot.sync.b32 %r2, p, 1; add.u32 %r1, %r1, %r2; }",
+        "setp.eq.u32 %p2, 0, 0; vote.ballot.sync.b32 %r2, %p2, 1; add.u32 %r1, %r1, %r2;",
         "mov.b32 %r2, 1; redux.add.sync.u32 %r2, %r2, 1; add.u32 %r1, %r1, %r2;",
         "mov.b32 %r2, 1; shfl.b32.sync.bfly %r2, %r2, 0, 31, 1; add.u32 %r1, %r1, %r2;",
         "{ bra L; L: } { bra L; L : add.u32 %r1, %r1, 1; }",
