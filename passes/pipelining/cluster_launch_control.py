@@ -173,7 +173,7 @@ def _has_turn(loop: scf.ForOp, cta: ir.Value) -> ir.Value:
 
 
 def _releases(role: tc.RoleOp, cta_group: int) -> bool:
-    """Whether `role` says that it has read a response. The thread that asks for the next one need
+    """Whether `role` says that it has read a response. The thread that requests the next one need
     not, but a pair has another producer, which only reads."""
     return cta_group == PAIR or string(role, "kind") != PRODUCER
 

@@ -96,3 +96,17 @@ def test_a_refusal_is_no_crash_and_keeps_the_child() -> None:
     assert worker._process is first
     worker.stop()
     assert first is not None and first.poll() is not None
+
+
+def test_a_child_ends_after_its_parent_whatever_it_computes() -> None:
+    watched = "worker.GRACE = 0.1; worker.end_with(sys.stdin.buffer)"
+    busy = f"import sys; from tcir.codegen import worker; {watched}\nwhile True: pass"
+    child = subprocess.Popen([sys.executable, "-c", busy], stdin=subprocess.PIPE)
+    try:
+        assert child.stdin is not None
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(3)
+        child.stdin.close()
+        assert child.wait(60) == 1
+    finally:
+        child.kill()

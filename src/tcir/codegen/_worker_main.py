@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import IO, TYPE_CHECKING
 
-from tcir.codegen.worker import receive, send
+from tcir.codegen.worker import end_with, receive, send
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -132,6 +132,7 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
     from tcir import _mlir
 
     _mlir.load_without_numpy()
+    end_with(requests)
     while True:
         try:
             function, text, options = receive(requests)

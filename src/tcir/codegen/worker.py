@@ -13,12 +13,14 @@ import atexit
 import contextlib
 import os
 import pickle
+import select
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from typing import IO, Any, NoReturn
 
@@ -26,6 +28,8 @@ from tcir.codegen.crash import crashed
 from tcir.errors import Error
 
 _HEADER = struct.Struct("<Q")
+GRACE = 5.0
+"""Seconds that a child has to end by itself when its parent has gone."""
 _MAIN = "import sys; sys.path[:] = sys.argv[1:]; from {} import main; main()"
 
 
@@ -45,6 +49,20 @@ def receive(stream: IO[bytes]) -> Any:
     """Reads one message of `send`; `EOFError` if the other side is closed."""
     (size,) = _HEADER.unpack(_exactly(stream, _HEADER.size))
     return pickle.loads(_exactly(stream, size))
+
+
+def end_with(stream: IO[bytes]) -> None:
+    """Ends this process some time after the other side of a pipe has closed, whatever it computes
+    then: a parent that was killed does not leave it behind."""
+
+    def watch() -> None:
+        closed = select.poll()
+        closed.register(stream, 0)  # POLLHUP is reported in any case
+        closed.poll()
+        time.sleep(GRACE)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytes:

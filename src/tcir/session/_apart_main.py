@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 
 from tcir._mlir import import_bindings, ir, is_mlir_error, passmanager
-from tcir.codegen.worker import receive, send
+from tcir.codegen.worker import end_with, receive, send
 from tcir.errors import Error, InputError, InvalidIRError
 from tcir.kernel import Kernel
 from tcir.passes.analysis.frozen import freeze
@@ -101,6 +101,7 @@ def serve(functions: Mapping[str, Callable[..., object]]) -> None:
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a native library prints must not end up between the replies
+    end_with(requests)
     while True:
         try:
             function, text, options = receive(requests)
