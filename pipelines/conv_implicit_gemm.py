@@ -35,6 +35,7 @@ class ConvImplicitGemmOptions(ConvOptions):
     store_stages: tiles that a warp stores by TMA in turn; 0 chooses
     epilogue_tile: MxN: sums that the epilogue loads, stages, stores at a time; auto as in gemm
     epilogue_warps: that store: 4, 8, 12; 0 chooses
+    n_tiles: tiles of n_tile output channels that a CTA computes of its pixels; sm_100a
     cta_group: 2: pairs of CTAs compute tiles of 256 output pixels together, M of the mma
     cluster: MxN: clusters of M by N CTAs, neighbours along pixels and output channels, load the
              filters and pixels that they share together, by multicast
@@ -50,6 +51,7 @@ class ConvImplicitGemmOptions(ConvOptions):
     store_stages: int = 0
     epilogue_tile: str = AUTO
     epilogue_warps: int = 0
+    n_tiles: int = 1
     cta_group: int = 1
     cluster: str = "1x1"
     split_k: int = 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.conv.compare_conv_schedules import CompareConvSchedules
+from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.passes.kernels.scheduled import CLC
+from tcir.passes.kernels.stores.epilogue_tile import AUTO
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.back import tile_to_llvm
 from tcir.pipelines.parts.convolution import FORMS, ConvOptions, convolutions
@@ -29,7 +31,10 @@ class ConvShiftReuseOptions(ConvOptions):
     shift_quarters: what tcgen05.shift is taken to move: ``one`` quarter or ``all``
     halo_load: with halo=refresh, a TMA load for each pixel of the halo (``boxes``), or one of mode
             im2col::w::128 for slab and halo (``w128``, with tiling=packed)
-    persistent, ctas, scheduler, acc_stages, epilogue_warps, cluster: as in conv-smem-offset
+    persistent, ctas, scheduler, acc_stages, epilogue_warps, cta_group, cluster, split_k: as in
+            conv-smem-offset
+    store, store_stages, epilogue_tile: as in conv-implicit-gemm, store=tma with tiling=rows
+    n_tiles: as in conv-smem-offset
     """
 
     halo: str = "mask"
@@ -41,8 +46,14 @@ class ConvShiftReuseOptions(ConvOptions):
     ctas: int = 0
     scheduler: str = "static"
     acc_stages: int = 0
+    store: str = "direct"
+    store_stages: int = 0
+    epilogue_tile: str = AUTO
     epilogue_warps: int = 0
+    n_tiles: int = 1
+    cta_group: int = 1
     cluster: str = "1x1"
+    split_k: int = 1
 
 
 def build(options: ConvShiftReuseOptions) -> Pipeline:
@@ -50,7 +61,7 @@ def build(options: ConvShiftReuseOptions) -> Pipeline:
     mask = options.halo == "mask"  # what the cost model knows
     return Pipeline(
         [
-            *convolutions(options),
+            *convolutions(options, SplitConvK(splits=options.split_k, rows=True)),
             *([CompareConvSchedules(options.n_tile, options.tiling)] if mask else []),
             with_options(TileConvShiftReuse, options),
             *tile_to_llvm(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
 from tcir.passes.kernels.scheduled import CLC
+from tcir.passes.kernels.stores.epilogue_tile import AUTO
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.back import ONE_WARPGROUP, tile_to_llvm
 from tcir.pipelines.parts.convolution import FORMS, ConvOptions, convolutions
@@ -26,6 +27,8 @@ class ConvSmemOffsetOptions(ConvOptions):
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel; 0: one per SM
     scheduler, acc_stages, epilogue_warps: as in conv-implicit-gemm
+    store, store_stages, epilogue_tile: as in conv-implicit-gemm
+    n_tiles: tiles of n_tile output channels that a CTA computes of its pixels; sm_100a
     cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters
     cluster: Mx1: clusters of M CTAs, neighbours along pixels, load the filters together
     split_k: CTAs that share the filter rows of an output tile, in equal parts, which a second
@@ -36,7 +39,11 @@ class ConvSmemOffsetOptions(ConvOptions):
     ctas: int = 0
     scheduler: str = "static"
     acc_stages: int = 0
+    store: str = "direct"
+    store_stages: int = 0
+    epilogue_tile: str = AUTO
     epilogue_warps: int = 0
+    n_tiles: int = 1
     cta_group: int = 1
     cluster: str = "1x1"
     split_k: int = 1

@@ -16,6 +16,7 @@ from tcir.dialect.limits import (
     TMEM_LANES,
 )
 from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.sources import ConvTiling
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import TmaBox, make_tensor_map, tma_load
 from tcir.passes.emit.cluster import ALONE, EXTENTS, ClusterShape, multicast
@@ -28,7 +29,6 @@ from tcir.passes.emit.operand_tiles import TiledOperand, k_major, part_step
 from tcir.passes.emit.tile_kernel import Places, Source, argument
 from tcir.passes.kernels.cores.tcgen05 import multiplied
 from tcir.passes.kernels.product import Elements, Load, OfMatrices, Step, TilePlace
-from tcir.passes.kernels.scheduled import Scheduled
 
 RANK = 4
 """Rank of the tensor map of an NHWC tensor."""
@@ -45,6 +45,7 @@ class Im2col(OfMatrices):
     steps: iterations over taps and channels, for one part of the sums
     cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
     cluster: CTAs that load tiles of pixels and filters together
+    count: adjacent tiles of filters by which a tile of pixels is multiplied
     """
 
     shape: ConvShape
@@ -54,6 +55,7 @@ class Im2col(OfMatrices):
     steps: int
     cta_group: int = 1
     cluster: ClusterShape = ALONE
+    count: int = 1
 
     @staticmethod
     def create(
@@ -63,6 +65,7 @@ class Im2col(OfMatrices):
         cta_group: int = 1,
         rows: int = TMEM_LANES,
         cluster: ClusterShape = ALONE,
+        count: int = 1,
     ) -> Im2col:
         """Builds the tensor maps in a kernel of these `arguments`."""
         stored = ConvShape.of(op)
@@ -73,7 +76,7 @@ class Im2col(OfMatrices):
             argument(arguments, op.w), n_tile // cta_group, shape.kc, cluster.m
         )
         steps = shape.steps // shape.parts
-        return Im2col(shape, pixels, tile, filters, steps, cta_group, cluster)
+        return Im2col(shape, pixels, tile, filters, steps, cta_group, cluster, count)
 
     @property
     def sums(self) -> ir.Type:
@@ -143,7 +146,7 @@ class Im2col(OfMatrices):
         w0 = index.sub(index.mul(q0, sw), shape.pad_left)
         h0 = index.sub(index.mul(p0, sh), shape.pad_top)
         group_c0 = shape.first_channel(k0)
-        own_k0 = first_column(k0, filters.type.shape[0], self.cta_group)
+        columns = tiles_of_filters(k0, filters, self.count, self.cta_group)
 
         def load(step: Index) -> tuple[ir.Value, list[ir.Value]]:
             number = step if part is None else index.add(index.mul(part, self.steps), step)
@@ -152,15 +155,16 @@ class Im2col(OfMatrices):
             )
             c0 = index.mul(channels, shape.kc)
             a = tc.SmemTileOp(self.tile).tile
-            b = tc.SmemTileOp(filters.type).tile
+            tiles = [tc.SmemTileOp(filters.type).tile for _ in columns]
             offsets = index.values([index.mul(s, dw), index.mul(r, dh)])
             at = index.values([index.add(group_c0, c0), w0, h0, n0])
             mine = a if of_pixels is None else of_pixels.part(a)
             loaded = tma_load(self.pixels, at, mine, 0, mine.type.nbytes, offsets)
             if of_pixels is not None:
                 multicast(loaded, of_pixels.masks)
-            filters.load(b, {"mn": own_k0, "k": c0, "s": s, "r": r}, of_filters)
-            return a, [b]
+            for b, column in zip(tiles, columns, strict=True):
+                filters.load(b, {"mn": column, "k": c0, "s": s, "r": r}, of_filters)
+            return a, tiles
 
         return load
 
@@ -262,7 +266,15 @@ def check_cluster(op: ir.OpView, shape: ConvShape, cluster: ClusterShape) -> Non
         )
 
 
-def choose_channels(options: Scheduled, op: ir.OpView, shape: ConvShape) -> int:
+def tiles_of_filters(k0: Index, filters: TiledOperand, count: int, cta_group: int) -> list[Index]:
+    """The first output channels that this CTA loads of `count` adjacent tiles of `filters`, from
+    channel `k0` on."""
+    own = filters.type.shape[0]
+    firsts = [index.add(k0, number * own * cta_group) for number in range(count)]
+    return [first_column(first, own, cta_group) for first in firsts]
+
+
+def choose_channels(options: ConvTiling, op: ir.OpView, shape: ConvShape) -> int:
     """Output channels of a tile of tcgen05, of which the CTAs of a cluster or pair load equal
     parts."""
     cluster = options.cluster_of(op)
@@ -270,7 +282,17 @@ def choose_channels(options: Scheduled, op: ir.OpView, shape: ConvShape) -> int:
     step = filters_step(op, shape)
     multiple = cluster.multiple(step)
     n_tile = shape.choose_n_tile(op, options.n_tile, options.cta_group, multiple)
-    return options.in_parts(op, n_tile, cluster, step)
+    n_tile, count = options.in_parts(op, n_tile, cluster, step), options.n_tiles
+    options.together.check(op, n_tile)
+    if shape.groups > 1 and shape.group_k % (count * n_tile):
+        raise match_failure(
+            op,
+            f"expected n-tiles times n-tile to divide the {shape.group_k} output channels of a "
+            f"group, got {count} * {n_tile}: the tiles of a CTA read the same input channels; take "
+            "n-tiles=1",
+            SMALLEST_CONV,
+        )
+    return n_tile
 
 
 def filters_step(op: ir.OpView, shape: ConvShape) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -110,13 +110,17 @@ class LinearTiling(OutputTiling):
         row = anchor // self.shape.w
         return row // self.shape.h, row % self.shape.h, anchor % self.shape.w
 
-    def accumulators(self, d: ir.Value, first_unit: Index) -> Callable[[Index, int], ir.Value]:
-        """Zeroes D and builds the mask table; returns a function for D masked by tap (r, s)."""
+    def accumulators(
+        self, sums: Sequence[ir.Value], first_unit: Index
+    ) -> Callable[[ir.Value, Index, int], ir.Value]:
+        """Zeroes the accumulators and builds the mask table; returns a function for one masked by
+        tap (r, s)."""
         shape = self.shape
         (dh, dw) = shape.dilations
         masks = tc.LaneMasksOp(i64(shape.r * shape.s)).masks
         with loop(QUARTERS) as quarter:
-            clear_accumulator(d, quarter)
+            for d in sums:
+                clear_accumulator(d, quarter)
             _, row, column = self._anchors(first_unit, quarter)
             with loop(shape.r * shape.s) as tap:
                 r, s = index.div(tap, shape.s), index.rem(tap, shape.s)
@@ -125,7 +129,7 @@ class LinearTiling(OutputTiling):
                 on = h.below(shape.h) & w.below(shape.w)
                 tc.WriteLaneMaskOp(masks, tap, quarter, on.value)
 
-        def at(r: Index, s: int) -> ir.Value:
+        def at(d: ir.Value, r: Index, s: int) -> ir.Value:
             entry = index.value(index.add(index.mul(r, shape.s), s))
             return tc.EnableLanesOp(d, masks, entry, d.type).tile
 

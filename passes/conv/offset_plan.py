@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tcir.dialect.limits import SMEM_BYTES, SMEM_TILE_ALIGNMENT, TMA_BOX, TMEM_LANES
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.emit.limits import BARRIER_BYTES, ceil_div, round_up
+from tcir.passes.emit.staged_store import RowBoxes
 from tcir.threads import cached_property
 
 CORE_COLUMN_BYTES = 16
@@ -96,12 +97,14 @@ class TapRows(ABC):
 
 @dataclass(frozen=True)
 class OffsetPlan(TapRows):
-    """A CTA computes ``images x rows x columns`` outputs; lanes run over them, `pitch` a row. A
-    tile that serves all filter rows holds `rows` plus the vertical reach."""
+    """A CTA computes ``images x rows x columns`` outputs; lanes run over them, `pitch` a row, a
+    multiple of `row_step`. A tile that serves all filter rows holds `rows` plus the vertical
+    reach."""
 
     images: int
     rows: int
     columns: int
+    row_step: int = 1
 
     @cached_property
     def core_columns(self) -> int:
@@ -111,9 +114,9 @@ class OffsetPlan(TapRows):
     @cached_property
     def pitch(self) -> int:
         """Pixels per row of the tile; a core-matrix column ends at a multiple of 128 bytes."""
-        pitch = self.columns + self.axes[1].reach
+        pitch = round_up(self.columns + self.axes[1].reach, self.row_step)
         while pitch * self.tile_rows * self.images * self.core_columns % 8:
-            pitch += 1
+            pitch += self.row_step
         return pitch
 
     @property
@@ -174,6 +177,13 @@ class OffsetPlan(TapRows):
         return len(self.classes) * tile + len(self.taps) * tap
 
     @property
+    def stored(self) -> RowBoxes:
+        """The outputs among the lanes, as TMA stores them."""
+        lines = range(self.images * self.rows)
+        places = [(y * self.pitch, (0, 0, y % self.rows, y // self.rows)) for y in lines]
+        return RowBoxes(self.columns, places)
+
+    @property
     def legal(self) -> bool:
         """Whether the plan fits 128 lanes and a TMA box."""
         lanes = (self.images * self.rows - 1) * self.pitch + self.columns
@@ -182,26 +192,30 @@ class OffsetPlan(TapRows):
         return fits and lanes <= TMEM_LANES and not (self.whole and self.images > 1)
 
 
-def best_plan(shape: ConvShape, n_tile: int) -> OffsetPlan | None:
+def best_plan(
+    shape: ConvShape, n_tile: int, row_step: int = 1, staged: int = 0
+) -> OffsetPlan | None:
     """The plan with the fewest CTAs, then the fewest loaded bytes, that leaves room for `STAGES`
     slots. Parts of the sums are filter rows, which then have tiles of their own.
 
+    n_tile: output channels of a CTA; row_step: rows of outputs begin at multiples of as many lanes
+    staged: bytes of shared memory for results
     Falls back to one slot where two do not fit, and to None where even one does not.
     """
-    legal = (plan for plan in plans(shape) if not (plan.whole and shape.k_part))
+    legal = (plan for plan in plans(shape, row_step) if not (plan.whole and shape.k_part))
     every = sorted(legal, key=lambda p: (p.ctas, p.ctas * p.steps * p.activation_bytes))
-    rooms = [(SMEM_BYTES - BARRIER_BYTES) // stages for stages in range(STAGES, 0, -1)]
+    rooms = [(SMEM_BYTES - BARRIER_BYTES - staged) // stages for stages in range(STAGES, 0, -1)]
     fits = (plan for room in rooms for plan in every if plan.stage_bytes(n_tile) <= room)
     return next(fits, None)
 
 
-def plans(shape: ConvShape) -> Iterator[OffsetPlan]:
+def plans(shape: ConvShape, row_step: int = 1) -> Iterator[OffsetPlan]:
     """All legal tiles that cut columns, rows and images into equal parts."""
     for columns in _parts(shape.q):
         for rows in _parts(shape.p):
             for images in _parts(shape.n):
                 for whole in (True, False):
-                    plan = OffsetPlan(shape, whole, images, rows, columns)
+                    plan = OffsetPlan(shape, whole, images, rows, columns, row_step)
                     if plan.legal:
                         yield plan
 

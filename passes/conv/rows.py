@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTERS
-from tcir.passes.conv.tiling import Boxes, Channel, Load, OutputTiling
+from tcir.passes.conv.tiling import Boxes, Load, OutputTiling
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import TmaBox, make_tensor_map, tma_load
-from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import LaneValue, lane_index, spread
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tile_kernel import store_tile
+from tcir.passes.emit.tile_kernel import Source, store_tile
+from tcir.passes.kernels.product import Store, Stored, TilePlace
+from tcir.passes.kernels.stores.epilogue_tile import TileStores
+from tcir.passmanager.remarks import remark
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,6 @@ class RowsTiling(OutputTiling):
     def count(self) -> int:
         """Units of the whole convolution."""
         return self.shape.n * self.shape.p * self.classes.column_step * self.blocks
-
-    @property
-    def row_dim(self) -> int | None:
-        """The output's dimension along a row; None if neighbours in it are in different units."""
-        return 2 if self.classes.column_step == 1 else None
 
     def check(self, op: ir.OpView) -> None:
         """Rejects tilings whose rows exceed a TMA box."""
@@ -99,16 +96,32 @@ class RowsTiling(OutputTiling):
         return [spread(n), spread(p), at]
 
     def store(
-        self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue
-    ) -> None:
-        """Stores `epilogue` of the sums: rows at a time where lanes have consecutive outputs."""
-        if self.row_dim is None:
-            super().store(d, out, first_unit, channel, epilogue)
-            return
+        self, source: Source, results: TileStores, arguments: list[ir.Value], _: object
+    ) -> Store:
+        """The store of a kernel with these `arguments`, by rows of neighbouring outputs."""
+        out = arguments[-1]
+        remark(source.op, str(results))
 
-        def rows(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
-            n, p, q = self.decode(index.add(first_unit, quarter))
-            return lambda first: [n, p, q, channel(first)]
+        def store(place: TilePlace) -> Stored:
+            along = out.type.rank - 2, None
+            epilogue = source.epilogue(arguments, along[0])
+            first_unit = index.mul(place.row_tile, QUARTERS)
 
-        along, valid = (self.row_dim, None), self.classes.valid
-        store_tile(d, out, rows=valid, along=along, indices=rows, epilogue=epilogue)
+            def stored(d: ir.Value, place: TilePlace) -> None:
+                def rows(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
+                    unit = [*place.outer, *self.decode(index.add(first_unit, quarter))]
+                    return lambda n: [*unit, source.column(index.add(place.column, n))]
+
+                store_tile(
+                    d,
+                    out,
+                    rows=self.classes.valid,
+                    along=along,
+                    indices=rows,
+                    epilogue=epilogue,
+                    columns=results.tile.columns,
+                )
+
+            return stored
+
+        return store

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.passes.emit.diagnostics import SMALLEST_CONV
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.tile_kernel import Source, find_sources
 from tcir.passes.kernels import legal
+from tcir.passes.kernels.collector import SharedTiles
+from tcir.passes.kernels.scheduled import Scheduled
+
+
+@dataclass(frozen=True)
+class ConvTiling(Scheduled):
+    """A tiling pass of convolutions. n_tiles: tiles of `n_tile` output channels, each with an
+    accumulator, that a CTA computes from the same pixels."""
+
+    n_tiles: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.together
+
+    @property
+    def together(self) -> SharedTiles:
+        """The tiles of filters that share a tile of pixels."""
+        return SharedTiles(self.n_tiles)
 
 
 def find_convolutions(

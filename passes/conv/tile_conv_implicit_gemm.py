@@ -14,27 +14,27 @@ from tcir.passes.conv.im2col import (
     gathered,
 )
 from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.sources import find_convolutions
+from tcir.passes.conv.sources import ConvTiling, find_convolutions
 from tcir.passes.conv.wgmma import tile_for_warpgroups
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tile_kernel import Source
 from tcir.passes.kernels import legal
-from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passmanager.pipeline import register_pass
 from tcir.target import TARGETS
 
 
 @register_pass
 @dataclass(frozen=True)
-class TileConvImplicitGemm(Scheduled):
+class TileConvImplicitGemm(ConvTiling):
     """Turns ``tc.conv2d`` into the sequential program of one CTA.
 
     A CTA computes 128 neighbouring output pixels, counted through (n, p, q), times `n_tile` output
     channels. TMA loads the pixels of each tap in im2col mode, so the input goes to shared memory
     once per tap.
 
-    n_tile: output channels per CTA, N of the mma; 0 chooses
+    n_tile: output channels of a tile, N of the mma; 0 chooses
+    n_tiles: tiles of `n_tile` channels that a CTA computes of its pixels, an accumulator each
     persistent, ctas, scheduler: which CTA computes which tiles, as in tile-gemm; for sm_90a the
                                  kernel is persistent whenever it has more tiles than SMs store,
                                  store_stages, epilogue_tile,
@@ -107,12 +107,15 @@ class TileConvImplicitGemm(Scheduled):
         shape, n_tile = self._choose(op)
         self.tile(
             source,
-            lambda arguments: Im2col.create(op, arguments, n_tile, self.cta_group, cluster=cluster),
+            lambda arguments: Im2col.create(
+                op, arguments, n_tile, self.cta_group, cluster=cluster, count=self.n_tiles
+            ),
             n_tile,
             self.output_tiles(
                 source,
                 shape.n * shape.p * shape.q,
-                ceil_div(shape.k, n_tile),
+                ceil_div(shape.k, self.n_tiles * n_tile),
                 shape.parts if shape.k_part else None,
             ),
+            self.n_tiles,
         )

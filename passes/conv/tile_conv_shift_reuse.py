@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import (
     MMA_K_BYTES,
     QUARTER_LANES,
@@ -25,22 +26,24 @@ from tcir.passes.conv.halo import (
     HaloRows,
     multiply_shifted,
 )
-from tcir.passes.conv.im2col import choose_channels
+from tcir.passes.conv.im2col import check_filter_rows, choose_channels, tiles_of_filters
 from tcir.passes.conv.linear import LinearTiling
 from tcir.passes.conv.packed import PackedTiling
 from tcir.passes.conv.rows import RowsTiling
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
-from tcir.passes.conv.sources import find_convolutions
+from tcir.passes.conv.sources import ConvTiling, find_convolutions
 from tcir.passes.conv.tiling import Boxes, OutputTiling
 from tcir.passes.conv.wide import WideTiling
 from tcir.passes.emit import index
-from tcir.passes.emit.builders import i64, mma
+from tcir.passes.emit.builders import i64, mma, of_pair
 from tcir.passes.emit.cluster import ClusterShape
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.index import Index
+from tcir.passes.emit.lanes import LaneValue, spread
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.operand_tiles import TiledOperand, k_major
+from tcir.passes.emit.staged_store import RowBoxes
 from tcir.passes.emit.tile_kernel import (
     Accumulate,
     Source,
@@ -50,8 +53,9 @@ from tcir.passes.emit.tile_kernel import (
 )
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.cores.tcgen05 import OfTensorMemory
-from tcir.passes.kernels.product import OfMatrices, Store, Stored, TilePlace
-from tcir.passes.kernels.scheduled import Scheduled
+from tcir.passes.kernels.product import OfMatrices, Store, TilePlace
+from tcir.passes.kernels.stores.epilogue_tile import TileStores
+from tcir.passes.kernels.stores.lanes import box_store, lane_store
 from tcir.passes.kernels.tile import tile
 from tcir.passmanager.pipeline import register_pass
 
@@ -64,11 +68,17 @@ TILINGS: dict[str, Callable[[ConvShape, ShiftClasses], OutputTiling]] = {
 
 @register_pass
 @dataclass(frozen=True)
-class TileConvShiftReuse(Scheduled):
+class TileConvShiftReuse(ConvTiling):
     """Turns ``tc.conv2d`` into the sequential program of one CTA.
 
-    n_tile: output channels per CTA, N of the mma; 0 chooses
+    n_tile: output channels of a tile, N of the mma; 0 chooses
+    n_tiles: tiles of `n_tile` channels that a CTA computes of the pixels in shared memory, an
+             accumulator and a copy of the pixels in tensor memory for each
     persistent, ctas, scheduler, epilogue_warps: as in tile-gemm
+    store, store_stages, epilogue_tile: as in tile-gemm; with store=tma (tiling=rows) a box has the
+                                        outputs of a sub-partition
+    cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters; its first
+               CTA copies and shifts the pixels of both
     cluster: Mx1: CTAs along units of pixels that load a part each of the filters
     halo:   ``mask``: lanes without a new pixel are computed and not stored; ``refresh``: the last
             lane of each sub-partition gets its pixel from shared memory after every shift
@@ -80,6 +90,8 @@ class TileConvShiftReuse(Scheduled):
     tiling: ``rows``: a sub-partition holds adjacent pixels of one output row; ``packed``: output
             rows follow one another on the lanes; ``linear``: lanes run over the flattened input,
             and each tap's mma masks the lanes whose pixel is padding
+
+    The sums may be in parts (``k_part``): each has the same number of filter rows.
 
     Before::
 
@@ -118,19 +130,41 @@ class TileConvShiftReuse(Scheduled):
         legal.check(legal.options_of(self) | {"product": legal.SHIFTED})
 
     def run(self, module: ir.Module) -> None:
-        for source in find_convolutions(module, self.name, legal.SHIFTED):
+        options = legal.options_of(self)
+        for source in find_convolutions(module, self.name, legal.SHIFTED, options=options):
             op = source.op
             tiling, n_tile = self.check(op)
-            columns = ceil_div(tiling.shape.k, n_tile)
-            tiles = self.output_tiles(source, tiling.ctas * TMEM_LANES, columns, None)
+            shape, columns = tiling.shape, ceil_div(tiling.shape.k, self.n_tiles * n_tile)
+            parts = shape.parts if shape.k_part else None
+            tiles = self.output_tiles(source, tiling.ctas * TMEM_LANES, columns, parts)
             self.warps.assign(source, staged=False)
             create = partial(ShiftedTaps.create, op, options=self, tiling=tiling, n_tile=n_tile)
-            tile(source, create, tiles, ShiftedCore(n_tile), partial(_store, source, tiling))
+            stores = self._stores(source, tiling, self.results(source, n_tile, QUARTER_LANES))
+            tile(source, create, tiles, ShiftedCore(n_tile, self.n_tiles), stores)
+
+    def _stores(
+        self, source: Source, tiling: OutputTiling, results: TileStores
+    ) -> Callable[[list[ir.Value], ShiftedTaps], Store]:
+        """The store of a tiling: in rows where the lanes of a sub-partition are neighbours."""
+        if not isinstance(tiling, RowsTiling) or tiling.classes.column_step > 1:
+            if results.stages:
+                raise match_failure(
+                    source.op,
+                    f"expected store=direct with dilation {tiling.shape.dilations[1]} along the "
+                    f"width, got tma: outputs of a sub-partition are {tiling.classes.column_step} "
+                    "apart, and a box has no gaps; leave store out",
+                    SMALLEST_CONV,
+                )
+            return partial(lane_store, source, None, results)
+        if results.stages:
+            return partial(box_store, source, results, RowBoxes(tiling.classes.valid))
+        return partial(tiling.store, source, results)
 
     def check(self, op: ir.OpView) -> tuple[OutputTiling, int]:
         """Returns the tiling and the output channels of a tile; raises `PassError` when this pass
         cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
+        check_filter_rows(op, shape)
         return self._choose(op, shape), choose_channels(self, op, shape)
 
     def _choose(self, op: ir.OpView, shape: ConvShape) -> OutputTiling:
@@ -212,7 +246,7 @@ class ShiftedTaps(OfMatrices):
     """``tc.conv2d`` in units of a `tiling`, four a tile; taps shift a copy of the pixels.
 
     pixels: the map of the input; halo: that of the halo, if it has tiles of its own
-    filters: operand B of one tap, of which each CTA of a `cluster` loads a part
+    filters: operand B of one tap, of which each CTA of a pair loads half, and of a `cluster` a part
     """
 
     options: TileConvShiftReuse
@@ -238,94 +272,108 @@ class ShiftedTaps(OfMatrices):
         if stage.halo_type:
             halo = tiling.pixel_map(x, stage.halo_type, Boxes.halo(tiling.classes.halo))
         w = argument(arguments, op.w)
-        filters = tiling.shape.filter_operand(w, n_tile, stage.kc, cluster.m)
+        filters = tiling.shape.filter_operand(w, n_tile // options.cta_group, stage.kc, cluster.m)
         return ShiftedTaps(options, tiling, stage, pixels, halo, filters, cluster)
 
     @property
     def steps(self) -> int:
-        """Iterations over filter rows and channels."""
-        return self.tiling.shape.r * ceil_div(self.tiling.shape.c, self.stage.kc)
+        """Iterations over filter rows and channels, for one part of the sums."""
+        shape = self.tiling.shape
+        return shape.r // shape.parts * ceil_div(shape.c, self.stage.kc)
 
     @property
     def sums(self) -> ir.Type:
         """Type of the accumulator."""
         return self.tiling.shape.sum_element
 
-    def at(self, place: TilePlace, d: ir.Value) -> Callable[[Index], None]:
-        """The steps of the tile at `place`, which add to `d`; called before the loop over them."""
+    def at(self, place: TilePlace, sums: Sequence[ir.Value]) -> Callable[[Index], None]:
+        """The steps of the tile at `place`, which add to `sums`; called before the loop over
+        them."""
         tiling, stage, shape = self.tiling, self.stage, self.tiling.shape
         classes, chunks = tiling.classes, ceil_div(shape.c, stage.kc)
-        first_unit, k0 = index.mul(place.row_tile, QUARTERS), place.column
-        group_c0, share = shape.first_channel(k0), self.cluster.share_of_b()
+        first_unit, pair = index.mul(place.row_tile, QUARTERS), self.options.cta_group
+        group_c0, share = shape.first_channel(place.column), self.cluster.share_of_b()
+        channels = tiles_of_filters(place.column, self.filters, len(sums), pair)
+        first_row = 0 if place.part is None else index.mul(place.part, shape.r // shape.parts)
         load = tiling.loader(self.pixels, stage.a_type, first_unit, Boxes.a_tile())
         if self.halo is not None and stage.halo_type is not None:
             boxes = Boxes.halo(classes.halo)
             load_halo = tiling.loader(self.halo, stage.halo_type, first_unit, boxes)
-        on = tiling.accumulators(d, first_unit) if isinstance(tiling, LinearTiling) else None
+        on = tiling.accumulators(sums, first_unit) if isinstance(tiling, LinearTiling) else None
 
         def step(i: Index) -> None:
-            r, c0 = index.div(i, chunks), index.mul(index.rem(i, chunks), stage.kc)
+            r = index.add(first_row, index.div(i, chunks))
+            c0 = index.mul(index.rem(i, chunks), stage.kc)
             shared = [tc.SmemTileOp(stage.a_type).tile for _ in classes.taps]
-            taps = [tc.SmemTileOp(self.filters.type).tile for _ in range(shape.s)]
+            kind = self.filters.type
+            taps = [[tc.SmemTileOp(kind).tile for _ in channels] for _ in range(shape.s)]
             halos = [tc.SmemTileOp(stage.halo_type).tile for _ in classes.taps if stage.halo_type]
             for c, a in enumerate(shared):
                 load(a, r, c, index.add(group_c0, c0))
             for c, a in enumerate(halos):
                 load_halo(a, r, c, index.add(group_c0, c0))
-            for s, b in enumerate(taps):
-                self.filters.load(b, {"mn": k0, "k": c0, "s": s, "r": r}, share)
-            kind = tc.TmemType.build([TMEM_LANES, stage.kc], shape.element)
-            copies = [tc.TmemTileOp(kind).tile for _ in classes.taps]
-            accumulate = Accumulate(None if tiling.masked else i)
-            sums = [on(r, s) if on else d for s in range(shape.s)]
-
-            def product(c: int, s: int, j: int, shift: bool) -> None:
-                first, signs = accumulate.take(), shape.unsigned
-                mma(sums[s], copies[c], taps[s], first, j, ashift=shift, unsigned=signs)
-
-            if stage.refreshed:
-                rows = [stage.halo_rows(a, halos[c : c + 1]) for c, a in enumerate(shared)]
-                self.options.multiply_refreshed(
-                    classes, stage.slices, shared, copies, rows, product
-                )
-            else:
-                _multiply(classes, stage.slices, shared, copies, product)
+            for s, tiles in enumerate(taps):
+                for b, k0 in zip(tiles, channels, strict=True):
+                    self.filters.load(b, {"mn": k0, "k": c0, "s": s, "r": r}, share)
+            for d, filters in zip(sums, zip(*taps, strict=True), strict=True):
+                masked = [on(d, r, s) if on else d for s in range(shape.s)]
+                started = Accumulate(None if tiling.masked else i)
+                self._multiply(masked, started, filters, shared, halos)
+            for op in ir.InsertionPoint.current.block if pair == PAIR else ():
+                if isinstance(op, tc.CpOp | tc.ShiftOp | tc.RefreshOp | tc.MmaOp):
+                    of_pair(op)
 
         return step
+
+    def _multiply(
+        self,
+        sums: Sequence[ir.Value],
+        started: Accumulate,
+        filters: Sequence[ir.Value],
+        shared: list[ir.Value],
+        halos: list[ir.Value],
+    ) -> None:
+        """Adds the products of a step to an accumulator, given for each tap with its mask.
+
+        Each accumulator has copies of the pixels for itself: only for mma of one accumulator what
+        .ashift writes is in order before what the next one reads (PTX ISA 9.7.16.6.2).
+        """
+        stage, classes, shape = self.stage, self.tiling.classes, self.tiling.shape
+        kind = tc.TmemType.build([TMEM_LANES, stage.kc], shape.element)
+        copies = [tc.TmemTileOp(kind).tile for _ in classes.taps]
+
+        def product(c: int, s: int, j: int, shift: bool) -> None:
+            first, signs = started.take(), shape.unsigned
+            mma(sums[s], copies[c], filters[s], first, j, ashift=shift, unsigned=signs)
+
+        if stage.refreshed:
+            rows = [stage.halo_rows(a, halos[c : c + 1]) for c, a in enumerate(shared)]
+            self.options.multiply_refreshed(classes, stage.slices, shared, copies, rows, product)
+        else:
+            _multiply(classes, stage.slices, shared, copies, product)
+
+    def corner(self, place: TilePlace, quarter: ir.Value) -> list[Index]:
+        """The first output of a sub-partition that has those of a row."""
+        assert isinstance(self.tiling, RowsTiling)
+        first_unit = index.mul(place.row_tile, QUARTERS)
+        return [*place.outer, *self.tiling.decode(index.add(first_unit, quarter))]
+
+    def lanes(self, out: ir.Value, place: TilePlace, quarter: ir.Value) -> list[LaneValue]:
+        """Returns the outputs of a sub-partition's lanes; those without one are outside."""
+        first_unit = index.mul(place.row_tile, QUARTERS)
+        return [*map(spread, place.outer), *self.tiling.places(first_unit, quarter)]
 
 
 class ShiftedCore(OfTensorMemory):
     """The core tcgen05 for taps whose lanes may be masked: these add to zeros, stored before."""
 
     def sums(self, product: ShiftedTaps, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
-        """The accumulator of the tile at `place`."""
-        d = accumulator(self.n_tile, product.sums)
-        step = product.at(place, d)
+        """The accumulators of the tile at `place`."""
+        sums = [accumulator(self.n_tile, product.sums) for _ in range(self.count)]
+        step = product.at(place, sums)
         with loop(product.steps) as i:
             step(i)
-        return [(d, place)]
-
-
-def _store(
-    source: Source, tiling: OutputTiling, arguments: list[ir.Value], product: ShiftedTaps
-) -> Store:
-    """The store of a kernel with these `arguments`."""
-
-    def store(place: TilePlace) -> Stored:
-        epilogue = source.epilogue(arguments, tiling.row_dim)
-
-        def stored(d: ir.Value, place: TilePlace) -> None:
-            tiling.store(
-                d,
-                arguments[-1],
-                index.mul(place.row_tile, QUARTERS),
-                lambda first: source.column(index.add(place.column, first)),
-                epilogue,
-            )
-
-        return stored
-
-    return store
+        return self.placed(sums, place)
 
 
 Product = Callable[[int, int, int, bool], None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -10,16 +10,21 @@ from typing import ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
-from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SMEM_BYTES, TMEM_LANES
-from tcir.passes.conv.im2col import check_filter_rows, choose_channels
+from tcir.dialect.limits import (
+    MMA_K_BYTES,
+    QUARTER_LANES,
+    SMEM_BYTES,
+    SWIZZLE_ATOM_ROWS,
+    TMEM_LANES,
+)
+from tcir.passes.conv.im2col import check_filter_rows, choose_channels, tiles_of_filters
 from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, OffsetPlan, best_plan
 from tcir.passes.conv.offset_wgmma import tile_for_warpgroups
 from tcir.passes.conv.shapes import ConvShape
-from tcir.passes.conv.sources import find_convolutions
+from tcir.passes.conv.sources import ConvTiling, find_convolutions
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import TmaBox, make_tensor_map, mma, of_pair, tma_load
 from tcir.passes.emit.cluster import ClusterShape
-from tcir.passes.emit.cta_pair import first_column
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.index import Index
@@ -29,10 +34,8 @@ from tcir.passes.emit.operand_tiles import TiledOperand
 from tcir.passes.emit.tile_kernel import Accumulate, Source, argument
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.cores.tcgen05 import Tcgen05
-from tcir.passes.kernels.product import OfMatrices, Step, TilePlace
-from tcir.passes.kernels.scheduled import Scheduled
-from tcir.passes.kernels.stores.epilogue_tile import TileStores
-from tcir.passes.kernels.stores.lanes import lane_store
+from tcir.passes.kernels.product import OfMatrices, Step, Store, TilePlace
+from tcir.passes.kernels.stores.lanes import box_store, lane_store
 from tcir.passes.kernels.tile import tile
 from tcir.passmanager.pipeline import register_pass
 from tcir.target import TARGETS
@@ -40,16 +43,19 @@ from tcir.target import TARGETS
 
 @register_pass
 @dataclass(frozen=True)
-class TileConvSmemOffset(Scheduled):
+class TileConvSmemOffset(ConvTiling):
     """Turns ``tc.conv2d`` into the sequential program of one CTA.
 
     A CTA loads the pixels of a few output rows and their halo once, without a swizzle, so pixels
     are 16 bytes apart; each tap reads the same tile from its own row on (``a_row``). Lanes between
     the rows of the image are computed and not stored.
 
-    n_tile: output channels per CTA, N of the mma; 0 chooses
+    n_tile: output channels of a tile, N of the mma; 0 chooses
+    n_tiles: tiles of `n_tile` channels that a CTA computes of its pixels, an accumulator each
     persistent, ctas, scheduler, epilogue_warps: as in tile-gemm; for sm_90a a kernel with more
                                                  tiles than SMs is persistent
+    store, store_stages, epilogue_tile: as in tile-gemm; a box of TMA is a row of outputs, so that
+                                        with store=tma rows begin at multiples of 8 lanes
     cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters
     cluster: Mx1: CTAs along pixels that load a part each of the filters
 
@@ -88,43 +94,51 @@ class TileConvSmemOffset(Scheduled):
 
     def check(self, op: ir.OpView) -> None:
         """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
-        self._choose(op)
-
-    def _choose(self, op: ir.OpView) -> tuple[OffsetPlan, int]:
-        """The plan of a tile and its output channels."""
         shape = ConvShape.of(op)
+        self._plan(op, shape, self._channels(op, shape))
+
+    def _channels(self, op: ir.OpView, shape: ConvShape) -> int:
+        """Output channels of a tile."""
         check_filter_rows(op, shape)
-        n_tile = choose_channels(self, op, shape)
-        return _choose_plan(op, shape, n_tile // self.cta_group), n_tile
+        return choose_channels(self, op, shape)
+
+    def _plan(self, op: ir.OpView, shape: ConvShape, n_tile: int, staged: int = 0) -> OffsetPlan:
+        """The plan of a tile; staged: bytes of shared memory from which TMA stores, in boxes that
+        begin at whole swizzle atoms."""
+        row_step = SWIZZLE_ATOM_ROWS if staged else 1
+        plan = best_plan(shape, self.n_tiles * n_tile // self.cta_group, row_step, staged)
+        if plan is None:
+            raise match_failure(
+                op,
+                f"expected 128 outputs whose pixels and filter taps fit {SMEM_BYTES - staged} "
+                f"bytes of shared memory and boxes of 256 pixels, got none for strides "
+                f"{list(shape.strides)}, dilations {list(shape.dilations)}, a {shape.r}x{shape.s} "
+                f"filter and n-tile={n_tile}; use a smaller n-tile or conv-implicit-gemm",
+                SMALLEST_CONV,
+            )
+        return plan
 
     def _tile(self, source: Source) -> None:
-        plan, n_tile = self._choose(source.op)
+        op, shape = source.op, ConvShape.of(source.op)
+        n_tile = self._channels(op, shape)
+        results = self.results(source, n_tile, TMEM_LANES)
+        out = source.function.type.results[0]
+        plan = self._plan(op, shape, n_tile, results.staged_bytes(out.element_type))
+        stores: Callable[[list[ir.Value], PixelRows], Store]
+        stores = partial(lane_store, source, None, results)
+        if results.stages:
+            stores = partial(box_store, source, results, plan.stored)
         self.warps.assign(source, staged=False)
-        results = TileStores.of(source, self.epilogue_tile, n_tile, stages=0)
-        shape, columns = plan.shape, ceil_div(plan.shape.k, n_tile)
+        columns = ceil_div(shape.k, self.n_tiles * n_tile)
         tile(
             source,
-            lambda arguments: PixelRows.create(source.op, arguments, plan, n_tile, self),
+            lambda arguments: PixelRows.create(op, arguments, plan, n_tile, self),
             self.output_tiles(
                 source, plan.ctas * TMEM_LANES, columns, shape.parts if shape.k_part else None
             ),
-            Tcgen05(n_tile),
-            partial(lane_store, source, None, results),
+            Tcgen05(n_tile, self.n_tiles),
+            stores,
         )
-
-
-def _choose_plan(op: ir.OpView, shape: ConvShape, n_tile: int) -> OffsetPlan:
-    plan = best_plan(shape, n_tile)
-    if plan is None:
-        raise match_failure(
-            op,
-            f"expected 128 outputs whose pixels and filter taps fit {SMEM_BYTES} bytes of shared "
-            f"memory and boxes of 256 pixels, got none for strides {list(shape.strides)}, "
-            f"dilations {list(shape.dilations)}, a {shape.r}x{shape.s} filter and n-tile={n_tile}; "
-            "use a smaller n-tile or conv-implicit-gemm",
-            SMALLEST_CONV,
-        )
-    return plan
 
 
 @dataclass(frozen=True)
@@ -133,6 +147,7 @@ class PixelRows(OfMatrices):
 
     pixels: the map of the input; tail: that of the zeros after the last pixels, if any
     filters: operand B of one tap, of which each CTA of a pair loads half, and of a `cluster` a part
+    count: adjacent tiles of filters by which the pixels are multiplied
     """
 
     plan: OffsetPlan
@@ -141,6 +156,7 @@ class PixelRows(OfMatrices):
     filters: TiledOperand
     cta_group: int
     cluster: ClusterShape
+    count: int
 
     @staticmethod
     def create(
@@ -148,7 +164,7 @@ class PixelRows(OfMatrices):
         arguments: list[ir.Value],
         plan: OffsetPlan,
         n_tile: int,
-        options: Scheduled,
+        options: ConvTiling,
     ) -> PixelRows:
         """Builds the tensor maps in a kernel of these `arguments`."""
         shape, cluster, pair = plan.shape, options.cluster_of(op), options.cta_group
@@ -160,6 +176,7 @@ class PixelRows(OfMatrices):
             shape.filter_operand(w, n_tile // pair, shape.kc, cluster.m),
             pair,
             cluster,
+            options.n_tiles,
         )
 
     @property
@@ -188,11 +205,12 @@ class PixelRows(OfMatrices):
         w0 = index.sub(index.mul(q0, shape.strides[1]), shape.pad_left)
         h0 = index.sub(index.mul(p0, shape.strides[0]), shape.pad_top)
         group_column = index.div(shape.first_channel(place.column), unit)
-        k0 = first_column(place.column, self.filters.type.shape[0], self.cta_group)
+        channels = tiles_of_filters(place.column, self.filters, self.count, self.cta_group)
         share = self.cluster.share_of_b()
 
-        def load(row: Index, chunk: Index) -> list[tuple[ir.Value, int, ir.Value]]:
-            """Returns for each tap its tile of A, the first row that it reads in it, and B."""
+        def load(row: Index, chunk: Index) -> list[tuple[ir.Value, int, list[ir.Value]]]:
+            """Returns for each tap its tile of A, the first row that it reads in it, and those of
+            B."""
             column0 = index.add(group_column, index.mul(chunk, plan.core_columns))
             down = 0 if plan.whole else index.mul(row, shape.dilations[0])
             loaded = {kind: tc.SmemTileOp(a_type).tile for kind in plan.classes}
@@ -205,12 +223,14 @@ class PixelRows(OfMatrices):
                     outside = index.values([0, shape.w, 0, 0, 0])
                     tma_load(self.tail, outside, a, rows, plan.tail * CORE_COLUMN_BYTES)
             c0, taps = index.mul(chunk, shape.kc), []
-            filters = [tc.SmemTileOp(self.filters.type).tile for _ in plan.taps]
-            for b, (r, s) in zip(filters, plan.taps, strict=True):
-                origin = {"mn": k0, "k": c0, "s": s, "r": r if plan.whole else row}
-                self.filters.load(b, origin, share)
+            kind_b = self.filters.type
+            filters = [[tc.SmemTileOp(kind_b).tile for _ in channels] for _ in plan.taps]
+            for tiles, (r, s) in zip(filters, plan.taps, strict=True):
+                for b, k0 in zip(tiles, channels, strict=True):
+                    origin = {"mn": k0, "k": c0, "s": s, "r": r if plan.whole else row}
+                    self.filters.load(b, origin, share)
                 kind, first = plan.place(r, s)
-                taps.append((loaded[kind], first, b))
+                taps.append((loaded[kind], first, tiles))
             return taps
 
         first_row = 0 if place.part is None else index.mul(place.part, shape.r // shape.parts)
@@ -218,13 +238,18 @@ class PixelRows(OfMatrices):
         def step(sums: Sequence[ir.Value], number: Index, accumulate: Accumulate) -> None:
             taps = load(index.add(first_row, index.div(number, chunks)), index.rem(number, chunks))
             for j in range(shape.kc * shape.element_bytes // MMA_K_BYTES):
-                for a, row, b in taps:
+                for a, row, tiles in taps:
                     taken = accumulate.take()
-                    op = mma(sums[0], a, b, taken, j, a_row=row, unsigned=shape.unsigned)
-                    if self.cta_group == PAIR:
-                        of_pair(op)
+                    for d, b in zip(sums, tiles, strict=True):
+                        op = mma(d, a, b, taken, j, a_row=row, unsigned=shape.unsigned)
+                        if self.cta_group == PAIR:
+                            of_pair(op)
 
         return step
+
+    def corner(self, place: TilePlace, quarter: ir.Value) -> list[Index]:
+        """The first output of the tile, for boxes that all sub-partitions share."""
+        return [*place.outer, *self._first(place)]
 
     def lanes(self, out: ir.Value, place: TilePlace, quarter: ir.Value) -> list[LaneValue]:
         """Returns the outputs of a sub-partition's lanes; those between rows of pixels are
@@ -235,7 +260,7 @@ class PixelRows(OfMatrices):
         x, y = lane % plan.pitch, lane // plan.pitch
         inside = x.below(plan.columns) & y.below(plan.images * plan.rows)
         image, row = y // plan.rows, y % plan.rows
-        part = [] if place.part is None else [spread(place.part)]
+        part = map(spread, place.outer)
         return [*part, image + n0, row + p0, (x + q0).where(inside, plan.shape.q)]
 
 

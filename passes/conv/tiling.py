@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 from tcir._mlir import ir
@@ -14,14 +13,9 @@ from tcir.dialect.limits import QUARTER_LANES, QUARTERS, SWIZZLE_ATOM_ROWS, TMA_
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.emit.epilogue import Epilogue
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import LaneValue
 from tcir.passes.emit.limits import ceil_div
-from tcir.passes.emit.tile_kernel import store_tile_lanes
-
-Channel = Callable[[Index], Index]
-"""``channel(column)``: the output channel of a column of D."""
 
 Load = Callable[[ir.Value, Index, int, Index], None]
 """``load(tile, r, c, c0)``: loads the A tile of filter row r, class c, channels from c0."""
@@ -74,12 +68,6 @@ class OutputTiling(ABC):
         """Units of the whole convolution."""
 
     @property
-    def row_dim(self) -> int | None:
-        """The output's dimension along which the lanes of a unit lie; None: each lane has its own
-        indices."""
-        return None
-
-    @property
     def pitch(self) -> int:
         """Lanes from one output row to the next, where they follow each other."""
         return ceil_div(self.shape.q, self.classes.column_step) + self.classes.halo
@@ -122,10 +110,3 @@ class OutputTiling(ABC):
     def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
         """Indices in the output of the lanes of a sub-partition, without the channel; a lane that
         stores nothing has an index outside the output."""
-
-    def store(
-        self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue
-    ) -> None:
-        """Stores `epilogue` of the sums of the units from `first_unit` on."""
-        places = partial(self.places, first_unit)
-        store_tile_lanes(d, out, places=places, column=channel, epilogue=epilogue)

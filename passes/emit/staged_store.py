@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from tcir._mlir import arith, ir, scf
 from tcir.dialect import tc
@@ -41,16 +42,30 @@ class EpilogueTile:
 
 
 @dataclass(frozen=True)
+class RowBoxes:
+    """The rows of a tile that are outputs, in boxes of `rows` rows.
+
+    places: for each box its first row in the tile, and its coordinates in the output, innermost
+    first, counted from those of the tile
+    """
+
+    rows: int
+    places: Sequence[tuple[int, Sequence[int]]] = ((0, ()),)
+
+
+@dataclass(frozen=True)
 class StagedStore:
     """TMA stores of a tile's results to a row-major output.
 
-    map: tensor map of the output, in boxes of a tile's rows and one swizzle span of columns
+    map: tensor map of the output, in boxes of one swizzle span of columns
+    row_boxes: the rows of a tile that each of them has
     ring: tiles of the epilogue, several for the 1, 2 or 4 warps that share a tile, which write one
     while TMA reads the others
     loads: TMA loads of the matrices that the epilogue reads
     """
 
     map: ir.Value
+    row_boxes: RowBoxes
     ring: ir.Value
     loads: StagedLoads
 
@@ -62,26 +77,28 @@ class StagedStore:
         stages: int,
         read: Mapping[tc.ElementOp, ir.Value],
         rows: int = 1,
+        row_boxes: RowBoxes | None = None,
     ) -> StagedStore:
         """Builds the tensor maps and the tiles, for the result `out` of a product `op`.
 
         tile: tile that is stored at a time; stages: tiles that its warps use in turn; read:
         matrices that the epilogue reads by TMA; rows: the dimension of a tile's rows, counted from
-        the last
+        the last; row_boxes: the rows that are stored, None: all
         """
+        row_boxes = row_boxes or RowBoxes(tile.rows)
         shape, element = list(out.type.shape), out.type.element_type
         bytes_ = tc.element_bytes(element)
         check_pitch(op, out)
         swizzle = widest_swizzle(tile.columns * bytes_)
         box = [tc.SWIZZLE_BYTES[swizzle] // bytes_, *[1] * (len(shape) - 1)]
-        box[rows] = tile.rows
+        box[rows] = row_boxes.rows
         made = make_tensor_map(out, TmaBox(box), dims=shape[::-1], swizzle=swizzle)
         kind = tc.SmemType.build([tile.rows, tile.columns], element, "K", swizzle)
         ring = tc.SmemTileOp(tc.RingType.build(QUARTERS // tile.warps * stages, kind)).tile
         matrices = {
             each: StagedMatrix.create(each, memref, tile.columns) for each, memref in read.items()
         }
-        return StagedStore(made, ring, StagedLoads(matrices))
+        return StagedStore(made, row_boxes, ring, StagedLoads(matrices))
 
     def store(
         self,
@@ -130,8 +147,10 @@ class StagedStore:
         rows, columns = tile.type.shape
         wide = tile.type.span // tc.element_bytes(tile.type.element)
         for box in range(columns // wide):
-            coords = place(index.value(index.add(first, box * wide)))[::-1]
-            tc.TmaStoreOp(self.map, index.values(coords), tile, i64(box * rows))
+            corner = place(index.value(index.add(first, box * wide)))[::-1]
+            for row, offsets in self.row_boxes.places:
+                coords = [index.add(*each) for each in zip_longest(corner, offsets, fillvalue=0)]
+                tc.TmaStoreOp(self.map, index.values(coords), tile, i64(box * rows + row))
 
 
 def check_pitch(op: ir.OpView, out: ir.Value) -> None:

@@ -171,8 +171,10 @@ ROWS: tuple[Limit, ...] = (
         "the output channels could load a part each", way_out="take cluster=Mx1"),
     Limit("cta_group", (1,), {"core": WGMMA},
         "only tcgen05 has pairs of CTAs", "PTX ISA 9.7.16.5", _HOPPER),
-    Limit("cta_group", (1,), {"product": SHIFTED},
-        "not built: copies and shifts would be of both tensor memories of the pair"),
+    Limit("tiling", ("rows", "packed"), {"cta_group": PAIR},
+        "an mma of a pair takes the lane masks of both CTAs from the thread that issues it, and "
+        "each CTA has the masks of its own pixels", "PTX ISA 9.7.16.10.9.1",
+        "take tiling=packed"),
     Limit("persistent", (False,), {"tiling": "linear"},
         "not built: zeros and lane masks are stored once, before the only tile"),
     Limit("schedule", ("auto", "single"), {"m_tile": 256},
@@ -182,8 +184,11 @@ ROWS: tuple[Limit, ...] = (
     Limit("store_stages", (0,), {"store": "direct"},
         "threads store from registers, without buffers in shared memory",
         way_out="leave it out, or take store=tma"),
-    Limit("store", ("direct",), {"product": (ROW_WALK, SHIFTED)},
-        "not built: lanes between the rows of an image are no outputs, and a box has no gaps"),
+    Limit("store", ("direct",), {"product": ROW_WALK, "core": WGMMA},
+        "not built: rows of an image begin at any row of a fragment, and a box has no gaps"),
+    Limit("store", ("direct",), {"tiling": ("packed", "linear")},
+        "outputs of a sub-partition begin and end anywhere in a row of the image, and a box has "
+        "one size and no gaps", "PTX ISA 5.5.3", "take tiling=rows, or leave store out"),
     Limit("store", ("direct",), {"operands": "exchanged"},
         "each thread then holds a column of the output, not a row",
         way_out="take swap=never or store=direct"),
@@ -195,8 +200,6 @@ ROWS: tuple[Limit, ...] = (
     Limit("epilogue_tile", ("auto",), {"core": WGMMA},
         "the sums are in registers already, and none are loaded from tensor memory",
         way_out=_HOPPER),
-    Limit("epilogue_tile", ("auto",), {"product": (ROW_WALK, SHIFTED)},
-        "not built: each lane stores at its own indices, 16 columns at a time"),
     # Results.
     Limit("results", (PLAIN, GATED, GATED_BLOCKS), {"product": GROUPED},
         "a block of scales has 128 rows, and may span several groups",
@@ -264,9 +267,6 @@ ROWS: tuple[Limit, ...] = (
     Limit("sums", ("whole",), {"product": ROW_WALK, "core": WGMMA},
         "not built: rows of a fragment walk on from the last image of a part to the next part",
         way_out="take tile-conv-implicit-gemm, or leave out split-conv-k"),
-    Limit("sums", ("whole",), {"product": SHIFTED},
-        "not built: stores of its tilings have no index of a part",
-        way_out="take tile-conv-implicit-gemm, or leave out split-conv-k"),
     # Taps that shift a tile in tensor memory.
     Limit("shift", ("ashift",), {"halo": "mask"},
         ".ashift moves A at no cost; tcgen05.shift only serves to be ordered before a refresh",
@@ -304,14 +304,8 @@ class Absent:
     source: str = ""
 
 
-_IM2COL, _OFFSET = "tile-conv-implicit-gemm", "tile-conv-smem-offset"
-_SHIFT, _GEMV = "tile-conv-shift-reuse", "tile-gemv-padded-n"
+_GEMV = "tile-gemv-padded-n"
 ABSENT: tuple[Absent, ...] = (
-    Absent((_IM2COL, _OFFSET), (WGMMA,), ("n-tiles",),
-        "one wgmma multiplies a tile of A by up to 256 columns, as many sums as a thread has "
-        "registers for", "PTX ISA 9.7.15"),
-    Absent((_IM2COL, _OFFSET, _SHIFT), (TCGEN05,), ("n-tiles",),
-        "not built: a CTA computes one tile of output channels"),
     Absent((_GEMV,), (TCGEN05,), ("scheduler=clc", "cluster"),
         "not built: every SM streams its own rows of the matrix, which no other reads, and the few "
         "columns that all read are small"),

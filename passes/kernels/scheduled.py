@@ -129,10 +129,11 @@ class Scheduled(Pass):
         stores = partial(accumulator_store, source, results, read, storing)
         tile(source, create, tiles, Tcgen05(n_tile, count), stores)
 
-    def results(self, source: Source, n_tile: int) -> TileStores:
-        """How the results of tiles of `n_tile` columns are stored."""
+    def results(self, source: Source, n_tile: int, staged_rows: int = 0) -> TileStores:
+        """How the results of tiles of `n_tile` columns are stored; staged_rows: the rows of a tile
+        from which TMA stores, 0: any."""
         stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
-        return TileStores.of(source, self.epilogue_tile, n_tile, stages)
+        return TileStores.of(source, self.epilogue_tile, n_tile, stages, staged_rows)
 
     def shared_out(self, tiles: OutputTiles, most: int, ctas: int) -> OutputTiles:
         """The distribution of `tiles` over the option's CTAs, or over `ctas`, for a persistent

@@ -58,6 +58,8 @@ CASES = [
     Case(STRIDED, "cluster=2x2 n-tile=32 persistent=true ctas=4 store=tma", CLUSTER),
     Case(STRIDED, "cta-group=2 persistent=true scheduler=clc store=tma", TAKEN_OVER),
     Case(STRIDED, "split-k=3"),
+    Case(SMALL, "n-tiles=2 n-tile=16"),
+    Case(STRIDED, "n-tiles=2 n-tile=32 cta-group=2 persistent=true scheduler=clc", TAKEN_OVER),
     Case(STRIDED, "split-k=9 store=tma persistent=true", STORED_IN_PARTS),
     Case(replace(SMALL, c=64, element="i8", out="i32", filter="fhwc"), "cluster=4x1", CLUSTER),
     Case(SMALL, "cluster=2x1 n-tile=32", CLUSTER, "sm_90a"),

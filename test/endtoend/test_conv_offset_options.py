@@ -12,11 +12,11 @@ import pytest
 import tcir
 from tcir.passmanager.options import OptionValue
 
-from .breaking import Edit, change_text, erase, run_broken, set_attribute
+from .breaking import Edit, change_text, erase, run_broken, set_attribute, walk
 from .cases import SAME_3x3
 from .linalg_text import Conv
 from .oracle import convolution, operands
-from .test_conv_compositions import CLUSTER, TAKEN_OVER, Case
+from .test_conv_compositions import CLUSTER, STORED, TAKEN_OVER, Case
 
 PIPELINE = "conv-smem-offset"
 CONV = Conv(2, 20, 20, 16, 40, 3, 3, SAME_3x3, out="f16")
@@ -43,6 +43,14 @@ CASES = [
     Case(SMALL, "split-k=3"),
     Case(TALL, "split-k=2 persistent=true ctas=2"),
     Case(SMALL, "split-k=3 cluster=2x1 n-tile=32", CLUSTER),
+    Case(CONV, "n-tiles=2 n-tile=16"),
+    Case(STRIDED, "n-tiles=2 n-tile=32 cta-group=2", "cta_group::2"),
+    Case(CONV, "epilogue-tile=128x32 n-tile=32", ".32x32b.x32"),
+    Case(STRIDED, "store=tma", STORED.replace(".2d", ".4d")),
+    Case(
+        SMALL, "store=tma epilogue-tile=128x16 persistent=true ctas=1", STORED.replace(".2d", ".4d")
+    ),
+    Case(TALL, "store=tma split-k=2 persistent=true ctas=2", STORED.replace(".2d", ".5d")),
 ]
 
 
@@ -78,6 +86,11 @@ def _other_part(module: Any) -> None:
     change_text(r'"tc\.cta_rank"\(\) : \(\) -> index', "arith.constant 0 : index")(module)
 
 
+def _one_accumulator(module: Any) -> None:
+    first, second = (op.results[0] for op in walk(module, "tc.tmem_tile"))
+    second.replace_all_uses_with(first)
+
+
 BREAKS: list[tuple[str, str, str, str, Edit]] = [
     (what, target, options, at, edit)
     for target, options in (
@@ -104,6 +117,14 @@ BREAKS: list[tuple[str, str, str, str, Edit]] = [
      change_text(r"(scf\.for %\w+ = %c0 to )%c1 ", r"\1%c3 ")),
     ("the response is not awaited", "sm_100a", "persistent=true scheduler=clc",
      "cluster-launch-control", erase("tc.mbarrier_wait", -1)),
+    ("both tiles have the same filters", "sm_100a", "n-tiles=2 n-tile=16", "tile-conv-smem-offset",
+     change_text(r"(arith\.addi %\w+), %c16 : index", r"\1, %c0 : index")),
+    ("both tiles add to one accumulator", "sm_100a", "n-tiles=2 n-tile=16",
+     "tile-conv-smem-offset", _one_accumulator),
+    ("a box begins between two rows", "sm_100a", "store=tma", "tile-conv-smem-offset",
+     change_text(r"(tma_store.*row = )16 ", r"\g<1>24 ")),
+    ("boxes are stored before all warps have written", "sm_100a", "store=tma", "assign-roles",
+     erase("tc.warps_barrier", 1)),
 ]  # fmt: skip
 
 

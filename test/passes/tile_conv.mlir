@@ -1,4 +1,4 @@
-// The cheapest legal schedule's program, and a remark with the table it was chosen from.
+// The cheapest legal schedule's program, and remarks: the table it was chosen from, its stores.
 // RUN: %tc-opt %S/Inputs/conv.mlir --tile-conv 2>&1 | %filecheck %s
 // RUN: %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{n-tile=16 tiling=rows}" | %filecheck %s --check-prefix=SAME
 // RUN: %tc-opt %S/Inputs/conv.mlir --tile-conv 2>/dev/null | %filecheck %s --check-prefix=SAME
@@ -12,6 +12,8 @@
 // CHECK-NEXT: conv-smem-offset
 // CHECK-NEXT: conv-implicit-gemm
 // CHECK-NEXT: halo=refresh is no candidate
+// CHECK: remark: epilogue-tile=128x16
+// CHECK-NEXT: "tc.conv2d"(
 // CHECK-NOT: "tc.conv2d"(
 
 // SAME: func.func @f({{.*}}tc.grid = array<i64: 2, 1, 1>

@@ -33,6 +33,12 @@ class OfTensorMemory:
         """A kernel with the warp map that the source function names, or the default one."""
         return kernel(source, tiles.grid, cluster=tiles.cluster_shape)
 
+    def placed(
+        self, sums: Sequence[ir.Value], place: TilePlace
+    ) -> list[tuple[ir.Value, TilePlace]]:
+        """The accumulators of the tile at `place`, each with its own place."""
+        return [(d, place.of_tile(number, self.n_tile)) for number, d in enumerate(sums)]
+
 
 class Tcgen05(OfTensorMemory):
     """The core tcgen05; each step's products are added to the accumulators."""
@@ -43,7 +49,7 @@ class Tcgen05(OfTensorMemory):
         sums = [accumulator(self.n_tile, product.sums) for _ in range(self.count)]
         with loop(product.steps) as i:
             step(sums, i, Accumulate(i))
-        return [(d, place.of_tile(number, self.n_tile)) for number, d in enumerate(sums)]
+        return self.placed(sums, place)
 
 
 def multiplied(

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from tcir._mlir import ir
+from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES, TMEM_LD_NUM
 from tcir.errors import InputError
 from tcir.passes.emit.diagnostics import match_failure
@@ -31,23 +32,38 @@ class TileStores:
     why: str
 
     @staticmethod
-    def of(source: Source, option: str, n_tile: int, stages: int) -> TileStores:
+    def of(
+        source: Source, option: str, n_tile: int, stages: int, staged_rows: int = 0
+    ) -> TileStores:
         """The choice that the `option` states, or the rule of ``auto`` makes; raises a match
-        failure for an illegal one."""
+        failure for an illegal one. staged_rows: the only legal rows with store=tma; 0: any."""
         given = parse(option)
         if given is not None:
             _check_divides(source.op, given, n_tile)
             if not stages:
                 _check_stored_by_threads(source, given)
+            elif given.rows != (staged_rows or given.rows):
+                raise match_failure(
+                    source.op,
+                    f"expected epilogue-tile={staged_rows}xN with store=tma, got {given}: rows of "
+                    f"an image begin at other lanes than a tile of {given.rows} rows; take "
+                    f"epilogue-tile={staged_rows}x{given.columns}",
+                )
             return TileStores(given, stages, "as the option says")
         if stages:
             tile = staged_tile(n_tile, source.function.type.results[0].element_type)
-            why = "auto: a warp's rows, the widest swizzle span that divides a tile's"
+            tile = EpilogueTile(staged_rows or tile.rows, tile.columns)
+            rows = "a warp's rows" if tile.warps == 1 else "all rows"
+            why = f"auto: {rows}, the widest swizzle span that divides a tile's"
             return TileStores(tile, stages, why)
         columns = STORE_COLUMNS if source.quantise is None else QUANTISED_COLUMNS
         return TileStores(
             EpilogueTile(TMEM_LANES, columns), 0, "auto: all rows, as threads store them"
         )
+
+    def staged_bytes(self, element: ir.Type) -> int:
+        """Bytes of shared memory from which TMA stores."""
+        return self.stages * TMEM_LANES * self.tile.columns * tc.element_bytes(element)
 
     def __str__(self) -> str:
         tile, held = self.tile, f"{self.tile.columns} sums in registers of a thread"

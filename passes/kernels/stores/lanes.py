@@ -1,7 +1,8 @@
-"""The store of sums in tensor memory whose lanes have indices of their own in the output."""
+"""The stores of sums in tensor memory whose lanes have indices of their own in the output."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -9,6 +10,7 @@ from tcir._mlir import ir
 from tcir.passes.emit import index
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.lanes import LaneValue
+from tcir.passes.emit.staged_store import RowBoxes, StagedStore
 from tcir.passes.emit.tile_kernel import Source, store_tile_lanes
 from tcir.passes.kernels.product import Store, Stored, TilePlace
 from tcir.passes.kernels.stores.epilogue_tile import TileStores
@@ -21,6 +23,13 @@ class OfLanes(Protocol):
     def lanes(self, out: ir.Value, place: TilePlace, quarter: ir.Value) -> list[LaneValue]:
         """Indices in `out` of the lanes of a sub-partition of the tile at `place`, without the
         column; a lane that stores nothing has an index outside `out`."""
+
+
+class OfBoxes(OfLanes, Protocol):
+    """A product whose outputs TMA stores in boxes."""
+
+    def corner(self, place: TilePlace, quarter: ir.Value) -> list[Index]:
+        """Indices of the output of lane 0 of a sub-partition, without the column."""
 
 
 def lane_store(
@@ -55,6 +64,35 @@ def lane_store(
                 first=None if row_dim is None or source.after is None else first,
                 columns=results.tile.columns,
             )
+
+        return stored
+
+    return store
+
+
+def box_store(
+    source: Source,
+    results: TileStores,
+    boxes: RowBoxes,
+    arguments: list[ir.Value],
+    product: OfBoxes,
+) -> Store:
+    """The same by TMA, which stores the `boxes` of each tile of `results`."""
+    out = arguments[-1]
+    staged = StagedStore.create(source.op, out, results.tile, results.stages, {}, row_boxes=boxes)
+    remark(source.op, str(results))
+
+    def store(place: TilePlace) -> Stored:
+        epilogue = source.epilogue(arguments, None)
+
+        def stored(d: ir.Value, place: TilePlace) -> None:
+            def at(indices: list[Index]) -> Callable[[Index], list[Index]]:
+                return lambda n: [*indices, source.column(index.add(place.column, n))]
+
+            def lanes(quarter: ir.Value) -> Callable[[Index], list[Index]]:
+                return at([each.value for each in product.lanes(out, place, quarter)])
+
+            staged.store(d, lambda quarter: at(product.corner(place, quarter)), epilogue, lanes)
 
         return stored
 

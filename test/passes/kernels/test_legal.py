@@ -69,8 +69,8 @@ PAIRS = (
          "tile-conv-smem-offset{cluster=2x1 n-tile=32}"),
     Pair("cta_group beside core=wgmma", CONV, "tile-conv-implicit-gemm{cta-group=2}",
          "tile-conv-implicit-gemm", target=H),
-    Pair("cta_group beside product=shifted", CONV, "tile-conv-shift-reuse{cta-group=2}",
-         "tile-conv-shift-reuse"),
+    Pair("tiling beside cta_group=2", CONV, "tile-conv-shift-reuse{cta-group=2 tiling=linear}",
+         "tile-conv-shift-reuse{cta-group=2 tiling=packed}"),
     Pair("persistent beside tiling=linear", CONV,
          "tile-conv-shift-reuse{persistent=true tiling=linear}",
          "tile-conv-shift-reuse{persistent=true tiling=packed}"),
@@ -79,15 +79,15 @@ PAIRS = (
          "tile-gemv-padded-n{m-tile=256 pad-n=32}"),
     Pair("store_stages beside store=direct", DENSE, "tile-gemm{store-stages=2}",
          "tile-gemm{store=tma store-stages=2}"),
-    Pair("store beside product=row-walk", CONV, "tile-conv-smem-offset{store=tma}",
-         "tile-conv-smem-offset"),
+    Pair("store beside product=row-walk core=wgmma", CONV, "tile-conv-smem-offset{store=tma}",
+         target=H, legal_target="sm_100a"),
+    Pair("store beside tiling=packed", CONV, "tile-conv-shift-reuse{store=tma tiling=packed}",
+         "tile-conv-shift-reuse{store=tma}"),
     Pair("store beside operands=exchanged", EXCHANGED, "tile-gemm{store=tma}", "tile-gemm"),
     Pair("store beside results=quantised", QUANTISED, "tile-gemm{store=tma}", "tile-gemm"),
     Pair("store beside results=gated", GATED, "tile-gemm{store=tma}", "tile-gemm"),
     Pair("epilogue_tile beside core=wgmma", DENSE, "tile-gemm{epilogue-tile=128x32}",
          "tile-gemm", target=H),
-    Pair("epilogue_tile beside product=row-walk", CONV,
-         "tile-conv-smem-offset{epilogue-tile=128x32}", "tile-conv-smem-offset"),
     Pair("results beside product=grouped", GROUPED_QUANTISED, "tile-gemm", legal_program=GROUPED),
     Pair("results beside product=im2col", CONV_QUANTISED, "tile-conv-implicit-gemm",
          legal_program=CONV),
@@ -126,7 +126,6 @@ PAIRS = (
     Pair("operands beside core=wgmma", EXCHANGED, "tile-gemm", target=H, legal_program=DENSE),
     Pair("sums beside product=row-walk core=wgmma", CONV_PARTS, "tile-conv-smem-offset", target=H,
          legal_target="sm_100a"),
-    Pair("sums beside product=shifted", CONV_PARTS, "tile-conv-shift-reuse", legal_program=CONV),
     Pair("shift beside halo=mask", CONV, "tile-conv-shift-reuse{shift=shift}",
          "tile-conv-shift-reuse{shift=shift halo=refresh}"),
     Pair("shift_quarters beside shift=ashift", CONV, "tile-conv-shift-reuse{shift-quarters=all}",
@@ -217,7 +216,7 @@ CELLS = [
 @pytest.mark.parametrize(("route", "name"), CELLS, ids=lambda each: getattr(each, "title", each))
 def test_what_has_no_row_compiles(route: kernels_page.Route, name: str) -> None:
     options = {k: v for k, v in route.feature(name).items() if k != "sums"}
-    if route.product in (legal.DENSE, legal.GROUPED):
+    if route.product in (legal.DENSE, legal.GROUPED) or "n_tiles" in options:
         options["n_tile"] = 32
     if name == "split of K" and route.product in legal.CONVOLUTIONS:
         options["split_k"] = 3  # equal parts of nine taps, of three filter rows
