@@ -32,7 +32,7 @@ class ConvSmemOffsetOptions(ConvOptions):
     cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters
     cluster: Mx1: clusters of M CTAs, neighbours along pixels, load the filters together
     split_k: CTAs that share the filter rows of an output tile, in equal parts, which a second
-             kernel sums up; sm_100a
+             kernel sums up
     """
 
     persistent: bool = False

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import defining, integer, integers, string
+from tcir.dialect.attributes import defining, integer, integers, not_arrays, string
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.tma import MakeTensorMapOp
 from tcir.dialect.ops.warp import stored_types
 from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import RingType, SmemType, TensorMapType, element_bytes
-from tcir.dialect.warp_types import FragmentType
+from tcir.dialect.warp_types import WALK, FragmentType
 from tcir.layout.atoms import mma_atom
 
 
@@ -30,6 +30,9 @@ class StoreFragmentStagedOp(
     group (PTX ISA 9.7.9.27). Warps share no rows, so they do not wait for each other. The indices
     are those of the tile's first element; elements outside the tensor are not stored.
     ``tc.bulk_wait`` completes the stores.
+
+    With ``walk = array<i64: y, x>`` the rows are positions on a walk, as in `tc.store_fragment`; a
+    warp's rows are in one line of it, so TMA leaves out those that are no pixels.
     """
 
     example = """
@@ -62,6 +65,16 @@ class StoreFragmentStagedOp(
     def tile(self) -> SmemType:
         """The type of a tile of the ring."""
         return self.ring.type.of
+
+
+_IMAGES = {
+    "500x512xf16": "2x5x20x512xf16",
+    "dims = array<i64: 512, 500>": "dims = array<i64: 512, 20, 5, 2>",
+    "strides = array<i64: 1024>": "strides = array<i64: 1024, 20480, 102400>",
+    "box = array<i64: 64, 16>": "box = array<i64: 64, 16, 1, 1>",
+    "element_strides = array<i64: 1, 1>": "element_strides = array<i64: 1, 1, 1, 1>",
+}
+"""Changes of the example to an output of images."""
 
 
 def _box(op: StoreFragmentStagedOp) -> list[int]:
@@ -163,12 +176,34 @@ def _(op: StoreFragmentStagedOp) -> Broken:
     StoreFragmentStagedOp,
     "indices",
     "tc",
-    "expected one index for each of the map's {want} dimensions, got {got}",
+    "expected one index for each of the map's {want} dimensions, or, on a walk, a position for "
+    "three of them, got {got}",
     bad={"%m, %n)": "%n)", "1, 1, 1, 2": "1, 1, 1, 1", "!ring, index, index)": "!ring, index)"},
 )
 def _(op: StoreFragmentStagedOp) -> Broken:
     want, got = len(_box(op)), len(op.indices)
-    return None if want == got else {"want": want, "got": got}
+    own = want - 2 if WALK in op.attributes else want
+    return None if own == got else {"want": want, "got": got}
+
+
+@verify(
+    StoreFragmentStagedOp,
+    "walk",
+    "tc",
+    "walk must be array<i64: y, x> of at least {image}, the rows and columns of the map's images, "
+    "and x a multiple of the {rows} rows of a box, got {walk}: a box would have gaps",
+    bad={**_IMAGES, "slot = 0 : i64,": "slot = 0 : i64, walk = array<i64: 5, 24>,"},
+    good={**_IMAGES, "slot = 0 : i64,": "slot = 0 : i64, walk = array<i64: 5, 32>,"},
+)
+def _(op: StoreFragmentStagedOp) -> Broken:
+    if WALK not in op.attributes:
+        return None
+    image, rows = list(op.tensor.type.shape)[-3:-1], _box(op)[1]
+    if not_arrays(op, walk=2) is None and op.tensor.type.rank in (4, 5):
+        y, x = integers(op, WALK)
+        if y >= image[0] and x >= image[1] and x % rows == 0:
+            return None
+    return {"image": image, "rows": rows, "walk": op.attributes[WALK]}
 
 
 @verify(

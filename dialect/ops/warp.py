@@ -167,7 +167,8 @@ class StoreFragmentOp(Op, name="store_fragment", role="consumer", stores="tensor
     With ``walk = array<i64: y, x>`` the rows of the fragment are consecutive pixels of images of y
     rows of x pixels: position ``(n * y + p) * x + q`` is the pixel ``[n, p, q]`` of a tensor of
     rank 4, and the first index is the position of the fragment's first row. Positions outside the
-    tensor, which are padding, are not stored.
+    tensor, which are padding, are not stored. A tensor of rank 5 has such images for each part of
+    the sums, whose number is then the first index.
     """
 
     example = """
@@ -251,8 +252,9 @@ same_rules(StoreFragmentOp, CpAsyncOp, {"rank": {"500x512xf16": "2x500x512xf16"}
     "walk",
     "tc",
     "walk must be array<i64: y, x> of at least the tensor's {image}, rows and columns of a tensor "
-    "of rank 4 at an index along the walk and one along the last dimension, got {walk}, a tensor "
-    "{tensor} and {count} indices: two pixels would have one position",
+    "of rank 4 at an index along the walk and one along the last dimension, or of rank 5 with one "
+    "of its part before them, got {walk}, a tensor {tensor} and {count} indices: two pixels would "
+    "have one position",
     bad=(
         {"500x512xf16": "2x5x6x32xf16", '"outer",': '"outer", walk = array<i64: 5, 5>,'},
         {"500x512xf16": "60x32xf16", '"outer",': '"outer", walk = array<i64: 5, 7>,'},
@@ -260,14 +262,21 @@ same_rules(StoreFragmentOp, CpAsyncOp, {"rank": {"500x512xf16": "2x500x512xf16"}
     good=(
         {'"outer",': '"outer", walk = array<i64: 5, 7>,', "500x512xf16": "2x5x6x32xf16"},
         {'"outer",': '"outer", walk = array<i64: 5, 6>,', "500x512xf16": "2x5x6x32xf16"},
+        {
+            '"outer",': '"outer", walk = array<i64: 5, 6>,',
+            "500x512xf16": "3x2x5x6x32xf16",
+            "%out, %m, %n)": "%out, %m, %m, %n)",
+            "1, 1, 2>": "1, 1, 3>",
+            "index, index) -> ()": "index, index, index) -> ()",
+        },
     ),
 )
 def _(op: StoreFragmentOp) -> Broken:
     if WALK not in op.attributes:
         return None
     shape, count = list(op.tensor.type.shape), len(op.indices)
-    image = shape[1:3] if len(shape) == 4 else []
-    pair = not_arrays(op, walk=2) is None and image and count == 2
+    image = shape[-3:-1] if len(shape) in (4, 5) else []
+    pair = not_arrays(op, walk=2) is None and image and count == len(shape) - 2
     if pair and all(own <= walked for own, walked in zip(image, integers(op, WALK), strict=True)):
         return None
     return {"image": image, "walk": op.attributes[WALK], "tensor": shape, "count": count}

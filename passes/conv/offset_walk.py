@@ -35,7 +35,8 @@ SHARED_BYTES = 128
 
 @dataclass(frozen=True)
 class OffsetWalk(TapRows):
-    """A tile of `rows` positions on a walk over all images and of `columns` output channels.
+    """A tile of `rows` positions on a walk over all images and of `columns` output channels. Lines
+    of the walk have a multiple of `line_step` positions.
 
     Position ``(n * height + y) * width + x`` belongs to output (n, y, x), if there is one. In the
     tile of a tap class it holds the pixel in image row ``y * stride - pad + class``, and in the
@@ -46,13 +47,15 @@ class OffsetWalk(TapRows):
 
     rows: int
     columns: int
+    line_step: int = 1
 
     @cached_property
     def image(self) -> tuple[int, int]:
         """Positions along the height and the width of an image."""
         shape, (down, right) = self.shape, self.axes
         height = _positions(down, shape.p, shape.pad_top, shape.h) if self.whole else shape.p
-        return height, _positions(right, shape.q, shape.pad_left, shape.w)
+        width = _positions(right, shape.q, shape.pad_left, shape.w)
+        return height, round_up(width, self.line_step)
 
     @cached_property
     def count(self) -> int:
@@ -135,20 +138,23 @@ class OffsetWalk(TapRows):
         multiplying = slices * self.rows // m * max(self.columns / 2, reading)
         if self.rows > m or min(self.stages, self.steps) < OVERLAPPED_SLOTS:
             multiplying += WAIT  # else the next group is under way
-        rounds = ceil_div(prod(self.tiles), sms)
+        rounds = ceil_div(shape.parts * prod(self.tiles), sms)
         if rounds * self.steps > 1:
             turn = LATENCY + loading + multiplying
             loading = max(loading, turn / min(self.stages, rounds * self.steps))
         return of_rounds(rounds, Tile(self.rows, self.columns), self.steps, loading, multiplying)
 
 
-def fastest_walk(shape: ConvShape, widths: Iterable[int], sms: int) -> OffsetWalk | None:
-    """The fastest tile of one of these widths; None if none is legal."""
+def fastest_walk(
+    shape: ConvShape, widths: Iterable[int], sms: int, line_step: int = 1
+) -> OffsetWalk | None:
+    """The fastest tile of one of these widths; None if none is legal. Parts of the sums are filter
+    rows, which then have tiles of their own."""
     every = (
-        OffsetWalk(shape, whole, rows, columns)
+        OffsetWalk(shape, whole, rows, columns, line_step)
         for columns in widths
         for rows in MAPS
-        for whole in (True, False)
+        for whole in ((False,) if shape.k_part else (True, False))
     )
     legal = (walk for walk in every if walk.legal)
     return min(legal, key=lambda walk: walk.cycles(sms), default=None)

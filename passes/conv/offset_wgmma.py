@@ -8,8 +8,8 @@ from functools import partial
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import SMEM_BYTES, TMA_STRIDE
-from tcir.passes.conv.im2col import check_cluster, check_im2col, filters_step
+from tcir.dialect.limits import SMEM_BYTES, TMA_STRIDE, WARP, WARPGROUP, WGMMA_M
+from tcir.passes.conv.im2col import check_cluster, check_filter_rows, check_im2col, filters_step
 from tcir.passes.conv.offset_walk import OffsetWalk, fastest_walk
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.wgmma import check_product
@@ -26,18 +26,27 @@ from tcir.passes.emit.tile_kernel import Source, argument
 from tcir.passes.kernels.cores.fragments import signed_as, sums_over
 from tcir.passes.kernels.cores.wgmma import N_TILES, OfWarpgroups, is_promoted
 from tcir.passes.kernels.product import OfMatrices, Tile, TilePlace
-from tcir.passes.kernels.scheduled import Scheduled
+from tcir.passes.kernels.scheduled import BY_TMA, Scheduled
 from tcir.passes.kernels.stores.fragment import FragmentStore
 from tcir.passes.kernels.tile import tile
 from tcir.target import TARGETS
 
+WARP_ROWS = WGMMA_M * WARP // WARPGROUP
+"""Rows of a warp, which TMA stores as a box: a quarter of a warpgroup's (PTX ISA 9.7.15.5.1)."""
+
 
 def choose_walk(
-    op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: ClusterShape = ALONE
+    op: tc.Conv2dOp,
+    shape: ConvShape,
+    option: int,
+    target: str,
+    cluster: ClusterShape = ALONE,
+    line_step: int = 1,
 ) -> OffsetWalk:
     """The fastest tile with output channels of one group, of which the CTAs of `cluster` load equal
     parts. Raises a match failure if wgmma cannot multiply these types, or no tile fits."""
     check_im2col(op, shape)
+    check_filter_rows(op, shape)
     check_cluster(op, shape, cluster)
     if shape.pixel_bytes % TMA_STRIDE.values[0]:
         raise match_failure(
@@ -57,7 +66,7 @@ def choose_walk(
     multiple = cluster.multiple(filters_step(op, shape))
     option = check_product(op, shape, option, multiple)
     widths = [option] if option else [each for each in N_TILES if each % multiple == 0]
-    found = fastest_walk(shape, widths, TARGETS[target].sms)
+    found = fastest_walk(shape, widths, TARGETS[target].sms, line_step)
     if found is None:
         raise match_failure(
             op,
@@ -78,18 +87,27 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     """
     op, shape, sms = source.op, ConvShape.of(source.op), TARGETS[target].sms
     cluster = ClusterShape.parse(options.cluster)
-    walk = choose_walk(op, shape, options.n_tile, target, cluster)
+    line_step = WARP_ROWS if options.store == BY_TMA else 1
+    walk = choose_walk(op, shape, options.n_tile, target, cluster, line_step)
     options.in_parts(op, walk.columns, cluster, filters_step(op, shape))
     if source.after is not None:
         check_elements(source.after, f"in a kernel for {target}", "take target sm_100a")
-    tiles = options.shared_out(OutputTiles(*walk.tiles, None, cluster=cluster), sms, sms)
+    parts = shape.parts if shape.k_part else None
+    tiles = options.shared_out(OutputTiles(*walk.tiles, parts, cluster=cluster), sms, sms)
     past = tails(True, shape.k % walk.columns != 0)
+    core = WarpgroupTaps(op, Tile(walk.rows, walk.columns), target)
     tile(
         source,
         lambda arguments: RowWalk.create(op, walk, arguments, cluster),
         tiles,
-        WarpgroupTaps(op, Tile(walk.rows, walk.columns), target),
-        partial(FragmentStore.of, source, past, walk=i64s(walk.image)),
+        core,
+        partial(
+            FragmentStore.of,
+            source,
+            past,
+            walk=i64s(walk.image),
+            staging=options.staging(core, tiles),
+        ),
     )
 
 
@@ -99,7 +117,7 @@ class RowWalk(OfMatrices):
 
     pixels: the im2col map of the input; filters: operand B of one tap, of which the CTAs of a
             `cluster` load a part each
-    steps: over channels, and over filter rows that have tiles of their own
+    steps: over channels, and over filter rows that have tiles of their own, of a part of the sums
     """
 
     walk: OffsetWalk
@@ -136,11 +154,13 @@ class RowWalk(OfMatrices):
         h0 = index.sub(index.mul(y, sh), shape.pad_top)
         w0 = index.sub(index.mul(x, sw), shape.pad_left)
         group_c0, share = shape.first_channel(place.column), self.cluster.share_of_b()
+        first_row = 0 if place.part is None else index.mul(place.part, shape.r // shape.parts)
 
         def load(step: Index) -> tuple[list[ir.Value], list[ir.Value]]:
             filter_row, channels = index.delinearize(
-                step, [1 if walk.whole else shape.r, ceil_div(shape.c, shape.kc)]
+                step, [1 if walk.whole else shape.r // shape.parts, ceil_div(shape.c, shape.kc)]
             )
+            filter_row = index.add(first_row, filter_row)
             c0 = index.mul(channels, shape.kc)
             at = index.values([index.add(group_c0, c0), w0, h0, n])
             tiles = {each: tc.SmemTileOp(a_type).tile for each in walk.classes}

@@ -59,7 +59,7 @@ class TileConvSmemOffset(ConvTiling):
     cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters
     cluster: Mx1: CTAs along pixels that load a part each of the filters
 
-    For sm_100a the sums may be in parts (``k_part``): each has the same number of filter rows.
+    The sums may be in parts (``k_part``): each has the same number of filter rows.
 
     Before::
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.dialect import tc
-from tcir.passes.conv.im2col import check_im2col, gathered
+from tcir.passes.conv.im2col import check_im2col, check_parts, gathered
 from tcir.passes.conv.offset_walk import fastest_walk
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.wgmma import check_product, cycles, fastest_tile
@@ -48,6 +48,7 @@ def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[WarpgroupCandidate
     stored = ConvShape.of(op)
     shape = gathered(stored)
     check_im2col(op, shape)
+    check_parts(op, shape)
     option = check_product(op, shape, option)
     widths, sms = [option] if option else list(N_TILES), TARGETS[target].sms
     if stored.rows_are_windows or shape.k_part is not None:

@@ -91,6 +91,7 @@ def choose(
     """Pixels and output channels of a tile. The channels belong to one group, and the CTAs of
     `cluster` load equal parts of them. Raises a match failure for types that wgmma cannot
     multiply."""
+    check_parts(op, shape)
     check_cluster(op, shape, cluster)
     multiple = cluster.multiple(filters_step(op, shape))
     option = check_product(op, shape, option, multiple)
@@ -142,7 +143,6 @@ def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int, multiple: int 
             "linalg.conv_2d_nhwc_fhwc, or pipeline conv-implicit-gemm for sm_100a",
             SMALLEST_CONV,
         )
-    check_parts(op, shape)
     if option:
         check_width(op, option, shape.element, SMALLEST_CONV)
     if shape.groups == 1:

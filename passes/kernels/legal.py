@@ -184,8 +184,6 @@ ROWS: tuple[Limit, ...] = (
     Limit("store_stages", (0,), {"store": "direct"},
         "threads store from registers, without buffers in shared memory",
         way_out="leave it out, or take store=tma"),
-    Limit("store", ("direct",), {"product": ROW_WALK, "core": WGMMA},
-        "not built: rows of an image begin at any row of a fragment, and a box has no gaps"),
     Limit("store", ("direct",), {"tiling": ("packed", "linear")},
         "outputs of a sub-partition begin and end anywhere in a row of the image, and a box has "
         "one size and no gaps", "PTX ISA 5.5.3", "take tiling=rows, or leave store out"),
@@ -264,9 +262,6 @@ ROWS: tuple[Limit, ...] = (
     Limit("operands", ("given",), {"core": WGMMA},
         "with wgmma a thread holds elements of several rows and columns, exchanged or not",
         way_out="leave swap out"),
-    Limit("sums", ("whole",), {"product": ROW_WALK, "core": WGMMA},
-        "not built: rows of a fragment walk on from the last image of a part to the next part",
-        way_out="take tile-conv-implicit-gemm, or leave out split-conv-k"),
     # Taps that shift a tile in tensor memory.
     Limit("shift", ("ashift",), {"halo": "mask"},
         ".ashift moves A at no cost; tcgen05.shift only serves to be ordered before a refresh",

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer
+from tcir.dialect.attributes import integer, integers
 from tcir.dialect.fragments import share
+from tcir.dialect.warp_types import WALK
 from tcir.passes.emit import simt
 from tcir.passes.emit.gpu_module import pointer_type
 
@@ -21,7 +22,17 @@ from .converter import (
     require_role,
 )
 from .structure import only_if
-from .warp_store import ATOM, PAIR, QUAD, ROW_STEP, UNIT, packed, places_of, two_bytes
+from .warp_store import (
+    ATOM,
+    PAIR,
+    QUAD,
+    ROW_STEP,
+    UNIT,
+    PixelWalk,
+    packed,
+    places_of,
+    two_bytes,
+)
 
 _MATRICES = 4
 """Most matrices of 8 x 8 numbers of 16 bits that a ``stmatrix`` stores (PTX ISA 9.7.14.5.16)."""
@@ -41,7 +52,9 @@ def convert_store_fragment_staged(converter: Converter, op: tc.StoreFragmentStag
     rows = share(fragment.type.atom, "C", fragment.type.shape, converter.warps).rows
     above = arith.MulIOp(converter.warp, converter.constant(rows)).result
     *outer, row, column = (converter.ssa(index) for index in op.indices)
-    row = arith.AddIOp(row, above).result
+    rows_at = [arith.AddIOp(row, above).result]
+    if WALK in op.attributes:
+        rows_at = PixelWalk(converter, rows_at[0], *integers(op, WALK)).pixel(0)[::-1]
     columns = _by_column(converter, fragment)
     for number in range(fragment.type.shape[1] // width):
         slot = (integer(op, "slot") + number) % count
@@ -56,7 +69,7 @@ def convert_store_fragment_staged(converter: Converter, op: tc.StoreFragmentStag
         nvvm.fence_proxy("async.shared", "cta")
         nvvm.bar_warp_sync(converter.constant(-1))
         with only_if(nvvm.elect_sync()):
-            place = [converter.add(column, number * width), row, *outer[::-1]]
+            place = [converter.add(column, number * width), *rows_at, *outer[::-1]]
             source = llvm.inttoptr(pointer_type(3), own)
             nvvm.cp_async_bulk_tensor_global_shared_cta(tensor_map, source, place, mode="tile")
             nvvm.cp_async_bulk_commit_group()

@@ -74,8 +74,9 @@ def _store_rows(
     start = None if held.walk else pointer([*batch, row])
     for down, values in by_row.items():
         if held.walk:
-            inside, further = held.walk.inside(down, range(3), tensor.shape), 0
-            start = pointer([held.walk.matrix_row(down, tensor.shape)])
+            images = tensor.shape[-4:]
+            inside, further = held.walk.inside(down, range(3), images), 0
+            start = pointer([held.walk.matrix_row(down, images, batch)])
         else:
             inside = less(converter, row, height - down) if "outer" in tails else None
             if end is not None:
@@ -237,9 +238,14 @@ class PixelWalk:
         tests = [less(self.converter, at[dim], extent) for dim, extent in zip(dims, extents)]
         return reduce(lambda both, each: arith.AndIOp(both, each).result, tests)
 
-    def matrix_row(self, down: int, shape: Sequence[int]) -> ir.Value:
-        """The pixel's row in the matrix that an NHWC tensor is."""
+    def matrix_row(
+        self, down: int, shape: Sequence[int], part: Sequence[ir.Value] = ()
+    ) -> ir.Value:
+        """The pixel's row in the matrix that an NHWC tensor is, or of that with number `part`."""
         n, p, q = self.pixel(down)
+        for number in part:
+            before = arith.MulIOp(number, self.converter.constant(shape[0])).result
+            n = arith.AddIOp(before, n).result
         for digit, extent in ((p, shape[1]), (q, shape[2])):
             n = arith.AddIOp(arith.MulIOp(n, self.converter.constant(extent)).result, digit).result
         return n

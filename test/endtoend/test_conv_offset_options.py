@@ -28,6 +28,8 @@ SMALL = Conv(3, 6, 7, 16, 32, 3, 3, SAME_3x3, out="f16")
 """Two tiles of pixels, whose lanes past the last image store nothing."""
 TALL = Conv(1, 9, 7, 24, 16, 4, 2, (1, 1, 0, 1), strides=(2, 1))
 """Four filter rows, of two columns; a step has 16 of 24 channels, then 8."""
+WIDE = Conv(1, 9, 20, 16, 40, 3, 3, SAME_3x3)
+"""Rows of 20, in lines of 32 positions where TMA stores 16 at a time."""
 CASES = [
     Case(CONV, "persistent=true ctas=2 n-tile=16"),
     Case(CONV, "persistent=true ctas=2 n-tile=16", target="sm_90a"),
@@ -43,6 +45,15 @@ CASES = [
     Case(SMALL, "split-k=3"),
     Case(TALL, "split-k=2 persistent=true ctas=2"),
     Case(SMALL, "split-k=3 cluster=2x1 n-tile=32", CLUSTER),
+    Case(SMALL, "split-k=3", target="sm_90a"),
+    Case(STRIDED, "store=tma", STORED.replace(".2d", ".4d"), "sm_90a"),
+    Case(
+        WIDE,
+        "store=tma split-k=3 n-tile=32 persistent=true ctas=2",
+        STORED.replace(".2d", ".5d"),
+        "sm_90a",
+    ),
+    Case(TALL, "split-k=2 cluster=2x1 n-tile=32 persistent=true ctas=2", CLUSTER, "sm_90a"),
     Case(CONV, "n-tiles=2 n-tile=16"),
     Case(STRIDED, "n-tiles=2 n-tile=32 cta-group=2", "cta_group::2"),
     Case(CONV, "epilogue-tile=128x32 n-tile=32", ".32x32b.x32"),
@@ -115,6 +126,15 @@ BREAKS: list[tuple[str, str, str, str, Edit]] = [
      change_text(r"%block_id_z = gpu.block_id z", "%block_id_z = arith.constant 0 : index")),
     ("each part has the steps of all", "sm_100a", "split-k=3", "tile-conv-smem-offset",
      change_text(r"(scf\.for %\w+ = %c0 to )%c1 ", r"\1%c3 ")),
+    ("each part sums the same filter rows", "sm_90a", "split-k=3", "tile-conv-smem-offset",
+     change_text(r"arith\.addi %block_id_z, (%\w+)", r"arith.addi %c0, \1")),
+    ("each part is stored as the first", "sm_90a", "split-k=3", "tile-conv-smem-offset",
+     change_text(r"(store_fragment.*)%block_id_z", r"\1%c0")),
+    ("lines of the walk are longer than those stored", "sm_90a", "store=tma",
+     "tile-conv-smem-offset",
+     change_text(r"(store_fragment_staged.*walk = array<i64: \d+, )16", r"\g<1>32")),
+    ("the kernel ends before its stores", "sm_90a", "store=tma", "place-barriers",
+     erase("tc.bulk_wait", -1)),
     ("the response is not awaited", "sm_100a", "persistent=true scheduler=clc",
      "cluster-launch-control", erase("tc.mbarrier_wait", -1)),
     ("both tiles have the same filters", "sm_100a", "n-tiles=2 n-tile=16", "tile-conv-smem-offset",
@@ -142,7 +162,9 @@ def test_breaks_are_caught(what: str, target: str, options: str, at: str, edit: 
         ("sm_100a", {"cluster": "1x2"}, "1x1 or 2x1 or 4x1 or 8x1 with taps that read rows of one"),
         ("sm_90a", {"cluster": "2x1", "n_tile": 16}, "expected n-tile to be a multiple of 32 "),
         ("sm_100a", {"split_k": 2}, "or one of 3 (parts of the 3 filter rows are equal), got 2"),
-        ("sm_90a", {"split_k": 3}, "expected whole sums with taps that read rows of one"),
+        ("sm_90a", {"split_k": 2}, "or one of 3 (parts of the 3 filter rows are equal), got 2"),
+        ("sm_100a", {"store": "tma", "epilogue_tile": "32x16"}, "take epilogue-tile=128x16"),
+        ("sm_100a", {"n_tiles": 0}, "expected n-tiles of at least 1, got 0"),
         ("sm_90a", {"cta_group": 2}, "only tcgen05 has pairs of CTAs"),
     ],
 )  # fmt: skip

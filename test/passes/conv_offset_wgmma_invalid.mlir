@@ -1,6 +1,6 @@
 // RUN: %tc-opt --split-input-file --verify-diagnostics --target=sm_90a --tile-conv-smem-offset %s
 
-// Whole sums, and their parts, which sm_90a has only in conv-implicit-gemm.
+// Whole sums, and parts that are no filter rows.
 func.func @whole(%x: tensor<1x8x8x64xf16>, %w: tensor<3x3x64x16xf16>) -> tensor<1x8x8x16xf32> {
   %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, filter = "hwcf"}
       : (tensor<1x8x8x64xf16>, tensor<3x3x64x16xf16>) -> tensor<1x8x8x16xf32>
@@ -9,11 +9,11 @@ func.func @whole(%x: tensor<1x8x8x64xf16>, %w: tensor<3x3x64x16xf16>) -> tensor<
 
 // -----
 
-func.func @parts(%x: tensor<1x8x8x64xf16>, %w: tensor<3x3x64x16xf16>) -> tensor<3x1x8x8x16xf32> {
-  // expected-error @+1 {{expected whole sums with taps that read rows of one tile for sm_90a, got parts of K: not built: rows of a fragment walk on from the last image of a part to the next part; take tile-conv-implicit-gemm, or leave out split-conv-k}}
-  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, filter = "hwcf", k_part = 192 : i64}
-      : (tensor<1x8x8x64xf16>, tensor<3x3x64x16xf16>) -> tensor<3x1x8x8x16xf32>
-  return %y : tensor<3x1x8x8x16xf32>
+func.func @parts(%x: tensor<1x8x8x64xf16>, %w: tensor<3x3x64x16xf16>) -> tensor<9x1x8x8x16xf32> {
+  // expected-error @+1 {{expected k_part to be an equal share of the 3 filter rows of 192 elements, got 64 (a step has all taps of a row); take split-conv-k{rows=true}}}
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, filter = "hwcf", k_part = 64 : i64}
+      : (tensor<1x8x8x64xf16>, tensor<3x3x64x16xf16>) -> tensor<9x1x8x8x16xf32>
+  return %y : tensor<9x1x8x8x16xf32>
 }
 
 // -----

@@ -63,7 +63,7 @@ class FragmentStore:
         tensors, maps = ({}, ()) if after is None else product.elements(after, arguments)
         last = arguments[-1:] if quantise is None else arguments[-2:]
         outputs = [product.output(each) for each in last]
-        if k_part(source.op) is not None:
+        if k_part(source.op) is not None and walk is None:
             outputs = [_matrices(each) for each in outputs]
         attribute = ir.StringAttr.get(past)
         staged = None if staging is None else staging.create(source.op, outputs[0])
@@ -97,7 +97,7 @@ class FragmentStore:
             tc.StoreFragmentGroupOp(sums, out, index.value(end), at, self.past)
             return
         if self.staged is not None:
-            self.staged.store(sums, place)
+            self._walk(self.staged.store(sums, place))
             return
         self._walk(tc.StoreFragmentOp(sums, self.outputs[0], place, self.past))
 

@@ -28,9 +28,9 @@ class StagedFragments:
     map: ir.Value
     ring: ir.Value
 
-    def store(self, sums: ir.Value, place: list[ir.Value]) -> None:
+    def store(self, sums: ir.Value, place: list[ir.Value]) -> tc.StoreFragmentStagedOp:
         """Stores `sums`, a fragment whose first element is at `place`."""
-        tc.StoreFragmentStagedOp(sums, self.map, self.ring, place, i64(0))
+        return tc.StoreFragmentStagedOp(sums, self.map, self.ring, place, i64(0))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
 from tcir.interp.tile.movement import segments
 from tcir.interp.tile.tma_store import note_store
 from tcir.interp.tile.values import SmemTile
-from tcir.interp.tile.warp import held_by
+from tcir.interp.tile.warp import held_by, pixels, walk_of
 from tcir.interp.tile.wgmma import settled
 from tcir.interp.types import dtype_of
 from tcir.machine import TensorOperand
@@ -26,7 +26,7 @@ def store_fragment_staged(compiler: Compiler, op: tc.StoreFragmentStagedOp) -> S
     first, count, width = integer(op, "slot"), op.ring.type.count, op.tile.shape[1]
     held, element = dtype_of(op.fragment.type.element), dtype_of(op.tile.element)
     part, site = held_by(compiler, op.fragment.type), compiler.site(op)
-    writers, sequential = compiler.writers, compiler.sequential
+    writers, sequential, walk = compiler.writers, compiler.sequential, walk_of(op)
 
     def store(frame: Frame) -> Blocking:
         v, agent = frame.values, frame.agent
@@ -46,7 +46,8 @@ def store_fragment_staged(compiler: Compiler, op: tc.StoreFragmentStagedOp) -> S
             for down in range(0, own, rows):
                 source = tile.base + (mine.origin[0] + down) * tile.layout.span
                 *outer, row, column = at
-                coords = [column + number * width, row + down, *outer[::-1]]
+                line = [row + down] if walk is None else pixels(row + down, walk)[::-1]
+                coords = [column + number * width, *map(int, line), *outer[::-1]]
                 operand = TensorOperand(v[map_], coords, mode="tile")
                 box = store_box(operand, source, agent.machine.assumptions, site)
                 agent.tma.store(source, operand, None, site=site)

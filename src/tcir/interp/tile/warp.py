@@ -207,7 +207,9 @@ def mma_sync(compiler: Compiler, op: tc.MmaSyncOp) -> Step:
     return multiply
 
 
-def walk_of(op: tc.StoreFragmentOp | tc.FragmentEpilogueOp) -> tuple[int, int] | None:
+def walk_of(
+    op: tc.StoreFragmentOp | tc.StoreFragmentStagedOp | tc.FragmentEpilogueOp,
+) -> tuple[int, int] | None:
     """Rows and columns of the images if the fragment's rows are pixels; None: rows of a matrix."""
     if WALK not in op.attributes:
         return None
@@ -215,7 +217,7 @@ def walk_of(op: tc.StoreFragmentOp | tc.FragmentEpilogueOp) -> tuple[int, int] |
     return y, x
 
 
-def pixels(positions: Array, walk: tuple[int, int]) -> list[Array]:
+def pixels(positions: Array | int, walk: tuple[int, int]) -> list[Array]:
     """Image n, row p and column q of positions on a walk."""
     rows, q = np.divmod(positions, walk[1])
     n, p = np.divmod(rows, walk[0])
@@ -226,7 +228,7 @@ def _walked(tensor: MemRef, first: int, count: int, walk: tuple[int, int]) -> tu
     """For `count` positions on a walk, the rows of the matrix of pixels, and a mask of the
     positions inside the images."""
     at = pixels(first + np.arange(count, dtype=np.int64)[:, None], walk)
-    images, height, width = tensor.shape[:-1]
+    images, height, width = tensor.shape[-4:-1]
     n, p, q = at
     return (n * height + p) * width + q, (n < images) & (p < height) & (q < width)
 
@@ -247,8 +249,10 @@ def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
             addresses, inside = _box(frame, target, at, total.shape, tails, site)
         else:
             matrix = replace(target, shape=(prod(target.shape[:-1]), target.shape[-1]))
-            rows, kept = _walked(target, at[0], total.shape[0], walk)
-            addresses, inside = _box(frame, matrix, [0, at[1]], (1, total.shape[1]), tails, site)
+            *part_, first, column = at
+            rows, kept = _walked(target, first, total.shape[0], walk)
+            rows = rows + sum(part_) * prod(target.shape[-4:-1])
+            addresses, inside = _box(frame, matrix, [0, column], (1, total.shape[1]), tails, site)
             pitch = target.shape[-1] * target.dtype.itemsize
             addresses, inside = addresses + rows * pitch, inside & kept
         written(target, total, addresses, inside, at[-1], frame)
