@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tcir.dialect.limits import TMEM_LANES
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemv.tile_gemv_padded_n import TileGemvPaddedN
+from tcir.passes.kernels.scheduled import CLC
 from tcir.passes.module.reorder_scales import ReorderScales
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.back import tile_to_llvm
@@ -25,6 +26,9 @@ class GemvPaddedNOptions:
     stages:   slots of the ring in shared memory; 0 chooses
     kind:     mxf4nvf4, mxf4 or mxf8f6f4 where several multiply the types; left out, the one with
               the least bytes in shared memory
+    scheduler: with schedule=single, static, or clc: CTAs take over the tiles of those that have not
+              been launched (cluster launch control)
+    cluster:  Mx1: with schedule=single, M CTAs along rows load the columns together
     """
 
     pad_n: int = 16
@@ -34,6 +38,8 @@ class GemvPaddedNOptions:
     k_tile: int = 0
     stages: int = 0
     kind: str = ""
+    scheduler: str = "static"
+    cluster: str = "1x1"
 
 
 def build(options: GemvPaddedNOptions) -> Pipeline:
@@ -45,7 +51,7 @@ def build(options: GemvPaddedNOptions) -> Pipeline:
             RepackGemm(),
             *launched(sharing=()),
             with_options(TileGemvPaddedN, options),
-            *tile_to_llvm(options.stages),
+            *tile_to_llvm(options.stages, takes_over=options.scheduler == CLC),
         ]
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tcir._mlir import ir
 from tcir.dialect.cta_pair import PAIR
-from tcir.dialect.limits import MMA_KINDS, TMEM_LANES
+from tcir.dialect.limits import MMA_KINDS, SWIZZLE_ATOM_ROWS, TMEM_LANES
+from tcir.passes.emit.cluster import ClusterShape
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.limits import MMA_N_PAIR
 from tcir.passes.emit.scaled_checks import SMALLEST_SCALED
@@ -27,6 +28,17 @@ def check_pair(op: ir.OpView, pad_n: int) -> None:
             f"expected pad-n to be a multiple of 32 up to {MOST_PAD_N} with m-tile={M_TILES[1]}, "
             f"got {pad_n} (each CTA of a pair has half of B's rows, {MMA_N_PAIR.source}); take "
             "pad-n=32",
+        )
+
+
+def check_cluster(op: ir.OpView, pad_n: int, cluster: ClusterShape) -> None:
+    """Rejects columns of which the CTAs of a cluster cannot load equal parts."""
+    if pad_n % (multiple := cluster.multiple(SWIZZLE_ATOM_ROWS)):
+        raise match_failure(
+            op,
+            f"expected pad-n to be a multiple of {multiple} with cluster={cluster}, got {pad_n}: "
+            f"{cluster.m} CTAs load a part of B's columns each, whole swizzle patterns of "
+            f"{SWIZZLE_ATOM_ROWS}; take pad-n={multiple}",
         )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tcir._mlir import ir
@@ -12,11 +11,13 @@ from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.errors import InputError
 from tcir.passes.emit import index
-from tcir.passes.emit.cluster import ClusterShape
+from tcir.passes.emit.builders import i64
+from tcir.passes.emit.cluster import ALONE, ClusterShape
 from tcir.passes.emit.diagnostics import check_whole_rows
 from tcir.passes.emit.element_epilogue import check_by_element
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.index import Index
+from tcir.passes.emit.kernel_ops import CTAS_PER_SM
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.output_tiles import OutputTiles
 from tcir.passes.emit.scaled_checks import check_scaled
@@ -30,7 +31,7 @@ from tcir.passes.emit.tile_kernel import (
     find_sources,
     kernel,
 )
-from tcir.passes.gemv.limits import M_TILES, check_pad_n, check_pair
+from tcir.passes.gemv.limits import M_TILES, check_cluster, check_pad_n, check_pair
 from tcir.passes.gemv.ranges import CtaRange
 from tcir.passes.gemv.reduce import Partials
 from tcir.passes.gemv.result import GemvResult
@@ -39,6 +40,7 @@ from tcir.passes.kernels import legal
 from tcir.passes.kernels.block_scaled import BlockScaledProduct
 from tcir.passes.kernels.cores.tcgen05 import Tcgen05
 from tcir.passes.kernels.product import Store, TilePlace
+from tcir.passes.kernels.scheduled import CLC, check_scheduler
 from tcir.passes.kernels.tile import Core, tile
 from tcir.passmanager.pipeline import Pass, register_pass
 
@@ -56,6 +58,9 @@ class TileGemvPaddedN(Pass):
     splits: CTAs per tile with ``split-k``; 0 chooses
     m_tile: rows of a tile, 128, or 256 of a pair of CTAs, M of the mma (``tc.cluster = array<i64:
             2, 1, 1>``; schedule=single, pad_n a multiple of 32)
+    scheduler: with schedule=single, ``static``: a CTA for every tile; ``clc``: a CTA computes the
+               tiles of those whose launch it cancels (cluster-launch-control)
+    cluster: Mx1: with schedule=single, CTAs along rows that load a part each of the columns
     k_tile: elements of K of a stage: a swizzle span of 32, 64 or 128 bytes; 0 chooses, 128 bytes,
             with ``stream-k`` the widest that is even
     kind: kind of the instruction, if several multiply the types; by default the one with the fewest
@@ -94,8 +99,13 @@ class TileGemvPaddedN(Pass):
     m_tile: int = TMEM_LANES
     k_tile: int = 0
     kind: str = ""
+    scheduler: str = "static"
+    cluster: str = str(ALONE)
 
     def __post_init__(self) -> None:
+        check_scheduler(self.scheduler)
+        ClusterShape.parse(self.cluster)
+        legal.check(legal.options_of(self))
         if self.m_tile not in M_TILES:
             raise InputError(
                 f"expected m-tile to be 128 or 256, got {self.m_tile}: a block-scaled mma has "
@@ -112,40 +122,57 @@ class TileGemvPaddedN(Pass):
             shape = ScaledShape.of(source.op, self.kind)
             check_scaled(source.op, shape)
             check_pad_n(source.op, shape, self.pad_n)
-            pair, name = self.m_tile > TMEM_LANES, self.schedule
+            pair, cluster = self.m_tile > TMEM_LANES, ClusterShape.parse(self.cluster)
             if pair:
                 check_pair(source.op, self.pad_n)
-                name = "single"
+            check_cluster(source.op, self.pad_n, cluster)
+            whole = pair or cluster != ALONE or self.scheduler == CLC
+            name = "single" if whole else self.schedule
             schedule = choose(source.op, shape, name, self.splits, self.k_tile)
             if schedule.ranges.whole:
-                _tile(source, shape, self.pad_n, schedule, PAIR if pair else 1)
+                self._tile(source, shape, schedule, PAIR if pair else 1, cluster)
             else:
                 _tile_ranges(module, source, shape, self.pad_n, schedule)
 
+    def _tile(
+        self,
+        source: Source,
+        shape: ScaledShape,
+        schedule: GemvSchedule,
+        cta_group: int,
+        cluster: ClusterShape,
+    ) -> None:
+        """One CTA, or a pair, a tile: the result itself."""
+        batch, together = shape.batch if shape.batch > 1 else None, ClusterShape(cta_group)
+        tiles = OutputTiles(
+            ceil_div(shape.m, TMEM_LANES),
+            1,
+            batch,
+            cluster=cluster if together == ALONE else together,
+        )
+        if self.scheduler == CLC:
+            source.function.attributes[CTAS_PER_SM] = i64(1)
+            tiles = replace(tiles, ctas=tiles.count, taken_over=True)
 
-def _tile(
-    source: Source, shape: ScaledShape, pad_n: int, schedule: GemvSchedule, cta_group: int
-) -> None:
-    """One CTA, or a pair, a tile: the result itself."""
-    batch = shape.batch if shape.batch > 1 else None
-    tiles = OutputTiles(ceil_div(shape.m, TMEM_LANES), 1, batch, cluster=ClusterShape(cta_group))
+        def create(arguments: list[ir.Value]) -> BlockScaledProduct:
+            return BlockScaledProduct.create(
+                source.op, arguments, schedule.stage, self.pad_n, cta_group, cluster
+            )
 
-    def stores(arguments: list[ir.Value], product: BlockScaledProduct) -> Store:
-        result = GemvResult.create(source, arguments, product)
+        def stores(arguments: list[ir.Value], product: BlockScaledProduct) -> Store:
+            result = GemvResult.create(source, arguments, product)
 
-        def stored(d: ir.Value, place: TilePlace) -> None:
-            def indices(quarter: ir.Value) -> list[Index]:
-                row = index.add(place.row, index.mul(quarter, QUARTER_LANES))
-                return [0 if place.batch is None else place.batch, row, 0]
+            def stored(d: ir.Value, place: TilePlace) -> None:
+                def indices(quarter: ir.Value) -> list[Index]:
+                    row = index.add(place.row, index.mul(quarter, QUARTER_LANES))
+                    return [0 if place.batch is None else place.batch, row, 0]
 
-            result.store(d, indices)
+                result.store(d, indices)
 
-        return lambda place: stored
+            return lambda place: stored
 
-    create = BlockScaledProduct.create
-    made = partial(create, source.op, stage=schedule.stage, n_tile=pad_n, cta_group=cta_group)
-    core: Core[BlockScaledProduct] = Tcgen05(pad_n)
-    tile(source, made, tiles, core, stores)
+        core: Core[BlockScaledProduct] = Tcgen05(self.pad_n)
+        tile(source, create, tiles, core, stores)
 
 
 def _tile_ranges(

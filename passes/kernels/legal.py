@@ -148,6 +148,8 @@ def dashed(name: str) -> str:
 
 _HOPPER = "leave it out, or take target sm_100a"
 
+_ALONG_ROWS = ("1x1", *(f"{m}x1" for m in EXTENTS[1:]))
+
 ROWS: tuple[Limit, ...] = (
     # Schedulers.
     Limit("persistent", (True,), {"scheduler": "clc"},
@@ -166,7 +168,7 @@ ROWS: tuple[Limit, ...] = (
     Limit("cluster", ("1x1",), {"scheduler": "clc"},
         "not built: a request takes over a whole cluster, and only pairs share a response",
         way_out="take scheduler=static"),
-    Limit("cluster", ("1x1", *(f"{m}x1" for m in EXTENTS[1:])), {"product": (ROW_WALK, SHIFTED)},
+    Limit("cluster", _ALONG_ROWS, {"product": (ROW_WALK, SHIFTED)},
         "not built: the pixels of a tile are no whole patterns of a swizzle, of which CTAs along "
         "the output channels could load a part each", way_out="take cluster=Mx1"),
     Limit("cta_group", (1,), {"core": WGMMA},
@@ -177,6 +179,17 @@ ROWS: tuple[Limit, ...] = (
         "take tiling=packed"),
     Limit("persistent", (False,), {"tiling": "linear"},
         "not built: zeros and lane masks are stored once, before the only tile"),
+    Limit("cluster", ("1x1",), {"m_tile": 256},
+        "a pair is a cluster of two, whose CTAs share B's columns without multicast",
+        way_out="leave one of them out"),
+    Limit("cluster", _ALONG_ROWS, {"product": PADDED}, "all columns are in one tile",
+        way_out="take cluster=Mx1"),
+    Limit("schedule", ("auto", "single"), {"scheduler": "clc"},
+        "a CTA that is taken over has a whole tile, and ranges of K are fixed when the kernel is "
+        "compiled", way_out="leave one of them out"),
+    Limit("schedule", ("auto", "single"), {"cluster": _ALONG_ROWS[1:]},
+        "the CTAs of a cluster load the same steps of K at the same time, and ranges of K differ",
+        way_out="leave one of them out"),
     Limit("schedule", ("auto", "single"), {"m_tile": 256},
         "the CTAs of a pair compute a tile together, over the same stages, and a part of K belongs "
         "to one CTA", way_out="leave one of them out"),
@@ -301,9 +314,6 @@ class Absent:
 
 _GEMV = "tile-gemv-padded-n"
 ABSENT: tuple[Absent, ...] = (
-    Absent((_GEMV,), (TCGEN05,), ("scheduler=clc", "cluster"),
-        "not built: every SM streams its own rows of the matrix, which no other reads, and the few "
-        "columns that all read are small"),
     Absent((_GEMV,), (TCGEN05,), ("store=tma", "epilogue-tile"),
         "a row of the result has a few columns, less than a box or a tile of the epilogue saves"),
     Absent((_GEMV,), (TCGEN05,), ("n-tiles",),

@@ -37,6 +37,12 @@ BY_TMA = "tma"
 STORES = ("direct", BY_TMA)
 
 
+def check_scheduler(name: str) -> None:
+    """Raises InputError for an unknown scheduler."""
+    if name not in SCHEDULERS:
+        raise InputError(f"expected scheduler to be one of {', '.join(SCHEDULERS)}, got {name}")
+
+
 @dataclass(frozen=True)
 class Scheduled(Pass):
     """A tiling pass with the options of a scheduler, of clusters and of a store; `TileGemm`
@@ -54,10 +60,7 @@ class Scheduled(Pass):
     cluster: str = "1x1"
 
     def __post_init__(self) -> None:
-        if self.scheduler not in SCHEDULERS:
-            raise InputError(
-                f"expected scheduler to be one of {', '.join(SCHEDULERS)}, got {self.scheduler}"
-            )
+        check_scheduler(self.scheduler)
         if self.store not in STORES:
             raise InputError(f"expected store to be one of {', '.join(STORES)}, got {self.store}")
         for name in ("store_stages", "ctas"):

@@ -54,7 +54,8 @@ def convert_store_fragment_staged(converter: Converter, op: tc.StoreFragmentStag
     *outer, row, column = (converter.ssa(index) for index in op.indices)
     rows_at = [arith.AddIOp(row, above).result]
     if WALK in op.attributes:
-        rows_at = PixelWalk(converter, rows_at[0], *integers(op, WALK)).pixel(0)[::-1]
+        y, x = integers(op, WALK)
+        rows_at = PixelWalk(converter, rows_at[0], y, x).pixel(0)[::-1]
     columns = _by_column(converter, fragment)
     for number in range(fragment.type.shape[1] // width):
         slot = (integer(op, "slot") + number) % count

@@ -18,13 +18,23 @@ from tcir.passmanager.pipeline import as_pipeline
 from . import breaking
 from .block_scaled_oracle import inputs_of, product
 from .block_scaled_text import UE8M0, BlockScaled
-from .breaking import Edit, PtxCheck, change_operand, erase, pick, run_broken, set_attribute
+from .breaking import (
+    Edit,
+    PtxCheck,
+    change_operand,
+    change_text,
+    erase,
+    pick,
+    run_broken,
+    set_attribute,
+)
 
 TILE = "tile-gemv-padded-n"
 NVFP4 = BlockScaled(m=130, k=1280, n=None)
 MX = BlockScaled(m=128, k=1024, scale=UE8M0, block=32)
 RANGES = BlockScaled(m=300, k=320)
 COLUMNS = BlockScaled(m=128, k=512, n=3)
+TWENTY = BlockScaled(m=200, k=320, n=20)
 
 
 def _plus(amount: int) -> Callable[[Any], Any]:
@@ -84,6 +94,14 @@ BREAKS = [
               change_operand("tc.mbarrier_wait", 1, _flipped, index), NOTICED, "place-barriers")
         for index, wait in enumerate(("producer", "mma"))
     ),
+    _break("both CTAs load the first columns", change_text(r'"tc\.cta_rank"\(\) : \(\) -> index',
+           "arith.constant 0 : index"), NOTICED, program=TWENTY, options="cluster=2x1 pad_n=32"),
+    _break("a part of the columns is for one CTA", change_text("cta_mask = 3", "cta_mask = 1"),
+           NOTICED, program=TWENTY, options="cluster=2x1 pad_n=32"),
+    _break("every CTA begins with the first tile", change_text("gpu.block_id x",
+           "arith.constant 0 : index"), NOTICED, program=RANGES, options="scheduler=clc"),
+    _break("the response is not awaited", erase("tc.mbarrier_wait", -1), NOTICED,
+           "cluster-launch-control", program=RANGES, options="scheduler=clc"),
     _break("commit of the ring left out", erase("tc.commit", 0), NOTICED, "assign-roles"),
     _break("descriptor of another slice",
           lambda module: _descriptor(module), NOTICED, "convert-tc-to-nvvm"),

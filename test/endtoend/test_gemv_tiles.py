@@ -22,6 +22,18 @@ CASES: dict[str, tuple[BlockScaled, str]] = {
         BlockScaled(m=130, k=512, scale=UE8M0, block=32), "m-tile=256 pad-n=32",
     ),
     "stages of 128": (BlockScaled(m=130, n=4, k=320), "k-tile=128"),
+    "a batch, tiles of CTAs that are taken over": (
+        BlockScaled(m=300, n=3, k=320, batch=2, out="bf16"), "scheduler=clc",
+    ),
+    "pairs that are taken over": (
+        BlockScaled(m=300, k=512), "scheduler=clc m-tile=256 pad-n=32",
+    ),
+    "a cluster, the last CTA without rows": (
+        BlockScaled(m=300, n=20, k=320, out="bf16"), "cluster=4x1 pad-n=32",
+    ),
+    "a cluster of MXFP4, a batch": (
+        BlockScaled(m=130, k=512, scale=UE8M0, block=32, batch=2), "cluster=2x1",
+    ),
     "stages of 64, in two parts": (
         BlockScaled(m=130, k=512), "k-tile=64 schedule=split-k splits=2",
     ),
@@ -33,6 +45,8 @@ def test_every_level(name: str) -> None:
     case, options = CASES[name]
     ptx = right_at_every_level(case, f"gemv-padded-n{{{options}}}")
     assert ("cta_group::2" in ptx) == ("m-tile=256" in options)
+    assert ("clusterlaunchcontrol" in ptx) == ("clc" in options)
+    assert ("bytes.multicast::cluster [" in ptx) == ("cluster" in options)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +58,8 @@ def test_every_level(name: str) -> None:
             {"m_tile": 256, "pad_n": 32, "schedule": "split-k"},
             "schedule=auto or single with m-tile=256, got split-k: .*; leave one of them out",
         ),
+        ({"cluster": "4x1"}, "multiple of 32 with cluster=4x1, got 16: .*; take pad-n=32"),
+        ({"scheduler": "fair"}, "expected scheduler to be one of static, clc, got fair"),
         ({"k_tile": 100}, "k-tile to be one of 64, 128, 256, got 100 .*; take k-tile=256, or 0"),
     ],
 )

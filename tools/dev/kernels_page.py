@@ -65,8 +65,8 @@ ROUTES = (
     Route("tile-conv-smem-offset", legal.ROW_WALK, legal.WGMMA),
     Route("tile-conv-shift-reuse", legal.SHIFTED, legal.TCGEN05),
     Route("tile-gemv-padded-n", legal.PADDED, legal.TCGEN05, {
-        "persistent": {"schedule": "stream-k"}, "cta-group=2": {"m_tile": 256, "pad_n": 32},
-        "split of K": {"schedule": "split-k"}}),
+        "persistent": {"schedule": "stream-k"}, "scheduler=clc": {"scheduler": "clc"},
+        "cta-group=2": {"m_tile": 256, "pad_n": 32}, "split of K": {"schedule": "split-k"}}),
 )  # fmt: skip
 FEATURES: Mapping[str, legal.Facts] = {
     "persistent": {"persistent": True},
