@@ -215,6 +215,7 @@ CASES = [
     Case(offset=-5),
     Case(m=1, n=512, d=64, e=64),
     Case(m=64, n=256, d=64, e=64, out=F32, scale=0.4),
+    Case(m=2, n=16384, d=16, e=16),
 ]
 SCHEDULES = [
     {"block": 32, "tau": 8.0},

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tcir
@@ -170,3 +171,20 @@ def test_breaks_are_caught(what: str) -> None:
 def test_refusals(options: dict[str, Any], message: str) -> None:
     with pytest.raises(tcir.Error, match=message):
         tcir.compile(Attention(n=512).text, "attention", target="sm_90a", **options)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_rows_of_many_keys(target: str) -> None:
+    """Each exponential and its product are off by a rounding of P, whatever their number is."""
+    generator = np.random.default_rng(0)
+    q, k, v = (
+        generator.standard_normal((1, 1, n, 64)).astype(np.float16) for n in (1, 16384, 16384)
+    )
+    scores = (q[0, 0].astype(np.float64) @ k[0, 0].astype(np.float64).T) / 8
+    weights = np.exp(scores - scores.max())
+    weights /= weights.sum()
+    kernel = tcir.compile_attention(q, k, v, target=target)
+    got = kernel.run(q, k, v)[0, 0].astype(np.float64)
+    values = v[0, 0].astype(np.float64)
+    bound = 2.0**-10 * (weights @ np.abs(values) + np.abs(weights @ values))
+    assert (np.abs(got - weights @ values) <= bound).all()
