@@ -17,7 +17,7 @@ from tcir.interp.ptx.kernels.derived import DerivedKernel, kernels
 from tcir.interp.ptx.kernels.traced import RULES
 from tcir.interp.ptx.lockstep.native.execution import Native
 from tcir.interp.ptx.loops.running import Loops
-from tcir.interp.ptx.registry import DECODERS, REFUSED
+from tcir.interp.ptx.registry import DECODERS
 from tcir.run import run_ptx
 
 from .conftest import HEADER
@@ -190,15 +190,15 @@ def test_shifts_are_numpys(amount: int, kind: str) -> None:
 
 # --- an instruction from outside ----------------------------------------------------
 
-VMAX4 = """
+TOP4 = """
 import numpy as np
 
 from tcir.interp.ptx.isa.values.elementwise import parts, same_type
 from tcir.interp.ptx.registry import instruction
 
 
-@instruction("vmax4")
-def vmax4(d):
+@instruction("top4")
+def top4(d):
     '''The larger byte of each of the four pairs.'''
     kind = d.type("u32", "s32")
     byte = np.dtype("i1" if kind.kind == "s" else "u1")
@@ -215,24 +215,23 @@ LOOP = f"""{HEADER}// an instruction from outside
  mad.lo.u32 %r3, %r2, 64, %r1; mad.wide.u32 %d3, %r3, 4, %d1; mad.wide.u32 %d4, %r1, 4, %d1;
  mad.wide.u32 %d5, %r3, 8, %d2; mov.u32 %r4, 0; mov.u32 %r6, 0x80808080; mov.u32 %r8, 0;
 AGAIN:
- ld.global.b32 %r5, [%d4]; vmax4.s32 %r6, %r6, %r5; add.u64 %d4, %d4, 256;
+ ld.global.b32 %r5, [%d4]; top4.s32 %r6, %r6, %r5; add.u64 %d4, %d4, 256;
  add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, 12; @%p1 bra AGAIN;
- ld.global.b32 %r7, [%d3]; vmax4.u32 %r7, %r7, 0x40302010;
+ ld.global.b32 %r7, [%d3]; top4.u32 %r7, %r7, 0x40302010;
  st.global.v2.b32 [%d5], {{%r6, %r7}}; ret; }}"""
 
 
 @pytest.fixture
-def vmax4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def top4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An instruction as docs/how-to/extending.md adds one, in a file outside the package."""
-    monkeypatch.setitem(REFUSED, "vmax4", REFUSED["vmax4"])
-    monkeypatch.setitem(DECODERS, "vmax4", DECODERS["add"])
-    del DECODERS["vmax4"]
-    (tmp_path / "video.py").write_text(VMAX4)
-    exec(compile(VMAX4, str(tmp_path / "video.py"), "exec"), {"__name__": "video"})
+    monkeypatch.setitem(DECODERS, "top4", DECODERS["add"])
+    del DECODERS["top4"]
+    (tmp_path / "plugin.py").write_text(TOP4)
+    exec(compile(TOP4, str(tmp_path / "plugin.py"), "exec"), {"__name__": "plugin"})
 
 
 def test_an_instruction_from_outside_is_fast_everywhere(
-    vmax4: None, monkeypatch: pytest.MonkeyPatch
+    top4: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same bits in every mode; loops and the compiled replay execute it themselves."""
     x = np.random.default_rng(0).integers(0, 1 << 32, (12, 64), np.uint32)

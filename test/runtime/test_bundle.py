@@ -215,7 +215,10 @@ def test_a_sound_copy_is_sound(sound: Path, tmp_path: Path, capsys: Any) -> None
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ("vmin.s32.s32.s32 %r0, %r0, %r0;", "no expected result"),
+        (
+            "{ .reg .f64 %e; mov.f64 %e, 0d4000000000000000; rcp.approx.ftz.f64 %e, %e; }",
+            "no expected result",
+        ),
         ("add.f32 %f3, %f3, %f0; st.global.u32 [%d2+4096], %r0;", "the machine has findings"),
     ],
 )
