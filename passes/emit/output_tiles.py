@@ -67,6 +67,10 @@ class OutputTiles:
         together = self.cluster.ctas
         return replace(self, ctas=min(self.count, ctas // together * together))
 
+    def launched_each(self) -> Self:
+        """A CTA for each of these tiles, which the hardware launches or running CTAs take over."""
+        return replace(self, ctas=self.count, taken_over=True)
+
     def fewest_ctas(self, most: int) -> int:
         """Fewest CTAs that compute all tiles in as many rounds as `most` CTAs would.
 

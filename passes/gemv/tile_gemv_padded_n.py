@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tcir._mlir import ir
@@ -152,7 +152,7 @@ class TileGemvPaddedN(Pass):
         )
         if self.scheduler == CLC:
             source.function.attributes[CTAS_PER_SM] = i64(1)
-            tiles = replace(tiles, ctas=tiles.count, taken_over=True)
+            tiles = tiles.launched_each()
 
         def create(arguments: list[ir.Value]) -> BlockScaledProduct:
             return BlockScaledProduct.create(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from tcir._mlir import ir
@@ -146,10 +146,9 @@ class Scheduled(Pass):
 
     def distributed(self, tiles: OutputTiles, ctas: int) -> OutputTiles:
         """The distribution of `tiles` over the CTAs of a persistent kernel: as many as the option
-        states, or `ctas`; or one for each tile, which the hardware launches or running CTAs take
-        over."""
+        states, or `ctas`; with launch control one for each tile."""
         if self.scheduler == CLC:
-            return replace(tiles, ctas=tiles.count, taken_over=True)
+            return tiles.launched_each()
         return tiles.shared_by(self.ctas or ctas)
 
     def staging(self, core: OfWarpgroups, tiles: OutputTiles, parts: int = 1) -> Staging | None:

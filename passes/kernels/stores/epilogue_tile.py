@@ -42,7 +42,7 @@ class TileStores:
             _check_divides(source.op, given, n_tile)
             if not stages:
                 _check_stored_by_threads(source, given)
-            elif given.rows != (staged_rows or given.rows):
+            elif staged_rows and given.rows != staged_rows:
                 raise match_failure(
                     source.op,
                     f"expected epilogue-tile={staged_rows}xN with store=tma, got {given}: rows of "
