@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from tcir._mlir import func, ir
 from tcir.dialect.attributes import integers
 from tcir.program.constants import constants_of
+from tcir.program.programs import Program, programs_on_tensors
 from tcir.program.workspaces import sizes_of
 
 
@@ -29,3 +30,26 @@ class BufferNumbers:
         spaces = end - len(sizes_of(module))
         constants = range(start - len(constants_of(module)), start)
         return BufferNumbers(constants, range(start, spaces), range(spaces, end))
+
+
+def unwritten_arguments(module: ir.Module) -> Set[ir.Value]:
+    """Arguments of launches on tensors whose buffers no launch of the program writes, in all
+    launches of the same kernel (`share-kernels`): arguments and constants of the program.
+
+    None if some launches are kernels already, whose results are not known.
+    """
+    programs = programs_on_tensors(module)
+    written = {
+        key for each in programs for key in _places(each, each.buffers[len(each.op.type.inputs) :])
+    }
+    found, others = set[ir.Value](), set[ir.Value]()
+    for each in programs:
+        arguments = each.op.entry_block.arguments
+        for argument, key in zip(arguments, _places(each, each.buffers)):
+            (others if key in written else found).add(argument)
+    return found - others
+
+
+def _places(program: Program, numbers: Sequence[int]) -> list[tuple[str | None, int]]:
+    """Buffers of a launch; those of a function that is no launch of a sequence are its own."""
+    return [(program.name if program.order is None else None, number) for number in numbers]

@@ -198,6 +198,19 @@ def load_words(pointer: ir.Value, count: int) -> list[ir.Value]:
     return words
 
 
+def load_words_once(pointer: ir.Value) -> list[ir.Value]:
+    """Loads four i32 from an address that is a multiple of 16, past L1 on the non-coherent path.
+
+    Only for bytes that no launch of the program writes, and that nothing reads again (PTX ISA
+    9.7.9.9). Has side effects, so that no pass moves it before a ``griddepcontrol.wait``.
+    """
+    word = integer_type(32)
+    text = "ld.global.nc.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];"
+    four = llvm.StructType.get_literal([word] * 4)
+    made = llvm.inline_asm(four, [pointer], text, "=r,=r,=r,=r,l", has_side_effects=True).result
+    return [llvm.extractvalue(word, made, n) for n in range(4)]
+
+
 def elements_of(vector: ir.Value) -> list[ir.Value]:
     """The elements of a vector."""
     return [llvm.extractelement(vector, constant(n)) for n in range(vector.type.shape[0])]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, TypeAlias
 
 from tcir._mlir import func, ir
+from tcir.passes.analysis.buffers import unwritten_arguments
 from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.simt import (
     block_scaled,
@@ -73,7 +75,11 @@ class ConvertToSimt(Pass):
 
     def run(self, module: ir.Module) -> None:
         rules = RULES if self.quantise_apart else RULES[:-1]
-        for rule in (streamed.convert, streamed_narrow.convert, *rules) if self.streamed else rules:
+        if self.streamed:
+            unwritten = unwritten_arguments(module)
+            both = streamed.convert, streamed_narrow.convert
+            rules = (*(partial(each, unwritten=unwritten) for each in both), *rules)
+        for rule in rules:
             for function in functions_with_body(module):
                 if rule(module, function, self.programmatic):
                     function.operation.erase()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from tcir._mlir import arith, func, ir, nvvm, scf
@@ -26,10 +26,13 @@ BLOCK = 4 * ROW_BYTES
 """Bytes of K that a warp loads at once: each of the four threads with a row 16, the factors of two
 mma.sync."""
 WARPS, WARPS_OF_SEVERAL = 8, 4
-"""Warps of a CTA that has an SM to itself, and of one that shares it: 8 take most registers, so
-that 172 CTAs on 132 SMs are two rounds."""
-SHARE = 8
-"""Chunks of K that each warp then has, or more."""
+"""Warps of a CTA that has an SM to itself, and of one that shares it."""
+ALONE = 8
+"""Loads of the matrix that a thread has on the way, with which 8 warps take most registers of an
+SM, so that 172 CTAs on 132 SMs are two rounds."""
+SHARING = 2
+"""CTAs of 4 warps that then have an SM together, whatever their registers: groups are chosen so
+that every SM has as many, and all are resident at once."""
 LOADS, BLOCKS = 16, 4
 """Loads of the matrix that a thread has on the way, and the most blocks of a chunk: with those each
 thread also loads the few rows'."""
@@ -40,7 +43,9 @@ GROUPS = (8, 4)
 the few rows are read."""
 
 
-def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
+def convert(
+    module: ir.Module, function: func.FuncOp, programmatic: bool, unwritten: Set[ir.Value]
+) -> bool:
     """Turns a function of one ``tc.matmul`` with at most 16 rows, or columns, into a kernel whose
     warps share K. Other functions stay.
 
@@ -58,16 +63,17 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
         llvm.store %sums, %partials[%warp]; barrier; the sum of the warps' %partials; %out[…] = …
 
     An mma.sync sums over K in whatever order both factors have it, so that a thread loads 16
-    contiguous bytes and no shared memory is between. Each element of the matrix is read once. The
-    order of a sum is fixed: the chunks of a warp, then the warps. The reference has another, so
-    sums of floats are within its bound; the passes after this one preserve every bit.
+    contiguous bytes and no shared memory is between. Each element of the matrix is read once, and
+    past L1 if it is one of `unwritten`, the arguments that no launch writes. The order of a sum is
+    fixed: the chunks of a warp, then the warps. The reference has another, so sums of floats are
+    within its bound; the passes after this one preserve every bit.
     """
     op, *others = function.entry_block
     if TARGETS[target_of(module)].tcgen05 or not isinstance(op, tc.MatmulOp):
         return False  # tcgen05 takes the matrix as its rows (swap-operands)
     if not has_few_rows(op) or not has_epilogue(others):
         return False
-    StreamedKernel.of(module, function, op, programmatic).build()
+    StreamedKernel.of(module, function, op, programmatic, unwritten).build()
     return True
 
 
@@ -130,6 +136,14 @@ def epilogue_of(function: func.FuncOp) -> tc.EpilogueOp | None:
     return next(ops, None)
 
 
+def blocks_of(blocks: int, groups: int) -> int:
+    """Blocks of K in a chunk, so that every warp has a chunk."""
+    each = min(BLOCKS, max(1, LOADS // groups))
+    while each > 1 and blocks < each * WARPS:
+        each //= 2
+    return each
+
+
 def warps_of(chunks: int, most: int = WARPS) -> int:
     """Warps that share the chunks of K, a power of two."""
     return 1 << min(most, chunks).bit_length() - 1
@@ -139,14 +153,15 @@ def warps_of(chunks: int, most: int = WARPS) -> int:
 class StreamedKernel:
     """The kernel of one op, whose factors are in memory.
 
-    groups: of 8 rows that a CTA has of the matrix; blocks: of K in a chunk; chunks: of K; warps:
-    that have each every so many chunks
+    unwritten: arguments that no launch writes; groups: of 8 rows that a CTA has of the matrix;
+    blocks: of K in a chunk; chunks: of K; warps: that have each every so many chunks
     """
 
     module: ir.Module
     function: func.FuncOp
     op: tc.MatmulOp
     programmatic: bool
+    unwritten: Set[ir.Value]
     groups: int
     blocks: int
     chunks: int
@@ -154,19 +169,25 @@ class StreamedKernel:
 
     @staticmethod
     def of(
-        module: ir.Module, function: func.FuncOp, op: tc.MatmulOp, programmatic: bool
+        module: ir.Module,
+        function: func.FuncOp,
+        op: tc.MatmulOp,
+        programmatic: bool,
+        unwritten: Set[ir.Value],
     ) -> StreamedKernel:
         """Chooses its sizes."""
         blocks = ceil_div(op.a.type.shape[-1] * tc.element_bytes(op.a.type.element_type), BLOCK)
-        groups = groups_of(op, target_of(module))
-        each = min(BLOCKS, max(1, LOADS // groups))
-        while each > 1 and blocks < each * WARPS:
-            each //= 2
+        every = ceil_div(max(op.out.type.shape[-2:]), COLUMNS)
+        groups, sms = groups_of(op, target_of(module)), TARGETS[target_of(module)].sms
+        each = blocks_of(blocks, groups)
+        several = ceil_div(every, groups) > sms and groups * each >= ALONE
+        if several:
+            groups = min(GROUPS[0], ceil_div(every, SHARING * sms))
+            each = blocks_of(blocks, groups)
         chunks = ceil_div(blocks, each)
-        ctas = ceil_div(max(op.out.type.shape[-2:]), COLUMNS * groups)
-        several = ctas > TARGETS[target_of(module)].sms and chunks >= SHARE * WARPS_OF_SEVERAL
         warps = warps_of(chunks, WARPS_OF_SEVERAL if several else WARPS)
-        return StreamedKernel(module, function, op, programmatic, groups, each, chunks, warps)
+        how = groups, each, chunks, warps
+        return StreamedKernel(module, function, op, programmatic, unwritten, *how)
 
     @property
     def after(self) -> tc.EpilogueOp | None:
@@ -193,6 +214,12 @@ class StreamedKernel:
     def factors(self) -> tuple[ir.Value, ir.Value]:
         """The arguments that hold the matrix and the few rows."""
         return (self.op.a, self.op.b) if self.transposed else (self.op.b, self.op.a)
+
+    def load_row(self, address: ir.Value) -> list[ir.Value]:
+        """Four words of a row of the matrix."""
+        if self.factors[0] in self.unwritten:
+            return simt.load_words_once(address)
+        return simt.load_words(address, ROW_BYTES // WORD_BYTES)
 
     @property
     def _many(self) -> int:
@@ -227,7 +254,8 @@ class StreamedKernel:
             op,
             f"{self._few} {'columns' if self.transposed else 'rows'}: {grid[0] * grid[2]} CTAs "
             f"of {self.rows} rows of the matrix, {self.warps} warps share K; "
-            f"{tensor_bytes(factors[0].type)} bytes are read once",
+            f"{tensor_bytes(factors[0].type)} bytes are read once"
+            + (", past L1" if factors[0] in self.unwritten else ""),
         )
         with simt.simt_kernel(self.module, name, buffers, shape, op.location) as pointers:
             inputs = [pointers[number] for number in buffers[:-1]]
@@ -301,8 +329,10 @@ class StreamedKernel:
             inside = None if whole else simt.less(place, row_bytes)
             if inside is not None:
                 place = simt.smaller(place, row_bytes - ROW_BYTES)
-            for line in lines:
-                found = simt.load_words(simt.at(line, simt.wide(place)), per)
+            for number, line in enumerate(lines):
+                address = simt.at(line, simt.wide(place))
+                of_matrix = number < self.groups
+                found = self.load_row(address) if of_matrix else simt.load_words(address, per)
                 if inside is not None:
                     zero = simt.constant(0)
                     found = [arith.SelectOp(inside, word, zero).result for word in found]

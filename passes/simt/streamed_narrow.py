@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -37,7 +37,9 @@ WARPS_OF_ONE = 16
 registers of as many warps."""
 
 
-def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
+def convert(
+    module: ir.Module, function: func.FuncOp, programmatic: bool, unwritten: Set[ir.Value]
+) -> bool:
     """Turns a function that computes a matrix from narrower numbers (`fuse-operands`), and
     multiplies it by at most 32 rows or columns, into a kernel as `streamed.convert` does. Other
     functions stay.
@@ -67,7 +69,7 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
         return False
     if not has_epilogue(ops[place + 1 :]):
         return False
-    _NarrowKernel.computing(module, function, ops[place], programmatic, how).build()
+    _NarrowKernel.computing(module, function, ops[place], programmatic, unwritten, how).build()
     return True
 
 
@@ -83,6 +85,7 @@ class _NarrowKernel(StreamedKernel):
         function: func.FuncOp,
         op: tc.MatmulOp,
         programmatic: bool,
+        unwritten: Set[ir.Value],
         how: Computed,
     ) -> _NarrowKernel:
         """Chooses its sizes: whole chunks of K, and one tile of rows unless there are many few."""
@@ -96,7 +99,8 @@ class _NarrowKernel(StreamedKernel):
             each //= 2
         chunks = blocks // each
         warps = warps_of(chunks, most)
-        return _NarrowKernel(module, function, op, programmatic, groups, each, chunks, warps, how)
+        sizes = groups, each, chunks, warps
+        return _NarrowKernel(module, function, op, programmatic, unwritten, *sizes, how)
 
     @property
     def _ahead(self) -> bool:
@@ -151,7 +155,7 @@ class _NarrowKernel(StreamedKernel):
             unit = self._unit(chunk, block, given.member)
             place = simt.wide(simt.mul(unit, ROW_BYTES))
             for row in range(len(given.rows)):
-                found += simt.load_words(simt.at(given.rows[row], place), ROW_BYTES // WORD_BYTES)
+                found += self.load_row(simt.at(given.rows[row], place))
                 found += beside.of_group(row, unit)
             if self._ahead:
                 found += chain.from_iterable(self._few_words(given, chunk, block))

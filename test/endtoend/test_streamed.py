@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir.codegen.sass import disassemble
+from tcir.passes.simt.convert_to_simt import ConvertToSimt
 
 from .breaking import Edit, change_text, erase, run_broken
 
@@ -109,10 +111,14 @@ def test_groups_of_rows(groups: int, n: int, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(
     ("n", "k", "ctas", "warps"),
-    [(4096, 4096, 128, 8), (6144, 4096, 192, 4), (11008, 4096, 172, 4), (3072, 768, 192, 8)],
-)
+    [
+        (4096, 4096, 128, 8), (6144, 4096, 256, 4), (11008, 4096, 230, 4), (14336, 4096, 256, 4),
+        (16384, 4096, 256, 4), (18944, 4096, 296, 4), (50257, 768, 786, 4), (3072, 768, 192, 8),
+    ],
+)  # fmt: skip
 def test_ctas_share_an_sm_where_there_are_more(n: int, k: int, ctas: int, warps: int) -> None:
-    """With 8 warps an SM has one: 172 would be two rounds. Few chunks of K stay with 8."""
+    """With 8 warps an SM has one: 172 would be two rounds. With 4 it has two, of rows that fill
+    them. With few loads on the way (K of 768, two groups) it has several of 8."""
     kernel = tcir.compile(linear(16, n, k, "f16"), "layers", target="sm_90a")
     (launch,) = kernel.launches.launches
     assert (launch.grid[0], launch.block[0]) == (ctas, 32 * warps)
@@ -191,6 +197,46 @@ def test_breaks(size: tuple[int, int, int], edit: Edit) -> None:
     pipeline = tcir.named_pipeline("layers")
     caught = run_broken(linear(*size, "f16"), pipeline, "convert-to-simt", edit, target="sm_90a")
     assert caught and caught.at == "convert-to-simt", caught
+
+
+PAST_L1 = "ld.global.nc.L1::no_allocate"
+SIMT = ConvertToSimt(quantise_apart=False, streamed=True, programmatic=True)
+
+
+def programmatic() -> tcir.Pipeline:
+    """Pipeline layers; its products of few rows may start before the previous launch has ended."""
+    return tcir.named_pipeline("layers").replace("convert-to-simt", SIMT)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_the_matrix_is_not_the_result(plain: bool) -> None:
+    """The machine sees a matrix that the launch writes: plain loads race, these are not legal."""
+    kernel = tcir.compile(linear(4, 64, 64, "f16"), "layers", target="sm_90a")
+    (launch,) = kernel.launches.launches
+    x, w, b = (np.ones(shape, np.float16) for shape in ((4, 64), (64, 64), 64))
+    ptx = kernel.ptx.replace(PAST_L1, "ld.global") if plain else kernel.ptx
+    for out, code in ((np.zeros((4, 64), np.float16), None), (w, "race")):
+        report = tcir.run_ptx(
+            ptx, grid=launch.grid, block=launch.block, args=[x, w, b, out], dynamic_smem=1 << 14
+        )
+        expected = code and (code if plain else "non-coherent-load")
+        assert {each.code for each in report.findings} == ({expected} if expected else set())
+
+
+def test_no_load_is_before_the_wait_of_a_programmatic_launch() -> None:
+    """Neither LLVM nor ptxas moves a load of the matrix, which no fence orders."""
+    kernel = tcir.compile(linear(4, 64, 512, "f16"), programmatic(), target="sm_90a")
+    ptx, sass = kernel.ptx, disassemble(kernel.cubin)
+    assert PAST_L1 in ptx and 0 < ptx.index("griddepcontrol.wait") < ptx.index("ld.global")
+    assert 0 < sass.index("ACQBULK") < sass.index("LDG.E.NA.128.CONSTANT")
+    assert sass.index("ACQBULK") < sass.index("LDG")
+
+
+def test_a_missing_wait_is_caught() -> None:
+    """Without it, another launch may still write what the loads past L1 read."""
+    edit, program = erase("nvvm.griddepcontrol"), linear(3, 40, 96, "f16")
+    caught = run_broken(program, programmatic(), "convert-to-simt", edit, target="sm_90a")
+    assert (caught.at, caught.by) == ("convert-to-simt", "hazard: race"), caught
 
 
 @pytest.mark.parametrize(
