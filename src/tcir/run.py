@@ -55,6 +55,8 @@ from tcir.machine import (
     NotModelled,
 )
 from tcir.machine.events import EventStream, Recording
+from tcir.machine.memory.heap import Heap
+from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.numerics.products import Products
 from tcir.machine.placement import Placement
 from tcir.machine.recorder import Recorder
@@ -341,6 +343,7 @@ def run_ptx(
     written: Sequence[tuple[np.ndarray, np.ndarray]] = (),
     variables: dict[str, np.ndarray] | None = None,
     cooperative: bool = True,
+    heap: Heap | None = None,
     again: bool = False,
 ) -> RunReport:
     """Runs a kernel of a PTX module (text, or the path of a file) on the simulated machine.
@@ -365,6 +368,7 @@ def run_ptx(
         updates
     variables:   the module's variables by name, shared by launches; None: new ones
     cooperative: whether `grid.sync()` works; otherwise it traps
+    heap:        memory of device code's malloc, shared by launches; None: a new heap
     again:       runs the launch twice, with the same outputs
 
     Raises PtxSyntaxError and LaunchError; illegal acts of the program are in the report.
@@ -397,6 +401,8 @@ def run_ptx(
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
         report = RunReport(options=options)
+        if heap is not None:
+            machine.memory = GlobalMemory(heap.copy())
         buffers = BoundArrays(machine, args, addressed, written, promises)
         params = parameters(function, layout, args, buffers)
         if unfinished is not None:
@@ -409,6 +415,8 @@ def run_ptx(
             launch = LaunchState(machine, sizes, params, _flag("cooperative", cooperative))
             _execute_fastest(program, launch, f"{function.name}\0{text}", report, observer)
         buffers.keep_written()
+        if heap is not None:
+            heap.keep(machine.memory.heap)
         report.errors += map(_read_only_written, buffers.written())
         report.left = changed_variables(machine, before)
         if machine.recorder is not None:
@@ -501,7 +509,7 @@ def _execute_together(
     lockstep = Repetition(program, launch, known) if known else Lockstep(program, launch)
     if part is not None and isinstance(lockstep, Lockstep):
         part.join(lockstep)
-    before = [Saved(buffer.data) for buffer in buffers]
+    before = [(buffer, Saved(buffer.data)) for buffer in buffers]
     try:
         _execute(program, launch, report, observer, lockstep, part)
         if lockstep.committed and (report.errors or report.incomplete):
@@ -509,7 +517,7 @@ def _execute_together(
     except Abandoned as reason:
         if repeats is not None and reason.alone:
             repeats[key] = ()
-        for buffer, saved in zip(buffers, before, strict=False):
+        for buffer, saved in before:
             saved.restore(buffer.data)
         raise
     report.lockstep = lockstep.followers

@@ -80,6 +80,21 @@ def test_names_of_libraries_that_a_program_defines() -> None:
     assert (ended.returncode, ended.stdout) == (0, "13000 22 1 999\n"), ended.stderr
 
 
+@pytest.mark.parametrize("how", slow_but({""}, ("", "limit", "freed")))
+def test_memory_of_malloc_lasts_beyond_the_launch(how: str) -> None:
+    ended = run(PROGRAMS / "heap.cu", *[how] * bool(how))
+    given = ["no error", "2 of 2"] if how == "limit" else ["1 of 2"]
+    assert ended.stdout.splitlines() == [
+        *given,
+        "too late: invalid argument",
+        *["sum 992, then 0"] * 2,
+        "copy: invalid argument",
+        "free: invalid argument",
+    ]
+    assert ended.returncode == (how == "freed"), ended.stderr
+    assert ("its memory was freed" in ended.stderr) == (how == "freed")
+
+
 @pytest.mark.slow
 def test_headers_of_cccl() -> None:
     """CUB, Thrust, cooperative groups, libcu++, cuda_fp16.h: of tcir's dependencies alone."""

@@ -88,3 +88,17 @@ def test_what_is_executed_each_time(mistake: str) -> None:
     for _ in range(4):
         launches.execute(launch)
     assert launches.repeats.count == 0
+
+
+@pytest.mark.parametrize("orders", [0, 1])
+def test_a_launch_that_allocates_is_executed_each_time(orders: int) -> None:
+    call = "call.uni (retval0), malloc, (param0);"
+    body = f"{{ .param .b64 param0, retval0; st.param.b64 [param0], 8; {call} }} ret;"
+    declared = ".extern .func (.param .b64 a) malloc (.param .b64 n);\n.visible .entry"
+    ptx = COPY.replace(".visible .entry", declared).replace(" ret;", body)
+    launches = Launches(messages=io.StringIO(), orders=orders)
+    data = np.arange(32, dtype=np.uint32)
+    for n in range(1, 5):
+        launches.execute(launched(ptx, data))
+        assert len(launches.heap.blocks) == 32 * n
+    assert launches.repeats.count == launches.wrong == 0

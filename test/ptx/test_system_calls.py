@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tcir.machine.memory.heap import Heap
 from tcir.run import RunReport, Uninitialized, run_ptx
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "right"
@@ -250,3 +251,72 @@ def test_wrong_uses_of_the_heap(
 def test_nothing_is_freed_at_address_0() -> None:
     report, out = of_the_heap(STORE, end="mov.b64 %m, 0;" + FREE)
     assert report.ok and out.tolist() == [*range(32)]
+
+
+KEPT = """.version 8.8
+.target sm_100a
+.address_size 64
+.extern .func (.param .b64 retval) malloc (.param .b64 size);
+.extern .func free (.param .b64 address);
+.visible .entry give(.param .u64 all)
+{
+  .reg .b64 %d, %m, %a; .reg .b32 %t, %r;
+  ld.param.u64 %d, [all];
+  { .param .b64 param0; .param .b64 retval0; st.param.b64 [param0], 8;
+  call.uni (retval0), malloc, (param0);
+  ld.param.b64 %m, [retval0]; }
+  mov.u32 %t, %tid.x; mov.u32 %r, %ctaid.x; mad.lo.u32 %t, %r, 32, %t;
+  st.global.u32 [%m], %t;
+  mul.wide.u32 %a, %t, 8; add.s64 %d, %d, %a; st.global.u64 [%d], %m;
+  ret;
+}
+.visible .entry take(.param .u64 all, .param .u64 out)
+{
+  .reg .b64 %d, %o, %m, %a; .reg .b32 %t, %r;
+  ld.param.u64 %d, [all]; ld.param.u64 %o, [out];
+  mov.u32 %t, %tid.x; mov.u32 %r, %ctaid.x; mad.lo.u32 %t, %r, 32, %t;
+  mul.wide.u32 %a, %t, 8; add.s64 %d, %d, %a; ld.global.u64 %m, [%d];
+  ld.global.u32 %r, [%m+0]; mul.wide.u32 %a, %t, 4; add.s64 %o, %o, %a; st.global.u32 [%o], %r;
+  { .param .b64 param0; st.param.b64 [param0], %m; call.uni free, (param0); }
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize("how", [{}, {"jobs": 2}, {"order_seed": 3}, {"lockstep": False}])
+def test_memory_lasts_until_it_is_freed(how: dict[str, Any]) -> None:
+    heap, ctas = Heap(), 40
+    blocks, out = np.zeros(32 * ctas, np.uint64), np.full(32 * ctas, -9, np.int32)
+
+    def launch(entry: str, *args: np.ndarray, text: str = KEPT) -> RunReport:
+        return run_ptx(text, entry=entry, grid=ctas, block=32, args=args, heap=heap, **how)
+
+    for _ in range(2):
+        assert launch("give", blocks).ok and len(heap.blocks) == 32 * ctas
+        report = launch("take", blocks, out, text=KEPT.replace("%m+0", "%m+4"))
+        assert {each.code for each in report.findings} == {"undefined-read"} and not heap.blocks
+        report = launch("take", blocks, out)
+        assert "its memory was freed" in str(report.errors[0])
+        assert launch("give", blocks).ok
+        report = launch("take", blocks, out)
+        assert report.ok and out.tolist() == [*range(32 * ctas)] and not heap.blocks, str(report)
+
+
+def test_every_global_address_outside_the_windows() -> None:
+    """isspacep: also above the windows, where the host's arrays may be."""
+    text = (
+        KEPT[: KEPT.index(".extern")]
+        + """
+.visible .entry k(.param .u64 at, .param .u64 out)
+{
+  .reg .b64 %a, %o; .reg .b32 %r; .reg .pred %p;
+  ld.param.u64 %a, [at]; ld.param.u64 %o, [out];
+  isspacep.global %p, %a; selp.u32 %r, 1, 0, %p; st.global.u32 [%o], %r;
+  ret;
+}
+"""
+    )
+    for address, found in ((0x7F01_0000_0004, 0), (0x7FFF_1234_5678, 1), (0x8000_0000_0000, 1)):
+        out = np.full(1, 9, np.uint32)
+        assert run_ptx(text, grid=1, block=1, args=[np.uint64(address), out]).ok
+        assert out[0] == found

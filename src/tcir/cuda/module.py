@@ -21,6 +21,7 @@ from tcir.interp.ptx.syntax import Function
 from tcir.interp.ptx.syntax import PtxModule as Syntax
 from tcir.machine import Assumptions
 from tcir.machine.events import Recording
+from tcir.machine.memory.heap import Heap
 from tcir.run import RunReport, parsed, run_ptx
 from tcir.target import DEFAULT_TARGET
 
@@ -58,10 +59,12 @@ class Module:
     """PTX with its kernels, and the state of its variables (``__device__``) between launches.
 
     variables: bytes of each variable in use so far; see `variable`.
+    heap:      memory of its kernels' malloc
     """
 
     ptx: str
     variables: dict[str, np.ndarray] = field(default_factory=dict)
+    heap: Heap = field(default_factory=Heap)
 
     @classmethod
     def from_ptx(cls, ptx: str | Path) -> Module:
@@ -211,7 +214,7 @@ class Kernel:
         """
         return run_ptx(
             self.module.ptx, entry=self.name, grid=grid, block=block, args=args,
-            variables=self.module.variables, **options,
+            variables=self.module.variables, heap=self.module.heap, **options,
         )  # fmt: skip
 
 

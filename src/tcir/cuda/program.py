@@ -54,6 +54,7 @@ _OCCUPANCY = _C.CFUNCTYPE(_C.c_int, _C.c_uint64, _C.c_char_p, _C.c_int, _C.c_uin
 _MISSING = _C.CFUNCTYPE(None, _C.c_char_p)
 _HAS = _C.CFUNCTYPE(_C.c_int, _C.c_uint64, _C.c_char_p)
 _PARAMETER = _C.CFUNCTYPE(_C.c_int, _C.c_uint64, _C.c_char_p, _C.c_uint64, _C.POINTER(_C.c_uint64))
+_HEAP = _C.CFUNCTYPE(_C.c_int, _C.c_uint64)
 _MAIN = _C.CFUNCTYPE(_C.c_int, _C.c_int, _C.POINTER(_C.c_char_p))
 
 
@@ -82,6 +83,7 @@ class _Callbacks(ctypes.Structure):
         ("registered", _ALLOCATED),
         ("has", _HAS),
         ("parameter", _PARAMETER),
+        ("heap", _HEAP),
     )
 
 
@@ -142,6 +144,7 @@ class ProgramDevice:
             _VARIABLE(self.variable), _ENDED(self.ended), _ATTRIBUTES(self.attributes),
             _OCCUPANCY(self.occupancy), _MISSING(self.missing),
             _ALLOCATED(self.registered), _HAS(self.has), _PARAMETER(self.parameter),
+            _HEAP(self.heap),
         )  # fmt: skip
 
     def start(self, runtime: Path) -> ctypes.CDLL:
@@ -247,6 +250,12 @@ class ProgramDevice:
         """Makes host memory, with its contents, accessible to the device."""
         memory = (ctypes.c_uint8 * size).from_address(base)
         self.allocations[base] = np.ctypeslib.as_array(memory)
+
+    def heap(self, size: int) -> bool:
+        """Sets the limit of device code's malloc; returns whether that is too late."""
+        heap = self.launches.heap
+        heap.limit = heap.limit if heap.used else size
+        return heap.used
 
     def freed(self, base: int) -> bool:
         """Removes memory; returns whether it was registered."""

@@ -25,6 +25,7 @@ typedef struct {
   void (*registered)(void *base, uint64_t bytes);
   int (*has)(uint64_t module, const char *name);
   int (*parameter)(uint64_t module, const char *name, uint64_t number, uint64_t *place);
+  int (*heap)(uint64_t bytes);
 } callbacks_t;
 
 enum { INVALID_VALUE = 1, INVALID_SYMBOL = 13, INVALID_FUNCTION = 98, NOT_FOUND = 500, FAILED = 719 };
@@ -302,11 +303,15 @@ static int release(void *base) {
   if (!error && !kept(base)) free(base);
   return result(error);
 }
+// Memory of device code's malloc, which no function of the host may use.
+static int of_heap(const void *p) { return (uint64_t)p >> 47 != 0; }
 static int copy(void *to, const void *from, size_t bytes) {
+  if (of_heap(to) || of_heap(from)) return result(INVALID_VALUE);
   if (!sticky) memmove(to, from, bytes), python.written(to, from, bytes);
   return result(0);
 }
 static int fill(void *to, int value, size_t bytes) {
+  if (of_heap(to)) return result(INVALID_VALUE);
   if (!sticky) memset(to, value, bytes), python.written(to, 0, bytes);
   return result(0);
 }
@@ -476,9 +481,10 @@ int cudaSetDevice(int device) { return result(device ? 101 : 0); }
 int cudaDeviceReset(void) { return result(0); }
 int cudaDeviceSynchronize(void) { return result(0); }
 // Of stack, printf, malloc, and what programs set.
+enum { MALLOC_HEAP = 2 };
 static size_t limits[16] = {1024, 7 << 20, 8 << 20, 2, 2048, 128};
 int cudaDeviceSetLimit(int which, size_t value) {
-  if (which < 0 || which > 15) return result(INVALID_VALUE);
+  if (which < 0 || which > 15 || (which == MALLOC_HEAP && python.heap(value))) return result(INVALID_VALUE);
   return limits[which] = value, result(0);
 }
 int cudaDeviceGetLimit(size_t *value, int which) {

@@ -25,6 +25,7 @@ from tcir.errors import Error, InputError, LaunchError, VerdictError
 from tcir.files import write_atomic
 from tcir.interp.ptx.special_registers import GRID_WORKSPACE
 from tcir.machine.events import EventStream, Recording
+from tcir.machine.memory.heap import Heap
 from tcir.machine.numerics.products import Products
 from tcir.machine.sample import Sample
 from tcir.machine.tma.tensor_map import TensorMap
@@ -39,7 +40,8 @@ ORDINARY = (
     "the kernel has the barrier of a grid, grid.sync(), which traps unless the launch is "
     "cooperative: cudaLaunchCooperativeKernel"
 )
-
+MALLOC = "malloc"
+"""Found in the text of kernels that allocate."""
 WAITS = (
     "a launch is executed within its call: nothing of the host, and no later launch, can write "
     "what the kernel waits for"
@@ -86,6 +88,7 @@ class Launches:
     memory:   initialised parts of the device's memory
     device:   the device that programs see
     repeats:  effects of earlier launches
+    heap:     memory of device code's malloc
     sampling: executes some CTAs of each launch; None: all
     """
 
@@ -109,6 +112,7 @@ class Launches:
     seconds: float = 0.0
     said: set[str] = field(default_factory=set)
     repeats: Repeats = field(default_factory=Repeats)
+    heap: Heap = field(default_factory=Heap)
     streams: list[EventStream] = field(default_factory=list)
     _unfinished: Unfinished = field(default_factory=Unfinished)
     _times: list[ModelledTime | None] | None = None
@@ -164,11 +168,13 @@ class Launches:
         masks = [(array, mask.copy()) for array, mask in partial] if self.orders else []
         events = Recording() if self.trace is not None else None
         products = Products() if self.orders else None
+        heap = self.heap.copy() if self.orders else self.heap
 
         def execute() -> RunReport:
-            return self._run(launch, running, self.order_seed, products, partial, events)
+            return self._run(launch, running, self.order_seed, products, partial, self.heap, events)
 
-        once = events is None and not self.orders
+        of_heap = self.heap.blocks or MALLOC in launch.ptx
+        once = events is None and not self.orders and not of_heap
         report = self._unfinished.run(
             launch, first, lambda: self.repeats.run(launch, partial, execute) if once else execute()
         )
@@ -181,7 +187,8 @@ class Launches:
         for seed in range(1, self.orders + 1):
             _restore(launch, before)
             again = [(array, mask.copy()) for array, mask in masks]
-            wrong |= self._say_findings(launch, self._run(launch, running, seed, products, again))
+            report = self._run(launch, running, seed, products, again, heap.copy())
+            wrong |= self._say_findings(launch, report)
             if _contents(launch) != after:
                 self.say(f"{shown_name(launch.name)}: the result differs with --order-seed {seed}")
                 wrong = True
@@ -225,6 +232,7 @@ class Launches:
         seed: int | None,
         products: Products | None,
         written: Sequence[tuple[np.ndarray, np.ndarray]],
+        heap: Heap,
         events: Recording | None = None,
     ) -> RunReport:
         sampling = self.sampling
@@ -234,12 +242,12 @@ class Launches:
             programmatic=running, order_seed=seed, numerics=self.numerics,
             jobs=self.jobs, events=events, products=products, addressed=launch.addressed,
             written=written, variables=launch.variables, cooperative=launch.cooperative,
-            ordering=self.ordering,
+            ordering=self.ordering, heap=heap,
             sample=sampling.of(launch.grid, launch.cluster) if sampling is not None else None,
         )  # fmt: skip
         self.seconds += report.seconds
         if sampling is not None:
-            sampling.finished(report, launch.grid, written)
+            sampling.finished(report, launch.grid, [*written, *heap.blocks.values()])
             if report.whole:
                 self.say(f"{shown_name(launch.name)}: all CTAs were executed: {report.whole}")
         self.seen(launch, report)
@@ -307,7 +315,7 @@ class Launches:
             cluster=launch.cluster, dynamic_smem=launch.shared, args=launch.args,
             programmatic=launch.programmatic, hazards="off", numerics="fast",
             sample=Sample(0.0, 0), events=events, addressed=launch.addressed,
-            variables=launch.variables,
+            variables=launch.variables, heap=self.heap.copy(),
         )  # fmt: skip
         self.seconds += report.seconds
         self._say_findings(launch, report)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
-from tcir.machine.memory.memories import POISON, RANK_SHIFT, Buffer, SharedMemory
+from tcir.machine.memory.heap import POISON
+from tcir.machine.memory.memories import RANK_SHIFT, Buffer, SharedMemory
 from tcir.machine.memory.polls import Polls
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.undefined import Origin, Undefined

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,19 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
+from tcir.machine.memory.heap import POISON, Heap
 from tcir.machine.memory.undefined import Tracked
 from tcir.machine.order.shadow import LastShadow, Shadow
 from tcir.target import DEFAULT_TARGET
 
 GLOBAL_BASE = 0x7000_0000_0000
 GUARD = 1 << 20
-HEAP = 8 << 20
-"""Bytes of the heap of device code (cudaLimitMallocHeapSize, CUDA C++ Programming Guide)."""
 RANK_SHIFT = 24
 """Lowest bit of the CTA's rank in a shared-memory address, see `tcir.machine.engine.cluster`."""
 SHARED_LIMIT = DEFAULT_TARGET.smem_per_cta
 """Bytes of shared memory one CTA may use."""
-POISON = 0xCB
 _PATTERNS = POISON * 0x01010101_01010101, POISON * 0x01010101
 """Values of registers of 8 and of 4 bytes that nothing wrote."""
 _NEAR = 1 << 20
@@ -121,36 +119,29 @@ class GlobalMemory:
     """Global memory as buffers far apart: an access outside its buffer is an error and never hits
     another."""
 
-    def __init__(self) -> None:
+    def __init__(self, heap: Heap | None = None) -> None:
         self.buffers: list[Buffer] = []
         self._bases: list[int] = []
         self._next = GLOBAL_BASE
-        self._heap: dict[int, int] = {}
-        """Bytes at each address that `allocate` returned; negative once they were freed."""
+        self.heap = heap or Heap()
+        for base in self.heap.blocks:
+            self._bind_block(base)
+
+    def _bind_block(self, base: int) -> None:
+        data, defined = self.heap.blocks[base]
+        name, place = "memory of the kernel's malloc", ArrayPlace(base)
+        self.bind(data, defined=defined, result=False, name=name, place=place)
 
     def allocate(self, size: int) -> int:
         """Address of new, undefined memory for device code's malloc; 0 if the heap is full."""
-        if sum(n for n in self._heap.values() if n > 0) + size > HEAP:
-            return 0
-        at = self.bind(
-            np.full(max(size, 1), POISON, np.uint8),
-            initialized=False,
-            result=False,
-            name="memory of the kernel's malloc",
-        )
-        self._heap[at] = max(size, 1)
+        if at := self.heap.allocate(size):
+            self._bind_block(at)
         return at
 
     def free(self, base: int, site: object) -> None:
         """Ends the memory at an address that `allocate` returned; else MachineError."""
-        size = self._heap.get(base, 0)
-        if size <= 0:
-            words = "memory that was freed before" if size else address_words(base)
-            raise MachineError(
-                "invalid-free", f"expected an address that malloc returned, got {words}", site=site
-            )
-        self._heap[base] = -size
-        at = self._bases.index(base)
+        self.heap.free(base, address_words(base), site)
+        at = bisect_left(self._bases, base)
         del self.buffers[at], self._bases[at]
 
     def bind(
@@ -214,7 +205,7 @@ class GlobalMemory:
     def _nearest(self, low: int, high: int) -> str:
         if (words := address_words(low)) != f"{low:#x}":
             return f"expected an address in a buffer, got {words}"
-        if any(base <= low < base - size for base, size in self._heap.items()):
+        if self.heap.was_freed(low):
             return f"expected an address in a buffer, got {low:#x}: its memory was freed"
         if not self.buffers:
             return f"expected an address in a buffer, got {low:#x}, but there is no buffer"

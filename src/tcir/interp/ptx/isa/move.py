@@ -16,7 +16,7 @@ from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.special_registers import MOVING, VECTORS
 from tcir.interp.ptx.syntax import TYPES, Operand, Sink, SpecialRegister, Type, Vector
 from tcir.interp.ptx.warp import Warp
-from tcir.interp.ptx.windows import WINDOWS
+from tcir.interp.ptx.windows import SPACES, WINDOWS
 
 _SPACES = ("shared", "global", "local", "const", "param", "shared::cta", "shared::cluster",
            "param::entry", "param::func")  # fmt: skip
@@ -212,7 +212,7 @@ def isspacep(d: Decode) -> Op:
 
     def run(a: np.ndarray) -> np.ndarray:
         high = a >> np.uint64(32)
-        return high < np.uint64(0x7F00) if space in ("global", "const") else high == tag
+        return high == tag if tag else ~np.isin(high, list(SPACES))
 
     source = d.src(d.operands[1], u64)
     return predicate(d, run, (source,), view(u64), d.pred_dst(d.operands[0]))

@@ -90,12 +90,12 @@ def run_in_blocks(
             _own_memory(machine)
             if not machine.checking:
                 follow_stores(machine.memory)
-            known = len(machine.memory.buffers)
+            known = list(machine.memory.buffers)
             machine.progress = None if progress is None else _now_and_then(tell)
             own = Block(launch, mine)
             lockstep = execute(own)
             tell(len(mine) * math.prod(machine.cluster))
-            if len(machine.memory.buffers) != known or launch.clocked:
+            if machine.memory.buffers != known or launch.clocked:
                 raise TogetherError("what one process has to order: clocks, or a grid's barrier")
             ledger = None if lockstep is None else lockstep.ledger
             memory = machine.memory

@@ -11,7 +11,7 @@ from tcir.interp.ptx.lanes import LANE_MASK
 from tcir.interp.ptx.lockstep.ledger import LedgerLoad, LedgerStore
 from tcir.interp.ptx.registers import PREDICATE, VIEW_DTYPES, dtype_of
 from tcir.machine import Machine
-from tcir.machine.memory.memories import POISON
+from tcir.machine.memory.heap import POISON
 from tcir.machine.memory.protocols import Triple
 from tcir.machine.memory.tensor_memory import COLUMNS, LANES, POISON_WORD
 

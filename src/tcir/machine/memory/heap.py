@@ -1,0 +1,71 @@
+"""The heap of device code: its memory lasts until it is freed, also beyond the launch (CUDA C++
+Programming Guide, "Dynamic Global Memory Allocation and Operations")."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.errors import MachineError
+
+BASE = 0x8000_0000_0000
+"""First address: above all others, so that the order of other buffers does not change."""
+GAP = 1 << 20
+POISON = 0xCB
+
+
+@dataclass
+class Heap:
+    """Memory of malloc, by address; none is used twice.
+
+    limit: bytes that may be allocated at once (cudaLimitMallocHeapSize)
+    blocks: bytes, and which of them are defined
+    freed: sizes of memory that was freed
+    """
+
+    limit: int = 8 << 20
+    blocks: dict[int, tuple[NDArray[np.uint8], NDArray[np.bool_]]] = field(default_factory=dict)
+    freed: dict[int, int] = field(default_factory=dict)
+    _live: int = 0
+    _next: int = BASE
+
+    def allocate(self, size: int) -> int:
+        """Address of new, undefined memory; 0 if the heap is full."""
+        if self._live + size > self.limit:
+            return 0
+        at, size = self._next, max(size, 1)
+        self.blocks[at] = np.full(size, POISON, np.uint8), np.zeros(size, bool)
+        self._live += size
+        self._next += -(-(size + GAP) // 256) * 256
+        return at
+
+    def free(self, base: int, words: str, site: object) -> None:
+        """Ends the memory at an address that `allocate` returned; else MachineError, which calls
+        the address `words`."""
+        if base not in self.blocks:
+            words = "memory that was freed before" if base in self.freed else words
+            raise MachineError(
+                "invalid-free", f"expected an address that malloc returned, got {words}", site=site
+            )
+        self.freed[base] = self.blocks.pop(base)[0].size
+        self._live -= self.freed[base]
+
+    @property
+    def used(self) -> bool:
+        """Whether anything was ever allocated."""
+        return self._next > BASE
+
+    def was_freed(self, address: int) -> bool:
+        """Whether the address is in memory that was freed."""
+        return any(base <= address < base + size for base, size in self.freed.items())
+
+    def copy(self) -> Heap:
+        """A heap with the same contents."""
+        return deepcopy(self)
+
+    def keep(self, other: Heap) -> None:
+        """Takes the contents of another heap."""
+        self.__dict__.update(other.__dict__)
