@@ -121,6 +121,16 @@ def test_gluon_and_a_map_of_pixels() -> None:
 
 
 @needs_triton
+def test_classes_of_torch_cuda_stay_classes() -> None:
+    import torch
+
+    from tcir.doors.torch_cuda import _CUDA
+
+    names = [name for name in _CUDA if isinstance(getattr(torch.cuda, name, None), type)]
+    assert "CUDAGraph" in names and all(isinstance(_CUDA[name], type) for name in names)
+
+
+@needs_triton
 def test_what_libraries_for_a_gpu_ask_torch_for() -> None:
     """Devices, streams, alignment, autograd, a profiler, compiled functions, configurations that do
     not fit."""

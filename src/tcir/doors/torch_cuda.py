@@ -153,11 +153,13 @@ def cuda_on_the_cpu(launches: Launches, taken: Callable[[torch.Tensor], None]) -
             (torch, "from_numpy", devices.on_host(torch.from_numpy)),
             (torch, "frombuffer", devices.on_host(torch.frombuffer)),
             (torch.Tensor, "record_stream", lambda *_: None),
+            (torch._C, "_cuda_getCurrentRawStream", lambda *_: 0),
             (torch.serialization, "_package_registry", _loaded()),
             (torch.autograd, "_engine_run_backward", backward),
             (torch.autograd.profiler.profile, "__init__", _without_a_gpu(launches)),
         ):
-            stack.enter_context(patch.object(owner, name, value))
+            missing = owner is torch._C  # in PyTorch for CPUs
+            stack.enter_context(patch.object(owner, name, value, create=missing))
         yield
 
 
@@ -282,13 +284,15 @@ class CudaEvent:
         return math.nan
 
 
-def no_graph(*_: object, **__: object) -> None:
-    """Raises IncompleteError: launches are executed when they are issued, so none can be
-    recorded."""
-    raise IncompleteError(
-        "torch.cuda.CUDAGraph is not supported: launches are executed when they are issued, and a "
-        "CUDA graph records them for later; launch the kernel without a graph"
-    )
+class NoGraph:
+    """Stands for torch's CUDA graphs, in annotations for instance; none can be made: launches are
+    executed when they are issued. IncompleteError."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise IncompleteError(
+            "torch.cuda.CUDAGraph is not supported: launches are executed when they are issued, "
+            "and a CUDA graph records them for later; launch the kernel without a graph"
+        )
 
 
 class CpuGenerator(torch.Generator):
@@ -351,7 +355,7 @@ _CUDA = {
     "manual_seed_all": torch.default_generator.manual_seed,
     "get_rng_state": lambda *_: torch.get_rng_state(),
     "set_rng_state": lambda state, *_: torch.set_rng_state(state),
-    "CUDAGraph": no_graph,
+    "CUDAGraph": NoGraph,
     "memory_allocated": lambda *_: 0,
     "max_memory_allocated": lambda *_: 0,
     "memory_reserved": lambda *_: 0,

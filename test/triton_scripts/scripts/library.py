@@ -98,4 +98,17 @@ c = torch.zeros(n, n, device="cuda")
 product_kernel[(1,)](a, b, c, n)
 assert torch.equal(c[:16, :16], a[:16].float() @ b[:, :16].float())
 assert product_kernel.best_config.kwargs == {"B": 16, "K": 16}
+assert torch._C._cuda_getCurrentRawStream(0) == torch.cuda.current_stream().cuda_stream
+
+
+def replayed(graph: torch.cuda.CUDAGraph | None = None) -> None:  # annotations need classes
+    raise AssertionError(graph)
+
+
+try:
+    torch.cuda.CUDAGraph()
+    raise AssertionError("a CUDA graph was made")
+except Exception as error:
+    assert "torch.cuda.CUDAGraph is not supported" in str(error), error
+
 print("right")
