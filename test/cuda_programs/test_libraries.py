@@ -6,7 +6,9 @@ import ctypes
 
 import pytest
 
+from tcir.cuda.libraries import curand
 from tcir.cuda.libraries.functions import FUNCTIONS, LETTERS, strided
+from tcir.errors import MissingDependencyError
 
 from .test_program import PROGRAMS, run
 
@@ -41,6 +43,14 @@ def test_a_capture_has_no_place_for_them() -> None:
     ended = run(PROGRAMS / "libraries.cu", "capture")
     assert ended.returncode == 2
     assert "has no function cublasSaxpy_v2, in a stream capture" in ended.stderr
+
+
+def test_tables_of_a_library_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("ctypes.util.find_library", lambda _: None)
+    with pytest.raises(MissingDependencyError, match="pip install nvidia-curand"):
+        curand._directions(2)
+    assert curand._directions(1)[:3] == [1 << 31, 3 << 30, 5 << 29]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

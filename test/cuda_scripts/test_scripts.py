@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tcir.cuda.fat_binary import MAGIC
@@ -24,14 +25,19 @@ def needs(*names: str) -> pytest.MarkDecorator:
 
 
 def _there(name: str) -> bool:
-    if name == "nvrtc":
-        spec = importlib.util.find_spec("nvidia")
-        roots = spec.submodule_search_locations or () if spec else ()
-        return any(True for root in roots for _ in Path(root).glob("cu*/lib/libnvrtc.so.*"))
+    if name in ("nvrtc", "curand"):
+        return bool(libraries(name))
     try:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
         return False
+
+
+def libraries(name: str) -> list[Path]:
+    """Libraries of that name in NVIDIA's wheels."""
+    spec = importlib.util.find_spec("nvidia")
+    roots = spec.submodule_search_locations or () if spec else ()
+    return [path for root in roots for path in Path(root).glob(f"cu*/lib/lib{name}.so.*")]
 
 
 def run(script: str, *words: str, flags: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
@@ -110,6 +116,27 @@ def test_pallas_by_mosaic_gpu() -> None:
     ended = run("pallas_mosaic.py")
     assert (ended.returncode, ended.stdout) == (0, "right\n"), ended.stderr
     assert ONE.format(2) in ended.stderr and "error" not in ended.stderr
+
+
+@needs("curand", "torch")
+def test_tables_of_sobol_generators() -> None:
+    """PyTorch's sequence is of the same direction numbers. A scrambled one has as many points in
+    each sixteenth of a dimension."""
+    from torch.quasirandom import SobolEngine
+
+    headers = libraries("curand")[0].parents[1] / "include"
+    ended = run("sobol.cu", flags=(f"--nvcc=-I{headers}",))
+    assert ended.returncode == 0 and ONE.format(3) in ended.stderr, ended.stderr
+    found = {
+        name: np.array(numbers, float).reshape(5, 24)
+        for name, *numbers in map(str.split, ended.stdout.splitlines())
+    }
+    points = SobolEngine(5).draw(24).numpy().T
+    for name in ("kernel", "kernel64", "host"):
+        np.testing.assert_allclose(found[name], points, atol=1e-6)
+    assert not np.allclose(found["scrambled"], points, atol=0.01)
+    parts = np.sort((found["scrambled"][:, :16] * 16).astype(int))
+    assert (parts == np.arange(16)).all()
 
 
 def test_what_is_no_script() -> None:
