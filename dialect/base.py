@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tcir._mlir import ext, ir, root
+from tcir._mlir import built_once, ext, ir, root
 from tcir.errors import InputError
 from tcir.threads import LOCK
 
@@ -48,6 +48,8 @@ else:
         def __init_subclass__(cls, name: str) -> None:
             super().__init_subclass__(name)
             DIALECTS[name] = cls
+
+        _emit_module = built_once(ext.Dialect._emit_module)
 
 
 DIALECTS: dict[str, type[Dialect]] = {}

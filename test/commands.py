@@ -19,14 +19,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO
 
+from tcir.passmanager.discovery import import_all
+from tcir.program.source import mlir_context
+
 CLOSED = "closed"
 UNREAD = "unread"
 """A pipe whose reader has gone."""
 
 
 _LOADED = ("tcir.opt.invocation", "tcir.opt.listing", "tcir.ptxrun.command", "tcir.viz.command",
-           "tcir.debug.command", "tcir.viz.pictures", "tcir.sweep.command")  # fmt: skip
-"""Before the fork."""
+           "tcir.debug.command", "tcir.viz.pictures", "tcir.sweep.command",
+           "tcir.validation.validator")  # fmt: skip
+"""Before the fork, beside all passes and pipelines."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,10 @@ def preload() -> None:
     """Imports what commands need, once for all forks."""
     for module in _LOADED:
         import_module(module)
+    for package in ("passes", "pipelines"):
+        import_all(package)
+    with mlir_context():  # declares the dialect
+        pass
 
 
 def main_of(name: str) -> Callable[[], int]:

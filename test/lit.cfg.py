@@ -25,9 +25,9 @@ if "PYTHONPATH" in os.environ:  # of another work tree than the installed one
     config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
 
 served = start(config.environment)
-config.own_process = ("%tc-opt", f'"{sys.executable}" -m tcir.tools.tc_opt')
-"""For tests of the process itself: folders that put it in front (`lit.local.cfg`)."""
 config.substitutions += [
+    # For tests of the process itself: tc-opt as a user starts it.
+    ("%own-tc-opt", f'"{sys.executable}" -m tcir.tools.tc_opt'),
     ("%tc-opt", f"{served} tc-opt"),
     ("%tc-run", f'"{sys.executable}" -m tcir.tools.tc_run'),
     ("%PYTHON", f'"{sys.executable}"'),

@@ -12,10 +12,11 @@ variable ``TCIR_MLIR_ROOT`` names another root.
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from functools import cache
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import TYPE_CHECKING
 
 from tcir.errors import MissingDependencyError
@@ -101,6 +102,24 @@ def load_without_numpy() -> None:
         root()
     finally:
         del sys.modules["numpy"]
+
+
+def built_once(emit: MethodType) -> object:
+    """Returns the classmethod `emit` of a Python-defined dialect, which builds a module with the
+    IRDL of its types and ops, so that it does so once. The module is parsed from bytecode for every
+    further context: building it op by op takes longer than everything else in a context.
+    """
+
+    built: dict[tuple[type, ...], bytes] = {}
+
+    def parsed(dialect: type[ext.Dialect]) -> ir.Module:
+        declared = (dialect, *dialect.types, *dialect.operations)
+        if declared not in built:
+            emit.__func__(dialect).operation.write_bytecode(file := io.BytesIO())
+            built[declared] = file.getvalue()
+        return import_bindings("ir").Module.parse(built[declared])
+
+    return classmethod(parsed)
 
 
 def is_mlir_error(error: BaseException) -> bool:

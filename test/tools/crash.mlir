@@ -1,8 +1,8 @@
 // A pass that dies in native code: named, saved, and run again from what was saved.
-// RUN: %exits 4 %tc-opt %s --load-pass-plugin=%S/Inputs/plugin.py --canonicalize --test-crash --cse --mlir-pass-pipeline-crash-reproducer=%t.mlir | %filecheck %s --check-prefix=CRASH
+// RUN: %exits 4 %own-tc-opt %s --load-pass-plugin=%S/Inputs/plugin.py --canonicalize --test-crash --cse --mlir-pass-pipeline-crash-reproducer=%t.mlir | %filecheck %s --check-prefix=CRASH
 // RUN: %filecheck %s --check-prefix=SAVED --input-file=%t.mlir
-// RUN: %exits 4 %tc-opt %t.mlir --load-pass-plugin=%S/Inputs/plugin.py --run-reproducer | %filecheck %s --check-prefix=CRASH
-// RUN: %exits 3 %tc-opt %s --load-pass-plugin=%S/Inputs/plugin.py --test-refuse --mlir-pass-pipeline-crash-reproducer=%t.refused.mlir | %filecheck %s --check-prefix=REFUSED
+// RUN: %exits 4 %own-tc-opt %t.mlir --load-pass-plugin=%S/Inputs/plugin.py --run-reproducer | %filecheck %s --check-prefix=CRASH
+// RUN: %exits 3 %own-tc-opt %s --load-pass-plugin=%S/Inputs/plugin.py --test-refuse --mlir-pass-pipeline-crash-reproducer=%t.refused.mlir | %filecheck %s --check-prefix=REFUSED
 // RUN: %filecheck %s --check-prefix=SAVED-REFUSED --input-file=%t.refused.mlir
 
 // CRASH: error: 'test-crash' was ended by SIGSEGV in native code

@@ -1,5 +1,5 @@
 // A pass that dies in native code while the program is executed after every pass: the verdict is its.
-// RUN: %exits 1 %tc-opt %s --load-pass-plugin=%S/Inputs/plugin.py --canonicalize --test-crash --validate-each=%t.json | %filecheck %s
+// RUN: %exits 1 %own-tc-opt %s --load-pass-plugin=%S/Inputs/plugin.py --canonicalize --test-crash --validate-each=%t.json | %filecheck %s
 // RUN: %filecheck %s --check-prefix=REPORT --input-file=%t.json
 
 // CHECK: error: 'test-crash' was ended by SIGSEGV in native code

@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tcir import _mlir
+from tcir.dialect.base import TC
+from tcir.program.source import mlir_context
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -85,3 +89,14 @@ def test_only_dialects_that_are_used_are_offered() -> None:
         for name in line.partition(" import ")[2].replace(",", " ").replace("(", " ").split()
     }
     assert set(_mlir._DIALECTS) - used == set()
+
+
+def test_a_dialect_is_built_op_by_op_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Except after another op was declared."""
+    with mlir_context() as first:
+        monkeypatch.setattr(TC, "_emit_dialect", lambda: pytest.fail("built again"))
+        with mlir_context() as second:
+            assert first is not second and second.is_dialect_loaded("tc")
+        monkeypatch.setattr(TC, "operations", [*TC.operations, TC.operations[0]])
+        with pytest.raises(pytest.fail.Exception, match="built again"), mlir_context():
+            pass

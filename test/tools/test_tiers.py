@@ -7,7 +7,7 @@ from pathlib import Path
 import tiers
 from tiers import KEPT, LONGEST, SHARE, over_budget
 
-from tcir.tools.dev.shards import DURATIONS, UNLISTED, durations, parts, seconds
+from tcir.tools.dev.shards import DURATIONS, UNLISTED, durations, expected, parts, seconds
 
 ROOT = DURATIONS.parents[1]
 JUNIT = """<testsuites><testsuite>
@@ -82,3 +82,7 @@ def test_shards_take_as_long_each() -> None:
     assert found.keys() == set(names) and set(found.values()) == set(range(8))
     loads = [sum(seconds(n, stored) for n in found if found[n] == part) for part in range(8)]
     assert max(loads) - min(loads) <= UNLISTED
+    assert expected(found, stored, 8) == (
+        f"{len(names)} tests take {sum(loads):.0f} s by test/durations.txt, "
+        f"the longest of 8 shards {max(loads):.0f} s"
+    )

@@ -1,7 +1,9 @@
 """Pytest plugin: --shard=I/N runs one of N parts of the tests, which take equally long.
 
 The part of a test depends only on the names of all that are collected and on test/durations.txt, so
-that parts can run on different machines.
+that parts can run on different machines. What the parts are expected to take is printed by
+
+    python -m pytest -p tcir.tools.dev.shards --shard 1/8 --collect-only -q test | tail
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import pytest
 DURATIONS = Path(__file__).resolve().parents[2] / "test" / "durations.txt"
 UNLISTED = 0.03
 """Seconds of a test of which the list says nothing: the mean of those."""
+_EXPECTED = pytest.StashKey[str]()
 
 
 def shard(text: str) -> tuple[int, int]:
@@ -54,16 +57,32 @@ def parts(names: Iterable[str], stored: Mapping[str, float], count: int) -> dict
     return found
 
 
+def expected(part: Mapping[str, int], stored: Mapping[str, float], count: int) -> str:
+    """What each of `count` parts takes by the `stored` seconds, as a line of text."""
+    loads = [0.0] * count
+    for name, number in part.items():
+        loads[number] += seconds(name, stored)
+    return (
+        f"{len(part)} tests take {sum(loads):.0f} s by test/durations.txt, "
+        f"the longest of {count} shards {max(loads):.0f} s"
+    )
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shard", type=shard, default=(1, 1), metavar="I/N")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     number, count = config.getoption("--shard")
-    part = parts((each.nodeid for each in items), durations(), count)
+    part = parts((each.nodeid for each in items), stored := durations(), count)
+    config.stash[_EXPECTED] = expected(part, stored, count)
     mine: list[pytest.Item] = []
     others: list[pytest.Item] = []
     for each in items:
         (mine if part[each.nodeid] == number - 1 else others).append(each)
     items[:] = mine
     config.hook.pytest_deselected(items=others)
+
+
+def pytest_report_collectionfinish(config: pytest.Config) -> str:
+    return config.stash[_EXPECTED]
