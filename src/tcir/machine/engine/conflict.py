@@ -112,13 +112,17 @@ class AccessConflict:
         return known
 
     def _has_passed(self, mark: str) -> bool:
-        first, touch = self.first, self.touch
-        if marked(self.clock, mark, first):
+        if marked(self.clock, mark, self.first):
             return True
-        lanes = 0
-        if first.lanes:
-            lanes = touch.shadow.other_lanes(touch.where, first, TOGETHER, self.wrote)
-        return observed_of(self.clock, first, lanes, mark)
+        return observed_of(self.clock, self.first, self._lanes, mark)
+
+    @cached_property
+    def _lanes(self) -> int:
+        """Mask of the lanes that did the first access; 0: none is told apart."""
+        if not self.first.lanes:
+            return 0
+        touch = self.touch
+        return touch.shadow.other_lanes(touch.where, self.first, TOGETHER, self.wrote)
 
     @cached_property
     def beyond(self) -> bool:
