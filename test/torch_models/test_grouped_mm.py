@@ -3,8 +3,9 @@ transformers' in exported modules, and the counts that determine the groups."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -50,6 +51,31 @@ def test_op(kind: torch.dtype, transposed: bool) -> None:
     x, weight = drawn(kind, transposed)
     got = torch.ops.tcir.grouped_mm(x, weight, torch.tensor(SIZES, dtype=torch.int32))
     assert got.dtype == kind and near(got, expected(x, weight))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_weights_are_not_copied(transposed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel's matrices are the caller's memory, and the kernel reads them in that order."""
+    module = importlib.import_module("tcir.torch.grouped_mm")
+    taken: list[torch.Tensor] = []
+    orders: list[str] = []
+
+    def launcher(shapes: object, target: str) -> Callable[..., tuple[torch.Tensor]]:
+        program = module._program(shapes)
+        orders.extend(order for order in ("kn", "nk") if f'b_layout = "{order}"' in program)
+
+        def launch(given: Sequence[torch.Tensor]) -> tuple[torch.Tensor]:
+            taken.extend(given)
+            return (torch.zeros(ROWS, 72, dtype=torch.float16),)
+
+        return launch
+
+    monkeypatch.setattr(module, "_launcher", launcher)
+    x, weight = drawn(torch.float16, transposed)
+    torch.ops.tcir.grouped_mm(x, weight, torch.tensor(SIZES, dtype=torch.int32))
+    assert taken[1].data_ptr() == weight.data_ptr()
+    assert taken[1].shape[1:] == ((72, 48) if transposed else (48, 72))
+    assert orders == ["nk" if transposed else "kn"]
 
 
 @pytest.mark.parametrize(
