@@ -23,13 +23,15 @@ HISTOGRAM = ROOT / "examples" / "histogram.cu"
 LAUNCHES = "tcir: {} launches executed in "
 
 
-def run(*given: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    *given: object, cwd: Path | None = None, timeout: int = 300
+) -> subprocess.CompletedProcess[str]:
     """Ended, with what it wrote."""
     return subprocess.run(
         [sys.executable, "-m", "tcir.cuda", *map(str, given)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=timeout,
         check=False,
         cwd=cwd,
     )
@@ -103,6 +105,7 @@ def test_headers_of_cccl() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("name", "status"),
     [
@@ -114,7 +117,7 @@ def test_headers_of_cccl() -> None:
 def test_algorithms_of_cccl(name: str, status: int) -> None:
     """Each program compares algorithms with the host's; a set's reads what no thread has loaded."""
     program = PROGRAMS / "cccl" / f"{name}.cu"
-    ended = run("--sms", 4, program)
+    ended = run("--sms", 4, program, timeout=1800)
     compared = re.findall(r'check\(\s*"([^"]+)"', program.read_text())
     assert (ended.returncode, ended.stdout.splitlines()) == (
         status,

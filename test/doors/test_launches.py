@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tcir.doors.launches import DoorLaunch, Launches
+from tcir.doors.sampling import Sampling
 from tcir.errors import VerdictError
 
 PTX = """
@@ -78,3 +79,46 @@ def test_instructions_without_a_rule_are_limited_like_findings(
         Launches(at_most=most).execute(launch)
     assert str(raised.value).count("no body of lost here") == shown
     assert (rest in str(raised.value)) and ("--max-findings" in str(raised.value)) == bool(rest)
+
+
+SCATTER = """
+.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry next(.param .u64 places, .param .u64 data)
+{
+ .reg .b32 %r<3>; .reg .b64 %d<5>;
+ ld.param.u64 %d0, [places]; ld.param.u64 %d1, [data];
+ mov.u32 %r0, %ctaid.x; mul.wide.u32 %d2, %r0, 4; add.s64 %d3, %d0, %d2;
+ ld.global.u32 %r1, [%d3]; mul.wide.u32 %d4, %r1, 4; add.s64 %d4, %d1, %d4;
+ st.global.u32 [%d4], %r0;
+ add.u32 %r2, %r0, 1; st.global.u32 [%d3], %r2;
+ ret;
+}
+"""
+
+
+@pytest.mark.parametrize("sampled_before", [False, True])
+def test_findings_that_a_sample_may_cause_are_marked(sampled_before: bool) -> None:
+    """Indices that the CTAs left out would have computed count as 0: CTAs store to one place."""
+    messages = io.StringIO()
+    launches = Launches(messages=messages, sampling=Sampling(8))
+    places, data = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
+    sizes = ((64, 1, 1), (1, 1, 1), 0, False, [places, data], [places, data], [], (1, 1, 1))
+    if sampled_before:
+        launches.execute(DoorLaunch(SCATTER, "next", *sizes))
+        assert launches.status == 2 and not messages.getvalue()
+    places[:] = 0
+    launches.execute(DoorLaunch(SCATTER, "next", *sizes))
+    assert launches.status == 1 and "race" in messages.getvalue()
+    assert ("need a second look" in messages.getvalue()) == sampled_before
+
+
+def test_an_error_that_is_not_ours_has_its_status() -> None:
+    """3 for a lack of memory, 4 for an internal error."""
+    launches = Launches()
+    launches.failed(MemoryError("1 GiB"))
+    assert launches.status == 3
+    launches = Launches()
+    launches.failed(KeyError("x"))
+    assert launches.status == 4

@@ -27,7 +27,7 @@ from tcir.doors.causes import shown_name
 from tcir.doors.launches import DoorLaunch, Launches
 from tcir.doors.limits import Limits, RefusedError
 from tcir.errors import Error, IncompleteError, InputError, UnknownNameError, VerdictError
-from tcir.exit_status import INTERRUPTED, exit_status, internal_error
+from tcir.exit_status import INTERRUPTED, exit_status, explain
 from tcir.interp.ptx.arguments import holds_addresses
 from tcir.interp.ptx.launch_sizes import MAX_THREADS
 
@@ -417,7 +417,7 @@ class ProgramDevice:
             return LAUNCH_FAILURE
         except Exception as error:
             self.errors.append(error)
-            self.launches.say(f"error: {what}: {internal_error(error)}")
+            self.launches.say(f"error: {what}: {explain(error)[0]}")
             self.launches.failed(error)
             return LAUNCH_FAILURE
 

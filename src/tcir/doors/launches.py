@@ -19,9 +19,10 @@ from tcir.doors.device import SimulatedDevice
 from tcir.doors.limits import check_cooperative
 from tcir.doors.memory import Allocations
 from tcir.doors.repeats import Repeats
-from tcir.doors.sampling import Sampling
+from tcir.doors.sampling import LACKING, Sampling
 from tcir.doors.unfinished import Unfinished
 from tcir.errors import Error, InputError, LaunchError, VerdictError
+from tcir.exit_status import explain
 from tcir.files import write_atomic
 from tcir.interp.ptx.special_registers import GRID_WORKSPACE
 from tcir.machine.events import EventStream, Recording
@@ -136,7 +137,8 @@ class Launches:
 
     def failed(self, error: Exception) -> None:
         """Records an error: the command exits with its status, although the program continues."""
-        self._failed = self._failed or (error if isinstance(error, Error) else Error()).exit_code
+        code = error.exit_code if isinstance(error, Error) else explain(error)[1]
+        self._failed = self._failed or code
 
     def execute(self, launch: DoorLaunch) -> None:
         """Executes a launch and prints its findings; one launch at a time. VerdictError for a
@@ -162,6 +164,7 @@ class Launches:
             self._on_gpu(launch)
             return
         first = not self.launches
+        lacking = self._incomplete
         running = launch.programmatic and not first and self._unfinished.memory
         partial = self.memory.partial(launch.memory)
         before = _contents(launch) if self.orders else []
@@ -183,6 +186,8 @@ class Launches:
             self.streams += events.streams
         sys.stdout.write(report.output)
         wrong = self._say_findings(launch, report)
+        if wrong and lacking:
+            self.say(f"{shown_name(launch.name)}: {LACKING}")
         after = _contents(launch) if self.orders else []
         for seed in range(1, self.orders + 1):
             _restore(launch, before)

@@ -11,6 +11,12 @@ import numpy as np
 from tcir.machine.sample import Sample, Triple
 from tcir.run import RunReport
 
+LACKING = (
+    "launches before this one were sampled, and results of the CTAs that were left out count as 0: "
+    "these findings need a second look, above all if such results are indices"
+)
+"""Words after the findings of a launch that may read what a sample left out."""
+
 
 @dataclass
 class Sampling:

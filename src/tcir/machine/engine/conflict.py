@@ -112,17 +112,15 @@ class AccessConflict:
         return known
 
     def _has_passed(self, mark: str) -> bool:
-        if marked(self.clock, mark, self.first):
-            return True
-        return observed_of(self.clock, self.first, self._lanes, mark)
+        clock, first = self.clock, self.first
+        return marked(clock, mark, first) or observed_of(clock, first, self._lanes, mark)
 
     @cached_property
     def _lanes(self) -> int:
-        """Mask of the lanes that did the first access; 0: none is told apart."""
-        if not self.first.lanes:
-            return 0
-        touch = self.touch
-        return touch.shadow.other_lanes(touch.where, self.first, TOGETHER, self.wrote)
+        """Mask of the lanes that did the first access; 0 if lanes are not distinguished."""
+        first, where = self.first, self.touch.where
+        others = self.touch.shadow.other_lanes
+        return others(where, first, TOGETHER, self.wrote) if first.lanes else 0
 
     @cached_property
     def beyond(self) -> bool:
