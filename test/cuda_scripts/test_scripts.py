@@ -88,6 +88,7 @@ def test_cupy_kernels_and_a_sort_that_is_machine_code() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # PyTorch's headers are parsed four times: 90 CPU seconds
 @needs("torch", "ninja")
 def test_an_inline_extension_of_pytorch() -> None:
     ended = run("inline_extension.py")

@@ -153,6 +153,7 @@ def cuda_on_the_cpu(launches: Launches, taken: Callable[[torch.Tensor], None]) -
             (torch, "from_numpy", devices.on_host(torch.from_numpy)),
             (torch, "frombuffer", devices.on_host(torch.frombuffer)),
             (torch.Tensor, "record_stream", lambda *_: None),
+            *((torch.cuda.profiler, name, lambda: None) for name in ("start", "stop")),
             (torch._C, "_cuda_getCurrentRawStream", lambda *_: 0),
             (torch.serialization, "_package_registry", _loaded()),
             (torch.autograd, "_engine_run_backward", backward),
@@ -327,6 +328,7 @@ def _properties(device: SimulatedDevice) -> SimpleNamespace:
     )  # fmt: skip
 
 
+_CUDART = SimpleNamespace(cudaProfilerStart=lambda: 0, cudaProfilerStop=lambda: 0)
 _CUDA = {
     "is_available": lambda: True,
     "current_device": lambda: 0,
@@ -356,6 +358,7 @@ _CUDA = {
     "get_rng_state": lambda *_: torch.get_rng_state(),
     "set_rng_state": lambda state, *_: torch.set_rng_state(state),
     "CUDAGraph": NoGraph,
+    "cudart": lambda: _CUDART,
     "memory_allocated": lambda *_: 0,
     "max_memory_allocated": lambda *_: 0,
     "memory_reserved": lambda *_: 0,

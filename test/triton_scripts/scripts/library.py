@@ -69,7 +69,11 @@ class Part:
 
 
 x = torch.arange(100.0, device="cuda", requires_grad=True)
-with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]):
+torch.cuda.cudart().cudaProfilerStart()
+with (
+    torch.cuda.profiler.profile(),
+    profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]),
+):
     y = Double.apply(x)
 y.sum().backward()
 assert torch.equal(y, 2 * x) and (x.grad == 2).all()
