@@ -353,11 +353,11 @@ PRODUCT = """%w = arith.constant dense<0.5> : tensor<16x16xf32>
     ("after", "why"),
     [
         ("%v = " + AFTER.format("exp", "%r"), "beyond the bound"),
-        ("%v = " + ANGLE.replace("%x", "%r"), "no bound is known"),
+        ("%v = " + ANGLE.replace("%x", "%r"), "no worst-case bound"),
         (PRODUCT + AFTER.format("exp", "%u"), "beyond the bound"),
-        (PRODUCT + ANGLE.replace("%x", "%u"), "no bound is known"),
+        (PRODUCT + ANGLE.replace("%x", "%u"), "no worst-case bound"),
         (LARGEST, "beyond the bound"),
-        (LARGEST.replace("math.absf %x", "math.atan2 %x, %x"), "no bound is known"),
+        (LARGEST.replace("math.absf %x", "math.atan2 %x, %x"), "no worst-case bound"),
     ],
     ids=[
         "a function of stated accuracy",

@@ -206,8 +206,8 @@ CALLED = [
     Break("a linear layer forgets its bias", "tcir.torch.linear:in_aten", "bias)", "None)",
           "linear"),
     # the check itself
-    Break("the check allows anything", "tcir.imported.check:compare", "if ratio > 1", "if False",
-          "validate"),
+    Break("the check allows anything", "tcir.validation.against_f64:compare", "if ratio > 1",
+          "if False", "validate"),
     Break("the check forgets what failed", "tcir.imported.check:judge", "if found.failure",
           "if False", "validate"),
 ]  # fmt: skip

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import ml_dtypes
 import numpy as np
 
 from tcir.errors import Error
@@ -17,14 +16,15 @@ from tcir.passes.emit.calls import inlined
 from tcir.program.programs import find_program
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
+from tcir.validation.against_f64 import (
+    FACTOR,
+    ROUNDINGS,
+    compare,
+    is_floating,
+    more_roundings,
+)
 from tcir.validation.report import Line
 
-FACTOR = 1.5
-"""Allowed error against f64 as a multiple of the reference's own error; `ROUNDINGS` are added."""
-ROUNDINGS = {"float32": 128, "float64": 128}
-"""Additional allowed error, by type, in roundings of the largest result; 1 for other types.
-`linalg` leaves the order of sums open, and sequential sums of some thousand f32 numbers lose
-several bits."""
 DRAWS = ("N(0, 1)", "[0, 1)")
 """Distributions of the inputs: one whose sums cancel, and one whose sums grow."""
 
@@ -119,9 +119,8 @@ def judge(
     ratio = 0.0
     for kind, got, own, exact in compared:
         for number, (mine, theirs, right) in enumerate(zip(got, own, exact, strict=True)):
-            more = roundings.get(theirs.dtype.name, 1) - 1
-            extra = more * _rounding(theirs.dtype) if is_floating(theirs.dtype) else 0.0
-            found = compare(mine, theirs, right, reference, extra)
+            more = more_roundings(theirs.dtype, roundings)
+            found = compare(mine, theirs, right, reference, more)
             if found.failure:
                 words.append(f"result {number} of inputs {kind}: {found.failure}")
             finite[number] = finite.get(number, False) or found.finite
@@ -156,72 +155,3 @@ def draw(inputs: Sequence[OutputSpec], kind: str, seed: int) -> list[Array]:
                 made = np.where(generator.random(shape) < 1 / 8, made * 2.0**-16, made)
         given.append(np.asarray(made).astype(dtype))
     return given
-
-
-def is_floating(dtype: np.dtype) -> bool:
-    """Whether the type is floating-point, including ml_dtypes' types."""
-    try:
-        _rounding(dtype)
-    except ValueError:
-        return False
-    return True
-
-
-def _rounding(dtype: np.dtype) -> float:
-    """Relative distance of neighbouring numbers (epsilon). ValueError for integer types."""
-    return float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A result compared with the reference's.
-
-    failure: what is wrong; "" if nothing is
-    ratio:   the error over the allowed error
-    error:   the largest error against f64, over the largest result
-    own: the reference's largest error against f64, over the largest result
-    finite: whether the reference has a finite element, or no element at all
-    """
-
-    failure: str = ""
-    ratio: float = 0.0
-    error: float = 0.0
-    own: float = 0.0
-    finite: bool = True
-
-
-def compare(
-    mine: Array, theirs: Array, exact: Array, reference: str, more: float = 0.0
-) -> Compared:
-    """Compares a result with that of the reference in its own types (`theirs`) and in f64
-    (`exact`).
-
-    more: allowed error of `mine`, as a fraction of the largest result, in addition to `FACTOR`
-          times the reference's own error and one rounding
-    """
-    if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
-        words = [f"{list(each.shape)} of {each.dtype}" for each in (theirs, mine)]
-        return Compared(f"expected {words[0]}, got {words[1]}", float("inf"))
-    if not is_floating(theirs.dtype):
-        sure = theirs == exact.astype(theirs.dtype)
-        wrong = int(((mine != theirs) & sure).sum())
-        return Compared(
-            f"{wrong} of {mine.size} elements differ from {reference}'s" if wrong else ""
-        )
-    a, b, right = (each.astype(np.float64) for each in (mine, theirs, exact))
-    finite = np.isfinite(b)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    if not (same[~finite].all() and np.isfinite(a[finite]).all()):
-        return Compared(f"NaN and infinities are not where {reference} has them", float("inf"))
-    if not finite.any():
-        return Compared(finite=not finite.size)
-    scale = float(np.abs(right[finite]).max())
-    error, own = (float(np.abs(each[finite] - right[finite]).max()) for each in (a, b))
-    allowed = FACTOR * own + (_rounding(theirs.dtype) + more) * scale
-    ratio = error / allowed if allowed else (float("inf") if error else 0.0)
-    failure = ""
-    if ratio > 1:
-        failure = (
-            f"the largest error against f64 is {error:.2e} of {scale:.2e}, {reference}'s {own:.2e}"
-        )
-    return Compared(failure, ratio, error / (scale or 1.0), own / (scale or 1.0))

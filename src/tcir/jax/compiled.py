@@ -10,13 +10,14 @@ import jax
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.imported.check import ProgramOrigin, is_floating
+from tcir.imported.check import ProgramOrigin
 from tcir.imported.program import ModelPart, PartTable, run, validated
 from tcir.interp.types import Array
 from tcir.jax.calls import Call
 from tcir.jax.tracing import TracedFunction
 from tcir.kernel import Kernel
 from tcir.program.inputs import Kind
+from tcir.validation.against_f64 import is_floating
 from tcir.validation.report import Report
 
 

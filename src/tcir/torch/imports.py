@@ -11,9 +11,10 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from tcir.errors import Error
 from tcir.imported import check
-from tcir.imported.check import Compared, ProgramOrigin
+from tcir.imported.check import ProgramOrigin
 from tcir.interp.types import Array
 from tcir.torch.tensors import array_of, as_bytes, tensor_of
+from tcir.validation.against_f64 import Compared, compare
 from tcir.validation.report import Line
 
 NAME = "PyTorch → linalg"
@@ -51,8 +52,8 @@ def compared(
     mine: torch.Tensor, theirs: torch.Tensor, exact: torch.Tensor, more: float = 0.0
 ) -> Compared:
     """Compares `mine` with eager PyTorch's result and its result in f64; see
-    `tcir.imported.check.compare`."""
-    return check.compare(array_of(mine), array_of(theirs), array_of(exact), REFERENCE, more)
+    `tcir.validation.against_f64.compare`."""
+    return compare(array_of(mine), array_of(theirs), array_of(exact), REFERENCE, more)
 
 
 def _tensors(given: Sequence[Array], kinds: Sequence[torch.dtype]) -> list[torch.Tensor]:

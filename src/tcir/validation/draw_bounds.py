@@ -22,8 +22,9 @@ from tcir.program.programs import Program, find_program
 from tcir.target import DEFAULT_TARGET
 from tcir.threads import cached_property
 from tcir.validation import bounds, propagation
+from tcir.validation.against_f64 import has_numbers
 from tcir.validation.attention_bounds import BY_EX2, BY_POLYNOMIAL, Powers
-from tcir.validation.draws import OPEN, Bound, Draw
+from tcir.validation.draws import OPEN, Bound, Draw, Draws
 from tcir.validation.execution import Executions
 from tcir.validation.raised import Raised, attentions, with_quantisation_raised
 from tcir.validation.report import Line
@@ -75,6 +76,16 @@ class DrawBounds:
         if (past, powers) == (self.past, self.powers):
             return self
         return replace(self, past=past, powers=powers)
+
+    def prepare_all(self, draws: Draws) -> None:
+        """Sets the bounds of draws, and leaves out those that say nothing without one. A main draw
+        without a finite result has none."""
+        for draw in (*draws.more, draws.main):
+            if draw is draws.main and not has_numbers(draw.reference):
+                draw.no_bound = "whole numbers gave no finite result"
+            elif not draw.exact:
+                self.prepare(draw)
+        draws.more[:] = [d for d in draws.more if d.exact or d.bound is not None or not d.rounded]
 
     def prepare(self, draw: Draw) -> None:
         """Runs the program on magnitudes and on ones: sums of |a * b|, and numbers of products."""
@@ -156,7 +167,9 @@ class DrawBounds:
         try:
             inputs = [*draw.inputs, *constant_arrays(self.module)]
             tf32 = tf32 or bounds.sums_of("float32", _target(self.module))
-            return propagation.carried(function, inputs, self._sums, sums, tf32, self.powers)
+            return propagation.carried(
+                function, inputs, self._sums, sums, tf32, self.powers, partly=draw.partly
+            )
         except (propagation.NoBoundError, IncompleteError):
             return None
 

@@ -21,6 +21,7 @@ from tcir.program.signature import Signature
 from tcir.program.special import Special, alone, special_values
 from tcir.threads import cached_property
 from tcir.validation import bounds
+from tcir.validation.against_f64 import Precise
 from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Draw:
     words: description of the inputs, for the table
     bound:    how far later results may be off; None: they agree bit for bit
     no_bound: why there is no bound
+    precise:  without a bound: results in f64, against which later results are judged
     rounded:  whether sums round, so that the execution says nothing without a bound
     exact:    whether later results agree bit for bit, so that no bound is derived
     partly:   whether all elements may be without a bound
@@ -93,6 +95,7 @@ class Draw:
     reference: list[Array] = field(default_factory=list)
     bound: Bound | None = None
     no_bound: str = ""
+    precise: Precise | None = None
     rounded: bool = False
     exact: bool = False
     partly: bool = False

@@ -12,6 +12,7 @@ from typing import Any
 from tcir.interp import Outcome
 from tcir.interp.types import Array
 from tcir.validation import compare
+from tcir.validation.against_f64 import Precise
 from tcir.validation.draws import Bound, Draw
 from tcir.validation.faults import rules_of
 from tcir.validation.report import Line
@@ -48,6 +49,9 @@ class Judge:
                 "" if as_before else "; the result before was within bound only"
             )
             return
+        if self.draw.precise is not None:
+            self._against_f64(line, outcome, self.draw.precise)
+            return
         bound, why = bound_of(self.draw, self.settings)
         errors = bound.errors if bound else None
         difference = compare.first_difference(self.draw.reference, got, errors)
@@ -68,6 +72,19 @@ class Judge:
         line.verdict = "different"
         line.compared = f"{rules}, {why}; {before}"
         line.difference = self._with_site(difference, outcome.sites)
+
+    def _against_f64(self, line: Line, outcome: Outcome, precise: Precise) -> None:
+        """Judges results without a bound by their errors against f64."""
+        compared = precise.compared(outcome.outputs)
+        worst = max(range(len(compared)), key=lambda n: compared[n].excess)
+        found = compared[worst]
+        line.max_error_over_bound = max(each.ratio for each in compared)
+        line.rms_error_over_bound = max(each.rms for each in compared)
+        line.verdict = "different" if found.excess > 1 else "within bound"
+        line.compared = f"{rules_of(outcome.level)}, no worst-case bound; {found.failure or found}"
+        if found.excess > 1:
+            difference = precise.difference(worst, outcome.outputs)
+            line.difference = self._with_site(difference, outcome.sites)
 
     def _excess(self, line: Line, got: Sequence[Array], bound: Bound) -> str:
         """How far the rms error is beyond its bound, or nothing; fills in the line's ratio."""

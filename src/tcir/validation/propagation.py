@@ -78,15 +78,18 @@ def carried(
     sums: Rounding,
     tf32: bounds.Sums = bounds.WHOLE,
     powers: Powers = BY_EX2,
+    *,
+    partly: bool = True,
 ) -> list[Known]:
     """The results, with error bounds, of a function on tensors that has contractions.
 
     how: returns how products of factors of given types are summed
     tf32: how products of two f32 factors are summed that are cut to tf32
     powers: errors of the exponentials of an attention
+    partly: whether results may have no bound; else sums of which none has one end the search
     """
     with np.errstate(all="ignore"):
-        return _Carrier(how, sums, tf32, powers).run(function, inputs)
+        return _Carrier(how, sums, tf32, powers, partly).run(function, inputs)
 
 
 @dataclass
@@ -95,6 +98,7 @@ class _Carrier:
     sums: Rounding
     tf32: bounds.Sums
     powers: Powers
+    partly: bool
 
     def run(self, function: ir.Operation, inputs: Sequence[Array]) -> list[Known]:
         block = function.regions[0].blocks[0]
@@ -123,6 +127,8 @@ class _Carrier:
         product = product_of(op)
         if product is not None and _sums_at_once(op):
             sums = self._sums(op, product, operands)
+            if sums.open.all() and not self.partly:
+                raise NoBoundError(op.name)
             finite = all(bool(np.isfinite(each.wide).all()) for each in operands)
             return [_loosened(sums, finite) if UNROUNDED in op.attributes else sums]
         if op.name == "tensor.pad":

@@ -29,6 +29,7 @@ from tcir.program.boundary.single_products import with_single_products
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
 from tcir.program.slices import times_filling
+from tcir.validation.against_f64 import has_numbers
 from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
 from tcir.validation.draw_bounds import DrawBounds
 from tcir.validation.draws import Draw, Draws
@@ -44,6 +45,7 @@ from tcir.validation.ranged import Ranged
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
 from tcir.validation.state_check import Baseline, Execute, StateCheck
+from tcir.validation.widened import judged
 from tcir.validation.work import Algorithm, Work
 
 if TYPE_CHECKING:
@@ -218,24 +220,29 @@ def _start(runs: Executions, module: ir.Module, programs: Sequence[Program]) -> 
     line.compared = f"{rules_of(line.level)}, {draws.main.words}"
     tensors = signature.level == "tensor"
     algorithm = Algorithm.of(draws.contraction, signature.outputs) if tensors else None
-    baseline = Baseline(draws.main.reference, Work(_levels(programs), line.counters), algorithm)
-    runs = runs.after(baseline.work)
+    work = Work(_levels(programs), line.counters)
+    runs = runs.after(work)
     approximate = any(op.operation.name in OWN for op in walk(module.operation))
     raised = with_attention_raised(module) if tensors and approximate else None
     # passes change the module, but bounds of attention are carried through it again later
     kept = copied(module) if raised is not None or attentions(module) else module
     bounds = DrawBounds(runs, kept, find_programs(kept), draws.known, raised)
-    if tensors and (approximate or settings.inputs == "random" or not draws.known):
-        for draw in (*draws.more, draws.main):
-            if not draw.exact:
-                bounds.prepare(draw)
-        draws.more[:] = [d for d in draws.more if d.exact or d.bound is not None or not d.rounded]
-    ranged = _draw_more(bounds, draws, line)
+    rounded = approximate or settings.inputs == "random"
+    if tensors and (rounded or not draws.known):
+        bounds.prepare_all(draws)
+        draws = judged(runs, module, programs, draws, rounded=rounded)
+        line.compared = f"{rules_of(line.level)}, {draws.main.words}"
+        if not has_numbers(draws.main.reference):
+            line.verdict, line.incomplete = "incomplete", [draws.main.no_bound]
+    baseline = Baseline(draws.main.reference, work, algorithm)
+    deep = draws.main.precise is not None
+    ranged = None if deep else _draw_more(bounds, draws, line)
     coverage, executed = _covered(plan, draws, ranged), None
     one_order = not any(map(_asynchronous, programs))  # later states are tried in others as well
     if outcome is not None and one_order and not line.findings:
+        outcome = replace(outcome, outputs=draws.main.reference)
         executed = ExecutedState(digest(module, programs), None, line, outcome)
-    return Validation(runs, draws, line, coverage, baseline, executed, bounds)
+    return Validation(runs, draws, line, coverage, baseline, executed, None if deep else bounds)
 
 
 def _draw_more(bounds: DrawBounds, draws: Draws, line: Line) -> Ranged | None:
@@ -284,6 +291,8 @@ def _ranged(bounds: DrawBounds, *, spans: bool) -> Ranged | None:
 def _covered(plan: Plan, draws: Draws, ranged: Ranged | None) -> Coverage:
     if ranged is not None:
         return ranged.coverage
+    if draws.main.precise is not None:
+        return Coverage(small=f"numbers around 1 only, as {draws.main.no_bound}")
     if draws.spans:
         return Coverage([FULL_RANGE, *[SPECIAL_VALUES] * _has_floats(plan)])
     if plan.settings.inputs == "random":

@@ -15,7 +15,6 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from tcir.errors import Error, InternalError
-from tcir.imported.check import Compared
 from tcir.kernel import Kernel
 from tcir.session.apart import Compilers
 from tcir.target import DEFAULT_TARGET
@@ -25,6 +24,7 @@ from tcir.torch.compiled import KernelModule, short
 from tcir.torch.exported import exported, torch_text
 from tcir.torch.imports import checked, compared
 from tcir.torch.lowering import without_place
+from tcir.validation.against_f64 import Compared
 
 TYPES = (torch.float16, torch.bfloat16, torch.float32)
 PIPELINE = "layers"

@@ -17,7 +17,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from tcir.imported.check import Compared
 from tcir.target import DEFAULT_TARGET
 from tcir.tools.dev.networks.network import Network, of_type
 from tcir.torch.calls import Call
@@ -26,6 +25,7 @@ from tcir.torch.entry import table
 from tcir.torch.exported import exported, name_of, units, weights_of
 from tcir.torch.imports import compared
 from tcir.torch.lowering import NOTHING, lower
+from tcir.validation.against_f64 import Compared
 
 PIPELINE = "layers"
 FACTORS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2), "convolution": (0, 1)}

@@ -57,7 +57,7 @@ def structured(interpreter: Interpreter, op: ir.OpView, *operands: Array) -> Seq
     results = _results(interpreter, op, operands, outputs)
     if op.operation.results:
         return results
-    for buffer, result in zip(operands[-outputs:], results, strict=True):
+    for buffer, result in zip(operands[len(operands) - outputs :], results, strict=True):
         buffer[...] = result
     return ()
 
@@ -73,7 +73,7 @@ def _results(
     if not op.operation.results:
         _check_overlap(op, operands, [m.value for m in affine_maps], outputs)
     if not all(each.size for each in arrays):  # no point in the loops: a sum of nothing adds no +0
-        return [each.copy() for each in arrays[-outputs:]]
+        return [each.copy() for each in arrays[len(arrays) - outputs :]]
     factors = recognise_product(op.operation.regions[0].blocks[0]) if outputs == 1 else None
     if factors is not None:
         block = op.operation.regions[0].blocks[0]
@@ -114,7 +114,7 @@ def _pointwise(
     results = [a.copy() for a in arrays[inputs:]]
     views = [view(a, m, sizes) for a, m in zip(arrays[:inputs], maps)]
     views += [view(r, m, sizes, writeable=True) for r, m in zip(results, maps[inputs:])]
-    parallel = views[inputs][1]
+    parallel = views[inputs][1] if outputs else list(range(len(sizes)))  # none: of assertions only
     if any(sorted(dims) != sorted(parallel) for _, dims in views[inputs:]):
         raise IncompleteError(f"{op.operation.name}: outputs over different loops have no rule")
     reduction = [d for d in range(len(sizes)) if d not in parallel]
