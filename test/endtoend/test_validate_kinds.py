@@ -14,8 +14,10 @@ from tcir.passes.emit.builders import i64
 from tcir.passmanager.pipeline import Pipeline, as_pipeline
 from tcir.program.programs import find_programs
 from tcir.program.repeats import REPEATS
+from tcir.validation.budget import Budget
+from tcir.validation.estimate import Estimate
 from tcir.validation.kinds import Kinds
-from tcir.validation.report import Report
+from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
 
 from .breaking import Broken, Edit
@@ -98,8 +100,9 @@ def test_a_launch_that_a_pass_gave_a_kernel_of_its_own() -> None:
     assert validated(both).verdict == "different"
 
 
-def test_kinds_beyond_the_budget_are_named() -> None:
+def test_kinds_beyond_the_budget_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug in one of them is not found, and the program has not held."""
+    monkeypatch.setattr(Estimate, "once", staticmethod(lambda *_: 1000.0))
     seconds = dict(of_sums().seconds)
     first = next(iter(seconds.values()))
     for edit in (None, lambda module: sums_from_one(module, 2)):
@@ -132,7 +135,32 @@ def test_the_estimate() -> None:
     result = tc_opt(*words, text=SUMS)
     assert result.returncode == 2
     told = result.stderr
-    assert told.index("to execute 0 of 3 launches") < told.index("machine, thread level")
+    assert told.index("s of the budget of 1e-09 s are over") < told.index("incomplete:")
+
+
+def test_states_beyond_the_budget_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The PTX is executed, and states before it as long as there is time for both."""
+    now = 0.0
+    monkeypatch.setattr("tcir.validation.budget.time.perf_counter", lambda: now)
+    budget, line = Budget(100.0, now), Line(7, "plan-memory")
+    budget.executed(Line(6, "tile-gemm", execute_seconds=30.0))
+    now = 40.0
+    assert not budget.leaves_out(line) and not line.left
+    now = 50.0
+    assert budget.leaves_out(line) and line.verdict == "-"
+    assert "50 s of the budget of 100 s are over, and a state takes up to 30 s" in line.compared
+    assert not budget.leaves_out(line, last=True)
+    now = 80.0
+    assert budget.leaves_out(line, last=True) and line.left == "the state after plan-memory"
+    assert not Budget(None).leaves_out(line)
+
+
+def test_a_validation_without_time_executes_the_input_alone() -> None:
+    report = validated(budget=1e-9)
+    assert report.verdict == "incomplete" and report.exit_code == 2
+    assert {line.verdict for line in report.passes} == {"reference", "-"}
+    for line in report.passes[1:]:
+        assert f"the state after {line.name}" in report.summary()
 
 
 def test_launches_of_ptx_that_are_of_no_kind() -> None:

@@ -225,7 +225,8 @@ def validate(
               verdict is "sampled"
     kinds:    whether each kind of launch (`pass share-kernels`) is executed on the machine once;
               the report names the launches of the same kind, which tensor rules compute from their
-              own buffers. Kinds beyond the budget are named, and the verdict is "incomplete"
+              own buffers. Kinds and states beyond the budget are named, and the verdict is
+              "incomplete"
     strict:   whether the verdict is "small numbers", which is no success, if the inputs did not
               cover their types' range and special values
     on_line:  called with each line of the report as it completes

@@ -253,8 +253,8 @@ class Compiled(torch.nn.Module):
 
         kinds:  whether the machine executes each kind of launch once, and the reports name the
                 other launches of each kind
-        budget: seconds for each program; beyond it the machine executes no further kinds, which the
-                reports name as "incomplete"; without `kinds` it executes a sample of the CTAs
+        budget: seconds for each program; kinds and states beyond it are not executed, and the
+                "incomplete" reports name them; without `kinds` a sample of the CTAs is executed
 
         The first line of all, "module → linalg", compares the imported programs, one after another,
         with the user's module, on its own weights. That of each report, "PyTorch → linalg",

@@ -27,7 +27,8 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             number and text), incomplete (names), counters (of the machine, by name; instructions,
             loop_turns at the tile level, ctas), remarks (words: what the pass made to cost more),
             orders (completion orders tried), drawn and drawn_of (CTAs that drew one of their own;
-            in all), left (kinds of launch that were not executed, because of the budget)
+            in all), left (kinds of launch, or the state, that were not executed, because of the
+            budget)
 unchanged   a list with index, name and pass_seconds of each pass that left the program as it was:
             what was executed before it is what it left, so that it has no line
 notes       words: where a kernel came from, other than this compilation
@@ -285,8 +286,9 @@ class Report:
                 return f"{self.verdict}: executed, no pass to compare"
             if self.verdict == "sampled":
                 return f"sampled: {len(self.passes)} steps, held where CTAs were executed"
-            if left := next((line.left for line in self.passes if line.left), ""):
-                return f"incomplete: {len(self.passes)} steps; not executed: {left} (budget)"
+            if left := [*dict.fromkeys(line.left for line in self.passes if line.left)]:
+                named = ", ".join(left)
+                return f"incomplete: {len(self.passes)} steps; not executed: {named} (budget)"
             words = [f"{self.verdict}: {len(self.passes)} steps"]
             covered = "" if self.coverage is None else str(self.coverage)
             return "; ".join([*words, covered] if covered else words)

@@ -51,7 +51,7 @@ class Settings:
     events:   takes what some CTAs do, at the PTX level, in the order of issue
     budget:   seconds; a validation that is estimated to take longer executes a sample of the CTAs
     kinds:    whether each kind of launch is executed once (`tcir.validation.kinds`); the budget
-              then leaves out whole kinds
+              then leaves out whole kinds, and states (`tcir.validation.budget`)
     strict:   whether equal on small numbers is no success
     ordering: "silicon" or "isa", and assumptions: see `tcir.run_options.RunOptions`
     """

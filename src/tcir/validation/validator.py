@@ -14,6 +14,7 @@ the validation checks one state after the other.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -30,6 +31,7 @@ from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
 from tcir.program.slices import times_filling
 from tcir.validation.against_f64 import has_numbers
+from tcir.validation.budget import Budget
 from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
 from tcir.validation.draw_bounds import DrawBounds
 from tcir.validation.draws import Draw, Draws
@@ -79,14 +81,19 @@ class Validation:
         self._baseline, self._executed, self._bounds = baseline, executed, bounds
         self.on_kinds: Callable[[Kinds], None] = lambda _: None
         self._told: Kinds | None = None
+        settings = runs.plan.settings
+        self.budget = Budget(settings.budget if settings.kinds else None)
 
     @staticmethod
     def start(plan: Plan, module: ir.Module) -> Validation:
         """Executes the input program that `plan` is of, calls inlined."""
         from tcir.machine.numerics.products import Products
 
-        module = inlined(module)
-        return _start(Executions(plan, Products()).of_one_state(), module, find_programs(module))
+        started, module = time.perf_counter(), inlined(module)
+        runs = Executions(plan, Products()).of_one_state()
+        validation = _start(runs, module, find_programs(module))
+        validation.budget.started = started
+        return validation
 
     @property
     def main(self) -> Draw:
@@ -96,6 +103,8 @@ class Validation:
     def check(self, module: ir.Module, line: Line, known_as: bytes = b"") -> Line:
         """Executes `module` under every order and fills in the verdict of `line`; known_as: its
         digest, where the caller has it (`tcir.program.source.digest_of`)."""
+        if self.budget.leaves_out(line):
+            return line
         with blamed_on_the_pass(line):
             given, module = module, inlined(module)
             programs = find_programs(module)
@@ -120,6 +129,7 @@ class Validation:
             orders = self.runs.plan.settings.orders if any(map(_asynchronous, programs)) else 1
             state = StateCheck(self.runs, self.draws, self._baseline, execute, line)
             outcome = state.compare_orders(orders, _levels(programs))
+            self.budget.executed(line)
             self._baseline, self._executed = state.baseline, None
             if outcome is not None and not line.findings:
                 self._executed = ExecutedState(written, threads, line, outcome)
@@ -188,6 +198,8 @@ class Validation:
 
             return execute
 
+        if self.budget.leaves_out(line, last=True):
+            return line, recorded
         with blamed_on_the_pass(line):
             state = StateCheck(self.runs, self.draws, self._baseline, executing(), line)
             levels = ("thread",) * len(launches.launches)

@@ -1,0 +1,41 @@
+"""The seconds of a validation by kinds, all states together."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from tcir.validation.report import Line
+
+
+@dataclass
+class Budget:
+    """The time that executions may take, and took.
+
+    seconds: all that they may take; None: any
+    started: time at which the validation began
+    longest: seconds of the state that took the longest
+    """
+
+    seconds: float | None
+    started: float = field(default_factory=time.perf_counter)
+    longest: float = 0.0
+
+    def leaves_out(self, line: Line, *, last: bool = False) -> bool:
+        """Whether a state is not executed, which its line then says: after it there would be no
+        time for the last one, the PTX, whose instructions are those that ship."""
+        if self.seconds is None:
+            return False
+        spent = time.perf_counter() - self.started
+        if spent + self.longest * (1 if last else 2) <= self.seconds:
+            return False
+        line.verdict, line.left = "-", f"the state after {line.name}"
+        line.compared = (
+            f"not executed: {spent:.0f} s of the budget of {self.seconds:g} s are over, and a "
+            f"state takes up to {self.longest:.0f} s"
+        )
+        return True
+
+    def executed(self, line: Line) -> None:
+        """Notes the time that a state took."""
+        self.longest = max(self.longest, line.execute_seconds)
