@@ -14,7 +14,7 @@ from tcir.passes.emit.builders import i64
 from tcir.passmanager.pipeline import Pipeline, as_pipeline
 from tcir.program.programs import find_programs
 from tcir.program.repeats import REPEATS
-from tcir.validation.budget import Budget
+from tcir.validation.budget import StatesBudget
 from tcir.validation.estimate import Estimate
 from tcir.validation.kinds import Kinds
 from tcir.validation.report import Line, Report
@@ -142,7 +142,7 @@ def test_states_beyond_the_budget_are_named(monkeypatch: pytest.MonkeyPatch) -> 
     """The PTX is executed, and states before it as long as there is time for both."""
     now = 0.0
     monkeypatch.setattr("tcir.validation.budget.time.perf_counter", lambda: now)
-    budget, line = Budget(100.0, now), Line(7, "plan-memory")
+    budget, line = StatesBudget(100.0, now), Line(7, "plan-memory")
     budget.executed(Line(6, "tile-gemm", execute_seconds=30.0))
     now = 40.0
     assert not budget.leaves_out(line) and not line.left
@@ -152,7 +152,7 @@ def test_states_beyond_the_budget_are_named(monkeypatch: pytest.MonkeyPatch) -> 
     assert not budget.leaves_out(line, last=True)
     now = 80.0
     assert budget.leaves_out(line, last=True) and line.left == "the state after plan-memory"
-    assert not Budget(None).leaves_out(line)
+    assert not StatesBudget(None).leaves_out(line)
 
 
 def test_a_validation_without_time_executes_the_input_alone() -> None:

@@ -9,7 +9,7 @@ from tcir.validation.report import Line
 
 
 @dataclass
-class Budget:
+class StatesBudget:
     """The time that executions may take, and took.
 
     seconds: all that they may take; None: any

@@ -31,7 +31,7 @@ from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
 from tcir.program.slices import times_filling
 from tcir.validation.against_f64 import has_numbers
-from tcir.validation.budget import Budget
+from tcir.validation.budget import StatesBudget
 from tcir.validation.coverage import FULL_RANGE, SPECIAL_VALUES, Coverage
 from tcir.validation.draw_bounds import DrawBounds
 from tcir.validation.draws import Draw, Draws
@@ -82,7 +82,7 @@ class Validation:
         self.on_kinds: Callable[[Kinds], None] = lambda _: None
         self._told: Kinds | None = None
         settings = runs.plan.settings
-        self.budget = Budget(settings.budget if settings.kinds else None)
+        self.budget = StatesBudget(settings.budget if settings.kinds else None)
 
     @staticmethod
     def start(plan: Plan, module: ir.Module) -> Validation:
