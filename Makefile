@@ -9,7 +9,7 @@ SCRIPTS := .venv-scripts
 SCRIPTS_STAMP := $(SCRIPTS)/.installed
 JOBS ?= 2
 SHARD ?= 1/1
-BUDGET ?= 0.25
+BUDGET ?= 0.1
 
 # The tests start Python thousands of times: bytecode is kept where containers say otherwise, too.
 unexport PYTHONDONTWRITEBYTECODE

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from commands import Setting, become, main_of, preload
+from filecheck.main import main as filecheck
 
 HERE = Path(__file__).parent
 _BEGUN: list[subprocess.Popen[bytes]] = []
@@ -83,10 +84,8 @@ def _answer(connection: socket.socket, commands: Mapping[str, Callable[[], int]]
 
 
 def _filecheck() -> int:
-    from filecheck.main import main
-
     try:
-        main()
+        filecheck()
     except SystemExit as end:
         return int(end.code or 0)
     return 0

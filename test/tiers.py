@@ -1,19 +1,21 @@
 """Which cases `make test` runs, and which only `make test-all`: by cost.
 
 `durations.txt` has a line for each function whose cases take long enough, with the seconds that
-one takes on average, and for each case that takes `LEAST` seconds more or less than that. Slow are
-cases that take longer than a budget, and those that are left when the quicker ones of their
-function have taken `SHARE` budgets. The quickest case of each file is quick unless it takes
-`LONGEST` budgets, and `KEPT` whatever it takes. A case without a line is quick: a new test is,
-until it is measured.
+one takes on average, and for each case that takes `LEAST` seconds more or less than that. Quick are
+
+- cases that take at most a budget, until those of their function have taken `SHARE` seconds;
+- the quickest case of each function, if it takes at most `SENTINEL` seconds;
+- the quickest case of each file, if it takes at most `LONGEST` budgets;
+- `KEPT`, whatever they take;
+- cases without a line: a new test is quick until it is measured.
 
 A run brings the list up to date; of a function, it has to have all cases. `make test-all` leaves
 its report in build/all.xml; of a run in shards, all reports are given at once:
 
     python test/tiers.py build/all.xml
 
-The folders `DOORS` mark what is slow, since `make test` measures nothing there: it skips them where
-the other compiler is not installed.
+The folders `DOORS` mark what is slow, since `make test-all` measures nothing there: it skips them
+where the other compiler is not installed.
 """
 
 from __future__ import annotations
@@ -30,21 +32,30 @@ import pytest
 
 from tcir.tools.dev.shards import DURATIONS, durations, seconds
 
-BUDGET = 0.25
+BUDGET = 0.1
 """Seconds of a quick case, where ``--budget`` does not give others."""
 SHARE = 12
-"""Budgets that the quick cases of a function may take together."""
+"""Seconds that the quick cases of a function may take together."""
+SENTINEL = 0.2
+"""Seconds that the quickest case of a function may take."""
 LONGEST = 40
 """Budgets that the quickest case of a file may take."""
 LEAST = 0.1
 """Seconds that are worth a line in the list."""
 KEPT = (
+    "test/dialect/test_docs.py::test_page_is_fresh",
+    "test/dialect/test_paths.py::test_the_page_is_current",
     "test/endtoend/test_cases.py::test_conv_shift_reuse[1x56x56x64-64-3x3-p1111-hwcf-f16-f32]",
+    "test/machine/test_hazard_page.py::test_every_kind_is_on_the_page_and_no_other",
+    "test/ptx/test_coverage.py::test_document_is_fresh",
+    "test/ptx/test_lockstep_programs.py::test_random_programs",
+    "test/time/test_constants.py::test_the_page_is_fresh",
+    "test/time/test_validate.py::test_what_is_held_out_is_as_the_page_says",
     "test/tools/test_typing.py::test_the_plugins_of_the_page_have_types[mypy]",
 )
-"""Quick whatever they take: a layer of ResNet-50 at its size, and the types of plugins."""
-DOORS = ("cuda_programs", "cute_scripts", "jax_functions", "onnx_models", "torch_models",
-         "triton_scripts")  # fmt: skip
+"""Quick whatever they take: a layer of ResNet-50 at its size, whether pages are current, random
+programs in lockstep, and the types of plugins."""
+DOORS = ("cute_scripts", "jax_functions", "onnx_models", "torch_models", "triton_scripts")
 
 
 def slow_but(quick: Collection[Any], cases: Iterable[Any]) -> list[Any]:
@@ -60,19 +71,18 @@ def slow(*values: Any) -> Any:
 def over_budget(names: Iterable[str], stored: Mapping[str, float], budget: float) -> frozenset[str]:
     """Those of the ids `names`, all cases of some files, that are slow by the `stored` seconds."""
     found = set()
-    files: set[str] = set()
+    met: set[str] = set()  # files and functions
     spent: Counter[str] = Counter()  # seconds of quick cases, by function
     for time, name in sorted((seconds(name, stored, 0.0), name) for name in names):
         file, function = name.partition("::")[0], name.partition("[")[0]
         if Path(file).parts[1] in DOORS:
             continue
         spent[function] += time
-        if file not in files:
-            over = time > LONGEST * budget
-        else:
-            over = time > budget or spent[function] > SHARE * budget
-        files.add(file)
-        if over:
+        quick = time <= budget and spent[function] <= SHARE
+        quick |= file not in met and time <= LONGEST * budget
+        quick |= function not in met and time <= SENTINEL
+        met |= {file, function}
+        if not quick:
             found.add(name)
     return frozenset(found) - frozenset(KEPT)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import tiers
-from tiers import KEPT, LONGEST, SHARE, over_budget
+from tiers import KEPT, LONGEST, SENTINEL, SHARE, over_budget
 
 from tcir.tools.dev.shards import DURATIONS, UNLISTED, durations, expected, parts, seconds
 
@@ -50,10 +50,16 @@ def test_a_file_of_very_slow_tests_keeps_none() -> None:
 
 def test_the_cases_of_a_function_have_a_share() -> None:
     stored = {"test/a/x.py::f": 0.25}
-    names = [f"test/a/x.py::f[{n}]" for n in range(3 * SHARE)]
-    assert len(over_budget(names, stored, 0.5)) == len(names) - 2 * SHARE
+    names = [f"test/a/x.py::f[{n}]" for n in range(6 * SHARE)]
+    assert len(over_budget(names, stored, 0.5)) == len(names) - 4 * SHARE
     unlisted = [f"test/a/x.py::g[{n}]" for n in range(100 * SHARE)]
     assert not over_budget(unlisted, stored, 0.3)
+
+
+def test_each_function_keeps_its_quickest_unless_it_takes_long() -> None:
+    stored = {"test/a/x.py::f": SENTINEL, "test/a/x.py::g": SENTINEL + 0.01}
+    names = ["test/a/x.py::unlisted", "test/a/x.py::f[1]", "test/a/x.py::f[2]", "test/a/x.py::g"]
+    assert over_budget(names, stored, 0.1) == {"test/a/x.py::f[2]", "test/a/x.py::g"}
 
 
 def test_a_report_brings_the_list_up_to_date(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 The part of a test depends only on the names of all that are collected and on test/durations.txt, so
 that parts can run on different machines. What the parts are expected to take is printed by
 
-    python -m pytest -p tcir.tools.dev.shards --shard 1/8 --collect-only -q test | tail
+    python -m pytest -p tcir.tools.dev.shards --shard 1/8 --collect-only -q test | head -1
 """
 
 from __future__ import annotations
