@@ -36,7 +36,8 @@ class Traits:
     pure:         whether every role may duplicate it
     async_only:   whether it has no meaning in a kernel without ``tc.async``
     lowered_by:   passes that lower it, where no rule of ``convert-tc-to-nvvm`` does
-    counted:      whether it needs no ``operandSegmentSizes``: only one of its operands is variadic
+    counted:      whether it needs no ``operandSegmentSizes``: at most one operand is optional or
+                  variadic
 
     Ops on tensors also have these, for inputs and bounds of validation:
 
@@ -92,13 +93,15 @@ class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc
         super().__init_subclass__(name=name, **keywords)
         if cls.traits.counted:
             fields_ = ext.partition_fields(cls._fields)[0]
-            (at,) = (n for n, each in enumerate(fields_) if each.variadicity.name == "variadic")
+            kinds = [each.variadicity.name for each in fields_]
+            (at,) = (n for n, kind in enumerate(kinds) if kind != "single")
             for place, each in enumerate(fields_):
                 past = place - len(fields_)
                 where = (
                     slice(at, past + 1 or None) if place == at else place if place < at else past
                 )
-                setattr(cls, each.name, property(partial(_operand, where)))
+                read = partial(_optional if kinds[place] == "optional" else _operand, where)
+                setattr(cls, each.name, property(read))
             build = cls.__init__
 
             def __init__(op: ir.OpView, *values: object, **named: object) -> None:
@@ -120,6 +123,11 @@ class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc
 
 def _operand(place: int | slice, op: ir.OpView) -> ir.Value | list[ir.Value]:
     return list(op.operands)[place]
+
+
+def _optional(place: int | slice, op: ir.OpView) -> ir.Value | None:
+    found = _operand(place, op)
+    return next(iter(found), None) if isinstance(found, list) else found
 
 
 def all_ops() -> list[type[Op]]:

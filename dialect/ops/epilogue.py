@@ -14,6 +14,7 @@ from tcir.dialect.attributes import (
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.attention import AttentionOp
 from tcir.dialect.ops.grouped import GroupedMatmulOp
+from tcir.dialect.ops.sum_parts import SumPartsOp
 from tcir.dialect.rules import Broken, one_of, same_rules, verify
 from tcir.dialect.warp_types import ATOM_COLUMNS, GATE_BLOCK, TAILS, WALK, FragmentType
 
@@ -76,9 +77,10 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
         return optional_integer(self, GATE_BLOCK) or 1
 
     @property
-    def grouped(self) -> GroupedMatmulOp | None:
-        """The grouped product that computes these sums; None for other sums."""
-        return defining(self.sums, GroupedMatmulOp)
+    def grouped(self) -> GroupedMatmulOp | SumPartsOp | None:
+        """The op that computes these sums of a grouped product; None for other sums."""
+        op = defining(self.sums, GroupedMatmulOp | SumPartsOp)
+        return None if op is None or op.sizes is None else op
 
     @property
     def rank(self) -> int:
@@ -473,8 +475,9 @@ def _(op: ElementOp) -> Broken:
         return None
     shape = around.shape if around else []
     want = [1 if d is None else shape[d] for d in op.dims]
-    if op.of_group and isinstance(around, EpilogueOp) and around.grouped:
-        want = [around.grouped.b.type.shape[0], *want]
+    sizes = around.grouped.sizes if isinstance(around, EpilogueOp) and around.grouped else None
+    if op.of_group and sizes is not None:
+        want = [sizes.type.shape[0], *want]
     tensor = isinstance(got, ir.RankedTensorType)
     legal = tensor and want == list(got.shape) and got.element_type == value
     return None if legal else {"want": want, "got": got, "value": value}

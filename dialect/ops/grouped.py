@@ -7,7 +7,7 @@ from tcir.dialect.attributes import integer, is_integer, optional_integer, strin
 from tcir.dialect.indexing import BATCH, Index, IndexedOperand, Indexing, K, M, N
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.operation import Op
-from tcir.dialect.ops.highlevel import TYPES, types_problem
+from tcir.dialect.ops.highlevel import TYPES, MatmulOp, k_part, types_problem
 from tcir.dialect.ops.warp import StoreFragmentOp
 from tcir.dialect.rules import Broken, same_rules, verify
 from tcir.dialect.warp_types import FragmentType
@@ -28,7 +28,8 @@ class GroupedMatmulOp(
     Contiguous: ``a`` is ``[T,K]``, the rows of the groups in sequence, ``out`` ``[T,N]``.
     Masked: ``a`` is ``[G,C,K]``, where the rows of group g are the first of its C rows, and ``out``
     ``[G,C,N]``. ``b`` is ``[G,K,N]`` (``b_layout = "kn"``) or ``[G,N,K]`` (``"nk"``), a matrix of
-    each group, ``a_layout`` is ``"mk"``. Sums as in ``tc.matmul``.
+    each group, ``a_layout`` is ``"mk"``. Sums as in ``tc.matmul``; with ``k_part`` they stay in
+    parts, the first dimension of ``out`` (``tc.sum_parts``).
 
     Rows of ``out`` that belong to no group are not written: they keep their contents. Sizes are at
     least 0 and fit in ``a``; rows that do not fit are left out.
@@ -179,17 +180,34 @@ def _(op: GroupedMatmulOp) -> Broken:
     return None if a == "mk" and b in ("kn", "nk") else {"a": a, "b": b}
 
 
+same_rules(
+    GroupedMatmulOp,
+    MatmulOp,
+    {
+        "k-part": {'"kn"': '"kn", k_part = 0 : i64'},
+        "part-type": {'"kn"': '"kn", k_part = 64 : i64', "512x384xbf16": "4x512x384xbf16"},
+    },
+    {
+        "k-part": {'"kn"': '"kn", k_part = 100 : i64', "512x384xbf16": "3x512x384xf32"},
+        "part-type": {'"kn"': '"kn", k_part = 64 : i64', "512x384xbf16": "4x512x384xf32"},
+    },
+)
+
+
 @verify(
     GroupedMatmulOp,
     "rank",
     "tc",
-    "a and out must have rank 2, or rank 3 with the group in front, and b rank 3, got {got}",
+    "a and out must have rank 2, or rank 3 with the group in front, and b rank 3 (out one more "
+    "with k_part), got {got}",
     bad={"8x256x384xbf16": "256x384xbf16"},
     good={"512x256xbf16": "8x64x256xbf16", "512x384xbf16": "8x64x384xbf16"},
 )
 def _(op: GroupedMatmulOp) -> Broken:
     ranks = [v.type.rank for v in (op.a, op.b, op.out)]
-    return None if ranks in ([2, 3, 2], [3, 3, 3]) else {"got": ", ".join(map(str, ranks))}
+    a = 3 if op.masked else 2
+    legal = ranks == [a, 3, a + (k_part(op) is not None)]
+    return None if legal else {"got": ", ".join(map(str, ranks))}
 
 
 @verify(
@@ -233,15 +251,16 @@ def _(op: GroupedMatmulOp) -> Broken:
     GroupedMatmulOp,
     "shapes",
     "tc",
-    "expected a [T,{k}] or [{groups},C,{k}] and out of the same rows by {n} columns, got {a} and "
-    "{out}",
+    "expected a [T,{k}] or [{groups},C,{k}] and out of the same rows by {n} columns, after the "
+    "parts if there are any, got {a} and {out}",
     bad={'b_layout = "kn"': 'b_layout = "nk"'},
 )
 def _(op: GroupedMatmulOp) -> Broken:
     groups, *inner = op.b.type.shape
     k, n = inner if string(op, "b_layout") == "kn" else inner[::-1]
-    a, out = list(op.a.type.shape), list(op.out.type.shape)
-    legal = a[-1] == k and out == [*a[:-1], n] and (not op.masked or a[0] == groups)
+    a, out, part = list(op.a.type.shape), list(op.out.type.shape), k_part(op)
+    parts = [] if part is None else [-(-k // part)]
+    legal = a[-1] == k and out == [*parts, *a[:-1], n] and (not op.masked or a[0] == groups)
     return None if legal else {"k": k, "n": n, "groups": groups, "a": a, "out": out}
 
 

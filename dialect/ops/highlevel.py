@@ -454,6 +454,11 @@ def k_part(op: ir.OpView) -> int | None:
     return optional_integer(op, "k_part")
 
 
+def k_parts(op: ir.OpView) -> int | None:
+    """Number of parts of a product's sums; None if they are whole."""
+    return None if k_part(op) is None else int(op.out.type.shape[0])
+
+
 @verify(
     MatmulOp,
     "rank",

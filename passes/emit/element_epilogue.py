@@ -76,11 +76,13 @@ def number_at(
     pointer_of: Callable[[ir.Value], ir.Value],
     at: Sequence[ir.Value],
     *totals: ir.Value,
+    group: ir.Value | None = None,
 ) -> ir.Value:
     """The element of the result at the indices `at`, i32 values, whose sums are `totals`: one, or
     gate and value.
 
     pointer_of: returns the address of an argument of the function of `after`
+    group: number of the row's group, for tensors that are read by group
     """
     block = after.body.blocks[0]
     known = {
@@ -91,7 +93,7 @@ def number_at(
     for each in ops:
         with each.location:
             operands = [known[o] for o in each.operation.operands if o in known]
-            known[each.operation.results[0]] = _number(each, operands, pointer_of, at)
+            known[each.operation.results[0]] = _number(each, operands, pointer_of, at, group)
     return known[end.operands[0]]
 
 
@@ -100,17 +102,15 @@ def _number(
     operands: Sequence[ir.Value],
     pointer_of: Callable[[ir.Value], ir.Value],
     at: Sequence[ir.Value],
+    group: ir.Value | None,
 ) -> ir.Value:
     if isinstance(op, tc.ElementOp):
-        return _element(op, pointer_of(op.tensor), at)
+        places = [None if dim is None else at[dim] for dim in op.dims]
+        outer = [group] if op.of_group else []
+        return element(pointer_of(op.tensor), op.tensor.type, [*outer, *places])
     if op.operation.name == "arith.constant":
         return narrow.constant(op.operation.results[0].type, op.operation.attributes["value"])
     return narrow.computed(op, operands)
-
-
-def _element(op: tc.ElementOp, pointer: ir.Value, at: Sequence[ir.Value]) -> ir.Value:
-    places = [None if dim is None else at[dim] for dim in op.dims]
-    return element(pointer, op.tensor.type, places)
 
 
 def store(pointer: ir.Value, place: ir.Value, number: ir.Value, kind: ir.Type) -> None:

@@ -15,6 +15,7 @@ from tcir.dialect.ops.grid_control import PROGRAMMATIC
 from tcir.errors import PassError
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.gpu_module import kernels_block, pointer_type
+from tcir.program.launch import UNWRITTEN
 from tcir.target import DEFAULT_TARGET
 
 ALIGNMENT = 16
@@ -25,7 +26,7 @@ ALIGNMENT = 16
 class Shape:
     """Launch sizes of a kernel, its position in the sequence of launches, and its target;
     programmatic: it may start before the previous launch has ended, and waits for it;
-    smem: bytes of shared memory."""
+    smem: bytes of shared memory; unwritten: it leaves elements of its results as they are."""
 
     grid: tuple[int, int, int]
     threads: int
@@ -33,6 +34,7 @@ class Shape:
     order: int | None = None
     programmatic: bool = False
     smem: int = 0
+    unwritten: bool = False
 
 
 @contextmanager
@@ -63,6 +65,8 @@ def simt_kernel(
         attributes["tc.order"] = i64(shape.order)
     if shape.programmatic:
         attributes[PROGRAMMATIC] = ir.UnitAttr.get()
+    if shape.unwritten:
+        attributes[UNWRITTEN] = ir.UnitAttr.get()
     with ir.InsertionPoint(kernels_block(module)), location:
         aligned = ir.Attribute.parse(f"{{llvm.align = {ALIGNMENT} : i64}}")
         count = len(buffers)
@@ -125,6 +129,14 @@ def left(a: Operand, count: int) -> ir.Value:
 def right(a: Operand, count: int) -> ir.Value:
     """a >> count, logical."""
     return arith.ShRUIOp(*_both(a, count)).result if count else a
+
+
+@contextmanager
+def only_if(condition: ir.Value) -> Iterator[None]:
+    """Emits into the body of ``scf.if condition``."""
+    with ir.InsertionPoint(scf.IfOp(condition).then_block):
+        yield
+        scf.YieldOp([])
 
 
 def less(a: Operand, b: Operand) -> ir.Value:

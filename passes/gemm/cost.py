@@ -10,7 +10,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS
-from tcir.dialect.ops.highlevel import k_part
+from tcir.dialect.ops.highlevel import k_part, k_parts
 from tcir.passes.emit.cost import LaunchWork, epilogue_bytes
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.operand_tiles import k_major, k_step, mn_major
@@ -81,7 +81,7 @@ def _dense(op: tc.MatmulOp, kind: str) -> ProductShape:
 
     return ProductShape(
         a.type.shape[a_layout.index("m") - 2], b.type.shape[b_layout.index("n") - 2],
-        a.type.shape[0] if a.type.rank == 3 else 1, _parts(op), step * bytes_,
+        a.type.shape[0] if a.type.rank == 3 else 1, k_parts(op) or 1, step * bytes_,
         ceil_div(k_part(op) or k, step), (TMEM_LANES * step * bytes_, tile), (0, lambda n: 0),
         *_bytes(op),
     )  # fmt: skip
@@ -97,15 +97,11 @@ def _scaled(op: tc.BlockScaledMatmulOp, kind: str) -> ProductShape:
         return ceil_div(BLOCK_ROWS - step + columns, BLOCK_ROWS) * blocks
 
     return ProductShape(
-        shape.m, shape.n, shape.batch, _parts(op), stage.row_bytes,
+        shape.m, shape.n, shape.batch, k_parts(op) or 1, stage.row_bytes,
         ceil_div(k_part(op) or shape.k, stage.k),
         (TMEM_LANES * shape.a.row_bytes(stage.k), lambda n: n * shape.b.row_bytes(stage.k)),
         (blocks, scales), *_bytes(op),
     )  # fmt: skip
-
-
-def _parts(op: ir.OpView) -> int:
-    return 1 if k_part(op) is None else int(op.out.type.shape[0])
 
 
 def _bytes(op: ir.OpView) -> tuple[int, int, int]:

@@ -167,7 +167,8 @@ class DenseProduct(OfMatrices):
         k0 = index.mul(step, self.k)
         a = tc.SmemTileOp(self.a.type).tile
         b = [tc.SmemTileOp(self.b.type).tile for _ in columns]
-        batch: dict[str, Index] = {} if place.batch is None else {"batch": place.batch}
+        matrix = place.batch if place.group is None else place.group
+        batch: dict[str, Index] = {} if matrix is None else {"batch": matrix}
         loads = [partial(self.a.load, a, {"mn": place.row, "k": k0, **batch}, shares[0])]
         for tile, column in zip(b, columns, strict=True):
             loads.append(partial(self.b.load, tile, {"mn": column, "k": k0, **batch}, shares[1]))

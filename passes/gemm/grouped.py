@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tcir._mlir import arith, ir
@@ -12,10 +12,11 @@ from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.dialect.ops.grouped import most_tiles, tiles_of
+from tcir.dialect.ops.highlevel import k_part, k_parts
 from tcir.passes.emit import index
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.cluster import ALONE, ClusterShape
-from tcir.passes.emit.diagnostics import SMALLEST_MATMUL
+from tcir.passes.emit.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.emit.element_epilogue import check_by_element
 from tcir.passes.emit.index import Index
 from tcir.passes.emit.kernel_ops import CTAS_PER_SM
@@ -46,12 +47,11 @@ from tcir.passes.kernels.stores.fragment import tile_fragments
 from tcir.passes.kernels.stores.group_rows import group_store
 from tcir.passes.kernels.stores.lanes import lane_store
 from tcir.passes.kernels.tile import Stores, tile
+from tcir.program.launch import UNWRITTEN
 from tcir.target import TARGETS
 
 GROUP_RANK = 3
 """Indices of a result by its group: the group, the row and the column."""
-UNWRITTEN = "tc.unwritten"
-"""Attribute of a kernel that leaves elements of its result as they are."""
 
 
 def row_tiles(op: tc.GroupedMatmulOp, height: int = TMEM_LANES) -> int:
@@ -68,9 +68,9 @@ class GroupedProduct(DenseProduct):
         """Returns the rows of a sub-partition's lanes; those that are not of the group are beyond
         the last row of `out`."""
         row = lane_index() + index.add(place.row, index.mul(quarter, QUARTER_LANES))
-        assert place.end is not None and place.batch is not None
+        assert place.end is not None
         rows = row.where(row.below(place.end), out.type.shape[-2])
-        return [spread(place.batch), rows] if out.type.rank == GROUP_RANK else [rows]
+        return [*map(spread, place.outer), rows]
 
     def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:
         """Returns the tensors that `after` reads, with their maps from the group, row and column of
@@ -102,6 +102,12 @@ def tile_groups(
     """
     op = source.op
     check_dense(op)
+    if source.after is not None and (parts := k_parts(op)) is not None:
+        raise match_failure(
+            source.after,
+            f"expected an epilogue of whole sums, got one of {parts} parts of K: the launch that "
+            f"sums them up computes it; take split-k={parts} instead of k_part",
+        )
     n, sms = op.out.type.shape[-1], TARGETS[target].sms
     wgmma = TARGETS[target].wgmma
     pair, cluster = options.cta_group, options.cluster_of(op)
@@ -118,7 +124,8 @@ def tile_groups(
     together.tell(op, n_tile)
     shape = ClusterShape(PAIR) if pair == PAIR else cluster
     rows = shape.m * row_tiles(op, shape.m * TMEM_LANES)
-    tiles = OutputTiles(rows, ceil_div(n, together.count * n_tile), None, cluster=shape)
+    columns = ceil_div(n, together.count * n_tile)
+    tiles = OutputTiles(rows, columns, k_parts(op), cluster=shape)
     if wgmma or options.persistent:
         tiles = options.distributed(tiles, sms)
         source.function.attributes[CTAS_PER_SM] = i64(1)
@@ -130,9 +137,8 @@ def tile_groups(
     places = partial(_places, op, tiles, together.count * n_tile)
     if wgmma:
         core = Warpgroups(op, Tile(M_TILE, n_tile), target)
-        parts = parts_of(op.a.type.element_type, n_tile)
         # m: every group may end inside a tile
-        staging = options.staging(core, tiles, parts)
+        staging = options.staging(core, tiles, parts_of(op.a.type.element_type, n_tile))
         tile_fragments(source, create, tiles, core, m=0, n=n, staging=staging, places=places)
     else:
         results = options.results(source, n_tile)
@@ -165,21 +171,28 @@ def _places(
             found.attributes["within"] = ir.UnitAttr.get()
         return found
 
-    def place(found: tc.FindGroupOp, column_tile: Index) -> TilePlace:
+    def place(found: tc.FindGroupOp, column_tile: Index, part: Index | None) -> TilePlace:
         column, group = index.mul(column_tile, columns), found.group
         end = _least(index.add(found.first, found.count), op.out.type.shape[-2])
         first = found.first
         if cluster.m > 1:
             first = index.add(first, index.mul(cluster.along_m(), TMEM_LANES))
-        return TilePlace(0, column_tile, first, column, group, number=group, end=end)
+        number = group
+        if part is not None:
+            groups = op.b.type.shape[0]
+            number = index.add(index.mul(part, groups), group) if op.masked else part
+        batch = group if op.masked else None
+        at = TilePlace(0, column_tile, first, column, batch, part=part, number=number)
+        return replace(at, group=group, end=end)
 
     if tiles.ctas is None:
         found = find(index.div(block_id("x"), cluster.m))
-        at = place(found, block_id("y"))
+        at = place(found, block_id("y"), None if tiles.batch is None else block_id("z"))
         with counting_loop(0, _least(found.count, 1), 1):
             yield at
         return
-    across, together = ceil_div(tiles.n, cluster.n), cluster.ctas
+    wide, together = ceil_div(tiles.n, cluster.n), cluster.ctas
+    across = wide * (tiles.batch or 1)  # the parts of K of a row of tiles, one after another
     most, sharing = tiles.count // together, tiles.ctas // together
     counted = tc.CountTilesOp(sizes)
     of_height(counted)
@@ -189,9 +202,12 @@ def _places(
     with counting_loop(0, index.div(left, sharing), turns) as turn:
         earlier = 0 if tiles.taken_over else index.mul(turn, sharing)
         number = index.add(earlier, index.div(block_id("x"), together))
-        found = find(index.div(number, across))
-        column = index.mul(index.rem(number, across), cluster.n)
-        yield place(found, column if alone else index.add(column, cluster.along_n()))
+        found, part = find(index.div(number, across)), None
+        column = index.rem(number, across)
+        if tiles.batch is not None:
+            part, column = index.div(column, wide), index.rem(column, wide)
+        column = index.mul(column, cluster.n)
+        yield place(found, column if alone else index.add(column, cluster.along_n()), part)
 
 
 def _least(number: Index, most: int) -> ir.Value:
@@ -203,10 +219,11 @@ def _width(op: tc.GroupedMatmulOp, n: int, sms: int) -> int:
     """The fastest width of a tile by the model, if every tile of the largest number has rows."""
     step = columns_step(op)
     widths = [each for each in N_TILES if each % step == 0 and each <= round_up(n, N_TILES[-1])]
-    steps = ceil_div(k_of(op) * tc.element_bytes(op.a.type.element_type), 128)
+    steps = ceil_div((k_part(op) or k_of(op)) * tc.element_bytes(op.a.type.element_type), 128)
+    parts = k_parts(op) or 1
 
     def cycles(width: int) -> float:
-        count = row_tiles(op) * ceil_div(n, width)
+        count = parts * row_tiles(op) * ceil_div(n, width)
         return matrix_cycles(Tile(M_TILE, width), steps, count, sms)
 
     return min(widths or [N_TILES[-1]], key=cycles)

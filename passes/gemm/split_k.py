@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -28,6 +28,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
 from tcir.time.warpgroups import FROM_MEMORY, SUMMED_BYTES, SUMMING
 
+Product: TypeAlias = "tc.MatmulOp | tc.GroupedMatmulOp | tc.BlockScaledMatmulOp"
 PARTS = (1, 2, 3, 4, 6, 8)
 LEAST_STEPS = 4
 """Steps of a part, below which a CTA only fills its ring."""
@@ -38,8 +39,8 @@ GAIN = 0.9
 @register_pass
 @dataclass(frozen=True)
 class SplitK(Pass):
-    """Divides K of a ``tc.matmul`` or ``tc.block_scaled_matmul`` into equal ranges of steps, and
-    sums up the partial results.
+    """Divides K of a ``tc.matmul``, ``tc.grouped_matmul`` or ``tc.block_scaled_matmul`` into equal
+    ranges of steps, and sums up the partial results.
 
     splits: ranges; 1: none; 0: as many as are fastest, of dense products on targets with wgmma
 
@@ -55,8 +56,8 @@ class SplitK(Pass):
 
     The parts are a workspace between two kernels, and summed in the order of k: the result does not
     depend on timing. A ``tc.epilogue`` follows the sum; it begins with the global scales of
-    block-scaled operands, which multiply complete sums. Preserves the value of every element up to
-    the order of the sums.
+    block-scaled operands, which multiply complete sums. Of groups of rows both kernels leave rows
+    of no group out. Preserves the value of every element up to the order of the sums.
     """
 
     name: ClassVar[str] = "split-k"
@@ -84,15 +85,13 @@ class SplitK(Pass):
             _split(op, parts)
 
     def _visit(self, op: ir.OpView) -> None:
-        if isinstance(op, tc.GroupedMatmulOp):
-            legal.check({"split_k": self.splits, "product": legal.GROUPED}, op)
-        elif isinstance(op, tc.MatmulOp | tc.BlockScaledMatmulOp):
+        if isinstance(op, tc.MatmulOp | tc.GroupedMatmulOp | tc.BlockScaledMatmulOp):
             legal.check({"split_k": self.splits, "results": legal.results_of(op.out)}, op)
             if k_part(op) is None:
                 _split(op, self.splits)
 
 
-def _split(op: tc.MatmulOp | tc.BlockScaledMatmulOp, splits: int) -> None:
+def _split(op: Product, splits: int) -> None:
     """Replaces a product by the sum of its parts."""
     k, step = _steps(op)
     steps = ceil_div(k, step)
@@ -113,11 +112,12 @@ def _split(op: tc.MatmulOp | tc.BlockScaledMatmulOp, splits: int) -> None:
             whole = ir.RankedTensorType.get(out.shape, parts.type.element_type)
             scaled_sums(op, tc.SumPartsOp(parts, whole).out, factors)
         else:
-            op.out.replace_all_uses_with(tc.SumPartsOp(parts, out).out)
+            sizes = op.sizes if isinstance(op, tc.GroupedMatmulOp) else None
+            op.out.replace_all_uses_with(tc.SumPartsOp(parts, out, sizes=sizes).out)
     op.operation.erase()
 
 
-def _steps(op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> tuple[int, int]:
+def _steps(op: Product) -> tuple[int, int]:
     """Elements of K, and elements of K in a step of the main loop."""
     if isinstance(op, tc.BlockScaledMatmulOp):
         shape = ScaledShape.of(op)

@@ -259,9 +259,6 @@ ROWS: tuple[Limit, ...] = (
           "also store them")
       for role, legal in (("producer", (1,)), ("consumer", (8,)), ("epilogue", ()))),
     # Parts of K and exchanged operands.
-    Limit("split_k", (1,), {"product": GROUPED},
-        "not built: the launch that sums the parts up would have to leave out rows of no group",
-        way_out="leave split-k out"),
     Limit("split_k", (1,), {"results": (GATED, GATED_BLOCKS, QUANTISED)},
         "in the kernel that sums the parts up a thread computes one element, not a block",
         way_out="leave split-k out"),

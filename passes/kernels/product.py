@@ -42,8 +42,8 @@ class Tile:
 class TilePlace:
     """Where a tile is in the output: its numbers along m and n, its first row and column, its
     matrix of the batch, and its part of K. `layout`: the order of rows and columns in the output;
-    `number`: number of the matrix, counted over all parts; `end`: row after the last one of the
-    tile's group, None if tiles end only at the end of the output."""
+    `number`: number of the matrix, counted over all parts; `group`: number of the tile's group;
+    `end`: row after the group's last one, None if tiles end only at the end of the output."""
 
     row_tile: Index
     column_tile: Index
@@ -53,6 +53,7 @@ class TilePlace:
     layout: str = "mn"
     part: Index | None = None
     number: Index | None = None
+    group: Index | None = None
     end: Index | None = None
 
     @staticmethod

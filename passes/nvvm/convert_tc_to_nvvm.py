@@ -151,6 +151,11 @@ def _declare(kernel: func.FuncOp, parameters: _Parameters) -> ir.Block:
     return llvm.func(name, types, parameters.attributes, attributes)
 
 
+_READ_BY_LAUNCHES = (
+    "tc.order", "tc.target", "tc.tmem_columns", "tc.cluster", "tc.programmatic", "tc.unwritten",
+)  # fmt: skip
+
+
 def _launch_attributes(kernel: func.FuncOp) -> dict[str, ir.Attribute]:
     """The CTA's and cluster's shape for NVVM, and the ``tc.`` attributes a launch reads."""
     source = kernel.operation.attributes
@@ -160,7 +165,7 @@ def _launch_attributes(kernel: func.FuncOp) -> dict[str, ir.Attribute]:
         "tc.grid": _required(kernel, "tc.grid"),
         "tc.smem_bytes": _required(kernel, "tc.smem_bytes"),
     }
-    for name in ("tc.order", "tc.target", "tc.tmem_columns", "tc.cluster", "tc.programmatic"):
+    for name in _READ_BY_LAUNCHES:
         if name in source:
             attributes[name] = source[name]
     if "tc.cluster" in source:

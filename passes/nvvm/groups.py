@@ -1,17 +1,14 @@
-"""``tc.find_group``: a loop over the sizes in every thread."""
+"""``tc.find_group`` and ``tc.count_tiles``: loops over the sizes in every thread."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from tcir._mlir import arith, ir, llvm, scf
+from tcir._mlir import ir, scf
 from tcir.dialect import tc
-from tcir.dialect.ops.grouped import capacity, tile_rows, tiles_of
+from tcir.dialect.ops.grouped import capacity, tile_rows
 from tcir.passes.emit import simt
+from tcir.passes.emit.find_group import find_by_ends, find_group, size_of, tiles_in
 
 from .converter import Converter, GlobalTensor, lower
-
-SIZE_BYTES = 4
 
 
 @lower(tc.FindGroupOp)
@@ -19,17 +16,11 @@ def convert_find_group(converter: Converter, op: tc.FindGroupOp) -> None:
     """Divides if every group has a capacity; otherwise counts the tiles of the groups."""
     tensor = converter.record(op.sizes, GlobalTensor)
     pointer, tile = converter.pointers[tensor.argument], converter.ssa(op.tile)
-    room = capacity(op)
-    height = tile_rows(op)
+    (count,), height = tensor.shape, tile_rows(op)
     if "ends" in op.attributes:
-        found = _search_ends(pointer, tile, tensor.shape[0] - 1, height)
-    elif room is None:
-        found = _search(pointer, tile, tensor.shape[0], height, "within" in op.attributes)
+        found = find_by_ends(pointer, tile, count - 1, height)
     else:
-        tiles = tiles_of(room, height)
-        group, inside = simt.divide(tile, tiles), simt.rest(tile, tiles)
-        first = simt.mul(inside, height)
-        found = [group, first, _rows(_size(pointer, group), first, height)]
+        found = find_group(pointer, tile, count, height, capacity(op), "within" in op.attributes)
     for result, value in zip(op.operation.results, found, strict=True):
         converter.values[result] = value
 
@@ -43,74 +34,5 @@ def convert_count_tiles(converter: Converter, op: tc.CountTilesOp) -> None:
     loop = scf.ForOp(zero, groups, simt.constant(1), [zero])
     with ir.InsertionPoint(loop.body):
         number, tiles = loop.body.arguments
-        scf.YieldOp([simt.add(tiles, _tiles(_size(pointer, number), tile_rows(op)))])
+        scf.YieldOp([simt.add(tiles, tiles_in(size_of(pointer, number), tile_rows(op)))])
     converter.values[op.tiles] = loop.results[0]
-
-
-def _tiles(size: ir.Value, height: int) -> ir.Value:
-    """Tiles of `height` rows of a group of `size`."""
-    return simt.divide(simt.add(size, height - 1), height)
-
-
-def _size(pointer: ir.Value, group: ir.Value) -> ir.Value:
-    i32 = ir.IntegerType.get_signless(32)
-    place = simt.mul(simt.wide(group), SIZE_BYTES)
-    return llvm.load(i32, simt.at(pointer, place), alignment=SIZE_BYTES)
-
-
-def _rows(size: ir.Value, first: ir.Value, height: int) -> ir.Value:
-    """Rows from `first` on of a group of `size`, at most the `height` of a tile."""
-    left = simt.smaller(simt.sub(size, first), height)
-    return arith.select(simt.less(first, size), left, simt.constant(0))
-
-
-def _search(
-    pointer: ir.Value, tile: ir.Value, groups: int, height: int, within: bool
-) -> list[ir.Value]:
-    """Group, first row and number of rows of a tile of `height` rows, for groups in sequence.
-
-    within: whether the first row is counted in its group
-    """
-    return _found(tile, groups, height, lambda n, _: (_size(pointer, n), None), None, within)
-
-
-def _search_ends(pointer: ir.Value, tile: ir.Value, groups: int, height: int) -> list[ir.Value]:
-    """The same for groups that are given by their ends."""
-
-    def sized(number: ir.Value, start: ir.Value) -> tuple[ir.Value, ir.Value]:
-        end = _size(pointer, simt.add(number, 1))
-        return arith.maxsi(simt.sub(end, start), simt.constant(0)), end
-
-    return _found(tile, groups, height, sized, _size(pointer, simt.constant(0)))
-
-
-def _found(
-    tile: ir.Value,
-    groups: int,
-    height: int,
-    sized: Callable[[ir.Value, ir.Value], tuple[ir.Value, ir.Value | None]],
-    start: ir.Value | None,
-    within: bool = False,
-) -> list[ir.Value]:
-    """Group, first row and number of rows of a tile of `height` rows.
-
-    sized: size of a group by its number and its first row, and the first row of the next one, if
-    that is not the sum; start: first row of the first group, if that is not 0. Carried: the three
-    results, the tiles of the groups so far, and the first row of the next one.
-    """
-    zero = simt.constant(0)
-    carried = [zero, zero, zero, zero, zero if start is None else start]
-    loop = scf.ForOp(zero, simt.constant(groups), simt.constant(1), carried)
-    with ir.InsertionPoint(loop.body):
-        number, *best, tiles, rows = loop.body.arguments
-        size, end = sized(number, rows)
-        inside = simt.sub(tile, tiles)
-        mine = _tiles(size, height)
-        # `inside` of a group that was passed is below 0, which is no number below `mine`.
-        here = simt.less(inside, mine)
-        first = simt.mul(inside, height)
-        new = [number, first if within else simt.add(rows, first), _rows(size, first, height)]
-        chosen = [arith.select(here, a, b) for a, b in zip(new, best, strict=True)]
-        tiles = simt.add(tiles, mine)
-        scf.YieldOp([*chosen, tiles, simt.add(rows, size) if end is None else end])
-    return list(loop.results)[:3]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
-from tcir._mlir import arith, func, ir, llvm, scf
+from tcir._mlir import arith, func, ir, llvm
 from tcir.dialect import tc
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.element_epilogue import check_elements, check_types, number_at, store
+from tcir.passes.emit.find_group import find_group
 from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.simt.elements import digits
@@ -38,7 +41,9 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
         if %i < 512: %out[4 * %i …] = body(%parts[0, 4 * %i …] + %parts[1, 4 * %i …] + …)
 
     The threads of a warp read consecutive elements of a part, 16 bytes each. The body of a
-    ``tc.epilogue`` is cloned onto the sum. Preserves every value, bit for bit.
+    ``tc.epilogue`` is cloned onto the sum. Of groups of rows a thread finds the group of its row,
+    as that of a tile of one row, and does nothing if there is none. Preserves every value, bit for
+    bit.
     """
     op, *others = function.entry_block
     if not isinstance(op, tc.SumPartsOp):
@@ -73,20 +78,40 @@ class _Kernel:
         count = prod(out.shape) // run
         grid = (ceil_div(count, THREADS), 1, 1)
         order = launch_order(self.function) or 0
-        shape = simt.Shape(grid, THREADS, target_of(module), order, self.programmatic)
+        shape = simt.Shape(
+            grid,
+            THREADS,
+            target_of(module),
+            order,
+            self.programmatic,
+            unwritten=self.op.sizes is not None,
+        )
         with simt.simt_kernel(module, name, buffers, shape, self.op.location) as pointers:
             inputs = [pointers[n] for n in buffers[:-1]]
             number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
-            inside = scf.IfOp(simt.less(number, count))
-            with ir.InsertionPoint(inside.then_block):
-                values = self._elements(inputs, number, run)
+            with simt.only_if(simt.less(number, count)), self._row(inputs, number, run) as group:
+                values = self._elements(inputs, number, run, group)
                 last = (self.after or self.op).out.type.element_type
                 place = simt.mul(simt.wide(number), run)
                 if run == 1:
                     store(pointers[buffers[-1]], place, values[0], last)
                 else:
                     simt.store_run(simt.at(pointers[buffers[-1]], narrow.byte(place, last)), values)
-                scf.YieldOp([])
+
+    @contextmanager
+    def _row(self, inputs: list[ir.Value], number: ir.Value, run: int) -> Iterator[ir.Value | None]:
+        """Yields the group of the thread's row, for the code of rows of groups; None without
+        groups."""
+        if (sizes := self.op.sizes) is None:
+            yield None
+            return
+        rows, columns = self.op.out.type.shape[-2:]
+        row = simt.divide(number, columns // run)
+        room = rows if self.op.masked else None
+        pointer = self._argument(inputs, sizes)
+        group, _, count = find_group(pointer, row, sizes.type.shape[0], 1, room)
+        with simt.only_if(simt.less(0, count)):
+            yield group
 
     def _run(self) -> int:
         """Elements of a thread."""
@@ -94,7 +119,9 @@ class _Kernel:
         whole = bool(kind.shape) and kind.shape[-1] % RUN == 0
         return RUN if whole and str(kind.element_type) in _STORED_IN_RUNS else 1
 
-    def _elements(self, inputs: list[ir.Value], number: ir.Value, run: int) -> list[ir.Value]:
+    def _elements(
+        self, inputs: list[ir.Value], number: ir.Value, run: int, group: ir.Value | None
+    ) -> list[ir.Value]:
         """Elements of the result that the thread computes."""
         *rows, last = self.op.out.type.shape or [1]
         at = digits(number, [*rows, last // run])
@@ -108,6 +135,7 @@ class _Kernel:
                 lambda value: self._argument(inputs, value),
                 [*at[: len(rows)], simt.add(column, n) if n else column],
                 total,
+                group=group,
             )
             for n, total in enumerate(totals)
         ]

@@ -1,5 +1,5 @@
-"""Grouped GEMM with clusters, pairs, several accumulators, TMA stores and launch control: every
-level equal on random sizes, PTX equal to numpy on chosen ones, breaks seen."""
+"""Grouped GEMM with clusters, pairs, several accumulators, TMA stores, launch control and parts of
+K: every level equal on random sizes, PTX equal to numpy on chosen ones, breaks seen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tcir._mlir import arith, ir
 from tcir.program.inputs import make_inputs, poison
 
 from .breaking import Edit, pick, set_attribute, walk
-from .test_gemm_grouped import CONTIGUOUS, OF_GROUP, TURNS, Grouped, plus
+from .test_gemm_grouped import CONTIGUOUS, MASKED, OF_GROUP, TURNS, Grouped, plus
+from .test_gemm_grouped_wgmma import single
 from .test_matmul_warp_breaks import Break
 
 B, H = "sm_100a", "sm_90a"
@@ -26,10 +27,10 @@ def rows(options: str, *sizes: int) -> Grouped:
     return Grouped(len(given), 200, 24, 72, "bf16", "nk", "bf16", sizes=given, options=options)
 
 
-def masked(options: str, *sizes: int) -> Grouped:
+def masked(options: str, *sizes: int, k: int = 40) -> Grouped:
     """Groups with 140 rows each."""
     given = sizes or (140, 30)
-    return Grouped(len(given), 140, 24, 40, masked=True, sizes=given, options=options)
+    return Grouped(len(given), 140, 24, k, masked=True, sizes=given, options=options)
 
 
 CASES = [
@@ -50,6 +51,11 @@ CASES = [
     (H, masked("cluster=2x1 n-tile=32 persistent=true ctas=2")),
     (H, rows("store=tma n-tile=16", 128, 0, 1)),
     (H, masked("store=tma cluster=2x1 persistent=true ctas=2")),
+    (B, rows("split-k=2")),
+    (B, masked("split-k=3 n-tile=16 store=tma", k=136)),
+    (B, masked("split-k=2 n-tile=16 persistent=true ctas=3", 0, 130, k=72)),
+    (H, rows("split-k=2 n-tile=16 store=tma", 128, 0, 1)),
+    (H, masked("split-k=2 cluster=2x1 n-tile=32", k=72)),
 ]
 
 
@@ -67,14 +73,28 @@ def test_case(target: str, case: Grouped) -> None:
         assert out.tobytes() == want.tobytes() and not outcome.findings, (sizes, str(outcome))
 
 
+BY_GROUP = single(OF_GROUP).replace("72xf8", "136xf8")
+"""A scale and a bias of each group, two steps of K."""
+
+
 @pytest.mark.parametrize(
     ("target", "text", "options"),
     [
         (B, CONTIGUOUS, {"store": "tma"}),  # the residual is loaded by TMA as well
         (B, OF_GROUP, {"cta_group": 2, "epilogue_tile": "128x32", "n_tile": 64}),
         (H, CONTIGUOUS, {"store": "tma"}),
+        (B, CONTIGUOUS, {"split_k": 2}),
+        (H, BY_GROUP, {"split_k": 2}),
+        (B, single(MASKED), {"split_k": 2}),
     ],
-    ids=["residual by TMA", "of a group, a pair", "wgmma"],
+    ids=[
+        "residual by TMA",
+        "of a group, a pair",
+        "wgmma",
+        "parts of K",
+        "parts of K, of a group",
+        "parts of K, masked",
+    ],
 )
 def test_epilogue(target: str, text: str, options: dict[str, Any]) -> None:
     report = tcir.validate(
@@ -151,6 +171,41 @@ def stop(module: Any) -> None:
                 op.operands[2] = arith.constant(ir.IntegerType.get_signless(1), 0)
 
 
+def to_zero(op: str, operand: int, index: int = 0) -> Edit:
+    """Sets an operand to zero."""
+
+    def edit(module: Any) -> None:
+        found = pick(module, op, index)
+        kind = found.operands[operand].type
+        zero = ir.IntegerAttr.get(ir.IndexType.get(), 0)
+        if isinstance(kind, ir.VectorType):
+            zero = ir.DenseElementsAttr.get_splat(kind, zero)
+        with ir.InsertionPoint(found), found.location:
+            found.operands[operand] = arith.ConstantOp(kind, zero).result
+
+    return edit
+
+
+def every_row(module: Any) -> None:
+    """The launch that sums the parts up takes rows of no group as well."""
+    inside = pick(module, "scf.if")  # the inner one
+    with ir.InsertionPoint(inside), inside.location:
+        inside.operands[0] = arith.constant(ir.IntegerType.get_signless(1), 1)
+
+
+def part_again(module: Any) -> None:
+    """The launch that sums the parts up adds the first one twice."""
+    second = pick(module, "llvm.load", -1)
+    second.operands[0] = pick(module, "llvm.load", -2).operands[0]
+
+
+def of_first_group(module: Any) -> None:
+    """The launch that sums the parts up reads what is of the first group."""
+    group = pick(module, "scf.for").results[0]
+    with ir.InsertionPoint.after(group.owner), group.owner.location:
+        group.replace_all_uses_with(arith.constant(group.type, 0))
+
+
 @dataclass(frozen=True)
 class Broken:
     """A change after a pass."""
@@ -163,6 +218,7 @@ class Broken:
 
 CLUSTER, PAIR = rows("cluster=1x2 n-tile=16"), rows("cta-group=2")
 TALL, BOXES = masked("cluster=2x1 n-tile=32"), rows("store=tma n-tile=32", 130, 40, 30)
+PARTS, TURN = rows("split-k=2"), rows("split-k=2 persistent=true ctas=3 n-tile=16")
 TWO, CLC = rows("n-tiles=2 n-tile=16"), rows("persistent=true scheduler=clc n-tile=16")
 BROKEN = {
     "epilogue-tile: 16 columns further": Broken(
@@ -195,6 +251,17 @@ BROKEN = {
         CLC, lambda module: TURNS["a tile less"].change(pick(module, "tc.count_tiles"))
     ),
     "clc: CTAs taken over do nothing": Broken(CLC, stop, after="cluster-launch-control"),
+    "parts: A of the first": Broken(PARTS, to_zero("tc.tma_load", 1)),
+    "parts: B of the first": Broken(PARTS, to_zero("tc.tma_load", 1, 1), H),
+    "parts: all stored as the first": Broken(PARTS, to_zero("tc.store_lanes", 2)),
+    "wgmma, parts: all stored as the first": Broken(
+        PARTS, to_zero("tc.store_fragment_group", 3), H
+    ),
+    "parts, persistent: a tile less": Broken(
+        TURN, lambda module: TURNS["a tile less"].change(pick(module, "tc.count_tiles"))
+    ),
+    "parts: rows of no group are summed": Broken(PARTS, every_row, after="convert-to-simt"),
+    "parts: the first twice": Broken(PARTS, part_again, after="convert-to-simt"),
 }
 
 
@@ -206,3 +273,20 @@ def test_break(what: str) -> None:
     report = tcir.validate(broken.case.text, broken_passes, target=broken.target, seed=3)
     failure = report.first_failure()
     assert failure is not None and failure.name == "break", str(report)
+
+
+def test_break_of_a_sum_by_group() -> None:
+    """A scale of the row's group is that of the first."""
+    passes = tcir.named_pipeline("gemm", split_k=2)
+    passes = passes.insert(Break("builtin.module", of_first_group), after="convert-to-simt")
+    report = tcir.validate(BY_GROUP, passes, seed=3)
+    failure = report.first_failure()
+    assert failure is not None and failure.name == "break", str(report)
+
+
+def test_an_epilogue_of_parts_is_rejected() -> None:
+    parts = CONTIGUOUS.replace('b_layout = "kn"', 'b_layout = "kn", k_part = 64 : i64')
+    parts = parts.replace("tensor<200x24x", "tensor<2x200x24x").replace("(t, n)", "(p, t, n)")
+    parts = parts.replace("%r: tensor<2x", "%r: tensor<2x")
+    with pytest.raises(tcir.PassError, match="take split-k=2"):
+        tcir.compile(parts, "gemm")

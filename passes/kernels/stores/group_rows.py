@@ -44,19 +44,17 @@ def group_store(
 
     def store(place: TilePlace) -> Stored:
         readers = staged.loads.readers
-        epilogue = source.epilogue(arguments, rank - 2, staged=readers, group=place.batch)
+        epilogue = source.epilogue(arguments, rank - 2, staged=readers, group=place.group)
 
         def stored(d: ir.Value, place: TilePlace) -> None:
             assert place.end is not None
             end = place.end
 
-            def indices(quarter: Index) -> Callable[[Index], list[Index]]:
-                at = place.indices(quarter)
-                return lambda column: at(column)[-rank:]
-
             def boxes(quarter: Index) -> Callable[[Index], list[Index]]:
+                at = place.indices(quarter)
+
                 def box(column: Index) -> list[Index]:
-                    *outer, row, column = indices(quarter)(column)
+                    *outer, row, column = at(column)
                     return [*outer, select_whole((row, rows), end, row, extent), column]
 
                 return box
@@ -72,7 +70,7 @@ def group_store(
                 tc.StoreLanesOp(value, out, places, index.value(column))
                 return value
 
-            staged.store(d, indices, with_rest, boxes=boxes)
+            staged.store(d, place.indices, with_rest, boxes=boxes)
 
         return stored
 

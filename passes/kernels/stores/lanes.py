@@ -49,10 +49,10 @@ def lane_store(
     remark(source.op, str(results))
 
     def store(place: TilePlace) -> Stored:
-        epilogue = source.epilogue(arguments, row_dim, group=place.batch)
+        epilogue = source.epilogue(arguments, row_dim, group=place.group)
 
         def first(quarter: ir.Value) -> list[Index]:
-            return place.indices(quarter)(0)[-out.type.rank : -1]
+            return place.indices(quarter)(0)[:-1]
 
         def stored(d: ir.Value, place: TilePlace) -> None:
             store_tile_lanes(

@@ -181,7 +181,8 @@ def run_kernel(
     """Executes PTX text on the machine over copies of `inputs`; results start as poison.
 
     A changed byte of an input is an error finding. Results in `whole` are read by another
-    kernel: an unwritten byte there is an error finding. variables, progress: see `run_ptx`.
+    kernel: an unwritten byte there is an error finding, except of a launch that leaves elements
+    unwritten. variables, progress: see `run_ptx`.
     Raises `tcir.machine.MachineError` on an illegal operation, which ends the run.
     """
     from tcir.debug import LastWriters
@@ -217,7 +218,7 @@ def run_kernel(
         level="ptx",
         findings=[
             *report.findings,
-            *_holes(launch.title, writers, results, whole),
+            *_holes(launch.title, writers, results, () if launch.unwritten else whole),
             *overwritten(launch.title, inputs, copies, lambda n: writers.finder(copies[n])),
         ],
         counters=report.counters | sizes,

@@ -3,8 +3,9 @@
 The kernel's `llvm.func` has these attributes: ``tc.params``, a list with ``{kind = "tensor_map",
 arg, mode, dtype, dims, strides, box, …}`` or ``{kind = "pointer", arg}`` per parameter (``arg``
 counts the caller's buffers: inputs, then results) or ``{kind = "workspace", bytes}``, ``tc.grid``,
-``nvvm.reqntid``, ``tc.smem_bytes``, ``tc.cluster`` if CTAs form clusters, and ``tc.programmatic``
-if the launch may start before the previous one has ended.
+``nvvm.reqntid``, ``tc.smem_bytes``, ``tc.cluster`` if CTAs form clusters, ``tc.programmatic`` if
+the launch may start before the previous one has ended, and ``tc.unwritten`` if the kernel leaves
+elements of its results as they are.
 
 A module may hold several kernels, launched in the order of their attribute ``tc.order``. Buffers
 after the caller's are workspaces between them (`tcir.program.workspaces`), buffers between the
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _MAP_KEYS = {"strides": "strides_bytes"}
 _NOT_PASSED = ("kind", "arg", "mode")
 CLUSTER, PROGRAMMATIC = "tc.cluster", "tc.programmatic"
+UNWRITTEN = "tc.unwritten"
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Launch:
     cluster: tuple[int, int, int] = (1, 1, 1)
     programmatic: bool = False
     symbol: str = ""
+    unwritten: bool = False
 
     @property
     def title(self) -> str:
@@ -94,6 +97,7 @@ class Launch:
             params=params,
             cluster=_triple(attribute_value(attributes[CLUSTER]) if CLUSTER in attributes else ()),
             programmatic=PROGRAMMATIC in attributes,
+            unwritten=UNWRITTEN in attributes,
         )
 
     @property

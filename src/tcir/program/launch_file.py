@@ -113,6 +113,7 @@ class LaunchFile:
                     **{name: list(getattr(launch, name)) for name in _SIZES},
                     "dynamic_smem": launch.dynamic_smem,
                     "programmatic": launch.programmatic,
+                    **({"unwritten": True} if launch.unwritten else {}),
                     "params": [_param(p) for p in launch.params],
                 }
                 for launch in self.launches.launches
@@ -233,5 +234,5 @@ def _launch(fields: Mapping[str, Any]) -> Launch:
     return Launch(
         str(fields["entry"]), sizes("grid"), sizes("block"), int(fields.get("dynamic_smem", 0)),
         tuple(params), sizes("cluster"), bool(fields.get("programmatic", False)),
-        str(fields.get("symbol", "")),
+        str(fields.get("symbol", "")), bool(fields.get("unwritten", False)),
     )  # fmt: skip

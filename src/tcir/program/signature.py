@@ -119,9 +119,9 @@ def _of_places(spec: OutputSpec, argument: ir.Value) -> OutputSpec:
         owner = use.owner
         sizes = traits_of(owner).group_sizes
         if sizes and getattr(owner.operation.opview, sizes) == argument:
-            rows = owner.operands[0].type.shape[:-1]
-            groups = spec.shape[0] if len(rows) == 2 else 1
-            return replace(spec, groups=(int(rows[-1]), groups * int(rows[-1])))
+            rows = int(owner.operands[0].type.shape[-2])
+            groups = spec.shape[0] if owner.operation.opview.masked else 1
+            return replace(spec, groups=(rows, groups * rows))
         op = owner.operation.opview
         if isinstance(op, tc.AttentionOp) and op.sequences and use.operand_number >= LENGTHS:
             return replace(spec, ends=op.extents()["mn"[use.operand_number - LENGTHS]])

@@ -128,7 +128,6 @@ PAIRS = (
          "tile-gemm{consumer-warps=8}", target=H),
     Pair("epilogue_warps beside core=wgmma", DENSE, "tile-gemm{epilogue-warps=8}", "tile-gemm",
          target=H),
-    Pair("split_k beside product=grouped", GROUPED, "split-k{splits=2}", "split-k{splits=1}"),
     Pair("split_k beside results=gated", GATED, "split-k{splits=2}", legal_program=DENSE),
     Pair("swap beside product=grouped", GROUPED, "swap-operands{swap=always}", "swap-operands"),
     Pair("swap beside results=gated", GATED, "swap-operands{swap=always}", legal_program=DENSE),

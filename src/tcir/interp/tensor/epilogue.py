@@ -55,10 +55,10 @@ def _of_rows(op: tc.ElementOp, tensor: Array, values: Mapping[ir.Value, Array]) 
     group read those of an arbitrary one."""
     around = op.operation.parent.opview
     product = around.grouped
-    groups = np.zeros(shape_of(around.out.type)[0], np.intp)
+    groups = np.zeros((shape_of(around.out.type)[0], 1), np.intp)
     for group, rows in enumerate(groups_of(product, values[product.sizes])):
         groups[rows] = group
-    return tensor[groups]
+    return tensor[groups[:, 0]]
 
 
 @evaluate(tc.YieldOp)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
+from tcir.dialect.ops.highlevel import k_part
 from tcir.interp import OutputSpec
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
@@ -28,22 +30,33 @@ def tc_grouped_matmul(
     wide: Any = np.int64 if whole else np.float64
     out = OutputSpec(shape_of(type_), dtype_of(type_)).unwritten()
     for group, rows in enumerate(groups_of(op, sizes)):
-        total = a[rows].astype(wide) @ b[group].astype(wide)
+        total = in_parts(a[rows].astype(wide), b[group].astype(wide), k_part(op))
         out[rows] = (
             total.astype(np.int32) if whole else convert(total.astype(np.float32), dtype_of(type_))
         )
     return [out]
 
 
-def groups_of(op: tc.GroupedMatmulOp, sizes: Array) -> Iterator[tuple[int, slice] | slice]:
-    """Yields the index of the rows of each group."""
+def in_parts(a: Array, b: Array, part: int | None) -> Array:
+    """The product of two matrices, or, for each `part` of K, of their elements in it."""
+    if part is None:
+        return a @ b
+    ranges = [slice(first, first + part) for first in range(0, a.shape[-1], part)]
+    return np.stack([a[..., each] @ b[..., each, :] for each in ranges])
+
+
+def groups_of(
+    op: tc.GroupedMatmulOp | tc.SumPartsOp, sizes: Array
+) -> Iterator[tuple[EllipsisType | int | slice, ...]]:
+    """Yields the index of the rows of each group, in an array whose last dimension is columns."""
     first = 0
     for group, size in enumerate(int(n) for n in sizes):
-        yield (group, slice(0, size)) if op.masked else slice(first, first + size)
+        rows = (group, slice(0, size)) if op.masked else (slice(first, first + size),)
+        yield (..., *rows, slice(None))
         first += size
 
 
-def written(op: tc.GroupedMatmulOp, sizes: Array, values: Array) -> Array:
+def written(op: tc.GroupedMatmulOp | tc.SumPartsOp, sizes: Array, values: Array) -> Array:
     """Returns `values` in the rows of groups, and the unwritten value of a result in the others."""
     out = OutputSpec(values.shape, values.dtype).unwritten()
     for rows in groups_of(op, sizes):

@@ -14,6 +14,7 @@ from tcir.dialect.ops.highlevel import conv_groups, k_part, out_layout
 from tcir.dialect.ops.repack import zeros_before
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
+from tcir.interp.tensor.grouped import in_parts, written
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, dtype_of, shape_of
 from tcir.program.memory_image import PACKED_BITS
@@ -86,23 +87,21 @@ def tc_matmul(_: Interpreter, op: tc.MatmulOp, a: Array, b: Array) -> Sequence[A
         (v.view(np.uint8) if plain else v).astype(wide)
         for v, plain in zip((a, b), unsigned_operands(op), strict=True)
     )
-    part = k_part(op)
-    if part is None:
-        total = a @ b
-    else:
-        ranges = [slice(first, first + part) for first in range(0, a.shape[-1], part)]
-        total = np.stack([a[..., each] @ b[..., each, :] for each in ranges])
+    total = in_parts(a, b, k_part(op))
     if out_layout(op) == "nm":
         total = np.ascontiguousarray(total.swapaxes(-1, -2))
     return [total.astype(np.int32) if integers_ else _rounded(total, type_)]
 
 
 @evaluate(tc.SumPartsOp)
-def tc_sum_parts(_: Interpreter, op: tc.SumPartsOp, parts: Array) -> Sequence[Array]:
+def tc_sum_parts(
+    _: Interpreter, op: tc.SumPartsOp, parts: Array, sizes: Array | None = None
+) -> Sequence[Array]:
     total = parts[0]
     for part in parts[1:]:
         total = total + part
-    return [convert(total, dtype_of(op.operation.results[0].type))]
+    total = convert(total, dtype_of(op.operation.results[0].type))
+    return [total if sizes is None else written(op, sizes, total)]
 
 
 @evaluate(tc.RepackOp)

@@ -42,6 +42,7 @@ from tcir.interp.types import Array, dtype_of, shape_of
 from tcir.machine import Finding, Machine, MachineError, NotModelled
 from tcir.machine.memory.memories import ArrayPlace
 from tcir.program.execution import overwritten
+from tcir.program.launch import UNWRITTEN
 from tcir.rule_files import load_folder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 
@@ -129,7 +130,7 @@ def _run(
     except NotModelled as error:
         return Outcome([], "tile", incomplete=[f"{error.site}: {error.what}"])
     results = arrays[len(inputs) :]
-    whole = results if "tc.unwritten" not in function.attributes and part is None else []
+    whole = results if UNWRITTEN not in function.attributes and part is None else []
     findings = [
         *machine.findings,
         *_never_written(writers, whole, len(inputs), site_of(function)),
