@@ -6,40 +6,11 @@ A kernel rule is a generator of ``(op, values for the message)``; see `tcir.dial
 from __future__ import annotations
 
 from tcir._mlir import ir
-from tcir.dialect.kernel import (
-    accumulators,
-    bulk,
-    clusters,
-    completion,
-    exchanges,
-    launch,
-    launch_control,
-    memory,
-    pairs,
-    programmatic,
-    rings,
-    roles,
-    warp,
-)
 from tcir.dialect.kernel.view import SUBJECT, view
 from tcir.dialect.rules import rules_of
+from tcir.rule_files import load_folder
 
-RULE_FILES = (
-    launch,
-    launch_control,
-    roles,
-    memory,
-    warp,
-    completion,
-    accumulators,
-    exchanges,
-    rings,
-    bulk,
-    programmatic,
-    pairs,
-    clusters,
-)
-"""Modules whose import registers kernel rules."""
+load_folder("tcir.dialect.kernel")
 
 
 def verify_kernel(func: ir.OpView) -> list[tuple[ir.Location, str]]:

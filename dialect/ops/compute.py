@@ -1,5 +1,6 @@
 """Tensor core."""
 
+from functools import partial
 from typing import Any
 
 from tcir._mlir import ext, ir
@@ -260,32 +261,23 @@ def _slices(type_: SmemType | TmemType) -> int:
     return type_.shape[1] * element_bytes(type_.element) // MMA_K_BYTES
 
 
-@verify(
-    MmaOp,
-    "a-slice",
-    "PTX ISA 9.7.16.2",
-    "a_slice must be in [0, {slices}), got {got}: A has K = {k}, and one instruction reads 32 "
-    "bytes of it",
-    bad={"a_slice = 0": "a_slice = 4"},
-    good={"a_slice = 0": "a_slice = 3"},
-)
-def _(op: MmaOp) -> Broken:
-    got, slices = integer(op, "a_slice"), _slices(op.a.type)
-    return None if 0 <= got < slices else {"slices": slices, "got": got, "k": op.a.type.shape[1]}
+def _outside(operand: str, op: MmaOp) -> Broken:
+    """None if the slice of an operand is in its tile."""
+    got, type_ = integer(op, f"{operand}_slice"), getattr(op, operand).type
+    slices = _slices(type_)
+    return None if 0 <= got < slices else {"slices": slices, "got": got, "k": type_.shape[1]}
 
 
-@verify(
-    MmaOp,
-    "b-slice",
-    "PTX ISA 9.7.16.2",
-    "b_slice must be in [0, {slices}), got {got}: B has K = {k}, and one instruction reads 32 "
-    "bytes of it",
-    bad={"b_slice = 0": "b_slice = -1"},
-    good={"b_slice = 0": "b_slice = 3"},
-)
-def _(op: MmaOp) -> Broken:
-    got, slices = integer(op, "b_slice"), _slices(op.b.type)
-    return None if 0 <= got < slices else {"slices": slices, "got": got, "k": op.b.type.shape[1]}
+for _name, _bad in (("a", 4), ("b", -1)):
+    verify(
+        MmaOp,
+        f"{_name}-slice",
+        "PTX ISA 9.7.16.2",
+        f"{_name}_slice must be in [0, {{slices}}), got {{got}}: {_name.upper()} has K = {{k}}, "
+        "and one instruction reads 32 bytes of it",
+        bad={f"{_name}_slice = 0": f"{_name}_slice = {_bad}"},
+        good={f"{_name}_slice = 0": f"{_name}_slice = 3"},
+    )(partial(_outside, _name))
 
 
 @verify(

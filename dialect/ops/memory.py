@@ -13,7 +13,7 @@ from tcir.dialect.limits import (
     TMEM_ALLOCATION,
 )
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, same_rules, verify
 from tcir.dialect.types import (
     MbarrierType,
     RingType,
@@ -345,18 +345,16 @@ def _(op: TmemAllocOp) -> Broken:
     return {"got": op.attributes["warp"]}
 
 
-@verify(
+same_rules(
     TmemDeallocOp,
-    "base",
-    "PTX ISA 9.7.16.7",
-    "base must be the result of a tc.tmem_alloc of the same function, got {got}",
-    bad={
-        "@example(": "@example(%base: !tc.tmem_base",
-        '%base = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base': "",
+    TmemTileOp,
+    {
+        "base": {
+            "@example(": "@example(%base: !tc.tmem_base",
+            '%base = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base': "",
+        },
     },
 )
-def _(op: TmemDeallocOp) -> Broken:
-    return None if defining(op.base, TmemAllocOp) is not None else {"got": op.base}
 
 
 @verify(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, string
@@ -457,21 +458,24 @@ def _(op: StoreScalesOp) -> Broken:
     return None if want == got else {"want": want, "got": got}
 
 
-@verify(
+def _not_filled(name: str, dim: int, size: int, op: StoreScalesOp) -> Broken:
+    """None if an attribute counts rows, or scales, up to one in the last block of `size`."""
+    blocks, got = op.tensor.type.shape[dim], integer(op, name)
+    low, high = (blocks - 1) * size + 1, blocks * size
+    return None if low <= got <= high else {"low": low, "high": high, "blocks": blocks, "got": got}
+
+
+verify(
     StoreScalesOp,
     "rows",
     "tc",
     "rows must be in [{low}, {high}], the rows of {blocks} blocks, got {got}",
     bad={"rows = 200": "rows = 128"},
     good={"rows = 200": "rows = 256"},
-)
-def _(op: StoreScalesOp) -> Broken:
-    blocks, got = op.tensor.type.shape[-3], integer(op, "rows")
-    low, high = (blocks - 1) * BLOCK_ROWS + 1, blocks * BLOCK_ROWS
-    return None if low <= got <= high else {"low": low, "high": high, "blocks": blocks, "got": got}
+)(partial(_not_filled, "rows", -3, BLOCK_ROWS))
 
 
-@verify(
+verify(
     StoreScalesOp,
     "scales",
     "tc",
@@ -482,11 +486,7 @@ def _(op: StoreScalesOp) -> Broken:
         "2x8x512xf8E4M3FN": "2x2x512xf8E8M0FNU",
         "scales = 30": "scales = 5",
     },
-)
-def _(op: StoreScalesOp) -> Broken:
-    blocks, got = op.tensor.type.shape[-2], integer(op, "scales")
-    low, high = (blocks - 1) * BLOCK_SCALES + 1, blocks * BLOCK_SCALES
-    return None if low <= got <= high else {"low": low, "high": high, "blocks": blocks, "got": got}
+)(partial(_not_filled, "scales", -2, BLOCK_SCALES))
 
 
 # --- fragments ---------------------------------------------------------------------------------

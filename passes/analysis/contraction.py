@@ -20,7 +20,6 @@ from tcir.passes.emit.builders import i64s
 OPERAND_TYPES = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
 """f32 is multiplied as tf32; the two f8 types mix."""
 CHANNELS_LAST = FHWC = (0, 1, 2, 3)
-HWCF = (3, 0, 1, 2)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from tcir.passes.attention.tiles import (
     each_tile,
     kernel_tensors,
 )
-from tcir.passes.emit import index
+from tcir.passes.emit import index, simt
 from tcir.passes.emit.builders import flag, i64, mma
 from tcir.passes.emit.epilogue import Epilogue, fused
 from tcir.passes.emit.functions.f32 import fma
@@ -364,11 +364,10 @@ class _Rows:
         """Multiplies the sums of the blocks before by the factors of rows, where one is not 1."""
         later = arith.cmpi(arith.CmpIPredicate.ne, step, index.value(0))
         changed = tc.RowsDifferOp(alpha, ir.FloatAttr.get(ir.F32Type.get(), 1.0)).differ
-        with ir.InsertionPoint(scf.IfOp(arith.andi(later, changed)).then_block):
-            with loop(self.width, self.columns) as column:
-                new = self._scaled(tile.sums, quarter, column, alpha)
-                tc.TmemStOp(new, tile.sums, quarter, column)
-            scf.YieldOp([])
+        differ = arith.andi(later, changed)
+        with simt.only_if(differ), loop(self.width, self.columns) as column:
+            new = self._scaled(tile.sums, quarter, column, alpha)
+            tc.TmemStOp(new, tile.sums, quarter, column)
 
     def _powers(self, rows: ir.Value, reference: ir.Value) -> ir.Value:
         """Exponentials of scores."""

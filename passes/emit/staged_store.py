@@ -10,7 +10,7 @@ from itertools import zip_longest
 from tcir._mlir import arith, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMA_STRIDE
-from tcir.passes.emit import index
+from tcir.passes.emit import index, simt
 from tcir.passes.emit.builders import TmaBox, i64, make_tensor_map
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.epilogue import Epilogue
@@ -190,9 +190,8 @@ def _last_of(quarter: ir.Value, warps: int) -> Iterator[None]:
         return
     mine = index.value(index.rem(quarter, warps))
     last = arith.cmpi(arith.CmpIPredicate.eq, mine, index.value(warps - 1))
-    with ir.InsertionPoint(scf.IfOp(last).then_block):
+    with simt.only_if(last):
         yield
-        scf.YieldOp([])
 
 
 def _tiles_before() -> Index:

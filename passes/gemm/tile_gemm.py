@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import ClassVar
 
@@ -32,6 +34,7 @@ from tcir.passes.gemm.wgmma import tile_for_warpgroups
 from tcir.passes.kernels import legal
 from tcir.passes.kernels.block_scaled import BlockScaledProduct
 from tcir.passes.kernels.collector import SharedTiles
+from tcir.passes.kernels.product import Accumulated
 from tcir.passes.kernels.scheduled import Scheduled
 from tcir.passes.kernels.warps import Warps
 from tcir.passmanager.pipeline import register_pass
@@ -193,18 +196,7 @@ class TileGemm(Scheduled):
         cluster = self.cluster_of(op)
         check_rows(op, cluster)
         n_tile = self.in_parts(op, n_tile, cluster, columns_step(op))
-        together = self._together
-        together.check(op, n_tile)
-        together.tell(op, n_tile)
-        self.tile(
-            source,
-            lambda arguments: DenseProduct.create(
-                op, arguments, n_tile, self.cta_group, cluster, together
-            ),
-            n_tile,
-            self._output_tiles(source, n_tile * together.count),
-            together.count,
-        )
+        self._tile(source, n_tile, partial(DenseProduct.create, op))
 
     def _tile_scaled(self, source: Source) -> None:
         op, shape = source.op, ScaledShape.of(source.op, self.kind)
@@ -214,14 +206,18 @@ class TileGemm(Scheduled):
         n_tile = _whole_blocks(source, option, n_tile)
         cluster = self.cluster_of(op)
         n_tile = self.in_parts(op, n_tile, cluster, SWIZZLE_ATOM_ROWS)
-        together = self._together
+        self._tile(source, n_tile, partial(BlockScaledProduct.create, op, stage=stage_of(shape)))
+
+    def _tile(self, source: Source, n_tile: int, create: Callable[..., Accumulated]) -> None:
+        """Builds the kernel of a product that `create` makes of the kernel's arguments."""
+        op, together = source.op, self._together
         together.check(op, n_tile)
         together.tell(op, n_tile)
+        shared = {"cluster": self.cluster_of(op), "together": together}
+        made = partial(create, n_tile=n_tile, cta_group=self.cta_group, **shared)
         self.tile(
             source,
-            lambda arguments: BlockScaledProduct.create(
-                op, arguments, stage_of(shape), n_tile, self.cta_group, cluster, together
-            ),
+            made,
             n_tile,
             self._output_tiles(source, n_tile * together.count),
             together.count,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from tcir._mlir import arith, ir, llvm, nvvm, scf
+from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.dialect.cta_pair import LEADER, PAIR
@@ -272,10 +272,8 @@ class Converter:
         if LEADER not in op.attributes or isinstance(op, tc.RoleOp):
             yield
             return
-        branch = scf.IfOp(self.is_leader())
-        with ir.InsertionPoint(branch.then_block):
+        with simt.only_if(self.is_leader()):
             yield
-            scf.YieldOp([])
 
     def elements(self, vector: ir.Value) -> list[ir.Value]:
         """The elements of a vector."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.limits import LANE_MASK_BYTES
+from tcir.passes.emit import simt
 
 from .converter import (
     Converter,
@@ -18,7 +19,7 @@ from .converter import (
     lower,
     require_role,
 )
-from .structure import is_equal, only_if
+from .structure import is_equal
 
 WORD_BYTES = 4
 
@@ -46,7 +47,7 @@ def convert_write_lane_mask(converter: Converter, op: tc.WriteLaneMaskOp) -> Non
     entry = _entry(converter, op.masks, op.entry)
     column = arith.MulIOp(converter.ssa(op.quarter), converter.constant(WORD_BYTES)).result
     place = SharedAddress(arith.AddIOp(entry.base, column).result, entry.offset)
-    with only_if(is_equal(converter, converter.lane, 0)):
+    with simt.only_if(is_equal(converter, converter.lane, 0)):
         llvm.store(word, converter.shared(place), alignment=WORD_BYTES)
 
 

@@ -21,7 +21,6 @@ from tcir.passes.emit.fp8 import saturated_word
 from tcir.passes.emit.quantised_block import QuantisedPart, quantised_block, quantised_part
 
 from .converter import Converter, Fragment, GlobalTensor, lower, require_role
-from .structure import only_if
 from .warp_store import ATOM, PAIR, QUAD, ROW_STEP, Held, of_quad, places_of
 
 BLOCK_ATOMS = SCALED_COLUMNS // ATOM
@@ -63,7 +62,7 @@ def convert_store_scales(converter: Converter, op: tc.StoreScalesOp) -> None:
     used = arith.cmpi(arith.CmpIPredicate.slt, converter.lane, left)
     scales = _without_padding(converter.ssa(value), scale, count, integer(op, "scales"))
     word = arith.select(used, scales, simt.constant(0))
-    with only_if(inside):
+    with simt.only_if(inside):
         offset = simt.add(simt.mul(linear, BLOCK_BYTES), simt.wide(place))
         pointer = llvm.getelementptr(converter.pointers[tensor.argument], offset)
         if count == 1:
@@ -179,7 +178,7 @@ def convert_store_fragment_scales(converter: Converter, op: tc.StoreFragmentScal
         )
         byte = arith.shrui(word, simt.left(own, 3))
         value = byte if op.row_major else arith.select(known, byte, simt.constant(0))
-        with only_if(inside):
+        with simt.only_if(inside):
             linear = simt.linear(indices, tensor.shape)
             simt.store_byte(simt.at(converter.pointers[tensor.argument], linear), value)
 

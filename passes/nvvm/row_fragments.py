@@ -20,7 +20,7 @@ from tcir.passes.emit.online_softmax import Shift, inverse_sum, log_sum, online_
 from .converter import Converter, Fragment, GlobalTensor, i32, lower, require_role
 from .linear import LinearMap
 from .scalar import is_fp8
-from .structure import is_equal, only_if
+from .structure import is_equal
 from .warp_store import PAIR, QUAD, ROW_STEP, first_of_thread, less, of_quad, places_of
 
 SLT = arith.CmpIPredicate.slt
@@ -301,7 +301,7 @@ def convert_store_fragment_rows(converter: Converter, op: tc.StoreFragmentRowsOp
         inside = less(converter, at, tensor.shape[-1])
         if end is not None:
             inside = simt.both_bits(inside, arith.cmpi(SLT, at, end))
-        with only_if(simt.both_bits(leads, inside)):
+        with simt.only_if(simt.both_bits(leads, inside)):
             place = simt.mul(simt.add(line, simt.wide(at)), 4)
             pointer = llvm.getelementptr(converter.pointers[tensor.argument], place)
             llvm.store(register, pointer, alignment=4)

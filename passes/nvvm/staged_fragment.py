@@ -21,7 +21,6 @@ from .converter import (
     lower,
     require_role,
 )
-from .structure import only_if
 from .warp_store import (
     ATOM,
     PAIR,
@@ -62,14 +61,14 @@ def convert_store_fragment_staged(converter: Converter, op: tc.StoreFragmentStag
         start = address.plus(slot * ring.stride)
         base = converter.add(start.base, start.offset)
         own = arith.AddIOp(base, arith.MulIOp(above, converter.constant(tile.span)).result).result
-        with only_if(nvvm.elect_sync()):
+        with simt.only_if(nvvm.elect_sync()):
             nvvm.cp_async_bulk_wait_group(count - 1, read=True)
         nvvm.bar_warp_sync(converter.constant(-1))
         held = [columns[number * width + n] for n in range(0, width, ATOM)]
         _stage(converter, own, tile, held)
         nvvm.fence_proxy("async.shared", "cta")
         nvvm.bar_warp_sync(converter.constant(-1))
-        with only_if(nvvm.elect_sync()):
+        with simt.only_if(nvvm.elect_sync()):
             place = [converter.add(column, number * width), *rows_at, *outer[::-1]]
             source = llvm.inttoptr(pointer_type(3), own)
             nvvm.cp_async_bulk_tensor_global_shared_cta(tensor_map, source, place, mode="tile")

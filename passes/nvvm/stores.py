@@ -13,7 +13,6 @@ from tcir.passes.emit import simt
 from tcir.passes.emit.diagnostics import is_op
 
 from .converter import WARP, Converter, GlobalTensor, lower, require_role
-from .structure import only_if
 
 MAX_STORE_BYTES = 16
 """Widest vector store of a thread (PTX ISA 9.7.9.12: .v4.b32)."""
@@ -107,7 +106,7 @@ def _convert_store(
     per_store = store_bytes // min(store_bytes, 4)
 
     inside = _row_inside(converter, indices, tensor.shape, along)
-    with only_if(inside):
+    with simt.only_if(inside):
         address = _row_address(converter, tensor, indices, along.row, element_bytes)
         left = arith.SubIOp(converter.constant(width), first_column).result
         starts = arith.CmpIOp(
@@ -118,7 +117,7 @@ def _convert_store(
             if start:
                 more = arith.CmpIOp(arith.CmpIPredicate.ult, converter.constant(start), left).result
                 fits = arith.AndIOp(starts, more).result
-            with only_if(fits):
+            with simt.only_if(fits):
                 for column in range(start, start + group, store_bytes // element_bytes):
                     first = column * element_bytes // min(store_bytes, 4)
                     place = column * pitch * element_bytes

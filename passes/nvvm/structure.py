@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
-from tcir._mlir import arith, ir, llvm, nvvm, scf
+from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of, integer, integers, string
 from tcir.dialect.cta_pair import LEADER, PAIR, cta_group_of
 from tcir.dialect.limits import MBARRIER_BYTES
 from tcir.errors import PassError
+from tcir.passes.emit import simt
 from tcir.passes.emit.gpu_module import pointer_type
 
 from .converter import (
@@ -27,15 +26,6 @@ from .converter import (
     integer_attribute,
     lower,
 )
-
-
-@contextmanager
-def only_if(condition: ir.Value) -> Iterator[None]:
-    """Emits into the body of ``scf.if condition``."""
-    branch = scf.IfOp(condition)
-    with ir.InsertionPoint(branch.then_block):
-        yield
-        scf.YieldOp([])
 
 
 def is_equal(converter: Converter, value: ir.Value, number: int) -> ir.Value:
@@ -126,7 +116,7 @@ def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
     arrivals = converter.constant(integer(op, "arrivals"))
     if converter.in_role:
         raise PassError("expected tc.mbarrier_init outside tc.role")
-    with only_if(is_equal(converter, converter.thread, 0)):
+    with simt.only_if(is_equal(converter, converter.thread, 0)):
         for slot in range(count):
             address = first.address.plus(slot * MBARRIER_BYTES)
             nvvm.mbarrier_init(converter.shared(address), arrivals)
@@ -149,7 +139,7 @@ def convert_tmem_alloc(converter: Converter, op: tc.TmemAllocOp) -> None:
     )
     if base.cta_group == PAIR:
         nvvm.cluster_barrier(relaxed=True)
-    with only_if(is_equal(converter, converter.warp, base.warp)):
+    with simt.only_if(is_equal(converter, converter.warp, base.warp)):
         slot = converter.shared(SharedAddress(converter.smem, base.slot))
         nvvm.tcgen05.alloc(slot, converter.constant(base.columns), base.cta_group)
     converter.bases.append(base)
@@ -161,7 +151,7 @@ def convert_tmem_relinquish(converter: Converter, op: tc.TmemRelinquishOp) -> No
     """``tcgen05.relinquish_alloc_permit`` by the warp that allocated."""
     if not converter.bases:
         raise PassError("expected tc.tmem_alloc before tc.tmem_relinquish, got none")
-    with only_if(is_equal(converter, converter.warp, converter.bases[-1].warp)):
+    with simt.only_if(is_equal(converter, converter.warp, converter.bases[-1].warp)):
         nvvm.tcgen05.relinquish_alloc_permit(cta_group_of(op))
 
 
@@ -174,7 +164,7 @@ def convert_tmem_dealloc(converter: Converter, op: tc.TmemDeallocOp) -> None:
     columns = integer(op, "columns")
     if columns != base.columns:
         raise PassError(f"expected the {base.columns} columns of the allocation, got {columns}")
-    with only_if(is_equal(converter, converter.warp, base.warp)):
+    with simt.only_if(is_equal(converter, converter.warp, base.warp)):
         address = tmem_pointer(base.value)
         nvvm.tcgen05.dealloc(address, converter.constant(columns), cta_group_of(op))
 
@@ -209,9 +199,9 @@ def convert_role(converter: Converter, op: tc.RoleOp) -> None:
     for argument in body.arguments:
         converter.values[argument] = position
     converter.in_role = True
-    with only_if(mine):
+    with simt.only_if(mine):
         if threads == "one":
-            with only_if(nvvm.elect_sync()):
+            with simt.only_if(nvvm.elect_sync()):
                 converter.convert(body)
         elif threads == "warp":
             converter.convert(body)
@@ -226,7 +216,7 @@ def convert_one_thread(converter: Converter, op: tc.OneThreadOp) -> None:
     if converter.in_role:
         raise PassError("expected tc.one_thread outside roles, which choose their thread")
     converter.in_role = True
-    with only_if(is_equal(converter, converter.thread, 0)):
+    with simt.only_if(is_equal(converter, converter.thread, 0)):
         converter.convert(op.operation.regions[0].blocks[0])
     converter.in_role = False
 

@@ -12,7 +12,7 @@ from tcir.passes.emit import simt
 from tcir.passes.emit.gpu_module import pointer_type
 
 from .converter import Converter, Mbarrier, i32, lower, require_role
-from .structure import is_equal, only_if
+from .structure import is_equal
 
 
 @lower(tc.MbarrierWaitOp)
@@ -60,7 +60,7 @@ def _arrive_once(converter: Converter, op: tc.MbarrierArriveOp) -> None:
     """By the first lane: predicated where it orders the CTA, as lanes that branch have to come
     together again before the next instruction of the whole warp."""
     if _scope(op) != "cta":
-        with only_if(is_equal(converter, converter.lane, 0)):
+        with simt.only_if(is_equal(converter, converter.lane, 0)):
             _arrive(converter, op)
         return
     address = converter.record(op.bar, Mbarrier).address
@@ -84,7 +84,7 @@ def _arrive_in_each(converter: Converter, op: tc.MbarrierArriveOp, mask: ir.Valu
     """Lane n of a warp arrives in CTA n of the cluster, if that is in the mask."""
     wide = arith.ExtUIOp(i32(), mask).result
     bit = arith.AndIOp(arith.ShRUIOp(wide, converter.lane).result, converter.constant(1)).result
-    with only_if(is_equal(converter, bit, 1)):
+    with simt.only_if(is_equal(converter, bit, 1)):
         pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
         there = nvvm.mapa(pointer, converter.lane, pointer_type(7))
         nvvm.mbarrier_arrive(there, "cluster")
@@ -165,7 +165,7 @@ def convert_turn(converter: Converter, op: tc.TurnOp) -> None:
         _arrive_at(after, threads)
         return
     own = last if kind == "begin" else simt.equal(group, 0)
-    with only_if(own):
+    with simt.only_if(own):
         if kind == "begin":
             _arrive_at(converter.constant(1), threads)
         else:

@@ -6,9 +6,9 @@ from tcir._mlir import ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining, flag, integer, string
 from tcir.dialect.ops.tma_store import reduction_of, scatters
+from tcir.passes.emit import simt
 
 from .converter import Converter, SmemTile, TensorMap, lower, require_role
-from .structure import only_if
 
 
 @lower(tc.TmaStoreOp)
@@ -23,7 +23,7 @@ def convert_tma_store(converter: Converter, op: tc.TmaStoreOp) -> None:
     tensor_map = converter.record(op.map, TensorMap).pointer
     coordinates = [converter.ssa(coordinate) for coordinate in op.coords]
     reduction = reduction_of(op)
-    with only_if(nvvm.elect_sync()):
+    with simt.only_if(nvvm.elect_sync()):
         if reduction is None:
             nvvm.cp_async_bulk_tensor_global_shared_cta(tensor_map, source, coordinates, mode=mode)
         else:
@@ -58,7 +58,7 @@ def convert_bulk_commit(converter: Converter, op: tc.BulkCommitOp) -> None:
     """``cp.async.bulk.commit_group`` by the elected thread, which is always the same (PTX ISA
     9.7.13.14)."""
     require_role(converter, op)
-    with only_if(nvvm.elect_sync()):
+    with simt.only_if(nvvm.elect_sync()):
         nvvm.cp_async_bulk_commit_group()
 
 
@@ -66,7 +66,7 @@ def convert_bulk_commit(converter: Converter, op: tc.BulkCommitOp) -> None:
 def convert_bulk_wait(converter: Converter, op: tc.BulkWaitOp) -> None:
     """``cp.async.bulk.wait_group`` by the elected thread."""
     require_role(converter, op)
-    with only_if(nvvm.elect_sync()):
+    with simt.only_if(nvvm.elect_sync()):
         nvvm.cp_async_bulk_wait_group(integer(op, "pending"), read=flag(op, "read"))
 
 

@@ -8,11 +8,11 @@ from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.errors import PassError
+from tcir.passes.emit import simt
 from tcir.passes.emit.gpu_module import pointer_type
 
 from .converter import Converter, GlobalTensor, SmemTile, StagedTile, lower
 from .linear import LinearMap, ThreadOffset
-from .structure import only_if
 
 _SIZE_LIMIT = 2**31
 
@@ -67,7 +67,7 @@ def convert_cp_async(converter: Converter, op: tc.CpAsyncOp) -> None:
         _copy(converter, op, tile, tensor, pieces)
         return
     bound = converter.constant(pieces.working)
-    with only_if(arith.CmpIOp(arith.CmpIPredicate.ult, converter.thread, bound).result):
+    with simt.only_if(arith.CmpIOp(arith.CmpIPredicate.ult, converter.thread, bound).result):
         _copy(converter, op, tile, tensor, pieces)
 
 

@@ -17,7 +17,7 @@ from tcir.passes.emit import simt
 
 from .converter import Converter, Fragment, GlobalTensor, i32, lower
 from .linear import LinearMap
-from .structure import is_equal, only_if
+from .structure import is_equal
 from .warp_copy import byte_pointer, global_pointer
 
 PAIR = 2
@@ -82,11 +82,11 @@ def _store_rows(
             if end is not None:
                 inside = simt.less(converter.add(row, down), end)
             further = down * width * bytes_
-        with only_if(inside) if inside is not None else nullcontext():
+        with simt.only_if(inside) if inside is not None else nullcontext():
             for group in _groups(values, size):
                 right = group[0][0]
                 fits = less(converter, column, width - right) if "inner" in tails else None
-                with only_if(fits) if fits is not None else nullcontext():
+                with simt.only_if(fits) if fits is not None else nullcontext():
                     place = byte_pointer(start, further + right * bytes_)
                     _store([value for _, value in group], place, tensor.element, bytes_)
 

@@ -336,8 +336,7 @@ class _Kernel:
         column = simt.add(column0, simt.rest(lane, self.columns))
         inside = simt.both_bits(simt.less(row, self.m), simt.less(column, self.n))
         inside = simt.both_bits(inside, simt.less(lane, len(totals)))
-        guarded = scf.IfOp(inside)
-        with ir.InsertionPoint(guarded.then_block):
+        with simt.only_if(inside):
             if factors:
                 loaded = [simt.load(factor, ir.F32Type.get()) for factor in factors]
                 alpha = loaded[0]
@@ -355,7 +354,6 @@ class _Kernel:
             whole = simt.add(simt.mul(simt.wide(batch), self.m), simt.wide(row))
             place = simt.add(simt.mul(whole, self.n), simt.wide(column))
             store(out, place, mine, kind)
-            scf.YieldOp([])
 
 
 def _times(scales: _Scales, number: float) -> _Scales:

@@ -234,11 +234,9 @@ class _Kernel:
         words = [word for each in found for word in simt.words_of(each)]
         place = group.slot(self.inside, self.warp, number)
         writes = simt.less(self.lane, group.writers)
-        stored = scf.IfOp(writes)
-        with ir.InsertionPoint(stored.then_block):
+        with simt.only_if(writes):
             for n, word in enumerate(words):
                 simt.store(simt.at(shared, simt.add(place, 4 * n)), word)
-            scf.YieldOp([])
         nvvm.barrier()
 
         def of_warps() -> list[ir.Value]:
@@ -300,10 +298,8 @@ class _Kernel:
         holds = allowed[0]
         for each in allowed[1:]:
             holds = simt.both_bits(holds, each)
-        inside = scf.IfOp(holds)
-        with ir.InsertionPoint(inside.then_block):
+        with simt.only_if(holds):
             store()
-            scf.YieldOp([])
 
     def _at(self, row: dict[int, ir.Value], column: Index) -> Index:
         """The index of an element of the result."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import reduce
 from math import gcd, prod
 
-from tcir._mlir import func, ir, scf
+from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.codes import bits_of, ends
@@ -50,10 +50,8 @@ def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
     shape = simt.Shape((ceil_div(units, THREADS), 1, 1), THREADS, target_of(module), order)
     with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
         number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
-        inside = scf.IfOp(simt.less(number, units))
-        with ir.InsertionPoint(inside.then_block):
+        with simt.only_if(simt.less(number, units)):
             moves[type(op)](*(pointers[n] for n in buffers), simt.wide(number), bits)
-            scf.YieldOp([])
     return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from tcir._mlir import arith, func, ir, llvm, scf
+from tcir._mlir import arith, func, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.passes.emit import narrow, online_softmax, simt
@@ -83,10 +83,8 @@ class _Kernel:
             parts, sums = (inputs[ir.BlockArgument(x).arg_number] for x in self.op.operands)
             stored = inputs[len(function.type.inputs) :]
             number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
-            inside = scf.IfOp(simt.less(number, count))
-            with ir.InsertionPoint(inside.then_block):
+            with simt.only_if(simt.less(number, count)):
                 self._elements(parts, sums, stored, number, run)
-                scf.YieldOp([])
 
     def _elements(
         self, parts: ir.Value, sums: ir.Value, stored: list[ir.Value], number: ir.Value, run: int
@@ -120,11 +118,9 @@ class _Kernel:
         value = arith.mulf(value, _spread(online_softmax.inverse_sum(total), kind))
         self._store(stored[0], place, value, run)
         if len(stored) > 1:
-            first = scf.IfOp(simt.equal(column, 0))
-            with ir.InsertionPoint(first.then_block):
+            with simt.only_if(simt.equal(column, 0)):
                 logarithm = online_softmax.combined_sum(reference, total)
                 simt.store(simt.at(stored[1], narrow.byte(row, f32)), logarithm)
-                scf.YieldOp([])
 
     def _store(self, out: ir.Value, place: ir.Value, value: ir.Value, run: int) -> None:
         element = self.op.out.type.element_type

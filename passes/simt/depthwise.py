@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from tcir._mlir import arith, func, ir, linalg, scf
+from tcir._mlir import arith, func, ir, linalg
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.upstream import RESHAPES
 from tcir.passes.analysis.contraction import CHANNELS_LAST, Conv, body_problem, recognise, value
@@ -238,13 +238,11 @@ class _Kernel:
             self.module, self.function.name.value, buffers, size, form.op.location
         ) as pointers:
             number = simt.add(simt.mul(simt.block_index(0), form.threads), simt.thread_index())
-            inside = scf.IfOp(simt.less(number, count))
-            with ir.InsertionPoint(inside.then_block):
+            with simt.only_if(simt.less(number, count)):
                 self.pointers = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
                 self.elements = ThreadElements(self.pointers)
                 self._begin(number)
                 self._store(pointers[buffers[-1]], self._sums())
-                scf.YieldOp([])
 
     def _begin(self, number: ir.Value) -> None:
         """Computes the position of the thread's tile, and at which edges it reads padding."""

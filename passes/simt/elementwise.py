@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tcir._mlir import func, ir, scf
+from tcir._mlir import func, ir
 from tcir.dialect.upstream import RESHAPES
 from tcir.dialect.walk import walk
 from tcir.passes.analysis.reductions import is_product, is_reduction, is_window
@@ -111,8 +111,7 @@ def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None
     location = function.location if isinstance(result, ir.BlockArgument) else result.owner.location
     with simt.simt_kernel(module, function.name.value, buffers, size, location) as pointers:
         number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
-        inside = scf.IfOp(simt.less(number, count))
-        with ir.InsertionPoint(inside.then_block):
+        with simt.only_if(simt.less(number, count)):
             known = ThreadElements({a: pointers[n] for a, n in zip(block.arguments, buffers)})
             out = pointers[buffers[-1]]
             if narrow.together(element) > 1:
@@ -143,7 +142,6 @@ def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None
             else:
                 value = known.element(result, digits(number, shape))
                 narrow.store(out, simt.wide(number), [value], element)
-            scf.YieldOp([])
 
 
 def _pixels(function: func.FuncOp, shape: Sequence[int], run: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tcir._mlir import arith, func, ir, scf
+from tcir._mlir import arith, func, ir
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.passes.emit import simt
@@ -65,16 +65,14 @@ def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
         exists, used = simt.less(number, prod(space)), simt.constant(1, 1)
         if padded := space[1:] != [rows, count]:
             used = simt.both_bits(simt.less(row, rows), simt.less(block, count))
-        with ir.InsertionPoint(scf.IfOp(simt.both_bits(exists, used)).then_block):
+        with simt.only_if(simt.both_bits(exists, used)):
             first = simt.add(simt.mul(simt.wide(matrix), rows), simt.wide(row))
             first = simt.add(simt.mul(first, count), simt.wide(block))
             simt.store_byte(scale, _quantise(op, values, norm, codes, first))
-            scf.YieldOp([])
         if padded:
             padding = simt.both_bits(exists, simt.differing_bits(used, 1))
-            with ir.InsertionPoint(scf.IfOp(padding).then_block):
+            with simt.only_if(padding):
                 simt.store_byte(scale, simt.constant(0))
-                scf.YieldOp([])
     return True
 
 

@@ -49,7 +49,7 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
     )
     with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
         number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
-        with _only_if(simt.less(number, count)):
+        with simt.only_if(simt.less(number, count)):
             _copy(op, source, out, (number, run), *(pointers[n] for n in buffers))
     return True
 
@@ -160,10 +160,3 @@ def _store(pointer: ir.Value, value: ir.Value, size: int) -> None:
         simt.store_byte(pointer, value)
     else:
         simt.store(pointer, value)
-
-
-def _only_if(condition: ir.Value) -> ir.InsertionPoint:
-    op = scf.IfOp(condition)
-    with ir.InsertionPoint(op.then_block):
-        scf.YieldOp([])
-    return ir.InsertionPoint(op.then_block.operations[0])

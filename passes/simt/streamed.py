@@ -416,8 +416,7 @@ class StreamedKernel:
             inside = simt.less(simt.add(first, row), many)
             if start + self.warps * WARP > total:
                 inside = simt.both_bits(inside, simt.less(number, total))
-            guarded = scf.IfOp(inside)
-            with ir.InsertionPoint(guarded.then_block):
+            with simt.only_if(inside):
                 place = simt.add(simt.mul(row, pitch), simt.mul(column, WORD_BYTES))
                 if gates > 1:  # 8 gates, then as many values
                     block = simt.mul(simt.right(row, 3), COLUMNS * pitch)
@@ -429,7 +428,6 @@ class StreamedKernel:
                 long = simt.add(first, row)
                 at = (long, column) if self.transposed else (column, long)
                 self._store_one(values, origin[0], at, inputs, out)
-                scf.YieldOp([])
 
     def _summed(self, shared: ir.Value, place: ir.Value) -> ir.Value:
         """The sum of the warps' partial sums from byte `place` on."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tcir._mlir import func, ir, nvvm, scf
+from tcir._mlir import func, ir, nvvm
 from tcir.dialect.attributes import integer_type
 from tcir.passes.analysis.row_chain import At, loads_of
 from tcir.passes.emit import narrow, simt
@@ -184,14 +184,12 @@ class _Kernel:
                 at = self._at(dims, {tiling.down: row, tiling.right: member})
                 self.elements.learn(tensor, at, simt.of_words([word], kind))
         values = [self.elements.element(self.result, at) for at in ats]
-        stored = scf.IfOp(inside)
-        with ir.InsertionPoint(stored.then_block):
+        with simt.only_if(inside):
             place, element = place_of(self.result.type, ats[0]), self.result.type.element_type
             if tiling.run > 1:
                 narrow.store_run(out, place, values, element)
             else:
                 narrow.store(out, place, values, element)
-            scf.YieldOp([])
 
     def _slot(self, number: int, down: ir.Value, right: ir.Value) -> ir.Value:
         """Where an element of a tile is."""

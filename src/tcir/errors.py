@@ -28,7 +28,18 @@ class InputError(Error):
 
 
 class LaunchError(InputError, ValueError):
-    """Launch sizes, arguments or options that do not fit the kernel."""
+    """Launch sizes, arguments or options that cannot be used, or do not fit the kernel."""
+
+
+def check_flags(function: str = "", **flags: object) -> None:
+    """Raises LaunchError for a value that is neither True nor False, Python's or numpy's."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            import numpy as np
+
+            if not isinstance(flag, np.bool_):
+                where = f"{function}: {name}" if function else name
+                raise LaunchError(f"{where}: expected True or False, got {flag!r:.80}")
 
 
 class UnknownNameError(InputError):

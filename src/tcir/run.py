@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tcir.again import changed_variables, launch_again, variables_of
-from tcir.errors import InputError, LaunchError, VerdictError
+from tcir.errors import InputError, LaunchError, VerdictError, check_flags
 from tcir.files import read_text
 from tcir.interp.ptx.arguments import (
     BoundArrays,
@@ -307,12 +307,6 @@ def _repeats(repeats: Any, sample: object, events: object, order_seed: object) -
     return None if sample is not None or recorded else repeats
 
 
-def _flag(name: str, given: object) -> bool:
-    if not isinstance(given, bool):
-        raise LaunchError(f"{name}: expected True or False, got {given!r}")
-    return given
-
-
 def run_ptx(
     ptx: str | Path,
     *,
@@ -383,7 +377,11 @@ def run_ptx(
     )  # fmt: skip
     layout, threads = _laid_out(module, function, options, dynamic_smem), _threads(function, block)
     ctas = cluster if cluster is not None else function.reqcluster or (1, 1, 1)
-    variables = {} if _flag("again", again) and variables is None else variables
+    unfinished = programmatic if isinstance(programmatic, list | tuple) else None
+    check_flags(again=again, cooperative=cooperative)
+    if unfinished is None:
+        check_flags(programmatic=programmatic)
+    variables = {} if again and variables is None else variables
     sizes = launch_sizes(function, layout, grid, threads, ctas, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
     promises = promised(function, args)
@@ -395,8 +393,7 @@ def run_ptx(
             progress=progress,
         )  # fmt: skip
         machine.shared_names, machine.shared_start = layout.names(), layout.shared_start
-        unfinished = programmatic if isinstance(programmatic, list | tuple) else None
-        machine.programmatic = unfinished is not None or _flag("programmatic", programmatic)
+        machine.programmatic = unfinished is not None or bool(programmatic)
         machine.on(simulated(module.target), allocated(function))
         if events is not None:
             machine.recorder = Recorder(events, sizes.grid, sizes.cluster)
@@ -412,7 +409,7 @@ def run_ptx(
         before = variables_of(machine)
         machine.interleave(program.meets)
         if not program.incomplete:
-            launch = LaunchState(machine, sizes, params, _flag("cooperative", cooperative))
+            launch = LaunchState(machine, sizes, params, bool(cooperative))
             _execute_fastest(program, launch, f"{function.name}\0{text}", report, observer)
         buffers.keep_written()
         if heap is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from tcir.errors import LaunchError
+from tcir.errors import LaunchError, check_flags
 
 if TYPE_CHECKING:
     from tcir.machine.assumptions import Assumptions
@@ -88,8 +88,7 @@ class RunOptions:
             if not isinstance(given, str) or given not in words:
                 expected = " or ".join(map(repr, words))
                 raise LaunchError(f"{name}: expected {expected}, got {given!r}")
-        if not isinstance(self.lockstep, bool):
-            raise LaunchError(f"lockstep: expected True or False, got {self.lockstep!r}")
+        check_flags(lockstep=self.lockstep)
         if self.sample is not None and not hasattr(self.sample, "of"):
             got = type(self.sample).__name__
             raise LaunchError(f"sample: expected tcir.machine.sample.Sample, got {got}")

@@ -9,7 +9,7 @@ import pytest
 
 from tcir.machine.refusal import DescriptorError, TmemError
 from tcir.machine.tensor_core.instruction_descriptor_scaled import decode_scaled, scales_per_row
-from tcir.machine.tensor_core.scale_factors import BLOCK_BYTES, block_offset, scale_places
+from tcir.machine.tensor_core.scale_factors import BLOCK_BYTES, scale_places
 from tcir.machine.tmem.places import cp_lanes
 
 
@@ -62,7 +62,7 @@ def test_pair_of_128_rows():
 def test_a_512_byte_block_copied_by_cp_lands_where_the_mma_looks():
     block = np.empty(BLOCK_BYTES, np.uint16)  # (row, scale) as 4 row + scale, every byte distinct
     for row, scale in itertools.product(range(128), range(4)):
-        block[block_offset(row, scale)] = 4 * row + scale
+        block[row % 32 * 16 + row // 32 * 4 + scale] = 4 * row + scale
     tmem = np.full((128, 4, 4), 9999, np.uint16)  # lane, column, byte
     for copy in cp_lanes("32x128b", "warpx4"):
         tmem[copy] = block.reshape(32, 4, 4)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tcir
 from tcir.run import LaunchError, RunReport, Uninitialized, run_ptx
 
 from .conftest import HEADER
@@ -407,3 +408,19 @@ def test_an_array_that_is_added_to_may_go_on() -> None:
     assert report_of(text, [total], block=1, again=True).ok and total[0] == 2
     with pytest.raises(LaunchError, match="again: expected True or False"):
         report_of(text, [total], block=1, again=1)
+
+
+@pytest.mark.parametrize("name", ["again", "cooperative", "programmatic", "lockstep"])
+def test_flags(name: str) -> None:
+    """numpy's booleans are True and False; other values are neither."""
+    text = ".visible .entry k() { ret; }"
+    assert report_of(text, [], block=1, **{name: np.True_}).ok
+    for given in (1, "yes", None, np.ones(1, bool)):
+        with pytest.raises(LaunchError, match=f"{name}: expected True or False, got"):
+            report_of(text, [], block=1, **{name: given})
+
+
+def test_flags_of_compile() -> None:
+    for name in ("validate", "cache", "tune"):
+        with pytest.raises(LaunchError, match=f"{name}: expected True or False, got 1"):
+            tcir.compile("", "gemm", **{name: 1})

@@ -14,7 +14,7 @@ from tcir.arrays.text import FunctionBuilder, TensorValue, element_of
 from tcir.dialect.limits import FP8
 from tcir.dialect.ops.attention import ATTENTION_TYPES
 from tcir.dialect.ops.block_scaled import SCALE_LAYOUTS, scales_shape
-from tcir.errors import InputError
+from tcir.errors import InputError, check_flags
 from tcir.formats import BlockScaled
 from tcir.interp.types import Array
 from tcir.target import DEFAULT_TARGET
@@ -186,13 +186,6 @@ def as_number(function: str, name: str, given: float) -> float:
         return float(given)
     except (TypeError, ValueError):
         raise InputError(f"{function}: {name}: expected a number, got {given!r:.80}") from None
-
-
-def check_flags(function: str, **flags: object) -> None:
-    """Raises InputError for a value that is neither True nor False."""
-    for name, flag in flags.items():
-        if not isinstance(flag, bool | np.bool_):
-            raise InputError(f"{function}: {name}: expected True or False, got {flag!r:.80}")
 
 
 def check_positive(function: str, **numbers: float | None) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tcir.arrays.attention import as_number, attention_band, check_flags, check_positive
+from tcir.arrays.attention import as_number, attention_band, check_positive
 from tcir.arrays.kernel import ArrayKernel, build
 from tcir.arrays.text import FunctionBuilder, TensorValue
 from tcir.dialect.ops.attention import ATTENTION_TYPES
 from tcir.dialect.ops.attention_backward import GRADIENTS
-from tcir.errors import InputError
+from tcir.errors import InputError, check_flags
 from tcir.interp.types import Array
 from tcir.target import DEFAULT_TARGET
 

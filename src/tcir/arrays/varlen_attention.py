@@ -14,13 +14,12 @@ from tcir.arrays.attention import (
     as_number,
     attention_band,
     attention_body,
-    check_flags,
     check_positive,
 )
 from tcir.arrays.kernel import ArrayKernel, build
 from tcir.arrays.text import FunctionBuilder, TensorValue, element_of
 from tcir.dialect.ops.attention import ATTENTION_TYPES
-from tcir.errors import InputError
+from tcir.errors import InputError, check_flags
 from tcir.interp import Outcome
 from tcir.interp.tensor.attention import wrong_ends
 from tcir.interp.types import Array

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tcir import _mlir, codegen, progress
 from tcir.cache import NO_STORE, user_store
 from tcir.codegen.cubin import check_assembler
-from tcir.errors import Error, InputError
+from tcir.errors import Error, InputError, check_flags
 from tcir.kernel import Kernel
 from tcir.passmanager.options import OptionValue
 from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
@@ -129,9 +129,7 @@ def compile(
     import_whole(*PACKAGES, *_mlir.modules())
     check_name(target)
     check_assembler(assembler)
-    for name, flag in (("validate", validate), ("cache", cache), ("tune", tune)):
-        if not isinstance(flag, bool):
-            raise InputError(f"{name}: expected True or False, got {flag!r:.80}")
+    check_flags(validate=validate, cache=cache, tune=tune)
     if not isinstance(debug_prefix_map, Mapping | None):
         raise InputError(
             f"debug_prefix_map: expected a mapping of prefixes, got {debug_prefix_map!r:.80}; such "

@@ -68,11 +68,7 @@ def _forward(
 
 @_forward.register_fake
 def _(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    is_causal: bool = False,
-    scale: float | None = None,
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: object, **__: object
 ) -> tuple[torch.Tensor, torch.Tensor]:
     out = query.new_empty((*query.shape[:-1], value.shape[-1]))
     return out, query.new_empty(query.shape[:-1], dtype=torch.float32)
@@ -97,14 +93,7 @@ def _backward(
 
 @_backward.register_fake
 def _(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    out: torch.Tensor,
-    dout: torch.Tensor,
-    lse: torch.Tensor,
-    is_causal: bool = False,
-    scale: float | None = None,
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: object, **__: object
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     dq, dk, dv = (each.new_empty(each.shape) for each in (query, key, value))
     return dq, dk, dv

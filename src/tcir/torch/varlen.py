@@ -77,14 +77,7 @@ def varlen_attention(
 
 @varlen_attention.register_fake
 def _(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    cu_seq_q: torch.Tensor,
-    cu_seq_k: torch.Tensor | None = None,
-    scale: float | None = None,
-    window_left: int = -1,
-    window_right: int = -1,
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: object, **__: object
 ) -> tuple[torch.Tensor, torch.Tensor]:
     out = query.new_empty((*query.shape[:-1], value.shape[-1]))
     return out, query.new_empty((query.shape[1], query.shape[0]), dtype=torch.float32)

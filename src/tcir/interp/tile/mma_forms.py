@@ -13,36 +13,47 @@ from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.compute import instruction_of
 from tcir.interp.tile.operands import matrix_a, metadata_of, slice_of
 from tcir.interp.tile.values import TmemTile
-from tcir.machine import MmaOptions
+from tcir.machine import InstructionDescriptor, MmaOptions
 
 
 @execute(tc.MmaWsOp)
 def mma_ws(compiler: Compiler, op: tc.MmaWsOp) -> Step:
-    return _weight_stationary(compiler, op, compiler.operands(op))
+    instruction = instruction_of(op, op.a.type.shape[0], ws=True)
+    return _multiply(compiler, op, compiler.operands(op), instruction)
 
 
 @execute(tc.MmaWsSparseOp)
 def mma_ws_sparse(compiler: Compiler, op: tc.MmaWsSparseOp) -> Step:
+    return _multiply_sparse(compiler, op, op.a.type.shape[0], ws=True)
+
+
+@execute(tc.MmaSparseOp)
+def mma_sparse(compiler: Compiler, op: tc.MmaSparseOp) -> Step:
+    return _multiply_sparse(compiler, op, op.d.type.shape[0])
+
+
+def _multiply_sparse(compiler: Compiler, op: ir.OpView, m: int, ws: bool = False) -> Step:
+    """Multiplies a sparse A of `m` rows in a CTA."""
     d, a, b, metadata, accumulate = compiler.operands(op)
-    return _weight_stationary(compiler, op, [d, a, b, accumulate], metadata)
+    selector = integer(op, "selector")
+    instruction = instruction_of(op, m, ws=ws, sparse=True, sparsity_selector=selector)
+    return _multiply(compiler, op, [d, a, b, accumulate], instruction, metadata)
 
 
-def _weight_stationary(
-    compiler: Compiler, op: ir.OpView, operands: Sequence[int], metadata_: int | None = None
+def _multiply(
+    compiler: Compiler,
+    op: ir.OpView,
+    operands: Sequence[int],
+    instruction: InstructionDescriptor,
+    metadata_: int | None = None,
 ) -> Step:
-    """Multiplies in weight-stationary form. `metadata_`: slot of the metadata of a sparse A."""
+    """Multiplies D, A, B and whether to accumulate, by their slots; `metadata_`: that of the
+    metadata of a sparse A."""
     d_, a_, b_, accumulate_ = operands
     a_slice, b_slice = integer(op, "a_slice"), integer(op, "b_slice")
-    sparse = metadata_ is not None
-    instruction = instruction_of(
-        op,
-        op.a.type.shape[0],
-        ws=True,
-        sparse=sparse,
-        sparsity_selector=integer(op, "selector") if sparse else 0,
-    )
-    metadata = metadata_of(op, metadata_)
-    buffer, collector = buffer_of(op), collector_of(op)
+    metadata, width = metadata_of(op, metadata_), 1 + instruction.sparse
+    scale, collector, ws = scale_of(op), collector_of(op), instruction.ws
+    buffer = buffer_of(op) if ws else "a"
     site, sequential = compiler.site(op), compiler.sequential
 
     def multiply(frame: Frame) -> None:
@@ -52,6 +63,8 @@ def _weight_stationary(
         d: TmemTile = v[d_]
         options = MmaOptions(
             bool(v[accumulate_]),
+            disable_lanes=None if ws else d.disabled,
+            scale_input_d=scale,
             collector=collector,
             collector_buffer=buffer,
             metadata=metadata(frame),
@@ -59,42 +72,7 @@ def _weight_stationary(
         frame.agent.tensor_core.mma(
             d.origin(frame) + d.column,
             matrix_a(frame, v[a_], a_slice),
-            slice_of(frame, v[b_], b_slice, 1 + sparse),
-            instruction,
-            options,
-            site=site,
-        )
-        if sequential:
-            frame.agent.drain()
-
-    return multiply
-
-
-@execute(tc.MmaSparseOp)
-def mma_sparse(compiler: Compiler, op: tc.MmaSparseOp) -> Step:
-    d_, a_, b_, metadata_, accumulate_ = compiler.operands(op)
-    a_slice, b_slice = integer(op, "a_slice"), integer(op, "b_slice")
-    selector, metadata = integer(op, "selector"), metadata_of(op, metadata_)
-    instruction = instruction_of(op, op.d.type.shape[0], sparse=True, sparsity_selector=selector)
-    scale, collector = scale_of(op), collector_of(op)
-    site, sequential = compiler.site(op), compiler.sequential
-
-    def multiply(frame: Frame) -> None:
-        if not frame.elected():
-            return
-        v = frame.values
-        d: TmemTile = v[d_]
-        options = MmaOptions(
-            bool(v[accumulate_]),
-            disable_lanes=d.disabled,
-            scale_input_d=scale,
-            collector=collector,
-            metadata=metadata(frame),
-        )
-        frame.agent.tensor_core.mma(
-            d.origin(frame) + d.column,
-            matrix_a(frame, v[a_], a_slice),
-            slice_of(frame, v[b_], b_slice, 2),
+            slice_of(frame, v[b_], b_slice, width),
             instruction,
             options,
             site=site,

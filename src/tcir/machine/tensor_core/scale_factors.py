@@ -89,9 +89,3 @@ def scale_places(
 
 BLOCK_BYTES = 512
 """Bytes of a block of 128 rows × 4 scales in memory, which one tcgen05.cp.32x128b.warpx4 moves."""
-
-
-def block_offset(row: int, scale: int) -> int:
-    """Byte offset of (row, scale) in a 128 × 4 block (cuBLAS, layout of 1D block scaling
-    factors)."""
-    return row % 32 * 16 + row // 32 * 4 + scale
