@@ -151,11 +151,6 @@ def _declare(kernel: func.FuncOp, parameters: _Parameters) -> ir.Block:
     return llvm.func(name, types, parameters.attributes, attributes)
 
 
-_READ_BY_LAUNCHES = (
-    "tc.order", "tc.target", "tc.tmem_columns", "tc.cluster", "tc.programmatic", "tc.unwritten",
-)  # fmt: skip
-
-
 def _launch_attributes(kernel: func.FuncOp) -> dict[str, ir.Attribute]:
     """The CTA's and cluster's shape for NVVM, and the ``tc.`` attributes a launch reads."""
     source = kernel.operation.attributes
@@ -165,7 +160,8 @@ def _launch_attributes(kernel: func.FuncOp) -> dict[str, ir.Attribute]:
         "tc.grid": _required(kernel, "tc.grid"),
         "tc.smem_bytes": _required(kernel, "tc.smem_bytes"),
     }
-    for name in _READ_BY_LAUNCHES:
+    words = "order", "target", "tmem_columns", "cluster", "programmatic", "unwritten"
+    for name in (f"tc.{word}" for word in words):
         if name in source:
             attributes[name] = source[name]
     if "tc.cluster" in source:

@@ -78,14 +78,8 @@ class _Kernel:
         count = prod(out.shape) // run
         grid = (ceil_div(count, THREADS), 1, 1)
         order = launch_order(self.function) or 0
-        shape = simt.Shape(
-            grid,
-            THREADS,
-            target_of(module),
-            order,
-            self.programmatic,
-            unwritten=self.op.sizes is not None,
-        )
+        target, leaves = target_of(module), self.op.sizes is not None
+        shape = simt.Shape(grid, THREADS, target, order, self.programmatic, unwritten=leaves)
         with simt.simt_kernel(module, name, buffers, shape, self.op.location) as pointers:
             inputs = [pointers[n] for n in buffers[:-1]]
             number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
