@@ -1,6 +1,7 @@
 """Where the time of a network goes: its launches measured, modelled and at their roof.
 
     python bench/where_time_goes.py resnet50_b32 --json where.json     # on an H100 or H200
+    python bench/where_time_goes.py resnet50_b1 --modelled sm_100a     # without a GPU
     python bench/where_time_goes.py --page where.json                  # a results page's section
 
 Needs torchvision and transformers; the networks are those of networks.py. A launch's time is the
@@ -8,6 +9,9 @@ median of its kernel's times in CALLS plain calls, from PyTorch's profiler. Mode
 `Compiled.modelled`; the roof is the longer of HBM's time for the launch's buffers and the tensor
 pipe's for its products, from the model's constants. Launches that run once, because they read only
 weights, have no row.
+
+--modelled only models a target. The program is compiled on the CPU; launches run one after the
+other, with the time model's gap between them. --trace writes the timeline for Perfetto.
 
 Exit status: 0, 1 for an error, 2 without a GPU.
 """
@@ -19,6 +23,7 @@ import json
 import statistics
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -28,6 +33,8 @@ from launching import milliseconds
 from networks import NETWORKS
 
 CALLS = 20
+BAR = 40
+"""Characters of the timeline."""
 Row = dict[str, Any]
 
 
@@ -53,21 +60,43 @@ def measure(name: str, keep: Path | None) -> dict[str, Any]:
     started = time.time()
     modelled = compiled.modelled()
     rows = [
-        {
-            "launch": each.row.name,
-            "computes": ", ".join((*each.row.work.computes, *each.row.work.fused)),
-            "ctas": each.ctas,
-            "mb": each.bytes / 1e6,
-            "us": us,
-            "modelled_us": each.time.microseconds,
-            "limit": each.time.bound,
-            "roof_us": each.roofline.microseconds,
-            "roof": each.roofline.bound,
-        }
+        {**row_of(each), "us": us}
         for each, us in zip(modelled.launches, measured, strict=True)
         if us is not None
     ]
     return {**found, "modelling_s": time.time() - started, "rows": rows}
+
+
+def model(name: str, target: str, trace: Path | None) -> dict[str, Any]:
+    """Models a network on a target; writes its timeline to `trace`."""
+    import tcir.torch
+
+    torch.manual_seed(0)
+    module, x = NETWORKS[name]()
+    compiled = tcir.torch.compile(module.half().eval(), (x.half(),), target=target, verbose=False)
+    modelled = compiled.modelled()
+    if trace:
+        trace.write_bytes(modelled.trace())
+    started, rows = 0.0, []
+    for each in modelled.launches:
+        started += each.time.launch_us if rows else 0.0
+        rows.append({**row_of(each), "start_us": started})
+        started += each.time.microseconds
+    return {"name": name, "target": target, "total_us": modelled.microseconds, "rows": rows}
+
+
+def row_of(each: Any) -> Row:
+    """What is modelled of a launch."""
+    return {
+        "launch": each.row.name,
+        "computes": ", ".join((*each.row.work.computes, *each.row.work.fused)),
+        "ctas": each.ctas,
+        "mb": each.bytes / 1e6,
+        "modelled_us": each.time.microseconds,
+        "limit": each.time.bound,
+        "roof_us": each.roofline.microseconds,
+        "roof": each.roofline.bound,
+    }
 
 
 def profiled(call: Any, names: list[str]) -> list[float | None]:
@@ -104,8 +133,45 @@ def profiled(call: Any, names: list[str]) -> list[float | None]:
     return taken
 
 
+def modelled_page(found: dict[str, Any]) -> Iterable[str]:
+    """The section of a network that was only modelled, in Markdown."""
+    rows, total = found["rows"], found["total_us"]
+    limits = Counter[str]()
+    for each in rows:
+        limits[each["limit"]] += each["modelled_us"]
+    kernels, roof = (sum(each[key] for each in rows) for key in ("modelled_us", "roof_us"))
+    yield (
+        f"`{found['name']}` on {found['target']}, modelled: {len(rows)} launches, {total:.0f} us; "
+        f"kernels alone {kernels:.0f}, at the roof of each launch {roof:.0f}. Limited by "
+        + ", ".join(f"{limit} {us:.0f} us" for limit, us in limits.most_common())
+        + "."
+    )
+    yield ""
+    yield "| launch | computes | CTAs | MB | us | limited by | roof, us | from, us | timeline |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for each in rows:
+        start, end = (
+            round(us / total * BAR)
+            for us in (each["start_us"], each["start_us"] + each["modelled_us"])
+        )
+        bar = "·" * start + "█" * max(1, end - start)
+        yield (
+            f"| {each['launch']} | {shortened(each['computes'])} | {each['ctas']} "
+            f"| {each['mb']:.2f} | {each['modelled_us']:.2f} | {each['limit']} "
+            f"| {each['roof_us']:.2f}, {each['roof']} | {each['start_us']:.1f} | `{bar}` |"
+        )
+
+
+def shortened(words: str) -> str:
+    """Operations of a launch, in a column's width."""
+    return words if len(words) < 48 else words[:47] + "…"
+
+
 def page(found: dict[str, Any]) -> Iterable[str]:
     """The section of a results page, in Markdown."""
+    if "target" in found:
+        yield from modelled_page(found)
+        return
     rows = found["rows"]
     kernels, modelled, roof = (
         sum(each[key] for each in rows) for key in ("us", "modelled_us", "roof_us")
@@ -119,10 +185,9 @@ def page(found: dict[str, Any]) -> Iterable[str]:
     yield "| launch | computes | CTAs | MB | us | modelled | limited by | roof, us | of the roof |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for each in rows:
-        words = each["computes"]
         yield (
-            f"| {each['launch']} | {words if len(words) < 48 else words[:47] + '…'} "
-            f"| {each['ctas']} | {each['mb']:.1f} | {each['us']:.1f} "
+            f"| {each['launch']} | {shortened(each['computes'])} | {each['ctas']} "
+            f"| {each['mb']:.1f} | {each['us']:.1f} "
             f"| {each['modelled_us']:.1f} | {each['limit']} "
             f"| {each['roof_us']:.1f}, {each['roof']} | {each['roof_us'] / each['us']:.2f} |"
         )
@@ -133,6 +198,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("name", nargs="?", choices=[*NETWORKS], metavar="NETWORK")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured")
+    parser.add_argument("--modelled", metavar="TARGET", help="model this target; needs no GPU")
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="write the modelled timeline")
     parser.add_argument("--page", type=Path, metavar="FILE", help="print the section of this file")
     options = parser.parse_args()
     if options.page:
@@ -140,11 +207,14 @@ def main() -> int:
         return 0
     if not options.name:
         parser.error("expected a network, or --page")
-    if not torch.cuda.is_available():
+    if not options.modelled and not torch.cuda.is_available():
         print("where_time_goes: no GPU that PyTorch sees", file=sys.stderr)
         return 2
     with torch.no_grad():
-        found = measure(options.name, options.json)
+        if options.modelled:
+            found = model(options.name, options.modelled, options.trace)
+        else:
+            found = measure(options.name, options.json)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1))
     print("\n".join(page(found)))
