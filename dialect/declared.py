@@ -6,8 +6,9 @@ MLIR calls an op's own verifier before it checks these, so the rules check this 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, TypeAlias, Union, get_args, get_origin
 
 from tcir._mlir import ext, ir
 
@@ -16,13 +17,16 @@ OPERAND_SIZES = "operandSegmentSizes"
 RESULT_SIZES = "resultSegmentSizes"
 """The same of results; without it the last result may be missing."""
 
+Field: TypeAlias = Any
+"""A field of an op's class, as `ext` declares it: operand, attribute, result or region."""
+
 
 def as_declared(op: ir.OpView) -> bool:
     """True when every field of ``op`` is present and of its declared kind."""
-    operands, attributes, results, regions = ext.partition_fields(type(op)._fields)
+    operands, attributes, results, regions = _fields(type(op))  # type: ignore[arg-type]
+    given = op.attributes
     return (
-        all(f.name in op.attributes for f in attributes)
-        and all(_is_a(op.attributes[f.name], f.constraint) for f in attributes)
+        all(f.name in given and _is_a(given[f.name], f.constraint) for f in attributes)
         and _values(op, OPERAND_SIZES, operands, list(op.operands))
         and _values(op, RESULT_SIZES, results, list(op.results))
         and len(op.regions) == len(regions)
@@ -35,11 +39,19 @@ def wrong_sizes(op: ir.OpView) -> list[str] | None:
     MLIR ignores the attribute if only one operand is optional or variadic. The accessors of the
     op classes use it, but for classes that are ``counted``.
     """
-    fields = ext.partition_fields(type(op)._fields)[0]
+    fields = _fields(type(op))[0]  # type: ignore[arg-type]
+    if all(f.variadicity.name == "single" for f in fields):
+        return None
     sizes = _segments(op, OPERAND_SIZES, fields, len(op.operands))
     fits = sizes is not None and sum(sizes) == len(op.operands)
-    fixed = all(f.variadicity.name == "single" for f in fields)
-    return None if fits or fixed else [f.name for f in fields]
+    return None if fits else [f.name for f in fields]
+
+
+@cache
+def _fields(op: type[ir.OpView]) -> tuple[list[Field], list[Field], list[Field], list[Field]]:
+    """Operands, attributes, results and regions that a class declares."""
+    operands, attributes, results, regions = ext.partition_fields(op._fields)
+    return operands, attributes, results, regions
 
 
 def counted_sizes(kinds: Sequence[str], count: int) -> list[int]:
@@ -47,7 +59,7 @@ def counted_sizes(kinds: Sequence[str], count: int) -> list[int]:
     return [1 if kind == "single" else count - len(kinds) + 1 for kind in kinds]
 
 
-def _values(op: ir.OpView, sizes_name: str, fields: list[Any], values: list[ir.Value]) -> bool:
+def _values(op: ir.OpView, sizes_name: str, fields: list[Field], values: list[ir.Value]) -> bool:
     sizes = _segments(op, sizes_name, fields, len(values))
     if sizes is None or sum(sizes) != len(values):
         return False
@@ -59,7 +71,7 @@ def _values(op: ir.OpView, sizes_name: str, fields: list[Any], values: list[ir.V
     )
 
 
-def _segments(op: ir.OpView, sizes_name: str, fields: list[Any], count: int) -> list[int] | None:
+def _segments(op: ir.OpView, sizes_name: str, fields: list[Field], count: int) -> list[int] | None:
     """How many of `count` values each field takes; None if the op's segment sizes are malformed."""
     least_most = {"single": (1, 1), "optional": (0, 1), "variadic": (0, count)}
     bounds = [least_most[f.variadicity.name] for f in fields]

@@ -142,8 +142,9 @@ def rules_of(subject: str) -> list[Rule]:
 
 def broken_rule(op: ir.OpView) -> str | None:
     """Message of the first rule that ``op`` breaks; rules of its types come first."""
-    for value in (*op.operands, *op.results):
-        if message := _broken_type(value.type):
+    types = dict.fromkeys(value.type for value in (*op.operands, *op.results))
+    for each in types:
+        if message := _broken_type(each):
             return message
     return _first(rules_of(op.OPERATION_NAME), op)
 

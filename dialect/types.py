@@ -1,6 +1,7 @@
 """Types of the ``tc`` dialect. Parameters are attributes, so they print generically."""
 
 import re
+from functools import cache
 from typing import Any
 
 from tcir._mlir import ir
@@ -14,7 +15,12 @@ SWIZZLE_BYTES = SWIZZLE_SPANS
 
 def element_bytes(element: ir.Type) -> int:
     """Bytes of one element of ``element`` in memory, where an i1 is a byte, 0 or 1."""
-    match = re.fullmatch(r"[a-z]+(\d+).*", str(element))
+    return _bytes_of(str(element))
+
+
+@cache
+def _bytes_of(element: str) -> int:
+    match = re.fullmatch(r"[a-z]+(\d+).*", element)
     assert match, f"no width in {element}"
     return 1 if int(match[1]) == 1 else int(match[1]) // 8
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cmp_to_key
 from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, linalg, passmanager, tensor
@@ -341,11 +342,10 @@ def _order_filters(function: func.FuncOp) -> None:
 def _end(function: func.FuncOp, sums: ir.Value) -> tuple[ir.Operation, list[int]] | None:
     """The op that consumes the sums (a marker, the return, or reshapes leading to one), directly
     or after elementwise ops, and the dimension order that it uses."""
-    for op in function.entry_block:
-        last = is_mark(op.operation) or op.operation.name == "func.return"
-        if not last or len(op.operands) != 1:
+    for op in _ends(sums):
+        if len(op.operands) != 1:
             continue
-        user, result = op.operation, op.operands[0]
+        user, result = op, op.operands[0]
         while not isinstance(result, ir.BlockArgument) and isinstance(
             result.owner.opview, RESHAPES
         ):
@@ -354,6 +354,24 @@ def _end(function: func.FuncOp, sums: ir.Value) -> tuple[ir.Operation, list[int]
         if order is not None and result.type.rank == len(order):  # not broadcast
             return user, order
     return None
+
+
+def _ends(sums: ir.Value) -> list[ir.Operation]:
+    """Markers and the return that read something made of the sums, in order."""
+    found, seen, waiting = list[ir.Operation](), {sums}, [sums]
+    while waiting:
+        for use in waiting.pop().uses:
+            op = use.owner.operation
+            if is_mark(op) or op.name == "func.return":
+                found.append(op)
+            elif fresh := [each for each in op.results if each not in seen]:
+                seen.update(fresh)
+                waiting += fresh
+    return sorted(dict.fromkeys(found), key=cmp_to_key(_in_order))
+
+
+def _in_order(a: ir.Operation, b: ir.Operation) -> int:
+    return -1 if a.is_before_in_block(b) else 1
 
 
 def _store_in(function: func.FuncOp, user: ir.Operation, turned: list[int]) -> bool:

@@ -209,6 +209,7 @@ class _Layers:
     tails:  each product and the ops that are fused after it
     stored: values in memory, besides arguments
     cores:  why CUDA cores compute a product
+    alone:  tails found by `_tail_alone`, by the product and the number of `tails`
     """
 
     function: func.FuncOp
@@ -218,6 +219,7 @@ class _Layers:
     tails: dict[ir.Operation, list[ir.Operation]]
     stored: set[ir.Value]
     cores: dict[ir.Operation, str]
+    alone: dict[tuple[ir.Operation, int], list[ir.Operation]] = field(default_factory=dict)
 
     @staticmethod
     def of(function: func.FuncOp, options: SplitLayers) -> _Layers:
@@ -408,15 +410,23 @@ class _Layers:
         if all(isinstance(e, ir.BlockArgument) or e.owner.name in FREE for e in rest):
             return False
         ours = [tensor_bytes(each.type) for each in op.operands if each in made]
-        tail = self._tail(product)
+        tail = self._tail_alone(product)
         behind = {each.results[0] for each in (product, *tail) if each != op}
         theirs = [tensor_bytes(each.type) for each in op.operands if each in behind]
         return op in tail and bool(theirs) and sum(ours) < sum(theirs)
 
+    def _tail_alone(self, product: ir.Operation) -> list[ir.Operation]:
+        """The tail of a product that gets every op which it can; it is compared for many ops, and
+        it depends on the tails so far."""
+        key = product, len(self.tails)
+        if key not in self.alone:
+            self.alone[key] = self._tail(product)
+        return self.alone[key]
+
     def _leaving(self, ops: list[ir.Operation]) -> list[ir.Value]:
         """The results of `ops` that others read."""
-        results = [op.results[0] for op in ops]
-        return [r for r in results if any(_in_function(u.owner) not in ops for u in r.uses)]
+        results, inside = [op.results[0] for op in ops], set(ops)
+        return [r for r in results if any(_in_function(u.owner) not in inside for u in r.uses)]
 
     def _factors(self, product: ir.Operation) -> list[ir.Value]:
         """The tensors that a product multiplies, as they are in memory."""

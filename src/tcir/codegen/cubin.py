@@ -86,7 +86,8 @@ def _ptxas(ptx: str, target: str) -> tuple[bool, bytes, str]:
         source, output = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx)
         done = subprocess.run(
-            [tool, f"-arch={target}", "-v", source.name, "-o", output.name],
+            # A thread for each processor, which compile the kernels of a module at the same time.
+            [tool, f"-arch={target}", "-v", "--split-compile=0", source.name, "-o", output.name],
             cwd=folder,
             capture_output=True,
             text=True,

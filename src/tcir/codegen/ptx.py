@@ -63,12 +63,16 @@ def _older_floats(llvm_ir: str) -> str:
             digits = struct.pack(">d", *struct.unpack(">f", bytes.fromhex(digits))).hex().upper()
         return "0x" + {"half": "H", "bfloat": "R"}.get(kind, "") + digits
 
-    return re.sub(
-        r"\b(?:(?P<type>float|double|half|bfloat)\b|f0x(?P<digits>[0-9A-F]+))"
-        r"|(?P<name>[+-](?:inf|qnan)\b)|(?<![\w.])(?P<decimal>-?\d\.\d+e[+-]\d+)",
-        spelled,
-        llvm_ir,
-    )
+    lines = llvm_ir.split("\n")
+    return "\n".join(_FLOAT.sub(spelled, each) if _HAS_FLOAT(each) else each for each in lines)
+
+
+_FLOAT = re.compile(
+    r"\b(?:(?P<type>float|double|half|bfloat)\b|f0x(?P<digits>[0-9A-F]+))"
+    r"|(?P<name>[+-](?:inf|qnan)\b)|(?<![\w.])(?P<decimal>-?\d\.\d+e[+-]\d+)"
+)
+"""A type of a line, and constants of this type after it."""
+_HAS_FLOAT = re.compile(r"f0x|[+-](?:inf|qnan)|\de[+-]\d").search
 
 
 def _exact(decimal: str, kind: str) -> str:

@@ -6,7 +6,7 @@ import operator
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
 import torch
@@ -96,7 +96,7 @@ def exported(
     try:
         program = torch.export.export(functional(module, call), given, strict=False)
         table = {**DECOMPOSITIONS, **_composites(program.graph)}
-        program = program.run_decompositions(table)  # and replaces what is done in place
+        program = _decomposed(program, table)  # and replaces what is done in place
     except Exception as error:
         raise InputError(
             "torch.compile: expected a module that torch.export accepts, got "
@@ -120,6 +120,16 @@ def exported(
     graph.recompile()
     _check_products(graph)
     return graph
+
+
+def _decomposed(
+    program: torch.export.ExportedProgram,
+    table: Mapping[torch._ops.OperatorBase, Callable[..., object]],
+) -> torch.export.ExportedProgram:
+    """Decomposes ops, without PyTorch's checks of the arguments' shapes: it generates these in time
+    quadratic in the number of weights, and they are not part of the result."""
+    program.module = partial(program.module, check_guards=False)
+    return program.run_decompositions(dict(table))
 
 
 def _of_subclasses(module: torch.nn.Module) -> str:
@@ -280,8 +290,9 @@ def torch_text(part: torch.fx.GraphModule, frozen: bool = False) -> str:
     partial = torch.float32 if _is_narrow(part) else torch.float64
     try:
         with partial_sums(partial):
+            program = _decomposed(torch.export.export(part, tuple(given), strict=False), table)
             module = import_bindings("fx").export_and_import(
-                part, *given, output_type="raw", decomposition_table=table
+                program, output_type="raw", decomposition_table={}
             )
     except Exception as error:
         where = PLACE.search(str(error))
