@@ -43,6 +43,12 @@ LONGEST = 40
 LEAST = 0.1
 """Seconds that are worth a line in the list."""
 KEPT = (
+    "test/corpus/test_corpus.py::test_verdict[right/cuda_cg_tiles]",
+    "test/corpus/test_corpus.py::test_verdict[right/cuda_cub_warp]",
+    "test/corpus/test_corpus.py::test_verdict[right/cuda_mma_sync]",
+    "test/corpus/test_corpus.py::test_verdict[right/cuda_std_barrier]",
+    "test/corpus/test_corpus.py::test_verdict[twin/cuda_lanes_no_syncwarp]",
+    "test/corpus/test_corpus.py::test_verdict[wrong/cuda_lanes_no_syncwarp]",
     "test/dialect/test_docs.py::test_page_is_fresh",
     "test/dialect/test_paths.py::test_the_page_is_current",
     "test/endtoend/test_cases.py::test_conv_shift_reuse[1x56x56x64-64-3x3-p1111-hwcf-f16-f32]",
@@ -53,8 +59,8 @@ KEPT = (
     "test/time/test_validate.py::test_what_is_held_out_is_as_the_page_says",
     "test/tools/test_typing.py::test_the_plugins_of_the_page_have_types[mypy]",
 )
-"""Quick whatever they take: a layer of ResNet-50 at its size, whether pages are current, random
-programs in lockstep, and the types of plugins."""
+"""Quick whatever they take: CUDA C++ with each of its libraries, a layer of ResNet-50 at its size,
+whether pages are current, random programs in lockstep, and the types of plugins."""
 DOORS = ("cute_scripts", "jax_functions", "onnx_models", "torch_models", "triton_scripts")
 
 

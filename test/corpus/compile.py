@@ -1,59 +1,33 @@
-"""Makes the PTX of the CUDA C++ programs: `python test/corpus/compile.py --cccl DIR [NAME...]`.
+"""PTX of the corpus's CUDA C++ programs: `cuda/FOLDER/NAME.cu`.
 
-Needs nvcc (nvidia-cuda-nvcc, -crt, -runtime, nvidia-nvvm), a host compiler, and the headers of
-libcu++ and CUB (nvidia-cuda-cccl: DIR is the folder that holds cuda/ and cub/). cuda/FOLDER/NAME.cu
-becomes FOLDER/NAME.ptx with the source's first comment on top. In a wrong program `EDGE("text")`
-stands for the instruction that is missing; the PTX then holds it as an `// EDGE: text` line.
+In a wrong program `EDGE("text")` stands for the instruction that is missing; the PTX contains it as
+an `// EDGE: text` line.
 """
 
 from __future__ import annotations
 
-import argparse
-import re
-import subprocess
-import tempfile
+from importlib.metadata import version
 from pathlib import Path
 
-from tcir.codegen.tools import find_tool
+from tcir.cache.keys import digest
+from tcir.cache.store import cache_store
+from tcir.codegen.cuda import compile_cuda
 
-HERE = Path(__file__).parent
-OPTIONS = ["-ptx", "-arch=compute_100a", "-std=c++17", "-O2", "--expt-relaxed-constexpr", "-w"]
+WHEELS = ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-runtime", "nvidia-cuda-cccl")
+"""What the PTX depends on: compilers and headers."""
 EDGE = '-DEDGE(text)=asm volatile("// EDGE: " text ::: "memory")'
+FLAGS = ("-O2", "--expt-relaxed-constexpr", "-w", EDGE)
 
 
-def header(source: str) -> str:
-    lines = source.splitlines()
-    end = next(n for n, line in enumerate(lines) if not line.startswith("//"))
-    return "\n".join(lines[:end]) + "\n"
-
-
-def compiled(path: Path, cccl: Path) -> str:
-    """The PTX of a source, without nvcc's banner and its remarks around inline assembly."""
-    source = path.read_text()
-    debug = [] if "assert" in path.stem else ["-DNDEBUG"]
-    nvcc = str(find_tool("ptxas").with_name("nvcc"))
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "kernel.ptx"
-        command = [nvcc, *OPTIONS, *debug, EDGE, f"-I{cccl}", str(path), "-o", str(target)]
-        subprocess.run(command, check=True)
-        ptx = target.read_text()
-    ptx = ptx[ptx.index(".version") :]
-    ptx = re.sub(r"[ \t]*//(?!\s*EDGE).*", "", ptx)
-    ptx = re.sub(r"_INTERNAL_[0-9a-f]{8}", "_INTERNAL", ptx)
-    return header(source) + "\n" + re.sub(r"\n\s*\n+", "\n", ptx)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cccl", type=Path, required=True)
-    parser.add_argument("names", nargs="*")
-    given = parser.parse_args()
-    for path in sorted((HERE / "cuda").glob("*/*.cu")):
-        if not given.names or path.stem in given.names:
-            target = HERE / path.parent.name / f"{path.stem}.ptx"
-            target.write_text(compiled(path, given.cccl))
-            print(target.relative_to(HERE), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def compiled(path: Path) -> str:
+    """The PTX of a source for sm_100a. nvcc is called once for a source; its result is kept in the
+    user's cache directory."""
+    flags = FLAGS if "assert" in path.stem else (*FLAGS, "-DNDEBUG")
+    store = cache_store("corpus")
+    key = digest(path.name, path.read_text(), flags, *map(version, WHEELS))
+    kept = store.get(key)
+    if kept is not None:
+        return kept.decode()
+    ptx = compile_cuda(path, "sm_100a", flags)
+    store.put(key, ptx.encode())
+    return ptx

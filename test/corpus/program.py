@@ -1,4 +1,5 @@
-"""A program of the corpus: one PTX file whose first comment says what it does and what to expect.
+"""A program of the corpus: a file of PTX or CUDA C++ whose first comment says what it does and what
+to expect.
 
     // Reverses 32 words through shared memory: each lane reads what another lane stored.
     // class:      lanes
@@ -36,6 +37,8 @@ import numpy as np
 
 from tcir.machine import TensorMap
 from tcir.run import RunReport, Uninitialized, run_ptx
+
+from .compile import compiled
 
 HERE = Path(__file__).parent
 FIELD = re.compile(r"// ([a-z]+)(?: (\w+))?: +(\S.*)")
@@ -129,7 +132,8 @@ class Program:
 
     @cached_property
     def text(self) -> str:
-        return self.path.read_text()
+        """Its PTX."""
+        return compiled(self.path) if self.path.suffix == ".cu" else self.path.read_text()
 
     @cached_property
     def twin(self) -> str:
@@ -211,7 +215,14 @@ def read(path: Path) -> Program:
 
 
 def programs(folder: str) -> list[Program]:
-    return [read(path) for path in sorted((HERE / folder).glob("*.ptx"))]
+    paths = [*(HERE / folder).glob("*.ptx"), *(HERE / "cuda" / folder).glob("*.cu")]
+    return [read(path) for path in sorted(paths, key=lambda path: path.stem)]
+
+
+def find(name: str) -> Program:
+    """The program called `right/NAME` or `wrong/NAME`."""
+    path = HERE / f"{name}.ptx"
+    return read(path if path.exists() else HERE / "cuda" / f"{name}.cu")
 
 
 def outcomes(report: RunReport) -> list[tuple[str, str]]:

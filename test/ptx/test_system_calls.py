@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import math
 import struct
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from corpus.program import find
 
 from tcir.machine.memory.heap import Heap
 from tcir.run import RunReport, Uninitialized, run_ptx
 
-CORPUS = Path(__file__).parents[1] / "corpus" / "right"
 TEXTS, VALUES = 4096, 8192
 
 PRINT = """.version 8.8
@@ -153,7 +152,7 @@ def test_output_is_kept_up_to_the_size_of_the_drivers_buffer() -> None:
 
 def test_a_kernel_of_nvcc_prints() -> None:
     y = np.zeros(2, np.int32)
-    ptx = (CORPUS / "cuda_printf.ptx").read_text()
+    ptx = find("right/cuda_printf").text
     report = run_ptx(ptx, grid=2, block=32, args=[Uninitialized(y)])
     assert report.output == "block 0 of 2\nblock 1 of 2\n" and report.ok, str(report)
 
@@ -161,7 +160,7 @@ def test_a_kernel_of_nvcc_prints() -> None:
 def test_a_failed_assert_names_file_line_function_thread_and_condition() -> None:
     x = np.arange(1, 33, dtype=np.int32)
     x[[5, 9]] = 0
-    ptx = (CORPUS / "cuda_assert_holds.ptx").read_text()
+    ptx = find("right/cuda_assert_holds").text
     report = run_ptx(ptx, grid=1, block=32, args=[x, Uninitialized(np.zeros(32, np.int32))])
     (error,) = report.errors
     line = (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from corpus.program import find
 
 from tcir.errors import LaunchError
 from tcir.run import RunReport, run_ptx
@@ -22,7 +21,6 @@ COPY = """
   ld.global.u32 %r3, [%d2]; st.global.u32 [%d1], %r3; ret;
 }
 """
-GRID_SYNC = Path(__file__).parents[1] / "corpus" / "right" / "cuda_cg_grid_sync.ptx"
 
 
 def copied(out: np.ndarray, data: np.ndarray, masks: object, **options: object) -> RunReport:
@@ -69,8 +67,9 @@ def test_a_mask_that_does_not_fit() -> None:
 
 
 def test_the_barrier_of_a_grid_in_an_ordinary_launch() -> None:
+    text = find("right/cuda_cg_grid_sync").text
     arrays = [np.zeros(64, np.uint32) for _ in range(2)]
     run = {"grid": 4, "block": 64, "args": arrays}
-    assert run_ptx(GRID_SYNC, **run).ok  # type: ignore[arg-type]
-    ended = run_ptx(GRID_SYNC, cooperative=False, **run)  # type: ignore[arg-type]
+    assert run_ptx(text, **run).ok  # type: ignore[arg-type]
+    ended = run_ptx(text, cooperative=False, **run)  # type: ignore[arg-type]
     assert [each.code for each in ended.errors] == ["trap"]

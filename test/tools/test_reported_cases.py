@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from corpus.program import gaps, read
+from corpus.program import find, gaps
 from planted import attack, test_values
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,7 @@ def a_test(name: str, now: str) -> None:
 
 def a_program(name: str, now: str) -> None:
     """The program is there; a wrong one is found as the row says."""
-    program = read(ROOT / "test" / "corpus" / f"{name}.ptx")
+    program = find(name)
     if program.wrong:
         kinds = program.outcome("silicon").kinds
         assert "*" in kinds or any(kind in now for kind in kinds), (name, kinds)

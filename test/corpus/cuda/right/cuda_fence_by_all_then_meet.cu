@@ -1,5 +1,5 @@
 // Every thread fences what it stored, the block meets, and thread 0 takes the ticket without a fence.
-// The documents ask for a fence of thread 0 behind the barrier; PyTorch's reductions do it this way.
+// membar is fence.sc: the ticket that was read decides its order on both sides. PyTorch's reductions.
 //
 // class:      cuda
 // launch:     grid=2, block=32
@@ -9,8 +9,8 @@
 // expect part: np.arange(32) * [[1], [2]]
 // expect count: 2
 // expect out: np.arange(32) * 3
-// silicon:    warning *
-// isa:        error race
+// silicon:    clean
+// isa:        clean
 
 extern "C" __global__ void reduce(int *part, unsigned *count, int *out) {
   __shared__ bool last;

@@ -1,7 +1,7 @@
 // Programmatic dependent launch: the kernel waits for its predecessor and lets the next one start.
 //
 // class:      cuda
-// launch:     grid=2, block=32
+// launch:     grid=2, block=32, programmatic=True
 // arg x:      np.arange(64, dtype=np.int32)
 // arg y:      undefined(64, np.int32)
 // expect y:   x + 1
