@@ -50,7 +50,9 @@ def near(got: torch.Tensor, right: torch.Tensor) -> bool:
 def test_op(kind: torch.dtype, transposed: bool) -> None:
     x, weight = drawn(kind, transposed)
     got = torch.ops.tcir.grouped_mm(x, weight, torch.tensor(SIZES, dtype=torch.int32))
-    assert got.dtype == kind and near(got, expected(x, weight))
+    within = sum(SIZES)
+    assert got.shape == (ROWS, 72) and got.dtype == kind
+    assert near(got[:within], expected(x, weight)[:within])
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -128,6 +130,7 @@ def test_in_a_module(product: Callable[..., torch.Tensor]) -> None:
     experts = torch.cat([numbers, torch.full((ROWS - len(numbers),), 7)])
     model = tcir.torch.compile(Experts(product).eval(), (x, weight, experts), verbose=False)
     assert all(part.kernel is not None for part in model.table)
+    assert "where, relu: layers, 1 launch" in str(model.table), "zeros for rows of no group"
     got, counts = model(x, weight, experts)
     assert counts.tolist() == list(SIZES)
     assert near(got, expected(x, weight).relu())

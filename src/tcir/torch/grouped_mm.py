@@ -45,7 +45,8 @@ def grouped_mm(x: torch.Tensor, weight: torch.Tensor, sizes: torch.Tensor) -> to
     weight: [G, K, N] of the same type; its transpose may be the one that is contiguous
     sizes:  [G] of i32, the rows of each group
 
-    Returns [S, N] of the same type, with sums in f32 that are rounded once. Rows of no group are 0.
+    Returns [S, N] of the same type, with sums in f32 that are rounded once. Rows of no group are
+    undefined.
     InputError for shapes or types that the kernel does not support: K and N must be multiples of 8,
     since TMA's strides are multiples of 16 bytes.
     """
@@ -55,8 +56,7 @@ def grouped_mm(x: torch.Tensor, weight: torch.Tensor, sizes: torch.Tensor) -> to
     matrices = weight.mT if shapes.order == "nk" else weight
     given = [x.contiguous(), matrices.contiguous(), sizes.contiguous()]
     (result,) = _launcher(shapes, target_of([x]))(given)
-    within = torch.arange(len(x), device=x.device) < sizes.sum()
-    return torch.where(within[:, None], result, torch.zeros_like(result))
+    return result
 
 
 @grouped_mm.register_fake
@@ -134,12 +134,15 @@ OWN[torch.ops.tcir.grouped_mm.default] = _lowered
 
 
 def _of_ends(x: torch.Tensor, weight: torch.Tensor, ends: torch.Tensor) -> object:
-    """The product of groups that end after `ends` rows."""
+    """The product of groups that end after `ends` rows; rows of no group are 0, by ops that join
+    the launch of what reads them."""
     ends = ends.to(torch.int32)
     sizes = ends - torch.nn.functional.pad(ends, (1, 0))[:-1]
     if _problem(x, weight, sizes):
         return NotImplemented
-    return torch.ops.tcir.grouped_mm(x, weight, sizes)
+    product = torch.ops.tcir.grouped_mm(x, weight, sizes)
+    within = torch.arange(len(x), device=x.device) < ends[-1]
+    return torch.where(within[:, None], product, 0.0)
 
 
 def _grouped_mm(
