@@ -68,7 +68,7 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
 
     @property
     def gated(self) -> bool:
-        """Whether an element is computed from two sums."""
+        """Whether each element of the result is computed from two sums."""
         return len(self.body.blocks[0].arguments) == 2
 
     @property
@@ -142,7 +142,7 @@ class FragmentEpilogueOp(
 
     @property
     def gated(self) -> bool:
-        """Whether an element is computed from two sums."""
+        """Whether each element of the result is computed from two sums."""
         return len(self.body.blocks[0].arguments) == 2
 
     @property

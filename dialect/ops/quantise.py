@@ -78,9 +78,9 @@ class QuantiseBlocksOp(
       (``cvt.rn.satfinite``, PTX ISA 9.7.9.21).
 
     A block of zeros has scale code 0 and elements 0 with the signs of y. A block with a NaN or an
-    infinity has the scale NaN and codes 0. Rows are whole blocks, any number of them. ``scales``
-    has blocks of 128 rows x 4 scales, ``blocked_128x4``, whose padding is 0; or, of the rank of
-    ``values``, a row of scales for each row.
+    infinity has the scale NaN and codes 0. A row consists of whole blocks, and there may be any
+    number of rows. ``scales`` has blocks of 128 rows x 4 scales (``blocked_128x4``), whose padding
+    is 0; or, if it has the rank of ``values``, a row of scales for each row.
     """
 
     example = """
@@ -111,7 +111,7 @@ class QuantiseBlocksOp(
 class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"):
     """Quantises the rows of a register tile in blocks, as ``tc.quantise_blocks`` does.
 
-    ``values`` is ``vector<32 x C x f32>``; a thread has a row, so the blocks of it. ``codes`` has C
+    ``values`` is ``vector<32 x C x f32>``; a thread has a row, and so whole blocks. ``codes`` has C
     columns of fp8, or C / 2 bytes (i8) of two f4E2M1FN, the first in the low half. ``scales`` has
     C / 16 (f8E4M3FN) or C / 32 (f8E8M0FNU) columns: 1, 2 or 4. Conversions: PTX ISA 9.7.9.21.
     """

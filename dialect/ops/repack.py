@@ -14,10 +14,10 @@ class RepackOp(Op, name="repack", lowered_by=("convert-to-simt",)):
     """A tensor with its dimensions permuted and padded with zeros.
 
     Dimension d of the result is dimension ``permutation[d]`` of ``source``, after ``low[d]`` zeros
-    (left out: none), followed by zeros where the result is longer. Packed fp4 and fp6 keep their
-    innermost dimension, which begins with an element. Below the tensor level it is a kernel of its
-    own that reads ``source`` once and writes the result to a workspace, in a layout that TMA can
-    encode.
+    (left out: none), followed by zeros where the result is longer. With packed fp4 and fp6 the
+    innermost dimension stays innermost, has no zeros before it, and takes whole bytes. Below the
+    tensor level it is a kernel of its own that reads ``source`` once and writes the result to a
+    workspace, in a layout that TMA can encode.
     """
 
     example = """

@@ -119,8 +119,8 @@ class TmaLoadOp(
     only in figures are the assumptions ``im2col_w…``. For an im2col_w map ``halo`` is the number of
     pixels after all others, in the rows that follow theirs.
 
-    With a map of two dimensions and a box of one row, five coordinates, a column and four rows,
-    load four rows (``tile::gather4``).
+    If the map has two dimensions, the box one row, and there are five coordinates (a column and
+    four rows), the load gathers these four rows (``tile::gather4``).
 
     With ``cta_group = 2`` the bytes count on the mbarrier at the place of ``signal`` in the shared
     memory of the pair's leader.

@@ -220,8 +220,9 @@ def _elementwise_rounding(generic: linalg.GenericOp, smallest: str) -> ir.Operat
             smallest,
         )
     if not is_op(generic.operands[1], "tensor.empty"):
+        got = describe(generic.operands[1])
         raise match_failure(
-            generic, "expected the rounded result in tensor.empty, got another", smallest
+            generic, f"the rounded result must be written to a tensor.empty, got {got}", smallest
         )
     return body[0].operation
 

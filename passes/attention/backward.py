@@ -68,7 +68,7 @@ class Backward:
 class ColumnBlock:
     """A block of columns.
 
-    place: that of its scores: batch, query head, row and column; number: from 0 on
+    place: place of its scores: batch, query head, row and column; number: from 0 on
     tiles: of s and of dp
     following: emits the place of the next block, or of this one if it is the last
     """

@@ -58,7 +58,7 @@ def scale_columns(shape: ScaledShape, keys: int) -> int:
 
 @dataclass(frozen=True)
 class ScaledHeads:
-    """Tiles of rows of one head with their scales; heads: of a batch."""
+    """Tiles of rows of one head with their scales; heads: number of heads of a batch."""
 
     stage: Stage
     elements: ScaledOperand
@@ -84,7 +84,7 @@ class ScaledHeads:
 
     def load(self, batch: Index, head: Index, row: Index, apart: bool = False) -> list[ScaledTile]:
         """Loads a tile of rows from `row` on, and copies its scales to tensor memory: a tile for
-        each stage. apart: not taken"""
+        each stage. apart: ignored"""
         assert not apart
         of = index.add(index.mul(batch, self.heads), head)
         block, inside = index.div(row, BLOCK_ROWS), index.rem(row, BLOCK_ROWS)

@@ -129,7 +129,8 @@ def tile_in_tensor_memory(
 ) -> None:
     """Replaces the source function by the sequential program of a CTA (`TileAttention`).
 
-    staged: whether TMA stores the results; ctas: that divide the tiles among them; 0: one for each
+    staged: whether TMA stores the results; ctas: number of CTAs that divide the tiles among them;
+            0: a CTA for each tile
     """
     op, keys = source.op, blocks.keys
     tiles_of = OutputTiles(of.row_tiles(blocks.rows), of["h"], of["b"] * of.parts)

@@ -36,7 +36,7 @@ HEAD, ROW, KEY = 1, 2, 3
 class TileRows:
     """Rows of a tile, and the keys that they may have.
 
-    batch, head: in the queries; every: the batch among those of all parts
+    batch, head: numbers in the queries; every: number of the batch, counted over all parts
     first:  first row in the tensors; number: its number in the band
     part:   number of the part of the keys; keys: number of all keys; key: first one in the tensors
     end:    row after the last one that is stored; None: all are
@@ -163,8 +163,8 @@ def each_tile(
     tiles: OutputTiles | LongestFirst,
     body: Callable[[tuple[Index, Index, Index], Turns], ir.Value],
 ) -> None:
-    """Emits the tiles of a CTA. body: emits that of a tile, head and batch; returns the end of its
-    loop over blocks."""
+    """Emits the tiles of a CTA. body: emits the tile with this number, head and batch; returns the
+    end of its loop over blocks."""
     if isinstance(tiles, OutputTiles) or tiles.ctas is None:
         with tiles.each() as (number, head, batch):
             assert batch is not None

@@ -117,7 +117,8 @@ class RowWalk(OfMatrices):
 
     pixels: the im2col map of the input; filters: operand B of one tap, of which the CTAs of a
             `cluster` load a part each
-    steps: over channels, and over filter rows that have tiles of their own, of a part of the sums
+    steps: iterations over channels, and over filter rows that have tiles of their own, for one part
+           of the sums
     """
 
     walk: OffsetWalk

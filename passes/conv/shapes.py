@@ -31,7 +31,8 @@ class ConvShape:
 
     stored_bytes: bytes of the output; epilogue_reads: bytes that a ``tc.epilogue`` reads besides
         the sums
-    groups: of C channels of the input, and of the K channels of the sums
+    groups: number of groups, each of C channels of the input and of an equal part of the K channels
+            of the sums
     k_part: elements of R * S * C that a part of the sums has; None: all
     """
 

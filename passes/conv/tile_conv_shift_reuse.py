@@ -245,7 +245,7 @@ class TileConvShiftReuse(ConvTiling):
 class ShiftedTaps(OfMatrices):
     """``tc.conv2d`` in units of a `tiling`, four a tile; taps shift a copy of the pixels.
 
-    pixels: the map of the input; halo: that of the halo, if it has tiles of its own
+    pixels: the map of the input; halo: map of the halo, if it has tiles of its own
     filters: operand B of one tap, of which each CTA of a pair loads half, and of a `cluster` a part
     """
 
@@ -353,7 +353,7 @@ class ShiftedTaps(OfMatrices):
             _multiply(classes, stage.slices, shared, copies, product)
 
     def corner(self, place: TilePlace, quarter: ir.Value) -> list[Index]:
-        """The first output of a sub-partition that has those of a row."""
+        """The first output of a sub-partition whose lanes have outputs of one row."""
         assert isinstance(self.tiling, RowsTiling)
         first_unit = index.mul(place.row_tile, QUARTERS)
         return [*place.outer, *self.tiling.decode(index.add(first_unit, quarter))]
@@ -365,7 +365,8 @@ class ShiftedTaps(OfMatrices):
 
 
 class ShiftedCore(OfTensorMemory):
-    """The core tcgen05 for taps whose lanes may be masked: these add to zeros, stored before."""
+    """The core tcgen05 for taps whose lanes may be masked: their products add to accumulators that
+    are zeroed first."""
 
     def sums(self, product: ShiftedTaps, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
         """The accumulators of the tile at `place`."""

@@ -145,7 +145,7 @@ class TileConvSmemOffset(ConvTiling):
 class PixelRows(OfMatrices):
     """``tc.conv2d`` in tiles of a `plan`; each tap reads the tile from another row on.
 
-    pixels: the map of the input; tail: that of the zeros after the last pixels, if any
+    pixels: the map of the input; tail: map of the zeros after the last pixels, if any
     filters: operand B of one tap, of which each CTA of a pair loads half, and of a `cluster` a part
     count: adjacent tiles of filters by which the pixels are multiplied
     """

@@ -75,7 +75,8 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
 def fastest_parts(
     op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: ClusterShape
 ) -> int:
-    """The number of parts of the sums that is fastest; option: the pass's n-tile, 0 chooses."""
+    """Number of parts into which dividing the sums is fastest. option: the pass's n-tile, 0
+    chooses"""
     sms = TARGETS[target].sms
 
     def cost(parts: int) -> float:

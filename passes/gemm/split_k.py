@@ -56,8 +56,8 @@ class SplitK(Pass):
 
     The parts are a workspace between two kernels, and summed in the order of k: the result does not
     depend on timing. A ``tc.epilogue`` follows the sum; it begins with the global scales of
-    block-scaled operands, which multiply complete sums. Of groups of rows both kernels leave rows
-    of no group out. Preserves the value of every element up to the order of the sums.
+    block-scaled operands, which multiply complete sums. With groups of rows both kernels leave out
+    rows that belong to no group. Preserves the value of every element up to the order of the sums.
     """
 
     name: ClassVar[str] = "split-k"

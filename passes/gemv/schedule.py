@@ -89,8 +89,8 @@ def choose(
 
     ``auto`` takes `single` if there are fewer than two stages per SM, or if `single` is even: the
     largest share of an SM is at most 1.05 times the mean. Otherwise it compares `split-k` in 2 to 8
-    parts and `stream-k` with the widest stage. Of those that are even it takes the one with the
-    least traffic; if none is even, the most even one.
+    parts and `stream-k` with the widest stage. Among the even ones it takes the one with the least
+    traffic; if none is even, it takes the most even one.
     """
     if schedule not in SCHEDULES:
         raise match_failure(

@@ -21,8 +21,8 @@ from tcir.passes.emit.tile_kernel import Accumulate, Places, Source, argument
 
 @dataclass(frozen=True)
 class Tile:
-    """rows, columns: the part of the output that a CTA computes at a time; per_sm: CTAs on an
-    SM."""
+    """A part of the output, of `rows` by `columns`, that a CTA computes at a time. per_sm: CTAs on
+    an SM"""
 
     rows: int
     columns: int
@@ -77,7 +77,7 @@ class TilePlace:
 
     @property
     def outer(self) -> list[Index]:
-        """The indices in front of row and column."""
+        """The indices before those of row and column."""
         return [each for each in (self.part, self.batch) if each is not None]
 
     def dim(self, letter: str) -> int:

@@ -62,9 +62,9 @@ class SplitLaunches(Pass):
         func.func @f(%xp, %w) attributes {tc.order = 1, tc.args = array<i64: 3, 1, 2>}
 
     A function of one op stays as it is, and a ``tc.epilogue`` with its op. A reshape of an operand
-    or of the result becomes the shape in which the launch has the buffer. Of functions that are
-    launches already (split-layers) each is split by itself; its buffers keep their numbers.
-    Preserves every value, bit for bit.
+    or of the result becomes the shape in which the launch has the buffer. Functions that are
+    launches already (split-layers) are split one by one; its buffers keep their numbers. Preserves
+    every value, bit for bit.
 
     quantise_apart: whether a ``tc.quantise_blocks`` is a launch of its own; else one with its op
     """

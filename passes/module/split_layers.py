@@ -106,8 +106,8 @@ class SplitLayers(Pass):
     bf16 are sums of f32, rounded once. A workspace is written by one launch; results that are
     arguments, or one tensor twice, are copied. A remark states each launch. A function of one
     product and its epilogue stays as it is, and so does one with ops of ``tc`` but ``tc.repack`` of
-    results. Few long rows are reduced in parts, then the parts. Preserves every value, bit for bit,
-    except for the order of such sums.
+    results. Few long rows are reduced in parts, then the results of the parts. Preserves every
+    value, bit for bit, except for the order of such sums.
     """
 
     name: ClassVar[str] = "split-layers"

@@ -80,7 +80,7 @@ class DeferredResult:
 
     @property
     def gates(self) -> int:
-        """Sums of a result: two of a gated activation."""
+        """Number of sums that one result is computed from: two for a gated activation."""
         return 1 if self.epilogue is None else len(self.epilogue.body.blocks[0].arguments)
 
     @property

@@ -104,7 +104,7 @@ class ThreadElements:
     divisors: dict[ir.Value, Divisor] = field(default_factory=dict)
 
     def element(self, tensor: ir.Value, at: Index) -> ir.Value:
-        """The element of `tensor` (of a number: itself) at the indices `at`."""
+        """The element of `tensor` at the indices `at`; a scalar is its own element."""
         key = self._key(tensor, at)
         if key not in self.known:
             self.known[key] = self._new(tensor, at)

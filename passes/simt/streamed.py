@@ -109,7 +109,7 @@ class FactorRows:
 
 @dataclass(frozen=True)
 class Lines:
-    """What a thread reads.
+    """Operands that a thread loads.
 
     rows: addresses of its rows of the matrix, two for each tile; numbers: their numbers
     columns: addresses of its rows of the few
@@ -153,8 +153,9 @@ def warps_of(chunks: int, most: int = WARPS) -> int:
 class StreamedKernel:
     """The kernel of one op, whose factors are in memory.
 
-    unwritten: arguments that no launch writes; groups: of 8 rows that a CTA has of the matrix;
-    blocks: of K in a chunk; chunks: of K; warps: that have each every so many chunks
+    unwritten: arguments that no launch writes; groups: number of groups of 8 rows of the matrix
+               that a CTA has; blocks: number of blocks of K in a chunk; chunks: number of chunks of
+               K; warps: number of warps, which take the chunks in turn
     """
 
     module: ir.Module
@@ -201,12 +202,12 @@ class StreamedKernel:
 
     @property
     def tiles(self) -> int:
-        """Rows of mma.sync of a CTA; of the last one half may be absent."""
+        """Tiles of rows of a CTA's mma.sync; half of the last tile may be absent."""
         return ceil_div(self.groups, 2)
 
     @property
     def transposed(self) -> bool:
-        """Whether the few are the columns of the result."""
+        """Whether the few rows are the columns of the result."""
         m, n = self.op.out.type.shape[-2:]
         return bool(m > n)
 
@@ -297,7 +298,7 @@ class StreamedKernel:
     ) -> list[list[ir.Value]]:
         """For each tile of rows, and in it of columns, the thread's four sums of its warp.
 
-        row_bytes: of the matrix; inputs: pointers to the function's arguments"""
+        row_bytes: bytes of a row of the matrix; inputs: pointers to the function's arguments"""
         lines, warp, member = [*given.rows, *given.columns], given.warp, given.member
         sums: list[ir.Value] = [simt.number(0.0)] * (4 * self.tiles * len(given.columns))
         words = self._load(lines, warp, member, row_bytes)

@@ -23,7 +23,7 @@ from tcir.passes.warp.tiling import WarpTiling
 
 @dataclass(frozen=True)
 class StagedProduct(OfMatrices):
-    """A ``tc.matmul`` in tiles that TMA or threads fill; steps: over K."""
+    """A ``tc.matmul`` in tiles that TMA or threads fill; steps: number of steps over K."""
 
     left: LoadedMatrix
     right: LoadedMatrix

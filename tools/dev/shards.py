@@ -41,7 +41,7 @@ def durations(file: Path = DURATIONS) -> dict[str, float]:
 
 
 def seconds(name: str, stored: Mapping[str, float], unlisted: float = UNLISTED) -> float:
-    """Seconds of a test: of its own line, else of its function's line, else `unlisted`."""
+    """Seconds of a test by its own line, else by its function's line, else `unlisted`."""
     return stored.get(name, stored.get(name.partition("[")[0], unlisted))
 
 
@@ -58,7 +58,7 @@ def parts(names: Iterable[str], stored: Mapping[str, float], count: int) -> dict
 
 
 def expected(part: Mapping[str, int], stored: Mapping[str, float], count: int) -> str:
-    """What each of `count` parts takes by the `stored` seconds, as a line of text."""
+    """The time of each of `count` parts by the `stored` seconds, as a line of text."""
     loads = [0.0] * count
     for name, number in part.items():
         loads[number] += seconds(name, stored)

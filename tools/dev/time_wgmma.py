@@ -37,7 +37,7 @@ class WgmmaTime:
 
     @property
     def predicted(self) -> float:
-        """Predicted microseconds: of the kernel at the boost clock, plus its launch."""
+        """Predicted microseconds of the kernel at the boost clock, and of its launch."""
         return self.cycles / BOOST["clock"] / 1000 + BOOST["launch"]
 
     @property
@@ -76,7 +76,8 @@ class Counted:
 
 
 def counted() -> tuple[str, list[Counted]]:
-    """Device of the measurement, and the kernels. ValueError if it belongs to other predictions."""
+    """Device of the measurement, and the kernels. ValueError if the measurement was compared with
+    other predictions."""
     frozen = (BENCH / "predictions_sm90a.json").read_bytes()
     document = json.loads((BENCH / "measured_sm90a.json").read_text())
     if sha256(frozen).hexdigest() != document["predictions"]:

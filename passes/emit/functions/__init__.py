@@ -58,7 +58,7 @@ def log(x: ir.Value) -> ir.Value:
 def tanh(x: ir.Value) -> ir.Value:
     """``1 - 2 / (1 + exp(2x))``, and ``x (1 + x^2 (…))`` near 0, in fused multiply-adds.
 
-    Without subnormal numbers, which are nothing beside 1.
+    Subnormal numbers are zeros here, which makes no difference next to 1.
     """
     one, less = constant(x.type, 1.0), constant(x.type, -2.0)
     power = each("ex2.approx.ftz.f32", arith.mulf(x, constant(x.type, 2 * LOG2_E)))
@@ -89,7 +89,8 @@ def erf(x: ir.Value) -> ir.Value:
 
 
 def power(x: ir.Value, exponent: float) -> ir.Value:
-    """``x^exponent``: products of a whole exponent, the root, or ``2^(exponent log2(x))``."""
+    """``x^exponent``, by repeated multiplication for a whole exponent, a square root for 1/2, or
+    ``2^(exponent log2(x))``."""
     size = abs(exponent)
     if size == int(size):
         result = _product(x, int(size))

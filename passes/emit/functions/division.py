@@ -34,8 +34,8 @@ class Divisor:
     def divides(self, number: ir.Value) -> ir.Value:
         """`number` / divisor, rounded to nearest even.
 
-        The product with the inverse errs by less than two units in the last place. What is left of
-        `number` is exact in an fma, and its share of the quotient makes that correctly rounded
+        The product with the inverse errs by less than two units in the last place. An fma computes
+        the remainder exactly, and adding the remainder's share makes the quotient correctly rounded
         (Markstein 1990, IA-64 software division); ``div.rn`` is the same, with an inverse for each
         quotient. Numbers out of range, and -0, take ``div.rn``.
         """

@@ -1,4 +1,5 @@
-"""The core whose sums are in tensor memory: one thread multiplies, from shared memory."""
+"""The core tcgen05: one thread issues mma of tiles in shared memory, with the sums in tensor
+memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Few long rows are reduced in parts, then the parts: a row has several CTAs."""
+"""Reduces few long rows in parts, then the results of the parts, so a row has several CTAs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PARTS = 1 << 10
 
 
 def divide_long_rows(module: ir.Module) -> None:
-    """Makes two reductions of one over few long rows.
+    """Replaces a reduction over few long rows by two.
 
     Before::
 
@@ -41,8 +41,8 @@ def divide_long_rows(module: ir.Module) -> None:
         %t = linalg.generic ins(%p) outs(%neutral : tensor<4x256xf32>) … arith.addf
         %s = linalg.generic ins(%t) outs(%zeros : tensor<4xf32>) … arith.addf
 
-    Results of a sum of floats differ as those of another order do. Rows whose length has no divisor
-    that fits stay whole.
+    A sum of floats differs as it does with any other order of the additions. Rows whose length has
+    no divisor that fits stay whole.
     """
     for function in functions_with_body(module):
         for op in [each.operation for each in function.entry_block]:

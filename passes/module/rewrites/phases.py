@@ -46,7 +46,8 @@ class ImageAxis:
 
     @staticmethod
     def of(pixels: int, offset: int, stride: int, extent: int, taps: int) -> ImageAxis:
-        """pixels: at offset, offset + stride … of `extent`; taps: of the filter."""
+        """Builds the axis of a filter with `taps` taps. pixels: number of pixels, at offset, offset
+        + stride, … of `extent` elements"""
         crop = (stride - 1 - offset) % stride
         low = (offset + crop - (stride - 1)) // stride
         count = -(-(extent - taps + 1 + crop) // stride)

@@ -29,8 +29,8 @@ class _Place:
 
 
 def spread_places(module: ir.Module) -> None:
-    """Makes three reductions and a choice of an op that carries the largest element and its index,
-    as an importer writes ``argmax``: groups of threads share a row.
+    """Replaces an op that carries the largest element and its index, as an importer writes
+    ``argmax``, by three reductions and a choice, so that groups of threads share a row.
 
     The op updates both where an element is larger than all before, so a NaN ends the search: the
     first NaN, the largest before it, and the first place of that one. If no element is larger than

@@ -71,8 +71,8 @@ class Body:
     scale: factor of all scores
     kept: keys that each row keeps
     without: number of rows without keys
-    counted: key counts, whose minimum is each batch's number of keys, and the numbers of batches
-             and keys
+    counted: the key counts of a batch, the least of which is its number of keys; the number of
+             batches; and the number of keys in the tensors
     changes: the body's functions of a score, in order
     """
 

@@ -72,20 +72,20 @@ class MagnitudePieces:
         ]
 
     def halves(self) -> MagnitudePieces:
-        """Divides each piece in two by the value."""
+        """Divides each piece into two, at the middle of its values."""
         middle = self.low + (self.high - self.low) // 2
         first = replace(self, high=middle)
         second = replace(self, low=middle + np.uint32(1))
         return first + second[self.low < self.high]
 
     def halves_by_amax(self) -> MagnitudePieces:
-        """Divides each piece in two by amax."""
+        """Divides each piece into two, at the middle of its amax."""
         middle = self.amax_low + (self.amax_high - self.amax_low) // 2
         return replace(self, amax_high=middle) + replace(self, amax_low=middle + np.uint32(1))
 
     @property
     def values(self) -> tuple[Array, Array]:
-        """The ends of the values."""
+        """The smallest and the largest value of each piece."""
         sign = self.negative.astype(np.uint32) << 31
         ends = [(each | sign).view(np.float32) for each in (self.low, self.high)]
         order = np.where(self.negative, ends[::-1], ends)
@@ -93,7 +93,7 @@ class MagnitudePieces:
 
     @property
     def amax(self) -> tuple[Array, Array]:
-        """The ends of amax."""
+        """The smallest and the largest amax of each piece."""
         return self.amax_low.view(np.float32), self.amax_high.view(np.float32)
 
     def bounds(self, number: Number) -> Interval:

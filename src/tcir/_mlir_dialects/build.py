@@ -6,12 +6,12 @@ from tcir._mlir import ir
 
 
 def effect(name: str, /, *operands: ir.Value, **attributes: ir.Attribute) -> None:
-    """An op without results."""
+    """Adds an op without results at the insertion point."""
     ir.Operation.create(name, [], list(operands), attributes)
 
 
 def value(name: str, kind: ir.Type, /, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
-    """The result of an op, a `kind`."""
+    """Adds an op with one result, of type `kind`, at the insertion point; returns the result."""
     return ir.Operation.create(name, [kind], list(operands), attributes).result
 
 

@@ -120,7 +120,7 @@ def shufflevector(vector: ir.Value, positions: Sequence[int]) -> ir.Value:
 
 
 def extractvalue(kind: ir.Type, struct: ir.Value, position: int) -> ir.Value:
-    """Member `position` of a struct, a `kind`."""
+    """Member `position` of a struct; the member's type is `kind`."""
     place = ir.DenseI64ArrayAttr.get([position])
     return value("llvm.extractvalue", kind, struct, position=place)
 

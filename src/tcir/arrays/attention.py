@@ -71,7 +71,7 @@ def compile_attention(
     factors: scale factors of the fp8 tensors q, k and v; those of q and k are positive
     out:     type of the result: by default that of v, or f16 if v is fp8; f32 is always allowed,
              and bf16 with fp8
-    options: of the pipeline, as in `tcir.compile`
+    options: options of the pipeline, as in `tcir.compile`
 
     Raises InputError for other shapes, types or numbers.
     """
@@ -181,7 +181,7 @@ def _check(operands: list[TensorValue], pages: Array | None, scaled: bool) -> No
 
 
 def as_number(function: str, name: str, given: float) -> float:
-    """The number that is given. Raises InputError for something else."""
+    """Returns the given number. Raises InputError for anything that is not a number."""
     try:
         return float(given)
     except (TypeError, ValueError):
@@ -189,7 +189,7 @@ def as_number(function: str, name: str, given: float) -> float:
 
 
 def check_positive(function: str, **numbers: float | None) -> None:
-    """Raises InputError for a number that is given and is not positive and finite."""
+    """Raises InputError for a given number, not None, that is not positive and finite."""
     for name, number in numbers.items():
         if number is not None and not 0 < as_number(function, name, number) < math.inf:
             raise InputError(f"{function}: {name}: expected a positive number, got {number}")

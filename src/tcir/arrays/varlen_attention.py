@@ -36,7 +36,7 @@ class VarlenKernel(ArrayKernel):
     `launch` reads them on the GPU only, where rows of no sequence are not written."""
 
     def __call__(self, *buffers: Array, **options: Unpack[CallOptions]) -> Outcome:
-        """Executes the PTX like `Kernel`. InputError for cumulative lengths that are none."""
+        """Executes the PTX like `Kernel`. InputError for invalid cumulative lengths."""
         inputs = buffers[: len(self.signature.inputs)]
         check_cumulative(inputs[0], inputs[1], inputs[3], inputs[-1])
         return super().__call__(*buffers, **options)

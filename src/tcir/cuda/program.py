@@ -230,8 +230,7 @@ class ProgramDevice:
     def parameter(
         self, number: int, name: bytes, which: int, place: ctypes.Array[ctypes.c_uint64]
     ) -> int:
-        """Writes offset and size of a kernel's parameter in its parameters; returns the error
-        code."""
+        """Writes the offset and size of one of a kernel's parameters; returns the error code."""
         offset = 0
         for n, each in enumerate(self._module(number).syntax.functions[name.decode()].params):
             offset = -(-offset // each.align) * each.align

@@ -32,7 +32,7 @@ _Name = tuple[object, ...]
 class LaunchEffect:
     """A launch that was executed.
 
-    places: address and size of each storage; before: their contents. changes: of each storage, the
+    places: address and size of each storage; before: their contents. changes: for each storage, the
     positions of the bytes that it changed, or all, and their values
     """
 

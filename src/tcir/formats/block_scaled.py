@@ -81,8 +81,8 @@ def quantise(
 
     x:            float16, bfloat16 or float32 [..., K], any K; a short last block has its own scale
     global_scale: NVFP4 only; None: `nvfp4_global_scale`
-    rounding:     of ue8m0 scales, see `ue8m0_of_amax`; ue4m3 scales are amax / (6 g), rounded to
-                  nearest even
+    rounding: rounding of ue8m0 scales, see `ue8m0_of_amax`; ue4m3 scales are amax / (6 g), rounded
+                  to nearest even
     nonfinite:    "nan": a block with a NaN or an infinity gets a NaN scale and codes 0, so all of
                   it decodes to NaN; "error": FormatError with the first position
 

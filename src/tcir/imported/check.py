@@ -49,7 +49,7 @@ class ProgramOrigin:
 
 @dataclass(frozen=True)
 class Executed:
-    """Results of a program for some arguments. kind: words for these"""
+    """Results of a program for some arguments. kind: description of the arguments, for messages"""
 
     kind: str
     given: Sequence[Array]

@@ -126,7 +126,8 @@ def exponentials(scores: Array, reference: Array, c: np.float32, polynomial: int
     """``2^((scores - reference) * c)``, at most near ``2^tau``.
 
     reference:  a column
-    polynomial: columns of every 16, the last ones, whose powers are `exp2_polynomial`
+    polynomial: number of columns, the last ones of every 16, whose powers are those of
+                `exp2_polynomial`
     """
     x = exponents(scores, reference, c)
     powers = exp2(x)

@@ -245,13 +245,13 @@ class WarpEvents:
         return RecordedMbarrier(self.recorder, window, address, count, site, tma)
 
     def ended(self, barrier: Mbarrier, parity: int) -> None:
-        """A wait finds a phase complete."""
+        """Records that a wait finds a phase complete."""
         if isinstance(barrier, RecordedMbarrier):
             place, events = self._found or (barrier.place, [])
             self._found = place, [*events, *barrier.last(parity)]
 
     def refused(self) -> None:
-        """A wait is answered no though the phase is complete: that poll fails."""
+        """Records a poll that fails although the phase is complete."""
         self._refused = True
 
     def waited(self, op: str, line: int, *, over: bool) -> None:
@@ -273,7 +273,7 @@ class WarpEvents:
     # --- asynchronous operations -----------------------------------------------------------------
 
     def issued(self) -> None:
-        """The running instruction is an operation of the tensor core."""
+        """Records that the running instruction is an operation of the tensor core."""
         if self._committed:
             self._pipe, self._committed = [], False
         self._pipe.append(self.last)
@@ -284,16 +284,16 @@ class WarpEvents:
         self._committed = True
 
     def access(self, which: str) -> None:
-        """The running instruction is a tcgen05.ld or st."""
+        """Records that the running instruction is a tcgen05.ld or st."""
         self._loads[which].append(self.last)
 
     def wait_tmem(self, which: str) -> None:
-        """The running instruction is a tcgen05.wait."""
+        """Records that the running instruction is a tcgen05.wait."""
         self.wait_for(self._loads[which])
         self._loads[which] = []
 
     def copy(self, which: str) -> None:
-        """The running instruction is in the open group: of "cp.async", "bulk" or "wgmma"."""
+        """Adds the running instruction to the open group of "cp.async", "bulk" or "wgmma"."""
         self._groups[which][-1].append(self.last)
 
     def copies(self, which: str) -> list[int]:
@@ -305,7 +305,8 @@ class WarpEvents:
         self._groups[which].append([])
 
     def wait_groups(self, which: str, pending: int | None) -> None:
-        """The running instruction waits for all but the last groups; None: for all copies."""
+        """Records that the running instruction waits for all groups but the last `pending`; None:
+        for all copies."""
         groups = self._groups[which]
         if pending is None:
             self.wait_for(self.copies(which))

@@ -39,8 +39,8 @@ def group_sizes(spec: OutputSpec, seed: int) -> Array:
 
 
 def sequence_ends(total: int, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
-    """Draws the ends of sequences after a 0, the last of which is `total`; one in four sequences is
-    empty."""
+    """Draws the ends of sequences that follow a 0; the last end is `total`. One in four sequences
+    is empty."""
     (count,) = shape
     inner = np.sort(generator.integers(0, total, count - 2, endpoint=True))
     inner[generator.random(count - 2) < 1 / 4] = 0

@@ -89,8 +89,9 @@ class Base:
 def full_range(base: Base, number: int, strength: float) -> list[Array]:
     """Returns inputs at the ends of their range.
 
-    number:   0 or 1: whether inputs of one slice, alternately, are large or small, and whether the
-              slices of the others are; the slices are both at once if all inputs have many
+    number:   0 or 1: selects which inputs of one slice are large and which are small, in turn, and
+              the same for the slices of other inputs; if all inputs have many slices, slices of
+              both kinds are in one execution
     strength: fraction of the range that is used
     """
     generator = np.random.default_rng([base.seed, 1 + number])

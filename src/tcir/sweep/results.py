@@ -32,7 +32,7 @@ class Results:
         self._rows: dict[tuple[str, str], SweepRow] = {}
 
     def find(self, job: Job) -> SweepRow | None:
-        """The row of a job that was done before; None for a failed one, which is to be repeated."""
+        """The row of a job that was done before; None if it failed, since it is then repeated."""
         row = self._rows.get((job.key, job.kind))
         if row is None and (kept := self._store.get(_entry(job))) is not None:
             row = SweepRow(**json.loads(kept))

@@ -34,7 +34,7 @@ class Combination:
 
     @staticmethod
     def parse(text: str) -> Combination:
-        """``NAME`` or ``NAME{key=value}``; raises `UnknownNameError` for what does not exist."""
+        """Parses ``NAME`` or ``NAME{key=value}``. Raises `UnknownNameError` for an unknown name."""
         name, brace, rest = text.strip().partition("{")
         known = find_pipeline(name)
         if known is None:

@@ -84,7 +84,7 @@ class Graphs:
         the current stream of the device, in new tensors.
 
         The first call for some addresses captures a graph, and so does one after a frozen weight
-        was written. While the stream is being captured by the caller, it is `run` alone.
+        was written. While the caller is capturing the stream, the call only executes `run`.
 
         InputError for results that are views of arguments or of each other, and for ops that cannot
         be captured.

@@ -1,7 +1,7 @@
 """Results judged by their errors against f64, in proportion to those of a reference.
 
-Of results without a worst-case bound, such as those of a deep network, other roundings than the
-reference's are right as long as they are not larger.
+A result without a worst-case bound, such as that of a deep network, is right as long as its
+roundings err no more than the reference's.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _rounding(dtype: np.dtype) -> float:
 
 
 def has_numbers(results: Sequence[Array]) -> bool:
-    """Whether each result of floats has a finite element, or no element at all."""
+    """Whether each floating-point result has a finite element, or no element at all."""
     floats = (each for each in results if each.size and is_floating(each.dtype))
     return all(np.isfinite(each.astype(np.float64)).any() for each in floats)
 

@@ -10,7 +10,7 @@ from tcir.validation.report import Line
 
 @dataclass
 class StatesBudget:
-    """The time that executions may take, and took.
+    """The time limit of executions, and the time that they took.
 
     seconds: all that they may take; None: any
     started: time at which the validation began
@@ -22,8 +22,8 @@ class StatesBudget:
     longest: float = 0.0
 
     def leaves_out(self, line: Line, *, last: bool = False) -> bool:
-        """Whether a state is not executed, which its line then says: after it there would be no
-        time for the last one, the PTX, whose instructions are those that ship."""
+        """Whether a state is left out, which its line then reports: after it there would be no time
+        for the last state, the PTX, whose instructions are those that ship."""
         if self.seconds is None:
             return False
         spent = time.perf_counter() - self.started

@@ -64,8 +64,8 @@ class Bound:
         return Bound(errors, squares, list(map(bounds.squares_limit, squares, reference)))
 
     def checked(self, reference: Sequence[Array], *, nan: bool) -> float:
-        """The share of elements that would not pass as 0, nor as 2^-10 of the largest number of
-        their row; nan: NaN counts."""
+        """Share of the elements for which neither 0 nor 2^-10 of the largest number of their row is
+        within the bound; nan: whether NaN counts."""
         shares = []
         for error, values in zip(self.errors, reference, strict=True):
             with np.errstate(invalid="ignore"):

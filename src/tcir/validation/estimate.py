@@ -54,7 +54,7 @@ class Estimate:
 
     @staticmethod
     def once(points: int, elements: int, orders: int) -> float:
-        """Estimated seconds of a launch: of its products, inputs and results."""
+        """Estimated seconds for the products, inputs and results of a launch."""
         return (PER_POINT * points + PER_ELEMENT * elements) * (1 + PER_ORDER * (orders - 1))
 
     def check(self, signature: Signature) -> None:

@@ -86,7 +86,7 @@ def carried(
     how: returns how products of factors of given types are summed
     tf32: how products of two f32 factors are summed that are cut to tf32
     powers: errors of the exponentials of an attention
-    partly: whether results may have no bound; else sums of which none has one end the search
+    partly: whether results may have no bound; otherwise sums without any bound end the search
     """
     with np.errstate(all="ignore"):
         return _Carrier(how, sums, tf32, powers, partly).run(function, inputs)

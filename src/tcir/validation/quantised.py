@@ -1,7 +1,8 @@
 """How far block-quantised results may be off, where the numbers quantised are.
 
-A scale rises with the largest magnitude of its block, an element's magnitude with that of its
-number and against the scale: all lie between what the ends of the numbers' intervals give.
+A scale grows with the largest magnitude of its block. The magnitude of an element grows with that
+of its number, and shrinks as the scale grows. So all lie between the results for the ends of the
+numbers' intervals.
 """
 
 from __future__ import annotations

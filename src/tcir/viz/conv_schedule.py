@@ -1,9 +1,9 @@
 """The shift-reuse steps of a convolution, read from the tile program itself.
 
 `read_schedule` follows a CTA's program (the result of ``tile-conv-shift-reuse``). It records the
-pixels that each TMA load puts on rows and the rows that each copy puts on lanes. Of the lanes it
-records those that an ``.ashift`` or ``tcgen05.shift`` moves, a refresh fills from the halo, an mma
-disables, or the epilogue stores.
+pixels that each TMA load puts on rows and the rows that each copy puts on lanes. It also records
+which lanes an ``.ashift`` or ``tcgen05.shift`` moves, a refresh fills from the halo, an mma
+disables, and the epilogue stores.
 """
 
 from __future__ import annotations

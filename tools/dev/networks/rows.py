@@ -50,7 +50,8 @@ def left(found: Measured) -> list[str]:
 
 
 def read(lines: Iterable[str]) -> Rows:
-    """The lines of a page, or of a file of rows, in which a later row replaces an earlier one."""
+    """Maps networks and types to their lines in a page or in a file of rows; a later row replaces
+    an earlier one of the same network and type."""
     rows: Rows = {}
     for line in lines:
         if found := _LINE.match(line):

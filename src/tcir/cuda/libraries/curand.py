@@ -26,7 +26,7 @@ _PSEUDO, _QUASI = (100, 101, 121, 141, 142, 161), (200, 201)
 
 @dataclass
 class Generator:
-    """A generator; dimensions: of a quasirandom one, else 0."""
+    """A generator. dimensions: number of dimensions of a quasirandom one, 0 for the others"""
 
     dimensions: int
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))

@@ -43,7 +43,7 @@ _KNOWN: Objects[NvrtcProgram] = Objects()
 
 @function("nvrtcCreateProgram", given="out:p source:p name:p count:i headers:p header_names:p")
 def create(call: HostCall) -> int:
-    """A program of a text."""
+    """Creates a program from its text."""
     tables = [
         array(each, call.count, "<u8").tolist()
         for each in (call.header_names, call.headers)

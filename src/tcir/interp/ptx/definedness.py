@@ -98,7 +98,7 @@ def joined(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out
 
 
 def mixed(size: int) -> Callable[[Sequence[Bits]], Bits]:
-    """`whole` of operands of any sizes, for a result of `size` bytes."""
+    """`whole` for operands of different sizes and a result of `size` bytes."""
     return lambda bits: as_bits(any_bit(np.add, (), bits)).repeat(size, axis=1)
 
 
@@ -152,7 +152,8 @@ def equal(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits]) -> N
 
 
 def ordered(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits]) -> NDArray[np.bool_]:
-    """Lanes in which <, and so on, of integers is undefined: it differs between the extremes."""
+    """Lanes in which an ordered comparison of integers is undefined, since the extremes that the
+    undefined bits allow compare differently."""
     extremes = []
     for value, unknown in zip(values, bits, strict=True):
         ends = [_assumed(value, unknown, choice) for choice in (0, 1)]

@@ -47,7 +47,7 @@ class Reader(Expressions):
         self.variables: dict[str, Variable] = {}
 
     def identifier(self, what: str) -> str:
-        """A name that is declared here (PTX ISA 4.4)."""
+        """Reads an identifier (PTX ISA 4.4). what: description of it for the error"""
         if not _IDENTIFIER(self.peek.text):
             raise self.fail(f"{what} ([a-zA-Z][a-zA-Z0-9_$]* or [_$%][a-zA-Z0-9_$]+)")
         return self.next().text

@@ -27,7 +27,7 @@ def by_heads(array: Array, layout: str) -> Array:
 
 def keys_of(op: tc.AttentionOp, *limits: Array) -> Array:
     """Mask [b or 1, 1, m, n] of the keys that each row has; InputError for a length outside 0 to n,
-    or ends of sequences that are none."""
+    or invalid ends of sequences."""
     of = op.extents()
     if op.sequences:
         return _keys_of_sequences(op, *limits)[None, None]

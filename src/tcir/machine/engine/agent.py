@@ -79,8 +79,8 @@ _UNITS = (
 
 class Agent:
     """The units: `peers` (other CTAs of the cluster), `issue` (threads that use the tensor core),
-    `checks` (whether its accesses are ordered), `memory` (ld, st), `strong` (what those with a
-    scope release and acquire), `updates` (a load and a store that ought to be one atomic),
+    `checks` (whether its accesses are ordered), `memory` (ld, st), `strong` (release and acquire by
+    ld, st and atom with a scope), `updates` (a load and a store that ought to be one atomic),
     `cp_async`, `st_async`, `barrier`, `cluster_barrier`, `registers` (setmaxnreg), `mbarrier`,
     `bulk` (cp.async.bulk and its groups), `tma` (cp.async.bulk.tensor), `tensormap`, `tmem`
     (tcgen05.alloc, ld, st, wait), `tensor_core` (tcgen05.mma, cp, shift, commit), `wgmma`,

@@ -87,7 +87,7 @@ class Cluster:
         operation.done = True
 
     def note_mma(self, mma: OperandReads) -> None:
-        """An mma is issued."""
+        """Notes that an mma was issued."""
         component = mma.access.component
         if component not in self._mma:
             self._mma[component] = deque(maxlen=RECENT)

@@ -10,11 +10,11 @@ follows from the seed, so that a few seeds in a row bring extremes and not only 
 | 3             | of the tensor core at once, copies (TMA, bulk, cp.async) late       |
 | 5             | copies at once, the tensor core late                                |
 
-An order with late ones refuses the first question about each phase of an mbarrier that the thread
-does not know to be complete, so that a wait which asks once is seen to be none.
+An order with late operations answers a thread's first test of each phase of an mbarrier with false,
+unless the thread knows that the phase is complete: this exposes a wait that tests only once.
 
 Late: only when every agent has ended, waits, or has asked `HOLD` times in a row for something that
-did not come; so that a wait which gives up, or a delay that usually is enough, is seen to be none.
+did not come; this exposes a wait that gives up, and a delay that is usually long enough.
 """
 
 from __future__ import annotations

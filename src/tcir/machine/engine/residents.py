@@ -14,10 +14,9 @@ PATIENCE = 8
 
 
 class Turns:
-    """Turns of clusters under a seed: their order is drawn, and how many one takes in a row.
-
-    One at a time under even seeds, so that clusters that do the same come to each place together;
-    up to four under odd ones.
+    """Turns of clusters under a seed: the seed draws their order, and how many turns a cluster
+    takes in a row. That is one under even seeds, so that equal clusters reach each place together,
+    and up to four under odd ones.
     """
 
     def __init__(self, seed: int) -> None:

@@ -43,8 +43,8 @@ class Heap:
         return at
 
     def free(self, base: int, words: str, site: object) -> None:
-        """Ends the memory at an address that `allocate` returned; else MachineError, which calls
-        the address `words`."""
+        """Frees the memory at an address that `allocate` returned. MachineError for another
+        address, which the message calls `words`."""
         if base not in self.blocks:
             words = "memory that was freed before" if base in self.freed else words
             raise MachineError(

@@ -103,8 +103,9 @@ class Buffer(Tracked):
 class ArrayPlace:
     """Place of an array in global memory.
 
-    at: its address; None: the next free one, `offset` bytes after a multiple of 256, or, for an
-    `alignment` below 256, at a multiple of that and of no larger power of two
+    at: its address; None: the next free address that is `offset` bytes after a multiple of 256.
+        With an `alignment` below 256 it is a multiple of `alignment` instead, and of no larger
+        power of two
     """
 
     at: int | None = None
@@ -139,7 +140,8 @@ class GlobalMemory:
         return at
 
     def free(self, base: int, site: object) -> None:
-        """Ends the memory at an address that `allocate` returned; else MachineError."""
+        """Frees the memory at an address that `allocate` returned. MachineError for another
+        address."""
         self.heap.free(base, address_words(base), site)
         at = bisect_left(self._bases, base)
         del self.buffers[at], self._bases[at]

@@ -65,7 +65,7 @@ EARLIER_LAUNCH = "earlier launch"
 class Scope:
     """Scope of a strong operation: the threads of one CTA, of one cluster, or all threads.
 
-    cta: index of the CTA that executes it; cluster: of the first CTA of its cluster.
+    cta: index of the CTA that executes it; cluster: index of the first CTA of its cluster.
     """
 
     word: str  # "cta", "cluster", "gpu" or "sys"

@@ -6,9 +6,9 @@ fence.sc and a read before the second observes the write: in the other Fence-SC 
 would synchronise with the first (8.9.4), and the read come before the write that it observes
 (8.10.6). With fence.acq_rel on either side the documents promise nothing, but kernels ship.
 
-Marks in a clock keep it, ``(WHICH, c)``: up to which number of ``c``. `SC` and `ACQ_REL`: what came
-before such a fence, by its reach; `SEEN_SC` and `SEEN_ACQ_REL`: before the fence that precedes a
-write observed by a strong read; `BY_FENCES`: what only such fences order.
+Marks in a clock, ``(WHICH, c)``, keep the number of ``c`` up to which this holds. `SC` and
+`ACQ_REL`: what came before such a fence, by its reach; `SEEN_SC` and `SEEN_ACQ_REL`: before the
+fence that precedes a write observed by a strong read; `BY_FENCES`: what only such fences order.
 """
 
 from __future__ import annotations

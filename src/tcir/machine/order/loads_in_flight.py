@@ -23,7 +23,7 @@ class LoadsInFlight:
         self._uses: dict[tuple[Component, Hashable], dict[int, int]] = {}
 
     def load(self, agent: Component, site: Hashable, number: int) -> None:
-        """A load, which is the access ``number`` of an agent."""
+        """Records a load, which is the access ``number`` of an agent."""
         uses = self._uses.setdefault((agent, site), {})
         uses[number] = 0
         if len(uses) > RECENT:

@@ -63,8 +63,8 @@ class PhaseWait:
 class Mbarrier:
     """Phase, pending arrivals, transaction count; and what the arrivals of a phase observed.
 
-    ``released`` is what all completed phases together have observed: who waits for one of them was
-    after every earlier one, and never learns from the phase that is still open (``collected``).
+    ``released`` has the observations of all completed phases: a thread that waits for one of them
+    comes after every earlier one, and learns nothing from the open phase (``collected``).
     """
 
     address: int

@@ -88,10 +88,9 @@ def _moves_a(group: Class) -> bool:
 
 
 class PipeOrder:
-    """The order of one thread's operations, chains of the pairs that `keeps` orders included.
-
-    Of each class: the last operation, and what all of them together come after.
-    """
+    """The order of one thread's operations, including chains of the pairs that `keeps` orders. For
+    each class it has the last operation, and the operations that all of them together come
+    after."""
 
     def __init__(self, keeps: Callable[[Access, Access], bool]) -> None:
         self.keeps = keeps

@@ -31,8 +31,8 @@ Awaited = Callable[[int, bytes], bool]
 class Update(NamedTuple):
     """A strong load or store that may be part of a change of a word.
 
-    number: number of the instruction. feeds: stores of what a load's value becomes; decides:
-    whether the value decides what the thread does next.
+    number: number of the instruction. feeds: stores of results computed from a load's value;
+            decides: whether the value decides which instructions the thread executes next.
     """
 
     number: int

@@ -61,7 +61,8 @@ COMMIT_ADDRESS = Unpromised("9.7.16.12.1", "ThunderKittens", "an address of anot
 
 
 def last_use_of_nothing(words: str, name: str) -> Unpromised:
-    """``words``: the collector's qualifiers; name: "A" or "B"."""
+    """Describes the ordering of a use of an empty collector buffer. words: the collector's
+    qualifiers; name: "A" or "B", the operand"""
     return Unpromised(
         "9.7.16.10.9",
         "NVFP4 kernels for B200",

@@ -116,7 +116,7 @@ class Bulk:
 
         cta_mask: multicasts data and signal to the same offsets in each CTA of the mask. ignore:
         bytes at the start and end that may lie outside the source and become undefined. reduction:
-        combines with the old bytes instead of overwriting them. scope: that of a relaxed copy or
+        combines with the old bytes instead of overwriting them. scope: scope of a relaxed copy or
         reduction.
         """
         agent = self.agent
@@ -196,7 +196,7 @@ class Bulk:
         """Copies `nbytes` from shared to global memory, in the open bulk group.
 
         byte_mask: which bytes of every 16 are written. reduction: combines with the old bytes
-        instead of overwriting them. scope: that of a relaxed copy or reduction.
+        instead of overwriting them. scope: scope of a relaxed copy or reduction.
         """
         agent = self.agent
         agent.proceed(site)

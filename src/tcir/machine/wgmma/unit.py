@@ -147,7 +147,7 @@ class Wgmma:
         """Returns the product of all rows of A, complete at once, for an agent that is the whole
         CTA.
 
-        a: in shared memory, or codes [rows, K] from registers; d: None: scale-d is false
+        a: operand in shared memory, or codes [rows, K] from registers; d: None: scale-d is false
         """
         agent = self.agent
         agent.proceed(site)

@@ -69,7 +69,7 @@ class Heads:
         return [q * min(size, 1.0), k * min(size, 1.0), v]
 
     def whole_numbers(self, draw: np.random.Generator) -> list[Array]:
-        """Whole numbers, in rows of q three of either sign."""
+        """Whole numbers; a row of q has three that are not zero, of either sign."""
         places = np.broadcast_to(np.arange(self.of["d"]), self.shape("q"))
         few = draw.permuted(places, axis=-1) < 3
         q = np.where(few, draw.choice([-1.0, 1.0], few.shape), 0.0)
@@ -118,7 +118,7 @@ def rising(heads: Heads, draw: np.random.Generator) -> list[Array]:
 
 
 def negative(heads: Heads, draw: np.random.Generator) -> list[Array]:
-    """All logits are near -1e5, of scores that are exact."""
+    """Inputs with exact scores, for which all logits are near -1e5."""
     q, k, v = heads.whole_numbers(draw)
     size = 2.0 ** round(math.log2(NEGATIVE * math.log2(math.e) / heads.c) / 2)
     q[..., 0], k[..., 0] = min(size, heads.largest), -min(size, heads.largest)

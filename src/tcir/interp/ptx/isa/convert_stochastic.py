@@ -2,7 +2,7 @@
 
 The random bits are added to the discarded fraction, highest bit to highest bit; a carry rounds away
 from zero. Two halves (`cvt.rs.f16x2.f32 d, a, b, rbits`) have 13 or 16 bits of their own each, in
-the same half of `rbits` as their result in `d`. Of four narrow floats (`{a, b, e, f}`, `a` in the
+the same half of `rbits` as their result in `d`. For four narrow floats (`{a, b, e, f}`, `a` in the
 highest bits of `d`) a and b share bits, and so do e and f: see the assumptions `rs_pair_bits` and
 `rs_fp4_bits`.
 """

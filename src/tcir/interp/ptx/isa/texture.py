@@ -102,7 +102,7 @@ class ObjectPlace:
         return [w.v[n][slot][lanes] for slot, n in zip(self.slots, self.views, strict=True)]
 
     def apart(self, rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates [dims, n], f64 or int64, and layers [n], of the values of `slots`."""
+        """Divides values of `slots` into coordinates [dims, n], f64 or int64, and layers [n]."""
         wide = np.stack(rows[len(rows) - len(self.coordinates) :])
         wide = wide.astype(np.float64 if self.view == F32 else np.int64)
         layer = rows[0].astype(np.int64) if self.layer >= 0 else np.zeros(len(rows[0]), np.int64)
@@ -174,7 +174,7 @@ class FetchedRegisters:
         return FetchedRegisters(slots, {"f32": F32, "s32": S32, "u32": U32}[kind])
 
     def check(self, w: Warp, texture: Texture, site: Site) -> None:
-        """MachineError if the registers have another kind of type than the values."""
+        """Raises MachineError unless the values are of the registers' kind of type."""
         if texture.floats != (self.view == F32):
             kinds = ("an integer", "a float")
             raise w.error(
@@ -187,7 +187,7 @@ class FetchedRegisters:
     def write(
         self, w: Warp, lanes: np.ndarray, values: np.ndarray, undefined: Undefined | None
     ) -> None:
-        """Writes values [n, channels]; undefined: the lanes whose value is, [n]."""
+        """Writes values [n, channels]. undefined: mask of the values that are undefined, [n]"""
         mask = lane_mask(_among(lanes))
         unknown = None
         if undefined is not None:

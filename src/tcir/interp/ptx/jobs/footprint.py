@@ -184,8 +184,8 @@ def _alike(number: int, buffer: Buffer, blocks: Sequence[dict[int, Footprint]]) 
 
 
 def perform(memory: GlobalMemory, blocks: Sequence[dict[int, Footprint]]) -> None:
-    """Performs the writes of blocks that are `apart`, and records the writers, as far as the blocks
-    have."""
+    """Performs the writes of blocks that are `apart`, and records writers where the blocks recorded
+    them."""
     for number, buffer in enumerate(memory.buffers):
         mine = [one for one in _alike(number, buffer, blocks) if one.data.size]
         if not mine:

@@ -23,7 +23,8 @@ def mark(
     written: Bits,
     read: Bits,
 ) -> int:
-    """Number of written granules in the record; -1: the ledger has another one.
+    """Returns the number of written granules in the record; -1 if the ledger has one that the
+    record does not have.
 
     writer, readers, constant: arrays of the record; stored, loaded: those of the ledger, whose
     granules are ``1 << shift`` of these. Empty arrays are ignored.

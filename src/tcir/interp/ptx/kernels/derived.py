@@ -42,8 +42,8 @@ def link(kernels: Iterable[DerivedKernel]) -> None:
 
 
 def kernels(fn: Function, sources: Dtypes, results: Dtypes) -> tuple[DerivedKernel, ...] | None:
-    """A kernel for each result of a function of arrays of these dtypes; None: it cannot be traced,
-    or takes more operands than kernels have."""
+    """Returns a kernel for each result of a function of arrays with these dtypes; None if the
+    function cannot be traced, or has more operands than a kernel can have."""
     return _derived(_Rule(_contents(fn), sources, results, fn))
 
 

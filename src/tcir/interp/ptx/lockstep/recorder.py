@@ -254,7 +254,7 @@ class TraceRecorder:
         """Whether bytes of shared memory vary; they must be defined. Bytes that do not vary are
         added to the trace, because not every one was written by a step.
 
-        always: even if none varies
+        always: whether they are added even if none varies
         """
         self._inside(where)
         smem = self.cta.smem
