@@ -1,13 +1,5 @@
 // RUN: %tc-opt --split-input-file --verify-diagnostics --split-k="{splits=2}" %s
 
-func.func @grouped(%a: tensor<40x128xf16>, %b: tensor<2x24x128xf16>, %sizes: tensor<2xi32>) -> tensor<40x24xf32> {
-  // expected-error @+1 {{expected split-k=1 with groups, got 2: not built: the launch that sums the parts up would have to leave out rows of no group; leave split-k out}}
-  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "nk"} : (tensor<40x128xf16>, tensor<2x24x128xf16>, tensor<2xi32>) -> tensor<40x24xf32>
-  return %c : tensor<40x24xf32>
-}
-
-// -----
-
 func.func @quantised(%a: tensor<8x512xf4E2M1FN>, %sa: tensor<1x8x512xf8E4M3FN>, %b: tensor<64x512xf4E2M1FN>, %sb: tensor<1x8x512xf8E4M3FN>) -> (tensor<8x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>) {
   // expected-error @+1 {{expected split-k=1 with a quantised result, got 2: in the kernel that sums the parts up a thread computes one element, not a block; leave split-k out}}
   %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (tensor<8x512xf4E2M1FN>, tensor<1x8x512xf8E4M3FN>, tensor<64x512xf4E2M1FN>, tensor<1x8x512xf8E4M3FN>) -> tensor<8x64xf32>
