@@ -8,11 +8,12 @@
 // RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{kind=mxf4}" | %filecheck %s --check-prefix=KIND
 // RUN: %exits 3 %tc-opt %s --split-input-file --swap-operands="{swap=always}" | %filecheck %s --check-prefix=SWAP
 // RUN: %tc-opt %s --split-input-file --swap-operands | %filecheck %s --check-prefix=KEPT
-// RUN: %exits 3 %tc-opt %s --split-input-file --split-k="{splits=2}" | %filecheck %s --check-prefix=SPLIT
+// RUN: %tc-opt %s --split-input-file --split-k="{splits=2}" | %filecheck %s --check-prefix=SPLIT
 // KIND: tile_gemm_grouped.mlir:{{[0-9]+}}:8: error: expected no kind with groups, got mxf4: other types have one instruction each; leave kind out
 // SWAP: tile_gemm_grouped.mlir:{{[0-9]+}}:8: error: expected swap=auto or never with groups, got always
 // KEPT-COUNT-2: "tc.grouped_matmul"
-// SPLIT: error: expected split-k=1 with groups, got 2
+// SPLIT: %[[PARTS:.*]] = "tc.grouped_matmul"(%arg0, %arg1, %arg2) {{.*}}k_part = 64
+// SPLIT: "tc.sum_parts"(%[[PARTS]], %arg2)
 
 // 200 rows of 3 groups are at most (200 + 3 * 127) / 128 = 4 tiles.
 // CHECK-LABEL: func.func @contiguous(
