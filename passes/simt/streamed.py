@@ -296,7 +296,7 @@ class StreamedKernel:
     def sums(
         self, given: Lines, row_bytes: int, inputs: Sequence[ir.Value]
     ) -> list[list[ir.Value]]:
-        """For each tile of rows, and in it of columns, the thread's four sums of its warp.
+        """The thread's four sums of each tile of rows and columns, over the part of K of its warp.
 
         row_bytes: bytes of a row of the matrix; inputs: pointers to the function's arguments"""
         lines, warp, member = [*given.rows, *given.columns], given.warp, given.member

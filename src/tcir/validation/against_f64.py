@@ -138,7 +138,7 @@ class Precise:
     own: Sequence[Sequence[Array]] = field(default_factory=list)
 
     def compared(self, got: Sequence[Array]) -> list[Compared]:
-        """Compares each result with the own one that allows the most."""
+        """Compares each result with that one of `own` that allows it the largest error."""
         found = []
         for number, (mine, right) in enumerate(zip(got, self.right, strict=True)):
             more = more_roundings(mine.dtype)

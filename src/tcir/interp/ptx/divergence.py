@@ -79,12 +79,12 @@ class Divergence:
         return _NOWHERE
 
     def leave(self, state: int) -> None:
-        """The running group stops here; `resume` chooses another."""
+        """Stops the running group here; `resume` chooses another."""
         self.add(Group(self.pc, self.mask, state))
         self.mask = 0
 
     def stay(self, lanes: int) -> None:
-        """Some lanes of the running group stop here, at a collective instruction."""
+        """Stops some lanes of the running group here, at a collective instruction."""
         self.add(Group(self.pc, lanes, BLOCKED))
         self.mask &= ~lanes
 
@@ -110,7 +110,7 @@ class Divergence:
         return any(g.state != BLOCKED for g in self.others)
 
     def wake(self) -> None:
-        """Groups that yielded are ready again."""
+        """Makes the groups that yielded ready again."""
         for group in self.others:
             if group.state == YIELDED:
                 group.state = READY

@@ -189,7 +189,8 @@ class Warp:
             self.unknown.pop(target, None)
 
     def guarded(self, guard: int, results: Results, mask: int, site: Site) -> int:
-        """Lanes that may or may not execute an instruction: reported unless it only computes."""
+        """Records lanes that may or may not execute an instruction; they are reported unless it
+        only computes."""
         if results is None:
             self.read_undefined(site, (guard,), mask)
         return self.undef[guard] & mask

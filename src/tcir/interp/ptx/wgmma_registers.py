@@ -55,7 +55,7 @@ class WgmmaRegisters:
         self.shapes.clear()
 
     def touch(self, w: RegisterFile, slots: tuple[int, ...], site: Site) -> None:
-        """Another instruction reads or writes registers."""
+        """Records that an instruction other than wgmma reads or writes registers."""
         self.moved.difference_update(slots)
         for slot in slots:
             self.touched[slot] = site

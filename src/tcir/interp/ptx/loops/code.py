@@ -23,8 +23,9 @@ PARTS = 8
 
 @dataclass(frozen=True)
 class LoopCode:
-    """rows: int64 [instructions, `WIDTH`]; the operation is `NONE` for instructions that are not
-    executed here, and `COMPUTE` for those in `kernels`, for which `code` has the kernel's address.
+    """Instructions in the form that compiled code reads. rows: int64 [instructions, `WIDTH`]; the
+    operation is `NONE` for instructions that are not executed here, and `COMPUTE` for those in
+    `kernels`, for which `code` has the kernel's address.
 
     heads: first instructions of loops that are executed here entirely. predicates: their slots, in
     the order in which `rows` numbers them. sites: locations of the instructions; places: first

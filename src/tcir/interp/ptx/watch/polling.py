@@ -74,7 +74,7 @@ class Polling:
 
 
 def compute(own: Registers, what: Compute) -> None:
-    """An instruction that only computes, on registers of one lane."""
+    """Executes an instruction that only computes, on the registers of one lane."""
     values = [own[source] for source in what.sources]
     for n in what.flips:
         values[n] = ~values[n]

@@ -1,4 +1,4 @@
-"""A trace as steps of kernels, before memory is assigned to their operands."""
+"""The steps of kernels to which a trace is lowered, before memory is assigned to their operands."""
 
 from __future__ import annotations
 

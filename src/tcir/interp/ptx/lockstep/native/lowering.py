@@ -1,4 +1,4 @@
-"""A trace as kernels."""
+"""Lowers a trace to native kernels."""
 
 from __future__ import annotations
 
