@@ -263,6 +263,7 @@ def test_random_programs() -> None:
     assert found["together"] > 10, found  # of several processes, each has fewer alike
 
 
+@pytest.mark.timeout(1800)
 def test_many_random_programs() -> None:
     found = check(2000)
     assert found["compiled"] > 1000 and found["together"] > 1000, found

@@ -68,6 +68,8 @@ class Bound:
         within the bound; nan: whether NaN counts."""
         shares = []
         for error, values in zip(self.errors, reference, strict=True):
+            if not values.size:
+                continue
             with np.errstate(invalid="ignore"):
                 size = np.abs(values.astype(np.float64))
             rows = np.where(np.isfinite(size), size, 0)
