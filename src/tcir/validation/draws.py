@@ -68,14 +68,12 @@ class Bound:
         within the bound; nan: whether NaN counts."""
         shares = []
         for error, values in zip(self.errors, reference, strict=True):
-            if not values.size:
-                continue
             with np.errstate(invalid="ignore"):
                 size = np.abs(values.astype(np.float64))
             rows = np.where(np.isfinite(size), size, 0)
             rows = rows.max(axis=-1, keepdims=True, initial=0) if rows.ndim else rows
-            counted = (error == 0) | (error < np.maximum(size, rows * 2.0**-10))
-            shares.append(float((counted if nan else counted & ~np.isnan(size)).mean()))
+            open_ = (error != 0) & ~(error < np.maximum(size, rows * 2.0**-10))
+            shares.append(1 - np.sum(open_ if nan else open_ | np.isnan(size)) / max(size.size, 1))
         return min(shares, default=1.0)
 
 
