@@ -139,7 +139,8 @@ def test_the_estimate() -> None:
 
 
 def test_states_beyond_the_budget_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The PTX is executed, and states before it as long as there is time for both."""
+    """The PTX is executed as long as there is time at all, and states before it as long as there
+    is time for both, if they take as long as the last one."""
     now = 0.0
     monkeypatch.setattr("tcir.validation.budget.time.perf_counter", lambda: now)
     budget, line = StatesBudget(100.0, now), Line(7, "plan-memory")
@@ -148,9 +149,17 @@ def test_states_beyond_the_budget_are_named(monkeypatch: pytest.MonkeyPatch) -> 
     assert not budget.leaves_out(line) and not line.left
     now = 50.0
     assert budget.leaves_out(line) and line.verdict == "-"
-    assert "50 s of the budget of 100 s are over, and a state takes up to 30 s" in line.compared
+    assert "50 s of the budget of 100 s are over, and the state before took 30 s" in line.compared
     assert not budget.leaves_out(line, last=True)
-    now = 80.0
+    line = Line(7, "plan-memory")
+    budget.executed(Line(7, "plan-memory", execute_seconds=5.0))
+    now = 90.0
+    assert not budget.leaves_out(line)
+    now = 91.0
+    assert budget.leaves_out(line)
+    now = 100.0
+    assert not budget.leaves_out(line, last=True)
+    now = 101.0
     assert budget.leaves_out(line, last=True) and line.left == "the state after plan-memory"
     assert not StatesBudget(None).leaves_out(line)
 

@@ -442,3 +442,23 @@ def test_an_index_outside_an_operand_is_an_error():
       return %r : tensor<4xf32> }"""
     with pytest.raises((IndexError, ir.MLIRError)):
         run(text, [np.ones(4, np.float32), np.ones(4, np.float32)], ((4,), "f32"))
+
+
+@pytest.mark.parametrize(("limit", "held"), [(6, True), (5, False)])
+def test_a_body_that_only_asserts_has_no_results(limit, held):
+    """Without outputs each point of all loops is tried: only 3 + 2 is 5."""
+    text = f"""func.func @f(%x: tensor<3xi64>, %y: tensor<2xi64>) -> tensor<3xi64> {{
+      linalg.generic {{indexing_maps = [affine_map<(a, b)->(a)>, affine_map<(a, b)->(b)>], iterator_types = ["parallel", "parallel"]}}
+        ins(%x, %y : tensor<3xi64>, tensor<2xi64>) {{ ^bb0(%v: i64, %u: i64):
+          %sum = arith.addi %v, %u : i64
+          %limit = arith.constant {limit} : i64
+          %below = arith.cmpi slt, %sum, %limit : i64
+          cf.assert %below, "sum too large"
+          linalg.yield }}
+      return %x : tensor<3xi64> }}"""
+    x, y = np.array([0, 3, 1]), np.array([2, 1])
+    if held:
+        np.testing.assert_array_equal(run(text, [x, y], ((3,), "index")).outputs[0], x)
+        return
+    with pytest.raises(InputError, match="sum too large"):
+        run(text, [x, y], ((3,), "index"))
