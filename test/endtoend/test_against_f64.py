@@ -141,6 +141,14 @@ def test_the_root_mean_square_counts() -> None:
     assert one.excess <= 1 and every.ratio <= 1 < every.excess
 
 
+@pytest.mark.parametrize(("count", "held"), [(1, True), (2, True), (1000, False)])
+def test_many_elements_are_not_all_off_by_a_rounding(count: int, held: bool) -> None:
+    """Each may be alone, and so may all of few."""
+    exact = np.full(count, 1.5)
+    found = compare((exact + 2.0**-10).astype(np.float16), exact.astype(np.float16), exact, "own")
+    assert found.ratio <= 1 and (found.excess <= 1) == held, found
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_numbers_that_are_not_finite_have_their_places(value: float) -> None:
     own, same, other = (errors(0.0) for _ in range(3))
