@@ -102,3 +102,23 @@ def test_a_launch_that_allocates_is_executed_each_time(orders: int) -> None:
         launches.execute(launched(ptx, data))
         assert len(launches.heap.blocks) == 32 * n
     assert launches.repeats.count == launches.wrong == 0
+
+
+def test_a_launch_that_frees_what_it_allocates_is_executed_each_time() -> None:
+    """The heap is empty again, and the next launch gets other addresses."""
+    declared = (
+        ".extern .func (.param .b64 a) malloc (.param .b64 n);\n"
+        ".extern .func free (.param .b64 p);\n.visible .entry"
+    )
+    body = (
+        "{ .param .b64 param0, retval0; .reg .b64 %p; st.param.b64 [param0], 8; "
+        "call.uni (retval0), malloc, (param0); ld.param.b64 %p, [retval0]; "
+        "{ .param .b64 param1; st.param.b64 [param1], %p; call.uni free, (param1); } } ret;"
+    )
+    ptx = COPY.replace(".visible .entry", declared).replace(" ret;", body)
+    launches = Launches(messages=io.StringIO())
+    data = np.arange(32, dtype=np.uint32)
+    for n in range(1, 5):
+        launches.execute(launched(ptx, data))
+        assert not launches.heap.blocks and len(launches.heap.freed) == 32 * n
+    assert launches.repeats.count == launches.wrong == 0

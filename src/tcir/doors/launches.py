@@ -41,8 +41,6 @@ ORDINARY = (
     "the kernel has the barrier of a grid, grid.sync(), which traps unless the launch is "
     "cooperative: cudaLaunchCooperativeKernel"
 )
-MALLOC = "malloc"
-"""Found in the text of kernels that allocate."""
 WAITS = (
     "a launch is executed within its call: nothing of the host, and no later launch, can write "
     "what the kernel waits for"
@@ -176,8 +174,7 @@ class Launches:
         def execute() -> RunReport:
             return self._run(launch, running, self.order_seed, products, partial, self.heap, events)
 
-        of_heap = self.heap.blocks or MALLOC in launch.ptx
-        once = events is None and not self.orders and not of_heap
+        once = events is None and not self.orders and not self.heap.blocks
         report = self._unfinished.run(
             launch, first, lambda: self.repeats.run(launch, partial, execute) if once else execute()
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,8 @@ RATE = 1e9
 that is executed."""
 MOST = 1 << 30
 """Bytes of memory that are kept for comparison."""
+MALLOC = "malloc"
+"""Found in the text of kernels that allocate: each launch gets other addresses."""
 Partial = Sequence[tuple[np.ndarray, np.ndarray]]
 Bytes = NDArray[np.uint8]
 Place = NDArray[np.int64] | slice
@@ -118,9 +121,15 @@ def _changes(before: bytes, after: Bytes) -> tuple[Place, Bytes]:
     return at, after[at]
 
 
+@lru_cache(maxsize=64)
+def _changes_itself(ptx: str) -> bool:
+    """Whether kernels read a clock or allocate, so that the same launch has another effect."""
+    return any(name in ptx for name in (*MOVING, MALLOC))
+
+
 def _name(launch: DoorLaunch) -> _Name | None:
-    """All of a launch but its memory; None if it reads a clock, or has arrays as arguments."""
-    if any(name in launch.ptx for name in MOVING):
+    """All of a launch but its memory; None if its effect changes, or it has arrays as arguments."""
+    if _changes_itself(launch.ptx):
         return None
     numbers = [each for each in launch.args if isinstance(each, bytes | np.generic)]
     if len(numbers) < len(launch.args):
