@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from tcir._mlir import arith, ir
@@ -182,8 +182,9 @@ def _places(
             groups = op.b.type.shape[0]
             number = index.add(index.mul(part, groups), group) if op.masked else part
         batch = group if op.masked else None
-        at = TilePlace(0, column_tile, first, column, batch, part=part, number=number)
-        return replace(at, group=group, end=end)
+        return TilePlace(
+            0, column_tile, first, column, batch, part=part, number=number, group=group, end=end
+        )
 
     if tiles.ctas is None:
         found = find(index.div(block_id("x"), cluster.m))

@@ -229,7 +229,6 @@ def _start(runs: Executions, module: ir.Module, programs: Sequence[Program]) -> 
             return Validation(runs, draws, line, Coverage(), Baseline([], runs.before))
         draw.reference = outcome.outputs
     line.verdict = "reference"
-    line.compared = f"{rules_of(line.level)}, {draws.main.words}"
     tensors = signature.level == "tensor"
     algorithm = Algorithm.of(draws.contraction, signature.outputs) if tensors else None
     work = Work(_levels(programs), line.counters)
@@ -243,9 +242,9 @@ def _start(runs: Executions, module: ir.Module, programs: Sequence[Program]) -> 
     if tensors and (rounded or not draws.known):
         bounds.prepare_all(draws)
         draws = judged(runs, module, programs, draws, rounded=rounded)
-        line.compared = f"{rules_of(line.level)}, {draws.main.words}"
         if not has_numbers(draws.main.reference):
             line.verdict, line.incomplete = "incomplete", [draws.main.no_bound]
+    line.compared = f"{rules_of(line.level)}, {draws.main.words}"
     baseline = Baseline(draws.main.reference, work, algorithm)
     deep = draws.main.precise is not None
     ranged = None if deep else _draw_more(bounds, draws, line)
