@@ -1,6 +1,7 @@
 """Cold compile time, linalg to cubin for sm_100a, beside Triton and CuTe DSL in the same run.
 
     python bench/compile_time.py [--repeat 5] [--peers PYTHON]
+    python bench/compile_time.py --networks bert4_b8s128,resnet50_b8 [--repeat 1]
 
 Measured is the whole process, from the interpreter's start to the cubin, caches empty:
 CPU seconds of it and all its children, and seconds on the clock. Runs are interleaved; printed are
@@ -14,11 +15,17 @@ triton and nvidia-cutlass-dsl; neither needs a GPU here. A peer that is missing 
 
 Ratios move with the load: the tree of that morning gave 0.57 x and 0.74 x on the idle machine, and
 0.53 x and 0.66 x at load 7 to 13.
+
+``--networks`` compiles networks of `networks.py` with tcir and torch.compile, each in a fresh
+process with empty caches: seconds from the call to the first result, imports apart, and CPU seconds
+meanwhile. A first process of each, on a small network, is not counted: it writes byte code. Without
+a GPU tcir compiles for sm_90a, to cubins, and torch.compile is left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import statistics
@@ -28,6 +35,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parent / "examples"
@@ -46,14 +54,7 @@ class Case:
     def run(self, *, keep: bool) -> str | None:
         """Runs it once with empty caches; the last line of its error when it fails."""
         with tempfile.TemporaryDirectory(prefix="tcir-compile-time-") as folder:
-            environment = {
-                **os.environ,
-                "TRITON_CACHE_DIR": f"{folder}/triton",
-                "CUTE_DSL_CACHE_DIR": f"{folder}/cute",
-                "TCIR_CACHE_DIR": f"{folder}/tcir",
-                "TMPDIR": folder,
-            }
-            environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have byte code
+            environment = with_empty_caches(folder)
             before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
             done = subprocess.run(
                 self.command, cwd=folder, env=environment, capture_output=True, text=True
@@ -68,6 +69,61 @@ class Case:
             self.wall.append(wall)
             self.cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
         return None
+
+
+def with_empty_caches(folder: str) -> dict[str, str]:
+    """The environment, with all compilers' caches in an empty folder."""
+    environment = {
+        **os.environ,
+        "TRITON_CACHE_DIR": f"{folder}/triton",
+        "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor",
+        "CUTE_DSL_CACHE_DIR": f"{folder}/cute",
+        "CUDA_CACHE_PATH": f"{folder}/cuda",
+        "TCIR_CACHE_DIR": f"{folder}/tcir",
+        "TMPDIR": folder,
+    }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have byte code
+    return environment
+
+
+def compiled_network(compiler: str, network: str) -> dict[str, Any]:
+    """What `network_cold.py` prints for a fresh process with empty caches; its error ends this
+    one."""
+    with tempfile.TemporaryDirectory(prefix="tcir-compile-time-") as folder:
+        command = [sys.executable, str(HERE / "network_cold.py"), compiler, network]
+        done = subprocess.run(
+            command, env=with_empty_caches(folder), capture_output=True, text=True
+        )
+    if done.returncode:
+        sys.exit(f"{compiler}, {network}: {done.stderr.strip() or done.returncode}")
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def networks(names: list[str], repeat: int) -> None:
+    """Compiles networks, and prints a line for each: medians, and tcir's seconds by
+    torch.compile's."""
+    import torch  # not for the comparison of kernels, whose process must stay small
+
+    compilers = ["tcir", *(["torch.compile"] if torch.cuda.is_available() else [])]
+    for compiler in compilers:
+        compiled_network(compiler, "mlp_16")
+    for name in names:
+        rows: dict[str, list[dict[str, Any]]] = {compiler: [] for compiler in compilers}
+        for _ in range(repeat):
+            for compiler in compilers:
+                rows[compiler].append(compiled_network(compiler, name))
+        took = {c: statistics.median(row["seconds"] for row in rows[c]) for c in compilers}
+        words = [
+            f"{compiler} {took[compiler]:.1f} s (first call "
+            f"{statistics.median(row['first_call'] for row in rows[compiler]):.1f}; CPU "
+            f"{statistics.median(row['all'] for row in rows[compiler]):.1f}, of this its process "
+            f"{statistics.median(row['own'] for row in rows[compiler]):.1f})"
+            for compiler in compilers
+        ]
+        ratio = f", {took['tcir'] / took['torch.compile']:.2f} x" if len(took) == 2 else ""
+        load = os.getloadavg()[0]
+        print(f"{name}: {', '.join(words)}{ratio}; load {load:.1f}", flush=True)
 
 
 def cases(peers: str) -> list[Case]:
@@ -87,9 +143,13 @@ def cases(peers: str) -> list[Case]:
 def main() -> None:
     """Measures and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--repeat", type=int, help="default: 5, of networks 1")
+    parser.add_argument("--networks", default="", metavar="NAMES", help="with commas between")
     parser.add_argument("--peers", metavar="PYTHON", default=sys.executable)
     arguments = parser.parse_args()
+    if arguments.networks:
+        networks(arguments.networks.split(","), arguments.repeat or 1)
+        return
     running = []
     for case in cases(arguments.peers):
         error = case.run(keep=False)  # writes byte code
@@ -97,7 +157,7 @@ def main() -> None:
             running.append(case)
         else:
             print(f"left out: {case.compiler}: {error}")
-    for _ in range(arguments.repeat):
+    for _ in range(arguments.repeat or 5):
         for case in running:
             case.run(keep=True)
     print(f"{'':<34}{'CPU, s':>8}{'wall, s':>9}{'x faster peer (CPU)':>22}")

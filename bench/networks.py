@@ -151,16 +151,21 @@ def compiled(model: torch.nn.Module, x: torch.Tensor, pipeline: str) -> tuple[An
     }
 
 
-def measure(name: str, options: argparse.Namespace, row: Row) -> None:
-    """Measures a network into `row`, which keeps what was measured when an error ends it."""
-    torch._dynamo.reset()
+def in_f16(name: str, device: str) -> Network:
+    """A network for evaluation, and its input, on a device."""
     torch.manual_seed(0)
-    with torch.device("cuda"):
+    with torch.device(device):
         model, x = NETWORKS[name]()
     for each in model.parameters():
         if not each.any():  # a classifier that begins with zeros would hide errors
             torch.nn.init.normal_(each, std=0.02)
-    model, x = model.half().eval(), x.half()
+    return model.half().eval(), x.half()
+
+
+def measure(name: str, options: argparse.Namespace, row: Row) -> None:
+    """Measures a network into `row`, which keeps what was measured when an error ends it."""
+    torch._dynamo.reset()
+    model, x = in_f16(name, "cuda")
     wanted = model(x)
     ours, found = compiled(model, x, options.pipeline)
     row["tcir_compile_s"], row["tcir_mb"] = found["compile_s"], found["mb"]

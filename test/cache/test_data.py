@@ -25,7 +25,8 @@ class Other:
     x: int
 
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False)
+SCALARS |= st.text() | st.binary()
 VALUES = st.recursive(
     SCALARS,
     lambda inner: (

@@ -97,7 +97,7 @@ def test_what_is_left_out_changed_nothing(program: str, pipeline: str, target: s
 
 
 def test_the_text_notices_a_digest_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "digest_of", lambda module: b"always")
+    monkeypatch.setattr(sessions, "digest_of", lambda bytecode: b"always")
     assert "tile-gemm" in _watched(*PROGRAMS[0])[0].wrong
 
 
@@ -114,10 +114,10 @@ def test_a_state_has_one_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     one; of the input each asks by itself."""
     count = 0
 
-    def counted(module: ir.Module) -> bytes:
+    def counted(bytecode: bytes) -> bytes:
         nonlocal count
         count += 1
-        return digest_of(module)
+        return digest_of(bytecode)
 
     for room in (sessions, executed):
         monkeypatch.setattr(room, "digest_of", counted)

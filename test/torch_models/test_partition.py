@@ -15,9 +15,10 @@ if importlib.util.find_spec("torch") is None:
 import torch
 
 import tcir
-from tcir.errors import InvalidIRError
+from tcir.errors import InputError, InvalidIRError
 from tcir.progress import left
-from tcir.torch import exported, lowering
+from tcir.session.apart import Compilers
+from tcir.torch import entry, exported, lowering
 from tcir.torch.calls import Call
 from tcir.torch.choices import CHOICES
 
@@ -129,6 +130,21 @@ def graph_and_units(
 ) -> tuple[torch.fx.GraphModule, list[exported.Unit]]:
     graph = exported.exported(model, Call.of(inputs, {}), exported.weights_of(model))
     return graph, exported.units(graph.graph)
+
+
+def test_the_compiler_starts_before_pytorch_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = []
+
+    def traced(*_: object) -> None:
+        running.append(children._all[0]._process is not None)
+        raise InputError("not traced")
+
+    with Compilers(1) as children:
+        monkeypatch.setattr(entry, "compilers", lambda: children)
+        monkeypatch.setattr(entry, "exported", traced)
+        with pytest.raises(InputError, match="not traced"):
+            tcir.torch.compile(Mlp().eval(), torch.randn(128, 256))
+    assert running == [True]
 
 
 def test_a_fault_of_a_pass_is_called_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Serialises data to bytes and back; reading creates values and executes nothing.
 
-Supported are numbers, texts, lists, tuples, dictionaries, numpy arrays and types, and those
+Supported are numbers, texts, bytes, lists, tuples, dictionaries, numpy arrays and types, and those
 dataclasses that the reader names. The data begins with JSON, in which a value of a type that JSON
 lacks is ``{kind: contents}``; the arrays follow.
 """
@@ -46,6 +46,10 @@ def from_bytes(data: bytes, classes: Collection[type]) -> Data:
 def _written(value: Data, arrays: list[bytes]) -> Data:
     if value is None or type(value) in (bool, int, float, str):
         return value
+    if isinstance(value, bytes):
+        start = sum(map(len, arrays))
+        arrays.append(value)
+        return {"bytes": [start, start + len(value)]}
     if isinstance(value, np.generic):
         return _written(value.item(), arrays)
     if isinstance(value, np.dtype):
@@ -89,6 +93,9 @@ class _Reader:
             return _dtype(given)
         if kind == "array":
             return self._array(*given)
+        if kind == "bytes":
+            start, end = given
+            return bytes(self.arrays[start:end])
         return self.classes[kind](**{str(k): self.read(v) for k, v in given.items()})
 
     def _array(self, start: int, name: str, shape: list[int]) -> Data:

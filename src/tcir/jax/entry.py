@@ -38,6 +38,7 @@ def compile(
     as_pipeline(pipeline)
     check_target(pipeline, target)
     call = Call.of(args, kwargs).without_data()
+    compilers().start()  # while JAX traces the function
     found = traced(function, call)
     try:
         mlir = linalg(found.stablehlo)

@@ -38,6 +38,7 @@ def compile(
     as_pipeline(pipeline)
     check_target(pipeline, target)
     path, data = _source(model)
+    compilers().start()  # while another child imports the model
     try:
         imported = readers().imported(path, data, _shapes(inputs))
         try:

@@ -287,8 +287,13 @@ def count_ops(module: Any) -> int:
     return count
 
 
-def digest_of(module: ir.Module) -> bytes:
-    """Returns a digest of a module's bytecode, which includes locations."""
+def bytecode_of(module: ir.Module) -> bytes:
+    """Returns a module's bytecode, which includes locations."""
     written = io.BytesIO()
     module.operation.write_bytecode(written)
-    return hashlib.sha256(written.getbuffer()).digest()
+    return written.getvalue()
+
+
+def digest_of(bytecode: bytes) -> bytes:
+    """Returns a digest of a module's bytecode."""
+    return hashlib.sha256(bytecode).digest()

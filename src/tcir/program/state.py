@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,27 +11,6 @@ from tcir.program.source import position
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
-
-
-@dataclass(frozen=True)
-class Texts(Mapping[str, str]):
-    """The program's text after each pass, by the name of the pass.
-
-    texts: name of a pass that changed the program -> the text after it, in order
-    same:  name of any other pass -> the earlier pass that last changed the program
-    """
-
-    texts: dict[str, str]
-    same: dict[str, str]
-
-    def __getitem__(self, name: str) -> str:
-        return self.texts[self.same.get(name, name)]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.texts)
-
-    def __len__(self) -> int:
-        return len(self.texts)
 
 
 SITES = 6

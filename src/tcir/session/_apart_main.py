@@ -6,16 +6,19 @@ import os
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 
-from tcir._mlir import import_bindings, ir, is_mlir_error, passmanager
+from tcir import codegen
+from tcir._mlir import import_bindings, ir, is_mlir_error, modules, passmanager
 from tcir.codegen.worker import end_with, receive, send
 from tcir.errors import Error, InputError, InvalidIRError
 from tcir.kernel import Kernel
 from tcir.passes.analysis.frozen import freeze
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.program.source import load_module, mlir_context
+from tcir.session.entry import PACKAGES
 from tcir.session.entry import compile as compile_program
 from tcir.session.origins import at_its_origin, origin
 from tcir.session.session import Session
+from tcir.threads import import_whole
 
 # The passes of torch-mlir's `fx.export_and_import` behind its importer.
 _TORCH_TO_LINALG = (
@@ -93,15 +96,25 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
 
 def main() -> None:
     """Answers requests on stdin until it closes."""
-    serve(_FUNCTIONS)
+    serve(_FUNCTIONS, _prepare)
 
 
-def serve(functions: Mapping[str, Callable[..., object]]) -> None:
-    """Main loop of a child of `apart`: answers requests for these functions."""
+def _prepare() -> None:
+    """Imports what a compilation needs, before the first request (`Compilers.start`)."""
+    codegen.start()
+    import_whole(*PACKAGES, *modules())
+
+
+def serve(
+    functions: Mapping[str, Callable[..., object]], prepare: Callable[[], None] = lambda: None
+) -> None:
+    """Main loop of a child of `apart`: runs `prepare`, then answers requests for these
+    functions."""
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what a native library prints must not end up between the replies
     end_with(requests)
+    prepare()
     while True:
         try:
             function, text, options = receive(requests)

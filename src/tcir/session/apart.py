@@ -55,6 +55,12 @@ class Compilers:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    def start(self) -> None:
+        """Starts the child that receives the next request (returns at once), so that it imports the
+        compiler while the caller prepares the request; does nothing if that child is running."""
+        with self._worker() as worker:
+            worker.start()
+
     def stop(self) -> None:
         """Ends the children."""
         for worker in self._all:

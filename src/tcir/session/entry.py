@@ -17,10 +17,10 @@ from tcir.program.inputs import Kind
 from tcir.program.launch import LaunchSequence
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
-from tcir.program.state import Texts
 from tcir.session.code import Code
 from tcir.session.kept import find_kernel, is_ours, keep_kernel, kernel_key
 from tcir.session.session import Session, Watcher, check_name
+from tcir.session.texts import TextKeeper
 from tcir.session.tuning import tuned_pipeline
 from tcir.target import DEFAULT_TARGET
 from tcir.threads import import_whole
@@ -28,7 +28,6 @@ from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
-    from tcir._mlir import ir
     from tcir.machine.assumptions import Assumptions
     from tcir.program.source import ModuleSource
     from tcir.validation.estimate import Estimate
@@ -40,34 +39,6 @@ PACKAGES = (
     "tcir.session", "tcir.time", "tcir.validation", "tcir.workers", "numpy.ma", "numpy.random",
 )  # fmt: skip
 """Packages that compilation and execution import, with all passes and pipelines."""
-PRINTED_ELEMENTS = 1 << 16
-"""Number of elements above which constants are left out of the texts that a kernel keeps, one for
-each pass."""
-
-
-class _Texts(Watcher):
-    """Keeps the program after each pass that changed it, by pass name."""
-
-    def __init__(self, module: ir.Module) -> None:
-        self.name = "(input)"
-        self.states = Texts({self.name: _text(module)}, {})
-
-    def after_pass(self, index: int, item: Pass, module: ir.Module, changed: bool) -> None:
-        name, number = item.name, 1
-        while name in self.states:
-            number += 1
-            name = f"{item.name}#{number}"
-        if changed:
-            self.name = name
-            self.states.texts[name] = _text(module)
-        else:
-            self.states.same[name] = self.name
-
-
-def _text(module: ir.Module) -> str:
-    """Text of a module, already verified by the reader or the session, without large constants."""
-    text = module.operation.get_asm(large_elements_limit=PRINTED_ELEMENTS, assume_verified=True)
-    return str(text)
 
 
 class _Lines(Watcher):
@@ -147,13 +118,14 @@ def compile(
         if tune:
             steps, note = tuned_pipeline(store, module, pipeline, target, options)
             notes.append(note)
-        keeps = cache and not validate and store.folder is not None and is_ours(steps)
+        ours = is_ours(steps)
+        keeps = cache and not validate and store.folder is not None and ours
         key = kernel_key(module, steps, target, debug_prefix_map or {}) if keeps else ""
         if keeps and (kept := find_kernel(store, key)) is not None:
             kept.assembler = assembler
             kept.report.notes += notes
             return kept
-        texts = _Texts(module)
+        texts = TextKeeper(module, ours)
         signature = signature_of(module)
         session = Session(
             module,

@@ -14,8 +14,8 @@ from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pipeline, UpstreamPass, is_own
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.signature import Signature
-from tcir.program.state import Texts
 from tcir.program.workspaces import Workspaces
+from tcir.session.texts import Texts
 from tcir.target import TARGETS
 from tcir.time.roofline import ExecutedWork, Roofline, RooflineTime
 from tcir.validation.report import Line, Report, Unchanged

@@ -34,7 +34,7 @@ from tcir.passmanager.pipeline import (
 from tcir.program.foreign import check_lowered
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
-from tcir.program.source import count_ops, digest_of
+from tcir.program.source import bytecode_of, count_ops, digest_of
 from tcir.program.state import State
 from tcir.session.code import Code, assemble, tmem_columns
 from tcir.session.rehearsal import Rehearsal
@@ -60,6 +60,10 @@ class Watcher:
 
     def before_pass(self, index: int, item: Pass, module: ir.Module) -> None:
         """Called before `item`, pass number `index` (from 1), runs on `module`."""
+
+    def written(self, bytecode: bytes) -> None:
+        """Called before `after_pass` with the module's bytecode; empty after a pass of others
+        (`Session._has_changed`)."""
 
     def after_pass(self, index: int, item: Pass, module: ir.Module, changed: bool) -> None:
         """Called after `item` ran; `module` is valid, and not yet executed.
@@ -141,7 +145,7 @@ class Session:
             self.report.roofline = roofline.of_input(
                 self.module, self.signature, self.report.target
             )
-        self._digest = digest_of(self.module)
+        self._digest = digest_of(bytecode_of(self.module))
         ours = next((item for item in self.pipeline if is_own(type(item))), None)
         for index, item in enumerate(self.pipeline, start=1):
             if item is ours:
@@ -183,9 +187,11 @@ class Session:
     def _has_changed(self, item: Pass) -> bool:
         """Whether the module may be another than before `item`; always after a pass of others, of
         which bytecode cannot be written safely: it dies of values whose users are nowhere."""
-        before, self._digest = self._digest, b""
+        before, self._digest, bytecode = self._digest, b"", b""
         if isinstance(item, UpstreamPass) or is_own(type(item)):
-            self._digest = digest_of(self.module)
+            bytecode = bytecode_of(self.module)
+            self._digest = digest_of(bytecode)
+        self.watcher.written(bytecode)
         return not self._digest or self._digest != before
 
     def _execute_input(self, settings: Settings) -> bool:

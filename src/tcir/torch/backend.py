@@ -13,6 +13,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
+from tcir.session.apart import compilers
 from tcir.session.session import check_target
 from tcir.torch.calls import Call
 from tcir.torch.compiled import Compiled, GpuOptions
@@ -91,6 +92,7 @@ class _Specialised:
         pipeline = self.options.get("pipeline", "layers")
         as_pipeline(pipeline)
         check_target(pipeline, target)
+        compilers().start()  # while PyTorch traces the graph
         graph = traced(self.graph, call)
         empty = torch.nn.Module()  # its weights are among the arguments
         verbose = self.options.get("verbose")

@@ -12,6 +12,7 @@ from torch.fx.passes.utils.fuser_utils import erase_nodes, fuse_as_graphmodule, 
 from tcir import progress
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
+from tcir.session.apart import compilers
 from tcir.session.session import check_target
 from tcir.target import EMULATED
 from tcir.torch.aliases import keep_aliases
@@ -80,6 +81,7 @@ def compile(
     target = chosen_target(call, target, emulate)
     check_target(pipeline, target)
     options = GpuOptions(emulate, graph, _is_constant(module) if freeze is None else freeze)
+    compilers().start()  # while PyTorch traces the module
     made = exported(module, call, weights_of(module))
     return compiled(module, made, call, pipeline, target, verbose, options)
 

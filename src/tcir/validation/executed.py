@@ -11,7 +11,7 @@ from tcir.interp import Outcome, registered
 from tcir.program.constants import constants_of
 from tcir.program.launch import Launch
 from tcir.program.programs import Program
-from tcir.program.source import digest_of
+from tcir.program.source import bytecode_of, digest_of
 from tcir.program.workspaces import Workspaces
 from tcir.validation.report import Line
 
@@ -59,7 +59,7 @@ def digest(module: ir.Module, programs: Sequence[Program], known: bytes = b"") -
     """Digest of a module, unless it is `known`; None if a foreign executor runs a program of it."""
     if any(registered(program.level) for program in programs):
         return None
-    return known or digest_of(module)
+    return known or digest_of(bytecode_of(module))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,80 @@
+"""Texts of the program after each pass, which a kernel keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tcir._mlir import ir
+from tcir.passmanager.pipeline import Pass
+from tcir.program.source import mlir_context
+from tcir.session.session import Watcher
+
+PRINTED_ELEMENTS = 1 << 16
+"""Number of elements above which constants are left out of the texts that a kernel keeps, one for
+each pass."""
+MOST_BYTECODE = 4 << 20
+"""Maximum size in bytes of bytecode that a kernel keeps instead of a text: that of a program with
+large constants is longer than its text."""
+
+
+def text_of(module: ir.Module) -> str:
+    """Text of a valid module, without large constants."""
+    text = module.operation.get_asm(large_elements_limit=PRINTED_ELEMENTS, assume_verified=True)
+    return str(text)
+
+
+@dataclass(frozen=True)
+class Texts(Mapping[str, str]):
+    """The program's text after each pass, by the name of the pass.
+
+    states: name of a pass that changed the program -> the program after it, in order: its text, or
+            its bytecode, whose text is printed when it is read for the first time
+    same:   name of any other pass -> the earlier pass that last changed the program
+    """
+
+    states: dict[str, str | bytes]
+    same: dict[str, str]
+    _printed: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __getitem__(self, name: str) -> str:
+        state = self.states[name := self.same.get(name, name)]
+        if isinstance(state, str):
+            return state
+        if name not in self._printed:
+            with mlir_context() as context:
+                self._printed[name] = text_of(ir.Module.parse(state, context))
+        return self._printed[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.states)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+
+class TextKeeper(Watcher):
+    """Keeps the program after each pass that changed it, by pass name.
+
+    ours: whether all passes and dialects are of this package, so that bytecode can be written, and
+          read by any process
+    """
+
+    def __init__(self, module: ir.Module, ours: bool) -> None:
+        self.name, self.ours, self.bytecode = "(input)", ours, b""
+        self.states = Texts({self.name: text_of(module)}, {})
+
+    def written(self, bytecode: bytes) -> None:
+        self.bytecode = bytecode
+
+    def after_pass(self, index: int, item: Pass, module: ir.Module, changed: bool) -> None:
+        name, number = item.name, 1
+        while name in self.states:
+            number += 1
+            name = f"{item.name}#{number}"
+        if changed:
+            self.name = name
+            short = self.ours and len(self.bytecode) <= MOST_BYTECODE
+            self.states.states[name] = self.bytecode if short else text_of(module)
+        else:
+            self.states.same[name] = self.name
