@@ -88,6 +88,8 @@ class Draw:
     rounded:  whether sums round, so that the execution says nothing without a bound
     exact:    whether later results agree bit for bit, so that no bound is derived
     partly:   whether all elements may be without a bound
+    exponentials: whether the inputs tell only about launches with exponentials, so that tensor
+              rules may compute the others
     """
 
     inputs: list[Array]
@@ -99,6 +101,7 @@ class Draw:
     rounded: bool = False
     exact: bool = False
     partly: bool = False
+    exponentials: bool = False
 
     @cached_property
     def images(self) -> list[Array]:

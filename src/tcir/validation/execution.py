@@ -65,6 +65,12 @@ class Executions:
         repeats: dict[bytes, Any] | None = {} if self.plan.settings.orders > 1 else None
         return dataclasses.replace(self, repeats=repeats)
 
+    def on(self, draw: Draw) -> Executions:
+        """Returns the executions of the state on further inputs."""
+        if self.kinds is None or not draw.exponentials:
+            return self
+        return dataclasses.replace(self, kinds=self.kinds.with_exponentials())
+
     def options(self, order: int | None, level: str) -> RunOptions:
         """Options of one execution at `level`."""
         plan = self.plan

@@ -12,6 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tcir.dialect import tc
+from tcir.dialect.upstream import names
+from tcir.dialect.walk import nested
 from tcir.errors import InputError
 from tcir.interp import Outcome, OutputSpec, executor_for
 from tcir.program.execution import RunStep, as_view
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
     from tcir.interp.types import Array
     from tcir.run_options import RunOptions
     from tcir.validation.settings import Settings
+
+
+_EXPONENTIALS = names("math.exp", "math.exp2", "linalg.softmax", tc.AttentionOp)
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,16 @@ class Kinds:
             else:
                 spent += once
         return Kinds(kept, launches, seconds, frozenset(left), by.budget)
+
+    def with_exponentials(self) -> Kinds:
+        """The same, without the launches of kinds that have no exponentials."""
+        of = {program.name: program.op for program in self.launches.values()}
+        others = {
+            kind
+            for kind in self.seconds
+            if not any(each.operation.name in _EXPONENTIALS for each in nested(of[kind]))
+        }
+        return replace(self, left=self.left | others)
 
     @property
     def long(self) -> bool:

@@ -28,11 +28,11 @@ _AROUND = (1 / 2, 3 / 2)
 
 
 def moderate_inputs(
-    module: ir.Module, signature: Signature, inputs: Sequence[Array], seed: int
+    module: ir.Module, signature: Signature, inputs: Sequence[Array], seed: int, gain: float = 1.0
 ) -> list[Array]:
     """Replaces the floats of `inputs`: those with two dimensions or more by normal numbers, divided
-    by the root of the number of products in a sum that multiplies them; vectors and scalars by
-    numbers from 1/2 to 3/2."""
+    by the root of the number of products in a sum that multiplies them, and multiplied by `gain`;
+    vectors and scalars by numbers from 1/2 to 3/2."""
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
     scales = _scales(block)
     generator = np.random.default_rng(seed)
@@ -44,8 +44,8 @@ def moderate_inputs(
         elif array.ndim < 2:
             made.append(generator.uniform(*_AROUND, array.shape).astype(spec.dtype))
         else:
-            drawn = generator.standard_normal(array.shape, np.float32) * scales.get(number, 1.0)
-            made.append(drawn.astype(spec.dtype))
+            drawn = generator.standard_normal(array.shape, np.float32)
+            made.append((drawn * (gain * scales.get(number, 1.0))).astype(spec.dtype))
     return made
 
 

@@ -136,7 +136,7 @@ class StateCheck:
         """Whether the results on each further draw equal those of the input program."""
         line, counters = self.line, self.line.counters
         for draw in self.draws.more:
-            outcome = self.execute(self.runs, draw, None, line)
+            outcome = self.execute(self.runs.on(draw), draw, None, line)
             line.counters = counters
             if outcome is None:
                 line.compared += f"; inputs with {draw.words}"

@@ -25,7 +25,9 @@ from tcir.program.signature import Signature, signature_of
 from tcir.validation.against_f64 import Precise, has_numbers
 from tcir.validation.draws import Draw, Draws
 from tcir.validation.execution import Executions
+from tcir.validation.large_scores import large_scores
 from tcir.validation.moderate import WORDS, moderate_inputs
+from tcir.validation.plan import Plan
 from tcir.validation.raised import copied
 from tcir.validation.report import Line
 
@@ -64,7 +66,27 @@ def judged(
     except IncompleteError as error:
         main.no_bound += f"; not compared with f64: {error}"
         return draws
-    return replace(draws, main=made, more=[d for d in draws.more if d.exact or d.bound is not None])
+    more = [d for d in draws.more if d.exact or d.bound is not None]
+    large = _with_large_scores(module, plan, main.inputs)
+    if isinstance(large, Draw):
+        more.append(large)
+        made.words += f"; and on {large.words}"
+    elif large:
+        made.no_bound += f"; {large}"
+    return replace(draws, main=made, more=more)
+
+
+def _with_large_scores(module: ir.Module, plan: Plan, inputs: Sequence[Array]) -> Draw | str | None:
+    """`large_scores` of a program on tensors."""
+    signature = plan.signature
+
+    def run(copy: ir.Module, given: Sequence[Array]) -> list[Array]:
+        return _results(copy, signature, given)
+
+    def made(gain: float) -> list[Array]:
+        return moderate_inputs(module, signature, inputs, plan.settings.seed, gain)
+
+    return large_scores(module, run, made)
 
 
 def precise(
