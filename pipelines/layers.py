@@ -29,15 +29,15 @@ class LayersOptions:
     """Options of the pipeline.
 
     stages: slots of the rings in shared memory; 0 chooses
-    programmatic: launches that multiply may start before the previous ones have ended
-                  (programmatic dependent launch)
+    programmatic: launches of several may start before the previous ones have ended (programmatic
+                  dependent launch)
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     attention: softmax between two products is one kernel with them, whose exponentials are rounded
                to the type of the values; false: each is a kernel
     """
 
     stages: int = 0
-    programmatic: bool = False
+    programmatic: bool = True
     tf32: bool = True
     attention: bool = True
 
@@ -55,7 +55,7 @@ def build(options: LayersOptions) -> Pipeline:
             *launched(
                 FuseOperands(alone=True),
                 joining=[JoinGates()],
-                simt=ConvertToSimt(quantise_apart=False, streamed=True),
+                simt=ConvertToSimt(options.programmatic, True, quantise_apart=False, streamed=True),
                 quantise_apart=False,
             ),
             TileConv(others=True),
@@ -65,6 +65,7 @@ def build(options: LayersOptions) -> Pipeline:
             *tile_to_llvm(
                 options.stages,
                 programmatic=options.programmatic,
+                several=True,
                 warpgroups=(*ATTENTION, *WARPGROUPS, OverlapProducts()),
             ),
         ]

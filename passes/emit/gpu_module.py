@@ -50,7 +50,7 @@ def launch_order(function: func.FuncOp) -> int | None:
 
 def next_buffer(module: ir.Module, alone: int) -> int:
     """The number of a new workspace; `alone`: the number if the only launch has no numbers."""
-    numbers = [n for each in _launches(module) for n in _buffers(each)]
+    numbers = [n for each in launches_of(module) for n in _buffers(each)]
     return max([alone, *(n + 1 for n in numbers)])
 
 
@@ -66,13 +66,13 @@ def insert_launch(module: ir.Module, order: int) -> None:
             "share-kernels after this pass",
             module.operation.location,
         )
-    for each in _launches(module):
+    for each in launches_of(module):
         if "tc.order" in each.attributes and integer(each, "tc.order") >= order:
             kind = each.attributes["tc.order"].type
             each.attributes["tc.order"] = ir.IntegerAttr.get(kind, integer(each, "tc.order") + 1)
 
 
-def _launches(module: ir.Module) -> list[ir.OpView]:
+def launches_of(module: ir.Module) -> list[ir.OpView]:
     """Functions, and kernels in the ``gpu.module``."""
     ops = list(module.body.operations)
     kernels = [op for op in ops if op.operation.name == "gpu.module"]

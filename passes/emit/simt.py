@@ -25,14 +25,12 @@ ALIGNMENT = 16
 @dataclass(frozen=True)
 class Shape:
     """Launch sizes of a kernel, its position in the sequence of launches, and its target;
-    programmatic: it may start before the previous launch has ended, and waits for it;
     smem: bytes of shared memory; unwritten: it leaves elements of its results as they are."""
 
     grid: tuple[int, int, int]
     threads: int
     target: str = DEFAULT_TARGET.name
     order: int | None = None
-    programmatic: bool = False
     smem: int = 0
     unwritten: bool = False
 
@@ -63,8 +61,6 @@ def simt_kernel(
     }
     if shape.order is not None:
         attributes["tc.order"] = i64(shape.order)
-    if shape.programmatic:
-        attributes[PROGRAMMATIC] = ir.UnitAttr.get()
     if shape.unwritten:
         attributes[UNWRITTEN] = ir.UnitAttr.get()
     with ir.InsertionPoint(kernels_block(module)), location:
@@ -72,11 +68,17 @@ def simt_kernel(
         count = len(buffers)
         entry = llvm.func(name, [pointer_type(1)] * count, [aligned] * count, attributes)
     with ir.InsertionPoint(entry), location:
-        if shape.programmatic:
-            nvvm.griddepcontrol("wait")
-            nvvm.griddepcontrol("launch_dependents")
         yield dict(zip(buffers, entry.arguments, strict=True))
         llvm.return_()
+
+
+def wait_for_previous(kernel: ir.OpView) -> None:
+    """Makes the launch of a kernel programmatic: it begins by waiting for the previous launch, and
+    lets the next one start."""
+    kernel.attributes[PROGRAMMATIC] = ir.UnitAttr.get()
+    with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), kernel.location:
+        nvvm.griddepcontrol("wait")
+        nvvm.griddepcontrol("launch_dependents")
 
 
 def constant(value: int, bits: int = 32) -> ir.Value:

@@ -20,7 +20,7 @@ CODES = 16
 """Codes per thread: 16 bytes unpacked, whole words packed."""
 
 
-def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
+def convert(module: ir.Module, function: func.FuncOp) -> bool:
     """Turns a function of one ``tc.pack_codes`` or ``tc.unpack_codes`` into a kernel.
 
     Before::

@@ -22,7 +22,7 @@ MOST_PARTS = 128
 """Most parts: a thread has the logarithms of all in registers."""
 
 
-def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
+def convert(module: ir.Module, function: func.FuncOp) -> bool:
     """Turns a function of one ``tc.combine_parts`` into a kernel, with one thread per four elements
     of a row, or per element if rows are not a multiple of four.
 
@@ -58,7 +58,7 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
             f"expected at most {MOST_PARTS} parts, got {op.parts.type.shape[0]}: a thread has the "
             "logarithms of all in its 255 registers; take larger parts",
         )
-    _Kernel(function, op, programmatic).build(module)
+    _Kernel(function, op).build(module)
     return True
 
 
@@ -66,7 +66,6 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
 class _Kernel:
     function: func.FuncOp
     op: tc.CombinePartsOp
-    programmatic: bool
 
     def build(self, module: ir.Module) -> None:
         """Appends the kernel to the ``gpu.module``."""
@@ -76,7 +75,7 @@ class _Kernel:
         run = RUN if out.shape[-1] % RUN == 0 else 1
         count = prod(out.shape) // run
         grid, order = (ceil_div(count, THREADS), 1, 1), launch_order(function) or 0
-        shape = simt.Shape(grid, THREADS, target_of(module), order, self.programmatic)
+        shape = simt.Shape(grid, THREADS, target_of(module), order)
         name = function.name.value
         with simt.simt_kernel(module, name, buffers, shape, self.op.location) as pointers:
             inputs = [pointers[n] for n in buffers]

@@ -9,6 +9,8 @@ from typing import ClassVar, TypeAlias
 
 from tcir._mlir import func, ir
 from tcir.passes.analysis.buffers import unwritten_arguments
+from tcir.passes.emit import simt
+from tcir.passes.emit.gpu_module import launch_order, launches_of
 from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.simt import (
     block_scaled,
@@ -24,10 +26,8 @@ from tcir.passes.simt import (
 )
 from tcir.passmanager.pipeline import Pass, register_pass
 
-Rule: TypeAlias = Callable[[ir.Module, func.FuncOp, bool], bool]
-"""Appends the kernel of a function to the module, if the function is the rule's; returns whether.
-
-It takes the module, the function, and `ConvertToSimt.programmatic`."""
+Rule: TypeAlias = Callable[[ir.Module, func.FuncOp], bool]
+"""Appends the kernel of a function to the module if the function is the rule's; returns whether."""
 
 RULES: tuple[Rule, ...] = (
     repack.convert,  # tc.repack
@@ -46,8 +46,8 @@ RULES: tuple[Rule, ...] = (
 class ConvertToSimt(Pass):
     """Turns each launch without tensor cores into a kernel for CUDA cores, by the rule of its kind.
 
-    programmatic: launches of ``tc.repack``, ``tc.sum_parts`` and ``tc.combine_parts`` may start
-                  before the previous one has ended, and wait for it
+    programmatic: launches may start before the previous one has ended, and wait for it; several:
+                  only in programs of several launches
     quantise_apart: as in split-launches; false leaves ``tc.quantise_blocks`` to products
     streamed: whether warps multiply few rows or columns by a matrix that they read once
               (`tcir.passes.simt.streamed`); false leaves these products to other passes
@@ -68,12 +68,15 @@ class ConvertToSimt(Pass):
 
     name: ClassVar[str] = "convert-to-simt"
     programmatic: bool = False
+    several: bool = False
     quantise_apart: bool = True
     streamed: bool = False
     rows: int = 0
     warps: int = 4
 
     def run(self, module: ir.Module) -> None:
+        alone = any(launch_order(each) is None for each in functions_with_body(module))
+        programmatic = self.programmatic and not (self.several and alone)
         rules = RULES if self.quantise_apart else RULES[:-1]
         if self.streamed:
             unwritten = unwritten_arguments(module)
@@ -81,8 +84,11 @@ class ConvertToSimt(Pass):
             rules = (*(partial(each, unwritten=unwritten) for each in both), *rules)
         for rule in rules:
             for function in functions_with_body(module):
-                if rule(module, function, self.programmatic):
+                if rule(module, function):
                     function.operation.erase()
+        for kernel in launches_of(module) if programmatic else ():
+            if "nvvm.kernel" in kernel.attributes:
+                simt.wait_for_previous(kernel)
         if self.rows:
             for function in [op for op in module.body.operations if isinstance(op, func.FuncOp)]:
                 block_scaled.convert(module, function, self.rows, self.warps)

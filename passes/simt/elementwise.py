@@ -39,7 +39,7 @@ MOST = 1 << 31
 """Elements of a tensor: their numbers are i32."""
 
 
-def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
+def convert(module: ir.Module, function: func.FuncOp) -> bool:
     """Turns a function with the attribute ``tc.simt`` into a kernel.
 
     Reductions over one row use `tcir.passes.simt.cells`, transposes `tcir.passes.simt.tiles`; in

@@ -26,7 +26,7 @@ MOST = 1 << 31
 """Blocks: their numbers are i32."""
 
 
-def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
+def convert(module: ir.Module, function: func.FuncOp) -> bool:
     """Turns a function of one ``tc.quantise_blocks`` into a kernel, one thread per block.
 
     Before::

@@ -20,7 +20,7 @@ from tcir.passes.simt.elements import digits
 THREADS = 256
 
 
-def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
+def convert(module: ir.Module, function: func.FuncOp) -> bool:
     """Turns a function of one ``tc.repack`` into a kernel, one thread for up to 16 bytes of a row
     of the result, which it stores at once.
 
@@ -44,9 +44,7 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
     buffers, order = buffer_numbers(function, 2), launch_order(function)
     run = _run(out)
     count = prod(out.shape) // run
-    shape = simt.Shape(
-        (ceil_div(count, THREADS), 1, 1), THREADS, target_of(module), order or 0, programmatic
-    )
+    shape = simt.Shape((ceil_div(count, THREADS), 1, 1), THREADS, target_of(module), order or 0)
     with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
         number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
         with simt.only_if(simt.less(number, count)):

@@ -18,7 +18,7 @@ BLOCKS = (4, 2, 1)
 """Adjacent blocks per CTA: four if they divide evenly, 16 bytes of every row."""
 
 
-def convert(module: ir.Module, function: func.FuncOp, _: bool) -> bool:
+def convert(module: ir.Module, function: func.FuncOp) -> bool:
     """Turns a function of one ``tc.scales_to_blocked`` into a kernel, a CTA for four blocks.
 
     Before::

@@ -43,9 +43,7 @@ GROUPS = (8, 4)
 the few rows are read."""
 
 
-def convert(
-    module: ir.Module, function: func.FuncOp, programmatic: bool, unwritten: Set[ir.Value]
-) -> bool:
+def convert(module: ir.Module, function: func.FuncOp, unwritten: Set[ir.Value]) -> bool:
     """Turns a function of one ``tc.matmul`` with at most 16 rows, or columns, into a kernel whose
     warps share K. Other functions stay.
 
@@ -73,7 +71,7 @@ def convert(
         return False  # tcgen05 takes the matrix as its rows (swap-operands)
     if not has_few_rows(op) or not has_epilogue(others):
         return False
-    StreamedKernel.of(module, function, op, programmatic, unwritten).build()
+    StreamedKernel.of(module, function, op, unwritten).build()
     return True
 
 
@@ -155,25 +153,25 @@ class StreamedKernel:
 
     unwritten: arguments that no launch writes; groups: number of groups of 8 rows of the matrix
                that a CTA has; blocks: number of blocks of K in a chunk; chunks: number of chunks of
-               K; warps: number of warps, which take the chunks in turn
+               K; warps: number of warps, which take the chunks in turn; sharing: whether CTAs
+               share an SM
     """
 
     module: ir.Module
     function: func.FuncOp
     op: tc.MatmulOp
-    programmatic: bool
     unwritten: Set[ir.Value]
     groups: int
     blocks: int
     chunks: int
     warps: int
+    sharing: bool
 
     @staticmethod
     def of(
         module: ir.Module,
         function: func.FuncOp,
         op: tc.MatmulOp,
-        programmatic: bool,
         unwritten: Set[ir.Value],
     ) -> StreamedKernel:
         """Chooses its sizes."""
@@ -187,8 +185,8 @@ class StreamedKernel:
             each = blocks_of(blocks, groups)
         chunks = ceil_div(blocks, each)
         warps = warps_of(chunks, WARPS_OF_SEVERAL if several else WARPS)
-        how = groups, each, chunks, warps
-        return StreamedKernel(module, function, op, programmatic, unwritten, *how)
+        how = groups, each, chunks, warps, several
+        return StreamedKernel(module, function, op, unwritten, *how)
 
     @property
     def after(self) -> tc.EpilogueOp | None:
@@ -223,6 +221,12 @@ class StreamedKernel:
         return simt.load_words(address, ROW_BYTES // WORD_BYTES)
 
     @property
+    def _reserved(self) -> int:
+        """Bytes of shared memory with which no more CTAs fit on an SM than `SHARING`: a launch that
+        starts early could crowd them on the SMs that the previous one left first."""
+        return self.sharing * (TARGETS[target_of(self.module)].smem_per_sm // (SHARING + 1))
+
+    @property
     def _many(self) -> int:
         return int(self.op.out.type.shape[-2 if self.transposed else -1])
 
@@ -248,8 +252,7 @@ class StreamedKernel:
             threads,
             target_of(self.module),
             launch_order(self.function),
-            self.programmatic,
-            smem=self.warps * self.rows * self._pitch,
+            smem=max(self.warps * self.rows * self._pitch, self._reserved),
         )
         remark(
             op,

@@ -37,9 +37,7 @@ WARPS_OF_ONE = 16
 registers of as many warps."""
 
 
-def convert(
-    module: ir.Module, function: func.FuncOp, programmatic: bool, unwritten: Set[ir.Value]
-) -> bool:
+def convert(module: ir.Module, function: func.FuncOp, unwritten: Set[ir.Value]) -> bool:
     """Turns a function that computes a matrix from narrower numbers (`fuse-operands`), and
     multiplies it by at most 32 rows or columns, into a kernel as `streamed.convert` does. Other
     functions stay.
@@ -69,7 +67,7 @@ def convert(
         return False
     if not has_epilogue(ops[place + 1 :]):
         return False
-    _NarrowKernel.computing(module, function, ops[place], programmatic, unwritten, how).build()
+    _NarrowKernel.computing(module, function, ops[place], unwritten, how).build()
     return True
 
 
@@ -84,7 +82,6 @@ class _NarrowKernel(StreamedKernel):
         module: ir.Module,
         function: func.FuncOp,
         op: tc.MatmulOp,
-        programmatic: bool,
         unwritten: Set[ir.Value],
         how: Computed,
     ) -> _NarrowKernel:
@@ -99,8 +96,8 @@ class _NarrowKernel(StreamedKernel):
             each //= 2
         chunks = blocks // each
         warps = warps_of(chunks, most)
-        sizes = groups, each, chunks, warps
-        return _NarrowKernel(module, function, op, programmatic, unwritten, *sizes, how)
+        sizes = groups, each, chunks, warps, False
+        return _NarrowKernel(module, function, op, unwritten, *sizes, how)
 
     @property
     def _ahead(self) -> bool:

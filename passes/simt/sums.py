@@ -24,7 +24,7 @@ _STORED_IN_RUNS = ("f32", "f16", "bf16", "i32")
 _WHERE = ("of sums in parts", "take split-k=1")
 
 
-def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> bool:
+def convert(module: ir.Module, function: func.FuncOp) -> bool:
     """Turns a function of one ``tc.sum_parts`` into a kernel, with one thread per four elements of
     a row, or per element if rows are not a multiple of four.
 
@@ -58,7 +58,7 @@ def convert(module: ir.Module, function: func.FuncOp, programmatic: bool) -> boo
     check_types(op, *_WHERE)
     if after is not None:
         check_elements(after, *_WHERE)
-    _Kernel(function, op, after, programmatic).build(module)
+    _Kernel(function, op, after).build(module)
     return True
 
 
@@ -67,7 +67,6 @@ class _Kernel:
     function: func.FuncOp
     op: tc.SumPartsOp
     after: tc.EpilogueOp | None
-    programmatic: bool
 
     def build(self, module: ir.Module) -> None:
         """Appends the kernel to the ``gpu.module``."""
@@ -78,7 +77,7 @@ class _Kernel:
         grid = (ceil_div(count, THREADS), 1, 1)
         order = launch_order(self.function) or 0
         target, leaves = target_of(module), self.op.sizes is not None
-        shape = simt.Shape(grid, THREADS, target, order, self.programmatic, unwritten=leaves)
+        shape = simt.Shape(grid, THREADS, target, order, unwritten=leaves)
         with simt.simt_kernel(module, name, buffers, shape, self.op.location) as pointers:
             inputs = [pointers[n] for n in buffers[:-1]]
             number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())

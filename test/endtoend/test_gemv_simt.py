@@ -170,8 +170,8 @@ def _next_scales(self: Any, scales: Any, chunk: Any, count: int) -> Any:
     return swapped if self.rows > 1 else codes
 
 
-def _no_store(module: Any, function: Any, programmatic: bool) -> bool:
-    converted = scales.convert(module, function, programmatic)
+def _no_store(module: Any, function: Any) -> bool:
+    converted = scales.convert(module, function)
     kernels = [o for o in module.body.operations if o.operation.name == "gpu.module"]
     for kernel in kernels[0].regions[0].blocks[0].operations:
         kernel.attributes["tc.grid"] = type(kernel.attributes["tc.grid"]).get([1, 1, 1])

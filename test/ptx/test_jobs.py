@@ -113,12 +113,20 @@ def test_blocks_under_a_seed(seed: int | None) -> None:
     assert several[0].processes == 4
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_blocks_of_a_programmatic_launch(waits: bool) -> None:
+    """Launches before it have no CTAs: what they may write is nothing that a block writes."""
+    body = "griddepcontrol.wait;\n" * waits + BODIES["copy"][0]
+    one, several = (run(body, together=False, jobs=jobs, programmatic=True) for jobs in (1, 2))
+    check_alike(one, several)
+    assert {each.code for each in one[0].findings} == (set() if waits else {"race"})
+    assert several[0].processes == (2 if waits else 1)
+
+
 def test_why_one_process() -> None:
     body, _ = BODIES["copy"]
     shared = run(body, together=True, jobs=2, ctas_per_sm=2)[0]
     assert shared.together == "CTAs run side by side"
-    programmatic = run(body, together=True, jobs=2, programmatic=True)[0]
-    assert programmatic.together == "a programmatic launch"
     kept = run(body, together=True, jobs=2, repeats={})[0]
     assert kept.together == "completion orders share what the first one leaves"
     clock = run("mov.u32 %r6, %clock; st.global.b32 [%rd5], %r6;", together=True, jobs=2)

@@ -169,8 +169,6 @@ def _part(machine: Machine, function: ir.Operation) -> tuple[GridPart | None, st
     mine = sample.of(machine.grid, machine.cluster)
     if len(mine) == clusters(machine):
         return None, ""
-    if machine.programmatic:
-        return None, "a programmatic launch"
     for op in nested(function):
         if isinstance(op, tc.LaunchRequestOp) or (
             isinstance(op, tc.TmaStoreOp) and "reduction" in op.operation.attributes

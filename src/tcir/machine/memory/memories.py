@@ -133,6 +133,15 @@ class GlobalMemory:
         name, place = "memory of the kernel's malloc", ArrayPlace(base)
         self.bind(data, defined=defined, result=False, name=name, place=place)
 
+    @property
+    def partly_unfinished(self) -> bool:
+        """Whether launches in front of a programmatic one may still write a part of a buffer: then
+        the bytes, not only the buffer, decide whether an access has to wait."""
+        parts = (
+            (-(-b.data.size // b.granule), part) for b in self.buffers for part in b.unfinished
+        )
+        return any(part.indices(size)[:2] != (0, size) for size, part in parts)
+
     def allocate(self, size: int) -> int:
         """Address of new, undefined memory for device code's malloc; 0 if the heap is full."""
         if at := self.heap.allocate(size):

@@ -16,7 +16,7 @@ from tcir.interp.ptx.jobs.workers import ALL_PAGES
 from tcir.interp.ptx.lockstep.ledger import Ledger
 from tcir.machine.memory.memories import Buffer, GlobalMemory
 from tcir.machine.order.accesses import Twin
-from tcir.machine.order.clocks import Access
+from tcir.machine.order.clocks import EARLIER, Access
 from tcir.machine.order.shadow import LastShadow
 
 Bytes = NDArray[np.unsignedinteger]
@@ -76,7 +76,10 @@ def footprints(memory: GlobalMemory, ledger: Ledger | None) -> dict[int, Footpri
         size, shadow = buffer.data.size, buffer.shadow
         records: list[NDArray[np.int32] | None] = [None] * 3
         if shadow is not None:
-            records = [shadow.writer, shadow.readers, shadow.constant]
+            writer = shadow.writer
+            if len(shadow.accesses) and shadow.accesses[0].component == EARLIER:
+                writer = np.where(writer == 1, np.int32(0), writer)  # launches before have no CTAs
+            records = [writer, shadow.readers, shadow.constant]
         stored, loaded, granule = np.zeros(0, np.uint8), NOTHING, buffer.granule
         if ledger is not None:
             stored, loaded, granule = ledger.marks(number)

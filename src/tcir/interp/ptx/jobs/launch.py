@@ -61,7 +61,9 @@ def why_together(program: DecodedEntry, launch: LaunchState, mine: Sequence[int]
     reasons = {
         "a grid of few CTAs": len(mine) < FEWEST,
         "CTAs run side by side": machine.side_by_side != 1,
-        "a programmatic launch": machine.programmatic,
+        "a programmatic launch after others that still write parts of buffers": (
+            machine.programmatic and machine.memory.partly_unfinished
+        ),
         "launch control": any(control),
         "completion orders share what the first one leaves": options.repeats is not None,
         "no fork on this system": not hasattr(os, "fork"),

@@ -8,15 +8,13 @@ from tcir.interp.ptx.program import DecodedEntry
 from tcir.machine import Machine
 
 _COMMUNICATES = re.compile(
-    r"\b(atom|red|multimem|griddepcontrol|clusterlaunchcontrol)\.|\bcp\.reduce\."
+    r"\b(atom|red|multimem|clusterlaunchcontrol)\.|\bcp\.reduce\."
     r"|\b(ld|st)\.(\w+\.)*(acquire|release|relaxed|volatile|mmio)\b"
 )
 
 
 def why_whole(program: DecodedEntry, machine: Machine) -> str:
     """Reason why a CTA may wait for another one or add to its results; empty if there is none."""
-    if machine.programmatic:
-        return "a programmatic launch"
     if machine.side_by_side != 1:
         return "CTAs run side by side"
     for op in program.code:

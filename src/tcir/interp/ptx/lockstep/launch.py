@@ -58,7 +58,7 @@ def eligible(launch: LaunchState) -> bool:
         and machine.cluster == (1, 1, 1)
         and machine.side_by_side == 1
         and machine.assumptions.cta_order == "index"
-        and not machine.programmatic
+        and not (machine.programmatic and machine.memory.partly_unfinished)
         and LEAST <= math.prod(machine.grid) <= MOST
     )
 

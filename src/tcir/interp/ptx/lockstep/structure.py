@@ -10,6 +10,7 @@ STRUCTURAL = frozenset(
         "cp.async.wait_group", "cp.async.bulk.commit_group", "cp.async.bulk.wait_group",
         "createpolicy.fractional", "createpolicy.range", "createpolicy.cvt.L2",
         "elect.sync", "fence", "fence.mbarrier_init", "fence.proxy.async", "membar",
+        "griddepcontrol.launch_dependents", "griddepcontrol.wait",
         "mbarrier.arrive", "mbarrier.arrive.expect_tx", "mbarrier.complete_tx",
         "mbarrier.expect_tx", "mbarrier.init", "mbarrier.inval", "mbarrier.test_wait",
         "mbarrier.try_wait", "nanosleep",

@@ -36,7 +36,7 @@ def eligible(machine: Machine) -> bool:
         machine.options.lockstep
         and (machine.options.order_seed is None or machine.checking)
         and machine.cluster == (1, 1, 1)
-        and not machine.programmatic
+        and not (machine.programmatic and machine.memory.partly_unfinished)
         and machine.side_by_side == 1
         and machine.assumptions.cta_order == "index"
         and ptx.LEAST <= math.prod(machine.grid) <= ptx.MOST

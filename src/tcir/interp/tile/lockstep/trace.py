@@ -21,6 +21,7 @@ KNOWN = {
     "": ("drain", "fence"),
     "barrier": ("sync",),
     "bulk": ("commit", "wait"),
+    "grid_control": ("wait",),
     "mbarrier": ("arrive", "init", "test", "wait"),
     "memory": ("load", "store"),
     "tensor_core": ("commit", "cp", "mma", "mma_block_scale", "shift"),
