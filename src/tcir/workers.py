@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Generic, NoReturn, TypeVar, cast
@@ -56,7 +56,7 @@ class Forks:
 
     def run(
         self, work: Callable[[Job], Result], jobs: Sequence[Job]
-    ) -> Iterator[tuple[Job, Result | Lost]]:
+    ) -> Generator[tuple[Job, Result | Lost], None, None]:
         """Yields each job with the result of `work` as it completes; jobs begin in order.
 
         If a worker dies or raises, another one repeats its job. Closing the generator (``close``)

@@ -14,6 +14,7 @@ from tcir.kernel import Kernel
 from tcir.passes.analysis.frozen import freeze
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.program.source import load_module, mlir_context
+from tcir.session import divided
 from tcir.session.entry import PACKAGES
 from tcir.session.entry import compile as compile_program
 from tcir.session.origins import at_its_origin, origin
@@ -102,6 +103,7 @@ def main() -> None:
 def _prepare() -> None:
     """Imports what a compilation needs, before the first request (`Compilers.start`)."""
     codegen.start()
+    divided.use()
     import_whole(*PACKAGES, *modules())
 
 

@@ -36,6 +36,7 @@ from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
 from tcir.program.source import bytecode_of, count_ops, digest_of
 from tcir.program.state import State
+from tcir.session import divided
 from tcir.session.code import Code, assemble, tmem_columns
 from tcir.session.rehearsal import Rehearsal
 from tcir.target import DEFAULT_TARGET, TARGETS
@@ -56,12 +57,18 @@ DIED = "native code died"
 
 
 class Watcher:
-    """Callbacks of a running session. The methods of this class do nothing."""
+    """Callbacks of a running session. The methods of this class do nothing.
+
+    divides: whether kernels may be lowered in modules of their own (`tcir.session.divided`), so
+             that `after_pass` sees the module after the last of these passes
+    """
+
+    divides = False
 
     def before_pass(self, index: int, item: Pass, module: ir.Module) -> None:
         """Called before `item`, pass number `index` (from 1), runs on `module`."""
 
-    def written(self, bytecode: bytes) -> None:
+    def written(self, state: bytes | divided.Parts) -> None:
         """Called before `after_pass` with the module's bytecode; empty after a pass of others
         (`Session._has_changed`)."""
 
@@ -147,10 +154,34 @@ class Session:
             )
         self._digest = digest_of(bytecode_of(self.module))
         ours = next((item for item in self.pipeline if is_own(type(item))), None)
+        done = 0
         for index, item in enumerate(self.pipeline, start=1):
             if item is ours:
                 check_lowered(self.module)
-            self._run_pass(index, item)
+            if index > done:
+                done = self._run_divided(index)
+            if index > done:
+                self._run_pass(index, item)
+
+    def _run_divided(self, first: int) -> int:
+        """Runs the passes from number `first` on that can be divided among processes; returns the
+        number of the last one, and 0 if none was run."""
+        if not self.watcher.divides or self.settings is not None:
+            return 0
+        steps = divided.run(self.module, self.pipeline.passes, first - 1, verify)
+        for index, step in enumerate(steps, start=first):
+            name = step.item.name
+            if step.parts is None:
+                self.report.unchanged.append(Unchanged(index, name, step.seconds))
+            else:
+                self.watcher.written(step.parts)
+            self.watcher.after_pass(index, step.item, self.module, step.parts is not None)
+            if step.parts is not None:
+                self._add(Line(index, name, step.ops, step.seconds, verdict="-"))
+        if steps:
+            verify(self.module, steps[-1].item.name)
+            self._digest = digest_of(bytecode_of(self.module))
+        return first + len(steps) - 1 if steps else 0
 
     def _run_pass(self, index: int, item: Pass) -> None:
         """Runs one pass. If it changed the module, verifies, executes and compares the program, and

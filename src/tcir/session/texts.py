@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tcir._mlir import ir
 from tcir.passmanager.pipeline import Pass
 from tcir.program.source import mlir_context
+from tcir.session.divided import Parts, join
 from tcir.session.session import Watcher
 
 PRINTED_ELEMENTS = 1 << 16
@@ -29,11 +30,12 @@ class Texts(Mapping[str, str]):
     """The program's text after each pass, by the name of the pass.
 
     states: name of a pass that changed the program -> the program after it, in order: its text, or
-            its bytecode, whose text is printed when it is read for the first time
+            its bytecode, in one or several parts, whose text is printed when it is read for the
+            first time
     same:   name of any other pass -> the earlier pass that last changed the program
     """
 
-    states: dict[str, str | bytes]
+    states: dict[str, str | bytes | Parts]
     same: dict[str, str]
     _printed: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -42,8 +44,12 @@ class Texts(Mapping[str, str]):
         if isinstance(state, str):
             return state
         if name not in self._printed:
+            whole, *parts = state if isinstance(state, tuple) else (state,)
             with mlir_context() as context:
-                self._printed[name] = text_of(ir.Module.parse(state, context))
+                module = ir.Module.parse(whole, context)
+                if parts:
+                    join(module, parts)
+                self._printed[name] = text_of(module)
         return self._printed[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -61,11 +67,12 @@ class TextKeeper(Watcher):
     """
 
     def __init__(self, module: ir.Module, ours: bool) -> None:
-        self.name, self.ours, self.bytecode = "(input)", ours, b""
+        self.name, self.divides = "(input)", ours
+        self.state: bytes | Parts = b""
         self.states = Texts({self.name: text_of(module)}, {})
 
-    def written(self, bytecode: bytes) -> None:
-        self.bytecode = bytecode
+    def written(self, state: bytes | Parts) -> None:
+        self.state = state
 
     def after_pass(self, index: int, item: Pass, module: ir.Module, changed: bool) -> None:
         name, number = item.name, 1
@@ -74,7 +81,8 @@ class TextKeeper(Watcher):
             name = f"{item.name}#{number}"
         if changed:
             self.name = name
-            short = self.ours and len(self.bytecode) <= MOST_BYTECODE
-            self.states.states[name] = self.bytecode if short else text_of(module)
+            divided = isinstance(self.state, tuple)
+            short = self.divides and (divided or len(self.state) <= MOST_BYTECODE)
+            self.states.states[name] = self.state if short else text_of(module)
         else:
             self.states.same[name] = self.name
