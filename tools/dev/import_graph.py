@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""Fields of a statement that hold statements, or what holds them."""
+
 
 class ImportGraph:
     """Imports between the modules of a package, including those inside functions and for type
@@ -23,11 +26,11 @@ class ImportGraph:
         }
 
     def _imports(self, path: Path, tree: ast.Module) -> Iterator[str]:
-        for node in ast.walk(tree):
+        for node in import_statements(tree):
             names: list[str] = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and not node.level:
+            elif not node.level:
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
             for name in names:
                 target = self._target(name)
@@ -71,6 +74,16 @@ class ImportGraph:
             floor = 1 + max((floors[room] for room in below), default=-1)
             floors.update(dict.fromkeys(group, floor))
         return floors
+
+
+def import_statements(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports of a module, also those inside functions. Only statements are visited, which are
+    few beside the nodes of their expressions."""
+    if isinstance(tree, ast.Import | ast.ImportFrom):
+        yield tree
+    for block in _BLOCKS:
+        for inner in getattr(tree, block, ()):
+            yield from import_statements(inner)
 
 
 def module_of(path: Path) -> str:
