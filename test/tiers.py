@@ -66,12 +66,13 @@ DOORS = ("cute_scripts", "jax_functions", "onnx_models", "torch_models", "triton
 
 
 def slow_but(quick: Collection[Any], cases: Iterable[Any]) -> list[Any]:
-    """Parameters of one name each, of which all but those in `quick` are slow; for `DOORS`."""
+    """Parameters of one name each, of which all but those in `quick` are slow; for `DOORS`, and
+    where another compiler's result is kept, so that a second run measures nothing."""
     return [case if case in quick else slow(case) for case in cases]
 
 
 def slow(*values: Any) -> Any:
-    """A parameter of `make test-all` alone; for `DOORS`."""
+    """A parameter of `make test-all` alone."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 

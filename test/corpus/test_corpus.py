@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tiers import KEPT, slow_but
 
 from tcir.codegen.tools import find_tool
 from tcir.errors import MissingDependencyError
@@ -21,6 +22,13 @@ from .program import PROFILES, Case, cases, gaps, order_name, verdict
 
 CASES = cases()
 GAPS = gaps()
+HERE = "test/corpus/test_corpus.py"
+COMPILED = [
+    case
+    for case in CASES
+    if case.program.path.suffix == ".ptx" or f"{HERE}::test_verdict[{case.name}]" in KEPT
+]
+"""Cases whose PTX is there, or is made for `make test` anyway: nvcc takes a second for each."""
 QUICK = (None, 2)
 """As issued, and at any time."""
 LATER = (0, 1, 3, 4, 5, 6)
@@ -60,7 +68,7 @@ def test_verdict_by_the_documents(profile: str, step: int, subtests: pytest.Subt
             check(case, [None], profile)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", slow_but(COMPILED, CASES), ids=lambda case: case.name)
 def test_it_assembles(case: Case, tmp_path: Path) -> None:
     try:
         ptxas = find_tool("ptxas")

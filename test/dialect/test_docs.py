@@ -12,6 +12,8 @@ from tcir.dialect import tc
 from tcir.dialect.rules import RULES
 from tcir.tools.dev import ops_page
 
+from .shared import shared_context
+
 PAGE = ops_page.TARGET.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```mlir\n(.*?)^```$", PAGE, re.M | re.S)
 
@@ -29,8 +31,7 @@ def test_every_op_has_an_example_of_itself() -> None:
 
 @pytest.mark.parametrize("text", BLOCKS)
 def test_example_parses(text: str) -> None:
-    context = ir.Context()
-    tc.load(context)
+    context = shared_context()
     module = ir.Module.parse(text, context)
     assert module.operation.verify()
     again = ir.Module.parse(str(module), context)

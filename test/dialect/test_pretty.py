@@ -12,14 +12,14 @@ from tcir.dialect import tc
 from tcir.dialect.operation import all_ops
 from tcir.dialect.pretty import pretty
 
+from .shared import shared_context
+
+assert tc  # imports every op
 EXAMPLES = {op.OPERATION_NAME: inspect.cleandoc(op.example) for op in all_ops()}
 
 
 def parse(text: str) -> ir.Module:
-    context = ir.Context()
-    context.allow_unregistered_dialects = True
-    tc.load(context)
-    return ir.Module.parse(text, context)
+    return ir.Module.parse(text, shared_context(allow_unregistered=True))
 
 
 NESTED = """

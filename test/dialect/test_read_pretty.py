@@ -13,7 +13,8 @@ from tcir.dialect import tc
 from tcir.dialect.operation import all_ops
 from tcir.dialect.pretty import pretty
 from tcir.dialect.read_pretty import UnreadableError, read_pretty
-from tcir.program.source import mlir_context
+
+from .shared import shared_context
 
 ROOT = Path(__file__).resolve().parents[2]
 assert tc  # imports every op
@@ -40,12 +41,12 @@ PROGRAMS = [
 
 def check(text: str, *, named: bool) -> None:
     """The module that comes back prints as the one that went in, in both forms."""
-    with mlir_context() as context:
-        module = ir.Module.parse(text, context)
-        short = pretty(module, named=named)
-        again = ir.Module.parse(read_pretty(short), context)
-        assert str(again) == str(module)
-        assert pretty(again, named=named) == short
+    context = shared_context()
+    module = ir.Module.parse(text, context)
+    short = pretty(module, named=named)
+    again = ir.Module.parse(read_pretty(short), context)
+    assert str(again) == str(module)
+    assert pretty(again, named=named) == short
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import ml_dtypes
@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcir
+from tcir._mlir import ir
 from tcir.dialect.ops.attention import POLYNOMIAL
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
@@ -72,10 +73,17 @@ class Case:
         return [each.astype(self.dtype) for each in (q * spread, k, v)]
 
 
+@cache
+def loaded(case: Case) -> ir.Module:
+    """The program of a case; its tests read it, and ask for it a hundred times."""
+    with mlir_context() as context:
+        return load_module(case.text, context)
+
+
 def known(case: Case, arrays: list[Array], powers: Powers = BY_EX2) -> list[propagation.Known]:
     """The results of the op, and what they may be off."""
-    with mlir_context() as context:
-        module = load_module(case.text, context)
+    module = loaded(case)
+    with module.context:
         (function,) = (op.operation for op in module.body.operations)
         inputs = [each[None, None] for each in arrays]
         found = propagation.carried(

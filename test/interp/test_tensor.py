@@ -9,7 +9,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import scipy.signal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +53,8 @@ def integers(shape: Any, element: str, seed: int = 0, low: int = -5, high: int =
 
 def correlate(x: Any, w: Any, stride: tuple[int, int], dilation: tuple[int, int]) -> Any:
     """scipy's correlation per image and channel pair; w is [r, s, c, k]."""
+    import scipy.signal  # takes a second, which each worker would need to collect this file
+
     r, s, c, k = w.shape
     spread = np.zeros(((r - 1) * dilation[0] + 1, (s - 1) * dilation[1] + 1, c, k))
     spread[:: dilation[0], :: dilation[1]] = w
