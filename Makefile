@@ -38,7 +38,8 @@ demo: $(STAMP) ## a ResNet-50 layer and an NVFP4 GEMV from linalg to cubin, exec
 	"$(BIN)/python" examples/nvfp4_gemv_full_size.py build/nvfp4_gemv_7168x2048x4.cubin
 
 test: $(STAMP) ## the quick tests, 5 minutes on 2 cores; BUDGET=1: also those of up to a second each
-	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --budget $(BUDGET)
+	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --budget $(BUDGET) \
+	    --junit build/quick.xml
 
 coverage: $(STAMP) ## the lines of tcir that `make test` runs, by folder
 	@mkdir -p build

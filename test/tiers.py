@@ -10,9 +10,13 @@ one takes on average, and for each case that takes `LEAST` seconds more or less 
 - cases without a line: a new test is quick until it is measured.
 
 A run brings the list up to date; of a function, it has to have all cases. `make test-all` leaves
-its report in build/all.xml; of a run in shards, all reports are given at once:
+its report in build/all.xml, `make test` in build/quick.xml; of a run in shards, all reports are
+given at once:
 
-    python test/tiers.py build/all.xml
+    python test/tiers.py build/all.xml build/quick.xml
+
+Of a case in several reports the longest time counts: among all cases one that uses what an earlier
+one has computed takes nothing, but among the quick ones it may be the first.
 
 The folders `DOORS` mark what is slow, since `make test-all` measures nothing there: it skips them
 where the other compiler is not installed.
@@ -103,7 +107,8 @@ def write(reports: Iterable[Path], into: Path = DURATIONS) -> None:
             if not (module := case.get("classname")) or case.find("skipped") is not None:
                 continue  # of a worker that crashed, or not run
             name = f"{module.replace('.', '/')}.py::{case.get('name')}"
-            measured[name.partition("[")[0]][name] = float(case.get("time", 0))
+            times = measured[name.partition("[")[0]]
+            times[name] = max(float(case.get("time", 0)), times.get(name, 0))
     found = durations(into)
     for function, cases in measured.items():
         mean = fmean(cases.values())

@@ -205,12 +205,11 @@ def test_blocks(name: str) -> None:
     ]
     want = oracle(*inputs)
     out = np.zeros_like(want)
-    kernel = tcir.compile(program, "conv")
+    kernel = tcir.compile(program, "conv", validate=True)
+    assert kernel.report.ok, str(kernel.report)
     assert kernel.ptx.count("tcgen05.alloc") == 1 + all_on_tensor_cores
     assert not kernel(*inputs, out).findings
     assert out.tobytes() == want.tobytes()
-    report = tcir.validate(program, "conv", orders=1)
-    assert report.ok, str(report)
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,8 @@ func.func @f(%x: {kind}, %y: {kind}) -> {kind} {{
     ("columns", "bits"), [(1001, "v4.b32"), (1002, "v4.b32"), (1000, "v4.b32")]
 )
 def test_accesses_of_16_bytes_at_every_level(columns: int, bits: str) -> None:
-    report = tcir.validate(text(columns), "simt-elementwise", target="sm_90a", orders=1)
-    assert report.verdict == "held", str(report)
-    kernel = tcir.compile(text(columns), "simt-elementwise", target="sm_90a")
+    kernel = tcir.compile(text(columns), "simt-elementwise", target="sm_90a", validate=True)
+    assert kernel.report.verdict == "held", str(kernel.report)
     assert set(re.findall(r"(?:ld|st)\.global\.(\S+)", kernel.ptx)) == {bits}
     x, y = np.random.default_rng(0).standard_normal((2, 16, columns)).astype(np.float16)
     out = np.zeros_like(x)

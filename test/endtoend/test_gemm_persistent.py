@@ -59,13 +59,13 @@ def test_case(case: Case, orders: int) -> None:
     text, options = case.matmul.text(), {"persistent": True, **case.options}
     a_shape, b_shape, _ = case.matmul.shapes
     a, b = integers(a_shape, case.matmul.element, 1), integers(b_shape, case.matmul.element, 2)
-    kernel = tcir.compile(text, "gemm", **options)
+    kernel = tcir.compile(text, "gemm", validate=True, orders=orders, seed=3, **options)
     want = product(case.matmul, a, b)
     out = np.zeros_like(want)
     kernel(a, b, out)
     assert out.tobytes() == want.tobytes()
 
-    exact = tcir.validate(text, "gemm", inputs="integers", orders=orders, seed=3, **options)
+    exact = kernel.report
     assert exact.ok, str(exact)
     assert {line.verdict for line in exact.passes} == {"reference", "equal"}, str(exact)
     assert not [f for line in exact.passes for f in line.findings]

@@ -93,9 +93,9 @@ def test_parts_of_rows_at_every_level(name: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(long_rows, "LONG", 100)
     monkeypatch.setattr(long_rows, "GROUPS", 8)
     program = OPS[name][0](2, 600, "f32")
-    assert len(tcir.compile(program, "simt-elementwise").launches.launches) > 1
-    report = tcir.validate(program, "simt-elementwise", orders=1)
-    assert report.ok, str(report)
+    kernel = tcir.compile(program, "simt-elementwise", validate=True)
+    assert len(kernel.launches.launches) > 1
+    assert kernel.report.ok, str(kernel.report)
 
 
 def test_a_sum_that_keeps_its_dimension_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:

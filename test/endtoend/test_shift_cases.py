@@ -52,7 +52,12 @@ def by_torch(conv: Conv, x: Any, w: Any) -> Any:
 def test_case(case: ShiftCase) -> None:
     conv = case.conv
     x, w = operands(conv)
-    kernel = tcir.compile(conv.text(), pipeline="conv-shift-reuse", **case.options)
+    options = {"pipeline": "conv-shift-reuse", **case.options}
+    kernel = tcir.compile(conv.text(), validate=True, orders=2, seed=3, **options)
+    exact = kernel.report
+    assert exact.ok, str(exact)
+    assert {line.verdict for line in exact.passes} == {"reference", "equal"}, str(exact)
+    assert not [f for line in exact.passes for f in line.findings], str(exact)
     want = convolution(conv, x, w)
     for order in (None, *range(1, 10)):
         out = np.zeros_like(want)
@@ -65,11 +70,6 @@ def test_case(case: ShiftCase) -> None:
     assert (".4x256b" in kernel.ptx) == (case.shifts and case.halo != "mask")
     assert (".im2col::w::128" in kernel.ptx) == case.halo.startswith("w128")
 
-    options = {"pipeline": "conv-shift-reuse", **case.options}
-    exact = tcir.validate(conv.text(), inputs="integers", orders=2, seed=3, **options)
-    assert exact.ok, str(exact)
-    assert {line.verdict for line in exact.passes} == {"reference", "equal"}, str(exact)
-    assert not [f for line in exact.passes for f in line.findings], str(exact)
     if conv.out != "i32":
         floats = tcir.validate(conv.text(), inputs="random", orders=1, seed=4, **options)
         assert floats.ok, str(floats)
@@ -79,14 +79,13 @@ def test_case(case: ShiftCase) -> None:
 def test_types_by_implicit_gemm(conv: Conv, orders: int) -> None:
     """The same types without a slab in tensor memory."""
     x, w = operands(conv)
-    kernel = tcir.compile(conv.text(), pipeline="conv-implicit-gemm")
+    kernel = tcir.compile(conv.text(), "conv-implicit-gemm", validate=True, orders=orders, seed=3)
+    assert kernel.report.ok, str(kernel.report)
+    assert not [f for line in kernel.report.passes for f in line.findings], str(kernel.report)
     want = convolution(conv, x, w)
     out = np.zeros_like(want)
     kernel(x, w, out)
     assert out.tobytes() == want.tobytes()
-    exact = tcir.validate(conv.text(), "conv-implicit-gemm", orders=orders, seed=3)
-    assert exact.ok, str(exact)
-    assert not [f for line in exact.passes for f in line.findings], str(exact)
 
 
 def test_the_list_is_what_it_claims() -> None:

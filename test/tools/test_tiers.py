@@ -81,6 +81,18 @@ def test_a_report_brings_the_list_up_to_date(tmp_path: Path) -> None:
     )
 
 
+def test_of_several_reports_the_longest_time_counts(tmp_path: Path) -> None:
+    """Among the quick cases one may be the first to compute what several share."""
+    stored = tmp_path / "durations.txt"
+    stored.write_text("")
+    case = '<testsuite><testcase classname="test.b" name="shared" time="{}" /></testsuite>'
+    reports = [tmp_path / "all.xml", tmp_path / "quick.xml", tmp_path / "again.xml"]
+    for report, time in zip(reports, (0.01, 2.5, 0.02)):
+        report.write_text(case.format(time))
+    tiers.write(reports, stored)
+    assert stored.read_text() == "2.5 test/b.py::shared\n"
+
+
 def test_shards_take_as_long_each() -> None:
     stored = durations()
     names = [*stored, *(f"test/new.py::case[{n}]" for n in range(1000))]
