@@ -201,7 +201,7 @@ def _kept(result: ir.Value) -> tuple[ir.Operation, ...]:
     return tuple(found)
 
 
-def _elementwise_rounding(generic: linalg.GenericOp, smallest: str) -> ir.Operation:
+def _elementwise_rounding(generic: ir.OpView, smallest: str) -> ir.Operation:
     """The `arith.truncf` inside an elementwise `linalg.generic`."""
     body = list(generic.regions[0].blocks[0])
     maps = [value(m) for m in linalg.get_indexing_maps(generic.operation)]

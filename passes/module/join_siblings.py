@@ -9,7 +9,7 @@ from functools import partial
 from itertools import accumulate
 from typing import ClassVar
 
-from tcir._mlir import func, ir, linalg, tensor
+from tcir._mlir import func, ir, tensor
 from tcir.dialect.upstream import RESHAPES
 from tcir.passes.analysis.contraction import is_contraction
 from tcir.passes.analysis.frozen import Frozen
@@ -67,7 +67,7 @@ def _siblings(function: func.FuncOp, frozen: Frozen) -> list[list[ir.Operation]]
     """Products of the same first matrix with frozen second ones, in order."""
     found: dict[ir.Value, list[ir.Operation]] = defaultdict(list)
     for op in function.entry_block:
-        if isinstance(op, linalg.MatmulOp) and op.operands[1] in frozen.made:
+        if op.operation.name == "linalg.matmul" and op.operands[1] in frozen.made:
             found[op.operands[0]].append(op.operation)
     return [products for products in found.values() if len(products) > 1]
 

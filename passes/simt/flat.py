@@ -41,7 +41,7 @@ def flatten(function: func.FuncOp) -> None:
         return
     whole = ir.AffineMap.get_identity(1)
     for op in ops:
-        if isinstance(op.opview, linalg.GenericOp):
+        if op.name == "linalg.generic":
             maps = [whole] * len(op.operands)
             op.attributes["indexing_maps"] = ir.ArrayAttr.get(list(map(ir.AffineMapAttr.get, maps)))
             parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>")
@@ -57,10 +57,10 @@ def _is_alike(op: ir.Operation) -> bool:
     if isinstance(op.opview, MAKES) or op.name == "linalg.fill":
         constant = isinstance(op.opview, arith.ConstantOp)
         return not (constant and isinstance(op.result.type, ir.RankedTensorType))
-    if not isinstance(op.opview, linalg.GenericOp):
+    if op.name != "linalg.generic":
         return False
     maps = [value(each) for each in linalg.get_indexing_maps(op)]
     body = op.regions[0].blocks[0]
     return all(each == ir.AffineMap.get_identity(each.n_dims) for each in maps) and not any(
-        isinstance(each, linalg.IndexOp | tensor.ExtractOp) for each in body
+        each.operation.name == "linalg.index" or isinstance(each, tensor.ExtractOp) for each in body
     )

@@ -3,7 +3,8 @@
     from tcir.mlir import ir, arith, func, llvm, nvvm, rewrite
 
 Modules are those of upstream's bindings (``llvm`` and ``nvvm`` have fewer helpers), imported on
-first use.
+first use. An op has its class from then on, so that a plugin imports a module of a dialect before
+it meets an op of it: at its top.
 """
 
 from __future__ import annotations
@@ -37,4 +38,6 @@ __all__ = [
 def __getattr__(name: str) -> ModuleType:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "linalg":  # `_mlir.linalg` has no classes of ops
+        return _mlir.import_bindings("dialects.linalg")
     return getattr(_mlir, name)

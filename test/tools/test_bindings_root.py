@@ -65,6 +65,29 @@ def test_compiles_and_executes_with_the_root_mlir(tmp_path: Path) -> None:
     assert done.stdout.split() == ["mlir", "mlir.ir"]
 
 
+FIRST = """
+from tcir.mlir import ir, linalg
+from tcir.program.source import mlir_context
+with mlir_context():
+    module = ir.Module.parse(open("examples/matmul.mlir").read())
+    ops = [op.opview for op in module.body.operations[0].body.blocks[0]]
+    assert [isinstance(op, linalg.MatmulOp) for op in ops].count(True) == 1, ops
+"""
+
+
+def test_the_first_op_of_linalg_has_its_class() -> None:
+    """Plugins ask for it in a process that has met no op of linalg."""
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+def test_passes_ask_for_names_of_linalg_ops() -> None:
+    """An op that is met before its class is imported is of none: the module for passes has no
+    classes."""
+    with pytest.raises(AttributeError):
+        _ = _mlir.linalg.GenericOp
+
+
 NOTHING = "import sys; sys.modules['torch_mlir'] = sys.modules['mlir'] = None; import tcir; "
 
 

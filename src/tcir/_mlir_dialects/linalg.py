@@ -1,8 +1,8 @@
 """linalg without its DSL: the bindings' module takes longer to import than all other dialects.
 
-Ops are plain `ir.OpView`s, read by operands, attributes and regions. Any other name of the
-bindings' module, such as ``linalg.MatmulOp``, imports it, and ops met from then on are of its
-classes.
+Ops are plain `ir.OpView`s, read by name, operands, attributes and regions. A function of the
+bindings' module that builds an op, such as ``linalg.fill``, imports it. Its classes are not here:
+an op that is met before that import would be of none. `tcir.mlir` hands their module to plugins.
 """
 
 from __future__ import annotations
@@ -15,6 +15,6 @@ get_indexing_maps = import_bindings("_mlir_libs._mlirDialectsLinalg").get_indexi
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
+    if name.startswith("__") or name[0].isupper():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_bindings("dialects.linalg"), name)

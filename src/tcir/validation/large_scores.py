@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import ml_dtypes
 import numpy as np
 
-from tcir._mlir import linalg
 from tcir.dialect.upstream import MAXIMA, RESHAPES, names
 from tcir.dialect.walk import nested, walk
 from tcir.interp.types import Array, is_float
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 GAINS = tuple(2 ** (n / 2) for n in range(1, 11))
 """Factors of the matrices, until all softmaxes have such scores."""
 WORDS = "matrices times {:.3g}: without a softmax's maximum, results are NaN"
-_SAME = names(*RESHAPES, linalg.BroadcastOp)
+_SAME = names(*RESHAPES, "linalg.broadcast")
 """Ops that only change the shape of maxima."""
 LARGEST = float(np.finfo(np.float64).max)
 
