@@ -7,9 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
-"""Fields of a statement that hold statements, or what holds them."""
-
 
 class ImportGraph:
     """Imports between the modules of a package, including those inside functions and for type
@@ -26,16 +23,10 @@ class ImportGraph:
         }
 
     def _imports(self, path: Path, tree: ast.Module) -> Iterator[str]:
-        for node in import_statements(tree):
-            names: list[str] = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif not node.level:
-                names = [f"{node.module}.{alias.name}" for alias in node.names]
-            for name in names:
-                target = self._target(name)
-                if target is not None and target != module_of(path):
-                    yield target
+        for name, _ in imported(tree):
+            target = self._target(name)
+            if target is not None and target != module_of(path):
+                yield target
 
     def _target(self, name: str) -> str | None:
         """The module, or else the folder, that contains a dotted name of the package."""
@@ -76,14 +67,15 @@ class ImportGraph:
         return floors
 
 
-def import_statements(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The imports of a module, also those inside functions. Only statements are visited, which are
-    few beside the nodes of their expressions."""
-    if isinstance(tree, ast.Import | ast.ImportFrom):
-        yield tree
-    for block in _BLOCKS:
+def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Dotted names that a module imports, also inside functions, and what it calls them. Only
+    statements are visited, which are few beside the nodes of their expressions."""
+    if isinstance(tree, ast.Import | ast.ImportFrom) and not getattr(tree, "level", 0):
+        module = f"{tree.module}." if isinstance(tree, ast.ImportFrom) else ""
+        yield from ((f"{module}{each.name}", each.asname or each.name) for each in tree.names)
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
         for inner in getattr(tree, block, ()):
-            yield from import_statements(inner)
+            yield from imported(inner)
 
 
 def module_of(path: Path) -> str:

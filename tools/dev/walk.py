@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tcir.tools.dev.generated_page import write_or_check
-from tcir.tools.dev.import_graph import ImportGraph, import_statements, module_of
+from tcir.tools.dev.import_graph import ImportGraph, imported, module_of
 from tcir.tools.dev.measures import ROOT, Tree
 
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
@@ -33,36 +33,30 @@ class Sources:
         self.trees = {module_of(path): tree for path, tree in files.items()}
         self.definitions = {module: _definitions(tree) for module, tree in self.trees.items()}
         self.imported = {module: dict(self._imports(tree)) for module, tree in self.trees.items()}
-        self._used: dict[Definition, list[Definition]] = {}  # by those that several walks reach
 
     def _imports(self, tree: ast.Module) -> Iterator[tuple[str, Definition]]:
         """Names imported from the package, also inside functions; those of modules end in ""."""
-        for node in import_statements(tree):
-            if not isinstance(node, ast.ImportFrom) or node.level or not node.module:
-                continue
-            root, *path = node.module.split(".")
-            for alias in node.names if root == "tcir" else ():
-                inner = "/".join([*path, alias.name])
-                found = (inner, "") if inner in self.trees else ("/".join(path), alias.name)
-                yield alias.asname or alias.name, found
+        for dotted, name in imported(tree):
+            inner = dotted.removeprefix("tcir.").replace(".", "/")
+            module, _, last = inner.rpartition("/")
+            if dotted.startswith("tcir."):
+                yield name, (inner, "") if inner in self.trees else (module, last)
 
     def reached(self, start: Definition) -> list[Definition]:
         """Definitions reachable from `start`, in the order of discovery."""
         found = [start]
         seen = {start}
-        for each in found:
-            if each not in self._used:
-                self._used[each] = list(self._uses(*each))
-            for used in self._used[each]:
+        for module, name in found:
+            node = self.definitions.get(module, {}).get(name)
+            for used in self._uses(module, node) if node is not None else ():
                 if used not in seen and used[0] in self.trees:
                     seen.add(used)
                     found.append(used)
         return found
 
-    def _uses(self, module: str, name: str) -> Iterator[Definition]:
+    def _uses(self, module: str, node: ast.AST) -> Iterator[Definition]:
         imported = self.imported[module]
-        node = self.definitions[module].get(name)
-        for part in ast.walk(node) if node is not None else ():
+        for part in ast.walk(node):
             if isinstance(part, ast.Name):
                 if part.id in imported:
                     yield imported[part.id]
