@@ -26,6 +26,9 @@ Symbol: TypeAlias = "tuple[Atom, ...] | None"
 """An index: of no dimension (0), of one, or of several joined; None: any other number."""
 At: TypeAlias = "tuple[Symbol, ...]"
 
+LONGEST = 50 << 10
+"""The most elements of a row that one CTA holds in registers: 1,024 threads, of 50 each."""
+
 
 @dataclass(frozen=True)
 class RowChain:

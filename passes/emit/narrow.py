@@ -14,7 +14,7 @@ from tcir._mlir import arith, ir
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.upstream import names
 from tcir.passes.emit import simt
-from tcir.passes.emit.diagnostics import match_failure
+from tcir.passes.emit.diagnostics import is_op, match_failure
 from tcir.passes.emit.fp8 import FP8, rounded_code, widened_code
 from tcir.passes.emit.functions import (
     FUNCTIONS,
@@ -171,16 +171,35 @@ def store_run(
         simt.store_run(address, values[first : first + most], size)
 
 
+def halved(element: ir.Value, other: ir.Value) -> tuple[ir.Value, ir.Value] | None:
+    """Two numbers as numbers of 16 bits: as they are, or an extended one before its extension, and
+    the constant 0; None if they are neither."""
+    if element.type.width == 16:
+        return element, other
+    number = constant_number(other)
+    if not is_op(element, "arith.extf") or number != 0:
+        return None
+    (source,) = element.owner.operands
+    if source.type.width != 16:
+        return None
+    return source, arith.constant(source.type, ir.FloatAttr.get(source.type, number))
+
+
 def chosen_run(
     condition: ir.Value, elements: Sequence[ir.Value], other: ir.Value
 ) -> list[ir.Value]:
-    """An even number of elements of 16 bits where an i1 is set, else `other`; two by a select."""
+    """An even number of elements where an i1 is set, else `other`; two of 16 bits (`halved`) by a
+    select."""
     found = list[ir.Value]()
-    others = simt.vector_of([other, other])
-    for n in range(0, len(elements), 2):
-        both = arith.SelectOp(condition, simt.vector_of(elements[n : n + 2]), others).result
-        found += simt.elements_of(both)
-    return found
+    pairs = [halved(each, other) for each in elements]
+    for n in range(0, len(pairs), 2):
+        first, second = pairs[n : n + 2]
+        assert first is not None and second is not None, "halved says which run has such numbers"
+        both, others = zip(first, second, strict=True)
+        chosen = arith.SelectOp(condition, simt.vector_of(both), simt.vector_of(others)).result
+        found += simt.elements_of(chosen)
+    kind = elements[0].type
+    return [each if each.type == kind else arith.extf(kind, each) for each in found]
 
 
 def _mask(kind: ir.Type) -> int:

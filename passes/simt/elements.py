@@ -266,14 +266,16 @@ class ThreadElements:
             inside = simt.both_bits(inside, simt.less(place, extent))
             places.append(self.shift(index, -first, extent))
         element, other = (self.element(op.operands[0], tuple(places)), self.element(yielded, ()))
-        run = self.runs.get(at[-1])
-        if run is None or low[-1] or high[-1] or at.count(at[-1]) > 1 or other.type.width != 16:
+        fixed = (n for n, i in enumerate(at) if not low[n] and not high[n] and at.count(i) == 1)
+        dim = next((n for n in fixed if at[n] in self.runs), None)
+        if dim is None or narrow.halved(element, other) is None:
             return arith.SelectOp(inside, element, other).result
-        elements = [self.element(op.operands[0], (*places[:-1], each)) for each in run]
-        chosen = narrow.chosen_run(inside, elements, other)
-        for each, value in zip(run, chosen, strict=True):
-            self.learn(op.results[0], (*at[:-1], each), value)
-        return chosen[run.index(at[-1])]
+        run = self.runs[at[dim]]
+        ats = [(*places[:dim], each, *places[dim + 1 :]) for each in run]
+        elements = [self.element(op.operands[0], each) for each in ats]
+        for each, value in zip(run, narrow.chosen_run(inside, elements, other), strict=True):
+            self.learn(op.results[0], (*at[:dim], each, *at[dim + 1 :]), value)
+        return self.known[self._key(op.results[0], at)]
 
     def _inserted(self, op: ir.Operation, at: Index) -> ir.Value:
         """The element of the inserted slice or of the target. Loads never leave the slice, as for
@@ -315,7 +317,7 @@ class ThreadElements:
         loops = {d: at[n] for n, d in _dims_of(outs[number])}
         sums = [dim for dim in range(maps[-1].n_dims) if dim not in loops]
         if not sums:
-            return self._body(op, maps, loops, {number: None})[number]
+            return self._elementwise(op, at, number, maps)
         carried, ats = _carried(op, number), self._together(at)
         points: list[Loops] = []
         starts: list[Totals] = []
@@ -334,6 +336,23 @@ class ThreadElements:
         found = self._reduced(op, maps, points, sums, starts)
         for each, totals in zip(ats, found, strict=True):
             self.learn(op.results[number], each, totals[number])
+        return self.known[self._key(op.results[number], at)]
+
+    def _elementwise(
+        self, op: ir.Operation, at: Index, number: int, maps: list[ir.AffineMap]
+    ) -> ir.Value:
+        """The element of a result without reductions; where a body divides, with those of its run,
+        as quotients by one divisor are cheaper together."""
+        block = op.regions[0].blocks[0]
+        ats = self._together(at) if any(e.operation.name == "arith.divf" for e in block) else [at]
+        places = _dims_of(list(maps[len(op.operands) - len(op.results) + number].results))
+        points: list[tuple[Loops, Totals]] = [
+            ({d: each[n] for n, d in places}, {number: None}) for each in ats
+        ]
+        wanted = [list(block)[-1].operation.operands[number]]
+        found = self.numbers_at(op, maps, points, wanted)
+        for each, (value,) in zip(ats, found, strict=True):
+            self.learn(op.results[number], each, value)
         return self.known[self._key(op.results[number], at)]
 
     def _reduced(
@@ -387,17 +406,21 @@ class ThreadElements:
         totals: Totals,
     ) -> list[ir.Value]:
         """Numbers of an op's body at one point; totals: as in `_body`."""
+        return self.numbers_at(op, maps, [(loops, totals)], wanted)[0]
+
+    def numbers_at(
+        self,
+        op: ir.Operation,
+        maps: Sequence[ir.AffineMap],
+        points: Sequence[tuple[Loops, Totals]],
+        wanted: Sequence[ir.Value],
+    ) -> list[list[ir.Value]]:
+        """Numbers of an op's body at several points, each with its totals: one op of the body after
+        the other, and the quotients by one divisor together."""
         block = op.regions[0].blocks[0]
-        inputs = len(op.operands) - len(op.results)
         ops, arguments = _needed(block, wanted)
-        inner: dict[ir.Value, ir.Value] = {}
+        inner = [self._arguments(op, maps, arguments, *each) for each in points]
         repeated = {block.arguments[n] for n in arguments if _is_repeated(maps[n], maps[-1])}
-        for number in arguments:
-            total = totals.get(number - inputs)
-            if total is None:
-                at = tuple(_place(op, e, loops) for e in maps[number].results)
-                total = self.element(op.operands[number], at)
-            inner[block.arguments[number]] = total
         for each in ops:
             name = each.operation.name
             if name not in (*SCALAR_OPS, *NAMES, *INDEX_OPS, *DIVISIONS):
@@ -406,26 +429,77 @@ class ThreadElements:
                     f"{TAKEN}, got {name} in a body; {LEFT}; write it with the ops above",
                     SMALLEST_SIMT,
                 )
-            operands = [
-                o
-                if isinstance(o.type, ir.ShapedType)
-                else inner[o]
-                if o in inner
-                else self.element(o, ())
-                for o in each.operands
-            ]
-            given = [loops[_loop(each)]] if name == "linalg.index" else operands
-            key = (each.operation, *given)
-            if key not in self.computed:
-                with each.location:
-                    by = each.operands[1] if name == "arith.divf" else None
-                    shared = by is not None and (by in repeated or constant_number(by) is not None)
-                    self.computed[key] = (
-                        self._quotient(*operands) if shared else self._inner(each, operands, loops)
-                    )
+            given = [self._operands(each, values) for values in inner]
+            by = each.operands[1] if name == "arith.divf" else None
+            with each.location:
+                if by is not None and (by in repeated or constant_number(by) is not None):
+                    results: list[ir.Value | None] = [*self._quotients(each, given)]
+                else:
+                    results = [
+                        self._computed(each, operands, loops)
+                        for operands, (loops, _) in zip(given, points, strict=True)
+                    ]
             if len(each.operation.results):
-                inner[each.operation.results[0]] = self.computed[key]
-        return [inner[each] if each in inner else self.element(each, ()) for each in wanted]
+                for values, result in zip(inner, results, strict=True):
+                    values[each.operation.results[0]] = result
+        return [
+            [v[each] if each in v else self.element(each, ()) for each in wanted] for v in inner
+        ]
+
+    def _arguments(
+        self,
+        op: ir.Operation,
+        maps: Sequence[ir.AffineMap],
+        arguments: Sequence[int],
+        loops: Loops,
+        totals: Totals,
+    ) -> dict[ir.Value, ir.Value]:
+        """The numbers that a body is given at a point, by its argument."""
+        inputs, found = len(op.operands) - len(op.results), dict[ir.Value, ir.Value]()
+        for number in arguments:
+            total = totals.get(number - inputs)
+            if total is None:
+                at = tuple(_place(op, e, loops) for e in maps[number].results)
+                total = self.element(op.operands[number], at)
+            found[op.regions[0].blocks[0].arguments[number]] = total
+        return found
+
+    def _operands(self, op: ir.OpView, inner: Mapping[ir.Value, ir.Value]) -> list[ir.Value]:
+        """The numbers and tensors that an op of a body reads."""
+        return [
+            o
+            if isinstance(o.type, ir.ShapedType)
+            else inner[o]
+            if o in inner
+            else self.element(o, ())
+            for o in op.operands
+        ]
+
+    def _computed(self, op: ir.OpView, operands: list[ir.Value], loops: Loops) -> ir.Value | None:
+        """An op of a body at one point, computed once for its operands."""
+        given = [loops[_loop(op)]] if op.operation.name == "linalg.index" else operands
+        key = (op.operation, *given)
+        if key not in self.computed:
+            self.computed[key] = self._inner(op, operands, loops)
+        return self.computed[key]
+
+    def _quotients(self, op: ir.OpView, given: Sequence[Sequence[ir.Value]]) -> list[ir.Value]:
+        """Quotients by divisors that adjacent elements have, those by the same one together."""
+        keys = [(op.operation, *operands) for operands in given]
+        new = {key: key[1:] for key in keys if key not in self.computed}
+        for divisor in dict.fromkeys(by for _, by in new.values()):
+            mine = {key: number for key, (number, by) in new.items() if by == divisor}
+            self.computed.update(
+                zip(mine, self._divided(list(mine.values()), divisor), strict=True)
+            )
+        return [self.computed[key] for key in keys]
+
+    def _divided(self, numbers: Sequence[ir.Value], divisor: ir.Value) -> list[ir.Value]:
+        if not isinstance(divisor.type, ir.F32Type):
+            return [divided(number, divisor) for number in numbers]
+        if divisor not in self.divisors:
+            self.divisors[divisor] = Divisor.of(divisor)
+        return self.divisors[divisor].divides(numbers)
 
     def _inner(self, op: ir.OpView, operands: list[ir.Value], loops: Loops) -> ir.Value | None:
         """An op of a body at one point; None for an assertion."""
@@ -442,14 +516,6 @@ class ThreadElements:
             case name if name in DIVISIONS:
                 return _divided(op, *operands)
         return narrow.computed(op, operands)
-
-    def _quotient(self, number: ir.Value, divisor: ir.Value) -> ir.Value:
-        """A quotient by a divisor that adjacent elements have."""
-        if not isinstance(divisor.type, ir.F32Type):
-            return divided(number, divisor)
-        if divisor not in self.divisors:
-            self.divisors[divisor] = Divisor.of(divisor)
-        return self.divisors[divisor].divides(number)
 
     def _inside(self, op: ir.OpView, indices: Sequence[ir.Value], loops: Loops) -> Index:
         """The indices of a `tensor.extract`. One made of elements of a tensor is checked: a thread

@@ -9,7 +9,7 @@ from math import prod
 
 from tcir._mlir import ir
 from tcir.dialect.limits import WARP
-from tcir.passes.analysis.row_chain import RowChain, moving
+from tcir.passes.analysis.row_chain import LONGEST, RowChain, moving
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.limits import ceil_div
 
@@ -23,6 +23,11 @@ LOADED = 32
 """Elements that a thread loads before it sums them."""
 KEPT = 64
 """The most elements of a row that stay in a thread's registers, if the row is then read once."""
+FEW_ROWS = 256
+"""Rows below which CTAs do not share an SM."""
+WIDE_GROUP, TALL_GROUP = (1024, LONGEST >> 10), (256, 128)
+"""Threads, and elements that each keeps: of few rows or of the longest, and of long rows of f32,
+whose threads have 255 registers then."""
 ENOUGH = 1 << 17
 """Threads that keep all SMs loading: 1,024 on each of 132 SMs or so."""
 MOST = 512
@@ -147,19 +152,28 @@ def group_of(result: ir.Value, chain: RowChain) -> ThreadGroup | None:
         return _across(rows, columns, run_of(shape[chain.rows[-1]], elements), bool(chain.own))
     run = run_of(chain.columns[-1] if chain.columns else 1, elements)
     runs = columns // run
-    most = MOST
+    most, kept = _most(rows, columns, elements)
     size = min(most, _power(ceil_div(runs * run, HELD)))
     while rows * size < ENOUGH and size < min(most, _power(runs)):
         size *= 2
     pieces = ceil_div(runs, size)
     rounds = 1
-    if pieces * run > KEPT:
+    if pieces * run > kept:
         pieces = LOADED // run
         rounds = ceil_div(runs, pieces * size)
     side = max(1, 128 // size)
     while side > 1 and side * size > WARP and rows * size < ENOUGH:
         side //= 2
     return ThreadGroup(rows, False, run, size, side, pieces, rounds)
+
+
+def _most(rows: int, columns: int, elements: Sequence[ir.Type]) -> tuple[int, int]:
+    """The most threads of a row and the most elements that each keeps."""
+    if MOST * LOADED < columns <= LONGEST and (rows < FEW_ROWS or columns > MOST * KEPT):
+        return WIDE_GROUP
+    if MOST * LOADED < columns <= prod(TALL_GROUP) and all(e.width == 32 for e in elements):
+        return TALL_GROUP
+    return MOST, KEPT
 
 
 def _across(rows: int, columns: int, run: int, own: bool) -> ThreadGroup | None:

@@ -133,6 +133,14 @@ def test_against_numpy(element: str, way: str, last: bool) -> None:
     assert np.allclose(out.astype(np.float64), want, room, room, equal_nan=True)
 
 
+def test_padding_is_chosen_before_it_is_extended() -> None:
+    """Two numbers of 16 bits by a select, whatever the sums are; and places of 32 bits."""
+    ptx = tcir.compile(text("f16", "avg", True), "layers", target="sm_90a", cache=False).ptx
+    assert ptx.count("selp.b32") == 9 * 4
+    assert "selp.f32" not in ptx
+    assert not re.search(r"(mul|mad)\.lo\.[su]64", ptx)
+
+
 def test_every_pass_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elementwise, "MANY", 1)
     report = tcir.validate(text("f16", "max", True, SMALL), "layers", orders=1)
@@ -186,7 +194,8 @@ def test_another_order_than_memorys_is_a_launch_of_its_own() -> None:
         pytest.param(change_text("arith.maximumf", "arith.minimumf"), id="the least"),
         pytest.param(
             change_text(
-                r"arith.select (%\w+), (%\w+), (%\w+) : f16", r"arith.select \1, \2, \2 : f16"
+                r"arith.select (%\w+), (%\w+), (%\w+) : vector<2xf16>",
+                r"arith.select \1, \2, \2 : vector<2xf16>",
             ),
             id="the padding",
         ),

@@ -10,6 +10,7 @@ import pytest
 
 import tcir
 from tcir.passes.module.rewrites import long_rows
+from tcir.passes.simt import group
 
 from .breaking import Edit, change_text, erase, run_broken
 from .row_text import DTYPES, OPS, WIDE, Array
@@ -75,7 +76,7 @@ def test_other_types(name: str, rows: int, columns: int, element: str) -> None:
 
 
 LONG = [("sum", 2, 20000, 2), ("max", 3, 17000, 2), ("softmax", 2, 17000, 5), ("sum", 1, 16411, 1),
-        ("rms_norm", 2, 17000, 3), ("sum", 300, 17000, 1)]  # fmt: skip
+        ("rms_norm", 2, 17000, 3), ("sum", 300, 17000, 1), ("softmax", 64, 16400, 1)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "rows", "columns", "launches"), LONG)
@@ -96,6 +97,36 @@ def test_parts_of_rows_at_every_level(name: str, monkeypatch: pytest.MonkeyPatch
     kernel = tcir.compile(program, "simt-elementwise", validate=True)
     assert len(kernel.launches.launches) > 1
     assert kernel.report.ok, str(kernel.report)
+
+
+GROUPS = {
+    "wide": {"MOST": 32, "LOADED": 16, "FEW_ROWS": 256, "WIDE_GROUP": (64, 50)},
+    "tall": {"MOST": 64, "LOADED": 8, "FEW_ROWS": 1, "TALL_GROUP": (32, 128)},
+}
+"""Smaller limits of groups, for rows of 1,001 elements."""
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_groups_of_long_rows(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads that hold a long row: every pass, and rows of -inf, with a NaN, with inf."""
+    for name, value in GROUPS[kind].items():
+        monkeypatch.setattr(group, name, value)
+    program = OPS["softmax"][0](5, 1001, "f32")
+    report = tcir.validate(program, "simt-elementwise", orders=1)
+    assert report.ok, str(report)
+    kernel = tcir.compile(program, "simt-elementwise", target="sm_90a", cache=False)
+    (launch,) = kernel.launches.launches
+    assert launch.block[0] == {"wide": 64, "tall": 32}[kind]
+    x = np.random.default_rng(0).standard_normal((5, 1001)).astype(np.float32)
+    x[1], x[2, 7], x[3, 1000] = -np.inf, np.nan, np.inf
+    out = np.zeros_like(x)
+    assert not kernel(x, out).findings
+    wide_x = x.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(wide_x - wide_x.max(1, keepdims=True))
+    want = powers / powers.sum(1, keepdims=True)
+    assert np.isnan(want[1:4]).all()
+    assert np.allclose(out, want, 1e-6, 1e-9, equal_nan=True)
 
 
 def test_a_sum_that_keeps_its_dimension_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:

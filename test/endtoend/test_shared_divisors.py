@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import tcir
+from tcir._mlir import arith, ir
 from tcir.passes.emit import simt
+from tcir.passes.emit.functions import division
 from tcir.passes.emit.functions.division import Divisor
 
 ROWS, COLUMNS = 8, 512
+RUN = 4
+"""Numbers of a thread: 16 bytes."""
 
 
 def program(divisor: str) -> str:
@@ -44,6 +50,7 @@ def differing(divisor: str) -> int:
     a = numbers(generator, ROWS * COLUMNS, -110, 110).reshape(ROWS, COLUMNS)
     a[:, 200:300] = generator.integers(0, 1 << 32, (ROWS, 100), np.uint32).view(np.float32)
     a[:, 300:308] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e38, 1.0]
+    a[:, 308:312] = [0.0, -0.0, 1.0, -1.0]
     b = numbers(generator, ROWS, -20, 20)
     b[:4] = [3.0, 1.9999999, 1e-30, 2.0**100]
     out = np.zeros_like(a)
@@ -62,9 +69,27 @@ def test_bits_of_a_division(divisor: str) -> None:
     assert differing(divisor) == 0
 
 
-def test_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the correction by what is left, quotients are off by one unit."""
-    monkeypatch.setattr(
-        Divisor, "divides", lambda self, number: simt.fma(number, self.inverse, simt.number(0.0))
-    )
-    assert differing("9.0") > 100
+def test_a_run_has_one_branch() -> None:
+    """Four quotients a thread: their numerators are checked together."""
+    kernel = tcir.compile(program("9.0"), "simt-elementwise", target="sm_90a", cache=False)
+    assert kernel.ptx.count("div.rn.f32") == RUN
+    assert len(re.findall(r"\bbra\b", kernel.ptx)) == 3  # none to do, out of range, behind it
+
+
+@pytest.mark.parametrize("broken", ["no correction", "the share added", "no check"])
+def test_breaks(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the correction quotients are off by one unit; a share that is added, not subtracted,
+    makes 0 of -0; out of range, remainders are wrong."""
+
+    def near(self: Divisor, number: ir.Value) -> ir.Value:
+        quotient = arith.MulFOp(number, self.inverse).result
+        if broken == "no correction":
+            return quotient
+        left = simt.fma(arith.NegFOp(self.number).result, quotient, number)
+        return simt.fma(self.inverse, left, quotient)
+
+    if broken == "no check":
+        monkeypatch.setattr(division, "_usable", lambda _: simt.constant(1, 1))
+    else:
+        monkeypatch.setattr(Divisor, "_near", near)
+    assert differing("9.0") > (100 if broken == "no correction" else 0)

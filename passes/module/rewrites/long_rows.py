@@ -14,6 +14,7 @@ from tcir.passes.analysis.reductions import (
     is_reduction,
     loop_sizes,
 )
+from tcir.passes.analysis.row_chain import LONGEST
 from tcir.passes.emit.clone import clone
 from tcir.passes.emit.generic import generic
 from tcir.passes.emit.neutral import neutral
@@ -21,9 +22,11 @@ from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import functions_with_body
 
 LONG = 1 << 14
-"""Elements that a CTA holds in registers: longer rows it would read in rounds."""
+"""Elements of a row that are worth a CTA's time, if there are fewer CTAs than SMs."""
 GROUPS = 256
 """Rows, or parts of them, that keep all SMs busy."""
+ENOUGH = 64
+"""Rows whose CTAs, on half of the SMs, are faster than the launches of parts are together."""
 PARTS = 1 << 10
 """The most parts of a row, which one CTA combines at once."""
 
@@ -81,7 +84,7 @@ def _found(op: ir.Operation) -> _Found | None:
     if more or how is None or not single or _reads_places(how.element):
         return None
     length, rows = loop_sizes(op, maps).get(loop, 1), prod(op.results[used[0]].type.shape)
-    if length <= LONG or not 0 < rows < GROUPS:
+    if length <= (LONG if rows < ENOUGH else LONGEST) or not 0 < rows < GROUPS:
         return None
     fits = [n for n in range(2, PARTS + 1) if length % n == 0 and length // n >= GROUPS]
     enough = (n for n in fits if rows * n >= GROUPS and length // n <= LONG)
