@@ -253,6 +253,7 @@ class _Layers:
                 fused = [op, *layers._tail(op, views=True)]
                 layers.stored.update(map(_base, layers._leaving(fused)))
                 layers.stored.update(each for each in op.operands if _is_turned(each, op))
+                layers.stored.update(_image(op))
             elif is_window(op) and op not in products and len(op.results) == 1:
                 layers.stored.update(map(_base, layers._leaving(layers._pooled(op))))
             elif is_reduction(op) and op not in products:
@@ -674,6 +675,18 @@ def _is_turned(factor: ir.Value, product: ir.Operation) -> bool:
     if not isinstance(recognise(product.opview), Conv) or (move := move_of(factor)) is None:
         return False
     return move.is_permutation and isinstance(_base(move.source), ir.BlockArgument)
+
+
+def _image(product: ir.Operation) -> list[ir.Value]:
+    """The image of a convolution, if arithmetic computes it: windows would repeat that for every
+    tap, such as a layer norm's divisions."""
+    found = recognise(product.opview)
+    if not isinstance(found, Conv):
+        return []
+    image = product.operands[found.x]
+    image = _base(image.owner.operands[0] if is_op(image, "tensor.pad") else image)
+    computed = not isinstance(image, ir.BlockArgument) and _computes(image.owner)
+    return [image] if computed else []
 
 
 def is_folded(factor: ir.Value, product: ir.Operation) -> bool:

@@ -224,6 +224,29 @@ func.func @asserted(%x: tensor<16x8xf32>, %i: index) -> tensor<16x8xf32> {
 
 // -----
 
+// The image of a depthwise convolution is stored if arithmetic computes it: windows would repeat that for every tap.
+// CHECK: func.func @image_0_exp(%{{.*}}: tensor<1x9x9x16xf16>) -> tensor<1x9x9x16xf16>
+// CHECK: func.func @image_1_depthwise_conv_2d_nhwc_hwc(%{{.*}}: tensor<1x9x9x16xf16>, %{{.*}}: tensor<3x3x16xf16>)
+// CHECK-NOT: math.exp
+func.func @image(%x: tensor<1x9x9x16xf16>, %w: tensor<3x3x16xf16>) -> tensor<1x9x9x16xf16> {
+  %zero = arith.constant 0.0 : f32
+  %none = arith.constant 0.0 : f16
+  // expected-remark @+1 {{launch 1 of 2}}
+  %y = math.exp %x : tensor<1x9x9x16xf16>
+  %p = tensor.pad %y low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %none : f16
+  } : tensor<1x9x9x16xf16> to tensor<1x11x11x16xf16>
+  %e = tensor.empty() : tensor<1x9x9x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x9x9x16xf32>) -> tensor<1x9x9x16xf32>
+  %c = linalg.depthwise_conv_2d_nhwc_hwc ins(%p, %w : tensor<1x11x11x16xf16>, tensor<3x3x16xf16>) outs(%z : tensor<1x9x9x16xf32>) -> tensor<1x9x9x16xf32>
+  // expected-remark @+1 {{launch 2 of 2}}
+  %t = arith.truncf %c : tensor<1x9x9x16xf32> to tensor<1x9x9x16xf16>
+  return %t : tensor<1x9x9x16xf16>
+}
+
+// -----
+
 // A depthwise convolution is one launch on CUDA cores with what is behind it, in any shape of the same elements.
 // CHECK: func.func @depthwise_0_depthwise_conv_2d_nhwc_hwc(%{{.*}}: tensor<1x9x9x16xf16>, %{{.*}}: tensor<3x3x16xf16>) -> tensor<49x16xf16> attributes {tc.args = array<i64: 0, 1, 2>, tc.order = 0 : i64, tc.simt}
 // CHECK: linalg.depthwise_conv_2d_nhwc_hwc
