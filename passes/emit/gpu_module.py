@@ -80,6 +80,11 @@ def launches_of(module: ir.Module) -> list[ir.OpView]:
     return [each for each in (*ops, *inside) if each.operation.name in ("func.func", "llvm.func")]
 
 
+def is_one_launch(module: ir.Module) -> bool:
+    """Whether a program is a single launch."""
+    return len(launches_of(module)) == 1 and REPEATS not in module.operation.attributes
+
+
 def _buffers(launch: ir.OpView) -> list[int]:
     if "tc.args" in launch.attributes:
         return integers(launch, "tc.args")

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias
 from tcir._mlir import func, ir
 from tcir.passes.analysis.buffers import unwritten_arguments
 from tcir.passes.emit import simt
-from tcir.passes.emit.gpu_module import launch_order, launches_of
+from tcir.passes.emit.gpu_module import is_one_launch, launches_of
 from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.simt import (
     block_scaled,
@@ -75,8 +75,7 @@ class ConvertToSimt(Pass):
     warps: int = 4
 
     def run(self, module: ir.Module) -> None:
-        alone = any(launch_order(each) is None for each in functions_with_body(module))
-        programmatic = self.programmatic and not (self.several and alone)
+        programmatic = self.programmatic and not (self.several and is_one_launch(module))
         rules = RULES if self.quantise_apart else RULES[:-1]
         if self.streamed:
             unwritten = unwritten_arguments(module)

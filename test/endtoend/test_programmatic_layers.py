@@ -65,11 +65,19 @@ def test_every_level(m: int, n: int, target: str) -> None:
     assert kernel.ptx.count("griddepcontrol.wait") >= 2
 
 
-def test_a_lone_launch_is_not_programmatic() -> None:
+@pytest.mark.parametrize("product", [True, False])
+def test_a_lone_launch_is_not_programmatic(product: bool) -> None:
+    """A product, and a launch on CUDA cores."""
     text = layers(8, 128, 96)
     whole = text[: text.index("%re =")] + "return %h : tensor<8x128xf16>\n}"
-    kernel = tcir.compile(whole.replace("-> tensor<8x96xf16>", "-> tensor<8x128xf16>"), PIPELINE)
-    assert not kernel.launches.only.programmatic and "griddepcontrol" not in kernel.ptx
+    whole = whole.replace("-> tensor<8x96xf16>", "-> tensor<8x128xf16>")
+    exp = """func.func @main(%x: tensor<8x128xf16>) -> tensor<8x128xf16> {
+  %y = math.exp %x : tensor<8x128xf16>
+  return %y : tensor<8x128xf16>
+}"""
+    kernel = tcir.compile(whole if product else exp, PIPELINE, target="sm_90a")
+    assert not kernel.launches.launches[0].programmatic and "griddepcontrol" not in kernel.ptx
+    assert len(kernel.launches.launches) == 1
 
 
 def second(kernel: Kernel, unfinished: str, lockstep: bool = True) -> tcir.RunReport:
