@@ -59,13 +59,12 @@ KEPT = (
     "test/machine/test_hazard_page.py::test_every_kind_is_on_the_page_and_no_other",
     "test/ptx/test_coverage.py::test_document_is_fresh",
     "test/ptx/test_lockstep_programs.py::test_random_programs",
-    "test/time/test_constants.py::test_the_page_is_fresh",
     "test/time/test_validate.py::test_what_is_held_out_is_as_the_page_says",
     "test/tools/test_architecture_page.py::test_the_walks_are_those_of_the_imports",
     "test/tools/test_typing.py::test_the_plugins_of_the_page_have_types[mypy]",
 )
 """Quick whatever they take: CUDA C++ with each of its libraries, a layer of ResNet-50 at its size,
-whether pages are current, random programs in lockstep, and the types of plugins."""
+whether most pages are current, random programs in lockstep, and the types of plugins."""
 DOORS = ("cute_scripts", "jax_functions", "onnx_models", "torch_models", "triton_scripts")
 
 
