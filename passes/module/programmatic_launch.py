@@ -13,7 +13,7 @@ from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import PRODUCER
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.diagnostics import match_failure
-from tcir.passes.emit.gpu_module import is_one_launch
+from tcir.passes.emit.gpu_module import launch_order
 from tcir.passes.emit.kernel_ops import CTAS_PER_SM, body, find_kernels
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import DEFAULT_TARGET
@@ -51,8 +51,8 @@ class ProgrammaticLaunch(Pass):
     several: bool = False
 
     def run(self, module: ir.Module) -> None:
-        alone = is_one_launch(module)
         for kernel in find_kernels(module, self.name, "assign-roles"):
+            alone = launch_order(kernel) is None
             if not self.several or not (alone or any(map(accesses_global, body(kernel)))):
                 _wait(kernel)
 
