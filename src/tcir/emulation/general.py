@@ -15,7 +15,7 @@ ROUNDINGS = {"rn", "rz", "rm", "rp"}
 
 
 def rounded(mnemonic: str) -> str:
-    """The mnemonic with an explicit rounding. ptxas may fuse a product and a sum without one to an
+    """The mnemonic with an explicit rounding. Without it ptxas may fuse a product and a sum to an
     fma, which has other bits (PTX ISA 9.7.3 "mul")."""
     name, *rest = mnemonic.split(".")
     if name not in ("add", "sub", "mul") or ROUNDINGS & {*rest}:

@@ -38,7 +38,7 @@ def tc_grouped_matmul(
 
 
 def in_parts(a: Array, b: Array, part: int | None) -> Array:
-    """The product of two matrices, or, for each `part` of K, of their elements in it."""
+    """The product of two matrices. part: size of the ranges of K, each of which has its own."""
     if part is None:
         return a @ b
     ranges = [slice(first, first + part) for first in range(0, a.shape[-1], part)]

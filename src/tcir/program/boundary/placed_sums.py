@@ -55,8 +55,8 @@ class _Sides:
         return self.digits.shape[self.k[0]]
 
     def period(self, most: int, copies: int) -> int:
-        """Returns the number of columns with different numbers, at most `most`, that fits `copies`
-        copies."""
+        """Returns after how many columns the numbers repeat, so that a row has room for `copies`
+        copies of each; at most `most`."""
         if self.columns is None:
             return 1
         room = self.length // copies
