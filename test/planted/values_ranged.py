@@ -14,7 +14,7 @@ NO_MAXIMUM = sub(r"arith\.subf (%\w+), %\w+ : f32", r"arith.maximumf \1, \1 : f3
 FROM_ZERO = sub(rf"arith\.constant {LOW} : f32", "arith.constant 0.0 : f32")
 FEWER = both(
     sub(
-        r"(%\w+ = arith\.select )%11(, %28, %cst : f32)",
+        r"(%\w+ = arith\.select )%11(, %27, %cst : f32)",
         r"%c8_ = arith.constant 8 : i32\n%few_ = arith.cmpi ult, %10, %c8_ : i32\n\1%few_\2",
     ),
     sub(r"(%\w+ = arith\.select )%11(, %\w+, %cst : f32)", r"\1%few_\2"),
