@@ -1,15 +1,18 @@
 """The `gpu.module` that all kernels of a program share, and the attributes that launches read.
 
 ``tc.args``:   buffers of the program that are the arguments of a function or kernel
-``tc.order``:  place of a kernel in the sequence of launches
+``tc.order``:  place of a kernel in the sequence of launches; an only launch has none
 ``tc.target``: target of the module
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tcir._mlir import func, ir, llvm
 from tcir.dialect.attributes import integer, integers, string
 from tcir.errors import PassError
+from tcir.passes.emit.builders import i64
 from tcir.program.repeats import REPEATS
 from tcir.target import DEFAULT_TARGET
 
@@ -48,6 +51,16 @@ def launch_order(function: func.FuncOp) -> int | None:
     return integer(function, "tc.order") if "tc.order" in function.attributes else None
 
 
+def number_launches(functions: Sequence[func.FuncOp]) -> None:
+    """Gives functions, in the order of their launches, their ``tc.order``; an only launch gets
+    none."""
+    for order, function in enumerate(functions):
+        if len(functions) > 1:
+            function.attributes["tc.order"] = i64(order)
+        elif "tc.order" in function.attributes:
+            del function.attributes["tc.order"]
+
+
 def next_buffer(module: ir.Module, alone: int) -> int:
     """The number of a new workspace; `alone`: the number if the only launch has no numbers."""
     numbers = [n for each in launches_of(module) for n in _buffers(each)]
@@ -68,8 +81,7 @@ def insert_launch(module: ir.Module, order: int) -> None:
         )
     for each in launches_of(module):
         if "tc.order" in each.attributes and integer(each, "tc.order") >= order:
-            kind = each.attributes["tc.order"].type
-            each.attributes["tc.order"] = ir.IntegerAttr.get(kind, integer(each, "tc.order") + 1)
+            each.attributes["tc.order"] = i64(integer(each, "tc.order") + 1)
 
 
 def launches_of(module: ir.Module) -> list[ir.OpView]:
@@ -78,11 +90,6 @@ def launches_of(module: ir.Module) -> list[ir.OpView]:
     kernels = [op for op in ops if op.operation.name == "gpu.module"]
     inside = [each for op in kernels for each in op.operation.regions[0].blocks[0]]
     return [each for each in (*ops, *inside) if each.operation.name in ("func.func", "llvm.func")]
-
-
-def is_one_launch(module: ir.Module) -> bool:
-    """Whether a program is a single launch."""
-    return len(launches_of(module)) == 1 and REPEATS not in module.operation.attributes
 
 
 def _buffers(launch: ir.OpView) -> list[int]:

@@ -9,7 +9,7 @@ from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import UNSIGNED, string
 from tcir.dialect.ops.highlevel import k_part, out_layout
-from tcir.passes.emit.builders import i64, i64s
+from tcir.passes.emit.builders import i64s
 from tcir.passes.emit.clone import clone_epilogue
 from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -29,7 +29,7 @@ class CollapseBatch(Pass):
     After: the same buffers (``tc.args``) in other shapes::
 
         func.func @f(%a: tensor<32x64xf16>, %b: tensor<64x256xf16>) -> tensor<32x256xf32>
-            attributes {tc.args = array<i64: 0, 1, 2>, tc.order = 0}
+            attributes {tc.args = array<i64: 0, 1, 2>}
 
     So tiles of 128 rows go across the matrices of the batch. A ``tc.epilogue`` and the tensors it
     reads are collapsed as well, if they are indexed by both dimensions or by neither. Other
@@ -102,7 +102,6 @@ class _Layer:
                 new.attributes[name] = old.attributes[name]
         if "tc.args" not in new.attributes:
             new.attributes["tc.args"] = i64s(range(len(inputs) + 1))
-            new.attributes["tc.order"] = i64(0)
         block = new.add_entry_block([op.location] * len(inputs))
         with ir.InsertionPoint(block), op.location:
             operands = [self._new(block, value) for value in (op.a, op.b)]

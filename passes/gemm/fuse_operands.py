@@ -12,9 +12,9 @@ from tcir.dialect.attributes import integers, string
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.warp_map import TCGEN05, TCGEN05_EPILOGUE_LOAD, WARP_MAP
 from tcir.passes.analysis.computed import Computed, NotComputedError
-from tcir.passes.emit.builders import i64, i64s
+from tcir.passes.emit.builders import i64s
 from tcir.passes.emit.clone import clone
-from tcir.passes.emit.gpu_module import launch_order, target_of
+from tcir.passes.emit.gpu_module import launch_order, number_launches, target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import functions_with_body, is_simt
@@ -51,7 +51,7 @@ class FuseOperands(Pass):
     After::
 
         func.func @f_1_matmul(%x, %w, %s)
-            attributes {tc.order = 0, tc.args = array<i64: 2, 0, 1, 3>} {
+            attributes {tc.args = array<i64: 2, 0, 1, 3>} {
           %e = linalg.generic ins(%w, %s) { arith.sitofp; arith.mulf }
           %y = "tc.matmul"(%x, %e) {a_layout = "mk", b_layout = "nk"}; return %y
         }
@@ -158,8 +158,8 @@ class _Launches:
         kept = [number for number in self.spaces if number in used]
         first = min(self.spaces)
         new = {number: first + place for place, number in enumerate(kept)}
-        for order, (function, numbers) in enumerate(zip(self.functions, every)):
-            function.attributes["tc.order"] = i64(order)
+        number_launches(self.functions)
+        for function, numbers in zip(self.functions, every):
             function.attributes["tc.args"] = i64s([new.get(n, n) for n in numbers])
         module.operation.attributes["tc.workspaces"] = i64s([self.spaces[n] for n in kept])
 

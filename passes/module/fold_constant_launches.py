@@ -9,8 +9,8 @@ from typing import ClassVar
 from tcir._mlir import func, ir
 from tcir.dialect.attributes import integers
 from tcir.passes.analysis.buffers import BufferNumbers
-from tcir.passes.emit.builders import i64, i64s
-from tcir.passes.emit.gpu_module import launch_order
+from tcir.passes.emit.builders import i64s
+from tcir.passes.emit.gpu_module import launch_order, number_launches
 from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -34,7 +34,7 @@ class FoldConstantLaunches(Pass):
 
         builtin.module attributes {tc.constants = [dense<…> : tensor<37x40xbf16>],
                                    tc.folded = ["f_repack0"], tc.workspaces = array<i64>}
-        func.func @f(%x, %wp) attributes {tc.order = 0, tc.args = array<i64: 0, 1, 2>}
+        func.func @f(%x, %wp) attributes {tc.args = array<i64: 0, 1, 2>}
 
     The rules of the tensor level execute them, so a reduction of constants is rounded as the
     reference rounds it. A launch that writes a result of the program stays. Constants that no
@@ -106,8 +106,8 @@ class _Buffers:
         spaces = [n for n in self.sizes if n not in self.constants]
         order = [*range(self.first), *kept, *self.results, *spaces]
         new = {old: number for number, old in enumerate(order)}
-        for place, function in enumerate(functions):
-            function.attributes["tc.order"] = i64(place)
+        number_launches(functions)
+        for function in functions:
             numbers = integers(function, "tc.args")
             function.attributes["tc.args"] = i64s([new[n] for n in numbers])
         module.operation.attributes[CONSTANTS] = ir.ArrayAttr.get([self.constants[n] for n in kept])

@@ -11,11 +11,11 @@ from tcir.dialect.attributes import integers
 from tcir.dialect.upstream import RESHAPES
 from tcir.passes.analysis.head_maps import views_of
 from tcir.passes.analysis.strided import view_ops
-from tcir.passes.emit.builders import i64, i64s
+from tcir.passes.emit.builders import i64s
 from tcir.passes.emit.calls import CHOOSE
 from tcir.passes.emit.clone import clone
 from tcir.passes.emit.diagnostics import match_failure
-from tcir.passes.emit.gpu_module import buffer_numbers, launch_order
+from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, number_launches
 from tcir.passes.emit.tensor_functions import functions_with_body, tensor_bytes
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -87,13 +87,10 @@ class SplitLaunches(Pass):
             )
         if not any(several):
             return
-        order = 0
+        split = []
         for function, is_split in zip(functions, several, strict=True):
-            if is_split:
-                order = _split(module, function, order, kinds)
-            else:
-                function.attributes["tc.order"] = i64(order)
-                order += 1
+            split += _split(module, function, kinds) if is_split else [function]
+        number_launches(split)
 
 
 def _launched(function: func.FuncOp, kinds: Kinds) -> list[ir.OpView]:
@@ -106,8 +103,8 @@ def _is_reshaped(function: func.FuncOp, kinds: Kinds) -> bool:
     return bool(reshapes) and len(_launched(function, kinds)) == 1
 
 
-def _split(module: ir.Module, function: func.FuncOp, first: int, kinds: Kinds) -> int:
-    """Replaces a function by its launches, numbered from `first`; returns the next number."""
+def _split(module: ir.Module, function: func.FuncOp, kinds: Kinds) -> list[func.FuncOp]:
+    """Replaces a function by its launches, in order."""
     ops, end = _launched(function, kinds), list(function.entry_block)[-1]
     values = [*function.entry_block.arguments, *end.operands]
     numbers = dict(zip(values, buffer_numbers(function, len(values)), strict=True))
@@ -129,12 +126,13 @@ def _split(module: ir.Module, function: func.FuncOp, first: int, kinds: Kinds) -
     attributes["tc.workspaces"] = i64s(workspaces)
     _check_returned(function, end, ops, kinds)
     main = next((op for op in reversed(ops) if type(op) not in SUFFIXES), ops[-1])
+    launches = []
     for place, op in enumerate(ops):
         what = SUFFIXES.get(type(op), "part")
         name = function.name.value + ("" if op == main else f"_{what}{place}")
-        _outline(function, op, name, first + place, numbers, kinds)
+        launches.append(_outline(function, op, name, numbers, kinds))
     function.operation.erase()
-    return first + len(ops)
+    return launches
 
 
 def _check_returned(
@@ -175,10 +173,9 @@ def _outline(
     function: func.FuncOp,
     op: ir.OpView,
     name: str,
-    order: int,
     numbers: dict[ir.Value, int],
     kinds: Kinds,
-) -> None:
+) -> func.FuncOp:
     after, stored = _after(op, kinds), _stored(op, kinds)
     read = [value for each in (op, *after) for value in _read(each)]
     bases, made = _views(function, op, numbers)
@@ -202,7 +199,6 @@ def _outline(
     kind = ir.FunctionType.get([value.type for value in inputs], [value.type for value in stored])
     with ir.InsertionPoint(function), op.location:
         new = func.FuncOp(name, kind)
-        new.attributes["tc.order"] = i64(order)
         new.attributes["tc.args"] = i64s([numbers[value] for value in (*inputs, *stored)])
         block = new.add_entry_block([op.location] * len(inputs))
         known = dict(zip(inputs, block.arguments, strict=True))
@@ -211,6 +207,7 @@ def _outline(
             if isinstance(op, tc.QuantiseBlocksOp):
                 remark(op, f"quantised by a launch of its own, which reads {op.values.type}")
             func.ReturnOp(list(copies[-1].operation.results)[: len(stored)])
+    return new
 
 
 def _views(

@@ -40,12 +40,12 @@ from tcir.passes.analysis.scaled_contraction import is_scaled_contraction, other
 from tcir.passes.analysis.stored_scale import check_stored_scales
 from tcir.passes.analysis.strided import view_ops
 from tcir.passes.analysis.wrappers import is_zero_padding
-from tcir.passes.emit.builders import i64, i64s
+from tcir.passes.emit.builders import i64s
 from tcir.passes.emit.calls import CHOOSE, inline_calls
 from tcir.passes.emit.clone import clone, hold_constants
 from tcir.passes.emit.diagnostics import SMALLEST_SIMT, is_op, match_failure
 from tcir.passes.emit.functions import NAMES
-from tcir.passes.emit.gpu_module import kernels_block
+from tcir.passes.emit.gpu_module import kernels_block, number_launches
 from tcir.passes.emit.tensor_functions import (
     SIMT,
     check_numbers,
@@ -277,9 +277,11 @@ class _Layers:
         check_stored_scales(self.function)  # of codes that leave this function
         self._check_ops()
         numbers = self._numbers(module, launches)
+        functions = []
         for order, launch in enumerate(launches):
-            self._outline(launch, order, numbers)
+            functions.append(self._outline(launch, order, numbers))
             remark(launch.root.opview, self._words(launch, order, launches, numbers))
+        number_launches(functions)
         self.function.operation.erase()
 
     @cached_property
@@ -570,7 +572,7 @@ class _Layers:
             module.operation.attributes[FROZEN] = fixed
         return numbers
 
-    def _outline(self, launch: _Launch, order: int, numbers: dict[ir.Value, int]) -> None:
+    def _outline(self, launch: _Launch, order: int, numbers: dict[ir.Value, int]) -> func.FuncOp:
         """Outlines a launch as a function before this one."""
         results = launch.results
         args = [numbers[_base(each)] for each in (*launch.inputs, *results)]
@@ -578,7 +580,6 @@ class _Layers:
         kind = ir.FunctionType.get(*kinds)
         with ir.InsertionPoint(self.function), launch.root.location:
             new = func.FuncOp(self._name(launch, order), kind)
-            new.attributes["tc.order"] = i64(order)
             new.attributes["tc.args"] = i64s(args)
             if launch.product is None:
                 new.attributes[SIMT] = ir.UnitAttr.get()
@@ -591,6 +592,7 @@ class _Layers:
                         known[each] = tensor.EmptyOp(each.type.shape, each.type.element_type).result
                 clone(op.opview, known)
             func.ReturnOp([known[each] for each in results])
+        return new
 
     def _name(self, launch: _Launch, order: int) -> str:
         return f"{self.function.name.value}_{order}_{launch.what}"

@@ -74,7 +74,7 @@ class _Kernel:
         buffers = buffer_numbers(function, len(function.type.inputs) + len(results))
         run = RUN if out.shape[-1] % RUN == 0 else 1
         count = prod(out.shape) // run
-        grid, order = (ceil_div(count, THREADS), 1, 1), launch_order(function) or 0
+        grid, order = (ceil_div(count, THREADS), 1, 1), launch_order(function)
         shape = simt.Shape(grid, THREADS, target_of(module), order)
         name = function.name.value
         with simt.simt_kernel(module, name, buffers, shape, self.op.location) as pointers:

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias
 from tcir._mlir import func, ir
 from tcir.passes.analysis.buffers import unwritten_arguments
 from tcir.passes.emit import simt
-from tcir.passes.emit.gpu_module import is_one_launch, launches_of
+from tcir.passes.emit.gpu_module import launch_order, launches_of
 from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.simt import (
     block_scaled,
@@ -75,7 +75,6 @@ class ConvertToSimt(Pass):
     warps: int = 4
 
     def run(self, module: ir.Module) -> None:
-        programmatic = self.programmatic and not (self.several and is_one_launch(module))
         rules = RULES if self.quantise_apart else RULES[:-1]
         if self.streamed:
             unwritten = unwritten_arguments(module)
@@ -85,8 +84,9 @@ class ConvertToSimt(Pass):
             for function in functions_with_body(module):
                 if rule(module, function):
                     function.operation.erase()
-        for kernel in launches_of(module) if programmatic else ():
-            if "nvvm.kernel" in kernel.attributes:
+        for kernel in launches_of(module) if self.programmatic else ():
+            alone = launch_order(kernel) is None
+            if "nvvm.kernel" in kernel.attributes and not (self.several and alone):
                 simt.wait_for_previous(kernel)
         if self.rows:
             for function in [op for op in module.body.operations if isinstance(op, func.FuncOp)]:

@@ -75,7 +75,7 @@ class _Kernel:
         run = self._run()
         count = prod(out.shape) // run
         grid = (ceil_div(count, THREADS), 1, 1)
-        order = launch_order(self.function) or 0
+        order = launch_order(self.function)
         target, leaves = target_of(module), self.op.sizes is not None
         shape = simt.Shape(grid, THREADS, target, order, unwritten=leaves)
         with simt.simt_kernel(module, name, buffers, shape, self.op.location) as pointers:

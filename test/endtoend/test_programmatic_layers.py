@@ -65,19 +65,63 @@ def test_every_level(m: int, n: int, target: str) -> None:
     assert kernel.ptx.count("griddepcontrol.wait") >= 2
 
 
-@pytest.mark.parametrize("product", [True, False])
-def test_a_lone_launch_is_not_programmatic(product: bool) -> None:
-    """A product, and a launch on CUDA cores."""
-    text = layers(8, 128, 96)
-    whole = text[: text.index("%re =")] + "return %h : tensor<8x128xf16>\n}"
-    whole = whole.replace("-> tensor<8x96xf16>", "-> tensor<8x128xf16>")
-    exp = """func.func @main(%x: tensor<8x128xf16>) -> tensor<8x128xf16> {
+EXP = """func.func @main(%x: tensor<8x128xf16>) -> tensor<8x128xf16> {
   %y = math.exp %x : tensor<8x128xf16>
   return %y : tensor<8x128xf16>
 }"""
-    kernel = tcir.compile(whole if product else exp, PIPELINE, target="sm_90a")
-    assert not kernel.launches.launches[0].programmatic and "griddepcontrol" not in kernel.ptx
-    assert len(kernel.launches.launches) == 1
+LINEAR = """func.func @main(%x: tensor<4x32x64xf16>, %w: tensor<64x256xf16>)
+    -> tensor<4x32x256xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x32x256xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<4x32x256xf32>) -> tensor<4x32x256xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>,
+      affine_map<(b, m, n, k) -> (k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<4x32x64xf16>, tensor<64x256xf16>) outs(%z : tensor<4x32x256xf32>) {
+  ^bb0(%p: f16, %q: f16, %s: f32):
+    %u = arith.extf %p : f16 to f32
+    %v = arith.extf %q : f16 to f32
+    %t = arith.mulf %u, %v : f32
+    %o = arith.addf %s, %t : f32
+    linalg.yield %o : f32
+  } -> tensor<4x32x256xf32>
+  return %y : tensor<4x32x256xf32>
+}"""
+RESHAPED = """func.func @main(%x: tensor<128x64xf16>, %w: tensor<64x256xf16>)
+    -> tensor<4x32x256xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<128x256xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<128x256xf32>) -> tensor<128x256xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<128x64xf16>, tensor<64x256xf16>)
+      outs(%z : tensor<128x256xf32>) -> tensor<128x256xf32>
+  %r = tensor.expand_shape %y [[0, 1], [2]] output_shape [4, 32, 256]
+      : tensor<128x256xf32> into tensor<4x32x256xf32>
+  return %r : tensor<4x32x256xf32>
+}"""
+
+
+def one_product() -> str:
+    """The first of the two."""
+    text = layers(8, 128, 96)
+    text = text[: text.index("%re =")] + "return %h : tensor<8x128xf16>\n}"
+    return text.replace("-> tensor<8x96xf16>", "-> tensor<8x128xf16>")
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(one_product(), id="few rows"),
+        pytest.param(EXP, id="on CUDA cores"),  # outlined by split-layers
+        pytest.param(LINEAR, id="batch"),  # collapse-batch
+        pytest.param(RESHAPED, id="reshaped"),  # split-launches
+    ],
+)
+def test_a_lone_launch_is_not_programmatic(text: str, target: str) -> None:
+    """Whichever pass made its function."""
+    kernel = tcir.compile(text, PIPELINE, target=target)
+    (launch,) = kernel.launches.launches
+    assert not launch.programmatic and "griddepcontrol" not in kernel.ptx
 
 
 def second(kernel: Kernel, unfinished: str, lockstep: bool = True) -> tcir.RunReport:

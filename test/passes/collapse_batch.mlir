@@ -5,7 +5,7 @@
 // The residual has both dimensions, the bias neither.
 // CHECK: #[[BOTH:.*]] = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK: #[[COLUMN:.*]] = affine_map<(d0, d1) -> (d1)>
-// CHECK: func.func @layer(%[[A:.*]]: tensor<32x64xf16>, %[[B:.*]]: tensor<256x64xf16>, %[[R:.*]]: tensor<32x256xf32>, %[[BIAS:.*]]: tensor<256xf32>) -> tensor<32x256xf16> attributes {tc.args = array<i64: 0, 1, 2, 3, 4>, tc.order = 0 : i64}
+// CHECK: func.func @layer(%[[A:.*]]: tensor<32x64xf16>, %[[B:.*]]: tensor<256x64xf16>, %[[R:.*]]: tensor<32x256xf32>, %[[BIAS:.*]]: tensor<256xf32>) -> tensor<32x256xf16> attributes {tc.args = array<i64: 0, 1, 2, 3, 4>}
 // CHECK: %[[C:.*]] = "tc.matmul"(%[[A]], %[[B]]) {a_layout = "mk", b_layout = "nk"} : (tensor<32x64xf16>, tensor<256x64xf16>) -> tensor<32x256xf32>
 // CHECK: "tc.epilogue"(%[[C]])
 // CHECK: "tc.element"(%[[R]]) {map = #[[BOTH]]}

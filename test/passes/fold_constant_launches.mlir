@@ -28,7 +28,7 @@ module attributes {tc.constants = [dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> :
 // Weights that are also read as they are stay, before what is made of them. A launch of a launch of constants is
 // folded, too.
 // CHECK: module attributes {tc.constants = [dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>, dense<[4.000000e+00, 8.000000e+00]> : tensor<2xf32>], tc.folded = ["g_0", "g_1"], tc.workspaces = array<i64>}
-// CHECK-NEXT: func.func @g_2({{.*}}) -> tensor<2xf32> attributes {tc.args = array<i64: 0, 1, 2, 3>, tc.order = 0 : i64, tc.simt}
+// CHECK-NEXT: func.func @g_2({{.*}}) -> tensor<2xf32> attributes {tc.args = array<i64: 0, 1, 2, 3>, tc.simt}
 module attributes {tc.constants = [dense<[1.0, 2.0]> : tensor<2xf32>], tc.workspaces = array<i64: 8, 8>} {
   func.func @g_0(%w: tensor<2xf32>) -> tensor<2xf32> attributes {tc.args = array<i64: 1, 3>, tc.order = 0 : i64, tc.simt} {
     %y = arith.addf %w, %w : tensor<2xf32>

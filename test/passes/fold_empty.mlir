@@ -9,7 +9,7 @@
 // CHECK-NOT: math.exp
 // CHECK: %[[NONE:.*]] = tensor.empty() : tensor<0x7xf32>
 // CHECK-NEXT: return %[[SUMS]], %[[NONE]]
-// SPLIT: func.func @accumulator_0_copy({{.*}} attributes {tc.args = array<i64: 2, 4>, tc.order = 0 : i64, tc.simt}
+// SPLIT: func.func @accumulator_0_copy({{.*}} attributes {tc.args = array<i64: 2, 4>, tc.simt}
 // SPLIT-NOT: func.func
 func.func @accumulator(%a: tensor<40x0xf16>, %b: tensor<0x96xf16>, %c: tensor<40x96xf32>, %x: tensor<0x7xf32>) -> (tensor<40x96xf32>, tensor<0x7xf32>) {
   // expected-remark @+1 {{linalg.matmul has loops without iterations: its result is the initial value of its output}}

@@ -8,7 +8,7 @@
 // Weights of int8, a scale for each row: one launch, without a workspace.
 // CHECK: module attributes {tc.workspaces = array<i64>}
 // CHECK: func.func @f_1_matmul(%arg0: tensor<300x128xf16>, %arg1: tensor<96x128xi8>, %arg2: tensor<96x1xf16>) -> tensor<300x96xf32>
-// CHECK-SAME: tc.args = array<i64: 0, 1, 2, 3>, tc.order = 0
+// CHECK-SAME: tc.args = array<i64: 0, 1, 2, 3>}
 // CHECK: %[[W:.*]] = linalg.generic {{.*}} ins(%arg1, %arg2
 // CHECK: arith.sitofp
 // CHECK: arith.mulf

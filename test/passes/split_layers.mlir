@@ -248,7 +248,7 @@ func.func @image(%x: tensor<1x9x9x16xf16>, %w: tensor<3x3x16xf16>) -> tensor<1x9
 // -----
 
 // A depthwise convolution is one launch on CUDA cores with what is behind it, in any shape of the same elements.
-// CHECK: func.func @depthwise_0_depthwise_conv_2d_nhwc_hwc(%{{.*}}: tensor<1x9x9x16xf16>, %{{.*}}: tensor<3x3x16xf16>) -> tensor<49x16xf16> attributes {tc.args = array<i64: 0, 1, 2>, tc.order = 0 : i64, tc.simt}
+// CHECK: func.func @depthwise_0_depthwise_conv_2d_nhwc_hwc(%{{.*}}: tensor<1x9x9x16xf16>, %{{.*}}: tensor<3x3x16xf16>) -> tensor<49x16xf16> attributes {tc.args = array<i64: 0, 1, 2>, tc.simt}
 // CHECK: linalg.depthwise_conv_2d_nhwc_hwc
 // CHECK: tensor.collapse_shape
 // CHECK: arith.truncf

@@ -223,7 +223,7 @@ BREAKS = [
     Break("different launches are one kernel", APART, f"{SHARE}:_computation",
           "{text}", "{function.type.results[0].element_type}", "share-kernels"),
     Break("parts of K are summed before the product", LAYERS, f"{LAUNCHES}:_split",
-          "first + place", "first + len(ops) - 1 - place", "split-launches", IN_PARTS),
+          "return launches", "return launches[::-1]", "split-launches", IN_PARTS),
     Break("a part of K is dropped", LAYERS, f"{PARTS}:product_in_parts",
           "i64(each * k)", "i64(each * k - 32)", "split-k", IN_PARTS),
     # operands computed in a product's kernel
@@ -232,7 +232,8 @@ BREAKS = [
     Break("workspaces keep their old numbers", INT8, f"{OPERANDS}:_Launches.renumber",
           "new.get(n, n)", "n", "fuse-operands"),
     Break("launches after a fusion are exchanged", INT8, f"{OPERANDS}:_Launches.renumber",
-          "i64(order)", "i64(-order)", "fuse-operands"),
+          "number_launches(self.functions)", "number_launches(self.functions[::-1])",
+          "fuse-operands"),
     # fusion
     Break("the first bias is that of all columns", HEADS, f"{FUSE}:_map",
           "isinstance(d, int)", "isinstance(d, int) and len(dims) > 1", "fuse-epilogue"),
