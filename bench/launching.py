@@ -20,7 +20,7 @@ import statistics
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +96,13 @@ def milliseconds(call: Call) -> float:
         torch.cuda.synchronize()
         found.append(start.elapsed_time(end) / CALLS)
     return statistics.median(found)
+
+
+def alternately(calls: Mapping[str, Call], rounds: int = 3) -> dict[str, float]:
+    """Median milliseconds of each call, measured in turns: the clock of a GPU that has just begun
+    to work differs from that of one that is hot."""
+    found = [{name: milliseconds(call) for name, call in calls.items()} for _ in range(rounds)]
+    return {name: statistics.median(each[name] for each in found) for name in calls}
 
 
 def graphed(call: Call) -> tuple[Call, Any]:

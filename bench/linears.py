@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from launching import graphed, milliseconds
+from launching import alternately, graphed
 
 WEIGHTS = (
     (768, 768), (2304, 768), (3072, 768), (768, 3072), (50257, 768), (4096, 4096), (6144, 4096),
@@ -121,10 +121,9 @@ def measure(m: int, n: int, k: int, kind: torch.dtype, ours: Any) -> dict[str, A
     wanted = torch.nn.functional.linear(xs[0].double(), first.weight.double(), first.bias.double())
     scale = wanted.abs().max()
     error, eager = (float((each.double() - wanted).abs().max() / scale) for each in (got, theirs))
-    us = {
-        key: 1000 * milliseconds(graphed(lambda run=run: run(*xs))[0]) / count
-        for key, run in (("pytorch_us", layers), ("inductor_us", inductor), ("tcir_us", ours))
-    }
+    sides = {"pytorch_us": layers, "inductor_us": inductor, "tcir_us": ours}
+    replays = {key: graphed(lambda run=run: run(*xs))[0] for key, run in sides.items()}
+    us = {key: 1000 * each / count for key, each in alternately(replays).items()}
     moved = (n * k + m * k + m * n) * kind.itemsize
     return {
         **us, "of": us["pytorch_us"] / us["tcir_us"], "GB/s": moved / us["tcir_us"] / 1e3,

@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from launching import graphed, milliseconds
+from launching import alternately, graphed, milliseconds
 from linears import L2_BYTES, Row, sweep
 
 WEIGHTS = ((4096, 4096), (14336, 4096), (4096, 14336))
@@ -118,14 +118,16 @@ def measure(m: int, n: int, k: int, kind: str, prepare: bool) -> dict[str, Any]:
     plain = Layers(wide)
     wanted = torch.nn.functional.linear(xs[0].double(), layers.layers[0].weights(torch.float64))
     error, other = (float((each.double() - wanted).norm() / wanted.norm()) for each in (got, found))
-    us = {}
-    for key, each, calls in (
-        ("cublas_us", plain, len(wide)),
-        ("pytorch_us", run, count),
-        ("tcir_us", compiled, count),
-    ):
-        replay, _ = graphed(lambda each=each, calls=calls: each(*xs[:calls]))
-        us[key] = 1000 * milliseconds(replay) / calls
+    sides = {
+        "cublas_us": (plain, len(wide)),
+        "pytorch_us": (run, count),
+        "tcir_us": (compiled, count),
+    }
+    replays = {
+        key: graphed(lambda each=each, calls=calls: each(*xs[:calls]))[0]
+        for key, (each, calls) in sides.items()
+    }
+    us = {key: 1000 * each / sides[key][1] for key, each in alternately(replays).items()}
     launches = sum(len(each.launches.launches) for each in compiled.kernels) / count
     return {
         **us, "pytorch": name, "GB/s": size / us["tcir_us"] / 1e3, "error": error,
