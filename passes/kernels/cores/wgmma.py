@@ -36,8 +36,8 @@ M_TILE = TMEM_LANES
 MAPS = {M_TILE: WGMMA, WGMMA_M: WGMMA_ONE, 3 * WGMMA_M: WGMMA_THREE}
 """Warp maps by the rows of a tile: they say which warps multiply."""
 N_TILES = (256, 224, 192, 160, 128, 96, 64, 32, 16)
-"""Columns of an output tile that the default is chosen from. Stores of columns that are no multiple of
-32 are not deferred: 240, 208, 176 and 144 lose more by that than fuller rounds of tiles gain
+"""Columns of an output tile that the default is chosen from. Stores of columns that are no multiple
+of 32 are not deferred: 240, 208, 176 and 144 lose more by that than fuller rounds of tiles gain
 (docs/design-notes/gemm-sm90a.md)."""
 PROMOTED_COLUMNS = 192
 """The most columns of a partial sum. It takes as many registers as the sums: together 192 of 240
