@@ -237,18 +237,14 @@ def arith_float(compiler: Compiler, op: ir.OpView) -> Step:
 
 @execute("arith.constant")
 def arith_constant(compiler: Compiler, op: ir.OpView) -> Step:
-    result, type_ = compiler.result(op), op.operation.results[0].type
+    type_ = op.operation.results[0].type
     value = constant(op.operation.attributes["value"], type_)
     fixed: RegisterTile | Array | int = value
     if isinstance(type_, ir.VectorType):
         fixed = RegisterTile(value, quarter=-1)
     elif _width(type_) is not None:
         fixed = int(value)
-
-    def set_constant(frame: Frame) -> None:
-        frame.values[result] = fixed
-
-    return set_constant
+    return compiler.assigns(op, lambda frame: fixed)
 
 
 @execute("arith.select")
@@ -315,7 +311,7 @@ def vector_interleave(compiler: Compiler, op: ir.OpView) -> Step:
 @execute("vector.deinterleave")
 def vector_deinterleave(compiler: Compiler, op: ir.OpView) -> Step:
     (source,), site = compiler.operands(op), compiler.site(op)
-    results = [compiler.slot(result) for result in op.operation.results]
+    results = compiler.slots_of(op.operation.results)
 
     def sort(frame: Frame) -> None:
         tile: RegisterTile = frame.values[source]

@@ -8,12 +8,10 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.cta_pair import columns_of, cta_group_of
-from tcir.dialect.ops.block_scale import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
 from tcir.dialect.ops.compute import collector_of
-from tcir.interp.tile.addresses import slice_bytes
-from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, of_pair
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.operands import matrix_a, metadata_of, slice_of
-from tcir.interp.tile.values import SmemTile, TmemTile
+from tcir.interp.tile.values import TmemTile
 from tcir.machine import MmaOptions
 from tcir.machine.tensor_core.instruction_descriptor_scaled import SCALED_K, ScaledDescriptor
 
@@ -57,22 +55,20 @@ def _multiply(
     )
     sparse = metadata_ is not None
     metadata = metadata_of(op, metadata_)
-    descriptor, site, sequential = _descriptor(op, sparse), compiler.site(op), compiler.sequential
+    descriptor, site = _descriptor(op, sparse), compiler.site(op)
 
     def multiply(frame: Frame) -> None:
-        if not frame.elected():
-            return
         v = frame.values
         d: TmemTile = v[d_]
         sfa: TmemTile = v[sfa_]
         sfb: TmemTile = v[sfb_]
         frame.agent.tensor_core.mma_block_scale(
-            d.origin(frame) + d.column,
+            d.address(frame),
             matrix_a(frame, v[a_], a_slice),
             slice_of(frame, v[b_], b_slice, 1 + sparse),
             descriptor,
-            sfa.origin(frame) + sfa.column + sfa_column,
-            sfb.origin(frame) + sfb.column + sfb_column,
+            sfa.address(frame, sfa_column),
+            sfb.address(frame, sfb_column),
             MmaOptions(
                 enable_input_d=bool(v[accumulate_]),
                 collector=collector_of(op),
@@ -80,42 +76,5 @@ def _multiply(
             ),
             site=site,
         )
-        if sequential:
-            frame.agent.drain()
 
-    return of_pair(multiply, site) if sequential and descriptor.cta_group > 1 else multiply
-
-
-@execute(tc.CpScalesOp)
-def cp_scales(compiler: Compiler, op: tc.CpScalesOp) -> Step:
-    source_, target_, column_ = compiler.operands(op)
-    block, cta_group = integer(op, "block"), cta_group_of(op)
-    site, sequential = compiler.site(op), compiler.sequential
-    rows = SCALE_ROWS * block, SCALE_ROWS * (block + 1)
-
-    def copy(frame: Frame) -> None:
-        if not frame.elected():
-            return
-        source: SmemTile = frame.values[source_]
-        target: TmemTile = frame.values[target_]
-        column = frame.values[column_]
-        if not 0 <= column <= target.columns - SCALE_COLUMNS:
-            raise frame.cta_run.error(
-                "access-outside-tile",
-                f"expected 4 columns of the tile's {target.columns}, got those from {column} on",
-                site,
-            )
-        frame.agent.tensor_core.cp(
-            target.origin(frame) + target.column + column,
-            frame.cta_run.element_operand(
-                slice_bytes(source.layout, source.base, 0, SCALE_ROW_BYTES, rows)
-            ),
-            "32x128b",
-            "warpx4",
-            cta_group=cta_group,
-            site=site,
-        )
-        if sequential:
-            frame.agent.drain()
-
-    return of_pair(copy, site) if sequential and cta_group > 1 else copy
+    return compiler.issues(op, multiply)

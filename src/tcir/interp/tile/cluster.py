@@ -8,12 +8,7 @@ from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, 
 
 @execute(tc.CtaRankOp)
 def cta_rank(compiler: Compiler, op: tc.CtaRankOp) -> Step:
-    result = compiler.result(op)
-
-    def rank(frame: Frame) -> None:
-        frame.values[result] = frame.cta.rank_in_cluster
-
-    return rank
+    return compiler.assigns(op, lambda frame: frame.cta.rank_in_cluster)
 
 
 @execute(tc.ClusterBarrierOp)

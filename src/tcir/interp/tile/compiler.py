@@ -7,12 +7,12 @@ scheduler then runs other agents). Values live in a list, one slot per MLIR valu
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from tcir._mlir import ir
-from tcir.dialect.cta_pair import LEADER, PAIR, kernel_cta_group
+from tcir.dialect.cta_pair import LEADER, PAIR, cta_group_of, kernel_cta_group
 from tcir.dialect.limits import WARP
 from tcir.dialect.multicast import cluster_ctas, masks_of
 from tcir.dialect.warp_map import CONSUMER, warp_map_of
@@ -93,9 +93,13 @@ class Compiler:
         """The slot of an MLIR value."""
         return self._slots.setdefault(value, len(self._slots))
 
+    def slots_of(self, values: Iterable[ir.Value]) -> list[int]:
+        """The slots of MLIR values."""
+        return [self.slot(value) for value in values]
+
     def operands(self, op: ir.OpView) -> list[int]:
         """The slots of an op's operands."""
-        return [self.slot(v) for v in op.operation.operands]
+        return self.slots_of(op.operation.operands)
 
     def result(self, op: ir.OpView) -> int:
         """The slot of an op's only result."""
@@ -113,6 +117,28 @@ class Compiler:
         step = execute[op.name](self, view)
         return of_leader(step) if LEADER in op.attributes else step
 
+    def assigns(self, op: ir.OpView, compute: Callable[[Frame], Any]) -> Step:
+        """A step that gives the op's only result what `compute` returns."""
+        result = self.result(op)
+
+        def step(frame: Frame) -> None:
+            frame.values[result] = compute(frame)
+
+        return step
+
+    def issues(self, op: ir.OpView, issue: Callable[[Frame], None]) -> Step:
+        """A step that issues an op to the tensor core once for the CTA, or for a pair of them; in a
+        sequential program it is complete afterwards."""
+        sequential = self.sequential
+
+        def step(frame: Frame) -> None:
+            if frame.elected():
+                issue(frame)
+                if sequential:
+                    frame.agent.drain()
+
+        return of_pair(step, self.site(op)) if sequential and cta_group_of(op) == PAIR else step
+
     def block(self, block: ir.Block) -> Step:
         """The steps of a block, without its terminator if that only yields."""
         return sequence([self.step(view) for view in block.operations])
@@ -121,6 +147,22 @@ class Compiler:
 def may_block(step: Step) -> TypeGuard[Callable[[Frame], Blocking]]:
     """Whether a step is a generator function."""
     return inspect.isgeneratorfunction(step)
+
+
+def blocking(step: Step) -> Callable[[Frame], Blocking]:
+    """The step as a generator function, even if it does not block."""
+    if may_block(step):
+        return step
+
+    def at_once(frame: Frame) -> Blocking:
+        step(frame)
+        yield from ()
+
+    return at_once
+
+
+def nothing(frame: Frame) -> None:
+    """The step of an op without an effect at this level."""
 
 
 def is_leader(frame: Frame) -> bool:
@@ -142,11 +184,11 @@ def of_leader(step: Step) -> Step:
     """Returns a step that runs `step` in the leader of a pair only."""
     if may_block(step):
 
-        def blocking(frame: Frame) -> Blocking:
+        def waiting(frame: Frame) -> Blocking:
             if is_leader(frame):
                 yield from step(frame)
 
-        return blocking
+        return waiting
 
     def straight(frame: Frame) -> None:
         if is_leader(frame):
@@ -191,11 +233,11 @@ def sequence(steps: Sequence[Step]) -> Step:
         return straight
     marked = [(step, step if may_block(step) else None) for step in steps]
 
-    def blocking(frame: Frame) -> Blocking:
+    def waiting(frame: Frame) -> Blocking:
         for step, blocks in marked:
             if blocks is not None:
                 yield from blocks(frame)
             else:
                 step(frame)
 
-    return blocking
+    return waiting

@@ -1,18 +1,20 @@
-"""Rules of the tensor-core ops."""
+"""Rules of the tensor-core ops: products, sparse ones, and weight-stationary ones."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import flag, integer, integers, optional_integer
 from tcir.dialect.cta_pair import columns_of, cta_group_of
-from tcir.dialect.limits import MMA_K_BYTES, SLICE_COLUMNS
 from tcir.dialect.ops.compute import collector_of, scale_of
-from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, of_pair
-from tcir.interp.tile.values import SmemTile, TmemTile
-from tcir.machine import ElementAddresses, InstructionDescriptor, MmaOptions, TmemAddr
+from tcir.dialect.ops.mma_ws import buffer_of
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.operands import matrix_a, metadata_of, slice_of
+from tcir.interp.tile.values import TmemTile
+from tcir.machine import InstructionDescriptor, MmaOptions
 
 KINDS = {
     "f16": ("f16", "f16"), "bf16": ("f16", "bf16"), "f32": ("tf32", "tf32"),
@@ -38,58 +40,75 @@ def instruction_of(op: ir.OpView, m: int, **more: Any) -> InstructionDescriptor:
 
 @execute(tc.MmaOp)
 def mma(compiler: Compiler, op: tc.MmaOp) -> Step:
-    d_, a_, b_, accumulate_ = compiler.operands(op)
+    instruction = instruction_of(op, op.d.type.shape[0])
+    a_row, ashift = optional_integer(op, "a_row"), flag(op, "ashift")
+    return _multiply(compiler, op, compiler.operands(op), instruction, a_row=a_row, ashift=ashift)
+
+
+@execute(tc.MmaWsOp)
+def mma_ws(compiler: Compiler, op: tc.MmaWsOp) -> Step:
+    instruction = instruction_of(op, op.a.type.shape[0], ws=True)
+    return _multiply(compiler, op, compiler.operands(op), instruction)
+
+
+@execute(tc.MmaWsSparseOp)
+def mma_ws_sparse(compiler: Compiler, op: tc.MmaWsSparseOp) -> Step:
+    return _multiply_sparse(compiler, op, op.a.type.shape[0], ws=True)
+
+
+@execute(tc.MmaSparseOp)
+def mma_sparse(compiler: Compiler, op: tc.MmaSparseOp) -> Step:
+    return _multiply_sparse(compiler, op, op.d.type.shape[0])
+
+
+def _multiply_sparse(compiler: Compiler, op: ir.OpView, m: int, ws: bool = False) -> Step:
+    """Multiplies a sparse A of `m` rows in a CTA."""
+    d, a, b, metadata, accumulate = compiler.operands(op)
+    selector = integer(op, "selector")
+    instruction = instruction_of(op, m, ws=ws, sparse=True, sparsity_selector=selector)
+    return _multiply(compiler, op, [d, a, b, accumulate], instruction, metadata)
+
+
+def _multiply(
+    compiler: Compiler,
+    op: ir.OpView,
+    operands: Sequence[int],
+    instruction: InstructionDescriptor,
+    metadata_: int | None = None,
+    *,
+    a_row: int | None = None,
+    ashift: bool = False,
+) -> Step:
+    """Multiplies D, A, B and whether to accumulate, by their slots.
+
+    metadata_: slot of the metadata of a sparse A; a_row: first row of A in shared memory; ashift:
+    whether A moves down by a lane afterwards
+    """
+    d_, a_, b_, accumulate_ = operands
     a_slice, b_slice = integer(op, "a_slice"), integer(op, "b_slice")
-    ashift, site = flag(op, "ashift"), compiler.site(op)
-    a_row = optional_integer(op, "a_row")
-    m, n = op.d.type.shape
-    instruction = instruction_of(op, m)
-    scale, collector = scale_of(op), collector_of(op)
-    sequential = compiler.sequential
+    metadata, width = metadata_of(op, metadata_), 1 + instruction.sparse
+    scale, collector, ws = scale_of(op), collector_of(op), instruction.ws
+    buffer, site = buffer_of(op) if ws else "a", compiler.site(op)
 
     def multiply(frame: Frame) -> None:
-        if not frame.elected():
-            return
         v = frame.values
         d: TmemTile = v[d_]
-        b: SmemTile = v[b_]
-        source = v[a_]
-        step = MMA_K_BYTES // b.layout.element_bytes
-        if b.layout.mn * instruction.cta_group != n:
-            raise frame.cta_run.error(
-                "bad-mma-shape", f"expected B with {n} rows like D's columns, got {b.layout}", site
-            )
-        if isinstance(source, TmemTile):
-            if SLICE_COLUMNS * (a_slice + 1) > source.columns:
-                raise frame.cta_run.error(
-                    "slice-outside-tile",
-                    f"expected a slice of A's {source.columns} columns, got slice {a_slice}",
-                    site,
-                )
-            a: TmemAddr | ElementAddresses = frame.cta_run.tmem_operand(
-                source.origin(frame) + source.column + SLICE_COLUMNS * a_slice
-            )
-        else:
-            at = source.base, step * a_slice, step
-            rows = source.layout.elements
-            where = rows(*at) if a_row is None else source.layout.elements_from(a_row, *at)
-            a = frame.cta_run.element_operand(where)
         options = MmaOptions(
-            enable_input_d=bool(v[accumulate_]),
-            disable_lanes=d.disabled,
+            bool(v[accumulate_]),
+            disable_lanes=None if ws else d.disabled,
             ashift=ashift,
             scale_input_d=scale,
             collector=collector,
+            collector_buffer=buffer,
+            metadata=metadata(frame),
         )
         frame.agent.tensor_core.mma(
-            d.origin(frame) + d.column,
-            a,
-            frame.cta_run.element_operand(b.layout.elements(b.base, step * b_slice, step)),
+            d.address(frame),
+            matrix_a(frame, v[a_], a_slice, a_row),
+            slice_of(frame, v[b_], b_slice, width),
             instruction,
             options,
             site=site,
         )
-        if sequential:
-            frame.agent.drain()
 
-    return of_pair(multiply, site) if sequential and instruction.cta_group > 1 else multiply
+    return compiler.issues(op, multiply)

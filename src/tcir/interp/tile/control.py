@@ -7,14 +7,21 @@ from typing import Any
 from tcir._mlir import ir
 from tcir.dialect.attributes import optional_integer
 from tcir.dialect.loops import MOST_TRIPS
-from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, may_block
+from tcir.interp.tile.compiler import (
+    Blocking,
+    Compiler,
+    Frame,
+    Step,
+    blocking,
+    execute,
+    may_block,
+    nothing,
+)
 
 
-@execute("func.return")
-def func_return(_: Compiler, __: ir.OpView) -> Step:
-    def nothing(_: Frame) -> None:
-        pass
-
+@execute("func.return", "scf.condition")
+def terminator(_: Compiler, __: ir.OpView) -> Step:
+    """Does nothing: the rule of scf.while reads its condition."""
     return nothing
 
 
@@ -22,14 +29,8 @@ def func_return(_: Compiler, __: ir.OpView) -> Step:
 def scf_yield(compiler: Compiler, op: ir.OpView) -> Step:
     """Copies the yielded values to the slots where the enclosing op expects them."""
     sources = compiler.operands(op)
-    targets = [compiler.slot(v) for v in _receivers(op.operation.parent)]
-
-    def hand_over(frame: Frame) -> None:
-        values = [frame.values[s] for s in sources]
-        for target, value in zip(targets, values):
-            frame.values[target] = value
-
-    return hand_over
+    targets = compiler.slots_of(_receivers(op.operation.parent))
+    return lambda frame: _move(frame.values, sources, targets)
 
 
 def _receivers(parent: Any) -> list[Any]:
@@ -45,8 +46,8 @@ def _receivers(parent: Any) -> list[Any]:
 def scf_for(compiler: Compiler, op: ir.OpView) -> Step:
     low, high, step, *initial = compiler.operands(op)
     block = op.operation.regions[0].blocks[0]
-    index, *carried = [compiler.slot(a) for a in block.arguments]
-    results = [compiler.slot(r) for r in op.operation.results]
+    index, *carried = compiler.slots_of(block.arguments)
+    results = compiler.slots_of(op.operation.results)
     body = compiler.block(block)
     site, most = compiler.site(op), optional_integer(op, MOST_TRIPS)
 
@@ -54,8 +55,7 @@ def scf_for(compiler: Compiler, op: ir.OpView) -> Step:
         v = frame.values
         if v[step] <= 0:
             raise frame.cta_run.error("bad-step", f"expected a positive step, got {v[step]}", site)
-        for target, source in zip(carried, [v[s] for s in initial]):
-            v[target] = source
+        _move(v, initial, carried)
         frame.cta_run.turns.spend(max(0, -((v[low] - v[high]) // v[step])), site)
         turns = range(v[low], v[high], v[step])
         if most is not None and turns and turns[-1] >= most:
@@ -66,25 +66,21 @@ def scf_for(compiler: Compiler, op: ir.OpView) -> Step:
             )
         return turns
 
-    def finish(frame: Frame) -> None:
-        for target, source in zip(results, carried):
-            frame.values[target] = frame.values[source]
-
     if may_block(body):
 
-        def blocking(frame: Frame) -> Blocking:
+        def waiting(frame: Frame) -> Blocking:
             for i in trips(frame):
                 frame.values[index] = i
                 yield from body(frame)
-            finish(frame)
+            _move(frame.values, carried, results)
 
-        return blocking
+        return waiting
 
     def straight(frame: Frame) -> None:
         for i in trips(frame):
             frame.values[index] = i
             body(frame)
-        finish(frame)
+        _move(frame.values, carried, results)
 
     return straight
 
@@ -95,43 +91,27 @@ def scf_while(compiler: Compiler, op: ir.OpView) -> Step:
     to the results."""
     before, after = (region.blocks[0] for region in op.operation.regions)
     initial = compiler.operands(op)
-    carried = [compiler.slot(a) for a in before.arguments]
+    carried = compiler.slots_of(before.arguments)
     *_, condition = before.operations
-    test, *passed = [compiler.slot(v) for v in condition.operation.operands]
-    into = [compiler.slot(a) for a in after.arguments]
-    results = [compiler.slot(r) for r in op.operation.results]
-    head, body = compiler.block(before), compiler.block(after)
+    test, *passed = compiler.operands(condition)
+    into = compiler.slots_of(after.arguments)
+    results = compiler.slots_of(op.operation.results)
+    head, body = (blocking(compiler.block(each)) for each in (before, after))
     site = compiler.site(op)
 
     def turns(frame: Frame) -> Blocking:
         v = frame.values
         _move(v, initial, carried)
         while True:
-            if may_block(head):
-                yield from head(frame)
-            else:
-                head(frame)
+            yield from head(frame)
             if not v[test]:
                 break
             frame.cta_run.turns.spend(1, site)
             _move(v, passed, into)
-            if may_block(body):
-                yield from body(frame)
-            else:
-                body(frame)
+            yield from body(frame)
         _move(v, passed, results)
 
     return turns
-
-
-@execute("scf.condition")
-def scf_condition(_: Compiler, __: ir.OpView) -> Step:
-    """Does nothing: the rule of scf.while reads the op."""
-
-    def nothing(_: Frame) -> None:
-        pass
-
-    return nothing
 
 
 def _move(values: list[Any], sources: list[int], targets: list[int]) -> None:
@@ -143,29 +123,18 @@ def _move(values: list[Any], sources: list[int], targets: list[int]) -> None:
 @execute("scf.if")
 def scf_if(compiler: Compiler, op: ir.OpView) -> Step:
     (condition,) = compiler.operands(op)
-    branches = [
-        compiler.block(r.blocks[0]) if len(r.blocks) else None for r in op.operation.regions
-    ]
-    then, otherwise = branches[0], branches[1] if len(branches) > 1 else None
+    branches = [compiler.block(r.blocks[0]) for r in op.operation.regions if len(r.blocks)]
+    then, otherwise = (*branches, nothing)[:2]
+    if may_block(then) or may_block(otherwise):
+        yes, no = blocking(then), blocking(otherwise)
 
-    def chosen(frame: Frame) -> Step | None:
-        return then if frame.values[condition] else otherwise
+        def waiting(frame: Frame) -> Blocking:
+            yield from (yes if frame.values[condition] else no)(frame)
 
-    if any(b is not None and may_block(b) for b in branches):
-
-        def blocking(frame: Frame) -> Blocking:
-            branch = chosen(frame)
-            if branch is not None and may_block(branch):
-                yield from branch(frame)
-            elif branch is not None:
-                branch(frame)
-
-        return blocking
+        return waiting
 
     def straight(frame: Frame) -> None:
-        branch = chosen(frame)
-        if branch is not None:
-            branch(frame)
+        (then if frame.values[condition] else otherwise)(frame)
 
     return straight
 
@@ -173,24 +142,13 @@ def scf_if(compiler: Compiler, op: ir.OpView) -> Step:
 @execute("gpu.block_id")
 def gpu_block_id(compiler: Compiler, op: ir.OpView) -> Step:
     axis = _axis(op)
-    result = compiler.result(op)
-
-    def block_id(frame: Frame) -> None:
-        frame.values[result] = frame.cta.index[axis]
-
-    return block_id
+    return compiler.assigns(op, lambda frame: frame.cta.index[axis])
 
 
 @execute("gpu.grid_dim")
 def gpu_grid_dim(compiler: Compiler, op: ir.OpView) -> Step:
-    axis = _axis(op)
-    result = compiler.result(op)
-    grid = [*ir.DenseI64ArrayAttr(compiler.attributes["tc.grid"]), 1, 1]
-
-    def grid_dim(frame: Frame) -> None:
-        frame.values[result] = grid[axis]
-
-    return grid_dim
+    extent = [*ir.DenseI64ArrayAttr(compiler.attributes["tc.grid"]), 1, 1][_axis(op)]
+    return compiler.assigns(op, lambda frame: extent)
 
 
 def _axis(op: ir.OpView) -> int:

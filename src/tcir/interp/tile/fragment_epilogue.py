@@ -27,7 +27,7 @@ TAILS = {-2: "outer", -1: "inner"}
 def fragment_epilogue(compiler: Compiler, op: tc.FragmentEpilogueOp) -> Step:
     (sums_,), _ = segments(compiler, op)
     block, dtype = op.body.blocks[0], dtype_of(op.sums.type.element)
-    totals = [compiler.slot(each) for each in block.arguments]
+    totals = compiler.slots_of(block.arguments)
     ours = (tc.ElementOp, tc.YieldOp)
     body = sequence(
         [
@@ -68,12 +68,8 @@ def element(compiler: Compiler, op: tc.ElementOp) -> Step:
     tensor that no tail allows."""
     around = op.operation.parent.opview
     if isinstance(op.tensor.type, tc.FragmentType):
-        (source_,), result = compiler.operands(op), compiler.result(op)
-
-        def take(frame: Frame) -> None:
-            frame.values[result] = frame.values[source_]
-
-        return take
+        (source_,) = compiler.operands(op)
+        return compiler.assigns(op, lambda frame: frame.values[source_])
     return _load(compiler, op, around, around.out.type, walk_of(around))
 
 
@@ -108,7 +104,7 @@ def _load(
     """Reads the elements at the places of the agent's part of a fragment of `kind`, at the indices
     of `at_op`."""
     source_, result, site = compiler.operands(op)[0], compiler.result(op), compiler.site(op)
-    indices_, tails = [compiler.slot(index) for index in at_op.indices], string(at_op, "tails")
+    indices_, tails = compiler.slots_of(at_op.indices), string(at_op, "tails")
     part, dims = held_by(compiler, kind), op.dims
 
     def load(frame: Frame) -> None:

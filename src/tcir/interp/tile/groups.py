@@ -15,7 +15,7 @@ from tcir.interp.tile.values import MemRef, Site
 @execute(tc.FindGroupOp)
 def find_group(compiler: Compiler, op: tc.FindGroupOp) -> Step:
     sizes_, tile_ = compiler.operands(op)
-    results = [compiler.slot(result) for result in op.operation.results]
+    results = compiler.slots_of(op.operation.results)
     room, site, within = capacity(op), compiler.site(op), "within" in op.attributes
     height = tile_rows(op)
 

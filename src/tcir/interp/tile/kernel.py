@@ -12,7 +12,7 @@ import numpy as np
 
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import TMEM_COLUMNS, WARP
-from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, may_block, meet
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, blocking, meet
 from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, RegisterTile, Site
 from tcir.interp.types import Array
@@ -58,6 +58,13 @@ class CtaRun:
     def error(self, code: str, message: str, site: Site) -> MachineError:
         """Returns the error of an illegal use of the hardware, for the caller to raise."""
         return MachineError(code, message, site=site)
+
+    def below(self, what: str, index: int, count: int, site: Site) -> int:
+        """Returns an index; MachineError unless it is below `count`. what: with its article."""
+        if not 0 <= index < count:
+            code = f"bad-{what.split()[-1]}"
+            raise self.error(code, f"expected {what} below {count}, got {index}", site)
+        return index
 
     def consume(self, frame: Frame, tile: RegisterTile, site: Site) -> None:
         """Checks that the registers of a tensor-memory load were waited for before use."""
@@ -150,10 +157,7 @@ class CtaRun:
             if not frame.whole:
                 yield from agent.barrier.sync(0, None, site=OWN)
             self._own_column = self.read_word(frame, scratch + 8, OWN)
-        if may_block(program):
-            yield from program(frame)
-        else:
-            program(frame)
+        yield from blocking(program)(frame)
         if places.own_allocation:
             agent.drain()
             if not frame.whole:

@@ -10,17 +10,14 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.dialect.limits import LANE_MASK_BYTES, QUARTER_LANES
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.loads import store_elements
 from tcir.interp.tile.values import LaneMasks, MemRef, RegisterTile, Site, Stored, TmemTile
 
 
 @execute(tc.LaneIndexOp)
 def lane_index(compiler: Compiler, op: tc.LaneIndexOp) -> Step:
-    result = compiler.result(op)
-
-    def number(frame: Frame) -> None:
-        frame.values[result] = RegisterTile(np.arange(QUARTER_LANES, dtype=np.int64), quarter=-1)
-
-    return number
+    lanes = np.arange(QUARTER_LANES, dtype=np.int64)
+    return compiler.assigns(op, lambda frame: RegisterTile(lanes, quarter=-1))
 
 
 @execute(tc.LaneMasksOp)
@@ -40,11 +37,7 @@ def lane_masks(compiler: Compiler, op: tc.LaneMasksOp) -> Step:
 
 def _entry(frame: Frame, table: LaneMasks, entry: int, site: Site) -> int:
     """Address of an entry of a table of lane masks."""
-    if not 0 <= entry < table.count:
-        raise frame.cta_run.error(
-            "bad-entry", f"expected an entry below {table.count}, got {entry}", site
-        )
-    return table.base + LANE_MASK_BYTES * entry
+    return table.base + LANE_MASK_BYTES * frame.cta_run.below("an entry", entry, table.count, site)
 
 
 @execute(tc.WriteLaneMaskOp)
@@ -102,17 +95,10 @@ def store_lanes(compiler: Compiler, op: tc.StoreLanesOp) -> Step:
             return
         columns = min(value.data.shape[1], width - first)
         elements = (linear * width + first)[inside]
-        size = target.dtype.itemsize
-        data = np.ascontiguousarray(value.data[inside, :columns])
-        frame.agent.memory.store(
-            "global",
-            target.address + elements * size,
-            data.view(np.uint8).reshape(len(elements), columns * size),
-            site=site,
-        )
         every = elements[:, None] + np.arange(columns)
         lane = QUARTER_LANES * value.quarter + np.flatnonzero(inside).astype(np.int16)
         stored = Stored(frame.cta.index, value.quarter, value.column, site)
-        writers.record(target, every, stored, lane[:, None])
+        data = value.data[inside, :columns]
+        store_elements(frame, writers, target, every, data, stored, lane[:, None])
 
     return store

@@ -15,22 +15,14 @@ from tcir.machine.engine.launch_control import granted
 
 @execute(tc.LaunchResponsesOp)
 def launch_responses(compiler: Compiler, op: tc.LaunchResponsesOp) -> Step:
-    result, base = compiler.result(op), compiler.places.shared[op.operation]
-    count = integer(op, "count")
-
-    def make(frame: Frame) -> None:
-        frame.values[result] = LaunchResponses(frame.cta.shared + base, count)
-
-    return make
+    base, count = compiler.places.shared[op.operation], integer(op, "count")
+    return compiler.assigns(op, lambda frame: LaunchResponses(frame.cta.shared + base, count))
 
 
 def _slot(frame: Frame, responses: LaunchResponses, slot: int, site: Site) -> int:
     """Address of a response."""
-    if not 0 <= slot < responses.count:
-        raise frame.cta_run.error(
-            "bad-slot", f"expected a slot below {responses.count}, got {slot}", site
-        )
-    return responses.base + LAUNCH_RESPONSE_BYTES * slot
+    number = frame.cta_run.below("a slot", slot, responses.count, site)
+    return responses.base + LAUNCH_RESPONSE_BYTES * number
 
 
 @execute(tc.LaunchRequestOp)
@@ -50,7 +42,7 @@ def launch_request(compiler: Compiler, op: tc.LaunchRequestOp) -> Step:
 @execute(tc.LaunchQueryOp)
 def launch_query(compiler: Compiler, op: tc.LaunchQueryOp) -> Step:
     responses_, slot_ = compiler.operands(op)
-    granted_, cta_ = (compiler.slot(result) for result in op.operation.results)
+    granted_, cta_ = compiler.slots_of(op.operation.results)
     site = compiler.site(op)
 
     def query(frame: Frame) -> None:

@@ -1,4 +1,4 @@
-"""Rules of loads from global memory: ``memref.load``, ``tc.load_index``, ``tc.load_rows``."""
+"""Global memory: rules of loads, and stores of numbers that are next to each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import optional_integer
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
-from tcir.interp.tile.values import MemRef, RegisterTile, Site
+from tcir.interp.tile.values import MemRef, RegisterTile, Site, Stored, Writers
 from tcir.interp.types import Array, shape_of
 
 
@@ -86,3 +86,23 @@ def gather(
         raw = frame.agent.memory.load("global", addresses, size, site=site)
         data[inside] = np.ascontiguousarray(raw).view(source.dtype).reshape(-1)
     return data
+
+
+def store_elements(
+    frame: Frame,
+    writers: Writers,
+    target: MemRef,
+    elements: Array,
+    data: Array,
+    stored: Stored,
+    lanes: Array | None = None,
+) -> None:
+    """Stores rows of numbers that are next to each other, and records them.
+
+    elements: numbers of the elements in the tensor, [rows, columns]; data: as many bytes
+    lanes: as in `Writers.record`
+    """
+    first = target.address + elements[:, 0] * target.dtype.itemsize
+    raw = np.ascontiguousarray(data).view(np.uint8).reshape(len(elements), -1)
+    frame.agent.memory.store("global", first, raw, site=stored.site)
+    writers.record(target, elements, stored, lanes)

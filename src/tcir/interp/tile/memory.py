@@ -164,12 +164,8 @@ def slot(compiler: Compiler, op: tc.SlotOp) -> Step:
 
     def pick(frame: Frame) -> None:
         v = frame.values
-        slots, i = v[ring].slots, v[index]
-        if not 0 <= i < len(slots):
-            raise frame.cta_run.error(
-                "bad-slot", f"expected a slot below {len(slots)}, got {i}", site
-            )
-        v[result] = slots[i]
+        slots = v[ring].slots
+        v[result] = slots[frame.cta_run.below("a slot", v[index], len(slots), site)]
 
     return pick
 
@@ -183,24 +179,17 @@ def smem_part(compiler: Compiler, op: tc.SmemPartOp) -> Step:
 
     def pick(frame: Frame) -> None:
         v = frame.values
-        if not 0 <= v[number] < parts:
-            raise frame.cta_run.error(
-                "bad-part", f"expected a part below {parts}, got {v[number]}", site
-            )
-        v[result] = SmemTile(v[tile].base + v[number] * layout.nbytes, layout)
+        part = frame.cta_run.below("a part", v[number], parts, site)
+        v[result] = SmemTile(v[tile].base + part * layout.nbytes, layout)
 
     return pick
 
 
 @execute(tc.SmemTransposedOp)
 def smem_transposed(compiler: Compiler, op: tc.SmemTransposedOp) -> Step:
-    (tile_,), result = compiler.operands(op), compiler.result(op)
+    (tile_,) = compiler.operands(op)
     layout = layout_of(op.transposed.type)
-
-    def exchange(frame: Frame) -> None:
-        frame.values[result] = SmemTile(frame.values[tile_].base, layout)
-
-    return exchange
+    return compiler.assigns(op, lambda frame: SmemTile(frame.values[tile_].base, layout))
 
 
 @execute("memref.collapse_shape", "memref.expand_shape", "memref.cast")

@@ -1,4 +1,4 @@
-"""Rules of data movement: TMA, shared to tensor memory, tensor memory to registers to global."""
+"""Rules of data movement: TMA loads, and stores of rows of registers to global memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
 from tcir.dialect.cta_pair import PAIR, cta_group_of
-from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, QUARTERS, SLICE_COLUMNS
+from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.multicast import CTA_MASK, transposed
-from tcir.dialect.ops.movement import CP_ROWS
 from tcir.dialect.ops.stores import column_dim
 from tcir.dialect.ops.tma import GATHERED_ROWS, gathers, halo_of, map_dtype
-from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import (
     Blocking,
     Compiler,
@@ -24,18 +22,14 @@ from tcir.interp.tile.compiler import (
     execute,
     in_leader,
     meet,
-    of_pair,
 )
+from tcir.interp.tile.loads import store_elements
 from tcir.interp.tile.values import (
     MemRef,
-    PendingLoad,
     RegisterTile,
-    Site,
     SmemTile,
     Stored,
-    TmemTile,
 )
-from tcir.interp.types import dtype_of, shape_of
 from tcir.machine import TensorOperand
 from tcir.machine.tma.tensor_map import DecodedMap, MapFields
 
@@ -67,13 +61,8 @@ def _fields(op: tc.MakeTensorMapOp) -> MapFields:
 
 @execute(tc.MakeTensorMapOp)
 def make_tensor_map(compiler: Compiler, op: tc.MakeTensorMapOp) -> Step:
-    (tensor,), result = compiler.operands(op), compiler.result(op)
-    fields = _fields(op)
-
-    def bind(frame: Frame) -> None:
-        frame.values[result] = DecodedMap(fields, frame.values[tensor].address)
-
-    return bind
+    (tensor,), fields = compiler.operands(op), _fields(op)
+    return compiler.assigns(op, lambda frame: DecodedMap(fields, frame.values[tensor].address))
 
 
 @execute(tc.TmaLoadOp)
@@ -156,121 +145,6 @@ def segments(compiler: Compiler, op: ir.OpView) -> list[list[int]]:
     return [slots[end - size : end] for size, end in zip(sizes, ends)]
 
 
-@execute(tc.CpOp)
-def cp(compiler: Compiler, op: tc.CpOp) -> Step:
-    source_, target_ = compiler.operands(op)
-    k_slice, site, sequential = integer(op, "slice"), compiler.site(op), compiler.sequential
-    cta_group = cta_group_of(op)
-
-    def copy(frame: Frame) -> None:
-        if not frame.elected():
-            return
-        source: SmemTile = frame.values[source_]
-        target: TmemTile = frame.values[target_]
-        layout = source.layout
-        if layout.major != "K" or layout.mn < CP_ROWS:
-            raise frame.cta_run.error(
-                "bad-cp-source", f"expected a K-major tile of 128 rows, got {layout}", site
-            )
-        step = MMA_K_BYTES // layout.element_bytes
-        column = SLICE_COLUMNS * k_slice
-        if column + SLICE_COLUMNS > target.columns:
-            raise frame.cta_run.error(
-                "slice-outside-tile",
-                f"expected a slice of the tile's {target.columns} columns, got slice {k_slice}",
-                site,
-            )
-        frame.agent.tensor_core.cp(
-            target.origin(frame) + target.column + column,
-            frame.cta_run.element_operand(
-                slice_bytes(layout, source.base, step * k_slice, step, (0, CP_ROWS))
-            ),
-            "128x256b",
-            cta_group=cta_group,
-            site=site,
-        )
-        if sequential:
-            frame.agent.drain()
-
-    return of_pair(copy, site) if sequential and cta_group == PAIR else copy
-
-
-def _address(
-    frame: Frame, tile: TmemTile, quarter: int, column: int, shape: tuple[int, ...], site: Site
-) -> int:
-    """Tensor-memory address of a sub-partition's registers [lanes, columns], inside the tile."""
-    lanes, count = shape
-    inside = 0 <= quarter < QUARTERS and 0 <= column <= tile.columns - count
-    if not inside or lanes != QUARTER_LANES:
-        raise frame.cta_run.error(
-            "access-outside-tile",
-            f"expected quarter 0..3 and columns within {tile.columns}, "
-            f"got quarter {quarter}, columns {column}..{column + count - 1}",
-            site,
-        )
-    return (QUARTER_LANES * quarter) << 16 | (tile.origin(frame) + tile.column + column)
-
-
-@execute(tc.TmemLdOp)
-def tmem_ld(compiler: Compiler, op: tc.TmemLdOp) -> Step:
-    source_, quarter_, column_ = compiler.operands(op)
-    result, site, sequential = compiler.result(op), compiler.site(op), compiler.sequential
-    shape = shape_of(op.operation.results[0].type)
-    dtype = dtype_of(op.operation.results[0].type)
-
-    def load(frame: Frame) -> None:
-        v = frame.values
-        source: TmemTile = v[source_]
-        quarter, column = v[quarter_], v[column_]
-        address = _address(frame, source, quarter, column, shape, site)
-        with frame.cta_run.as_warp(frame, quarter):
-            words = frame.agent.tmem.ld(address, shape="32x32b", num=shape[1], site=site)
-        data = np.ascontiguousarray(words.T).view(dtype)
-        handle = PendingLoad(site, ready=sequential)
-        if sequential:
-            frame.agent.drain()
-        else:
-            frame.loads.append(handle)
-        v[result] = RegisterTile(data, quarter, column, handle)
-
-    return load
-
-
-@execute(tc.TmemStOp)
-def tmem_st(compiler: Compiler, op: tc.TmemStOp) -> Step:
-    value_, target_, quarter_, column_ = compiler.operands(op)
-    site, sequential = compiler.site(op), compiler.sequential
-    shape = shape_of(op.operation.operands[0].type)
-
-    def store(frame: Frame) -> None:
-        v = frame.values
-        target: TmemTile = v[target_]
-        quarter, column = v[quarter_], v[column_]
-        address = _address(frame, target, quarter, column, shape, site)
-        frame.cta_run.consume(frame, v[value_], site)
-        words = np.ascontiguousarray(v[value_].data).view(np.uint32).T
-        with frame.cta_run.as_warp(frame, quarter):
-            frame.agent.tmem.st(address, "32x32b", shape[1], words, site=site)
-        if sequential:
-            frame.agent.drain()
-
-    return store
-
-
-@execute(tc.TmemWaitOp)
-def tmem_wait(compiler: Compiler, op: tc.TmemWaitOp) -> Step:
-    kind, site = string(op, "kind"), compiler.site(op)
-
-    def wait(frame: Frame) -> None:
-        frame.agent.tmem.wait(kind, site=site)
-        if kind == "ld":
-            for load in frame.loads:
-                load.ready = True
-            frame.loads.clear()
-
-    return wait
-
-
 @execute(tc.StoreRowsOp)
 def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
     value_, tensor_, *indices_ = compiler.operands(op)
@@ -292,18 +166,13 @@ def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
         start = int(np.ravel_multi_index(first, target.shape))
         every = start + pitches[0] * np.arange(lanes, dtype=np.int64)[:, None]
         every = every + pitches[1] * np.arange(columns)
-        size = target.dtype.itemsize
-        data = np.ascontiguousarray(value.data[:lanes, :columns])
-        places, run = (every[:, 0], columns) if pitches[1] == 1 else (every.reshape(-1), 1)
-        frame.agent.memory.store(
-            "global",
-            target.address + places * size,
-            data.view(np.uint8).reshape(-1, run * size),
-            site=site,
-        )
-        lane = QUARTER_LANES * value.quarter + np.arange(lanes, dtype=np.int16)
+        lane = QUARTER_LANES * value.quarter + np.arange(lanes, dtype=np.int16)[:, None]
+        if pitches[1] != 1:
+            lane = np.repeat(lane, columns, axis=0)
+            every = every.reshape(-1, 1)
         stored = Stored(frame.cta.index, value.quarter, value.column, site)
-        writers.record(target, every, stored, lane[:, None])
+        data = value.data[:lanes, :columns]
+        store_elements(frame, writers, target, every, data, stored, lane)
 
     return store
 

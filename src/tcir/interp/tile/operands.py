@@ -12,12 +12,18 @@ from tcir.interp.tile.values import SmemTile, TmemTile
 from tcir.machine import ElementAddresses, TmemAddr
 
 
-def matrix_a(frame: Frame, a: SmemTile | TmemTile, index: int) -> TmemAddr | ElementAddresses:
-    """K slice `index` of A: 8 columns of tensor memory, or 32 bytes of every row."""
+def matrix_a(
+    frame: Frame, a: SmemTile | TmemTile, index: int, row: int | None = None
+) -> TmemAddr | ElementAddresses:
+    """K slice `index` of A: 8 columns of tensor memory, or 32 bytes of every row; row: of 128 rows
+    from that one on."""
     if isinstance(a, TmemTile):
-        column = a.origin(frame) + a.column + SLICE_COLUMNS * index
-        return frame.cta_run.tmem_operand(column)
-    return slice_of(frame, a, index)
+        return frame.cta_run.tmem_operand(a.address(frame, SLICE_COLUMNS * index))
+    if row is None:
+        return slice_of(frame, a, index)
+    step = MMA_K_BYTES // a.layout.element_bytes
+    at = a.layout.elements_from(row, a.base, step * index, step)
+    return frame.cta_run.element_operand(at)
 
 
 def slice_of(
@@ -39,6 +45,6 @@ def metadata_of(op: ir.OpView, slot: int | None) -> Callable[[Frame], int | None
         if slot is None:
             return None
         tile: TmemTile = frame.values[slot]
-        return tile.origin(frame) + tile.column + column
+        return tile.address(frame, column)
 
     return address

@@ -12,6 +12,7 @@ from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.dialect.ops.quantise import SCALED_COLUMNS
 from tcir.interp.tensor.quantise import quantised
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.loads import store_elements
 from tcir.interp.tile.movement import segments
 from tcir.interp.tile.values import MemRef, RegisterTile, Stored
 from tcir.interp.tile.warp import held_by
@@ -22,7 +23,7 @@ from tcir.interp.types import DTYPES, Array, dtype_of
 @execute(tc.QuantiseRowsOp)
 def quantise_rows(compiler: Compiler, op: tc.QuantiseRowsOp) -> Step:
     (values_,), site = compiler.operands(op), compiler.site(op)
-    codes_, scales_ = (compiler.slot(v) for v in (op.codes, op.scales))
+    codes_, scales_ = compiler.slots_of((op.codes, op.scales))
     form, packed = op.format, op.format.bits == 4
     kinds = np.dtype(DTYPES[op.elements]), dtype_of(op.scales.type)
 
@@ -69,10 +70,10 @@ def store_scales(compiler: Compiler, op: tc.StoreScalesOp) -> Step:
         data = np.ascontiguousarray(value.data).view(np.uint8).copy()
         data[row + lanes >= rows] = 0
         data[:, scale + np.arange(count) >= scales] = 0
-        frame.agent.memory.store("global", target.address + places, data, site=site)
         every = places[:, None] + np.arange(count)
         stored = Stored(frame.cta.index, value.quarter, value.column, site)
-        writers.record(target, every, stored, (QUARTER_LANES * value.quarter + lanes)[:, None])
+        lane = (QUARTER_LANES * value.quarter + lanes)[:, None]
+        store_elements(frame, writers, target, every, data, stored, lane)
 
     return store
 
@@ -82,7 +83,7 @@ def quantise_fragment(compiler: Compiler, op: tc.QuantiseFragmentOp) -> Step:
     """Quantises the agent's part of a fragment; the result has the block's scale for every
     element."""
     (values_,), site, form = compiler.operands(op), compiler.site(op), op.format
-    codes_, scales_ = (compiler.slot(v) for v in (op.codes, op.scales))
+    codes_, scales_ = compiler.slots_of((op.codes, op.scales))
     kinds = dtype_of(op.codes.type.element), dtype_of(op.scales.type.element)
 
     def quantise(frame: Frame) -> None:
@@ -122,10 +123,10 @@ def store_fragment_scales(compiler: Compiler, op: tc.StoreFragmentScalesOp) -> S
         inside = np.logical_and.reduce([a < n for a, n in zip(at, target.shape, strict=True)])
         if not inside.any():
             return
-        places = np.ravel_multi_index([a[inside] for a in at], target.shape)
+        places = np.ravel_multi_index([a[inside] for a in at], target.shape)[:, None]
         data = np.where(known, scales, 0).astype(np.uint8)[inside]
-        frame.agent.memory.store("global", target.address + places, data[:, None], site=site)
-        writers.record(target, places, Stored(frame.cta.index, 0, column, site))
+        stored = Stored(frame.cta.index, 0, column, site)
+        store_elements(frame, writers, target, places, data, stored)
 
     return store
 

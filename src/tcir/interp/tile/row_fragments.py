@@ -19,6 +19,7 @@ from tcir.interp.online_softmax import (
 from tcir.interp.tensor.arith import convert, saturated
 from tcir.interp.tensor.math import fma
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.loads import store_elements
 from tcir.interp.tile.movement import segments
 from tcir.interp.tile.values import MemRef, Stored
 from tcir.interp.tile.warp import held_by
@@ -38,7 +39,7 @@ def _of_numbers(
 ) -> Step:
     """A step that applies `compute` to the operands' numbers of f32."""
     operands, site = compiler.operands(op), compiler.site(op)
-    results = [compiler.slot(result) for result in op.operation.results]
+    results = compiler.slots_of(op.operation.results)
 
     def step(frame: Frame) -> None:
         given = [settled(frame, each, site).view(np.float32) for each in operands]
@@ -52,12 +53,8 @@ def _of_numbers(
 
 @execute(tc.FillRowsOp)
 def fill_rows(compiler: Compiler, op: tc.FillRowsOp) -> Step:
-    result, part, value = compiler.result(op), held_by(compiler, op.rows.type), _number(op, "value")
-
-    def fill(frame: Frame) -> None:
-        frame.values[result] = np.full(part(frame).shape, value, np.float32).view(np.uint32)
-
-    return fill
+    part, value = held_by(compiler, op.rows.type), _number(op, "value").view(np.uint32)
+    return compiler.assigns(op, lambda frame: np.full(part(frame).shape, value))
 
 
 @execute(tc.MaskFragmentOp)
@@ -159,10 +156,8 @@ def store_fragment_rows(compiler: Compiler, op: tc.StoreFragmentRowsOp) -> Step:
         if not inside.any():
             return
         line = int(np.ravel_multi_index(outer, target.shape[:-1])) if outer else 0
-        places = line * target.shape[-1] + at[inside]
-        size = target.dtype.itemsize
-        data = numbers[inside].view(np.uint8).reshape(-1, size)
-        frame.agent.memory.store("global", target.address + places * size, data, site=site)
-        writers.record(target, places, Stored(frame.cta.index, 0, int(at[0]), site))
+        places = line * target.shape[-1] + at[inside][:, None]
+        stored = Stored(frame.cta.index, 0, int(at[0]), site)
+        store_elements(frame, writers, target, places, numbers[inside], stored)
 
     return store

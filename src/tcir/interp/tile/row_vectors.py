@@ -20,13 +20,8 @@ from tcir.interp.types import Array, dtype_of
 
 @execute(tc.LaneNumbersOp)
 def lane_numbers(compiler: Compiler, op: tc.LaneNumbersOp) -> Step:
-    result = compiler.result(op)
     data = np.full((TMEM_LANES, 1), ir.FloatAttr(op.value).value, np.float32)
-
-    def make(frame: Frame) -> None:
-        frame.values[result] = RegisterTile(data, quarter=-1)
-
-    return make
+    return compiler.assigns(op, lambda frame: RegisterTile(data, quarter=-1))
 
 
 def _lanes(frame: Frame, quarter: int, site: Site) -> slice:
@@ -72,7 +67,7 @@ def set_row_numbers(compiler: Compiler, op: tc.SetRowNumbersOp) -> Step:
 def _of_rows(compiler: Compiler, op: ir.OpView, compute: Callable[..., Sequence[Array]]) -> Step:
     """Applies a function of the operands' data, which gives that of each result."""
     operands, site = compiler.operands(op), compiler.site(op)
-    results = [compiler.slot(result) for result in op.operation.results]
+    results = compiler.slots_of(op.operation.results)
 
     def step(frame: Frame) -> None:
         tiles: list[RegisterTile] = [frame.values[each] for each in operands]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
 from tcir.dialect.limits import WARP
-from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, may_block
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, blocking, execute
 
 
 @execute(tc.RoleOp)
@@ -14,7 +14,7 @@ def role(compiler: Compiler, op: tc.RoleOp) -> Step:
     warps = integers(op, "warps")
     block = op.operation.regions[0].blocks[0]
     position = compiler.slot(block.arguments[0])
-    body = compiler.block(block)
+    body = blocking(compiler.block(block))
     threads = 1 if string(op, "threads") == "one" else WARP
 
     def enter(frame: Frame) -> Blocking:
@@ -22,10 +22,7 @@ def role(compiler: Compiler, op: tc.RoleOp) -> Step:
             return
         frame.values[position] = warps.index(frame.warp)
         frame.in_role, frame.threads = True, threads
-        if may_block(body):
-            yield from body(frame)
-        else:
-            body(frame)
+        yield from body(frame)
         frame.in_role, frame.threads = False, WARP
 
     return enter
@@ -33,14 +30,10 @@ def role(compiler: Compiler, op: tc.RoleOp) -> Step:
 
 @execute(tc.OneThreadOp)
 def one_thread(compiler: Compiler, op: tc.OneThreadOp) -> Step:
-    body = compiler.block(op.operation.regions[0].blocks[0])
+    body = blocking(compiler.block(op.operation.regions[0].blocks[0]))
 
     def enter(frame: Frame) -> Blocking:
-        if not frame.elected():
-            return
-        if may_block(body):
+        if frame.elected():
             yield from body(frame)
-        else:
-            body(frame)
 
     return enter

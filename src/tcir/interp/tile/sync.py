@@ -8,7 +8,16 @@ from tcir.dialect.attributes import integer, string
 from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import WARP, WARPGROUP
 from tcir.dialect.multicast import CTA_MASK, ranks_in
-from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, in_cta, in_leader
+from tcir.interp.tile.compiler import (
+    Blocking,
+    Compiler,
+    Frame,
+    Step,
+    execute,
+    in_cta,
+    in_leader,
+    nothing,
+)
 from tcir.machine.order.mbarrier import MemoryOrder
 
 
@@ -93,11 +102,7 @@ def commit(compiler: Compiler, op: tc.CommitOp) -> Step:
 @execute(tc.FenceOp)
 def fence(compiler: Compiler, op: tc.FenceOp) -> Step:
     kind, site = string(op, "kind"), compiler.site(op)
-
-    def fence(frame: Frame) -> None:
-        frame.agent.fence(kind, site=site)
-
-    return fence
+    return lambda frame: frame.agent.fence(kind, site=site)
 
 
 @execute(tc.CtaBarrierOp)
@@ -113,11 +118,7 @@ def cta_barrier(compiler: Compiler, op: tc.CtaBarrierOp) -> Step:
 @execute(tc.FirstWarpBarrierOp)
 def first_warp_barrier(compiler: Compiler, op: tc.FirstWarpBarrierOp) -> Step:
     """Does nothing: without roles all warps are one agent, whose accesses are in program order."""
-
-    def barrier(frame: Frame) -> None:
-        pass
-
-    return barrier
+    return nothing
 
 
 @execute(tc.WarpsBarrierOp)
@@ -154,8 +155,4 @@ def turn(compiler: Compiler, op: tc.TurnOp) -> Step:
 @execute(tc.WarpBarrierOp)
 def warp_barrier(compiler: Compiler, op: tc.WarpBarrierOp) -> Step:
     """Does nothing: at this level a warp is one agent, whose accesses are in program order."""
-
-    def barrier(frame: Frame) -> None:
-        pass
-
-    return barrier
+    return nothing

@@ -125,11 +125,7 @@ def note_store(frame: Frame, writers: Writers, target: MemRef, box: Box, site: S
 @execute(tc.BulkCommitOp)
 def bulk_commit(compiler: Compiler, op: tc.BulkCommitOp) -> Step:
     site = compiler.site(op)
-
-    def commit(frame: Frame) -> None:
-        frame.agent.bulk.commit(site=site)
-
-    return commit
+    return lambda frame: frame.agent.bulk.commit(site=site)
 
 
 @execute(tc.BulkWaitOp)

@@ -63,6 +63,10 @@ class TmemTile:
     disabled: tuple[int, ...] | None = None
     """Four words with a bit set for each lane that an mma must not write."""
 
+    def address(self, frame: Any, column: int = 0, lane: int = 0) -> int:
+        """The tensor-memory address of a lane and a column of the tile."""
+        return lane << 16 | self.origin(frame) + self.column + column
+
 
 @dataclass(frozen=True)
 class LaneMasks:

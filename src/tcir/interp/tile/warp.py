@@ -22,6 +22,7 @@ from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tile.addresses import TileLayout
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
+from tcir.interp.tile.loads import store_elements
 from tcir.interp.tile.movement import segments
 from tcir.interp.tile.values import MemRef, Site, SmemTile, StagedTile, Stored
 from tcir.interp.tile.wgmma import settled
@@ -93,10 +94,7 @@ def cp_async(compiler: Compiler, op: tc.CpAsyncOp) -> Step:
 
 @execute(tc.CpAsyncCommitOp)
 def cp_async_commit(compiler: Compiler, op: tc.CpAsyncCommitOp) -> Step:
-    def commit(frame: Frame) -> None:
-        frame.agent.cp_async.commit(ALL_LANES)
-
-    return commit
+    return lambda frame: frame.agent.cp_async.commit(ALL_LANES)
 
 
 @execute(tc.CpAsyncWaitOp)
@@ -141,12 +139,8 @@ def held_by(compiler: Compiler, kind: tc.FragmentType) -> Callable[[Frame], Accu
 
 @execute(tc.ZeroFragmentOp)
 def zero_fragment(compiler: Compiler, op: tc.ZeroFragmentOp) -> Step:
-    result, part = compiler.result(op), held_by(compiler, op.fragment.type)
-
-    def zero(frame: Frame) -> None:
-        frame.values[result] = np.zeros(part(frame).shape, np.uint32)
-
-    return zero
+    part = held_by(compiler, op.fragment.type)
+    return compiler.assigns(op, lambda frame: np.zeros(part(frame).shape, np.uint32))
 
 
 @execute(tc.AddFragmentOp)
@@ -284,13 +278,11 @@ def _writer(compiler: Compiler, op: ir.OpView) -> Callable[..., None]:
     def write(
         target: MemRef, total: Array, addresses: Array, inside: Array, column: int, frame: Frame
     ) -> None:
-        data = np.ascontiguousarray(convert(total, target.dtype)[inside])
-        size = target.dtype.itemsize
-        places = addresses[inside]
-        if not places.size:  # all of a warp's part may be outside
+        elements = (addresses[inside] - target.address) // target.dtype.itemsize
+        if not elements.size:  # all of a warp's part may be outside
             return
-        frame.agent.memory.store("global", places, data.view(np.uint8).reshape(-1, size), site=site)
-        elements = (places - target.address) // size
-        writers.record(target, elements, Stored(frame.cta.index, 0, column, site))
+        data = convert(total, target.dtype)[inside]
+        stored = Stored(frame.cta.index, 0, column, site)
+        store_elements(frame, writers, target, elements[:, None], data, stored)
 
     return write
