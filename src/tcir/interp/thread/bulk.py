@@ -26,18 +26,3 @@ def _tma_store(speller: Speller, op: ir.Operation) -> None:
         f"cp.async.bulk.tensor.{rank}d.global.shared::cta.{mode}.bulk_group "
         f"[{speller.read_one(tensor_map[0])}, {{{place}}}], {address(speller, source[0], 3)}"
     )
-
-
-@spelling("nvvm.cp.async.bulk.commit.group")
-def _bulk_commit(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``cp.async.bulk.commit_group`` (PTX ISA 9.7.9.25.4)."""
-    only(op)
-    speller.emit("cp.async.bulk.commit_group")
-
-
-@spelling("nvvm.cp.async.bulk.wait_group")
-def _bulk_wait(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``cp.async.bulk.wait_group`` (PTX ISA 9.7.9.25.4)."""
-    only(op, "group", "read")
-    read = ".read" if "read" in op.attributes else ""
-    speller.emit(f"cp.async.bulk.wait_group{read} {ir.IntegerAttr(op.attributes['group']).value}")

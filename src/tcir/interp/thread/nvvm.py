@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tcir._mlir import ir
@@ -16,7 +19,7 @@ from tcir.interp.thread.speller import (
     spelling,
 )
 
-_GROUPS = {"": 1, "#nvvm.cta_group<cta_1>": 1, "#nvvm.cta_group<cta_2>": 2}
+_GROUPS = {"": "1", "#nvvm.cta_group<cta_1>": "1", "#nvvm.cta_group<cta_2>": "2"}
 _SREG = {
     f"{name}.{axis}": f"%{ptx}.{axis}"
     for name, ptx in (("tid", "tid"), ("ntid", "ntid"), ("ctaid", "ctaid"), ("nctaid", "nctaid"))
@@ -50,6 +53,111 @@ def _special_register(speller: Speller, op: ir.Operation) -> None:
 spelling(*(f"nvvm.read.ptx.sreg.{name}" for name in _SREG))(_special_register)
 
 
+@dataclass(frozen=True)
+class _Operand:
+    """An operand in the text of an instruction: its register, or with the number of an address
+    space, as in ``{a:3}``, the address that it is."""
+
+    speller: Speller
+    value: ir.Value
+
+    def __format__(self, space: str) -> str:
+        if space:
+            return address(self.speller, self.value, int(space))
+        return self.speller.read_one(self.value)
+
+
+def instruction(text: str, *names: str, **words: Mapping[str, str]) -> None:
+    """Adds the rule of ops that are one instruction.
+
+    text: the instruction, with operands a, b, c (`_Operand`), the result d, and attributes
+    words: PTX of an attribute, by its text in MLIR, "" if it is absent; others are integers
+    """
+    fields = re.findall(r"\{(\w+)", text)
+    operands = [name for name in "abc" if name in fields]
+    numbers = [name for name in fields if name not in (*"abcd", *words)]
+
+    def spell(speller: Speller, op: ir.Operation) -> None:
+        only(op, *words, *numbers)
+        if len(op.operands) != len(operands) or any(n not in op.attributes for n in numbers):
+            raise IncompleteError(f"no rule but for {', '.join([*operands, *numbers])}")
+        given: dict[str, object] = {n: ir.IntegerAttr(op.attributes[n]).value for n in numbers}
+        given |= {name: table[expect(op, name, *table)] for name, table in words.items()}
+        given |= {n: _Operand(speller, each) for n, each in zip(operands, op.operands)}
+        if len(op.results):
+            given["d"] = speller.define_one(op.results[0])
+        speller.emit(text.format(**given))
+
+    spelling(*names)(spell)
+
+
+# PTX ISA 9.7.9.25.3, 9.7.9.25.4: groups of copies
+instruction("cp.async.commit_group", "nvvm.cp.async.commit.group")
+instruction("cp.async.wait_group {n}", "nvvm.cp.async.wait.group")
+instruction("cp.async.bulk.commit_group", "nvvm.cp.async.bulk.commit.group")
+instruction(
+    "cp.async.bulk.wait_group{read} {group}",
+    "nvvm.cp.async.bulk.wait_group",
+    read={"": "", "unit": ".read"},
+)
+# PTX ISA 9.7.13: warps, fences, barriers, the grid
+instruction("bar.warp.sync {a}", "nvvm.bar.warp.sync")
+instruction("fence.mbarrier_init.release.cluster", "nvvm.fence.mbarrier.init")
+instruction("mbarrier.init.shared::cta.b64 {a:3}, {b}", "nvvm.mbarrier.init")
+for _name in "arrive", "arrive.relaxed", "wait":
+    instruction(
+        f"barrier.cluster.{_name}{{aligned}}",
+        f"nvvm.cluster.{_name}",
+        aligned={"": "", "unit": ".aligned"},
+    )
+instruction(
+    "vote.sync.{kind}.b32 {d}, {b}, {a}",
+    "nvvm.vote.sync",
+    kind={"#nvvm<vote_sync_kind ballot>": "ballot"},
+)
+instruction(
+    "griddepcontrol.{kind}",
+    "nvvm.griddepcontrol",
+    kind={f"#nvvm<grid_dep_action {name}>": name for name in ("wait", "launch_dependents")},
+)
+# PTX ISA 9.7.16: tensor memory and its fences; 9.7.19: registers
+instruction(
+    "tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 {a:3}, {b}",
+    "nvvm.tcgen05.alloc",
+    group=_GROUPS,
+)
+instruction(
+    "tcgen05.relinquish_alloc_permit.cta_group::{group}.sync.aligned",
+    "nvvm.tcgen05.relinquish_alloc_permit",
+    group=_GROUPS,
+)
+instruction(
+    "tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 {a}, {b}",
+    "nvvm.tcgen05.dealloc",
+    group=_GROUPS,
+)
+instruction(
+    "tcgen05.shift.cta_group::{group}.down {a:6}",
+    "nvvm.tcgen05.shift",
+    group=_GROUPS,
+)
+instruction(
+    "tcgen05.fence::{kind}_thread_sync",
+    "nvvm.tcgen05.fence",
+    kind={f"#nvvm.tcgen05_fence<{name}>": name for name in ("before", "after")},
+)
+instruction(
+    "tcgen05.wait::{kind}.sync.aligned",
+    "nvvm.tcgen05.wait",
+    kind={"#nvvm.tcgen05_wait<load>": "ld", "#nvvm.tcgen05_wait<store>": "st"},
+)
+instruction(
+    "setmaxnreg.{action}.sync.aligned.u32 {regCount}",
+    "nvvm.setmaxregister",
+    action={"#nvvm<action increase>": "inc", "#nvvm<action decrease>": "dec"},
+)
+
+
 @spelling("nvvm.elect.sync")
 def _elect(speller: Speller, op: ir.Operation) -> None:
     """Spells ``elect.sync`` (PTX ISA 9.7.13.14); without a mask, of all threads of the warp."""
@@ -57,24 +165,6 @@ def _elect(speller: Speller, op: ir.Operation) -> None:
     mask = speller.read_one(op.operands[0]) if len(op.operands) else "0xffffffff"
     leader = speller.fresh("b32")
     speller.emit(f"elect.sync {leader}|{speller.define_one(op.results[0])}, {mask}")
-
-
-@spelling("nvvm.setmaxregister")
-def _set_max_register(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``setmaxnreg`` (PTX ISA 9.7.19)."""
-    only(op, "regCount", "action")
-    action = {"#nvvm<action increase>": "inc", "#nvvm<action decrease>": "dec"}[
-        str(op.attributes["action"])
-    ]
-    count = ir.IntegerAttr(op.attributes["regCount"]).value
-    speller.emit(f"setmaxnreg.{action}.sync.aligned.u32 {count}")
-
-
-@spelling("nvvm.bar.warp.sync")
-def _warp_barrier(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``bar.warp.sync`` (PTX ISA 9.7.13.2)."""
-    only(op)
-    speller.emit(f"bar.warp.sync {speller.read_one(op.operands[0])}")
 
 
 @spelling("nvvm.barrier")
@@ -88,13 +178,6 @@ def _barrier(speller: Speller, op: ir.Operation) -> None:
     speller.emit(f"bar.sync {chosen or 0}")
 
 
-@spelling("nvvm.fence.mbarrier.init")
-def _fence_mbarrier_init(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``fence.mbarrier_init`` (PTX ISA 9.7.13.4)."""
-    only(op)
-    speller.emit("fence.mbarrier_init.release.cluster")
-
-
 @spelling("nvvm.fence.proxy")
 def _fence_proxy(speller: Speller, op: ir.Operation) -> None:
     """Spells ``fence.proxy.async`` (PTX ISA 9.7.13.4)."""
@@ -105,24 +188,6 @@ def _fence_proxy(speller: Speller, op: ir.Operation) -> None:
         speller.emit("fence.proxy.async.shared::cta")
     else:
         speller.emit("fence.proxy.async")
-
-
-@spelling("nvvm.griddepcontrol")
-def _grid_control(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``griddepcontrol`` (PTX ISA 9.7.13)."""
-    only(op, "kind")
-    actions = {f"#nvvm<grid_dep_action {name}>": name for name in ("wait", "launch_dependents")}
-    speller.emit(f"griddepcontrol.{actions[expect(op, 'kind', *actions)]}")
-
-
-@spelling("nvvm.mbarrier.init")
-def _mbarrier_init(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``mbarrier.init`` (PTX ISA 9.7.13.15.9)."""
-    only(op)
-    pointer, count = op.operands
-    speller.emit(
-        f"mbarrier.init.shared::cta.b64 {address(speller, pointer, 3)}, {speller.read_one(count)}"
-    )
 
 
 _SCOPES = {"": "", "#nvvm.mem_scope<cta>": "", "#nvvm.mem_scope<cluster>": ".cluster"}
@@ -163,16 +228,6 @@ def _mbarrier_arrive(speller: Speller, op: ir.Operation) -> None:
     state = speller.define_one(op.results[0]) if len(op.results) else speller.fresh("b64")
     bar = address(speller, op.operands[0], 3)
     speller.emit(f"mbarrier.arrive{order}.shared::cta.b64 {state}, {bar}")
-
-
-@spelling("nvvm.vote.sync")
-def _vote(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``vote.sync.ballot`` (PTX ISA 9.7.13.13)."""
-    only(op, "kind")
-    expect(op, "kind", "#nvvm<vote_sync_kind ballot>")
-    mask, predicate = (speller.read_one(operand) for operand in op.operands)
-    target = speller.define_one(op.results[0])
-    speller.emit(f"vote.sync.ballot.b32 {target}, {predicate}, {mask}")
 
 
 @spelling("nvvm.mbarrier.arrive.expect_tx")
@@ -253,40 +308,6 @@ def cta_group(op: ir.Operation, name: str = "group") -> str:
     return f"cta_group::{_GROUPS[expect(op, name, *_GROUPS)]}"
 
 
-@spelling("nvvm.cluster.arrive", "nvvm.cluster.arrive.relaxed", "nvvm.cluster.wait")
-def _cluster_barrier(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``barrier.cluster`` (PTX ISA 9.7.13.4), which releases and acquires."""
-    only(op, "aligned")
-    aligned = ".aligned" if "aligned" in op.attributes else ""
-    speller.emit(f"barrier.cluster.{op.name.removeprefix('nvvm.cluster.')}{aligned}")
-
-
-@spelling("nvvm.tcgen05.alloc")
-def _alloc(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``tcgen05.alloc`` (PTX ISA 9.7.16.7.1)."""
-    only(op, "group")
-    pointer, columns = op.operands
-    speller.emit(
-        f"tcgen05.alloc.{cta_group(op)}.sync.aligned.shared::cta.b32 "
-        f"{address(speller, pointer, 3)}, {speller.read_one(columns)}"
-    )
-
-
-@spelling("nvvm.tcgen05.relinquish_alloc_permit")
-def _relinquish(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``tcgen05.relinquish_alloc_permit`` (PTX ISA 9.7.16.7.1)."""
-    only(op, "group")
-    speller.emit(f"tcgen05.relinquish_alloc_permit.{cta_group(op)}.sync.aligned")
-
-
-@spelling("nvvm.tcgen05.dealloc")
-def _dealloc(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``tcgen05.dealloc`` (PTX ISA 9.7.16.7.1)."""
-    only(op, "group")
-    address, columns = (speller.read_one(operand) for operand in op.operands)
-    speller.emit(f"tcgen05.dealloc.{cta_group(op)}.sync.aligned.b32 {address}, {columns}")
-
-
 @spelling("nvvm.tcgen05.commit")
 def _commit(speller: Speller, op: ir.Operation) -> None:
     """Spells ``tcgen05.commit`` (PTX ISA 9.7.16.12)."""
@@ -298,27 +319,3 @@ def _commit(speller: Speller, op: ir.Operation) -> None:
         f"tcgen05.commit.{cta_group(op)}.mbarrier::arrive::one.shared::cluster{multicast}.b64 "
         + ", ".join(operands)
     )
-
-
-@spelling("nvvm.tcgen05.fence")
-def _tcgen05_fence(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``tcgen05.fence`` (PTX ISA 9.7.16.11)."""
-    only(op, "kind")
-    kind = expect(op, "kind", "#nvvm.tcgen05_fence<before>", "#nvvm.tcgen05_fence<after>")
-    speller.emit(f"tcgen05.fence::{'before' if 'before' in kind else 'after'}_thread_sync")
-
-
-@spelling("nvvm.tcgen05.wait")
-def _tcgen05_wait(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``tcgen05.wait`` (PTX ISA 9.7.16.8.4)."""
-    only(op, "kind")
-    kind = expect(op, "kind", "#nvvm.tcgen05_wait<load>", "#nvvm.tcgen05_wait<store>")
-    speller.emit(f"tcgen05.wait::{'ld' if 'load' in kind else 'st'}.sync.aligned")
-
-
-@spelling("nvvm.tcgen05.shift")
-def _tcgen05_shift(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``tcgen05.shift`` (PTX ISA 9.7.16.9.2)."""
-    only(op, "group")
-    place = address(speller, op.operands[0], 6)
-    speller.emit(f"tcgen05.shift.{cta_group(op)}.down {place}")

@@ -1,10 +1,10 @@
-"""Arithmetic: `arith` and the same ops of `llvm`."""
+"""Arithmetic: `arith` and the same ops of `llvm`, scalar by scalar."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from tcir._mlir import ir
 from tcir.dialect.attributes import defining
@@ -52,6 +52,8 @@ _FLOAT = {
     "min.NaN.{t}": ("arith.minimumf", "llvm.intr.minimum"),
     "max.{t}": ("arith.maxnumf", "llvm.intr.maxnum"),
     "min.{t}": ("arith.minnumf", "llvm.intr.minnum"),
+    "neg.{t}": ("arith.negf", "llvm.fneg"),
+    "fma.rn.{t}": ("llvm.intr.fma",),
 }
 _INTEGER_PREDICATES = (
     "eq.b", "ne.b", "lt.s", "le.s", "gt.s", "ge.s", "lt.u", "le.u", "gt.u", "ge.u",
@@ -64,36 +66,47 @@ _FLOAT_PREDICATES = (
 """PTX comparison by predicate number: false, ordered ones, "ordered", unordered ones, "unordered",
 true."""
 
-Spell = Callable[[Speller, str, list[str], ir.Type], None]
+Spell: TypeAlias = Callable[..., None]
+"""Spells one scalar: ``(speller, op, register, *registers of the operands)``."""
+Pattern: TypeAlias = Callable[[ir.Type, ir.Type], str]
+"""An instruction, from the types of the scalars of result and first operand."""
 
 
-def _elementwise(speller: Speller, op: ir.Operation, spell: Spell) -> None:
-    """Calls `spell` once per scalar of the operands, which all have the same shape."""
-    only(op)
-    result = op.results[0]
-    sources = [speller.read(operand) for operand in op.operands]
-    kinds = scalars(op.operands[0].type)
-    for i, (target, kind) in enumerate(zip(speller.define(result), kinds, strict=True)):
-        spell(speller, target, [source[i] for source in sources], kind)
+def per_scalar(*names: str, attributes: Sequence[str] = ()) -> Callable[[Spell], Spell]:
+    """Decorator: the rule of ops on scalars, and on vectors of one shape scalar by scalar.
+
+    attributes: those that the function reads
+    """
+
+    def register(spell: Spell) -> Spell:
+        def convert(speller: Speller, op: ir.Operation) -> None:
+            only(op, *attributes)
+            sources = [speller.read(operand) for operand in op.operands]
+            for target, *scalar in zip(speller.define(op.results[0]), *sources, strict=True):
+                spell(speller, op, target, *scalar)
+
+        convert.__doc__ = spell.__doc__
+        spelling(*names)(convert)
+        return spell
+
+    return register
 
 
-def _spelled(pattern: Callable[[ir.Type], str]) -> Spell:
-    def spell(speller: Speller, target: str, sources: list[str], kind: ir.Type) -> None:
-        speller.emit(f"{pattern(kind)} {target}, {', '.join(sources)}")
+def instruction(pattern: Pattern, *names: str) -> None:
+    """Adds a rule for ops that are one instruction a scalar."""
 
-    return spell
-
-
-def _simple(template: str, pattern: Callable[[ir.Type], str]) -> Callable[[Speller, Any], None]:
-    def convert(speller: Speller, op: ir.Operation) -> None:
-        _elementwise(speller, op, _spelled(pattern))
-
-    convert.__doc__ = f"``{template}``."
-    return convert
+    @per_scalar(*names)
+    def spell(speller: Speller, op: ir.Operation, target: str, *sources: str) -> None:
+        speller.emit(f"{pattern(*_kinds(op))} {target}, {', '.join(sources)}")
 
 
-def _wide(template: str) -> Callable[[ir.Type], str]:
-    def pattern(kind: ir.Type) -> str:
+def _kinds(op: ir.Operation) -> tuple[ir.Type, ir.Type]:
+    """Types of the scalars of the result and the first operand."""
+    return scalars(op.results[0].type)[0], scalars(op.operands[0].type)[0]
+
+
+def _wide(template: str) -> Pattern:
+    def pattern(_: ir.Type, kind: ir.Type) -> str:
         if bits(kind) == 1:
             raise IncompleteError(f"no rule for {template} of i1")
         return template.format(w=bits(kind))
@@ -101,12 +114,12 @@ def _wide(template: str) -> Callable[[ir.Type], str]:
     return pattern
 
 
-def _by_register(template: str) -> Callable[[ir.Type], str]:
-    return lambda kind: f"{template}.{register_class(kind)}"
+def _by_register(template: str) -> Pattern:
+    return lambda _, kind: f"{template}.{register_class(kind)}"
 
 
-def _by_number(template: str) -> Callable[[ir.Type], str]:
-    return lambda kind: template.format(t=float_name(kind))
+def _by_number(template: str) -> Pattern:
+    return lambda _, kind: template.format(t=float_name(kind))
 
 
 def float_name(kind: ir.Type) -> str:
@@ -116,24 +129,52 @@ def float_name(kind: ir.Type) -> str:
     return str(kind)
 
 
+def _division(_: ir.Type, kind: ir.Type) -> str:
+    """``div.rn``, which PTX does not have for 16-bit types (PTX ISA 9.7.3.8)."""
+    if bits(kind) == 16:
+        raise IncompleteError(f"no rule for a division of {kind}")
+    return f"div.rn.{float_name(kind)}"
+
+
+def _to_float(sign: str) -> Pattern:
+    def pattern(new: ir.Type, old: ir.Type) -> str:
+        if bits(old) == 1:
+            raise IncompleteError("no rule for an i1 as a float")
+        return f"cvt.rn.{float_name(new)}.{sign}{bits(old)}"
+
+    return pattern
+
+
+def _to_integer(sign: str) -> Pattern:
+    def pattern(new: ir.Type, old: ir.Type) -> str:
+        if bits(new) == 1:
+            raise IncompleteError("no rule for a float as an i1")
+        return f"cvt.rzi.{sign}{bits(new)}.{float_name(old)}"
+
+    return pattern
+
+
 for _template, _names in _INTEGER.items():
-    spelling(*_names)(_simple(_template, _wide(_template)))
+    instruction(_wide(_template), *_names)
 for _template, _names in _BITWISE.items():
-    spelling(*_names)(_simple(_template, _by_register(_template)))
+    instruction(_by_register(_template), *_names)
 for _template, _names in _FLOAT.items():
-    spelling(*_names)(_simple(_template, _by_number(_template)))
+    instruction(_by_number(_template), *_names)
+instruction(_division, "arith.divf", "llvm.fdiv")
+instruction(lambda new, old: f"cvt.{float_name(new)}.{float_name(old)}", "arith.extf", "llvm.fpext")
+for _sign in "su":
+    instruction(_to_float(_sign), f"arith.{_sign}itofp", f"llvm.{_sign}itofp")
+    instruction(_to_integer(_sign), f"arith.fpto{_sign}i", f"llvm.fpto{_sign}i")
 
 
-@spelling("arith.xori", "llvm.xor")
-def _exclusive_or(speller: Speller, op: ir.Operation) -> None:
+@per_scalar("arith.xori", "llvm.xor")
+def _exclusive_or(speller: Speller, op: ir.Operation, target: str, a: str, b: str) -> None:
     """Spells ``xor``; ``not`` for a predicate and true, as LLVM does, so that a loop around a wait
     does nothing but wait (`tcir.interp.ptx.idle`)."""
     if _is_true(op.operands[1]):
-        only(op)
-        source = speller.read_one(op.operands[0])
-        speller.emit(f"not.pred {speller.define_one(op.results[0])}, {source}")
+        speller.emit(f"not.pred {target}, {a}")
     else:
-        _elementwise(speller, op, _spelled(_by_register("xor")))
+        speller.emit(f"{_by_register('xor')(*_kinds(op))} {target}, {a}, {b}")
 
 
 def _is_true(value: ir.Value) -> bool:
@@ -143,75 +184,41 @@ def _is_true(value: ir.Value) -> bool:
     return _literal(op.operation.attributes["value"], value.type) == "1"
 
 
-def _shift(template: str) -> Callable[[Speller, Any], None]:
-    def spell(speller: Speller, target: str, sources: list[str], kind: ir.Type) -> None:
-        value, amount = sources
-        if bits(kind) != 32:  # the amount is always 32 bits (PTX ISA 9.7.8)
-            amount = _resize(speller, amount, bits(kind), 32, "u")
-        speller.emit(f"{template.format(w=bits(kind))} {target}, {value}, {amount}")
+def _shift(template: str) -> Spell:
+    def spell(speller: Speller, op: ir.Operation, target: str, value: str, amount: str) -> None:
+        width = bits(_kinds(op)[1])
+        if width != 32:  # the amount is always 32 bits (PTX ISA 9.7.8)
+            wide, amount = amount, speller.fresh("b32")
+            speller.emit(f"cvt.u32.u{width} {amount}, {wide}")
+        speller.emit(f"{template.format(w=width)} {target}, {value}, {amount}")
 
-    return lambda speller, op: _elementwise(speller, op, spell)
+    return spell
 
 
 for _template, _names in _SHIFT.items():
-    spelling(*_names)(_shift(_template))
+    per_scalar(*_names)(_shift(_template))
 
 
-def _resize(speller: Speller, source: str, old: int, new: int, sign: str) -> str:
-    target = speller.fresh(f"b{new}")
-    speller.emit(f"cvt.{sign}{new}.{sign}{old} {target}, {source}")
-    return target
-
-
-@spelling("arith.divf", "llvm.fdiv")
-def _divide(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``div.rn``, which PTX does not have for 16-bit types (PTX ISA 9.7.3.8)."""
-
-    def spell(s: Speller, target: str, sources: list[str], kind: ir.Type) -> None:
-        if bits(kind) == 16:
-            raise IncompleteError(f"no rule for a division of {kind}")
-        s.emit(f"div.rn.{float_name(kind)} {target}, {sources[0]}, {sources[1]}")
-
-    _elementwise(speller, op, spell)
-
-
-@spelling("arith.negf", "llvm.fneg")
-def _negate(speller: Speller, op: ir.Operation) -> None:
-    _elementwise(
-        speller,
-        op,
-        lambda s, target, sources, kind: s.emit(f"neg.{float_name(kind)} {target}, {sources[0]}"),
-    )
-
-
-@spelling("arith.cmpi", "llvm.icmp")
-def _compare_integers(speller: Speller, op: ir.Operation) -> None:
-    only(op, "predicate")
+@per_scalar("arith.cmpi", "llvm.icmp", attributes=("predicate",))
+def _compare_integers(speller: Speller, op: ir.Operation, target: str, a: str, b: str) -> None:
     kind, sign = _INTEGER_PREDICATES[ir.IntegerAttr(op.attributes["predicate"]).value].split(".")
-    left, right = (speller.read(operand) for operand in op.operands)
-    types = scalars(op.operands[0].type)
-    for target, a, b, scalar in zip(speller.define(op.results[0]), left, right, types, strict=True):
-        if bits(scalar) == 1:
-            if kind not in ("eq", "ne"):
-                raise IncompleteError(f"no rule for {kind} of i1")
-            speller.emit(f"xor.pred {target}, {a}, {b}")
-            if kind == "eq":
-                speller.emit(f"not.pred {target}, {target}")
-        else:
-            speller.emit(f"setp.{kind}.{sign}{bits(scalar)} {target}, {a}, {b}")
+    if (width := bits(_kinds(op)[1])) != 1:
+        speller.emit(f"setp.{kind}.{sign}{width} {target}, {a}, {b}")
+        return
+    if kind not in ("eq", "ne"):
+        raise IncompleteError(f"no rule for {kind} of i1")
+    speller.emit(f"xor.pred {target}, {a}, {b}")
+    if kind == "eq":
+        speller.emit(f"not.pred {target}, {target}")
 
 
-@spelling("arith.cmpf", "llvm.fcmp")
-def _compare_floats(speller: Speller, op: ir.Operation) -> None:
-    only(op, "predicate")
+@per_scalar("arith.cmpf", "llvm.fcmp", attributes=("predicate",))
+def _compare_floats(speller: Speller, op: ir.Operation, target: str, a: str, b: str) -> None:
     number = ir.IntegerAttr(op.attributes["predicate"]).value
     kind = _FLOAT_PREDICATES[number]
     if not kind:
         raise IncompleteError(f"no rule for predicate {number}, a constant")
-    left, right = (speller.read(operand) for operand in op.operands)
-    types = scalars(op.operands[0].type)
-    for target, a, b, scalar in zip(speller.define(op.results[0]), left, right, types, strict=True):
-        speller.emit(f"setp.{kind}.{float_name(scalar)} {target}, {a}, {b}")
+    speller.emit(f"setp.{kind}.{float_name(_kinds(op)[1])} {target}, {a}, {b}")
 
 
 @spelling("arith.select", "llvm.select")
@@ -232,38 +239,38 @@ def _select(speller: Speller, op: ir.Operation) -> None:
             speller.emit(f"selp.{register_class(kind)} {target}, {a}, {b}, {p}")
 
 
-def _extend(sign: str) -> Callable[[Speller, Any], None]:
-    def convert(speller: Speller, op: ir.Operation) -> None:
-        only(op)
-        new = bits(scalars(op.results[0].type)[0])
-        old = bits(scalars(op.operands[0].type)[0])
-        targets = speller.define(op.results[0])
-        for target, source in zip(targets, speller.read(op.operands[0]), strict=True):
-            if old == 1:
-                true = 1 if sign == "u" else -1
-                speller.emit(f"selp.b{new} {target}, {true}, 0, {source}")
-            else:
-                speller.emit(f"cvt.{sign}{new}.{sign}{old} {target}, {source}")
-
-    return convert
-
-
-spelling("arith.extui", "llvm.zext")(_extend("u"))
-spelling("arith.extsi", "llvm.sext")(_extend("s"))
-
-
-@spelling("arith.trunci", "llvm.trunc")
-def _truncate(speller: Speller, op: ir.Operation) -> None:
-    only(op)
-    new, old = (bits(scalars(v.type)[0]) for v in (op.results[0], op.operands[0]))
-    targets = speller.define(op.results[0])
-    for target, source in zip(targets, speller.read(op.operands[0]), strict=True):
-        if new == 1:
-            bit = speller.fresh(f"b{old}")
-            speller.emit(f"and.b{old} {bit}, {source}, 1")
-            speller.emit(f"setp.ne.b{old} {target}, {bit}, 0")
+def _extend(sign: str) -> Spell:
+    def spell(speller: Speller, op: ir.Operation, target: str, source: str) -> None:
+        new, old = map(bits, _kinds(op))
+        if old == 1:
+            true = 1 if sign == "u" else -1
+            speller.emit(f"selp.b{new} {target}, {true}, 0, {source}")
         else:
-            speller.emit(f"cvt.u{new}.u{old} {target}, {source}")
+            speller.emit(f"cvt.{sign}{new}.{sign}{old} {target}, {source}")
+
+    return spell
+
+
+per_scalar("arith.extui", "llvm.zext")(_extend("u"))
+per_scalar("arith.extsi", "llvm.sext")(_extend("s"))
+
+
+@per_scalar("arith.trunci", "llvm.trunc")
+def _truncate(speller: Speller, op: ir.Operation, target: str, source: str) -> None:
+    new, old = map(bits, _kinds(op))
+    if new == 1:
+        bit = speller.fresh(f"b{old}")
+        speller.emit(f"and.b{old} {bit}, {source}, 1")
+        speller.emit(f"setp.ne.b{old} {target}, {bit}, 0")
+    else:
+        speller.emit(f"cvt.u{new}.u{old} {target}, {source}")
+
+
+@per_scalar("arith.truncf", "llvm.fptrunc", attributes=("roundingmode",))
+def _round(speller: Speller, op: ir.Operation, target: str, source: str) -> None:
+    expect(op, "roundingmode", "", "0 : i32", "to_nearest_even")
+    new, old = map(float_name, _kinds(op))
+    speller.emit(f"cvt.rn.{new}.{old} {target}, {source}")
 
 
 @spelling("arith.index_cast", "arith.index_castui")
@@ -276,26 +283,6 @@ def _index_cast(speller: Speller, op: ir.Operation) -> None:
         return
     sign = "s" if op.name == "arith.index_cast" else "u"
     speller.emit(f"cvt.{sign}{new}.{sign}{old} {speller.define_one(op.results[0])}, {source}")
-
-
-@spelling("arith.truncf", "llvm.fptrunc")
-def _round(speller: Speller, op: ir.Operation) -> None:
-    only(op, "roundingmode")
-    expect(op, "roundingmode", "", "0 : i32", "to_nearest_even")
-    _convert_floats(speller, op, "cvt.rn")
-
-
-@spelling("arith.extf", "llvm.fpext")
-def _widen(speller: Speller, op: ir.Operation) -> None:
-    only(op)
-    _convert_floats(speller, op, "cvt")
-
-
-def _convert_floats(speller: Speller, op: ir.Operation, instruction: str) -> None:
-    new, old = (float_name(scalars(v.type)[0]) for v in (op.results[0], op.operands[0]))
-    targets = speller.define(op.results[0])
-    for target, source in zip(targets, speller.read(op.operands[0]), strict=True):
-        speller.emit(f"{instruction}.{new}.{old} {target}, {source}")
 
 
 @spelling("arith.bitcast", "llvm.bitcast")

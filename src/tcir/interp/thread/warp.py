@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
 from tcir.interp.thread.nvvm import address
-from tcir.interp.thread.speller import Speller, expect, only, spelling
+from tcir.interp.thread.speller import Speller, bits, expect, only, spelling
 
 
 @spelling("nvvm.ldmatrix")
@@ -40,17 +40,16 @@ def _cp_async(speller: Speller, op: ir.Operation) -> None:
     )
 
 
-@spelling("nvvm.cp.async.commit.group")
-def _commit(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``cp.async.commit_group`` (PTX ISA 9.7.9.25.3.2)."""
-    only(op)
-    speller.emit("cp.async.commit_group")
-
-
-@spelling("nvvm.cp.async.wait.group")
-def _wait(speller: Speller, op: ir.Operation) -> None:
-    """Spells ``cp.async.wait_group`` (PTX ISA 9.7.9.25.3.3)."""
-    only(op, "n")
-    if "n" not in op.attributes:
-        raise IncompleteError("no rule for a wait without a number of groups")
-    speller.emit(f"cp.async.wait_group {op.attributes['n'].value}")
+@spelling("nvvm.shfl.sync")
+def _shuffle_lanes(speller: Speller, op: ir.Operation) -> None:
+    """Spells ``shfl.sync`` (PTX ISA 9.7.9.6)."""
+    only(op, "kind", "return_value_and_is_valid")
+    expect(op, "return_value_and_is_valid", "")
+    names = ("bfly", "up", "down", "idx")
+    kind = expect(op, "kind", *(f"#nvvm<shfl_kind {name}>" for name in names))
+    mask, value, offset, clamp = (speller.read_one(operand) for operand in op.operands)
+    if bits(op.operands[1].type) != 32:
+        raise IncompleteError(f"no rule for a shuffle of {op.operands[1].type}")
+    target = speller.define_one(op.results[0])
+    name = kind.split()[1].rstrip(">")
+    speller.emit(f"shfl.sync.{name}.b32 {target}, {value}, {offset}, {clamp}, {mask}")
