@@ -8,13 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tcir._mlir import arith, ir, llvm, nvvm, scf
+from tcir._mlir import arith, func, ir, llvm, nvvm, scf
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.limits import GRID, WARP
 from tcir.dialect.ops.grid_control import PROGRAMMATIC
 from tcir.errors import PassError
 from tcir.passes.emit.builders import i64
-from tcir.passes.emit.gpu_module import kernels_block, pointer_type
+from tcir.passes.emit.gpu_module import (
+    buffer_numbers,
+    kernels_block,
+    launch_order,
+    pointer_type,
+    target_of,
+)
+from tcir.passes.emit.limits import ceil_div
 from tcir.program.launch import UNWRITTEN
 from tcir.target import DEFAULT_TARGET
 
@@ -70,6 +77,49 @@ def simt_kernel(
     with ir.InsertionPoint(entry), location:
         yield dict(zip(buffers, entry.arguments, strict=True))
         llvm.return_()
+
+
+@contextmanager
+def kernel_of(
+    module: ir.Module,
+    function: func.FuncOp,
+    grid: tuple[int, int, int],
+    threads: int,
+    location: ir.Location,
+    *,
+    smem: int = 0,
+    unwritten: bool = False,
+) -> Iterator[list[ir.Value]]:
+    """The kernel of a launch; yields the pointers to the function's arguments, then those to its
+    results. See `Shape` and `simt_kernel`."""
+    buffers = buffer_numbers(function, len(function.type.inputs) + len(function.type.results))
+    shape = Shape(grid, threads, target_of(module), launch_order(function), smem, unwritten)
+    with simt_kernel(module, function.name.value, buffers, shape, location) as pointers:
+        yield [pointers[number] for number in buffers]
+
+
+@contextmanager
+def units_of(
+    module: ir.Module,
+    function: func.FuncOp,
+    count: int,
+    threads: int,
+    location: ir.Location,
+    *,
+    unwritten: bool = False,
+) -> Iterator[tuple[ir.Value, list[ir.Value]]]:
+    """The kernel of a launch whose threads each compute one of `count` units; yields the number of
+    the thread's unit, and the pointers as `kernel_of` does."""
+    grid = (ceil_div(count, threads), 1, 1)
+    with kernel_of(module, function, grid, threads, location, unwritten=unwritten) as pointers:
+        number = thread_number(threads)
+        with only_if(less(number, count)):
+            yield number, pointers
+
+
+def thread_number(threads: int) -> ir.Value:
+    """The number of the thread among those of all CTAs along x."""
+    return add(mul(block_index(0), threads), thread_index())
 
 
 def wait_for_previous(kernel: ir.OpView) -> None:

@@ -10,9 +10,8 @@ from tcir.dialect.ops.block_scale import SCALE_ROW_BYTES, SCALE_ROWS, scaled_ste
 from tcir.dialect.ops.compute import collector_of
 
 from .block_scale_descriptor import scaled_instruction_descriptor
-from .compute import matrix_a, slice_descriptor, tile_descriptor
-from .converter import Converter, SmemTile, TmemTile, lower, require_role
-from .mma_forms import B_SLICES, metadata_of
+from .compute import B_SLICES, matrix_a, metadata_of, slice_descriptor, tile_descriptor
+from .converter import Converter, SmemTile, TmemTile, lower
 from .structure import tmem_pointer
 
 
@@ -34,7 +33,6 @@ def _convert(
     metadata: ir.Value | None = None,
 ) -> None:
     """The instruction; `metadata`: address of that of a sparse A."""
-    require_role(converter, op)
     d = converter.record(op.d, TmemTile)
     a, b = converter.value(op.a), converter.record(op.b, SmemTile)
     sfa, sfb = converter.record(op.sfa, TmemTile), converter.record(op.sfb, TmemTile)
@@ -72,7 +70,6 @@ def _convert(
 @lower(tc.CpScalesOp)
 def convert_cp_scales(converter: Converter, op: tc.CpScalesOp) -> None:
     """``tcgen05.cp.32x128b.warpx4``."""
-    require_role(converter, op)
     source = converter.record(op.source, SmemTile)
     target = converter.record(op.target, TmemTile)
     descriptor = tile_descriptor(converter, source)

@@ -6,12 +6,12 @@ from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers
 from tcir.dialect.cta_pair import columns_of, cta_group_of
-from tcir.dialect.limits import SLICE_COLUMNS, TMEM_LANES
+from tcir.dialect.limits import SLICE_COLUMNS
 from tcir.dialect.ops.compute import collector_of, first_row, kind_of, scale_of
-from tcir.errors import PassError
+from tcir.dialect.ops.mma_ws import buffer_of
 
-from .converter import Converter, SmemTile, TmemTile, lower, require_role
-from .descriptors import ELEMENT_CODE, OperandTile, instruction_descriptor
+from .converter import Converter, SmemTile, TmemTile, lower
+from .descriptors import OperandTile, instruction_descriptor
 from .structure import tmem_pointer
 
 
@@ -58,42 +58,73 @@ def tile_descriptor(converter: Converter, tile: SmemTile) -> ir.Value:
     return made
 
 
+B_SLICES = 2
+"""Slices of 32 bytes of B that a sparse instruction reads."""
+
+
 @lower(tc.MmaOp)
 def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
     """``tcgen05.mma``, with A in tensor memory or shared memory."""
-    require_role(converter, op)
-    d = converter.record(op.d, TmemTile)
-    b = converter.record(op.b, SmemTile)
-    a = converter.value(op.a)
-    ashift = bool(integer(op, "ashift"))
-    a_slice, b_slice = integer(op, "a_slice"), integer(op, "b_slice")
-    for operand in (a, b):
-        if str(operand.type.element) not in ELEMENT_CODE:
-            raise PassError(
-                f"expected operands of {' or '.join(ELEMENT_CODE)}, got {operand.type.element}"
-            )
-    lanes, n = d.type.shape
-    if lanes != TMEM_LANES or n % 16 or not 16 <= n <= 256:
-        raise PassError(
-            f"expected an accumulator of 128 lanes and 16 to 256 columns in steps of 16, got "
-            f"{lanes} x {n} (PTX ISA 9.7.16.2)"
-        )
-    if ashift and not isinstance(a, TmemTile):
-        raise PassError("expected A in tensor memory with ashift, got it in shared memory")
-    nvvm.tcgen05.mma(
+    _multiply(converter, op, op.d.type.shape[0])
+
+
+@lower(tc.MmaSparseOp)
+def convert_mma_sparse(converter: Converter, op: tc.MmaSparseOp) -> None:
+    """``tcgen05.mma.sp.cta_group::1``, with A in tensor memory or shared memory."""
+    _multiply(converter, op, op.d.type.shape[0], integer(op, "selector"))
+
+
+@lower(tc.MmaWsOp)
+def convert_mma_ws(converter: Converter, op: tc.MmaWsOp) -> None:
+    """``tcgen05.mma.ws.cta_group::1``, with A in tensor memory or shared memory."""
+    _multiply(converter, op, op.a.type.shape[0])
+
+
+@lower(tc.MmaWsSparseOp)
+def convert_mma_ws_sparse(converter: Converter, op: tc.MmaWsSparseOp) -> None:
+    """``tcgen05.mma.ws.sp.cta_group::1``, with A in tensor memory or shared memory."""
+    _multiply(converter, op, op.a.type.shape[0], integer(op, "selector"))
+
+
+def _multiply(converter: Converter, op: ir.OpView, m: int, selector: int | None = None) -> None:
+    """m: rows of A in a CTA; selector: that of the metadata of a sparse A."""
+    d, b = converter.record(op.d, TmemTile), converter.record(op.b, SmemTile)
+    row = first_row(op) if isinstance(op, tc.MmaOp) else 0
+    width = 1 if selector is None else B_SLICES
+    operands = (
         kind_of(op),
         tmem_pointer(converter.tmem_columns(d)),
-        (matrix_a(converter, a, a_slice, first_row(op)), slice_descriptor(converter, b, b_slice)),
-        converter.constant(descriptor_of(op, lanes)),
+        (
+            matrix_a(converter, converter.value(op.a), integer(op, "a_slice"), row),
+            slice_descriptor(converter, b, width * integer(op, "b_slice")),
+        ),
+        converter.constant(descriptor_of(op, m, selector)),
         converter.ssa(op.accumulate),
+    )
+    scale = scale_of(op)
+    scaled = None if scale is None else converter.constant(scale, 64)
+    metadata = None if selector is None else metadata_of(converter, op)
+    if isinstance(op, tc.MmaWsOp | tc.MmaWsSparseOp):
+        buffer, collector = buffer_of(op), collector_of(op)
+        nvvm.tcgen05.mma_ws(*operands, buffer=buffer, collector=collector, metadata=metadata)
+        return
+    nvvm.tcgen05.mma(
+        *operands,
         nvvm.tcgen05.MmaForm(
-            a_shift=ashift,
+            a_shift=isinstance(op, tc.MmaOp) and bool(integer(op, "ashift")),
             disable_output_lane=d.disabled,
-            scale_input_d=scale_operand(converter, op),
+            scale_input_d=scaled,
             collector=collector_of(op),
+            metadata=metadata,
             cta_group=cta_group_of(op),
         ),
     )
+
+
+def metadata_of(converter: Converter, op: ir.OpView) -> ir.Value:
+    """The address of the metadata of a sparse A."""
+    metadata = converter.record(op.metadata, TmemTile)
+    return tmem_pointer(converter.tmem_columns(metadata, integer(op, "metadata_column")))
 
 
 def matrix_a(converter: Converter, a: SmemTile | TmemTile, index: int, row: int = 0) -> ir.Value:
@@ -121,21 +152,12 @@ def descriptor_of(op: ir.OpView, m: int, selector: int | None = None) -> int:
     )
 
 
-def scale_operand(converter: Converter, op: ir.OpView) -> ir.Value | None:
-    """The constant ``scale-input-d`` of an mma; None if it has none."""
-    scale = scale_of(op)
-    return None if scale is None else converter.constant(scale, 64)
-
-
 @lower(tc.CpOp)
 def convert_cp(converter: Converter, op: tc.CpOp) -> None:
     """``tcgen05.cp.128x256b``."""
-    require_role(converter, op)
     source = converter.record(op.source, SmemTile)
     target = converter.record(op.target, TmemTile)
     index = integer(op, "slice")
-    if source.type.major != "K":
-        raise PassError("expected a K-major source: tcgen05.cp copies rows (PTX ISA 9.7.16.9)")
     nvvm.tcgen05.cp(
         "128x256b",
         tmem_pointer(converter.tmem_columns(target, SLICE_COLUMNS * index)),

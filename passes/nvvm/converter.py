@@ -18,6 +18,7 @@ from tcir.dialect.cta_pair import LEADER, PAIR
 from tcir.dialect.fragments import share
 from tcir.dialect.limits import WARP as WARP
 from tcir.dialect.multicast import CTA_MASK, masks_of
+from tcir.dialect.operation import traits_of
 from tcir.errors import PassError
 from tcir.passes.emit import simt
 from tcir.passes.emit.gpu_module import pointer_type
@@ -386,11 +387,22 @@ class Converter:
             )
         with op.location:
             try:
+                self._check_issuer(op)
                 with self._executing(op):
                     convert(self, op)
             except PassError as error:
                 error.location = error.location or op.location
                 raise
+
+    def _check_issuer(self, op: ir.OpView) -> None:
+        """Rejects an op of all threads in a role, and one of a thread or warp outside of roles."""
+        issuer = traits_of(op).issued_by
+        if issuer == "cta" and self.in_role:
+            raise PassError(
+                f"expected {op.operation.name} outside tc.role: all threads take part in it"
+            )
+        if issuer in ("thread", "warp"):
+            require_role(self, op)
 
 
 def fragment_registers(warps: tuple[int, int], kind: tc.FragmentType) -> int:

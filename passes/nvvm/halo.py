@@ -9,7 +9,7 @@ from tcir.dialect.cta_pair import cta_group_of
 from tcir.dialect.limits import QUARTER_LANES, SLICE_COLUMNS
 
 from .compute import slice_descriptor
-from .converter import Converter, SmemTile, TmemTile, lower, require_role
+from .converter import Converter, SmemTile, TmemTile, lower
 from .movement import LANE_SHIFT
 from .structure import tmem_pointer
 
@@ -17,7 +17,6 @@ from .structure import tmem_pointer
 @lower(tc.ShiftOp)
 def convert_shift(converter: Converter, op: tc.ShiftOp) -> None:
     """``tcgen05.shift.down``."""
-    require_role(converter, op)
     tile = converter.record(op.tile, TmemTile)
     column = converter.tmem_columns(tile, SLICE_COLUMNS * integer(op, "slice"))
     lane = QUARTER_LANES * integer(op, "quarter")
@@ -27,7 +26,6 @@ def convert_shift(converter: Converter, op: tc.ShiftOp) -> None:
 @lower(tc.RefreshOp)
 def convert_refresh(converter: Converter, op: tc.RefreshOp) -> None:
     """``tcgen05.cp.4x256b`` to lane 31."""
-    require_role(converter, op)
     source = converter.record(op.source, SmemTile)
     target = converter.record(op.target, TmemTile)
     index = integer(op, "slice")

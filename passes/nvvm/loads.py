@@ -12,7 +12,7 @@ from tcir.dialect.attributes import optional_integer
 from tcir.errors import PassError
 from tcir.passes.emit import simt
 
-from .converter import Converter, GlobalTensor, i32, lower, require_role
+from .converter import Converter, GlobalTensor, i32, lower
 from .scalar import WORD_BYTES, is_fp8, is_i8
 from .stores import INT32_BYTES, MAX_STORE_BYTES, known_divisor, largest_power_of_two
 
@@ -53,7 +53,6 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
 
     As in a store, columns are divided into groups that lie entirely inside or outside the tensor.
     """
-    require_role(converter, op)
     if not all(isinstance(use.owner.opview, arith.ExtSIOp) for use in op.value.uses):
         check_beside(op.tensor.type)
     source = _Source.create(converter, op)

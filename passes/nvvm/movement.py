@@ -22,7 +22,6 @@ from .converter import (
     TmemTile,
     i32,
     lower,
-    require_role,
 )
 from .structure import tmem_pointer
 
@@ -48,7 +47,6 @@ def convert_make_tensor_map(converter: Converter, op: tc.MakeTensorMapOp) -> Non
 @lower(tc.TmaLoadOp)
 def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
     """``cp.async.bulk.tensor`` to this CTA's shared memory, or to that of the CTAs in its mask."""
-    require_role(converter, op)
     if op.signal is None:
         raise PassError("expected an mbarrier to signal, got none; run place-barriers first")
     tile = converter.record(op.tile, SmemTile)
@@ -102,7 +100,6 @@ def leaders(converter: Converter, pointer: ir.Value) -> ir.Value:
 @lower(tc.TmemLdOp)
 def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
     """``tcgen05.ld.32x32b`` of the warp's sub-partition: a row of N columns per thread."""
-    require_role(converter, op)
     rows, columns = ir.VectorType(op.value.type).shape
     if rows != WARP or columns & (columns - 1) or not 1 <= columns <= 128:
         raise PassError(
@@ -128,7 +125,6 @@ def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
 @lower(tc.TmemStOp)
 def convert_tmem_st(converter: Converter, op: tc.TmemStOp) -> None:
     """``tcgen05.st.32x32b`` to the warp's sub-partition: a row of N columns per thread."""
-    require_role(converter, op)
     columns = ir.VectorType(op.value.type).shape[1]
     kind = ir.VectorType.get([columns], i32()) if columns > 1 else i32()
     pointer = tmem_pointer(quarter_address(converter, op.target, op.quarter, op.column))
@@ -164,7 +160,6 @@ def convert_tmem_wait(converter: Converter, op: tc.TmemWaitOp) -> None:
     end moves it before the wait. Therefore the wait is inline assembly with those registers as
     inputs and outputs.
     """
-    require_role(converter, op)
     kind = string(op, "kind")
     if kind != "ld" or not converter.pending:
         nvvm.tcgen05.wait("load" if kind == "ld" else "store")

@@ -20,7 +20,7 @@ from tcir.passes.emit import simt
 from tcir.passes.emit.fp8 import saturated_word
 from tcir.passes.emit.quantised_block import QuantisedPart, quantised_block, quantised_part
 
-from .converter import Converter, Fragment, GlobalTensor, lower, require_role
+from .converter import Converter, Fragment, GlobalTensor, lower
 from .warp_store import ATOM, PAIR, QUAD, ROW_STEP, Held, of_quad, places_of
 
 BLOCK_ATOMS = SCALED_COLUMNS // ATOM
@@ -45,7 +45,6 @@ def convert_quantise_rows(converter: Converter, op: tc.QuantiseRowsOp) -> None:
 @lower(tc.StoreScalesOp)
 def convert_store_scales(converter: Converter, op: tc.StoreScalesOp) -> None:
     """Each thread stores its row's scales, 1, 2 or 4 bytes, with zeros for padding."""
-    require_role(converter, op)
     value, target, *indices = op.operands
     tensor = converter.record(target, GlobalTensor)
     *outer, row, scale = (converter.ssa(each) for each in indices)

@@ -10,7 +10,7 @@ from tcir.dialect.ops.store_shared import STORE_BYTES, column_step
 from tcir.errors import PassError
 from tcir.passes.emit.gpu_module import pointer_type
 
-from .converter import Converter, SmemTile, i32, lower, require_role
+from .converter import Converter, SmemTile, i32, lower
 from .scalar import converted_type
 from .stores import known_divisor, words_of
 
@@ -22,7 +22,6 @@ WORDS = STORE_BYTES // WORD_BYTES
 @lower(tc.StoreSharedOp)
 def convert_store_shared(converter: Converter, op: tc.StoreSharedOp) -> None:
     """Each thread stores its row in units of 16 bytes."""
-    require_role(converter, op)
     nbytes = op.value.type.shape[1] * tc.element_bytes(op.tile.type.element)
     words = words_of(converter.ssa(op.value), nbytes, WORD_BYTES)
     for word, pointer in _units(converter, op):
@@ -33,7 +32,6 @@ def convert_store_shared(converter: Converter, op: tc.StoreSharedOp) -> None:
 @lower(tc.LoadSharedOp)
 def convert_load_shared(converter: Converter, op: tc.LoadSharedOp) -> None:
     """Each thread loads its row in units of 16 bytes."""
-    require_role(converter, op)
     kind = op.value.type
     nbytes = kind.shape[1] * tc.element_bytes(kind.element_type)
     words = llvm.mlir_poison(ir.VectorType.get([nbytes // WORD_BYTES], i32()))

@@ -12,7 +12,7 @@ from tcir.dialect.ops.stores import column_dim
 from tcir.passes.emit import simt
 from tcir.passes.emit.diagnostics import is_op
 
-from .converter import WARP, Converter, GlobalTensor, lower, require_role
+from .converter import WARP, Converter, GlobalTensor, lower
 
 MAX_STORE_BYTES = 16
 """Widest vector store of a thread (PTX ISA 9.7.9.12: .v4.b32)."""
@@ -66,7 +66,6 @@ def convert_store_rows(converter: Converter, op: tc.StoreRowsOp) -> None:
     Columns that are not contiguous are stored one by one, so the lanes of a warp cover a run of
     addresses.
     """
-    require_role(converter, op)
     along = integer(op, "row_dim"), column_dim(op)
     _convert_store(converter, op, _Along(*along, integer(op, "rows")))
 
@@ -74,7 +73,6 @@ def convert_store_rows(converter: Converter, op: tc.StoreRowsOp) -> None:
 @lower(tc.StoreLanesOp)
 def convert_store_lanes(converter: Converter, op: tc.StoreLanesOp) -> None:
     """Each thread stores its row at its own indices."""
-    require_role(converter, op)
     _convert_store(converter, op, _Along(None, len(op.places), WARP))
 
 

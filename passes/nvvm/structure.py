@@ -114,8 +114,6 @@ def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
     first = Mbarrier(SharedAddress(converter.smem, integer_attribute(op, "offset")))
     count = bar.count if isinstance(bar, tc.RingType) else 1
     arrivals = converter.constant(integer(op, "arrivals"))
-    if converter.in_role:
-        raise PassError("expected tc.mbarrier_init outside tc.role")
     with simt.only_if(is_equal(converter, converter.thread, 0)):
         for slot in range(count):
             address = first.address.plus(slot * MBARRIER_BYTES)

@@ -36,7 +36,6 @@ def convert_mbarrier_wait(converter: Converter, op: tc.MbarrierWaitOp) -> None:
 @lower(tc.MbarrierExpectTxOp)
 def convert_expect_tx(converter: Converter, op: tc.MbarrierExpectTxOp) -> None:
     """``mbarrier.arrive.expect_tx``."""
-    require_role(converter, op)
     pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
     nbytes = integer(op, "nbytes")
     nvvm.mbarrier_arrive_expect_tx(pointer, converter.constant(nbytes))
@@ -110,7 +109,6 @@ def _leader(converter: Converter) -> ir.Value:
 @lower(tc.CommitOp)
 def convert_commit(converter: Converter, op: tc.CommitOp) -> None:
     """``tcgen05.commit``."""
-    require_role(converter, op)
     pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
     nvvm.tcgen05.commit(pointer, converter.mask(op), cta_group_of(op))
 
@@ -136,8 +134,6 @@ def convert_fence(converter: Converter, op: tc.FenceOp) -> None:
 @lower(tc.CtaBarrierOp)
 def convert_cta_barrier(converter: Converter, op: tc.CtaBarrierOp) -> None:
     """``bar.sync 0``; after it, addresses of allocations made before it are read."""
-    if converter.in_role:
-        raise PassError("expected tc.cta_barrier outside tc.role: all threads take part in it")
     nvvm.barrier()
     _read_bases(converter)
 
@@ -145,7 +141,6 @@ def convert_cta_barrier(converter: Converter, op: tc.CtaBarrierOp) -> None:
 @lower(tc.WarpsBarrierOp)
 def convert_warps_barrier(converter: Converter, op: tc.WarpsBarrierOp) -> None:
     """``bar.sync`` of some warps."""
-    require_role(converter, op)
     number = converter.add(converter.ssa(op.number), 1)
     nvvm.barrier(number, converter.constant(WARP * integer(op, "warps")))
 
@@ -153,7 +148,6 @@ def convert_warps_barrier(converter: Converter, op: tc.WarpsBarrierOp) -> None:
 @lower(tc.TurnOp)
 def convert_turn(converter: Converter, op: tc.TurnOp) -> None:
     """``bar.sync`` on the warpgroup's barrier, or ``bar.arrive`` on the next one's."""
-    require_role(converter, op)
     kind, count, threads = string(op, "kind"), integer(op, "warpgroups"), 2 * WARPGROUP
     group = simt.divide(converter.warp, WARPGROUP // WARP)
     if kind == "wait":
@@ -180,8 +174,6 @@ def _arrive_at(number: ir.Value, threads: int) -> None:
 @lower(tc.FirstWarpBarrierOp)
 def convert_first_warp_barrier(converter: Converter, op: tc.FirstWarpBarrierOp) -> None:
     """``bar.sync`` or ``bar.arrive``, predicated: a branch would split the main loop's block."""
-    if converter.in_role:
-        raise PassError("expected tc.first_warp_barrier outside tc.role: all warps take part in it")
     number = converter.add(converter.ssa(op.slot), 1)
     text = "\n".join(_FIRST_WARP).format(threads=converter.threads)
     llvm.inline_asm(None, [converter.warp, number], text, "r,r,~{memory}", has_side_effects=True)
@@ -196,8 +188,6 @@ _FIRST_WARP = (
 @lower(tc.ClusterBarrierOp)
 def convert_cluster_barrier(converter: Converter, op: tc.ClusterBarrierOp) -> None:
     """``barrier.cluster.arrive`` and ``.wait``; then as ``tc.cta_barrier``."""
-    if converter.in_role:
-        raise PassError("expected tc.cluster_barrier outside tc.role: all threads take part in it")
     nvvm.cluster_barrier()
     _read_bases(converter)
 

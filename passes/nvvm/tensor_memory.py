@@ -11,7 +11,7 @@ from tcir.dialect.ops.cp_rows import format_of, lane_of
 from tcir.dialect.ops.tmem_words import HALF_LANES, split_of
 
 from .compute import tile_descriptor
-from .converter import Converter, Loading, SmemTile, TmemTile, i32, lower, require_role
+from .converter import Converter, Loading, SmemTile, TmemTile, i32, lower
 from .movement import LANE_SHIFT, quarter_address, threads_around
 from .structure import tmem_pointer
 
@@ -19,7 +19,6 @@ from .structure import tmem_pointer
 @lower(tc.TmemLdWordsOp)
 def convert_ld(converter: Converter, op: tc.TmemLdWordsOp) -> None:
     """``tcgen05.ld``."""
-    require_role(converter, op)
     count = ir.VectorType(op.value.type).shape[1]
     kind = ir.VectorType.get([count], i32()) if count > 1 else i32()
     raw = nvvm.tcgen05.ld(
@@ -36,7 +35,6 @@ def convert_ld(converter: Converter, op: tc.TmemLdWordsOp) -> None:
 @lower(tc.TmemStWordsOp)
 def convert_st(converter: Converter, op: tc.TmemStWordsOp) -> None:
     """``tcgen05.st``."""
-    require_role(converter, op)
     count = ir.VectorType(op.value.type).shape[1]
     kind = ir.VectorType.get([count], i32()) if count > 1 else i32()
     words, address = llvm.bitcast(kind, converter.ssa(op.value)), _address(converter, op, op.target)
@@ -72,7 +70,6 @@ def _split(converter: Converter, op: tc.TmemLdWordsOp | tc.TmemStWordsOp) -> ir.
 @lower(tc.CpRowsOp)
 def convert_cp_rows(converter: Converter, op: tc.CpRowsOp) -> None:
     """``tcgen05.cp``."""
-    require_role(converter, op)
     source, target = converter.record(op.source, SmemTile), converter.record(op.target, TmemTile)
     kind = source.type
     column, inside = divmod(integer(op, "byte"), kind.span)

@@ -8,13 +8,12 @@ from tcir.dialect.attributes import defining, flag, integer, string
 from tcir.dialect.ops.tma_store import reduction_of, scatters
 from tcir.passes.emit import simt
 
-from .converter import Converter, SmemTile, TensorMap, lower, require_role
+from .converter import Converter, SmemTile, TensorMap, lower
 
 
 @lower(tc.TmaStoreOp)
 def convert_tma_store(converter: Converter, op: tc.TmaStoreOp) -> None:
     """``cp.async.bulk.tensor`` or ``cp.reduce.async.bulk.tensor`` by one elected thread."""
-    require_role(converter, op)
     tile = converter.record(op.tile, SmemTile)
     mode = "im2col" if string(defining(op.map, tc.MakeTensorMapOp), "mode") == "im2col" else "tile"
     if scatters(op):
@@ -57,7 +56,6 @@ def _reduce(
 def convert_bulk_commit(converter: Converter, op: tc.BulkCommitOp) -> None:
     """``cp.async.bulk.commit_group`` by the elected thread, which is always the same (PTX ISA
     9.7.13.14)."""
-    require_role(converter, op)
     with simt.only_if(nvvm.elect_sync()):
         nvvm.cp_async_bulk_commit_group()
 
@@ -65,7 +63,6 @@ def convert_bulk_commit(converter: Converter, op: tc.BulkCommitOp) -> None:
 @lower(tc.BulkWaitOp)
 def convert_bulk_wait(converter: Converter, op: tc.BulkWaitOp) -> None:
     """``cp.async.bulk.wait_group`` by the elected thread."""
-    require_role(converter, op)
     with simt.only_if(nvvm.elect_sync()):
         nvvm.cp_async_bulk_wait_group(integer(op, "pending"), read=flag(op, "read"))
 
@@ -73,5 +70,4 @@ def convert_bulk_wait(converter: Converter, op: tc.BulkWaitOp) -> None:
 @lower(tc.WarpBarrierOp)
 def convert_warp_barrier(converter: Converter, op: tc.WarpBarrierOp) -> None:
     """``bar.warp.sync`` of all threads."""
-    require_role(converter, op)
     nvvm.bar_warp_sync(converter.constant(-1))

@@ -13,7 +13,7 @@ from tcir.dialect.limits import MMA_K_BYTES, WARP, WARPGROUP, WGMMA_M, launch_re
 from tcir.errors import PassError
 
 from .compute import operand_tile, slice_descriptor
-from .converter import Converter, Fragment, SmemTile, lower, require_role
+from .converter import Converter, Fragment, SmemTile, lower
 from .structure import convert_role
 
 
@@ -48,7 +48,6 @@ _Wgmma: TypeAlias = tc.WgmmaOp | tc.WgmmaTapsOp | tc.WgmmaProductOp
 
 def _convert(converter: Converter, op: _Wgmma, pairs: list[tuple[ir.Value, ir.Value, int]]) -> None:
     """One group of the products of `pairs`: tiles of A and B, and the first row of A."""
-    require_role(converter, op)
     kind = op.d.type
     part = share(kind.atom, kind.operand, kind.shape, converter.warps)
     count = len(part.atoms()) * part.registers
@@ -75,7 +74,6 @@ def convert_wgmma_fragment(
 ) -> None:
     """Like `convert_wgmma` and `convert_wgmma_product`, with A in registers: four per thread for
     each instruction, 32 bytes of each row."""
-    require_role(converter, op)
     kind = op.d.type
     part = share(kind.atom, kind.operand, kind.shape, converter.warps)
     count = len(part.atoms()) * part.registers
@@ -116,7 +114,6 @@ def convert_wgmma_fragment(
 @lower(tc.WgmmaWaitOp)
 def convert_wgmma_wait(converter: Converter, op: tc.WgmmaWaitOp) -> None:
     """``wgmma.wait_group`` that the accumulators pass through, so that no use precedes it."""
-    require_role(converter, op)
     sums = converter.record(op.d, Fragment)
     letter = _letter(op.d.type)
     count = len(sums.registers)

@@ -13,7 +13,6 @@ from tcir.passes.analysis.reductions import Combined, combined, loop_sizes
 from tcir.passes.analysis.row_chain import RowChain
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.element_epilogue import place_of
-from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.neutral import neutral
 from tcir.passes.simt.elements import ThreadElements, digits
 from tcir.passes.simt.group import ThreadGroup
@@ -67,22 +66,13 @@ class _Kernel:
 
     def build(self) -> None:
         group, chain = self.group, self.chain
-        buffers = buffer_numbers(self.function, len(self.function.entry_block.arguments) + 1)
-        size = simt.Shape(
-            (group.ctas, 1, 1),
-            group.threads,
-            target_of(self.module),
-            launch_order(self.function),
-            smem=group.bytes_of(len(chain.sums)),
-        )
         owner = self.result.owner
         remark(owner.opview, group.words(chain))
-        name = self.function.name.value
-        with simt.simt_kernel(self.module, name, buffers, size, owner.location) as pointers:
+        place = self.module, self.function, (group.ctas, 1, 1), group.threads, owner.location
+        smem = group.bytes_of(len(chain.sums))
+        with simt.kernel_of(*place, smem=smem) as (*inputs, self.out):
             block = self.function.entry_block
-            given = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
-            self.elements = ThreadElements(given)
-            self.out = pointers[buffers[-1]]
+            self.elements = ThreadElements(dict(zip(block.arguments, inputs)))
             self._begin()
             for number, (total, dims) in enumerate(chain.sums):
                 self._total(number, total, dims)

@@ -11,8 +11,6 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.codes import bits_of, ends
 from tcir.passes.emit import simt
-from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tensor_functions import only_op
 
 THREADS = 256
@@ -39,7 +37,6 @@ def convert(module: ir.Module, function: func.FuncOp) -> bool:
     op = only_op(function, tc.PackCodesOp, tc.UnpackCodesOp)
     if op is None:
         return False
-    buffers, order = buffer_numbers(function, 2), launch_order(function)
     count, bits = prod(ends(op)[0].shape), bits_of(op)
     words = count % CODES == 0
     units = count // (CODES if words else _fewest(bits))
@@ -47,11 +44,8 @@ def convert(module: ir.Module, function: func.FuncOp) -> bool:
         tc.PackCodesOp: _pack_words if words else _pack_bytes,
         tc.UnpackCodesOp: _unpack_words if words else _unpack_bytes,
     }
-    shape = simt.Shape((ceil_div(units, THREADS), 1, 1), THREADS, target_of(module), order)
-    with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
-        number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
-        with simt.only_if(simt.less(number, units)):
-            moves[type(op)](*(pointers[n] for n in buffers), simt.wide(number), bits)
+    with simt.units_of(module, function, units, THREADS, op.location) as (number, pointers):
+        moves[type(op)](*pointers, simt.wide(number), bits)
     return True
 
 

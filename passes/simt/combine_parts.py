@@ -11,8 +11,6 @@ from tcir.dialect.attributes import string
 from tcir.passes.emit import narrow, online_softmax, simt
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.functions.f32 import constant, with_element
-from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.emit.limits import ceil_div
 from tcir.passes.simt.elements import digits
 
 THREADS = 128
@@ -70,20 +68,12 @@ class _Kernel:
     def build(self, module: ir.Module) -> None:
         """Appends the kernel to the ``gpu.module``."""
         function, out = self.function, self.op.out.type
-        results = list(function.type.results)
-        buffers = buffer_numbers(function, len(function.type.inputs) + len(results))
         run = RUN if out.shape[-1] % RUN == 0 else 1
         count = prod(out.shape) // run
-        grid, order = (ceil_div(count, THREADS), 1, 1), launch_order(function)
-        shape = simt.Shape(grid, THREADS, target_of(module), order)
-        name = function.name.value
-        with simt.simt_kernel(module, name, buffers, shape, self.op.location) as pointers:
-            inputs = [pointers[n] for n in buffers]
-            parts, sums = (inputs[ir.BlockArgument(x).arg_number] for x in self.op.operands)
-            stored = inputs[len(function.type.inputs) :]
-            number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
-            with simt.only_if(simt.less(number, count)):
-                self._elements(parts, sums, stored, number, run)
+        kernel = simt.units_of(module, function, count, THREADS, self.op.location)
+        with kernel as (number, pointers):
+            parts, sums = (pointers[ir.BlockArgument(x).arg_number] for x in self.op.operands)
+            self._elements(parts, sums, pointers[len(function.type.inputs) :], number, run)
 
     def _elements(
         self, parts: ir.Value, sums: ir.Value, stored: list[ir.Value], number: ir.Value, run: int

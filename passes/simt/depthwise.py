@@ -16,8 +16,6 @@ from tcir.passes.analysis.wrappers import is_zero_padding
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.diagnostics import is_op
 from tcir.passes.emit.element_epilogue import place_of
-from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.emit.limits import ceil_div
 from tcir.passes.simt.elements import ThreadElements, digits
 from tcir.passes.simt.slices import Index
 from tcir.passmanager.remarks import remark
@@ -221,28 +219,18 @@ class _Kernel:
 
     def build(self) -> None:
         form, block = self.form, self.function.entry_block
-        buffers = buffer_numbers(self.function, len(block.arguments) + 1)
         count = prod(form.counts)
-        size = simt.Shape(
-            (ceil_div(count, form.threads), 1, 1),
-            form.threads,
-            target_of(self.module),
-            launch_order(self.function),
-        )
         remark(
             form.op.opview,
             f"depthwise, {form.rows.taps} x {form.across.taps} taps: {count} threads, each "
             f"{form.rows.tile} x {form.across.tile} pixels of {form.channels} channels",
         )
-        with simt.simt_kernel(
-            self.module, self.function.name.value, buffers, size, form.op.location
-        ) as pointers:
-            number = simt.add(simt.mul(simt.block_index(0), form.threads), simt.thread_index())
-            with simt.only_if(simt.less(number, count)):
-                self.pointers = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
-                self.elements = ThreadElements(self.pointers)
-                self._begin(number)
-                self._store(pointers[buffers[-1]], self._sums())
+        place = self.module, self.function, count, form.threads, form.op.location
+        with simt.units_of(*place) as (number, pointers):
+            self.pointers = dict(zip(block.arguments, pointers))
+            self.elements = ThreadElements(self.pointers)
+            self._begin(number)
+            self._store(pointers[-1], self._sums())
 
     def _begin(self, number: ir.Value) -> None:
         """Computes the position of the thread's tile, and at which edges it reads padding."""

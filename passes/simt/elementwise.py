@@ -14,8 +14,7 @@ from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.element_epilogue import place_of
 from tcir.passes.emit.fp8 import FP8
-from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.emit.limits import ceil_div
+from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.small import SMALL
 from tcir.passes.emit.tensor_functions import is_simt
 from tcir.passes.simt import cells, depthwise, tiles
@@ -104,44 +103,37 @@ def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None
     down, pixels = _pixels(function, shape, each)
     parts = _parts(function, shape, each)
     count = prod(shape) // (each * down * pixels * parts)
-    buffers = buffer_numbers(function, len(block.arguments) + 1)
-    size = simt.Shape(
-        (ceil_div(count, THREADS), 1, 1), THREADS, target_of(module), launch_order(function)
-    )
     location = function.location if isinstance(result, ir.BlockArgument) else result.owner.location
-    with simt.simt_kernel(module, function.name.value, buffers, size, location) as pointers:
-        number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
-        with simt.only_if(simt.less(number, count)):
-            known = ThreadElements({a: pointers[n] for a, n in zip(block.arguments, buffers)})
-            out = pointers[buffers[-1]]
-            if narrow.together(element) > 1:
-                numbers = [simt.add(simt.mul(number, each), n) for n in range(each)]
-                values = [known.element(result, digits(n, shape)) for n in numbers]
-                narrow.store(out, simt.wide(number), values, element)
-            elif each > 1:
-                step = shape[-1] // (each * parts)
-                sizes = [*shape[:-1], step]
-                if pixels > 1:
-                    sizes[-2] //= pixels
-                if down > 1:
-                    sizes[-3] //= down
-                *outer, last = digits(number, sizes)
-                starts = [simt.add(last, n * step) if n else last for n in range(parts)]
-                runs = [known.run(simt.mul(start, each), each) for start in starts]
-                rows = [outer]
-                if pixels > 1:
-                    columns = known.run(simt.mul(outer[-1], pixels), pixels)
-                    rows = [[*outer[:-1], column] for column in columns]
-                if down > 1:
-                    lines = known.run(simt.mul(outer[-2], down), down)
-                    rows = [[*row[:-2], line, row[-1]] for line in lines for row in rows]
-                ats = [[(*row, n) for n in run] for row in rows for run in runs]
-                values = [[known.element(result, at) for at in run] for run in ats]
-                for (first, *_), of_run in zip(ats, values, strict=True):
-                    narrow.store_run(out, place_of(result.type, first), of_run, element)
-            else:
-                value = known.element(result, digits(number, shape))
-                narrow.store(out, simt.wide(number), [value], element)
+    with simt.units_of(module, function, count, THREADS, location) as (number, pointers):
+        known, out = ThreadElements(dict(zip(block.arguments, pointers))), pointers[-1]
+        if narrow.together(element) > 1:
+            numbers = [simt.add(simt.mul(number, each), n) for n in range(each)]
+            values = [known.element(result, digits(n, shape)) for n in numbers]
+            narrow.store(out, simt.wide(number), values, element)
+        elif each > 1:
+            step = shape[-1] // (each * parts)
+            sizes = [*shape[:-1], step]
+            if pixels > 1:
+                sizes[-2] //= pixels
+            if down > 1:
+                sizes[-3] //= down
+            *outer, last = digits(number, sizes)
+            starts = [simt.add(last, n * step) if n else last for n in range(parts)]
+            runs = [known.run(simt.mul(start, each), each) for start in starts]
+            rows = [outer]
+            if pixels > 1:
+                columns = known.run(simt.mul(outer[-1], pixels), pixels)
+                rows = [[*outer[:-1], column] for column in columns]
+            if down > 1:
+                lines = known.run(simt.mul(outer[-2], down), down)
+                rows = [[*row[:-2], line, row[-1]] for line in lines for row in rows]
+            ats = [[(*row, n) for n in run] for row in rows for run in runs]
+            values = [[known.element(result, at) for at in run] for run in ats]
+            for (first, *_), of_run in zip(ats, values, strict=True):
+                narrow.store_run(out, place_of(result.type, first), of_run, element)
+        else:
+            value = known.element(result, digits(number, shape))
+            narrow.store(out, simt.wide(number), [value], element)
 
 
 def _pixels(function: func.FuncOp, shape: Sequence[int], run: int) -> tuple[int, int]:

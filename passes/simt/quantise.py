@@ -9,7 +9,7 @@ from tcir.dialect import tc
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.passes.emit import simt
 from tcir.passes.emit.diagnostics import match_failure
-from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.quantised_block import quantised_block
 from tcir.passes.simt.elements import digits
@@ -48,17 +48,14 @@ def convert(module: ir.Module, function: func.FuncOp) -> bool:
     if op is None:
         return False
     _check(op, function, target_of(module))
-    inputs = list(op.operands)
-    buffers = buffer_numbers(function, len(inputs) + 2)
     space, (*_, rows, columns) = _blocks(op), op.values.type.shape
     count = columns // op.format.block
     grid = (ceil_div(prod(space), THREADS), 1, 1)
-    shape = simt.Shape(grid, THREADS, target_of(module), launch_order(function))
-    with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
-        at = {a: pointers[n] for a, n in zip(function.arguments, buffers)}
-        values, *norm = (at[each] for each in inputs)
-        codes, scales = (pointers[n] for n in buffers[-2:])
-        number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
+    with simt.kernel_of(module, function, grid, THREADS, op.location) as pointers:
+        at = dict(zip(function.arguments, pointers))
+        values, *norm = (at[each] for each in op.operands)
+        codes, scales = pointers[-2:]
+        number = simt.thread_number(THREADS)
         matrix, row, block = digits(number, space)
         place = simt.wide(number) if op.row_major else _place(matrix, row, block, space)
         scale = simt.at(scales, place)

@@ -11,8 +11,6 @@ from tcir.dialect.ops.codes import PACKED_BITS
 from tcir.dialect.ops.repack import zeros_before
 from tcir.passes.analysis.moves import transpose
 from tcir.passes.emit import simt
-from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.tensor_functions import only_op
 from tcir.passes.simt import tiles
 from tcir.passes.simt.elements import digits
@@ -41,14 +39,10 @@ def convert(module: ir.Module, function: func.FuncOp) -> bool:
     if _transposed(module, function, op):
         return True
     source, out = (_in_bytes(value.type) for value in (op.source, op.out))
-    buffers, order = buffer_numbers(function, 2), launch_order(function)
     run = _run(out)
     count = prod(out.shape) // run
-    shape = simt.Shape((ceil_div(count, THREADS), 1, 1), THREADS, target_of(module), order or 0)
-    with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
-        number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
-        with simt.only_if(simt.less(number, count)):
-            _copy(op, source, out, (number, run), *(pointers[n] for n in buffers))
+    with simt.units_of(module, function, count, THREADS, op.location) as (number, pointers):
+        _copy(op, source, out, (number, run), *pointers)
     return True
 
 

@@ -9,7 +9,6 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.passes.emit import simt
-from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.tensor_functions import only_op
 
 THREADS = BLOCK_BYTES // 4
@@ -35,16 +34,14 @@ def convert(module: ir.Module, function: func.FuncOp) -> bool:
     op = only_op(function, tc.ScalesToBlockedOp)
     if op is None:
         return False
-    buffers, order = buffer_numbers(function, 2), launch_order(function)
     *outer, down, across, _ = op.out.type.shape
     *_, scales = op.scales.type.shape
     matrix = op.out.type.rank == op.scales.type.rank + 1
     rows = op.scales.type.shape[-2] if matrix else 1
     batch = prod(outer)
     blocks = next(count for count in BLOCKS if across % count == 0)
-    shape = simt.Shape((across // blocks, down, batch), THREADS, target_of(module), order)
-    with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
-        source, target = (pointers[number] for number in buffers)
+    grid = (across // blocks, down, batch)
+    with simt.kernel_of(module, function, grid, THREADS, op.location) as (source, target):
         thread = simt.thread_index()
         quarter, lane = simt.both_bits(thread, 3), simt.right(thread, 2)
         row = simt.add(simt.mul(simt.block_index(1), BLOCK_ROWS), simt.mul(quarter, 32))

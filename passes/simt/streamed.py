@@ -13,7 +13,7 @@ from tcir.layout.atoms import mma_atom
 from tcir.passes.analysis.few_rows import has_few_rows
 from tcir.passes.emit import simt
 from tcir.passes.emit.element_epilogue import check_elements, number_at, store
-from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.limits import ceil_div, round_up
 from tcir.passes.emit.mma_sync import mma_sync
 from tcir.passes.emit.tensor_functions import tensor_bytes
@@ -241,19 +241,10 @@ class StreamedKernel:
 
     def build(self) -> None:
         """Appends the kernel to the ``gpu.module``."""
-        op, name = self.op, self.function.name.value
-        buffers = buffer_numbers(self.function, len(self.function.type.inputs) + 1)
+        op = self.op
         *batch, _, _ = op.out.type.shape
         factors = self.factors
         grid = (ceil_div(self._many, self.rows), 1, batch[0] if batch else 1)
-        threads = self.warps * WARP
-        shape = simt.Shape(
-            grid,
-            threads,
-            target_of(self.module),
-            launch_order(self.function),
-            smem=max(self.warps * self.rows * self._pitch, self._reserved),
-        )
         remark(
             op,
             f"{self._few} {'columns' if self.transposed else 'rows'}: {grid[0] * grid[2]} CTAs "
@@ -261,9 +252,10 @@ class StreamedKernel:
             f"{tensor_bytes(factors[0].type)} bytes are read once"
             + (", past L1" if factors[0] in self.unwritten else ""),
         )
-        with simt.simt_kernel(self.module, name, buffers, shape, op.location) as pointers:
-            inputs = [pointers[number] for number in buffers[:-1]]
-            out = pointers[buffers[-1]]
+        threads = self.warps * WARP
+        smem = max(self.warps * self.rows * self._pitch, self._reserved)
+        kernel = simt.kernel_of(self.module, self.function, grid, threads, op.location, smem=smem)
+        with kernel as (*inputs, out):
             many, few = (
                 FactorRows(
                     inputs[ir.BlockArgument(each).arg_number],

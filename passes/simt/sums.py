@@ -13,8 +13,6 @@ from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.element_epilogue import check_elements, check_types, number_at, store
 from tcir.passes.emit.find_group import find_group
-from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
-from tcir.passes.emit.limits import ceil_div
 from tcir.passes.simt.elements import digits
 
 THREADS = 256
@@ -70,25 +68,18 @@ class _Kernel:
 
     def build(self, module: ir.Module) -> None:
         """Appends the kernel to the ``gpu.module``."""
-        name, out = self.function.name.value, self.op.out.type
-        buffers = buffer_numbers(self.function, len(self.function.type.inputs) + 1)
         run = self._run()
-        count = prod(out.shape) // run
-        grid = (ceil_div(count, THREADS), 1, 1)
-        order = launch_order(self.function)
-        target, leaves = target_of(module), self.op.sizes is not None
-        shape = simt.Shape(grid, THREADS, target, order, unwritten=leaves)
-        with simt.simt_kernel(module, name, buffers, shape, self.op.location) as pointers:
-            inputs = [pointers[n] for n in buffers[:-1]]
-            number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
-            with simt.only_if(simt.less(number, count)), self._row(inputs, number, run) as group:
-                values = self._elements(inputs, number, run, group)
-                last = (self.after or self.op).out.type.element_type
-                place = simt.mul(simt.wide(number), run)
-                if run == 1:
-                    store(pointers[buffers[-1]], place, values[0], last)
-                else:
-                    simt.store_run(simt.at(pointers[buffers[-1]], narrow.byte(place, last)), values)
+        place = module, self.function, prod(self.op.out.type.shape) // run, THREADS
+        leaves = self.op.sizes is not None
+        kernel = simt.units_of(*place, self.op.location, unwritten=leaves)
+        with kernel as (number, (*inputs, out)), self._row(inputs, number, run) as group:
+            values = self._elements(inputs, number, run, group)
+            last = (self.after or self.op).out.type.element_type
+            at = simt.mul(simt.wide(number), run)
+            if run == 1:
+                store(out, at, values[0], last)
+            else:
+                simt.store_run(simt.at(out, narrow.byte(at, last)), values)
 
     @contextmanager
     def _row(self, inputs: list[ir.Value], number: ir.Value, run: int) -> Iterator[ir.Value | None]:

@@ -12,7 +12,6 @@ from tcir.dialect.attributes import integer_type
 from tcir.passes.analysis.row_chain import At, loads_of
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.element_epilogue import place_of
-from tcir.passes.emit.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.simt.elements import ThreadElements, digits
 from tcir.passes.simt.group import run_of
@@ -105,18 +104,11 @@ class _Kernel:
     def build(self) -> None:
         shape, tiling = self.result.type.shape, self.tiling
         block = self.function.entry_block
-        buffers = buffer_numbers(self.function, len(block.arguments) + 1)
         self.counts = [
             ceil_div(size, SIDE) if dim in (tiling.down, tiling.right) else size
             for dim, size in enumerate(shape)
         ]
-        size = simt.Shape(
-            (prod(self.counts), 1, 1),
-            THREADS,
-            target_of(self.module),
-            launch_order(self.function),
-            smem=len(tiling.staged) * SIDE * PITCH * 4,
-        )
+        grid, smem = (prod(self.counts), 1, 1), len(tiling.staged) * SIDE * PITCH * 4
         owner = self.result.owner
         remark(
             owner.opview,
@@ -124,11 +116,11 @@ class _Kernel:
             f"{'are' if len(tiling.staged) > 1 else 'is'} contiguous along dimension "
             f"{tiling.down}, the result along {tiling.right}; loads of {tiling.run} elements",
         )
-        with simt.simt_kernel(
-            self.module, self.function.name.value, buffers, size, owner.location
-        ) as pointers:
-            given = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
-            self.elements = ThreadElements(given)
+        kernel = simt.kernel_of(
+            self.module, self.function, grid, THREADS, owner.location, smem=smem
+        )
+        with kernel as pointers:
+            self.elements = ThreadElements(dict(zip(block.arguments, pointers)))
             self.shared = simt.shared(self.module)
             tile = list(digits(simt.block_index(0), self.counts))
             self.outer = dict(enumerate(tile))
@@ -138,7 +130,7 @@ class _Kernel:
                 self._stage(turn)
             nvvm.barrier()
             for turn in range(SIDE * SIDE // tiling.run // THREADS):
-                self._store(turn, pointers[buffers[-1]])
+                self._store(turn, pointers[-1])
 
     def _place(self, turn: int) -> tuple[ir.Value, ir.Value]:
         """The row of a thread's run in the tile, and the run's first element."""

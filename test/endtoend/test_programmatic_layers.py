@@ -69,6 +69,11 @@ EXP = """func.func @main(%x: tensor<8x128xf16>) -> tensor<8x128xf16> {
   %y = math.exp %x : tensor<8x128xf16>
   return %y : tensor<8x128xf16>
 }"""
+REPACKED = """func.func @main(%x: tensor<1x8x8x3xf16>) -> tensor<1x8x8x8xf16> {
+  %y = "tc.repack"(%x) {permutation = array<i64: 0, 1, 2, 3>}
+      : (tensor<1x8x8x3xf16>) -> tensor<1x8x8x8xf16>
+  return %y : tensor<1x8x8x8xf16>
+}"""
 LINEAR = """func.func @main(%x: tensor<4x32x64xf16>, %w: tensor<64x256xf16>)
     -> tensor<4x32x256xf32> {
   %zero = arith.constant 0.0 : f32
@@ -113,6 +118,7 @@ def one_product() -> str:
     [
         pytest.param(one_product(), id="few rows"),
         pytest.param(EXP, id="on CUDA cores"),  # outlined by split-layers
+        pytest.param(REPACKED, id="repacked"),
         pytest.param(LINEAR, id="batch"),  # collapse-batch
         pytest.param(RESHAPED, id="reshaped"),  # split-launches
     ],

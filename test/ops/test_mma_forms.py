@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcir.interp import OutputSpec
-from tcir.passes.nvvm import mma_forms
+from tcir.passes.nvvm import compute
 
 from .programs import check, kernel, outcomes, store, tile
 
@@ -198,6 +198,6 @@ def test_weight_stationary_sparse(m: int, n: int) -> None:
 
 def test_the_first_half_of_a_sparse_step_of_b_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A break of the lowering: steps of B of 32 bytes, as of a dense A."""
-    monkeypatch.setattr(mma_forms, "B_SLICES", 1)
+    monkeypatch.setattr(compute, "B_SLICES", 1)
     with pytest.raises(AssertionError, match="threads, order None"):
         check(*folded_sparse(32, 128), orders=(None,))

@@ -53,7 +53,6 @@ _FLOAT = {
     "max.{t}": ("arith.maxnumf", "llvm.intr.maxnum"),
     "min.{t}": ("arith.minnumf", "llvm.intr.minnum"),
     "neg.{t}": ("arith.negf", "llvm.fneg"),
-    "fma.rn.{t}": ("llvm.intr.fma",),
 }
 _INTEGER_PREDICATES = (
     "eq.b", "ne.b", "lt.s", "le.s", "gt.s", "ge.s", "lt.u", "le.u", "gt.u", "ge.u",
@@ -160,6 +159,7 @@ for _template, _names in _BITWISE.items():
     instruction(_by_register(_template), *_names)
 for _template, _names in _FLOAT.items():
     instruction(_by_number(_template), *_names)
+instruction(_by_number("fma.rn.{t}"), "llvm.intr.fma")
 instruction(_division, "arith.divf", "llvm.fdiv")
 instruction(lambda new, old: f"cvt.{float_name(new)}.{float_name(old)}", "arith.extf", "llvm.fpext")
 for _sign in "su":
