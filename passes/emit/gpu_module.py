@@ -13,6 +13,7 @@ from tcir._mlir import func, ir, llvm
 from tcir.dialect.attributes import integer, integers, string
 from tcir.errors import PassError
 from tcir.passes.emit.builders import i64
+from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.program.repeats import REPEATS
 from tcir.target import DEFAULT_TARGET
 
@@ -49,6 +50,15 @@ def buffer_number(kernel: func.FuncOp, argument: int) -> int:
 def launch_order(function: func.FuncOp) -> int | None:
     """The function's position in the sequence of launches; None for the only launch."""
     return integer(function, "tc.order") if "tc.order" in function.attributes else None
+
+
+def numbered_launches(module: ir.Module) -> list[func.FuncOp]:
+    """The launches of a program on tensors in their order; none if it has only one, or a function
+    is no launch."""
+    functions = functions_with_body(module)
+    if any("tc.args" not in f.attributes or launch_order(f) is None for f in functions):
+        return []
+    return sorted(functions, key=lambda f: launch_order(f) or 0)
 
 
 def number_launches(functions: Sequence[func.FuncOp]) -> None:

@@ -21,6 +21,18 @@ def functions_with_body(module: ir.Module) -> list[func.FuncOp]:
     ]
 
 
+def replacement(
+    old: func.FuncOp, inputs: Sequence[ir.Type], results: Sequence[ir.Type]
+) -> func.FuncOp:
+    """A function before `old`, with its name and attributes and another type; empty."""
+    with ir.InsertionPoint(old), old.location:
+        new = func.FuncOp(old.name.value, ir.FunctionType.get(list(inputs), list(results)))
+    for name in old.attributes:
+        if name not in ("sym_name", "function_type", "arg_attrs", "res_attrs"):
+            new.attributes[name] = old.attributes[name]
+    return new
+
+
 def only_op(function: func.FuncOp, *kinds: type[ir.OpView]) -> ir.OpView | None:
     """The only op of a function before its return; None if there are several, or it is not one of
     `kinds`."""

@@ -22,6 +22,7 @@ from tcir.passes.emit.index import Index, constant
 from tcir.passes.emit.lanes import LaneValue
 from tcir.passes.emit.limits import MMA_N, MMA_N_PAIR, ceil_div, round_up
 from tcir.passes.emit.quantise import QUANTISED_COLUMNS, Quantiser, padded_columns
+from tcir.passes.emit.tensor_functions import replacement
 from tcir.target import DEFAULT_TARGET
 
 Places: TypeAlias = "Callable[[Index], Callable[[Index], list[Index]]]"
@@ -225,11 +226,7 @@ def kernel(
     old = source.function
     types = [memref_of(t) for t in old.type.inputs]
     types += [memref_of(t) for t in old.type.results] if output is None else [output]
-    with ir.InsertionPoint(old), old.location:
-        new = func.FuncOp(old.name.value, ir.FunctionType.get(types, []))
-    for name in old.attributes:
-        if name not in ("sym_name", "function_type", "arg_attrs", "res_attrs"):
-            new.attributes[name] = old.attributes[name]
+    new = replacement(old, types, [])
     new.attributes["tc.kernel"] = ir.UnitAttr.get()
     new.attributes["tc.grid"] = i64s(grid)
     if cluster is not None:

@@ -11,7 +11,7 @@ from tcir.dialect.attributes import UNSIGNED, string
 from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.passes.emit.builders import i64s
 from tcir.passes.emit.clone import clone_epilogue
-from tcir.passes.emit.tensor_functions import functions_with_body
+from tcir.passes.emit.tensor_functions import functions_with_body, replacement
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -94,12 +94,7 @@ class _Layer:
             self._argument(n, kind) if n in self.collapsed else kind
             for n, kind in enumerate(old.type.inputs)
         ]
-        results = [_first_two(kind) for kind in old.type.results]
-        with ir.InsertionPoint(old), old.location:
-            new = func.FuncOp(old.name.value, ir.FunctionType.get(inputs, results))
-        for name in old.attributes:
-            if name not in ("sym_name", "function_type", "arg_attrs", "res_attrs"):
-                new.attributes[name] = old.attributes[name]
+        new = replacement(old, inputs, [_first_two(kind) for kind in old.type.results])
         if "tc.args" not in new.attributes:
             new.attributes["tc.args"] = i64s(range(len(inputs) + 1))
         block = new.add_entry_block([op.location] * len(inputs))

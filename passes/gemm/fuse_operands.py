@@ -14,10 +14,10 @@ from tcir.dialect.warp_map import TCGEN05, TCGEN05_EPILOGUE_LOAD, WARP_MAP
 from tcir.passes.analysis.computed import Computed, NotComputedError
 from tcir.passes.emit.builders import i64s
 from tcir.passes.emit.clone import clone
-from tcir.passes.emit.gpu_module import launch_order, number_launches, target_of
+from tcir.passes.emit.gpu_module import number_launches, numbered_launches, target_of
 from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.reshape import reshape
-from tcir.passes.emit.tensor_functions import functions_with_body, is_simt
+from tcir.passes.emit.tensor_functions import is_simt, replacement
 from tcir.passes.gemm.dense import operands_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -71,10 +71,7 @@ class FuseOperands(Pass):
     alone: bool = True
 
     def run(self, module: ir.Module) -> None:
-        functions = functions_with_body(module)
-        if any("tc.args" not in f.attributes or launch_order(f) is None for f in functions):
-            return
-        functions.sort(key=lambda f: launch_order(f) or 0)
+        functions = numbered_launches(module)
         launches = _Launches.of(module, functions, self.alone)
         for product in functions:
             if any(isinstance(op, tc.MatmulOp) for op in product.entry_block):
@@ -195,11 +192,7 @@ def _together(product: func.FuncOp, maker: func.FuncOp, place: int, layout: str)
     *mine, made = integers(maker, "tc.args")
     numbers = integers(product, "tc.args")
     assert numbers[place] == made
-    with ir.InsertionPoint(product), product.location:
-        new = func.FuncOp(product.name.value, ir.FunctionType.get(kinds, product.type.results))
-    for name in product.attributes:
-        if name not in ("sym_name", "function_type", "arg_attrs", "res_attrs"):
-            new.attributes[name] = product.attributes[name]
+    new = replacement(product, kinds, product.type.results)
     results = numbers[len(outer.arguments) :]
     left = [n for at, n in enumerate(numbers[: len(outer.arguments)]) if at != place]
     new.attributes["tc.args"] = i64s([*left, *mine, *results])

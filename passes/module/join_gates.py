@@ -18,9 +18,14 @@ from tcir.passes.analysis.few_rows import has_few_rows
 from tcir.passes.analysis.frozen import FROZEN
 from tcir.passes.emit.builders import i64, i64s
 from tcir.passes.emit.clone import clone
-from tcir.passes.emit.gpu_module import launch_order, target_of
+from tcir.passes.emit.gpu_module import numbered_launches, target_of
 from tcir.passes.emit.reshape import reshape
-from tcir.passes.emit.tensor_functions import SIMT, functions_with_body, tensor_bytes
+from tcir.passes.emit.tensor_functions import (
+    SIMT,
+    functions_with_body,
+    replacement,
+    tensor_bytes,
+)
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.program.workspaces import SIZES, sizes_of
@@ -63,9 +68,7 @@ class JoinGates(Pass):
     name: ClassVar[str] = "join-gates"
 
     def run(self, module: ir.Module) -> None:
-        functions = functions_with_body(module)
-        if any("tc.args" not in f.attributes or launch_order(f) is None for f in functions):
-            return
+        functions = numbered_launches(module)
         if not functions:
             return
         numbers = BufferNumbers.of(module, functions)
@@ -243,11 +246,7 @@ def _gated(
             if argument not in (value.op.b, gate.op.b) and number != value.numbers[-1]:
                 kept.setdefault(number, argument)
     kinds = [*(each.type for each in kept.values()), both]
-    with ir.InsertionPoint(function), function.location:
-        new = func.FuncOp(function.name.value, ir.FunctionType.get(kinds, function.type.results))
-    for name in function.attributes:
-        if name not in ("sym_name", "function_type", "tc.args"):
-            new.attributes[name] = function.attributes[name]
+    new = replacement(function, kinds, function.type.results)
     new.attributes["tc.args"] = i64s([*kept, value.numbers[-1], gate.numbers[-1]])
     inside = new.add_entry_block()
     of_number = dict(zip(kept, inside.arguments))

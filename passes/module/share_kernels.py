@@ -9,8 +9,7 @@ from typing import ClassVar
 from tcir._mlir import func, ir
 from tcir.dialect.attributes import integers
 from tcir.passes.emit.builders import i64, i64s
-from tcir.passes.emit.gpu_module import launch_order
-from tcir.passes.emit.tensor_functions import functions_with_body
+from tcir.passes.emit.gpu_module import launch_order, numbered_launches
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 from tcir.program.repeats import REPEATS
@@ -45,13 +44,9 @@ class ShareKernels(Pass):
     name: ClassVar[str] = "share-kernels"
 
     def run(self, module: ir.Module) -> None:
-        functions = functions_with_body(module)
-        if any(name not in f.attributes for f in functions for name in _OF_A_LAUNCH):
-            return  # the only launch
-        functions.sort(key=lambda f: launch_order(f) or 0)
         kept: dict[str, func.FuncOp] = {}
         repeats: list[ir.Attribute] = []
-        for function in functions:
+        for function in numbered_launches(module):
             first = kept.setdefault(_computation(function), function)
             if first is not function:
                 repeats.append(_repeat(function, first))
