@@ -10,6 +10,7 @@ import pytest
 
 import tcir.interp.ptx.jobs.launch as several
 import tcir.interp.ptx.lockstep.launch as lockstep
+import tcir.interp.ptx.lockstep.leaders as leaders
 import tcir.interp.ptx.loops.running as loops
 from tcir.machine.jit.calls import CompiledCalls
 from tcir.run import run_ptx
@@ -19,12 +20,12 @@ Mode = Callable[[pytest.MonkeyPatch], None]
 
 def apart(patch: pytest.MonkeyPatch) -> None:
     """Every CTA runs on its own: no lockstep."""
-    patch.setattr(lockstep, "LEAST", 1 << 60)
+    patch.setattr(leaders, "LEAST", 1 << 60)
 
 
 def together(patch: pytest.MonkeyPatch) -> None:
     """Lockstep in small grids, too."""
-    patch.setattr(lockstep, "LEAST", 2)
+    patch.setattr(leaders, "LEAST", 2)
 
 
 def interpreted(patch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,8 @@ from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.launch_sizes import check_residency, check_static, checked_bytes, launch_sizes
 from tcir.interp.ptx.layout import AddressLayout, lay_out
 from tcir.interp.ptx.lockstep.abandoned import Abandoned
-from tcir.interp.ptx.lockstep.launch import Lockstep, eligible
+from tcir.interp.ptx.lockstep.launch import Lockstep
+from tcir.interp.ptx.lockstep.leaders import eligible
 from tcir.interp.ptx.lockstep.repeat import Repetition, launch_key
 from tcir.interp.ptx.lockstep.saved import Saved
 from tcir.interp.ptx.op import Blocking, Incomplete
@@ -476,8 +477,7 @@ def _execute_fastest(
     part = _part(program, launch, report)
     if _execute_in_blocks(program, launch, report, observer, part):
         return
-    together = launch.machine.options.lockstep and (observer is None or observer.passive)
-    if together and eligible(launch):
+    if (observer is None or observer.passive) and eligible(launch.machine):
         _execute_together(program, launch, text, report, observer, part)
     else:
         _execute(program, launch, report, observer, part=part)
@@ -556,7 +556,7 @@ def _execute_in_blocks(
 
     def execute(part: Block) -> Lockstep | None:
         own = RunReport()
-        lockstep = Lockstep(program, launch) if options.lockstep and eligible(launch) else None
+        lockstep = Lockstep(program, launch) if eligible(launch.machine) else None
         if lockstep is not None:
             part.join(lockstep)
         _execute(program, launch, own, None, lockstep, part)

@@ -30,11 +30,12 @@ from tcir.errors import IncompleteError, InputError
 from tcir.interp import Outcome, OutputSpec
 from tcir.interp.ptx.jobs.part import GridPart, clusters
 from tcir.interp.ptx.lockstep.abandoned import Abandoned
+from tcir.interp.ptx.lockstep.leaders import eligible
 from tcir.interp.rules import site_of
 from tcir.interp.tensor.func import function_named
 from tcir.interp.tile.compiler import Compiler, execute
 from tcir.interp.tile.kernel import LoopTurns, TileProgram, start_cta
-from tcir.interp.tile.lockstep.launch import Lockstep, eligible
+from tcir.interp.tile.lockstep.launch import Lockstep
 from tcir.interp.tile.lockstep.repeat import Repetition, launch_key
 from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, Writers

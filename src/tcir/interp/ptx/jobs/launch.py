@@ -23,7 +23,8 @@ from tcir.interp.ptx.jobs.workers import Tell, in_workers
 from tcir.interp.ptx.launch import PRINTED, LaunchState
 from tcir.interp.ptx.lockstep.abandoned import LockstepDivergence
 from tcir.interp.ptx.lockstep.counts import Counts
-from tcir.interp.ptx.lockstep.launch import Lockstep, eligible
+from tcir.interp.ptx.lockstep.launch import Lockstep
+from tcir.interp.ptx.lockstep.leaders import eligible
 from tcir.interp.ptx.program import DecodedEntry
 from tcir.machine import Machine
 from tcir.storage import outermost
@@ -68,7 +69,7 @@ def why_together(program: DecodedEntry, launch: LaunchState, mine: Sequence[int]
         "completion orders share what the first one leaves": options.repeats is not None,
         "no fork on this system": not hasattr(os, "fork"),
         f"at most {IN_LOCKSTEP} CTAs in lockstep": (
-            len(mine) <= IN_LOCKSTEP and options.lockstep and eligible(launch)
+            len(mine) <= IN_LOCKSTEP and eligible(launch.machine)
         ),
     }
     why = next((why for why, holds in reasons.items() if holds), "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 
@@ -12,9 +11,11 @@ from numpy.typing import NDArray
 
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.launch import LaunchState, Triple
-from tcir.interp.ptx.lockstep.abandoned import Abandoned, LockstepDivergence, warn
+from tcir.interp.ptx.lockstep import leaders
+from tcir.interp.ptx.lockstep.abandoned import LockstepDivergence, warn
 from tcir.interp.ptx.lockstep.counts import Counts
 from tcir.interp.ptx.lockstep.group import LockstepGroup
+from tcir.interp.ptx.lockstep.leaders import Leaders
 from tcir.interp.ptx.lockstep.ledger import Ledger, perform, performed
 from tcir.interp.ptx.lockstep.native.execution import Native, NotNative
 from tcir.interp.ptx.lockstep.recorder import TracedWarp, TraceRecorder
@@ -28,8 +29,6 @@ from tcir.machine import Cta
 
 COMPILED = True
 """Whether traces are replayed by compiled kernels where these suffice."""
-LEAST, MOST = 4, 1 << 20
-"""CTAs of a launch that is worth it, and that has room for a byte of each."""
 TOGETHER = 128
 """Followers of a leader's first group: in a step, numpy takes about the same time for 32 and for
 128 CTAs, and the grids of networks have few more."""
@@ -46,47 +45,21 @@ KEPT = 1 << 26
 """Bytes of stores that are kept where the same launch may follow under other orders."""
 
 
-def eligible(launch: LaunchState) -> bool:
-    """Whether there are enough CTAs, and the machine's schedule of each depends on that CTA alone.
-
-    Under a seed operations complete later than they are issued, and only the detection of hazards
-    shows whether that may change a result.
-    """
-    machine = launch.machine
-    return (
-        (machine.options.order_seed is None or machine.checking)
-        and machine.cluster == (1, 1, 1)
-        and machine.side_by_side == 1
-        and machine.assumptions.cta_order == "index"
-        and not (machine.programmatic and machine.memory.partly_unfinished)
-        and LEAST <= math.prod(machine.grid) <= MOST
-    )
-
-
-class Lockstep:
+class Lockstep(Leaders[TraceRecorder]):
     """Follows the CTAs that the machine runs, and executes others with them.
 
     See `tcir.machine.engine.machine.Followers`.
     """
 
     def __init__(self, program: DecodedEntry, launch: LaunchState) -> None:
-        self.program, self.launch, self.machine = program, launch, launch.machine
+        super().__init__(launch.machine)
+        self.program, self.launch = program, launch
         self.ledger = Ledger(launch.machine.memory)
-        self.total = math.prod(launch.machine.grid)
-        self.committed = False
-        """Whether a group has written to global memory."""
-        self.followers = 0
-        """CTAs that were executed together with a leader."""
-        self.why = ""
-        """Why there are no more groups."""
-        self._done = bytearray(self.total)
-        """Whether each CTA has been executed, by its number in the grid."""
         self._parted = np.zeros(self.total, np.int32)
         """Place at which each CTA left a leader, by number; CTAs that left at one place may behave
         alike."""
         self._places: dict[tuple[int, int], int] = {}
         """Numbers of these places: a leader and a step of its trace."""
-        self._recorder: TraceRecorder | None = None
         known = polling(program)
         self._polling = known or frozenset()
         self._stream = Stream(self._polling)
@@ -97,60 +70,32 @@ class Lockstep:
         self._classes: Classes = []
         self._room = -1 if known is None or self.machine.options.repeats is None else KEPT
 
-    def only(self, numbers: Sequence[int]) -> None:
-        """Restricts the launch to these CTAs; the others are executed elsewhere, or not at all."""
-        self._done = bytearray([True]) * self.total
-        for number in numbers:
-            self._done[number] = False
-
     # --- the leader ------------------------------------------------------------------------------
 
     def begin(self, cta: Cta) -> None:
         """Called before a CTA starts."""
         self.finish()
         if not self.why:
-            self._recorder, self._stream = TraceRecorder(cta, RULES), Stream(self._polling)
+            self._recording, self._stream = TraceRecorder(cta, RULES), Stream(self._polling)
             self._before = Counts.of(self.launch)
-            self.machine.effects = self._recorder.effect
-
-    def finish(self) -> None:
-        """Called at the end of the launch."""
-        if self._recorder is not None:
-            self._stop("a CTA that waits for another one")
+            self.machine.effects = self._recording.effect
 
     def follow(self, interpreter: WarpInterpreter) -> Blocking:
         """Runs a warp."""
-        if self._recorder is not None:
-            self._recorder.follow(interpreter, None if self._room < 0 else self._stream)
+        if self._recording is not None:
+            self._recording.follow(interpreter, None if self._room < 0 else self._stream)
         return interpreter.run()
-
-    def executed(self, index: tuple[int, ...]) -> bool:
-        """Whether a CTA has been executed."""
-        return bool(self._done[self._number(index)])
 
     def ended(self, cta: Cta) -> int:
         """Called when a CTA has ended: executes those that do the same, and returns their
         number."""
-        recorder, self._recorder, self.machine.effects = self._recorder, None, None
-        if recorder is None or recorder.cta is not cta:
+        recorder = self._recorded(cta)
+        if recorder is None:
             return 0
-        self._done[self._number(cta.index)] = True
         if recorder.why or self.machine.findings:
             self._stop(recorder.why or "findings")
             return 0
         return self._follow_up(recorder)
-
-    def _number(self, index: tuple[int, ...]) -> int:
-        """Number of a CTA in the grid."""
-        x, y, _ = self.machine.grid
-        return index[0] + x * (index[1] + y * index[2])
-
-    def _stop(self, why: str) -> None:
-        """Ends lockstep for this launch. If groups have already stored, their results are not
-        certain, and the launch is abandoned."""
-        self.why, self._recorder, self.machine.effects = why, None, None
-        if self.committed:
-            raise Abandoned(why, alone=True)
 
     # --- the others ------------------------------------------------------------------------------
 
@@ -158,15 +103,14 @@ class Lockstep:
         """CTAs that have not been executed, in the order of the grid, without those that do
         something else than the leader: of the two, one has left where the other one stayed."""
         alike = self._parted == self._parted[leader]
-        x, y, _ = self.machine.grid
-        for number in np.flatnonzero(alike & (np.frombuffer(self._done, np.uint8) == 0)).tolist():
-            yield number % x, number // x % y, number // (x * y)
+        waiting = alike & (np.frombuffer(self._done, np.uint8) == 0)
+        yield from map(self._index, np.flatnonzero(waiting).tolist())
 
     def _follow_up(self, recorder: TraceRecorder) -> int:
         found = 0
         own = Counts.of(self.launch) - self._before
         left = self._done.count(0)
-        if left < LEAST - 1 and not self.committed:
+        if left < leaders.LEAST - 1 and not self.committed:
             self._stop("too few CTAs are left")
         elif self.launch.instructions + own.instructions * left > self.launch.max_instructions:
             self._stop("the instruction budget")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
-from tcir.interp.ptx.lockstep import launch as ptx
 from tcir.interp.ptx.lockstep.abandoned import Abandoned, LockstepDivergence, warn
+from tcir.interp.ptx.lockstep.launch import KEPT
+from tcir.interp.ptx.lockstep.leaders import Leaders
 from tcir.interp.ptx.lockstep.ledger import Ledger
 from tcir.interp.tile.kernel import TileProgram
 from tcir.interp.tile.lockstep.counts import Counts
@@ -29,43 +28,16 @@ PATIENCE = 16
 """Number of consecutive CTAs that leave, after which a leader gets no more followers."""
 
 
-def eligible(machine: Machine) -> bool:
-    """Whether a launch may run in lockstep, as at PTX level
-    (`tcir.interp.ptx.lockstep.launch.eligible`)."""
-    return (
-        machine.options.lockstep
-        and (machine.options.order_seed is None or machine.checking)
-        and machine.cluster == (1, 1, 1)
-        and not (machine.programmatic and machine.memory.partly_unfinished)
-        and machine.side_by_side == 1
-        and machine.assumptions.cta_order == "index"
-        and ptx.LEAST <= math.prod(machine.grid) <= ptx.MOST
-    )
-
-
-class Lockstep:
+class Lockstep(Leaders[Trace]):
     """Runs leaders and replays their followers; see `tcir.machine.engine.machine.Followers`."""
 
     def __init__(self, machine: Machine, program: TileProgram) -> None:
-        self.machine, self.program = machine, program
-        self.committed = False
-        """Whether a follower has written to global memory."""
-        self.followers = 0
-        self.why = ""
-        """Why no more CTAs follow; "": they may."""
-        self._total = math.prod(machine.grid)
-        self._done = bytearray(self._total)
+        super().__init__(machine)
+        self.program = program
         self._ledger: Ledger | None = None
-        self._trace: Trace | None = None
         self._before = Counts.of(machine)
-        self._room = ptx.KEPT
+        self._room = KEPT
         self._classes: list[Alike] = []
-
-    def only(self, numbers: Sequence[int]) -> None:
-        """Restricts the launch to these CTAs."""
-        self._done = bytearray([True]) * self._total
-        for number in numbers:
-            self._done[number] = False
 
     # --- the leader ------------------------------------------------------------------------------
 
@@ -74,29 +46,23 @@ class Lockstep:
         self.finish()
         if self.why:
             return None
-        self._trace = Trace(cta)
+        self._recording = Trace(cta)
         self._before = Counts.of(self.machine)
-        self.machine.effects = self._trace.effect
-        return self._trace
+        self.machine.effects = self._recording.effect
+        return self._recording
 
     def finish(self) -> None:
         """Called when all CTAs have ended."""
-        if self._trace is not None:
-            self._stop("a CTA that waits for another one")
+        super().finish()
         if self.committed and self.machine.findings:
             raise Abandoned("findings", alone=True)
-
-    def executed(self, index: tuple[int, ...]) -> bool:
-        """Whether a CTA has been executed."""
-        return bool(self._done[self._number(index)])
 
     def ended(self, cta: Cta) -> int:
         """Called when a CTA has ended: executes the CTAs that do the same, and returns their
         number."""
-        trace, self._trace, self.machine.effects = self._trace, None, None
-        if trace is None or trace.cta is not cta:
+        trace = self._recorded(cta)
+        if trace is None:
             return 0
-        self._done[self._number(cta.index)] = True
         undefined = any(buffer.stored_undefined() for buffer in self.machine.memory.buffers)
         if trace.why or self.machine.findings or undefined:
             self._stop(trace.why or "findings")
@@ -106,19 +72,6 @@ class Lockstep:
         except LockstepDivergence as mistake:
             self._stop(warn(mistake))
             return 0
-
-    def _number(self, index: tuple[int, ...]) -> int:
-        x, y, _ = self.machine.grid
-        return index[0] + x * (index[1] + y * index[2])
-
-    def _index(self, number: int) -> Triple:
-        x, y, _ = self.machine.grid
-        return number % x, number // x % y, number // (x * y)
-
-    def _stop(self, why: str) -> None:
-        self.why, self._trace, self.machine.effects = why, None, None
-        if self.committed:
-            raise Abandoned(why, alone=True)
 
     # --- the others ------------------------------------------------------------------------------
 
@@ -134,7 +87,7 @@ class Lockstep:
         alike = Alike(trace.streams, counts, [again])
         self._classes.append(alike)
         found = left = 0
-        for number in range(self._total):
+        for number in range(self.total):
             if self._done[number]:
                 continue
             if left == PATIENCE:
@@ -191,6 +144,3 @@ class Lockstep:
     def classes(self) -> list[Alike]:
         """Returns all CTAs by equal behaviour; empty: unknown, or too large to keep."""
         return self._classes if not self.why and self._room >= 0 else []
-
-
-__all__ = ["Abandoned", "Lockstep", "eligible"]
