@@ -6,7 +6,7 @@ one takes on average, and for each case that takes `LEAST` seconds more or less 
 - cases that take at most a budget, until those of their function have taken `SHARE` seconds;
 - the quickest case of each function, if it takes at most `SENTINEL` seconds;
 - the quickest case of each file, if it takes at most `LONGEST` budgets;
-- `KEPT`, whatever they take;
+- the quickest case of each of `FEATURES`, and `KEPT`, whatever they take;
 - cases without a line: a new test is quick until it is measured.
 
 A run brings the list up to date; of a function, it has to have all cases. `make test-all` leaves
@@ -65,6 +65,35 @@ KEPT = (
 )
 """Quick whatever they take: CUDA C++ with each of its libraries, a layer of ResNet-50 at its size,
 whether most pages are current, random programs in lockstep, and the types of plugins."""
+FEATURES = (
+    "test/cache/test_kernels.py::test_a_kernel_comes_back",
+    "test/emulation/test_execution.py::test_a_product_on_the_tensor_cores_of_the_gpu",
+    "test/endtoend/test_attention_block_scaled.py::test_beside_numpy",
+    "test/endtoend/test_attention_fp8.py::test_breaks_are_caught",
+    "test/endtoend/test_attention_fp8.py::test_whole_scores_are_exact_in_tensor_memory",
+    "test/endtoend/test_attention_lengths.py::test_kernels_take_the_nearest_number",
+    "test/endtoend/test_attention_pages.py::test_a_page_is_loaded_by_boxes_of_it",
+    "test/endtoend/test_attention_parts.py::test_breaks_are_caught",
+    "test/endtoend/test_attention_tma_store.py::test_breaks_are_caught",
+    "test/endtoend/test_attention_varlen.py::test_breaks_are_caught",
+    "test/endtoend/test_attention_wgmma.py::test_breaks_are_caught",
+    "test/endtoend/test_computed_operands.py::test_with_other_options",
+    "test/endtoend/test_conv_offset_options.py::test_breaks_are_caught",
+    "test/endtoend/test_conv_pairs.py::test_break",
+    "test/endtoend/test_conv_programmatic.py::test_a_break_is_seen",
+    "test/endtoend/test_conv_shift_options.py::test_breaks_are_caught",
+    "test/endtoend/test_conv_wgmma.py::test_a_break_is_seen",
+    "test/endtoend/test_fetch_ahead.py::test_a_break_is_seen",
+    "test/endtoend/test_gemm_grouped_wgmma.py::test_weights_of_another_group",
+    "test/endtoend/test_gemm_launch_control.py::test_break",
+    "test/endtoend/test_join_gates.py::test_blocks_of_gates",
+    "test/endtoend/test_matmul_warp_tiles.py::test_a_break_is_seen",
+    "test/endtoend/test_matmul_warp_tma.py::test_a_break_is_seen",
+    "test/endtoend/test_wgmma_store_tma.py::test_a_break_of_the_ptx",
+    "test/ops/test_tensor_memory.py::test_copies_of_every_shape",
+    "test/ops/test_tma_store.py::test_stores_every_element",
+)
+"""Functions that execute what the other quick cases of their file only reject or compile."""
 DOORS = ("cute_scripts", "jax_functions", "onnx_models", "torch_models", "triton_scripts")
 
 
@@ -91,7 +120,7 @@ def over_budget(names: Iterable[str], stored: Mapping[str, float], budget: float
         spent[function] += time
         quick = time <= budget and spent[function] <= SHARE
         quick |= file not in met and time <= LONGEST * budget
-        quick |= function not in met and time <= SENTINEL
+        quick |= function not in met and (time <= SENTINEL or function in FEATURES)
         met |= {file, function}
         if not quick:
             found.add(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import tiers
-from tiers import KEPT, LONGEST, SENTINEL, SHARE, over_budget
+from tiers import FEATURES, KEPT, LONGEST, SENTINEL, SHARE, over_budget
 
 from tcir.tools.dev.shards import DURATIONS, UNLISTED, durations, expected, parts, seconds
 
@@ -22,7 +22,7 @@ JUNIT = """<testsuites><testsuite>
 
 def test_the_listed_exist() -> None:
     assert len(durations()) > 500
-    for name in (*durations(), *KEPT):
+    for name in (*durations(), *FEATURES, *KEPT):
         file, _, test = name.partition("::")
         assert f"def {test.partition('[')[0]}(" in (ROOT / file).read_text(), name
 
@@ -54,6 +54,13 @@ def test_the_cases_of_a_function_have_a_share() -> None:
     assert len(over_budget(names, stored, 0.5)) == len(names) - 4 * SHARE
     unlisted = [f"test/a/x.py::g[{n}]" for n in range(100 * SHARE)]
     assert not over_budget(unlisted, stored, 0.3)
+
+
+def test_a_feature_keeps_its_quickest_case_whatever_it_takes() -> None:
+    feature = FEATURES[0]
+    stored = {f"{feature}[1]": 8.0, f"{feature}[2]": 9.0, "test/cache/x.py::other[1]": 8.0}
+    names = ["test/cache/x.py::unlisted", *stored]
+    assert over_budget(names, stored, 0.1) == {f"{feature}[2]", "test/cache/x.py::other[1]"}
 
 
 def test_each_function_keeps_its_quickest_unless_it_takes_long() -> None:
