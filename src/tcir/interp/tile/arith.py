@@ -237,14 +237,18 @@ def arith_float(compiler: Compiler, op: ir.OpView) -> Step:
 
 @execute("arith.constant")
 def arith_constant(compiler: Compiler, op: ir.OpView) -> Step:
-    type_ = op.operation.results[0].type
+    result, type_ = compiler.result(op), op.operation.results[0].type
     value = constant(op.operation.attributes["value"], type_)
     fixed: RegisterTile | Array | int = value
     if isinstance(type_, ir.VectorType):
         fixed = RegisterTile(value, quarter=-1)
     elif _width(type_) is not None:
         fixed = int(value)
-    return compiler.assigns(op, lambda frame: fixed)
+
+    def set_constant(frame: Frame) -> None:  # in every loop: worth a closure of its own
+        frame.values[result] = fixed
+
+    return set_constant
 
 
 @execute("arith.select")

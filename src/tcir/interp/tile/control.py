@@ -30,7 +30,7 @@ def scf_yield(compiler: Compiler, op: ir.OpView) -> Step:
     """Copies the yielded values to the slots where the enclosing op expects them."""
     sources = compiler.operands(op)
     targets = compiler.slots_of(_receivers(op.operation.parent))
-    return lambda frame: _move(frame.values, sources, targets)
+    return (lambda frame: _move(frame.values, sources, targets)) if sources else nothing
 
 
 def _receivers(parent: Any) -> list[Any]:
