@@ -31,17 +31,17 @@ def eligible(machine: Machine) -> bool:
     )
 
 
-class Recording(Protocol):
+class Recorded(Protocol):
     """What a leader does; why: the reason why no CTA can do the same, or ""."""
 
     cta: Cta
     why: str
 
 
-RecordingType = TypeVar("RecordingType", bound=Recording)
+RecordedType = TypeVar("RecordedType", bound=Recorded)
 
 
-class Leaders(Generic[RecordingType]):
+class Leaders(Generic[RecordedType]):
     """A launch of which some CTAs are recorded, and others do the same."""
 
     def __init__(self, machine: Machine) -> None:
@@ -55,7 +55,7 @@ class Leaders(Generic[RecordingType]):
         self.total = math.prod(machine.grid)
         self._done = bytearray(self.total)
         """Whether each CTA has been executed, by its number in the grid."""
-        self._recording: RecordingType | None = None
+        self._recording: RecordedType | None = None
 
     def only(self, numbers: Sequence[int]) -> None:
         """Restricts the launch to these CTAs; the others are executed elsewhere, or not at all."""
@@ -72,7 +72,7 @@ class Leaders(Generic[RecordingType]):
         """Whether a CTA has been executed."""
         return bool(self._done[self._number(index)])
 
-    def _recorded(self, cta: Cta) -> RecordingType | None:
+    def _recorded(self, cta: Cta) -> RecordedType | None:
         """What a CTA that has ended did; None if it was not recorded."""
         recording, self._recording, self.machine.effects = self._recording, None, None
         if recording is None or recording.cta is not cta:
