@@ -79,11 +79,9 @@ def instruction(text: str, *names: str, **words: Mapping[str, str]) -> None:
 
     def spell(speller: Speller, op: ir.Operation) -> None:
         only(op, *words, *numbers)
-        if len(op.operands) != len(operands) or any(n not in op.attributes for n in numbers):
-            raise IncompleteError(f"no rule but for {', '.join([*operands, *numbers])}")
         given: dict[str, object] = {n: ir.IntegerAttr(op.attributes[n]).value for n in numbers}
         given |= {name: table[expect(op, name, *table)] for name, table in words.items()}
-        given |= {n: _Operand(speller, each) for n, each in zip(operands, op.operands)}
+        given |= {n: _Operand(speller, each) for n, each in zip(operands, op.operands, strict=True)}
         if len(op.results):
             given["d"] = speller.define_one(op.results[0])
         speller.emit(text.format(**given))
