@@ -32,7 +32,9 @@ ALIGNMENT = 16
 @dataclass(frozen=True)
 class Shape:
     """Launch sizes of a kernel, its position in the sequence of launches, and its target;
-    smem: bytes of shared memory; unwritten: it leaves elements of its results as they are."""
+    smem: bytes of shared memory; unwritten: it leaves elements of its results as they are;
+    all_registers: it takes the registers that all of its loads need at once, however few CTAs an SM
+    has then. ptxas else orders loads behind arithmetic."""
 
     grid: tuple[int, int, int]
     threads: int
@@ -40,6 +42,7 @@ class Shape:
     order: int | None = None
     smem: int = 0
     unwritten: bool = False
+    all_registers: bool = False
 
 
 @contextmanager
@@ -66,6 +69,8 @@ def simt_kernel(
         "tc.params": ir.ArrayAttr.get([ir.Attribute.parse(parameter.format(n)) for n in buffers]),
         "tc.target": ir.StringAttr.get(shape.target),
     }
+    if shape.all_registers:
+        attributes["nvvm.minctasm"] = ir.IntegerAttr.get(integer_type(32), 1)
     if shape.order is not None:
         attributes["tc.order"] = i64(shape.order)
     if shape.unwritten:
@@ -89,11 +94,13 @@ def kernel_of(
     *,
     smem: int = 0,
     unwritten: bool = False,
+    all_registers: bool = False,
 ) -> Iterator[list[ir.Value]]:
     """The kernel of a launch; yields the pointers to the function's arguments, then those to its
     results. See `Shape` and `simt_kernel`."""
     buffers = buffer_numbers(function, len(function.type.inputs) + len(function.type.results))
-    shape = Shape(grid, threads, target_of(module), launch_order(function), smem, unwritten)
+    where = target_of(module), launch_order(function)
+    shape = Shape(grid, threads, *where, smem, unwritten, all_registers)
     with simt_kernel(module, function.name.value, buffers, shape, location) as pointers:
         yield [pointers[number] for number in buffers]
 

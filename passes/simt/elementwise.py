@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from contextlib import nullcontext
+from dataclasses import dataclass
+from math import gcd, prod
 
 from tcir._mlir import func, ir
 from tcir.dialect.upstream import RESHAPES
@@ -15,12 +17,14 @@ from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.element_epilogue import place_of
 from tcir.passes.emit.fp8 import FP8
 from tcir.passes.emit.gpu_module import target_of
+from tcir.passes.emit.limits import ceil_div
 from tcir.passes.emit.small import SMALL
 from tcir.passes.emit.tensor_functions import is_simt
 from tcir.passes.simt import cells, depthwise, tiles
 from tcir.passes.simt.elements import STORED, ThreadElements, digits, has_loop
 from tcir.passes.simt.flat import flatten
 from tcir.passes.simt.group import ENOUGH, RUN, group_of, run_of
+from tcir.passes.simt.slices import Index
 from tcir.target import TARGETS, targets_with
 
 THREADS = 256
@@ -34,6 +38,9 @@ every other pixel read 25 pixels for four of them, not 36. Sums in f32 are slowe
 of 2 x 4, 4 x 2 and 1 x 4 (measured on an H200)."""
 PARTS = (4, 2)
 """Runs of a row that a thread gathers, the most first: 64 bytes on the way from each thread."""
+BYTES = 16
+"""Bytes of a result that each thread has at least, where there are enough: runs of rows that are
+not aligned, and rows of a transpose, are shorter."""
 MOST = 1 << 31
 """Elements of a tensor: their numbers are i32."""
 
@@ -100,47 +107,90 @@ def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None
         read = moving(loads, ("d", len(shape) - 1))
         along = shape[-1] if shape and not _slides(function, result, loads) else 1
         each = run_of(along, [t.element_type for t in (*read, result.type)])
-    down, pixels = _pixels(function, shape, each)
+    down, pixels = _pixels(function, result, each)
     parts = _parts(function, shape, each)
     count = prod(shape) // (each * down * pixels * parts)
+    turns = 1 if down * pixels * parts > 1 else _turns(function, element, each, count)
     location = function.location if isinstance(result, ir.BlockArgument) else result.owner.location
-    with simt.units_of(module, function, count, THREADS, location) as (number, pointers):
-        known, out = ThreadElements(dict(zip(block.arguments, pointers))), pointers[-1]
-        if narrow.together(element) > 1:
-            numbers = [simt.add(simt.mul(number, each), n) for n in range(each)]
-            values = [known.element(result, digits(n, shape)) for n in numbers]
-            narrow.store(out, simt.wide(number), values, element)
-        elif each > 1:
-            step = shape[-1] // (each * parts)
-            sizes = [*shape[:-1], step]
-            if pixels > 1:
-                sizes[-2] //= pixels
-            if down > 1:
-                sizes[-3] //= down
-            *outer, last = digits(number, sizes)
-            starts = [simt.add(last, n * step) if n else last for n in range(parts)]
-            runs = [known.run(simt.mul(start, each), each) for start in starts]
-            rows = [outer]
-            if pixels > 1:
-                columns = known.run(simt.mul(outer[-1], pixels), pixels)
-                rows = [[*outer[:-1], column] for column in columns]
-            if down > 1:
-                lines = known.run(simt.mul(outer[-2], down), down)
-                rows = [[*row[:-2], line, row[-1]] for line in lines for row in rows]
-            ats = [[(*row, n) for n in run] for row in rows for run in runs]
-            values = [[known.element(result, at) for at in run] for run in ats]
-            for (first, *_), of_run in zip(ats, values, strict=True):
-                narrow.store_run(out, place_of(result.type, first), of_run, element)
-        else:
-            value = known.element(result, digits(number, shape))
-            narrow.store(out, simt.wide(number), [value], element)
+    place = module, function, (ceil_div(count, turns * THREADS), 1, 1), THREADS, location
+    with simt.kernel_of(*place, all_registers=any(map(_is_pool, block))) as (*inputs, out):
+        first = simt.mul(simt.block_index(0), turns * THREADS)
+        first = simt.add(first, simt.thread_index())
+        with simt.only_if(simt.less(first, count)):
+            known = ThreadElements(dict(zip(block.arguments, inputs)))
+            made = list[tuple[ir.Value | None, _Runs]]()
+            for turn in range(turns):
+                number, inside = simt.add(first, turn * THREADS) if turn else first, None
+                if turn and count % (turns * THREADS):
+                    inside = simt.less(number, count)
+                    number = simt.smaller(number, count - 1)
+                made.append((inside, _elements(known, result, number, (each, down, pixels, parts))))
+            for inside, runs in made:  # all loads are on the way before the first store
+                with nullcontext() if inside is None else simt.only_if(inside):
+                    runs.store(out)
 
 
-def _pixels(function: func.FuncOp, shape: Sequence[int], run: int) -> tuple[int, int]:
+@dataclass(frozen=True)
+class _Runs:
+    """Runs of a result's elements that a thread has computed, each with the indices of its first
+    element, or with its number."""
+
+    kind: ir.RankedTensorType
+    runs: Sequence[tuple[Index | ir.Value, Sequence[ir.Value]]]
+
+    def store(self, out: ir.Value) -> None:
+        """Stores them in memory."""
+        element = self.kind.element_type
+        for at, values in self.runs:
+            if isinstance(at, tuple):
+                narrow.store_run(out, place_of(self.kind, at), values, element)
+            else:
+                narrow.store(out, simt.wide(at), values, element)
+
+
+def _elements(
+    known: ThreadElements, result: ir.Value, number: ir.Value, sizes: tuple[int, int, int, int]
+) -> _Runs:
+    """Computes the elements with the number of a thread; sizes: elements of a run, pixels down and
+    along an image, parts of a row."""
+    each, down, pixels, parts = sizes
+    kind, shape = result.type, list(result.type.shape)
+    if narrow.together(kind.element_type) > 1:
+        numbers = [simt.add(simt.mul(number, each), n) for n in range(each)]
+        return _Runs(kind, [(number, [known.element(result, digits(n, shape)) for n in numbers])])
+    if each == 1:
+        return _Runs(kind, [(number, [known.element(result, digits(number, shape))])])
+    step = shape[-1] // (each * parts)
+    counts = [*shape[:-1], step]
+    if pixels > 1:
+        counts[-2] //= pixels
+    if down > 1:
+        counts[-3] //= down
+    *outer, last = digits(number, counts)
+    starts = [simt.add(last, n * step) if n else last for n in range(parts)]
+    runs = [known.run(simt.mul(start, each), each) for start in starts]
+    rows = [outer]
+    if pixels > 1:
+        columns = known.run(simt.mul(outer[-1], pixels), pixels)
+        rows = [[*outer[:-1], column] for column in columns]
+    if down > 1:
+        lines = known.run(simt.mul(outer[-2], down), down)
+        rows = [[*row[:-2], line, row[-1]] for line in lines for row in rows]
+    ats = [[(*row, n) for n in run] for row in rows for run in runs]
+    if each == shape[-1] and down == 1 and pixels in (2, 4, 8):
+        ats = [[at for run in ats for at in run]]  # rows side by side in memory
+    found = [[known.element(result, at) for at in run] for run in ats]
+    return _Runs(kind, [(at[0], run) for at, run in zip(ats, found, strict=True)])
+
+
+def _pixels(function: func.FuncOp, result: ir.Value, run: int) -> tuple[int, int]:
     """Pixels of which a thread computes a run each, down and along an image: those of a convolution
     read the same elements, and all of them the same filter; those of a pool the same elements."""
+    shape = result.type.shape
     windows = [op.operation for op in function.entry_block if is_window(op.operation)]
-    if run == 1 or len(shape) < 3 or not windows:
+    if run > 1 and not windows:
+        return 1, _short_rows(function, result, run)
+    if run == 1 or len(shape) < 3:
         return 1, 1
     blocks, least = [(1, n) for n in PIXELS], ENOUGH // 4
     if not any(map(is_product, windows)):
@@ -150,14 +200,44 @@ def _pixels(function: func.FuncOp, shape: Sequence[int], run: int) -> tuple[int,
     return next(((d, n) for d, n in fits if prod(shape) // (run * d * n) >= least), (1, 1))
 
 
+def _short_rows(function: func.FuncOp, result: ir.Value, run: int) -> int:
+    """Rows of a transpose that a thread computes, if they are shorter than `BYTES`: memory is
+    contiguous from row to row where it loads, and they are side by side where it stores."""
+    shape = result.type.shape
+    if (
+        run < shape[-1]
+        or len(shape) < 2
+        or any(is_reduction(op.operation) for op in function.entry_block)
+        or goes_along(loads_of(result), result)
+    ):
+        return 1
+    rows = gcd(shape[-2], 8 * BYTES // (run * result.type.element_type.width) or 1)
+    return rows if prod(shape) // (run * rows) >= ENOUGH else 1
+
+
 def _parts(function: func.FuncOp, shape: Sequence[int], run: int) -> int:
     """Runs of a row that a thread computes, as far apart as possible: a gather loads them all
     after the row's index, and waits for that once."""
-    gathers = any(op.operation.name == "tensor.extract" for op in walk(function))
-    if run == 1 or not gathers:
+    if run == 1 or not _gathers(function):
         return 1
     fits = (n for n in PARTS if shape[-1] % (run * n) == 0)
     return next((n for n in fits if prod(shape) // (run * n) >= ENOUGH), 1)
+
+
+def _turns(function: func.FuncOp, element: ir.Type, run: int, count: int) -> int:
+    """Runs that a thread computes, `THREADS` apart: as many as have `BYTES`. Where rows are not
+    aligned, runs are short, and a thread with one would have too few bytes on the way."""
+    reduces = any(is_reduction(op.operation) for op in function.entry_block)
+    if reduces or _gathers(function) or narrow.together(element) > 1:
+        return 1
+    runs = 8 * BYTES // (run * max(8, element.width)) or 1
+    while runs > 1 and count // runs < ENOUGH:
+        runs //= 2
+    return runs
+
+
+def _gathers(function: func.FuncOp) -> bool:
+    return any(op.operation.name == "tensor.extract" for op in walk(function))
 
 
 def _runs_pay(function: func.FuncOp) -> bool:
@@ -172,8 +252,11 @@ def _runs_pay(function: func.FuncOp) -> bool:
 def _slides(function: func.FuncOp, result: ir.Value, loads: Sequence[tuple[ir.Value, At]]) -> bool:
     """Whether a pool's windows extend along contiguous memory; adjacent threads then load elements
     of adjacent results, one by one."""
-    pools = (is_window(op.operation) and not is_product(op.operation) for op in walk(function))
-    return any(pools) and not goes_along(loads, result)
+    return any(map(_is_pool, walk(function))) and not goes_along(loads, result)
+
+
+def _is_pool(op: ir.OpView) -> bool:
+    return bool(is_window(op.operation) and not is_product(op.operation))
 
 
 def in_memory(tensor: ir.Value) -> ir.Value:

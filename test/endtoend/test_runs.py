@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tcir
+from tcir.passes.simt import elementwise
 
 from .breaking import Edit, change_text, erase, run_broken
 from .row_text import DTYPES
@@ -90,7 +92,7 @@ SHAPES = [
     (1, 130, 65, "i32"),
     (2, 40, 48, "i16"),
 ]
-TYPES: dict[str, Any] = {**DTYPES, "i16": np.int16}
+TYPES: dict[str, Any] = {**DTYPES, "i16": np.int16, "i8": np.int8}
 
 
 @pytest.mark.parametrize(("batch", "rows", "columns", "element"), SHAPES)
@@ -105,6 +107,81 @@ def test_transposes(batch: int, rows: int, columns: int, element: str) -> None:
     report = tcir.compile(transposed(batch, rows, columns, element), PIPELINE)(x, b, out)
     assert out.tobytes() == want.tobytes()
     assert not report.findings
+
+
+def threads_of(kernel: tcir.Kernel) -> int:
+    """Threads of a kernel of one launch."""
+    (launch,) = kernel.launches.launches
+    return int(np.prod(launch.grid) * np.prod(launch.block))
+
+
+@pytest.mark.parametrize(("rows", "first", "second", "element", "runs"), [
+    (64, 33, 31, "f16", 1), (64, 333, 333, "f16", 4), (64, 333, 332, "f16", 8),
+    (33, 333, 333, "f32", 2), (7, 1001, 332, "f32", 4), (128, 335, 337, "bf16", 4),
+])  # fmt: skip
+def test_rows_that_are_not_aligned(
+    rows: int, first: int, second: int, element: str, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread has several short runs, 16 bytes, if that leaves enough threads; the last CTA may
+    have fewer."""
+    monkeypatch.setattr(elementwise, "ENOUGH", 1 << 11)
+    program = joined(rows, first, second, element)
+    kernel = tcir.compile(program, PIPELINE, target="sm_90a", cache=False)
+    count = rows * (first + second)
+    run = 2 if (first + second) % 2 == 0 else 1
+    if (first + second) % 8:
+        per = run * runs * elementwise.THREADS
+        assert threads_of(kernel) == -(-count // per) * elementwise.THREADS
+    generator = np.random.default_rng(0)
+    x, y = (generator.standard_normal((rows, n)).astype(TYPES[element]) for n in (first, second))
+    out = np.zeros((rows, first + second), TYPES[element])
+    assert not kernel(x, y, out).findings
+    assert out.tobytes() == (-np.concatenate([x, y], 1)).tobytes()
+
+
+@pytest.mark.parametrize(("rows", "columns", "element", "together"), [
+    (4, 4096, "f16", 2), (2, 4096, "f16", 4), (4, 4098, "bf16", 2), (4, 4095, "f16", 1),
+    (2, 4096, "f32", 2), (4, 4096, "f32", 1), (8, 4096, "f16", 1), (2, 4096, "i8", 8),
+])  # fmt: skip
+def test_short_rows_of_a_transpose(
+    rows: int, columns: int, element: str, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread has rows of 16 bytes together, and loads from each row of the operand at once."""
+    monkeypatch.setattr(elementwise, "ENOUGH", 1 << 9)
+    program = transposed(1, rows, columns, element)
+    kernel = tcir.compile(program, PIPELINE, target="sm_90a", cache=False)
+    size = np.dtype(TYPES[element]).itemsize
+    loads = re.findall(r"ld\.global\.(\S+)", kernel.ptx)
+    stored = re.findall(r"st\.global\.(\S+)", kernel.ptx)
+    if together > 1:
+        assert 0 <= threads_of(kernel) - columns // together < elementwise.THREADS
+        assert len(stored) == 1 and stored[0].startswith("v4.b32"), stored
+        kinds = {2: "b16", 4: "b32", 8: "v2.b32"}
+        assert loads.count(kinds[size * together]) >= rows, loads
+    generator = np.random.default_rng(0)
+    x, b = (
+        generator.integers(-50, 50, shape).astype(TYPES[element])
+        for shape in ((1, rows, columns), (rows,))
+    )
+    want = x.transpose(0, 2, 1) + b
+    out = np.zeros_like(want)
+    assert not kernel(x, b, out).findings
+    assert out.tobytes() == want.tobytes()
+
+
+def test_registers_of_windows() -> None:
+    """ptxas is told that one CTA on an SM is enough, where a thread loads a window."""
+    pool = tcir.compile(pooled(16, 16, 3, 1, "f16"), PIPELINE, target="sm_90a")
+    assert ".minnctapersm 1" in pool.ptx
+    assert ".minnctapersm" not in tcir.compile(joined(8, 16, 16, "f16"), PIPELINE).ptx
+
+
+@pytest.mark.parametrize("program", [transposed(1, 4, 1026, "f16"), joined(9, 127, 63, "f16")])
+def test_short_runs_at_every_level(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elementwise, "ENOUGH", 64)
+    monkeypatch.setattr(elementwise, "MANY", 64)
+    report = tcir.validate(program, PIPELINE, orders=1)
+    assert report.ok, str(report)
 
 
 @pytest.mark.parametrize(("rows", "first", "second"), [(32, 96, 32), (40, 100, 12), (5, 1000, 7)])

@@ -118,6 +118,34 @@ func.func @columns(%x: tensor<300x64xf32>) -> tensor<64xf32> attributes {tc.simt
 
 // -----
 
+// Rows that are not aligned: a thread has four runs of two elements, all of whose loads come before
+// the first store.
+// CHECK-LABEL: llvm.func @unaligned(
+// CHECK-SAME: tc.grid = array<i64: 2049, 1, 1>
+// CHECK-COUNT-16: llvm.load %{{.*}} -> f16
+// CHECK-NOT: llvm.load
+// CHECK-COUNT-4: llvm.store %{{.*}} {alignment = 4 : i64} : vector<1xi32>, !llvm.ptr<1>
+func.func @unaligned(%x: tensor<1024x2049xf16>, %y: tensor<1024x2049xf16>) -> tensor<1024x4098xf16> attributes {tc.simt} {
+  %z = tensor.concat dim(1) %x, %y : (tensor<1024x2049xf16>, tensor<1024x2049xf16>) -> tensor<1024x4098xf16>
+  return %z : tensor<1024x4098xf16>
+}
+
+// -----
+
+// The short rows of a transpose: two of 8 bytes together, of two elements that each of four loads.
+// CHECK-LABEL: llvm.func @narrow(
+// CHECK-SAME: tc.grid = array<i64: 1024, 1, 1>
+// CHECK-COUNT-4: llvm.load %{{.*}} : !llvm.ptr<1> -> i32
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+// CHECK-NOT: llvm.store
+func.func @narrow(%x: tensor<4x524288xf16>) -> tensor<524288x4xf16> attributes {tc.simt} {
+  %e = tensor.empty() : tensor<524288x4xf16>
+  %y = linalg.transpose ins(%x : tensor<4x524288xf16>) outs(%e : tensor<524288x4xf16>) permutation = [1, 0]
+  return %y : tensor<524288x4xf16>
+}
+
+// -----
+
 // Elementwise: 16 bytes of each operand for a thread, of i8 as many elements as of f16.
 // CHECK-LABEL: llvm.func @runs(
 // CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
