@@ -103,6 +103,11 @@ def goes_along(loads: Iterable[tuple[ir.Value, At]], result: ir.Value) -> bool:
     return 2 * along > total
 
 
+def is_single(symbol: Symbol) -> bool:
+    """Whether an index is 0, or one dimension of the result or of a row."""
+    return symbol is not None and all(kind in ("d", "c") for kind, _ in symbol) and len(symbol) < 2
+
+
 def _without_units(
     sums: Collection[tuple[At, tuple[int, ...]]], like: tuple[At, tuple[int, ...]]
 ) -> list[tuple[At, tuple[int, ...]]]:

@@ -10,7 +10,7 @@ from math import prod
 from tcir._mlir import arith, func, ir, linalg, nvvm, scf
 from tcir.dialect.limits import WARP
 from tcir.passes.analysis.reductions import Combined, combined, loop_sizes
-from tcir.passes.analysis.row_chain import RowChain
+from tcir.passes.analysis.row_chain import Atom, RowChain, is_single
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.element_epilogue import place_of
 from tcir.passes.emit.neutral import neutral
@@ -74,6 +74,8 @@ class _Kernel:
             block = self.function.entry_block
             self.elements = ThreadElements(dict(zip(block.arguments, inputs)))
             self._begin()
+            if chain.own and group.waits:
+                self._load_ahead()
             for number, (total, dims) in enumerate(chain.sums):
                 self._total(number, total, dims)
             self._store()
@@ -110,6 +112,16 @@ class _Kernel:
         self.row: dict[int, ir.Value] = dict(zip(self.chain.rows, found, strict=True))
         self.zero = simt.constant(0)
         self.pieces = self._pieces(self.elements, simt.constant(0)) if group.rounds == 1 else []
+
+    def _load_ahead(self) -> None:
+        """Loads what the result reads along the row, such as a weight, before the first reduction
+        waits."""
+        known = [(each, at) for each, at in self.chain.loads if all(map(is_single, at))]
+        for column in (each for piece in self.pieces for each in piece.columns):
+            own: dict[Atom, ir.Value] = {("c", n): index for n, index in enumerate(column)}
+            own |= {("d", dim): index for dim, index in self.row.items()}
+            for tensor, at in known:
+                self.elements.element(tensor, tuple(own[s[0]] if s else self.zero for s in at))
 
     def _rows(self) -> list[dict[int, ir.Value]]:
         """The rows that the thread has: one, or as many as are side by side in a run."""

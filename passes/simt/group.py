@@ -32,6 +32,9 @@ ENOUGH = 1 << 17
 """Threads that keep all SMs loading: 1,024 on each of 132 SMs or so."""
 MOST = 512
 """Threads of a group: with more each had fewer than 128 registers."""
+WARP_ROW, WARP_ROWS = 1 << 10, 1 << 10
+"""Elements of a row that one warp holds faster than several can exchange its sums, and the least
+rows, so that every SM has warps."""
 FEW = 16
 """Elements that one thread sums faster than several threads can exchange: windows of pooling."""
 WARPS_ACROSS = 16
@@ -59,6 +62,13 @@ class ThreadGroup:
     side: int
     pieces: int
     rounds: int
+
+    @property
+    def waits(self) -> bool:
+        """Whether no other CTAs hide how long a thread waits: all are on the SMs at once, and each
+        thread holds its part of a row."""
+        few = self.cells * self.size <= ENOUGH
+        return few and self.rounds == 1 and not self.across
 
     @property
     def threads(self) -> int:
@@ -152,7 +162,8 @@ def group_of(result: ir.Value, chain: RowChain) -> ThreadGroup | None:
         return _across(rows, columns, run_of(shape[chain.rows[-1]], elements), bool(chain.own))
     run = run_of(chain.columns[-1] if chain.columns else 1, elements)
     runs = columns // run
-    most, kept = _most(rows, columns, elements)
+    warp = columns <= WARP_ROW and rows >= WARP_ROWS and run > 2
+    most, kept = (WARP, KEPT) if warp else _most(rows, columns, elements)
     size = min(most, _power(ceil_div(runs * run, HELD)))
     while rows * size < ENOUGH and size < min(most, _power(runs)):
         size *= 2
@@ -162,7 +173,7 @@ def group_of(result: ir.Value, chain: RowChain) -> ThreadGroup | None:
         pieces = LOADED // run
         rounds = ceil_div(runs, pieces * size)
     side = max(1, 128 // size)
-    while side > 1 and side * size > WARP and rows * size < ENOUGH:
+    while side > 1 and side * size > WARP and rows * size < ENOUGH and not warp:
         side //= 2
     return ThreadGroup(rows, False, run, size, side, pieces, rounds)
 

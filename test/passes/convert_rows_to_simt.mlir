@@ -79,6 +79,53 @@ func.func @centred(%x: tensor<64x32xf32>) -> tensor<64x32xf32> attributes {tc.si
 
 // -----
 
+// A row of up to 1,024 elements has one warp, if 1,024 warps have one: no barrier. What the result
+// reads besides is loaded before the warp waits.
+// CHECK: llvm.func @warps({{.*}}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>, tc.grid = array<i64: 256, 1, 1>, {{.*}}tc.smem_bytes = 0
+// CHECK-COUNT-6: llvm.load %{{.*}} -> vector<4xi32>
+// CHECK-NOT: llvm.load
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK-NOT: nvvm.shfl.sync
+// CHECK-NOT: nvvm.barrier
+// CHECK-NOT: llvm.load
+// CHECK-COUNT-3: llvm.store
+func.func @warps(%x: tensor<1024x768xf16>, %w: tensor<768xf16>) -> tensor<1024x768xf16> attributes {tc.simt} {
+  %low = arith.constant 0xFC00 : f16
+  %e = tensor.empty() : tensor<1024xf16>
+  %f = tensor.empty() : tensor<1024x768xf16>
+  %i = linalg.fill ins(%low : f16) outs(%e : tensor<1024xf16>) -> tensor<1024xf16>
+  %m = linalg.reduce ins(%x : tensor<1024x768xf16>) outs(%i : tensor<1024xf16>) dimensions = [1] (%a: f16, %b: f16) {
+    %t = arith.maximumf %a, %b : f16
+    linalg.yield %t : f16
+  }
+  // expected-remark @+1 {{1 reduction over 768 elements: 32 threads per row, 4 rows per CTA}}
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%x, %m, %w : tensor<1024x768xf16>, tensor<1024xf16>, tensor<768xf16>) outs(%f : tensor<1024x768xf16>) {
+  ^bb0(%a: f16, %b: f16, %c: f16, %o: f16):
+    %t = arith.subf %a, %b : f16
+    %u = arith.mulf %t, %c : f16
+    linalg.yield %u : f16
+  } -> tensor<1024x768xf16>
+  return %y : tensor<1024x768xf16>
+}
+
+// -----
+
+// With fewer rows several warps share one.
+// CHECK: llvm.func @fewer({{.*}}) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>, tc.grid = array<i64: 1023, 1, 1>
+func.func @fewer(%x: tensor<1023x768xf16>) -> tensor<1023xf16> attributes {tc.simt} {
+  %low = arith.constant 0xFC00 : f16
+  %e = tensor.empty() : tensor<1023xf16>
+  %i = linalg.fill ins(%low : f16) outs(%e : tensor<1023xf16>) -> tensor<1023xf16>
+  // expected-remark @+1 {{1 reduction over 768 elements: 128 threads per row, 1 row per CTA}}
+  %m = linalg.reduce ins(%x : tensor<1023x768xf16>) outs(%i : tensor<1023xf16>) dimensions = [1] (%a: f16, %b: f16) {
+    %t = arith.maximumf %a, %b : f16
+    linalg.yield %t : f16
+  }
+  return %m : tensor<1023xf16>
+}
+
+// -----
+
 // Rows too long for registers go by in rounds.
 // CHECK-LABEL: llvm.func @rounds(
 // CHECK: %[[T:.*]] = scf.for %{{.*}} = %{{.*}} to %c4{{.*}} iter_args(%{{.*}}) -> (f32)
