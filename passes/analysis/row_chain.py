@@ -26,6 +26,8 @@ Symbol: TypeAlias = "tuple[Atom, ...] | None"
 """An index: of no dimension (0), of one, or of several joined; None: any other number."""
 At: TypeAlias = "tuple[Symbol, ...]"
 
+SEVERAL = 2
+"""The most elements that a thread stores of a row, such as its largest element and a sum."""
 LONGEST = 50 << 10
 """The most elements of a row that one CTA holds in registers: 1,024 threads, of 50 each."""
 
@@ -37,6 +39,7 @@ class RowChain:
     rows:    dimensions of the result that index the row, without those of size 1
     columns: sizes of a row's dimensions, without those of size 1
     own:     dimensions of the result along the row: as many as `columns`, or none
+    several: other dimensions of the result, along which one thread has all elements of a row
     sums:    the reductions in order, each with the number in `rows` of its indices (None: 0)
     across:  whether memory is contiguous from row to row instead of along them
     loads:   tensors in memory from which it is computed, with their indices
@@ -45,6 +48,7 @@ class RowChain:
     rows: tuple[int, ...]
     columns: tuple[int, ...]
     own: tuple[int, ...]
+    several: tuple[int, ...]
     sums: tuple[tuple[ir.Value, tuple[int | None, ...]], ...]
     across: bool
     loads: tuple[tuple[ir.Value, At], ...]
@@ -62,7 +66,10 @@ def chain_of(result: ir.Value, stored: Collection[ir.Value] = ()) -> RowChain | 
     rows = [dim for symbol in at for _, dim in symbol or ()]
     shape = result.type.shape
     own = tuple(d for d, size in enumerate(shape) if size != 1 and d not in rows)
-    if rows != sorted(set(rows)) or (own and tuple(shape[d] for d in own) != columns):
+    several: tuple[int, ...] = ()
+    if tuple(shape[d] for d in own) != columns:
+        own, several = (), own
+    if rows != sorted(set(rows)) or prod(shape[d] for d in several) > SEVERAL:
         return None
     if own:
         walk = _Walk(result, stored, own)
@@ -72,7 +79,7 @@ def chain_of(result: ir.Value, stored: Collection[ir.Value] = ()) -> RowChain | 
     if across is None:
         return None
     sums = tuple((each, _dims(walk.sums[each][0])) for each in walk.in_order())
-    return RowChain(tuple(rows), columns, own, sums, across, tuple(walk.loads))
+    return RowChain(tuple(rows), columns, own, several, sums, across, tuple(walk.loads))
 
 
 def loads_of(result: ir.Value) -> list[tuple[ir.Value, At]]:
@@ -269,11 +276,13 @@ class _Walk:
 
 
 def _alike(at: At, result: ir.Type, operand: ir.Type) -> At:
-    """The index of an operand where an op shifts it: known along dimensions of the same size."""
+    """The index of an operand where an op shifts it: known along dimensions of the same size, and
+    of size 1."""
     shape = list(getattr(operand, "shape", ()))
     if len(shape) != len(at):
         return (None,) * len(shape)
-    return tuple(s if n == m else None for s, n, m in zip(at, shape, result.shape, strict=True))
+    sizes = zip(at, shape, result.shape, strict=True)
+    return tuple(() if n == 1 else s if n == m else None for s, n, m in sizes)
 
 
 def _joined(symbols: Sequence[Symbol]) -> Symbol:

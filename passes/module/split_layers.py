@@ -56,6 +56,7 @@ from tcir.passes.emit.tensor_functions import (
 )
 from tcir.passes.module.rewrites.half_sums import widen_half_sums
 from tcir.passes.module.rewrites.long_rows import divide_long_rows
+from tcir.passes.module.rewrites.long_softmax import divide_long_softmax
 from tcir.passes.module.rewrites.numbers import read_in_bodies
 from tcir.passes.module.rewrites.packs import lower_packs
 from tcir.passes.module.rewrites.places import spread_places
@@ -106,8 +107,9 @@ class SplitLayers(Pass):
     bf16 are sums of f32, rounded once. A workspace is written by one launch; results that are
     arguments, or one tensor twice, are copied. A remark states each launch. A function of one
     product and its epilogue stays as it is, and so does one with ops of ``tc`` but ``tc.repack`` of
-    results. Few long rows are reduced in parts, then the results of the parts. Preserves every
-    value, bit for bit, except for the order of such sums.
+    results. Few long rows are reduced in parts, then the results of the parts; those of a softmax
+    are read once for the maximum and the sum. Preserves every value, bit for bit, except for the
+    order of such sums, and for their exponentials, relative to the maximum of a part.
     """
 
     name: ClassVar[str] = "split-layers"
@@ -137,6 +139,7 @@ class SplitLayers(Pass):
             decompose_softmax(module)
             widen_half_sums(module)
             spread_places(module)
+            divide_long_softmax(module)
             divide_long_rows(module)
             _Layers.of(function, self).split(module)
 
@@ -261,6 +264,7 @@ class _Layers:
         layers.stored.update(map(_base, computed_once(function)))
         arguments = {each for each in layers.stored if isinstance(each, ir.BlockArgument)}
         layers.stored -= arguments | set(filter(is_empty, layers.stored))
+        layers._join_rows()
         layers._hold_rows(products)
         return layers
 
@@ -350,6 +354,17 @@ class _Layers:
             return False
         turned = any(each != maps[-1] for each in read)
         return not turned or goes_along(loads_of(result), result)
+
+    def _join_rows(self) -> None:
+        """Stores tensors that several reductions of the same rows are joined to, which one launch
+        computes then."""
+        for op in self.ops:
+            if op.name == "tensor.concat":
+                parts = set(map(_base, op.operands))
+                others = self.stored - parts
+                chain = chain_of(op.results[0], others) if parts <= self.stored else None
+                if chain is not None and parts <= {total for total, _ in chain.sums}:
+                    self.stored.add(op.results[0])
 
     def _hold_rows(self, products: Sequence[ir.Operation]) -> None:
         """Removes reductions from memory if the only launch that reads them holds their rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 from tcir._mlir import arith, func, ir, linalg, nvvm, scf
@@ -268,7 +269,7 @@ class _Kernel:
     def _store(self) -> None:
         kind, chain, group = self.result.type, self.chain, self.group
         with self._rounds([]) if chain.own else _once(self) as each:
-            pieces = each.pieces if chain.own else [Piece([()], simt.equal(self.member, 0))]
+            pieces = each.pieces if chain.own else self._elements_of_row()
             for piece in pieces:
                 ats = [self._at(row, column) for row in self._rows() for column in piece.columns]
                 values = [each.elements.element(self.result, at) for at in ats]
@@ -276,6 +277,12 @@ class _Kernel:
                 if not chain.own and group.size == 1:
                     allowed = [c for c in (self.valid,) if c is not None]
                 self._store_piece(ats, values, allowed, kind.element_type)
+
+    def _elements_of_row(self) -> list[Piece]:
+        """What the first thread of a group stores of its row."""
+        first, shape = simt.equal(self.member, 0), self.result.type.shape
+        sizes = (range(shape[dim]) for dim in self.chain.several)
+        return [Piece([tuple(map(simt.constant, each))], first) for each in product(*sizes)]
 
     def _store_piece(
         self,
@@ -305,7 +312,7 @@ class _Kernel:
 
     def _at(self, row: dict[int, ir.Value], column: Index) -> Index:
         """The index of an element of the result."""
-        own = dict(zip(self.chain.own, column))
+        own = dict(zip(self.chain.own or self.chain.several, column))
         shape = self.result.type.shape
         return tuple(row.get(dim, own.get(dim, self.zero)) for dim in range(len(shape)))
 

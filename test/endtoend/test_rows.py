@@ -75,7 +75,7 @@ def test_other_types(name: str, rows: int, columns: int, element: str) -> None:
     check(name, rows, columns, element, "sm_90a")
 
 
-LONG = [("sum", 2, 20000, 2), ("max", 3, 17000, 2), ("softmax", 2, 17000, 5), ("sum", 1, 16411, 1),
+LONG = [("sum", 2, 20000, 2), ("max", 3, 17000, 2), ("softmax", 2, 17000, 3), ("sum", 1, 16411, 1),
         ("rms_norm", 2, 17000, 3), ("sum", 300, 17000, 1), ("softmax", 64, 16400, 1)]  # fmt: skip
 
 
@@ -97,6 +97,63 @@ def test_parts_of_rows_at_every_level(name: str, monkeypatch: pytest.MonkeyPatch
     kernel = tcir.compile(program, "simt-elementwise", validate=True)
     assert len(kernel.launches.launches) > 1
     assert kernel.report.ok, str(kernel.report)
+
+
+@pytest.mark.parametrize(("columns", "axis", "launches"), [(100, 0, 1), (100, 1, 1), (36, 0, 2)])
+def test_reductions_joined_to_one_tensor(columns: int, axis: int, launches: int) -> None:
+    """A launch computes both if their rows have one length, else one of them."""
+    kinds = [f"tensor<33x{n}xf32>" for n in (100, columns)]
+    shape = "2x33" if axis == 0 else "33x2"
+    part = "1x33" if axis == 0 else "33x1"
+    reduced = [
+        f"""
+  %e{n} = tensor.empty() : tensor<33xf32>
+  %i{n} = linalg.fill ins(%low : f32) outs(%e{n} : tensor<33xf32>) -> tensor<33xf32>
+  %r{n} = linalg.reduce {{ arith.maximumf }} ins(%{name} : {kind}) outs(%i{n} : tensor<33xf32>)
+      dimensions = [1]
+  %p{n} = tensor.expand_shape %r{n} [[0, 1]] output_shape [{part.replace("x", ", ")}]
+      : tensor<33xf32> into tensor<{part}xf32>"""
+        for n, (name, kind) in enumerate(zip("xy", kinds, strict=True))
+    ]
+    program = f"""
+func.func @f(%x: {kinds[0]}, %y: {kinds[1]}) -> tensor<{shape}xf32> {{
+  %low = arith.constant 0xFF800000 : f32{"".join(reduced)}
+  %t = tensor.concat dim({axis}) %p0, %p1
+      : (tensor<{part}xf32>, tensor<{part}xf32>) -> tensor<{shape}xf32>
+  return %t : tensor<{shape}xf32>
+}}"""
+    kernel = tcir.compile(program, "simt-elementwise", validate=True)
+    assert kernel.report.ok, str(kernel.report)
+    assert len(kernel.launches.launches) == launches
+    generator = np.random.default_rng(0)
+    x, y = (generator.standard_normal((33, n)).astype(np.float32) for n in (100, columns))
+    want = np.stack([x.max(1), y.max(1)], axis)
+    out = np.zeros_like(want)
+    assert not kernel(x, y, out).findings
+    assert out.tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("element", ["f32", "f16"])
+def test_softmax_of_parts_that_are_infinite(element: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of -inf, and of large numbers beside small ones, count as they do in a whole row; rows
+    of -inf, with a NaN, with inf are NaN."""
+    monkeypatch.setattr(long_rows, "LONG", 100)
+    monkeypatch.setattr(long_rows, "GROUPS", 8)
+    program = OPS["softmax"][0](6, 600, element)
+    kernel = tcir.compile(program, "simt-elementwise", target="sm_90a", cache=False)
+    assert len(kernel.launches.launches) == 3
+    x = np.random.default_rng(0).standard_normal((6, 600)).astype(DTYPES[element])
+    x[0, :450], x[1, 300:] = -np.inf, x[1, 300:] + 1000
+    x[2], x[3, 7], x[4, 599] = -np.inf, np.nan, np.inf
+    out = np.zeros_like(x)
+    assert not kernel(x, out).findings
+    wide = x.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(wide - wide.max(1, keepdims=True))
+    want = powers / powers.sum(1, keepdims=True)
+    assert np.isnan(want[2:5]).all() and not np.isnan(want[[0, 1, 5]]).any()
+    unit = 1e-6 if element == "f32" else 2.0**-11
+    assert np.allclose(out.astype(np.float64), want, unit, 1e-7, equal_nan=True)
 
 
 GROUPS = {

@@ -49,14 +49,14 @@ def divide_long_rows(module: ir.Module) -> None:
     """
     for function in functions_with_body(module):
         for op in [each.operation for each in function.entry_block]:
-            if (found := _found(op)) is not None:
+            if (found := division_of(op)) is not None:
                 with ir.InsertionPoint(op), op.location:
                     op.results[found.number].replace_all_uses_with(_divided(op, found))
                 op.erase()
 
 
 @dataclass(frozen=True)
-class _Found:
+class Divided:
     """A reduction to divide.
 
     number: of the result that is read, the only one
@@ -70,7 +70,7 @@ class _Found:
     how: Combined
 
 
-def _found(op: ir.Operation) -> _Found | None:
+def division_of(op: ir.Operation) -> Divided | None:
     """The reduction over long rows that an op is; None for any other."""
     used = [n for n, each in enumerate(op.results) if list(each.uses)]
     if len(used) != 1 or not is_reduction(op) or is_product(op):
@@ -89,7 +89,7 @@ def _found(op: ir.Operation) -> _Found | None:
     fits = [n for n in range(2, PARTS + 1) if length % n == 0 and length // n >= GROUPS]
     enough = (n for n in fits if rows * n >= GROUPS and length // n <= LONG)
     parts = next(enough, fits[-1] if fits else 1)
-    return _Found(used[0], loop, parts, how) if parts > 1 else None
+    return Divided(used[0], loop, parts, how) if parts > 1 else None
 
 
 def _reads_places(number: ir.Value) -> bool:
@@ -100,7 +100,13 @@ def _reads_places(number: ir.Value) -> bool:
     return op.name in ("linalg.index", "tensor.extract") or any(map(_reads_places, op.operands))
 
 
-def _divided(op: ir.Operation, found: _Found) -> ir.Value:
+def _divided(op: ir.Operation, found: Divided) -> ir.Value:
+    start = op.operands[len(op.operands) - len(op.results) + found.number]
+    return whole_of(op, found, partial_of(op, found), start)
+
+
+def partial_of(op: ir.Operation, found: Divided) -> ir.Value:
+    """Builds the reduction of each part."""
     parts, loop, how, block = found.parts, found.loop, found.how, op.regions[0].blocks[0]
     count = len(op.operands) - len(op.results)
     start, total = op.operands[count + found.number], block.arguments[count + found.number]
@@ -128,10 +134,18 @@ def _divided(op: ir.Operation, found: _Found) -> ir.Value:
         known = dict(zip([*list(block.arguments)[:count], total], given, strict=True))
         return _cloned(combining, block, known)
 
-    def both(e: ir.Value, so_far: ir.Value) -> ir.Value:
-        return _cloned(combining, block, {how.element: e, total: so_far})
+    return generic(inputs, low, [ir.AffineMapAttr.get(each) for each in reads], loops, element)
 
-    partial = generic(inputs, low, [ir.AffineMapAttr.get(each) for each in reads], loops, element)
+
+def whole_of(op: ir.Operation, found: Divided, partial: ir.Value, start: ir.Value) -> ir.Value:
+    """Builds the reduction of the parts' results."""
+    how, block = found.how, op.regions[0].blocks[0]
+    total = block.arguments[len(op.operands) - len(op.results) + found.number]
+
+    def both(e: ir.Value, so_far: ir.Value) -> ir.Value:
+        known = {how.element: e, total: so_far}
+        return _cloned(how.combine.operation.results[0], block, known)
+
     rank = start.type.rank
     whole = ir.AffineMap.get_identity(rank + 1)
     row = ir.AffineMap.get(rank + 1, 0, list(whole.results)[:rank])
