@@ -7,10 +7,13 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
+from torch._functorch.compile_utils import fx_graph_cse
+from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.traceback import preserve_node_meta
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_leaves
 
@@ -289,16 +292,70 @@ def torch_text(part: torch.fx.GraphModule, frozen: bool = False) -> str:
         table[op] = either(ours, table[op]) if op in table else ours
     partial = torch.float32 if _is_narrow(part) else torch.float64
     try:
-        with partial_sums(partial):
-            program = _decomposed(torch.export.export(part, tuple(given), strict=False), table)
-            module = import_bindings("fx").export_and_import(
-                program, output_type="raw", decomposition_table={}
-            )
+        with partial_sums(partial), torch.no_grad(), preserve_node_meta():
+            made = _traced(_Decomposing(part, table).run, given, table)
+            if any(map(_writes, made.graph.nodes)):  # in a decomposition
+                made = _traced(torch.fx.Interpreter(made).run, given, {})
+        made.graph.eliminate_dead_code()
+        made.graph = fx_graph_cse(made.graph)
+        module = _imported(made.graph)
     except Exception as error:
         where = PLACE.search(str(error))
         place = f"{PLACES}:{where[1]}:0: " if where else ""
         raise InputError(f"{place}torch-mlir does not import it: {_first(error)}") from error
     return str(module.operation.get_asm(enable_debug_info=True))
+
+
+def _traced(
+    run: Callable[..., object],
+    given: Sequence[torch.Tensor],
+    table: Mapping[torch._ops.OperatorBase, Callable[..., object]],
+) -> torch.fx.GraphModule:
+    """The ATen ops of a function after the decompositions of `table`, none of whose ops are in
+    place."""
+    trace = make_fx(functionalize(run), dict(table), "fake", _allow_non_fake_inputs=True)
+    made = trace(*given)
+    assert isinstance(made, torch.fx.GraphModule)
+    return made
+
+
+def _writes(node: torch.fx.Node) -> bool:
+    """Whether an op writes an argument."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+
+
+class _Decomposing(torch.fx.Interpreter):
+    """Runs a graph with decompositions of ops that PyTorch would decompose itself, before any
+    tracer sees them (``CompositeImplicitAutograd``), such as ``adaptive_avg_pool2d``."""
+
+    def __init__(
+        self,
+        part: torch.fx.GraphModule,
+        table: Mapping[torch._ops.OperatorBase, Callable[..., object]],
+    ) -> None:
+        super().__init__(part)
+        self.table = table
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if target in self.table and _is_composite(target):
+            return self.table[target](*args, **kwargs)
+        return super().call_function(target, args, kwargs)
+
+
+def _is_composite(op: Any) -> bool:
+    has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
+    return isinstance(op, torch._ops.OpOverload) and bool(
+        has_kernel(op.name(), "CompositeImplicitAutograd")
+    )
+
+
+def _imported(graph: torch.fx.Graph) -> Any:
+    """The module with a graph as ``func.func @main``."""
+    context = import_bindings("ir").Context()
+    import_bindings("dialects.torch").register_dialect(context)
+    importer = import_bindings("extras.fx_importer").FxImporter(context=context)
+    importer.import_stateless_graph(graph, func_name="main")
+    return importer.module
 
 
 def _first(error: BaseException) -> str:
