@@ -6,10 +6,10 @@
 
 Needs torchvision and transformers; the networks are those of networks.py. A launch's time is the
 median of its kernel's times in CALLS plain calls, from PyTorch's profiler, of a program whose
-launches start one after the other; the time in a graph is that of the default. Modelled times are from
-`Compiled.modelled`; the roof is the longer of HBM's time for the launch's buffers and the tensor
-pipe's for its products, from the model's constants. Launches that run once, because they read only
-weights, have no row.
+launches start one after the other; the time in a graph is that of the default. Modelled times are
+from `Compiled.modelled`; the roof is the longer of HBM's time for the launch's buffers and the
+tensor pipe's for its products, from the model's constants. Launches that run once, because they
+read only weights, have no row.
 
 --modelled only models a target. The program is compiled on the CPU; launches run one after the
 other, with the time model's gap between them. --trace writes the timeline for Perfetto.

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch._functorch.compile_utils import fx_graph_cse
@@ -298,12 +298,11 @@ def torch_text(part: torch.fx.GraphModule, frozen: bool = False) -> str:
                 made = _traced(torch.fx.Interpreter(made).run, given, {})
         made.graph.eliminate_dead_code()
         made.graph = fx_graph_cse(made.graph)
-        module = _imported(made.graph)
+        return _imported(made.graph)
     except Exception as error:
         where = PLACE.search(str(error))
         place = f"{PLACES}:{where[1]}:0: " if where else ""
         raise InputError(f"{place}torch-mlir does not import it: {_first(error)}") from error
-    return str(module.operation.get_asm(enable_debug_info=True))
 
 
 def _traced(
@@ -336,26 +335,30 @@ class _Decomposing(torch.fx.Interpreter):
         super().__init__(part)
         self.table = table
 
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+    def call_function(
+        self, target: object, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
         if target in self.table and _is_composite(target):
-            return self.table[target](*args, **kwargs)
+            made = self.table[target](*args, **kwargs)
+            if made is not NotImplemented:
+                return made
         return super().call_function(target, args, kwargs)
 
 
-def _is_composite(op: Any) -> bool:
-    has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
+def _is_composite(op: object) -> bool:
+    key = "CompositeImplicitAutograd"
     return isinstance(op, torch._ops.OpOverload) and bool(
-        has_kernel(op.name(), "CompositeImplicitAutograd")
+        torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
     )
 
 
-def _imported(graph: torch.fx.Graph) -> Any:
-    """The module with a graph as ``func.func @main``."""
+def _imported(graph: torch.fx.Graph) -> str:
+    """The text of a module with a graph as ``func.func @main``."""
     context = import_bindings("ir").Context()
     import_bindings("dialects.torch").register_dialect(context)
     importer = import_bindings("extras.fx_importer").FxImporter(context=context)
     importer.import_stateless_graph(graph, func_name="main")
-    return importer.module
+    return str(importer.module.operation.get_asm(enable_debug_info=True))
 
 
 def _first(error: BaseException) -> str:
