@@ -1,7 +1,7 @@
 """The `gpu.module` that all kernels of a program share, and the attributes that launches read.
 
 ``tc.args``:   buffers of the program that are the arguments of a function or kernel
-``tc.order``:  place of a kernel in the sequence of launches; an only launch has none
+``tc.order``:  place of a kernel in the sequence of launches; a single launch has none
 ``tc.target``: target of the module
 """
 
@@ -62,7 +62,7 @@ def numbered_launches(module: ir.Module) -> list[func.FuncOp]:
 
 
 def number_launches(functions: Sequence[func.FuncOp]) -> None:
-    """Gives functions, in the order of their launches, their ``tc.order``; an only launch gets
+    """Gives functions, in the order of their launches, their ``tc.order``; a single launch gets
     none."""
     for order, function in enumerate(functions):
         if len(functions) > 1:

@@ -34,7 +34,7 @@ class Shape:
     """Launch sizes of a kernel, its position in the sequence of launches, and its target;
     smem: bytes of shared memory; unwritten: it leaves elements of its results as they are;
     all_registers: it takes the registers that all of its loads need at once, however few CTAs an SM
-    has then. ptxas else orders loads behind arithmetic."""
+    has then. Otherwise ptxas orders loads after arithmetic."""
 
     grid: tuple[int, int, int]
     threads: int

@@ -196,7 +196,7 @@ def check_positive(function: str, **numbers: float | None) -> None:
 
 
 def attention_band(causal: bool, window: object, last: int) -> str:
-    """The attributes of a causal mask and a window, for a last row that has all keys."""
+    """The attributes of a causal mask and a window. The last row of a causal mask has all keys."""
     pair = window if isinstance(window, tuple | list) else (None, None)
     numbers = [n for n in pair if n is not None]
     sound = len(pair) == 2 and all(isinstance(n, int | np.integer) and n >= 0 for n in numbers)

@@ -271,7 +271,8 @@ def _check_ways(options: argparse.Namespace) -> None:
         other = ways[0].replace("_", "-") if ways else "bundle"
         raise LaunchError(f"--trace: expected no --{other}, which runs no launch to its end")
     if ways and options.jobs != 1:
-        raise LaunchError(f"--jobs: expected no --{ways[0].replace('_', '-')}, which follows warps")
+        way = ways[0].replace("_", "-")
+        raise LaunchError(f"--jobs: expected no --{way}, which needs all warps in one process")
 
 
 def _check_place(flag: str, path: str, kind: str) -> None:

@@ -150,9 +150,10 @@ class AccessConflict:
 
     @property
     def near(self) -> bool:
-        """Shipping kernels signal another CTA, without .cluster, that such an access is done. For
-        global memory the other SM's L1 may hold older bytes; accesses to the shared memory of
-        another CTA may be in flight for longer than the arrival (both seen on an H200)."""
+        """Whether the first access is one of a CTA to its own shared memory. Shipping kernels
+        signal such an access to another CTA without .cluster. For other memory that fails on an
+        H200: the other SM's L1 may hold older bytes of global memory, and an access to another
+        CTA's shared memory may be in flight for longer than the arrival."""
         owner = self.touch.shadow.owner
         return owner is not None and self.first.cta in (None, owner.index)
 
