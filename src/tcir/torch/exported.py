@@ -7,10 +7,11 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeAlias, TypeVar
 
 import torch
 from torch._functorch.compile_utils import fx_graph_cse
+from torch.export import ExportedProgram
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
@@ -26,6 +27,7 @@ from tcir.torch.decompositions import OF_FROZEN, decompositions, either
 from tcir.torch.subclasses import made_of, parts_of
 from tcir.torch.sums import partial_sums
 
+Table: TypeAlias = "Mapping[torch._ops.OperatorBase, Callable[..., object]]"
 DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., object]] = {}
 """Decompositions of tcir's own ops into ATen ops; each file that defines an op adds its entry."""
 BY_NAME: dict[str, Callable[..., object]] = {}
@@ -125,10 +127,7 @@ def exported(
     return graph
 
 
-def _decomposed(
-    program: torch.export.ExportedProgram,
-    table: Mapping[torch._ops.OperatorBase, Callable[..., object]],
-) -> torch.export.ExportedProgram:
+def _decomposed(program: ExportedProgram, table: Table) -> ExportedProgram:
     """Decomposes ops, without PyTorch's checks of the arguments' shapes: it generates these in time
     quadratic in the number of weights, and they are not part of the result."""
     program.module = partial(program.module, check_guards=False)
@@ -151,9 +150,7 @@ def _of_subclasses(module: torch.nn.Module) -> str:
     )
 
 
-def _composites(
-    graph: torch.fx.Graph,
-) -> dict[torch._ops.OperatorBase, Callable[..., object]]:
+def _composites(graph: torch.fx.Graph) -> Table:
     """Decompositions of the graph's ops that belong to other libraries: PyTorch's into ATen ops
     (torchao), and ours."""
     ops = {node.target for node in graph.nodes if isinstance(node.target, torch._ops.OpOverload)}
@@ -306,9 +303,7 @@ def torch_text(part: torch.fx.GraphModule, frozen: bool = False) -> str:
 
 
 def _traced(
-    run: Callable[..., object],
-    given: Sequence[torch.Tensor],
-    table: Mapping[torch._ops.OperatorBase, Callable[..., object]],
+    run: Callable[..., object], given: Sequence[torch.Tensor], table: Table
 ) -> torch.fx.GraphModule:
     """The ATen ops of a function after the decompositions of `table`, none of whose ops are in
     place."""
@@ -327,11 +322,7 @@ class _Decomposing(torch.fx.Interpreter):
     """Runs a graph with decompositions of ops that PyTorch would decompose itself, before any
     tracer sees them (``CompositeImplicitAutograd``), such as ``adaptive_avg_pool2d``."""
 
-    def __init__(
-        self,
-        part: torch.fx.GraphModule,
-        table: Mapping[torch._ops.OperatorBase, Callable[..., object]],
-    ) -> None:
+    def __init__(self, part: torch.fx.GraphModule, table: Table) -> None:
         super().__init__(part)
         self.table = table
 
@@ -346,10 +337,8 @@ class _Decomposing(torch.fx.Interpreter):
 
 
 def _is_composite(op: object) -> bool:
-    key = "CompositeImplicitAutograd"
-    return isinstance(op, torch._ops.OpOverload) and bool(
-        torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key)
-    )
+    has_kernel, key = torch._C._dispatch_has_kernel_for_dispatch_key, "CompositeImplicitAutograd"
+    return isinstance(op, torch._ops.OpOverload) and bool(has_kernel(op.name(), key))
 
 
 def _imported(graph: torch.fx.Graph) -> str:
