@@ -185,7 +185,7 @@ BREAKS = {
     "nibble order swapped": (convert, "_together", _swapped),
     "upper nibble not masked": (simt, "both_bits", _unmasked),
     "strings joined backwards": (convert, "_rejoined", lambda p, h, w: _REJOINED(p[::-1], h, w)),
-    "a tail left out": (convert, "ceil_div", lambda a, b: a // b),
+    "a tail left out": (simt, "ceil_div", lambda a, b: a // b),
 }
 
 

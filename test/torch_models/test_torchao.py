@@ -35,7 +35,7 @@ CONFIGS: dict[str, Callable[[], ao.AOPerModuleConfig]] = {
     ),
     "fp8": ao.Float8WeightOnlyConfig,
 }
-LAUNCHES = {"int8 both": 8, "int8 times int4": 8}
+LAUNCHES = {"int8 both": 8, "int8 times int4": 4}
 """Of two layers; of those with quantised weights alone a product each, which dequantises them."""
 KINDS = (torch.bfloat16, torch.float16, torch.float32)
 
