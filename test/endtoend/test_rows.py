@@ -147,10 +147,8 @@ def test_softmax_of_parts_that_are_infinite(element: str, monkeypatch: pytest.Mo
     x[2], x[3, 7], x[4, 599] = -np.inf, np.nan, np.inf
     out = np.zeros_like(x)
     assert not kernel(x, out).findings
-    wide = x.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        powers = np.exp(wide - wide.max(1, keepdims=True))
-    want = powers / powers.sum(1, keepdims=True)
+        want = OPS["softmax"][1](x.astype(np.float64))
     assert np.isnan(want[2:5]).all() and not np.isnan(want[[0, 1, 5]]).any()
     unit = 1e-6 if element == "f32" else 2.0**-11
     assert np.allclose(out.astype(np.float64), want, unit, 1e-7, equal_nan=True)
@@ -178,10 +176,8 @@ def test_groups_of_long_rows(kind: str, monkeypatch: pytest.MonkeyPatch) -> None
     x[1], x[2, 7], x[3, 1000] = -np.inf, np.nan, np.inf
     out = np.zeros_like(x)
     assert not kernel(x, out).findings
-    wide_x = x.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        powers = np.exp(wide_x - wide_x.max(1, keepdims=True))
-    want = powers / powers.sum(1, keepdims=True)
+        want = OPS["softmax"][1](x.astype(np.float64))
     assert np.isnan(want[1:4]).all()
     assert np.allclose(out, want, 1e-6, 1e-9, equal_nan=True)
 

@@ -69,6 +69,10 @@ class Divided:
     parts: int
     how: Combined
 
+    def start(self, op: ir.Operation) -> ir.Value:
+        """What the reduction `op` begins with."""
+        return op.operands[len(op.operands) - len(op.results) + self.number]
+
 
 def division_of(op: ir.Operation) -> Divided | None:
     """The reduction over long rows that an op is; None for any other."""
@@ -101,15 +105,14 @@ def _reads_places(number: ir.Value) -> bool:
 
 
 def _divided(op: ir.Operation, found: Divided) -> ir.Value:
-    start = op.operands[len(op.operands) - len(op.results) + found.number]
-    return whole_of(op, found, partial_of(op, found), start)
+    return whole_of(op, found, partial_of(op, found), found.start(op))
 
 
 def partial_of(op: ir.Operation, found: Divided) -> ir.Value:
     """Builds the reduction of each part."""
     parts, loop, how, block = found.parts, found.loop, found.how, op.regions[0].blocks[0]
     count = len(op.operands) - len(op.results)
-    start, total = op.operands[count + found.number], block.arguments[count + found.number]
+    start, total = found.start(op), block.arguments[count + found.number]
     combining = how.combine.operation.results[0]
     maps = [value(each) for each in linalg.get_indexing_maps(op)]
     out = maps[count + found.number]

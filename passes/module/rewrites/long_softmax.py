@@ -65,7 +65,7 @@ class _Pair:
     def divided(self) -> tuple[ir.Value, ir.Value]:
         """Builds both reductions; returns the maximum and the sum."""
         op, division = self.largest, self.division
-        start = op.operands[len(op.operands) - len(op.results) + division.number]
+        start = division.start(op)
         parts = partial_of(op, division)
         both = _together(parts, self._sums(parts))
         parts, sums = _apart(both)
@@ -175,7 +175,7 @@ def _pair_of(op: ir.Operation) -> _Pair | None:
     """The maximum from which an op sums the exponentials of the differences, if it does."""
     if not op.name.startswith("linalg.") or (division := division_of(op)) is None:
         return None
-    start = op.operands[len(op.operands) - len(op.results) + division.number]
+    start = division.start(op)
     zero = is_op(start, "linalg.fill") and constant_number(start.owner.operands[0]) == 0.0
     sums = division.how.combine.operation.name == "arith.addf"
     if not zero or not sums or not _reads_alone(op, division):

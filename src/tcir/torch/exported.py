@@ -28,6 +28,7 @@ from tcir.torch.subclasses import made_of, parts_of
 from tcir.torch.sums import partial_sums
 
 Table: TypeAlias = "Mapping[torch._ops.OperatorBase, Callable[..., object]]"
+"""Decompositions by op; one that returns NotImplemented leaves the op as it is."""
 DECOMPOSITIONS: dict[torch._ops.OperatorBase, Callable[..., object]] = {}
 """Decompositions of tcir's own ops into ATen ops; each file that defines an op adds its entry."""
 BY_NAME: dict[str, Callable[..., object]] = {}
