@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
@@ -26,20 +26,17 @@ Symbol: TypeAlias = "tuple[Atom, ...] | None"
 """An index: of no dimension (0), of one, or of several joined; None: any other number."""
 At: TypeAlias = "tuple[Symbol, ...]"
 
-SEVERAL = 2
-"""The most elements that a thread stores of a row, such as its largest element and a sum."""
 LONGEST = 50 << 10
 """The most elements of a row that one CTA holds in registers: 1,024 threads, of 50 each."""
 
 
 @dataclass(frozen=True)
 class RowChain:
-    """A result whose reductions are all over the same row.
+    """A result, or several, whose reductions are all over the same row.
 
-    rows:    dimensions of the result that index the row, without those of size 1
+    rows:    dimensions of the first result that index the row, without those of size 1
     columns: sizes of a row's dimensions, without those of size 1
     own:     dimensions of the result along the row: as many as `columns`, or none
-    several: other dimensions of the result, along which one thread has all elements of a row
     sums:    the reductions in order, each with the number in `rows` of its indices (None: 0)
     across:  whether memory is contiguous from row to row instead of along them
     loads:   tensors in memory from which it is computed, with their indices
@@ -48,7 +45,6 @@ class RowChain:
     rows: tuple[int, ...]
     columns: tuple[int, ...]
     own: tuple[int, ...]
-    several: tuple[int, ...]
     sums: tuple[tuple[ir.Value, tuple[int | None, ...]], ...]
     across: bool
     loads: tuple[tuple[ir.Value, At], ...]
@@ -66,10 +62,7 @@ def chain_of(result: ir.Value, stored: Collection[ir.Value] = ()) -> RowChain | 
     rows = [dim for symbol in at for _, dim in symbol or ()]
     shape = result.type.shape
     own = tuple(d for d, size in enumerate(shape) if size != 1 and d not in rows)
-    several: tuple[int, ...] = ()
-    if tuple(shape[d] for d in own) != columns:
-        own, several = (), own
-    if rows != sorted(set(rows)) or prod(shape[d] for d in several) > SEVERAL:
+    if rows != sorted(set(rows)) or (own and tuple(shape[d] for d in own) != columns):
         return None
     if own:
         walk = _Walk(result, stored, own)
@@ -78,8 +71,58 @@ def chain_of(result: ir.Value, stored: Collection[ir.Value] = ()) -> RowChain | 
     across = _across(walk, result, rows, own, columns)
     if across is None:
         return None
-    sums = tuple((each, _dims(walk.sums[each][0])) for each in walk.in_order())
-    return RowChain(tuple(rows), columns, own, several, sums, across, tuple(walk.loads))
+    sums = tuple((each, _dims(walk.sums[each][0])) for each in in_order(walk.sums))
+    return RowChain(tuple(rows), columns, own, sums, across, tuple(walk.loads))
+
+
+def joint_chain(results: Sequence[ir.Value], stored: Collection[ir.Value] = ()) -> RowChain | None:
+    """The chain that computes several results, each an element of a row that a group of threads
+    reads once for all of them; None if they are not of the same row."""
+    first, *others = (chain_of(each, stored) for each in results)
+    if first is None or not others:
+        return first
+    shape = results[0].type.shape
+    sums, loads, read = dict(first.sums), dict.fromkeys(first.loads), _along(first)
+    for each, chain in zip(results[1:], others):
+        if chain is None or chain.across or chain.own or chain.columns != first.columns:
+            return None
+        if [each.type.shape[d] for d in chain.rows] != [shape[d] for d in first.rows]:
+            return None
+        names = dict(zip(chain.rows, first.rows))
+        mine = {v: tuple(d if d is None else names[d] for d in at) for v, at in chain.sums}
+        if not read & _along(chain) or any(sums.get(v, at) != at for v, at in mine.items()):
+            return None
+        sums |= mine
+        loads |= dict.fromkeys((v, _renamed(at, names)) for v, at in chain.loads)
+    if first.across or first.own or any(each.type.element_type.width < 8 for each in results):
+        return None
+    ordered = tuple((each, sums[each]) for each in in_order(sums))
+    return RowChain(first.rows, first.columns, (), ordered, False, tuple(loads))
+
+
+def in_order(values: Collection[ir.Value]) -> list[ir.Value]:
+    """Results of ops of one block in the order of the program."""
+    block = next((each.owner.operation.block for each in values), ())
+    return [each for op in block for each in op.operation.results if each in values]
+
+
+def _along(chain: RowChain) -> set[ir.Value]:
+    """The tensors in memory of which a row reads other elements in each column."""
+    return {
+        tensor
+        for tensor, at in chain.loads
+        if any(symbol and any(kind[-1] == "c" for kind, _ in symbol) for symbol in at)
+    }
+
+
+def _renamed(at: At, names: Mapping[int, int]) -> At:
+    """An index in terms of other dimensions of the result."""
+
+    def renamed(atom: Atom) -> Atom:
+        kind, number = atom
+        return (kind, names.get(number, number)) if kind[-1] == "d" else atom
+
+    return tuple(symbol and tuple(map(renamed, symbol)) for symbol in at)
 
 
 def loads_of(result: ir.Value) -> list[tuple[ir.Value, At]]:
@@ -178,13 +221,6 @@ class _Walk:
             self.sizes[atom] = size
             at.append(() if size == 1 else (atom,))
         self._visit(self.result, tuple(at))
-
-    def in_order(self) -> list[ir.Value]:
-        """The sums in the order of the program."""
-        if not self.sums:
-            return []
-        block = next(iter(self.sums)).owner.operation.block
-        return [each for op in block for each in op.operation.results if each in self.sums]
 
     def _visit(self, tensor: ir.Value, at: At) -> None:
         if (tensor, at) in self.seen or not isinstance(tensor.type, ir.RankedTensorType):

@@ -17,11 +17,15 @@ NEUTRAL = by_name({
 
 def neutral(combine: ir.OpView, kind: ir.Type) -> ir.Value:
     """The neutral element of `combine`, as a number of type `kind` in a register."""
+    return arith.ConstantOp(kind, neutral_attribute(combine, kind)).result
+
+
+def neutral_attribute(combine: ir.OpView, kind: ir.Type) -> ir.Attribute:
+    """The neutral element of `combine`, as an attribute of type `kind`."""
     name = NEUTRAL[combine.operation.name]
     if isinstance(kind, ir.FloatType):
         number = {"zero": 0.0, "one": 1.0, "least": -float("inf"), "most": float("inf")}[name]
-        return arith.ConstantOp(kind, ir.FloatAttr.get(kind, number)).result
+        return ir.FloatAttr.get(kind, number)
     bits = combine.operation.results[0].type.width
     integer = {"zero": 0, "one": 1, "ones": -1, "least": -(1 << bits - 1)}
-    value = integer.get(name, (1 << bits - 1) - 1)
-    return arith.ConstantOp(kind, ir.IntegerAttr.get(kind, value)).result
+    return ir.IntegerAttr.get(kind, integer.get(name, (1 << bits - 1) - 1))

@@ -35,7 +35,7 @@ from tcir.passes.analysis.reductions import (
     reads_once,
 )
 from tcir.passes.analysis.regroup import Groups, groups_of
-from tcir.passes.analysis.row_chain import chain_of, goes_along, loads_of
+from tcir.passes.analysis.row_chain import chain_of, goes_along, joint_chain, loads_of
 from tcir.passes.analysis.scaled_contraction import is_scaled_contraction, other_scales
 from tcir.passes.analysis.stored_scale import check_stored_scales
 from tcir.passes.analysis.strided import view_ops
@@ -55,8 +55,8 @@ from tcir.passes.emit.tensor_functions import (
     tensor_bytes,
 )
 from tcir.passes.module.rewrites.half_sums import widen_half_sums
+from tcir.passes.module.rewrites.long_pairs import divide_long_pairs
 from tcir.passes.module.rewrites.long_rows import divide_long_rows
-from tcir.passes.module.rewrites.long_softmax import divide_long_softmax
 from tcir.passes.module.rewrites.numbers import read_in_bodies
 from tcir.passes.module.rewrites.packs import lower_packs
 from tcir.passes.module.rewrites.places import spread_places
@@ -95,7 +95,7 @@ class SplitLayers(Pass):
         func.func @f_3_matmul(%n, %v) {tc.order = 3, tc.args = array<i64: 7, 3, 4>}
 
     Reductions over the rows of one tensor, and the elementwise ops around them, are one launch: a
-    softmax, a layer norm.
+    softmax, a layer norm. It may have several results: a maximum and its index.
 
     A product's launch includes the following ops that fuse-epilogue can fuse, up to the first
     tensor that other launches read. CUDA cores compute convolutions that no tensor core supports
@@ -107,8 +107,8 @@ class SplitLayers(Pass):
     bf16 are sums of f32, rounded once. A workspace is written by one launch; results that are
     arguments, or one tensor twice, are copied. A remark states each launch. A function of one
     product and its epilogue stays as it is, and so does one with ops of ``tc`` but ``tc.repack`` of
-    results. Few long rows are reduced in parts, then the results of the parts; those of a softmax
-    are read once for the maximum and the sum. Preserves every value, bit for bit, except for the
+    results. Few long rows are reduced in parts, then the results of the parts: a maximum together
+    with the sum of a softmax, or with its index. Preserves every value, bit for bit, except for the
     order of such sums, and for their exponentials, relative to the maximum of a part.
     """
 
@@ -139,7 +139,7 @@ class SplitLayers(Pass):
             decompose_softmax(module)
             widen_half_sums(module)
             spread_places(module)
-            divide_long_softmax(module)
+            divide_long_pairs(module)
             divide_long_rows(module)
             _Layers.of(function, self).split(module)
 
@@ -161,7 +161,8 @@ def _check_program(functions: list[func.FuncOp]) -> None:
 class _Launch:
     """One launch: the tensor that it stores, what it computes, and the product it has.
 
-    others: further results of its op that are stored, the logarithms of an attention
+    others: further results that it stores: the logarithms of an attention, reductions of the same
+            rows
     whole: tensors that it reads in several shapes, which it makes itself
     views: ops that make operands of an attention from tensors whose memory these are in
     """
@@ -213,6 +214,7 @@ class _Layers:
     stored: values in memory, besides arguments
     cores:  why CUDA cores compute a product
     alone:  tails found by `_tail_alone`, by the product and the number of `tails`
+    joined: results that one launch stores
     """
 
     function: func.FuncOp
@@ -223,6 +225,7 @@ class _Layers:
     stored: set[ir.Value]
     cores: dict[ir.Operation, str]
     alone: dict[tuple[ir.Operation, int], list[ir.Operation]] = field(default_factory=dict)
+    joined: list[list[ir.Value]] = field(default_factory=list)
 
     @staticmethod
     def of(function: func.FuncOp, options: SplitLayers) -> _Layers:
@@ -264,7 +267,6 @@ class _Layers:
         layers.stored.update(map(_base, computed_once(function)))
         arguments = {each for each in layers.stored if isinstance(each, ir.BlockArgument)}
         layers.stored -= arguments | set(filter(is_empty, layers.stored))
-        layers._join_rows()
         layers._hold_rows(products)
         return layers
 
@@ -355,17 +357,6 @@ class _Layers:
         turned = any(each != maps[-1] for each in read)
         return not turned or goes_along(loads_of(result), result)
 
-    def _join_rows(self) -> None:
-        """Stores tensors that several reductions of the same rows are joined to, which one launch
-        computes then."""
-        for op in self.ops:
-            if op.name == "tensor.concat":
-                parts = set(map(_base, op.operands))
-                others = self.stored - parts
-                chain = chain_of(op.results[0], others) if parts <= self.stored else None
-                if chain is not None and parts <= {total for total, _ in chain.sums}:
-                    self.stored.add(op.results[0])
-
     def _hold_rows(self, products: Sequence[ir.Operation]) -> None:
         """Removes reductions from memory if the only launch that reads them holds their rows
         itself."""
@@ -385,6 +376,50 @@ class _Layers:
             chain = chain_of(roots[0], others)
             if chain is not None and used[0] in [total for total, _ in chain.sums]:
                 self.stored = others
+
+    def _join_rows(self) -> None:
+        """Joins results on CUDA cores whose reductions are over the same rows: one launch reads
+        these once, and stores all of them."""
+        fused = {op for product, tail in self.tails.items() for op in (product, *tail)}
+        for op in self.ops:
+            for each in op.results:
+                if each in self.stored and op not in fused and op not in self.sums:
+                    self._join_row(each)
+
+    def _join_row(self, result: ir.Value) -> None:
+        """Adds a stored result to the first others with which a launch can compute it."""
+        mine = chain_of(result, self.stored - {result})
+        if mine is None or mine.own:
+            return
+        for group in self.joined:
+            together = [*group, result]
+            chain = joint_chain(together, self.stored - {*together})
+            if chain is not None and not any(
+                self._depends(tensor, {*group}) for tensor, _ in chain.loads
+            ):
+                group.append(result)
+                return
+        self.joined.append([result])
+
+    def _depends(self, tensor: ir.Value, made: set[ir.Value]) -> bool:
+        """Whether a tensor is computed after launches that store `made`."""
+        first = min(self.places[each.owner] for each in made)
+        seen, waiting = set[ir.Value](), [tensor]
+        while waiting:
+            each = waiting.pop()
+            if isinstance(each, ir.BlockArgument) or each in seen:
+                continue
+            if each in made:
+                return True
+            seen.add(each)
+            waiting += self._with(each)
+            if self.places[each.owner] > first:
+                waiting += _operands(each.owner)
+        return False
+
+    def _with(self, result: ir.Value) -> list[ir.Value]:
+        """The results that the launch of a stored one stores as well, in their order."""
+        return next((group for group in self.joined if result in group), [result])
 
     def _roots(self, tensor: ir.Value) -> list[ir.Value]:
         """Stored values computed from a tensor without other stored values between; for products
@@ -466,25 +501,36 @@ class _Layers:
         launches: list[_Launch] = []
         while before != len(self.stored):
             before = len(self.stored)
-            stored = [each for op in self.ops for each in op.results if each in self.stored]
-            launches = [self._launch(each) for each in stored if not _is_second(each)]
-        return launches
+            launches = self._launches_of_stored()
+        self._join_rows()
+        return _in_order(self._launches_of_stored()) if self.joined else launches
+
+    def _launches_of_stored(self) -> list[_Launch]:
+        stored = [each for op in self.ops for each in op.results if each in self.stored]
+        firsts = (each for each in stored if not _is_second(each))
+        return [self._launch(each) for each in firsts if each == self._with(each)[0]]
 
     def _launch(self, result: ir.Value) -> _Launch:
         tails, root = self.tails.items(), result.owner
         product = next((p for p, tail in tails if root == p or root in tail), None)
-        inside = [root] if product is None else [product, *self.tails[product]]
+        _, *others = self._with(result)
+        inside = [each.owner for each in (result, *others)]
+        if product is not None:
+            inside = [product, *self.tails[product]]
         views = set(self._views(product))
-        others = [each for each in root.results if each in self.stored and _is_second(each)]
+        others += [each for each in root.results if each in self.stored and _is_second(each)]
         launch = _Launch(result, product, others, views=views)
-        dims = range(result.type.rank)
-        self._visit(result, launch, inside, dims)
+        self._visit_results(launch, inside)
         read = [_base(each) for each in launch.inputs]
         if len(set(read)) < len(read):
             again = {each for each in read if read.count(each) > 1}
             launch = _Launch(result, product, others, whole=again, views=views)
-            self._visit(result, launch, inside, dims)
+            self._visit_results(launch, inside)
         return launch
+
+    def _visit_results(self, launch: _Launch, inside: list[ir.Operation]) -> None:
+        for each in launch.results:
+            self._visit(each, launch, inside, range(each.type.rank))
 
     def _views(self, product: ir.Operation | None) -> Iterator[ir.Operation]:
         """The ops of the views that an attention reads."""
@@ -616,11 +662,13 @@ class _Layers:
         self, launch: _Launch, order: int, launches: list[_Launch], numbers: dict[ir.Value, int]
     ) -> str:
         """Describes a launch, for its remark."""
-        number = numbers[launch.result]
-        size = tensor_bytes(launch.result.type)
         stored = sum(len(each.results) for each in launches)
-        inputs, results = len(numbers) - stored, len(self.returned)
-        where = "result" if number < inputs + results else "workspace"
+        workspaces = len(numbers) - stored + len(self.returned)
+        written = (
+            f"{'result' if numbers[each] < workspaces else 'workspace'} {numbers[each]}, "
+            f"{tensor_bytes(each.type)} bytes"
+            for each in launch.results
+        )
         words = f"launch {order + 1} of {len(launches)}, @{self._name(launch, order)}: "
         if launch.product is None:
             others = [op for op in launch.ops if op != launch.main and op.name not in FREE]
@@ -634,7 +682,7 @@ class _Layers:
             tail = self.tails[launch.product]
             words += launch.product.name
             words += f", its epilogue {_names(tail)}" if tail else ", nothing fused behind it"
-        return words + f"; writes {where} {number}, {size} bytes"
+        return words + f"; writes {' and '.join(written)}"
 
     def _reason(self, root: ir.Operation) -> str:
         """Why no epilogue computes an op; "" if no product precedes it."""
@@ -649,6 +697,18 @@ class _Layers:
         if not _fuses(root, set(sums)):
             return f"no epilogue computes {root.name} like this"
         return "the sums are read by other ops as well"
+
+
+def _in_order(launches: Sequence[_Launch]) -> list[_Launch]:
+    """Launches in their order, but each after those whose results it reads."""
+    waiting, found = list(launches), list[_Launch]()
+    missing = {each for launch in launches for each in launch.results}
+    while waiting:
+        ready = (each for each in waiting if missing.isdisjoint(map(_base, each.inputs)))
+        waiting.remove(launch := next(ready))
+        missing -= {*launch.results}
+        found.append(launch)
+    return found
 
 
 def _is_second(value: ir.Value) -> bool:

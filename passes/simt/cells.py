@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import product
+from functools import reduce
 from math import prod
 
 from tcir._mlir import arith, func, ir, linalg, nvvm, scf
@@ -31,10 +31,14 @@ class Piece:
 
 
 def convert(
-    module: ir.Module, function: func.FuncOp, result: ir.Value, chain: RowChain, group: ThreadGroup
+    module: ir.Module,
+    function: func.FuncOp,
+    results: Sequence[ir.Value],
+    chain: RowChain,
+    group: ThreadGroup,
 ) -> None:
     """Turns a function with the attribute ``tc.simt`` into a kernel with a group of threads per
-    row.
+    row. Of several results it stores one element each.
 
     Before::
 
@@ -54,26 +58,27 @@ def convert(
     another order, so sums of floats are within its bound; the passes after this one preserve every
     bit.
     """
-    _Kernel(module, function, result, chain, group).build()
+    _Kernel(module, function, results, chain, group).build()
 
 
 @dataclass
 class _Kernel:
     module: ir.Module
     function: func.FuncOp
-    result: ir.Value
+    results: Sequence[ir.Value]
     chain: RowChain
     group: ThreadGroup
 
     def build(self) -> None:
         group, chain = self.group, self.chain
-        owner = self.result.owner
+        owner = self.results[0].owner
         remark(owner.opview, group.words(chain))
         place = self.module, self.function, (group.ctas, 1, 1), group.threads, owner.location
         smem = group.bytes_of(len(chain.sums))
-        with simt.kernel_of(*place, smem=smem) as (*inputs, self.out):
+        with simt.kernel_of(*place, smem=smem) as pointers:
             block = self.function.entry_block
-            self.elements = ThreadElements(dict(zip(block.arguments, inputs)))
+            self.elements = ThreadElements(dict(zip(block.arguments, pointers)))
+            self.outs = pointers[len(block.arguments) :]
             self._begin()
             if chain.own and group.waits:
                 self._load_ahead()
@@ -100,7 +105,7 @@ class _Kernel:
         if group.cells % group.side:
             self.valid = simt.less(cell, group.cells)
             cell = simt.smaller(cell, group.cells - 1)
-        shape = self.result.type.shape
+        shape = self.results[0].type.shape
         sizes = [shape[dim] for dim in self.chain.rows]
         if group.across:
             sizes[-1] //= group.run
@@ -161,7 +166,7 @@ class _Kernel:
         """The body of the loop over rounds of pieces, if there are several: else just it."""
         if self.group.rounds == 1:
             yield (found := _Round(self.elements, self.pieces, list(starts)))
-            self.results = found.totals
+            self.reduced = found.totals
             return
         bounds = (simt.constant(n) for n in (0, self.group.rounds, 1))
         loop = scf.ForOp(*bounds, list(starts))
@@ -170,7 +175,7 @@ class _Kernel:
             pieces = self._pieces(elements, loop.induction_variable)
             yield (found := _Round(elements, pieces, list(loop.inner_iter_args)))
             scf.YieldOp(found.totals)
-        self.results = list(loop.results)
+        self.reduced = list(loop.results)
 
     # --- reductions ------------------------------------------------------------------------------
 
@@ -192,7 +197,7 @@ class _Kernel:
                     if self.group.rounds > 1:
                         value = how_of(how, each.totals[n], value)
                     each.totals[n] = value
-            sums = self._of_group(number, how, self.results)
+            sums = self._of_group(number, how, self.reduced)
             for at, value in zip(ats, sums, strict=True):
                 outputs = len(op.operands) - len(op.results)
                 start = self.elements.element(op.operands[outputs + result], at)
@@ -267,54 +272,58 @@ class _Kernel:
     # --- the result ------------------------------------------------------------------------------
 
     def _store(self) -> None:
-        kind, chain, group = self.result.type, self.chain, self.group
-        with self._rounds([]) if chain.own else _once(self) as each:
-            pieces = each.pieces if chain.own else self._elements_of_row()
-            for piece in pieces:
+        if not self.chain.own:
+            for result, out in zip(self.results, self.outs, strict=True):
+                self._store_element(result, out)
+            return
+        (result,), (out,) = self.results, self.outs
+        with self._rounds([]) as each:
+            for piece in each.pieces:
                 ats = [self._at(row, column) for row in self._rows() for column in piece.columns]
-                values = [each.elements.element(self.result, at) for at in ats]
-                allowed = [c for c in (self.valid, piece.inside) if c is not None]
-                if not chain.own and group.size == 1:
-                    allowed = [c for c in (self.valid,) if c is not None]
-                self._store_piece(ats, values, allowed, kind.element_type)
+                values = [each.elements.element(result, at) for at in ats]
+                self._store_piece(result, out, ats[0], values, piece.inside)
 
-    def _elements_of_row(self) -> list[Piece]:
-        """What the first thread of a group stores of its row."""
-        first, shape = simt.equal(self.member, 0), self.result.type.shape
-        sizes = (range(shape[dim]) for dim in self.chain.several)
-        return [Piece([tuple(map(simt.constant, each))], first) for each in product(*sizes)]
+    def _store_element(self, result: ir.Value, out: ir.Value) -> None:
+        """The first thread of a group stores the result's element of its rows."""
+        sized = [dim for dim, size in enumerate(result.type.shape) if size != 1]
+        ats = []
+        for row in self._rows():
+            own = dict(zip(sized, (row[dim] for dim in self.chain.rows), strict=True))
+            ats.append(tuple(own.get(dim, self.zero) for dim in range(result.type.rank)))
+        values = [self.elements.element(result, at) for at in ats]
+        first = None if self.group.size == 1 else simt.equal(self.member, 0)
+        self._store_piece(result, out, ats[0], values, first)
 
     def _store_piece(
         self,
-        ats: Sequence[Index],
+        result: ir.Value,
+        out: ir.Value,
+        at: Index,
         values: Sequence[ir.Value],
-        allowed: Sequence[ir.Value],
-        element: ir.Type,
+        allowed: ir.Value | None,
     ) -> None:
-        """Stores elements side by side, where all of `allowed` hold."""
+        """Stores elements side by side from `at` on, in valid cells, where `allowed` holds."""
+        element = result.type.element_type
 
         def store() -> None:
-            place = place_of(self.result.type, ats[0])
+            place = place_of(result.type, at)
             if len(values) > 1 and narrow.has_runs(element):
-                narrow.store_run(self.out, place, values, element)
+                narrow.store_run(out, place, values, element)
                 return
             for n, value in enumerate(values):
-                narrow.store(self.out, simt.add(place, n) if n else place, [value], element)
+                narrow.store(out, simt.add(place, n) if n else place, [value], element)
 
-        if not allowed:
+        conditions = [each for each in (self.valid, allowed) if each is not None]
+        if not conditions:
             store()
             return
-        holds = allowed[0]
-        for each in allowed[1:]:
-            holds = simt.both_bits(holds, each)
-        with simt.only_if(holds):
+        with simt.only_if(reduce(simt.both_bits, conditions)):
             store()
 
     def _at(self, row: dict[int, ir.Value], column: Index) -> Index:
-        """The index of an element of the result."""
-        own = dict(zip(self.chain.own or self.chain.several, column))
-        shape = self.result.type.shape
-        return tuple(row.get(dim, own.get(dim, self.zero)) for dim in range(len(shape)))
+        """The index of an element of a result along the row."""
+        own = dict(zip(self.chain.own, column)) | row
+        return tuple(own.get(dim, self.zero) for dim in range(self.results[0].type.rank))
 
 
 @dataclass
@@ -324,11 +333,6 @@ class _Round:
     elements: ThreadElements
     pieces: list[Piece]
     totals: list[ir.Value]
-
-
-@contextmanager
-def _once(kernel: _Kernel) -> Iterator[_Round]:
-    yield _Round(kernel.elements, [], [])
 
 
 def how_of(how: Combined, a: ir.Value, b: ir.Value) -> ir.Value:

@@ -11,7 +11,7 @@ from tcir._mlir import func, ir
 from tcir.dialect.upstream import RESHAPES
 from tcir.dialect.walk import walk
 from tcir.passes.analysis.reductions import is_product, is_reduction, is_window
-from tcir.passes.analysis.row_chain import At, chain_of, goes_along, loads_of, moving
+from tcir.passes.analysis.row_chain import At, goes_along, joint_chain, loads_of, moving
 from tcir.passes.emit import narrow, simt
 from tcir.passes.emit.diagnostics import match_failure
 from tcir.passes.emit.element_epilogue import place_of
@@ -72,12 +72,19 @@ def convert(module: ir.Module, function: func.FuncOp) -> bool:
     _check(function, target_of(module))
     flatten(function)
     block = function.entry_block
-    (returned,) = list(block)[-1].operands
-    result = in_memory(returned)
-    chain = chain_of(result) if not isinstance(result, ir.BlockArgument) else None
-    if chain is not None and (group := group_of(result, chain)) is not None:
-        cells.convert(module, function, result, chain, group)
+    returned, *others = list(block)[-1].operands
+    result, *more = map(in_memory, (returned, *others))
+    made = not any(isinstance(each, ir.BlockArgument) for each in (result, *more))
+    chain = joint_chain([result, *more]) if made else None
+    if chain is not None and (group := group_of([result, *more], chain)) is not None:
+        cells.convert(module, function, [result, *more], chain, group)
         return True
+    if more:
+        raise match_failure(
+            function,
+            f"expected one result, or several of the same rows, got {1 + len(more)}; run "
+            "split-layers first",
+        )
     if chain is None and result == returned and (tiling := _tiling(function, result)) is not None:
         tiles.convert(module, function, result, tiling)
         return True
@@ -267,14 +274,12 @@ def in_memory(tensor: ir.Value) -> ir.Value:
 
 
 def _check(function: func.FuncOp, target: str) -> None:
-    """Rejects functions with several results, and types that cannot be stored in memory."""
+    """Rejects functions without results, and types that cannot be stored in memory."""
     *ops, end = function.entry_block
-    if len(end.operands) != 1:
-        raise match_failure(
-            function, f"expected one result, got {len(end.operands)}; run split-layers first"
-        )
+    if not len(end.operands):
+        raise match_failure(function, "expected a result, got none; run split-layers first")
     arguments = [each.type for each in function.entry_block.arguments]
-    for kind in (*arguments, end.operands[0].type):
+    for kind in (*arguments, *(each.type for each in end.operands)):
         shaped = isinstance(kind, ir.RankedTensorType) and kind.has_static_shape
         if not shaped or str(kind.element_type) not in STORED or not 0 < prod(kind.shape) < MOST:
             raise match_failure(

@@ -147,8 +147,10 @@ class ThreadGroup:
         return f"{sums}: {who}; loads of {self.run} element{'s' if self.run > 1 else ''}; {held}"
 
 
-def group_of(result: ir.Value, chain: RowChain) -> ThreadGroup | None:
-    """The group for a chain; None if a single thread computes an element as fast."""
+def group_of(results: Sequence[ir.Value], chain: RowChain) -> ThreadGroup | None:
+    """The group for the chain of these results; None if a single thread computes an element as
+    fast."""
+    result = results[0]
     shape = result.type.shape
     rows, columns = prod(shape[d] for d in chain.rows), prod(chain.columns)
     along = ("d", chain.rows[-1]) if chain.across else ("c", len(chain.columns) - 1)
@@ -156,7 +158,7 @@ def group_of(result: ir.Value, chain: RowChain) -> ThreadGroup | None:
     elements = [each.element_type for each in (*moving(chain.loads, along), *written)]
     if result.type.element_type.width < 8 and result.type.element_type.width != 1:
         return None
-    if columns < FEW and not chain.own:
+    if columns < FEW and not chain.own and len(results) == 1:
         return None
     if chain.across:
         return _across(rows, columns, run_of(shape[chain.rows[-1]], elements), bool(chain.own))

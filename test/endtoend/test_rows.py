@@ -99,38 +99,92 @@ def test_parts_of_rows_at_every_level(name: str, monkeypatch: pytest.MonkeyPatch
     assert kernel.report.ok, str(kernel.report)
 
 
-@pytest.mark.parametrize(("columns", "axis", "launches"), [(100, 0, 1), (100, 1, 1), (36, 0, 2)])
-def test_reductions_joined_to_one_tensor(columns: int, axis: int, launches: int) -> None:
-    """A launch computes both if their rows have one length, else one of them."""
-    kinds = [f"tensor<33x{n}xf32>" for n in (100, columns)]
-    shape = "2x33" if axis == 0 else "33x2"
-    part = "1x33" if axis == 0 else "33x1"
-    reduced = [
-        f"""
-  %e{n} = tensor.empty() : tensor<33xf32>
-  %i{n} = linalg.fill ins(%low : f32) outs(%e{n} : tensor<33xf32>) -> tensor<33xf32>
-  %r{n} = linalg.reduce {{ arith.maximumf }} ins(%{name} : {kind}) outs(%i{n} : tensor<33xf32>)
-      dimensions = [1]
-  %p{n} = tensor.expand_shape %r{n} [[0, 1]] output_shape [{part.replace("x", ", ")}]
-      : tensor<33xf32> into tensor<{part}xf32>"""
-        for n, (name, kind) in enumerate(zip("xy", kinds, strict=True))
-    ]
+def reduced(name: str, source: str, columns: int, *more: str, dim: int = 1) -> str:
+    """Text of a reduction of rows, or of columns: the largest element that is also larger than that
+    of each of `more` at the same column."""
+    kept = (33, columns)[1 - dim]
+    given = ", ".join([source, *more])
+    kinds = ", ".join([f"tensor<33x{columns}xf32>", *[f"tensor<{columns}xf32>"] * len(more)])
+    maps = ["(m, n) -> (m, n)", *["(m, n) -> (n)"] * len(more), f"(m, n) -> ({'nm'[dim]})"]
+    loops = ["parallel", "reduction"] if dim else ["reduction", "parallel"]
+    numbers = ["%a", *[f"%b{n}" for n in range(len(more))]]
+    larger, last = "", "%a"
+    for n in range(len(more)):
+        larger += f"\n    %l{n} = arith.maximumf {last}, %b{n} : f32"
+        last = f"%l{n}"
+    return f"""
+  %e{name} = tensor.empty() : tensor<{kept}xf32>
+  %i{name} = linalg.fill ins(%low : f32) outs(%e{name} : tensor<{kept}xf32>) -> tensor<{kept}xf32>
+  %{name} = linalg.generic {{indexing_maps = [{", ".join(f"affine_map<{m}>" for m in maps)}],
+      iterator_types = [{", ".join(f'"{loop}"' for loop in loops)}]}}
+      ins({given} : {kinds}) outs(%i{name} : tensor<{kept}xf32>) {{
+  ^bb0({", ".join(f"{n}: f32" for n in numbers)}, %o: f32):{larger}
+    %t = arith.maximumf {last}, %o : f32
+    linalg.yield %t : f32
+  }} -> tensor<{kept}xf32>"""
+
+
+LESS = """
+  %ed = tensor.empty() : tensor<33x100xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>,
+      affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %p : tensor<33x100xf32>, tensor<33xf32>) outs(%ed : tensor<33x100xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.subf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<33x100xf32>"""
+"""What each element is less than the largest of its row, `%p`."""
+SAME_ROWS = {
+    "one tensor": (reduced("p", "%x", 100) + reduced("q", "%x", 100, "%z"), 1),
+    "two tensors": (reduced("p", "%x", 100) + reduced("q", "%y", 100), 2),
+    "rows of two lengths": (reduced("p", "%x", 100) + reduced("q", "%w", 36), 2),
+    "rows and columns": (reduced("p", "%x", 100) + reduced("q", "%x", 100, dim=0), 2),
+    "after another launch": (
+        reduced("p", "%x", 100) + reduced("c", "%y", 100, dim=0) + reduced("q", "%x", 100, "%c"),
+        2,
+    ),
+    "with one between that reads the first": (
+        reduced("p", "%x", 100)
+        + LESS
+        + reduced("c", "%d", 100, dim=0)
+        + reduced("q", "%x", 100, "%c"),
+        3,
+    ),
+}
+"""Two results, and the launches that compute them."""
+
+
+@pytest.mark.parametrize("name", SAME_ROWS)
+def test_results_of_the_same_rows(name: str) -> None:
+    """One launch reads the rows and stores both results, if no launch has to come between."""
+    body, launches = SAME_ROWS[name]
+    columns = 100 if name == "rows and columns" else 33
     program = f"""
-func.func @f(%x: {kinds[0]}, %y: {kinds[1]}) -> tensor<{shape}xf32> {{
-  %low = arith.constant 0xFF800000 : f32{"".join(reduced)}
-  %t = tensor.concat dim({axis}) %p0, %p1
-      : (tensor<{part}xf32>, tensor<{part}xf32>) -> tensor<{shape}xf32>
-  return %t : tensor<{shape}xf32>
+func.func @f(%x: tensor<33x100xf32>, %y: tensor<33x100xf32>, %w: tensor<33x36xf32>,
+    %z: tensor<100xf32>) -> (tensor<33xf32>, tensor<{columns}xf32>) {{
+  %low = arith.constant 0xFF800000 : f32{body}
+  return %p, %q : tensor<33xf32>, tensor<{columns}xf32>
 }}"""
     kernel = tcir.compile(program, "simt-elementwise", validate=True)
     assert kernel.report.ok, str(kernel.report)
     assert len(kernel.launches.launches) == launches
     generator = np.random.default_rng(0)
-    x, y = (generator.standard_normal((33, n)).astype(np.float32) for n in (100, columns))
-    want = np.stack([x.max(1), y.max(1)], axis)
-    out = np.zeros_like(want)
-    assert not kernel(x, y, out).findings
-    assert out.tobytes() == want.tobytes()
+    shapes = (33, 100), (33, 100), (33, 36), (100,)
+    x, y, w, z = (generator.standard_normal(each).astype(np.float32) for each in shapes)
+    largest = x.max(1)
+    second = {
+        "one tensor": np.maximum(x, z).max(1),
+        "two tensors": y.max(1),
+        "rows of two lengths": w.max(1),
+        "rows and columns": x.max(0),
+        "after another launch": np.maximum(x, y.max(0)).max(1),
+        "with one between that reads the first": np.maximum(x, (x - largest[:, None]).max(0)).max(
+            1
+        ),
+    }[name]
+    outs = np.zeros_like(largest), np.zeros_like(second)
+    assert not kernel(x, y, w, z, *outs).findings
+    assert [each.tobytes() for each in outs] == [each.tobytes() for each in (largest, second)]
 
 
 @pytest.mark.parametrize("element", ["f32", "f16"])
