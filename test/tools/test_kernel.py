@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir._mlir import ir
 from tcir.errors import MissingDependencyError
 from tcir.machine import Assumptions
 from tcir.program.inputs import make_inputs
@@ -186,6 +187,22 @@ def test_pipeline_with_a_pass_exchanged() -> None:
     kernel = tcir.compile(MATMUL, pipeline)
     assert "canonicalize" in kernel.ir
     assert "canonicalize#2" in kernel.ir
+    assert "assign-role" not in kernel.ir
+
+
+def test_a_text_is_printed_only_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A context takes as long as several passes: the names of passes need none, and the table of
+    launches one."""
+    made: list[object] = []
+
+    class Counted(ir.Context):  # type: ignore[misc]
+        def __init__(self) -> None:
+            made.append(super().__init__())
+
+    monkeypatch.setattr(ir, "Context", Counted)
+    kernel = tcir.compile(MATMUL, "matmul")
+    assert "canonicalize" in kernel.ir and len(made) == 1
+    assert kernel.launch_table.rows and len(made) == 2
 
 
 def test_validated_compile() -> None:

@@ -99,6 +99,22 @@ def mlir_context(*, allow_unregistered: bool = False) -> Iterator[ir.Context]:
 
 
 @contextmanager
+def any_context() -> Iterator[ir.Context]:
+    """Yields the current context, or a fresh one if there is none, with the dialect tc loaded."""
+    from tcir._mlir import ir
+    from tcir.dialect import tc
+
+    try:
+        current = ir.Context.current
+    except ValueError:  # there is none
+        with mlir_context() as context:
+            yield context
+    else:
+        tc.load(current)
+        yield current
+
+
+@contextmanager
 def collect_diagnostics(context: Any, name: str) -> Iterator[list[Diagnostic]]:
     """Collects diagnostics and remarks instead of printing them; memory text is called `name`."""
     found: list[Diagnostic] = []

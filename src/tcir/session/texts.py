@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tcir._mlir import ir
 from tcir.passmanager.pipeline import Pass
-from tcir.program.source import mlir_context
+from tcir.program.source import any_context
 from tcir.session.divided import Parts, join
 from tcir.session.session import Watcher
 
@@ -45,12 +45,15 @@ class Texts(Mapping[str, str]):
             return state
         if name not in self._printed:
             whole, *parts = state if isinstance(state, tuple) else (state,)
-            with mlir_context() as context:
+            with any_context() as context:
                 module = ir.Module.parse(whole, context)
                 if parts:
                     join(module, parts)
                 self._printed[name] = text_of(module)
         return self._printed[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.states or name in self.same  # without printing it
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.states)
