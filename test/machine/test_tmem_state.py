@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine import Agent, Assumptions, ElementAddresses, TmemAddr
+from tcir.machine import Agent, Assumptions, ElementAddresses, Machine, TmemAddr
 from tcir.machine.memory.tensor_memory import POISON_WORD, UNSPECIFIED_HALF
 
 from .bench import A_VALUES, B_VALUES, D2, ORDERS, SLAB, A, B, Bench, D, N, finish, mma, rows
@@ -292,3 +292,16 @@ def test_what_the_hardware_does_not_do_is_refused(act: Any, code: str) -> None:
 
     bench.run(body)
     assert bench.error is not None and code in bench.error.code, bench.error
+
+
+def test_a_cta_that_does_not_use_it_holds_no_words() -> None:
+    """Nor accesses to them: a grid of small CTAs would spend most of its time on these."""
+    held: list[set[str]] = []
+
+    def body(agent: Agent) -> Any:
+        yield from agent.barrier.sync(0, 32, site="bar")
+        held.append({"words", "shadow"} & vars(agent.cta.tmem).keys())
+
+    machine = Machine(grid=(2, 1, 1), block=(32, 1, 1))
+    machine.run(lambda cta: [cta.agent("warp 0", warp=0, body=body)])
+    assert not machine.findings and held == [set(), set()]

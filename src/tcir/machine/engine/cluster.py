@@ -151,10 +151,9 @@ class Cluster:
         at once. Python's collector counts objects, not bytes, and would keep them for long."""
         for cta in self.ctas:
             cta.agents.clear()
-            cta.tmem.sm.memories.clear()
-            for shadow in (cta.smem.shadow, cta.tmem.shadow):
-                if shadow is not None:
-                    shadow.owner = None
+            cta.tmem.forget()
+            if cta.smem.shadow is not None:
+                cta.smem.shadow.owner = None
         for agent in self.agents:
             agent.forget()
         self.agents.clear()

@@ -54,10 +54,9 @@ class Cta:
         )
         pick = machine.placement.columns(index, machine.block, size)
         zeros = machine.assumptions.alloc_content == "zeros"
-        self.tmem = TensorMemory(machine.checking, zeros, pick, sm, f"CTA {index}")
-        for shadow in (self.smem.shadow, self.tmem.shadow):
-            if shadow is not None:
-                shadow.owner = self
+        self.tmem = TensorMemory(machine.checking, zeros, pick, sm, f"CTA {index}", self)
+        if self.smem.shadow is not None:
+            self.smem.shadow.owner = self
         self.mbarriers: dict[int, Mbarrier] = {}
         """The live ones, by offset in the CTA's window."""
         self.all_mbarriers: list[Mbarrier] = []

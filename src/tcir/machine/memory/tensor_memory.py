@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.undefined import Tracked
-from tcir.machine.order.shadow import Shadow
+from tcir.machine.order.shadow import Owner, Shadow
+from tcir.threads import cached_property
 
 LANES, COLUMNS = 128, 512
 """Tensor memory of one SM: lanes x 32-bit columns (PTX ISA 9.7.16.1)."""
@@ -109,14 +110,16 @@ class TensorMemory(Tracked):
         pick: Callable[[Sequence[int]], int] = min,
         sm: SmTensorMemory | None = None,
         name: str = "the CTA",
+        owner: Owner | None = None,
     ) -> None:
+        self._hazards = hazards
+        self._owner = owner
         self._pick = pick
         self.name = name
         self.sm = sm or SmTensorMemory()
         self.sm.memories.append(self)
         self.zeros = zeros
         """Whether alloc returns zeroed columns: an open question."""
-        self.words = np.full((LANES, COLUMNS), POISON_WORD, np.uint32)
         self.defined: NDArray[np.bool_] = np.zeros((LANES, COLUMNS), bool)
         self.allocated = np.zeros(COLUMNS, bool)
         self.allocations: dict[int, int] = {}
@@ -129,9 +132,28 @@ class TensorMemory(Tracked):
         """Whether its allocation was made by tcgen05.alloc.exclusive."""
         self.has_permit = False
         """Whether the CTA has allocated and not relinquished its permit to allocate more."""
-        self.shadow = Shadow((LANES, COLUMNS), "tensor memory") if hazards else None
         self.accumulations: dict[Hashable, Accumulation] = {}
         """Accumulator -> the sums in progress in it."""
+
+    @cached_property
+    def words(self) -> NDArray[np.uint32]:
+        """The words [lane, column]; like `shadow` made on first use: most kernels have none."""
+        return np.full((LANES, COLUMNS), POISON_WORD, np.uint32)
+
+    @cached_property
+    def shadow(self) -> Shadow | None:
+        """The last accesses to each word; None: hazards are not checked."""
+        if not self._hazards:
+            return None
+        shadow = Shadow((LANES, COLUMNS), "tensor memory")
+        shadow.owner = self._owner
+        return shadow
+
+    def forget(self) -> None:
+        """Breaks the reference cycles with the CTA, which has ended."""
+        self.sm.memories.clear()
+        self._owner = None
+        vars(self).pop("shadow", None)
 
     def read(self, lanes: Lanes, columns: slice) -> None:
         """Notes a read of words."""
