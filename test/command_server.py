@@ -6,7 +6,6 @@ it.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import shlex
@@ -17,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from commands import Setting, become, main_of, preload
@@ -49,38 +49,51 @@ def serve(listener: socket.socket) -> None:
     """Answers until standard input ends."""
     commands = {"tc-opt": main_of("tc-opt"), "filecheck": _filecheck}
     preload()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
+    waking, woken = socket.socketpair()
+    woken.setblocking(False)
+    signal.set_wakeup_fd(woken.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # which wakes it
+    running: dict[int, socket.socket] = {}
     while True:
-        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        ready, _, _ = select.select([listener, waking, sys.stdin], [], [])
         if sys.stdin in ready:
             return
-        connection, _ = listener.accept()
-        if os.fork() == 0:
-            try:
-                _answer(connection, commands)
-            finally:
-                os._exit(1)  # without an answer the client says so
-        connection.close()
+        if listener in ready:
+            connection, _ = listener.accept()
+            _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+            if streams:  # else the client has gone
+                running[_start(connection, streams, commands)] = connection
+        if waking in ready:
+            waking.recv(1 << 10)
+            for child in list(running):
+                found, status = os.waitpid(child, os.WNOHANG)
+                if found:
+                    with running.pop(child) as connection, suppress(BrokenPipeError):
+                        connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def _answer(connection: socket.socket, commands: Mapping[str, Callable[[], int]]) -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _, (stdin, *others), _, _ = socket.recv_fds(connection, 1, 3)
-    words, folder, environment = json.loads(b"".join(iter(lambda: connection.recv(1 << 16), b"")))
+def _start(
+    connection: socket.socket, streams: list[int], commands: Mapping[str, Callable[[], int]]
+) -> int:
+    """Begins the command that a connection asks for, with these streams; its process."""
+    stdin, *others = streams
+    message = os.fsdecode(b"".join(iter(lambda: connection.recv(1 << 16), b"")))
+    count, *parts = message.split("\0")
+    words, (folder, *environment) = parts[: int(count)], parts[int(count) :]
     child = os.fork()
     if child == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         connection.close()
         os.environ.clear()
-        os.environ.update(environment)
+        os.environ.update(pair.split("=", 1) for pair in environment)
         out, err = (os.fdopen(number, "wb") for number in others)
         become(
             commands[words[0]], words, Path(folder), Setting(stdin=f"/dev/fd/{stdin}"), (out, err)
         )
     for number in (stdin, *others):
         os.close(number)
-    _, status = os.waitpid(child, 0)
-    connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
-    os._exit(0)
+    return child
 
 
 def _filecheck() -> int:

@@ -19,6 +19,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO
 
+from tcir import _mlir
+from tcir.opt.arguments import make_parser
 from tcir.passmanager.discovery import import_all
 from tcir.program.source import mlir_context
 
@@ -28,8 +30,8 @@ UNREAD = "unread"
 
 
 _LOADED = ("tcir.opt.invocation", "tcir.opt.listing", "tcir.ptxrun.command", "tcir.viz.command",
-           "tcir.debug.command", "tcir.viz.pictures", "tcir.sweep.command",
-           "tcir.validation.validator")  # fmt: skip
+           "tcir.debug.command", "tcir.viz.pictures", "tcir.sweep.command", "tcir.opt.expected",
+           "tcir.validation.validator", "tcir._mlir_dialects.gpu")  # fmt: skip
 """Before the fork, beside all passes and pipelines."""
 
 
@@ -86,10 +88,11 @@ def run(words: Sequence[str], folder: Path, setting: Setting | None = None) -> E
 
 def preload() -> None:
     """Imports what commands need, once for all forks."""
-    for module in _LOADED:
+    for module in (*_LOADED, *_mlir.modules()):
         import_module(module)
     for package in ("passes", "pipelines"):
         import_all(package)
+    make_parser()  # compiles argparse's expressions
     with mlir_context():  # declares the dialect
         pass
 

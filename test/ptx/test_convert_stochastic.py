@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -28,6 +29,7 @@ NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "e4m3": 0x7F, "e5m2": 0x7F, "e3m2": 0x1F, 
 RNG = np.random.default_rng(20)
 
 
+@cache
 def grid(name: str) -> list[Fraction]:
     """The finite non-negative values of a format, by code."""
     dtype = {**HALVES, **QUARTERS}[name]
@@ -36,6 +38,11 @@ def grid(name: str) -> list[Fraction]:
     with np.errstate(invalid="ignore"):
         values = codes.view(dtype).astype(np.float64)
     return [Fraction(float(v)) for v in values[np.isfinite(values)]]
+
+
+@cache
+def float_grid(name: str) -> np.ndarray:
+    return np.array([float(v) for v in grid(name)])
 
 
 def awkward(name: str) -> np.ndarray:
@@ -60,7 +67,7 @@ def code(x: float, random: int, bits: int, name: str, relu: bool, finite: bool) 
         return NAN[name]
     if relu and np.signbit(x):
         return 0
-    values = GRIDS[name]
+    values = grid(name)
     if np.isinf(x) or abs(Fraction(x)) >= values[-1]:
         if finite:
             return sign | len(values) - 1
@@ -68,13 +75,9 @@ def code(x: float, random: int, bits: int, name: str, relu: bool, finite: bool) 
         above = np.isinf(x) or int((abs(Fraction(x)) - values[-1]) / step * 2**bits) + random
         return sign | len(values) - (0 if np.isinf(x) or above >= 2**bits else 1)
     magnitude = abs(Fraction(x))
-    low = int(np.searchsorted(FLOAT_GRIDS[name], float(magnitude), "right")) - 1
+    low = int(np.searchsorted(float_grid(name), float(magnitude), "right")) - 1
     part = (magnitude - values[low]) / (values[low + 1] - values[low])
     return sign | low + (int(part * 2**bits) + random >= 2**bits)
-
-
-GRIDS = {name: grid(name) for name in BITS}
-FLOAT_GRIDS = {name: np.array([float(v) for v in values]) for name, values in GRIDS.items()}
 
 
 def reverse(x: int) -> int:

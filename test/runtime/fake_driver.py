@@ -342,3 +342,4 @@ def forget() -> None:
     module._SHARED.clear()
     devices.device.cache_clear()
     gc.collect()
+    gc.freeze()  # what stays need not be visited again

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from scipy.stats import spearmanr
 
 from tcir.time import Constants
 from tcir.time.rows import HELD_THOR, ROWS, Row
@@ -76,6 +75,8 @@ def test_constants_do_not_depend_on_whole_kernels() -> None:
     ],
 )
 def test_rank_correlation_is_spearmans(left: list[float], right: list[float]) -> None:
+    from scipy.stats import spearmanr  # a second of imports, which every run would pay
+
     assert rank_correlation(left, right) == pytest.approx(spearmanr(left, right).statistic)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,20 @@ def test_filecheck(served: list[str], tmp_path: Path) -> None:
         for text in ("there\n", "elsewhere\n")
     ]
     assert found == [0, 1]
+
+
+def test_clients_that_go(served: list[str]) -> None:
+    """One asks for nothing, another does not wait for the end of its command."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(served[-1])
+    gone = subprocess.Popen([*served, "tc-opt", "-", "--cse"], stdin=subprocess.PIPE)
+    time.sleep(0.5)
+    gone.kill()
+    gone.communicate(FUNCTION.encode())  # the command reads on, and ends
+    time.sleep(0.5)
+    assert (
+        subprocess.run([*served, "tc-opt", "-"], input=b"", stdout=subprocess.PIPE).returncode == 0
+    )
 
 
 def test_without_a_server(tmp_path: Path) -> None:
