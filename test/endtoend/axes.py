@@ -87,12 +87,6 @@ class Chosen:
         return (128 if self.split == "parts" else c), k  # whole steps of a tap
 
     @property
-    def repacked(self) -> bool:
-        """Whether the convolution's operands are: rows of C or K that TMA cannot stride by."""
-        size = {"f32": 4, "f8E4M3FN": 1, "i8": 1}.get(self.element, 2)
-        return any(extent * size % 16 for extent in self.channels)
-
-    @property
     def case(self) -> Case:
         """The program."""
         words = self.epilogue
@@ -146,9 +140,6 @@ class Chosen:
             "sums": "parts" if self.split == "parts" else "whole",
         }  # fmt: skip
         reasons = [row.reason for row in legal.ROWS if row.applies(facts)]
-        hopper = self.is_conv and self.target == "sm_90a" and self.element not in ("f16", "bf16")
-        if hopper and "kn" in self.layout and not self.repacked:  # channels are not innermost
-            reasons.append("wgmma transposes elements of 16 bits only")
         return "|".join(map(re.escape, reasons))
 
     def run(self, seed: int = 0, *, every_pass: bool = False) -> str:

@@ -173,7 +173,8 @@ def test_warp_products(target: str) -> None:
 
 
 def test_cuda_cores() -> None:
-    """A constant table that elements are multiplied by, and the sum of a constant: one launch."""
+    """A constant table that elements are multiplied by, and whose rows are summed: the launch of
+    the same program with an argument."""
     generator = np.random.default_rng(0)
     x, w = whole(generator, 6, 20, dtype=F32), whole(generator, 6, 20, dtype=F32)
     text = """
@@ -198,9 +199,10 @@ def test_cuda_cores() -> None:
       return %y : tensor<6x20xf32>
     }"""
     want = x * w + w.sum(1, keepdims=True)
-    assert len(names(tcir.compile(text, "simt-elementwise"))) == 2
+    given = tcir.compile(text, "simt-elementwise")
     kernel = held(with_constants(text, {1: w}), "simt-elementwise", [x], want)
-    assert len(names(kernel)) == 1
+    assert len(names(given)) == 1 and names(kernel) == names(given)
+    assert [each.shape for each in kernel.launches.constants] == [w.shape]
 
 
 def test_a_factor_of_one_number() -> None:

@@ -29,7 +29,7 @@ MORE = [
     ("conv-smem-offset", BLACKWELL, SMALL),
     ("conv-shift-reuse", BLACKWELL, SMALL),
     ("conv-shift-reuse", BLACKWELL, REPACKED),
-    ("layers", HOPPER, SMALL),
+    ("layers", HOPPER, REPACKED),
     ("layers", BLACKWELL, REPACKED),
 ]
 
