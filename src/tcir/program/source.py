@@ -104,9 +104,7 @@ def any_context() -> Iterator[ir.Context]:
     from tcir._mlir import ir
     from tcir.dialect import tc
 
-    try:
-        current = ir.Context.current
-    except ValueError:  # there is none
+    if (current := ir.Context.current) is None:
         with mlir_context() as context:
             yield context
     else:
