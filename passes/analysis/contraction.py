@@ -89,7 +89,7 @@ def recognise(op: ir.OpView, order: Sequence[int] | None = None) -> Conv | Matmu
 
     order: order of the result's dimensions, if it differs from their own
     """
-    attributes = list(linalg.get_indexing_maps(op.operation))
+    attributes = list(linalg.get_indexing_maps(op.operation) or ())  # of other ops None
     maps = [forms for m in attributes if (forms := linear_forms(value(m))) is not None]
     if len(attributes) != 3 or len(maps) != 3:
         return None

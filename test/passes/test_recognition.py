@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tcir
 from tcir._mlir import ir
 from tcir.errors import PassError
 from tcir.passes.emit.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL
@@ -317,3 +319,10 @@ def test_unread_outs_argument_is_dropped() -> None:
 def test_smallest_accepted_example_is_accepted(text: str, tiling: str) -> None:
     passes = f"raise-to-tc,{tiling},multi-buffer,place-barriers,plan-memory,assign-roles"
     assert len(ops(lower(text, passes), "tc.role")) == 3
+
+
+def test_an_op_without_indexing_maps_is_no_contraction() -> None:
+    """A launch of it, of which CUDA cores have none, is an error."""
+    program = Path(__file__).parents[2] / "examples" / "attention.mlir"
+    with pytest.raises(PassError, match="expected linalg ops with indexing maps"):
+        tcir.compile(program, "simt-elementwise")
