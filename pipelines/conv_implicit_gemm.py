@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from tcir.passes.conv.fold_filter_rows import FoldFilterRows
 from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
-from tcir.passes.kernels.scheduled import CLC
-from tcir.passes.kernels.stores.epilogue_tile import AUTO
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.parts.back import ONE_WARPGROUP, tile_to_llvm
-from tcir.pipelines.parts.convolution import FORMS, ConvOptions, convolutions
-from tcir.pipelines.parts.front import with_options
+from tcir.pipelines.parts.back import ONE_WARPGROUP
+from tcir.pipelines.parts.convolution import FORMS, ScheduleOptions, convolutions, scheduled
 from tcir.target import targets_with
 
 
 @dataclass(frozen=True)
-class ConvImplicitGemmOptions(ConvOptions):
+class ConvImplicitGemmOptions(ScheduleOptions):
     """Options of the pipeline.
 
     n_tile: output channels per CTA, a multiple of 16 up to 256, of a pair of 32; 0 chooses
@@ -43,39 +40,14 @@ class ConvImplicitGemmOptions(ConvOptions):
              results up; 0 takes the fastest by the model, with tcgen05 one
     """
 
-    persistent: bool = False
-    ctas: int = 0
-    scheduler: str = "static"
-    acc_stages: int = 0
-    store: str = "direct"
-    store_stages: int = 0
-    epilogue_tile: str = AUTO
-    epilogue_warps: int = 0
-    n_tiles: int = 1
-    cta_group: int = 1
-    cluster: str = "1x1"
     split_k: int = 0
 
 
 def build(options: ConvImplicitGemmOptions) -> Pipeline:
     """The passes."""
-    return Pipeline(
-        [
-            *convolutions(
-                options,
-                FoldFilterRows(),
-                SplitConvK(splits=options.split_k, n_tile=options.n_tile, cluster=options.cluster),
-            ),
-            with_options(TileConvImplicitGemm, options),
-            *tile_to_llvm(
-                options.stages,
-                options.acc_stages,
-                takes_over=options.scheduler == CLC,
-                programmatic=options.programmatic,
-                warpgroups=ONE_WARPGROUP,
-            ),
-        ]
-    )
+    parts = SplitConvK(splits=options.split_k, n_tile=options.n_tile, cluster=options.cluster)
+    front = convolutions(options, FoldFilterRows(), parts)
+    return scheduled(options, front, TileConvImplicitGemm, ONE_WARPGROUP)
 
 
 register_pipeline(

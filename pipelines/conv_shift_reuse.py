@@ -7,16 +7,29 @@ from dataclasses import dataclass
 from tcir.passes.conv.compare_conv_schedules import CompareConvSchedules
 from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
-from tcir.passes.kernels.scheduled import CLC
-from tcir.passes.kernels.stores.epilogue_tile import AUTO
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.parts.back import tile_to_llvm
-from tcir.pipelines.parts.convolution import FORMS, ConvOptions, convolutions
-from tcir.pipelines.parts.front import with_options
+from tcir.pipelines.parts.convolution import (
+    FORMS,
+    ConvOptions,
+    ScheduleOptions,
+    convolutions,
+    scheduled,
+)
 
 
 @dataclass(frozen=True)
-class ConvShiftReuseOptions(ConvOptions):
+class ShiftOptions(ConvOptions):
+    """What shifts, and what becomes of lanes without a new pixel (`ConvShiftReuseOptions`)."""
+
+    halo: str = "mask"
+    tiling: str = "rows"
+    shift: str = "ashift"
+    shift_quarters: str = "one"
+    halo_load: str = "boxes"
+
+
+@dataclass(frozen=True)
+class ConvShiftReuseOptions(ScheduleOptions, ShiftOptions):
     """Options of the pipeline.
 
     n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
@@ -37,41 +50,13 @@ class ConvShiftReuseOptions(ConvOptions):
     n_tiles: as in conv-smem-offset
     """
 
-    halo: str = "mask"
-    tiling: str = "rows"
-    shift: str = "ashift"
-    shift_quarters: str = "one"
-    halo_load: str = "boxes"
-    persistent: bool = False
-    ctas: int = 0
-    scheduler: str = "static"
-    acc_stages: int = 0
-    store: str = "direct"
-    store_stages: int = 0
-    epilogue_tile: str = AUTO
-    epilogue_warps: int = 0
-    n_tiles: int = 1
-    cta_group: int = 1
-    cluster: str = "1x1"
-    split_k: int = 1
-
 
 def build(options: ConvShiftReuseOptions) -> Pipeline:
     """The passes."""
-    mask = options.halo == "mask"  # what the cost model knows
-    return Pipeline(
-        [
-            *convolutions(options, SplitConvK(splits=options.split_k, rows=True)),
-            *([CompareConvSchedules(options.n_tile, options.tiling)] if mask else []),
-            with_options(TileConvShiftReuse, options),
-            *tile_to_llvm(
-                options.stages,
-                options.acc_stages,
-                takes_over=options.scheduler == CLC,
-                programmatic=options.programmatic,
-            ),
-        ]
-    )
+    front = convolutions(options, SplitConvK(splits=options.split_k, rows=True))
+    if options.halo == "mask":  # what the cost model knows
+        front.append(CompareConvSchedules(options.n_tile, options.tiling))
+    return scheduled(options, front, TileConvShiftReuse, ())
 
 
 register_pipeline(

@@ -6,17 +6,14 @@ from dataclasses import dataclass
 
 from tcir.passes.conv.split_conv_k import SplitConvK
 from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
-from tcir.passes.kernels.scheduled import CLC
-from tcir.passes.kernels.stores.epilogue_tile import AUTO
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.parts.back import ONE_WARPGROUP, tile_to_llvm
-from tcir.pipelines.parts.convolution import FORMS, ConvOptions, convolutions
-from tcir.pipelines.parts.front import with_options
+from tcir.pipelines.parts.back import ONE_WARPGROUP
+from tcir.pipelines.parts.convolution import FORMS, ScheduleOptions, convolutions, scheduled
 from tcir.target import targets_with
 
 
 @dataclass(frozen=True)
-class ConvSmemOffsetOptions(ConvOptions):
+class ConvSmemOffsetOptions(ScheduleOptions):
     """Options of the pipeline.
 
     n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
@@ -35,35 +32,11 @@ class ConvSmemOffsetOptions(ConvOptions):
              kernel sums up
     """
 
-    persistent: bool = False
-    ctas: int = 0
-    scheduler: str = "static"
-    acc_stages: int = 0
-    store: str = "direct"
-    store_stages: int = 0
-    epilogue_tile: str = AUTO
-    epilogue_warps: int = 0
-    n_tiles: int = 1
-    cta_group: int = 1
-    cluster: str = "1x1"
-    split_k: int = 1
-
 
 def build(options: ConvSmemOffsetOptions) -> Pipeline:
     """The passes."""
-    return Pipeline(
-        [
-            *convolutions(options, SplitConvK(splits=options.split_k, rows=True)),
-            with_options(TileConvSmemOffset, options),
-            *tile_to_llvm(
-                options.stages,
-                options.acc_stages,
-                takes_over=options.scheduler == CLC,
-                programmatic=options.programmatic,
-                warpgroups=ONE_WARPGROUP,
-            ),
-        ]
-    )
+    front = convolutions(options, SplitConvK(splits=options.split_k, rows=True))
+    return scheduled(options, front, TileConvSmemOffset, ONE_WARPGROUP)
 
 
 register_pipeline(

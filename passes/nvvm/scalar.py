@@ -233,15 +233,8 @@ def convert_for(converter: Converter, op: scf.ForOp) -> None:
     bounds = [converter.ssa(operand) for operand in list(op.operation.operands)[:3]]
     inits = [part for init in op.initArgs for part in converter.parts(init)]
     new = scf.ForOp(*bounds, inits)
-    old_block, new_block = op.operation.regions[0].blocks[0], new.operation.regions[0].blocks[0]
-    carried = list(new_block.arguments)
-    for old_argument in old_block.arguments:
-        converter.bind(old_argument, carried)
-    with ir.InsertionPoint(new_block):
-        converter.convert(old_block)
-    results = list(new.operation.results)
-    for old_result in op.operation.results:
-        converter.bind(old_result, results)
+    _convert_block(converter, op.operation.regions[0], new.operation.regions[0].blocks[0])
+    _bind(converter, op.operation.results, new.operation.results)
 
 
 @lower("scf.while")
@@ -254,16 +247,23 @@ def convert_while(converter: Converter, op: scf.WhileOp) -> None:
 
     new = scf.WhileOp(kinds(op.operation.results), inits)
     for old_region, region in zip(op.operation.regions, new.operation.regions, strict=True):
-        old_block = old_region.blocks[0]
-        block = region.blocks.append(*kinds(old_block.arguments))
-        carried = list(block.arguments)
-        for old_argument in old_block.arguments:
-            converter.bind(old_argument, carried)
-        with ir.InsertionPoint(block):
-            converter.convert(old_block)
-    results = list(new.operation.results)
-    for old_result in op.operation.results:
-        converter.bind(old_result, results)
+        block = region.blocks.append(*kinds(old_region.blocks[0].arguments))
+        _convert_block(converter, old_region, block)
+    _bind(converter, op.operation.results, new.operation.results)
+
+
+def _convert_block(converter: Converter, region: ir.Region, block: ir.Block) -> None:
+    """Fills `block` with what the only block of `region` becomes."""
+    _bind(converter, region.blocks[0].arguments, block.arguments)
+    with ir.InsertionPoint(block):
+        converter.convert(region.blocks[0])
+
+
+def _bind(converter: Converter, old: Iterable[ir.Value], new: Iterable[ir.Value]) -> None:
+    """Binds values to the parts that carry them, in order."""
+    parts = list(new)
+    for value in old:
+        converter.bind(value, parts)
 
 
 @lower("scf.condition")
@@ -294,9 +294,7 @@ def convert_if(converter: Converter, op: scf.IfOp) -> None:
         if len(old_region.blocks):
             with ir.InsertionPoint(region.blocks[0]):
                 converter.convert(old_region.blocks[0])
-    parts = list(new.operation.results)
-    for result in results:
-        converter.bind(result, parts)
+    _bind(converter, results, new.operation.results)
 
 
 @lower("scf.yield")

@@ -101,7 +101,7 @@ def raise_scaled(function: func.FuncOp) -> None:
             SMALLEST,
         )
     (op,) = found
-    _check_shapes(op)
+    check_shapes(op, SMALLEST)
     try:
         scaled = recognise(op)
     except Mismatch as why:
@@ -140,21 +140,25 @@ _EXPECTED = (
 )
 
 
-def _check_shapes(op: ir.OpView) -> None:
+def check_shapes(
+    op: ir.OpView, smallest: str, fixed: str = "tiles and grid", why: str = ""
+) -> None:
+    """Raises a match failure for an operand that is no tensor of static, positive sizes. fixed:
+    what such sizes fix; why: why none may be 0."""
     for operand in op.operation.operands:
         kind = operand.type
         if not isinstance(kind, ir.RankedTensorType):
-            raise match_failure(op, f"expected tensor operands, got {kind}", SMALLEST)
+            raise match_failure(op, f"expected tensor operands, got {kind}", smallest)
         if not kind.has_static_shape:
             raise match_failure(
                 op,
-                f"expected static shapes, got {kind} (tiles and grid are fixed when the kernel "
-                "is compiled); specialise the function to its sizes",
-                SMALLEST,
+                f"expected static shapes, got {kind} ({fixed} are fixed when the kernel is "
+                "compiled); specialise the function to its sizes",
+                smallest,
             )
         if 0 in kind.shape:
             raise match_failure(
-                op, f"expected sizes of at least 1, got {kind}; run fold-empty first", SMALLEST
+                op, f"expected sizes of at least 1, got {kind}{why}; run fold-empty first", smallest
             )
 
 

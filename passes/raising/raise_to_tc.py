@@ -31,7 +31,7 @@ from tcir.passes.emit.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_f
 from tcir.passes.emit.gpu_module import target_of
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import drop_arguments
-from tcir.passes.raising.raise_block_scaled import functions_to_raise, raise_scaled
+from tcir.passes.raising.raise_block_scaled import check_shapes, functions_to_raise, raise_scaled
 from tcir.passes.raising.raise_conv import raise_conv
 from tcir.passes.raising.raise_einsum import raise_einsum
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -97,7 +97,7 @@ def _raise_function(function: func.FuncOp, target: str) -> None:
     if found is None:
         raise match_failure(op, maps_problem(op), SMALLEST_CONV)
     smallest = SMALLEST_CONV if isinstance(found, Conv) else SMALLEST_MATMUL
-    _check_shapes(op, smallest)
+    check_shapes(op, smallest, "tensor maps, tiles and grid", " (a tensor map has no size 0)")
     problem = body_problem(op)
     if problem:
         raise match_failure(op, problem, smallest)
@@ -151,27 +151,6 @@ TF32 = (
 _RAISED = tc.BlockScaledMatmulOp | tc.GroupedMatmulOp | tc.AttentionOp | tc.AttentionBackwardOp
 """Ops of which a function has been raised, or was written."""
 _EXPECTED = "a zero tensor.pad, a zero linalg.fill, one contraction and a rounding of its result"
-
-
-def _check_shapes(op: ir.OpView, smallest: str) -> None:
-    for operand in op.operation.operands:
-        kind = operand.type
-        if not isinstance(kind, ir.RankedTensorType):
-            raise match_failure(op, f"expected tensor operands, got {kind}", smallest)
-        if not kind.has_static_shape:
-            raise match_failure(
-                op,
-                f"expected static shapes, got {kind} (tensor maps, tiles and grid are fixed when "
-                "the kernel is compiled); specialise the function to its sizes",
-                smallest,
-            )
-        if 0 in kind.shape:
-            raise match_failure(
-                op,
-                f"expected sizes of at least 1, got {kind} (a tensor map has no size 0); run "
-                "fold-empty first",
-                smallest,
-            )
 
 
 def _matmul(

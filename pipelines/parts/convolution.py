@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tcir.passes.kernels.scheduled import CLC
+from tcir.passes.kernels.stores.epilogue_tile import AUTO
 from tcir.passes.simt.convert_to_simt import ConvertToSimt
-from tcir.passmanager.pipeline import Pass
-from tcir.pipelines.parts.front import launched, raised
+from tcir.passmanager.pipeline import Pass, Pipeline
+from tcir.pipelines.parts.back import tile_to_llvm
+from tcir.pipelines.parts.front import launched, raised, with_options
 
 FORMS = (
     "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",
@@ -40,6 +44,43 @@ class ConvOptions:
     stages: int = 0
     programmatic: bool = False
     tf32: bool = True
+
+
+@dataclass(frozen=True)
+class ScheduleOptions(ConvOptions):
+    """Options of the pipelines of one schedule; each of them documents its own."""
+
+    persistent: bool = False
+    ctas: int = 0
+    scheduler: str = "static"
+    acc_stages: int = 0
+    store: str = "direct"
+    store_stages: int = 0
+    epilogue_tile: str = AUTO
+    epilogue_warps: int = 0
+    n_tiles: int = 1
+    cta_group: int = 1
+    cluster: str = "1x1"
+    split_k: int = 1
+
+
+def scheduled(
+    options: ScheduleOptions, front: Sequence[Pass], tile: type[Pass], warpgroups: Sequence[Pass]
+) -> Pipeline:
+    """The passes of a schedule. front: passes before `tile`; warpgroups: as in `tile_to_llvm`."""
+    return Pipeline(
+        [
+            *front,
+            with_options(tile, options),
+            *tile_to_llvm(
+                options.stages,
+                options.acc_stages,
+                takes_over=options.scheduler == CLC,
+                programmatic=options.programmatic,
+                warpgroups=warpgroups,
+            ),
+        ]
+    )
 
 
 def convolutions(options: ConvOptions, *rewrites: Pass) -> list[Pass]:
