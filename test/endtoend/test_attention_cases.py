@@ -209,8 +209,8 @@ def test_ptx_has_the_bits_of_tiles(case: Case) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("case", AT_EVERY_LEVEL, ids=str)
 def test_at_every_level(case: Case) -> None:
-    """Within the bound after tiling, bit for bit after every later pass. Where no row has a key, all
-    logarithms are -inf, and a report has no verdict."""
+    """Within the bound after tiling, bit for bit after every later pass. Where no row has a key,
+    all logarithms are -inf, and a report has no verdict."""
     report = tcir.validate(case.text, case.pipeline, target=case.target)
     if case.causal is not None and case.m + case.causal <= 0:
         assert report.verdict == "incomplete" and "no finite" in str(report), str(report)
