@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir.passes.module.rewrites import long_rows
 
 from .breaking import Edit, change_text, run_broken
 from .row_text import DTYPES
@@ -90,6 +91,35 @@ def test_against_numpy(count: int, columns: int, element: str, way: str) -> None
     out = np.zeros(count, np.int64)
     kernel(x, out)
     assert out.tolist() == numpy(x, way, 3).tolist()
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of 600 elements have parts."""
+    monkeypatch.setattr(long_rows, "LONG", 100)
+    monkeypatch.setattr(long_rows, "GROUPS", 24)
+
+
+@pytest.mark.usefixtures("parts")
+@pytest.mark.parametrize("way", ["max", "min"])
+@pytest.mark.parametrize("element", ["f16", "f32"])
+def test_parts_of_long_rows(element: str, way: str) -> None:
+    """A NaN in a part, at its first element, at its last; the largest before it, or after it."""
+    x = np.concatenate([rows(6, 600, element)] * 3)
+    x[6, 100] = x[7, 99] = x[8, 350] = x[9, 0] = np.nan
+    x[10, 500:], x[11, :250], x[12, 100:], x[13, 7] = np.nan, -np.inf, 5, np.inf
+    kernel = tcir.compile(text(18, 600, element, way, 3), PIPELINE, target="sm_90a", cache=False)
+    assert len(kernel.launches.launches) == 2
+    out = np.zeros(18, np.int64)
+    kernel(x, out)
+    assert out.tolist() == numpy(x, way, 3).tolist()
+
+
+@pytest.mark.usefixtures("parts")
+def test_parts_at_every_level() -> None:
+    report = tcir.validate(text(6, 600, "f32", "max"), PIPELINE, strict=True)
+    assert report.ok, str(report)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
 def test_every_level() -> None:

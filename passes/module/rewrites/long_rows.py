@@ -87,13 +87,17 @@ def division_of(op: ir.Operation) -> Divided | None:
     how = combined(op, used[0])
     if more or how is None or not single or _reads_places(how.element):
         return None
-    length, rows = loop_sizes(op, maps).get(loop, 1), prod(op.results[used[0]].type.shape)
+    parts = parts_of(loop_sizes(op, maps).get(loop, 1), prod(op.results[used[0]].type.shape))
+    return Divided(used[0], loop, parts, how) if parts > 1 else None
+
+
+def parts_of(length: int, rows: int) -> int:
+    """The parts of each of some rows; 1 for rows that stay whole."""
     if length <= (LONG if rows < ENOUGH else LONGEST) or not 0 < rows < GROUPS:
-        return None
+        return 1
     fits = [n for n in range(2, PARTS + 1) if length % n == 0 and length // n >= GROUPS]
     enough = (n for n in fits if rows * n >= GROUPS and length // n <= LONG)
-    parts = next(enough, fits[-1] if fits else 1)
-    return Divided(used[0], loop, parts, how) if parts > 1 else None
+    return next(enough, fits[-1] if fits else 1)
 
 
 def _reads_places(number: ir.Value) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from tcir._mlir import arith, ir, linalg, tensor
-from tcir.passes.analysis.contraction import n_loops, value
+from tcir.passes.analysis.contraction import value
 from tcir.passes.emit.builders import i64
 from tcir.passes.emit.diagnostics import is_op
 from tcir.passes.emit.generic import generic
+from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import functions_with_body
+from tcir.passes.module.rewrites.long_rows import parts_of
 
 CHOSEN = {
     (arith.MaximumFOp, "ogt"): (arith.maximumf, -float("inf")),
@@ -30,7 +34,8 @@ class _Place:
 
 def spread_places(module: ir.Module) -> None:
     """Replaces an op that carries the largest element and its index, as an importer writes
-    ``argmax``, by three reductions and a choice, so that groups of threads share a row.
+    ``argmax``, by three reductions and a choice, so that groups of threads share a row. Few long
+    rows have parts, searched alike, and then the largest elements of these (`parts_of`).
 
     The op updates both where an element is larger than all before, so a NaN ends the search: the
     first NaN, the largest before it, and the first place of that one. If no element is larger than
@@ -81,56 +86,155 @@ def _place_of(op: ir.Operation) -> _Place | None:
 
 
 def _spread(found: _Place) -> ir.Value:
-    op, (combine, nothing) = found.op, CHOSEN[found.key]
-    x, first, start = op.operands
-    of_x, of_row, _ = linalg.get_indexing_maps(op)
-    loops = ["reduction" if n == found.dim else "parallel" for n in range(n_loops(of_x))]
-    kind, number = x.type.element_type, start.type.element_type
-    last = ir.IntegerAttr.get(number, (1 << number.width - 1) - 1)
-    unordered, equal, exceeds = (
-        getattr(arith.CmpFPredicate, name) for name in ("UNO", "OEQ", found.key[1].upper())
-    )
-
-    def nowhere() -> ir.Value:
-        return arith.ConstantOp(number, last).result
-
-    def here() -> ir.Value:
-        index = ir.Operation.create(
-            "linalg.index", results=[ir.IndexType.get()], attributes={"dim": i64(found.dim)}
-        )
-        return arith.index_cast(number, index.result)
-
-    def chosen(holds: ir.Value, total: ir.Value) -> ir.Value:
-        return arith.minsi(total, arith.select(holds, here(), nowhere()))
-
-    def before(nan: ir.Value) -> ir.Value:
-        return arith.cmpi(arith.CmpIPredicate.slt, here(), nan)
-
-    def larger(element: ir.Value, nan: ir.Value, total: ir.Value) -> ir.Value:
-        never = arith.ConstantOp(kind, ir.FloatAttr.get(kind, nothing)).result
-        return combine(arith.select(before(nan), element, never), total)
-
-    def placed(e: ir.Value, nan: ir.Value, largest: ir.Value, total: ir.Value) -> ir.Value:
-        among = arith.select(before(nan), here(), nowhere())
-        same = arith.cmpf(equal, e, largest)
-        return arith.minsi(total, arith.select(same, among, nowhere()))
-
-    empty = tensor.EmptyOp(start.type.shape, number).result
-    far = linalg.fill(nowhere(), outs=[empty])
-    nan = generic(
-        [x],
-        far,
-        [of_x, of_row],
-        loops,
-        lambda e, total: chosen(arith.cmpf(unordered, e, e), total),
-    )
-    largest = generic([x, nan], first, [of_x, of_row, of_row], loops, larger)
-    place = generic([x, nan, largest], far, [of_x, *[of_row] * 3], loops, placed)
-    same = ir.AffineMapAttr.get(ir.AffineMap.get_identity(start.type.rank))
+    """Builds the reductions and the choice. Few long rows have parts, each of them searched like a
+    row; then the largest elements of the parts that begin before the first NaN are searched."""
+    x, first, start = found.op.operands
+    number, shape = start.type.element_type, list(start.type.shape)
+    reads, row, _ = (value(each) for each in linalg.get_indexing_maps(found.op))
+    loops = ["reduction" if n == found.dim else "parallel" for n in range(reads.n_dims)]
+    rows = _Rows(x, None, reads, row, loops, ((found.dim, 1),), found.key, number)
+    column = _column(reads, found.dim)
+    parts = 1 if column is None else parts_of(x.type.shape[column], prod(shape))
+    if column is None or parts == 1:
+        nan = rows.first_nan(shape)
+        largest, place = rows.extreme(nan, first)
+    else:
+        length = x.type.shape[column] // parts
+        divided = rows.divided(column, parts)
+        nans = divided.first_nan([*shape, parts])
+        best, places = divided.extreme(nans, divided.never([*shape, parts]))
+        every = ir.AffineMap.get_identity(len(shape) + 1)
+        row = ir.AffineMap.get(len(shape) + 1, 0, list(every.results)[:-1])
+        loops = ["parallel"] * len(shape) + ["reduction"]
+        joined = _Rows(best, places, every, row, loops, ((len(shape), length),), found.key, number)
+        nan = joined.least(nans, shape, lambda nan: nan)
+        largest, place = joined.extreme(nan, first)
+    same = ir.AffineMapAttr.get(ir.AffineMap.get_identity(len(shape)))
+    exceeds = getattr(arith.CmpFPredicate, found.key[1].upper())
     return generic(
         [largest, first, place, start],
-        empty,
+        tensor.EmptyOp(shape, number).result,
         [same] * 5,
-        ["parallel"] * start.type.rank,
+        ["parallel"] * len(shape),
         lambda m, v, i, j, _: arith.select(arith.cmpf(exceeds, m, v), i, j),
     )
+
+
+def _column(reads: ir.AffineMap, loop: int) -> int | None:
+    """The dimension that a loop indexes, if loops alone index all; else None."""
+    if not all(isinstance(e, ir.AffineDimExpr) for e in reads.results):
+        return None
+    return [e.position for e in reads.results].index(loop)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows to search.
+
+    elements: tensor of the elements
+    places:   tensor of their places, indexed alike; None: they are the indices in the row
+    reads:    index of an element
+    row:      index of a result
+    at:       loops that make up the index in the row, and their steps
+    key:      see `CHOSEN`
+    number:   type of places
+    """
+
+    elements: ir.Value
+    places: ir.Value | None
+    reads: ir.AffineMap
+    row: ir.AffineMap
+    loops: Sequence[str]
+    at: Sequence[tuple[int, int]]
+    key: tuple[type[ir.OpView], str]
+    number: ir.Type
+
+    def divided(self, column: int, parts: int) -> _Rows:
+        """The parts of these rows as rows."""
+        (loop, _), outer = self.at[0], len(self.loops)
+        shape, index = list(self.elements.type.shape), list(self.reads.results)
+        length = shape[column] // parts
+        shape[column : column + 1] = [parts, length]
+        part = ir.AffineDimExpr.get(outer)
+        index[column : column + 1] = [part, index[column]]
+        maps = (index, [*self.row.results, part])
+        reads, row = (ir.AffineMap.get(outer + 1, 0, each) for each in maps)
+        elements, loops = reshape(self.elements, shape), [*self.loops, "parallel"]
+        at = ((outer, length), (loop, 1))
+        return _Rows(elements, None, reads, row, loops, at, self.key, self.number)
+
+    def first_nan(self, shape: Sequence[int]) -> ir.Value:
+        """The place of each row's first NaN; a place behind all others if it has none."""
+        unordered = arith.CmpFPredicate.UNO
+        return self.least(
+            self.elements,
+            shape,
+            lambda e: arith.select(arith.cmpf(unordered, e, e), self._here(), self._nowhere()),
+        )
+
+    def least(
+        self, source: ir.Value, shape: Sequence[int], place: Callable[[ir.Value], ir.Value]
+    ) -> ir.Value:
+        """The least `place` of the elements of a tensor."""
+        given = source, self._far(shape)
+        return self._reduced(given, 1, lambda e, total: arith.minsi(total, place(e)))
+
+    def extreme(self, nan: ir.Value, first: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The largest of `first` and of the elements before a NaN, and the first place of it."""
+        combine, nothing = CHOSEN[self.key]
+        kind = self.elements.type.element_type
+
+        def larger(e: ir.Value, nan: ir.Value, total: ir.Value) -> ir.Value:
+            never = arith.ConstantOp(kind, ir.FloatAttr.get(kind, nothing)).result
+            return combine(arith.select(self._before(nan), e, never), total)
+
+        def placed(e: ir.Value, *given: ir.Value) -> ir.Value:
+            *place, nan, largest, total = given
+            here = place[0] if place else self._here()
+            among = arith.select(self._before(nan), here, self._nowhere())
+            same = arith.cmpf(arith.CmpFPredicate.OEQ, e, largest)
+            return arith.minsi(total, arith.select(same, among, self._nowhere()))
+
+        largest = self._reduced((self.elements, nan, first), 1, larger)
+        read = [self.elements, *([] if self.places is None else [self.places])]
+        far = self._far(nan.type.shape)
+        return largest, self._reduced((*read, nan, largest, far), len(read), placed)
+
+    def never(self, shape: Sequence[int]) -> ir.Value:
+        """A tensor of elements that do not count."""
+        kind = self.elements.type.element_type
+        number = arith.ConstantOp(kind, ir.FloatAttr.get(kind, CHOSEN[self.key][1])).result
+        return linalg.fill(number, outs=[tensor.EmptyOp(shape, kind).result])
+
+    def _reduced(
+        self, given: Sequence[ir.Value], count: int, element: Callable[..., ir.Value]
+    ) -> ir.Value:
+        """A reduction of `count` tensors of elements; the others, and the start, are of rows."""
+        maps = [self.reads] * count + [self.row] * (len(given) - count)
+        *inputs, out = given
+        return generic(inputs, out, list(map(ir.AffineMapAttr.get, maps)), self.loops, element)
+
+    def _far(self, shape: Sequence[int]) -> ir.Value:
+        empty = tensor.EmptyOp(shape, self.number).result
+        return linalg.fill(self._nowhere(), outs=[empty])
+
+    def _nowhere(self) -> ir.Value:
+        last = ir.IntegerAttr.get(self.number, (1 << self.number.width - 1) - 1)
+        return arith.ConstantOp(self.number, last).result
+
+    def _here(self) -> ir.Value:
+        """The index in the row: of an element, or the first of a part."""
+        found = None
+        for loop, step in self.at:
+            index = ir.Operation.create(
+                "linalg.index", results=[ir.IndexType.get()], attributes={"dim": i64(loop)}
+            )
+            number = arith.index_cast(self.number, index.result)
+            if step != 1:
+                number = arith.muli(number, arith.ConstantOp(self.number, step).result)
+            found = number if found is None else arith.addi(found, number)
+        assert found is not None, "a row has an index"
+        return found
+
+    def _before(self, nan: ir.Value) -> ir.Value:
+        return arith.cmpi(arith.CmpIPredicate.slt, self._here(), nan)
