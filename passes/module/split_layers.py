@@ -503,7 +503,8 @@ class _Layers:
             before = len(self.stored)
             launches = self._launches_of_stored()
         self._join_rows()
-        return _in_order(self._launches_of_stored()) if self.joined else launches
+        several = any(len(group) > 1 for group in self.joined)
+        return _in_order(self._launches_of_stored()) if several else launches
 
     def _launches_of_stored(self) -> list[_Launch]:
         stored = [each for op in self.ops for each in op.results if each in self.stored]
