@@ -41,9 +41,9 @@ test: $(STAMP) ## the quick tests, 5 minutes on 2 cores; BUDGET=1: also those of
 	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --budget $(BUDGET) \
 	    --junit build/quick.xml
 
-coverage: $(STAMP) ## the lines of tcir that `make test` runs, by folder
+coverage: $(STAMP) ## the lines of tcir that `make test` runs, by folder; with Python 3.12 or later in minutes
 	@mkdir -p build
-	"$(BIN)/python" -m pytest -q -n $(JOBS) -m "not slow" --budget=$(BUDGET) \
+	COVERAGE_CORE=sysmon "$(BIN)/python" -m pytest -q -n $(JOBS) -m "not slow" --budget=$(BUDGET) \
 	    --cov=tcir --cov-report=json:build/coverage.json test
 	"$(BIN)/python" -m tcir.tools.dev.coverage_rooms build/coverage.json
 
