@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import tiers
-from tiers import FEATURES, KEPT, LONGEST, SENTINEL, SHARE, over_budget
+from tiers import CASES, FEATURES, KEPT, LONGEST, SENTINEL, SHARE, over_budget
 
 from tcir.tools.dev.shards import DURATIONS, UNLISTED, durations, expected, parts, seconds
 
@@ -50,10 +50,19 @@ def test_a_file_of_very_slow_tests_keeps_none() -> None:
 
 def test_the_cases_of_a_function_have_a_share() -> None:
     stored = {"test/a/x.py::f": 0.25}
-    names = [f"test/a/x.py::f[{n}]" for n in range(6 * SHARE)]
-    assert len(over_budget(names, stored, 0.5)) == len(names) - 4 * SHARE
+    names = [f"test/a/x.py::f[{n}]" for n in range(60)]
+    assert len(over_budget(names, stored, 0.3)) == len(names) - 4 * SHARE
+    assert len(over_budget(names, stored, 1.0)) == len(names) - 4 * CASES < len(names)
     unlisted = [f"test/a/x.py::g[{n}]" for n in range(100 * SHARE)]
     assert not over_budget(unlisted, stored, 0.3)
+
+
+def test_a_share_has_cases_of_all_parameters() -> None:
+    stored = {"test/a/x.py::f": 0.1}
+    names = [f"test/a/x.py::f[{kind}-{n}]" for kind in "abcdefgh" for n in range(25)]
+    quick = set(names) - over_budget(names, stored, 0.1)
+    assert len(quick) in (10 * SHARE, 10 * SHARE - 1)  # of sums of floats
+    assert {name.partition("[")[2][0] for name in quick} == set("abcdefgh")
 
 
 def test_a_feature_keeps_its_quickest_case_whatever_it_takes() -> None:
