@@ -28,11 +28,11 @@ from __future__ import annotations
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from hashlib import blake2b
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 from xml.etree import ElementTree
-from zlib import crc32
 
 import pytest
 
@@ -40,7 +40,7 @@ from tcir.tools.dev.shards import DURATIONS, durations, seconds
 
 BUDGET = 0.1
 """Seconds of a quick case, where ``--budget`` does not give others."""
-SHARE, CASES = 5, 12
+SHARE, CASES = 4, 12
 """Seconds that the quick cases of a function may take together, or if that is more, budgets."""
 SENTINEL = 0.2
 """Seconds that the quickest case of a function may take."""
@@ -118,7 +118,9 @@ def over_budget(names: Iterable[str], stored: Mapping[str, float], budget: float
     met: set[str] = set()  # files and functions
     spent: Counter[str] = Counter()  # seconds of quick cases, by function
     # Of equal ones not those that come first in the alphabet: a share has cases of all parameters.
-    order = sorted((seconds(name, stored, 0.0), crc32(name.encode()), name) for name in names)
+    order = sorted(
+        (seconds(name, stored, 0.0), blake2b(name.encode()).digest(), name) for name in names
+    )
     for time, _, name in order:
         file, function = name.partition("::")[0], name.partition("[")[0]
         if Path(file).parts[1] in DOORS:

@@ -73,7 +73,11 @@ def test_a_feature_keeps_its_quickest_case_whatever_it_takes() -> None:
 
 
 def test_each_function_keeps_its_quickest_unless_it_takes_long() -> None:
-    stored = {"test/a/x.py::f": SENTINEL, "test/a/x.py::g": SENTINEL + 0.01}
+    stored = {
+        "test/a/x.py::f": SENTINEL + 0.01,
+        "test/a/x.py::f[1]": SENTINEL,
+        "test/a/x.py::g": SENTINEL + 0.01,
+    }
     names = ["test/a/x.py::unlisted", "test/a/x.py::f[1]", "test/a/x.py::f[2]", "test/a/x.py::g"]
     assert over_budget(names, stored, 0.1) == {"test/a/x.py::f[2]", "test/a/x.py::g"}
 

@@ -90,8 +90,10 @@ def _run_lit(paths: list[str], jobs: int, part: tuple[int, int]) -> Tally:
         output = Path(folder, "lit.json")
         command = [sys.executable, "-c", "from lit.main import main; main()"]
         command += [f"--run-shard={part[0]}", f"--num-shards={part[1]}"] if part[1] > 1 else []
+        # Twice as many as pytest's: while a command is being started, a test only waits.
+        command += [f"-j{2 * jobs}"]
         # stderr too: a test's failing output is what one wants to read.
-        subprocess.run([*command, "-v", f"-j{jobs}", "-o", str(output), *paths], check=False)
+        subprocess.run([*command, "-v", "-o", str(output), *paths], check=False)
         return _read_lit(output)
 
 
