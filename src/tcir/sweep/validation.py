@@ -60,8 +60,8 @@ class SweepValidation:
 
 
 def together(rows: Sequence[SweepRow]) -> SweepRow:
-    """The row of a module whose completion orders were tried by several jobs; merges their rows in
-    the order of the jobs."""
+    """Merges the rows of the jobs that shared the completion orders of a module, in the order of
+    the jobs."""
     reports = [row.report for row in rows if row.report]
     different = any(row.verdict == "different" for row in rows)
     stopped = next((row for row in rows if not row.report), None)

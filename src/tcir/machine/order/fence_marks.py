@@ -58,8 +58,8 @@ def observe_fences(clock: Clock, reach: int, *, sc: bool) -> None:
 
 
 def in_front(clock: Clock, released: Sequence[Clock]) -> list[Covered]:
-    """Accesses covered by fences before a strong write, except those that the write itself
-    releases, by reach."""
+    """The accesses, for each reach, that fences before a strong write cover and the write itself
+    does not release."""
     found: list[Covered] = [({}, {}) for _ in range(REACHES)]
     for mark, number in clock.items():
         if mark[0] in _FENCES:
