@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcir._mlir import arith, ir, linalg, tensor
+from tcir.passes.emit.builders import i64
 
 
 def zero(kind: ir.Type) -> ir.Value:
@@ -41,6 +42,12 @@ def padded(value: ir.Value, low: Sequence[int], high: Sequence[int]) -> ir.Value
     with ir.InsertionPoint(body):
         ir.Operation.create("tensor.yield", operands=[number])
     return op.result
+
+
+def loop_index(loop: int) -> ir.Value:
+    """The index of a loop, in the body of a `linalg.generic`."""
+    kind, number = ir.IndexType.get(), i64(loop)
+    return ir.Operation.create("linalg.index", results=[kind], attributes={"dim": number}).result
 
 
 def generic(

@@ -72,19 +72,20 @@ def convert(module: ir.Module, function: func.FuncOp) -> bool:
     _check(function, target_of(module))
     flatten(function)
     block = function.entry_block
-    returned, *others = list(block)[-1].operands
-    result, *more = map(in_memory, (returned, *others))
-    made = not any(isinstance(each, ir.BlockArgument) for each in (result, *more))
-    chain = joint_chain([result, *more]) if made else None
-    if chain is not None and (group := group_of([result, *more], chain)) is not None:
-        cells.convert(module, function, [result, *more], chain, group)
+    yielded = list(list(block)[-1].operands)
+    results = [in_memory(each) for each in yielded]
+    made = not any(isinstance(each, ir.BlockArgument) for each in results)
+    chain = joint_chain(results) if made else None
+    if chain is not None and (group := group_of(results, chain)) is not None:
+        cells.convert(module, function, results, chain, group)
         return True
-    if more:
+    if len(results) > 1:
         raise match_failure(
             function,
-            f"expected one result, or several of the same rows, got {1 + len(more)}; run "
+            f"expected one result, or several of the same rows, got {len(results)}; run "
             "split-layers first",
         )
+    (returned,), (result,) = yielded, results
     if chain is None and result == returned and (tiling := _tiling(function, result)) is not None:
         tiles.convert(module, function, result, tiling)
         return True

@@ -10,9 +10,8 @@ from tcir.dialect.upstream import MAXIMA, RESHAPES, names
 from tcir.passes.analysis.contraction import value
 from tcir.passes.analysis.element_graph import Dims, ElementGraph, NotRaised, Number
 from tcir.passes.analysis.reductions import is_reduction
-from tcir.passes.emit.builders import i64
 from tcir.passes.emit.diagnostics import is_op
-from tcir.passes.emit.generic import generic
+from tcir.passes.emit.generic import generic, loop_index
 from tcir.passes.emit.neutral import neutral, neutral_attribute
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import functions_with_body
@@ -126,8 +125,9 @@ class _Pair:
         kind = self.total.type.element_type
 
         def index() -> ir.Value:
-            begin = arith.muli(_index(rank, kind), arith.ConstantOp(kind, length).result)
-            return arith.addi(begin, _index(loop, kind))
+            begin = arith.index_cast(kind, loop_index(rank))
+            begin = arith.muli(begin, arith.ConstantOp(kind, length).result)
+            return arith.addi(begin, arith.index_cast(kind, loop_index(loop)))
 
         return generic(
             [reshape(self.rows, shape), parts],
@@ -147,13 +147,6 @@ class _Pair:
         kind = self.total.type.element_type
         empty = tensor.EmptyOp(shape, kind).result
         return linalg.fill(neutral(self.combine, kind), outs=[empty])
-
-
-def _index(loop: int, kind: ir.Type) -> ir.Value:
-    index = ir.Operation.create(
-        "linalg.index", results=[ir.IndexType.get()], attributes={"dim": i64(loop)}
-    )
-    return arith.index_cast(kind, index.result)
 
 
 # --- what is a pair --------------------------------------------------------------------------

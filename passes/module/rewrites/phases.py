@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from math import prod
 
 from tcir._mlir import arith, ir, tensor
-from tcir.dialect.attributes import integer_type
 from tcir.passes.analysis.contraction import Conv, is_contraction, recognise
 from tcir.passes.analysis.moves import filling
 from tcir.passes.analysis.wrappers import is_positive_zero, starts_from_zeros
 from tcir.passes.emit.diagnostics import is_op
-from tcir.passes.emit.generic import generic, padded, zeros
+from tcir.passes.emit.generic import generic, loop_index, padded, zeros
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import erase_unread, functions_with_body
 
@@ -218,13 +217,8 @@ def _generated(out: ir.Value, element: Callable[[Indices, ir.Value], ir.Value]) 
         out,
         [identity],
         ["parallel"] * rank,
-        lambda before: element([_loop(d) for d in range(rank)], before),
+        lambda before: element([loop_index(d) for d in range(rank)], before),
     )
-
-
-def _loop(dim: int) -> ir.Value:
-    kind, number = ir.IndexType.get(), ir.IntegerAttr.get(integer_type(64), dim)
-    return ir.Operation.create("linalg.index", results=[kind], attributes={"dim": number}).result
 
 
 def _index(number: int) -> ir.Value:

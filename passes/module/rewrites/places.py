@@ -8,9 +8,8 @@ from math import prod
 
 from tcir._mlir import arith, ir, linalg, tensor
 from tcir.passes.analysis.contraction import value
-from tcir.passes.emit.builders import i64
 from tcir.passes.emit.diagnostics import is_op
-from tcir.passes.emit.generic import generic
+from tcir.passes.emit.generic import generic, loop_index
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.emit.tensor_functions import functions_with_body
 from tcir.passes.module.rewrites.long_rows import parts_of
@@ -226,10 +225,7 @@ class _Rows:
         """The index in the row: of an element, or the first of a part."""
         found = None
         for loop, step in self.at:
-            index = ir.Operation.create(
-                "linalg.index", results=[ir.IndexType.get()], attributes={"dim": i64(loop)}
-            )
-            number = arith.index_cast(self.number, index.result)
+            number = arith.index_cast(self.number, loop_index(loop))
             if step != 1:
                 number = arith.muli(number, arith.ConstantOp(self.number, step).result)
             found = number if found is None else arith.addi(found, number)

@@ -15,7 +15,7 @@ import numpy as np
 from tcir._mlir import arith, ir, tensor
 from tcir.passes.analysis.digits import size_of
 from tcir.passes.analysis.element_graph import NotRaised
-from tcir.passes.emit.generic import generic, zeros
+from tcir.passes.emit.generic import generic, loop_index, zeros
 from tcir.passes.emit.reshape import reshape
 from tcir.passes.raising.attention.elements import LOOP, NUMBER, Expression
 from tcir.passes.raising.attention.masks import ScoreMask, is_fixed, loops_of, values_of
@@ -82,7 +82,7 @@ class Node:
         if self.read is not None:
             return known[self.read]
         if self.dim is not None:
-            return _index(loops[self.dim])
+            return loop_index(loops[self.dim])
         if self.number is not None:
             return _number(self.type, self.number)
         operands = [each.emit(known, loops) for each in self.operands]
@@ -129,7 +129,7 @@ class KeyCount:
 
         def element(known: Mapping[ScoreTensor, ir.Value], most: ir.Value) -> ir.Value:
             masked = self.number.emit(known, {BATCH: 0, KEY: 1})
-            after = arith.addi(arith.index_cast(i32, _index(1)), _number(i32, 1))
+            after = arith.addi(arith.index_cast(i32, loop_index(1)), _number(i32, 1))
             chosen = [after, _number(i32, 0)]
             number = arith.select(masked, *(chosen if self.kept else reversed(chosen)))
             return arith.maxsi(number, most)
@@ -225,13 +225,6 @@ def _generic(
         return element(dict(zip(reads, elements)), elements[-1])
 
     return generic(inputs, out, [ir.AffineMapAttr.get(m) for m in maps], loops, body)
-
-
-def _index(loop: int) -> ir.Value:
-    kind = ir.IntegerType.get_signless(64)
-    return ir.Operation.create(
-        "linalg.index", [ir.IndexType.get()], [], {"dim": ir.IntegerAttr.get(kind, loop)}
-    ).result
 
 
 def _number(kind: ir.Type, number: float) -> ir.Value:
