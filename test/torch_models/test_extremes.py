@@ -125,7 +125,7 @@ def test_parts_at_every_level() -> None:
 
 
 BREAKS: dict[str, tuple[str, Any]] = {
-    "places in the part": ("_index", lambda right, loop, kind: right(1, kind)),
+    "places in the part": ("loop_index", lambda right, loop: right(1)),
     "places of all parts": (
         "_holds",
         lambda right, nan, number, extreme: right(nan, number, number),
