@@ -12,6 +12,7 @@ import tcir.interp.ptx.jobs.launch as several
 import tcir.interp.ptx.lockstep.launch as lockstep
 import tcir.interp.ptx.lockstep.leaders as leaders
 import tcir.interp.ptx.loops.running as loops
+import tcir.interp.ptx.loops.straight as straight
 from tcir.machine.jit.calls import CompiledCalls
 from tcir.run import run_ptx
 
@@ -24,8 +25,9 @@ def apart(patch: pytest.MonkeyPatch) -> None:
 
 
 def together(patch: pytest.MonkeyPatch) -> None:
-    """Lockstep in small grids, too."""
+    """Lockstep in small grids, too; straight lines are compiled at once."""
     patch.setattr(leaders, "LEAST", 2)
+    patch.setattr(straight, "TIMES", 0)
 
 
 def interpreted(patch: pytest.MonkeyPatch) -> None:
@@ -38,6 +40,7 @@ def interpreted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CompiledCalls, "__call__", call)
     patch.setattr(lockstep, "COMPILED", False)
     patch.setattr(loops, "COMPILED", False)
+    patch.setattr(straight, "COMPILED", False)
 
 
 def jobs(patch: pytest.MonkeyPatch) -> None:

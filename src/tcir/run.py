@@ -41,7 +41,7 @@ from tcir.interp.ptx.lockstep.repeat import Repetition, launch_key
 from tcir.interp.ptx.lockstep.saved import Saved
 from tcir.interp.ptx.op import Blocking, Incomplete
 from tcir.interp.ptx.parser import parse
-from tcir.interp.ptx.program import DecodedEntry, decode
+from tcir.interp.ptx.program import DecodedEntry, decoded
 from tcir.interp.ptx.recording import record, recorded, until_exit
 from tcir.interp.ptx.register_counts import allocated
 from tcir.interp.ptx.syntax import Function, PtxModule, Site
@@ -405,7 +405,8 @@ def run_ptx(
         params = parameters(function, layout, args, buffers)
         if unfinished is not None:
             buffers.unfinished(unfinished)
-        program = decode(module, function, layout, bind_variables(module, machine, variables))
+        addresses = bind_variables(module, machine, variables)
+        program = decoded(text, module, function, layout, addresses)
         report.incomplete = program.incomplete
         before = variables_of(machine)
         machine.interleave(program.meets)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from tcir.interp.ptx.loops import straight
+from tcir.interp.ptx.loops.straight import StraightLine
 from tcir.machine import Assumptions
 
 from .wgmma_cases import exact
@@ -62,6 +66,35 @@ def test_ordered(old: str, new: str, registers: bool) -> None:
 def test_not_ordered(old: str, new: str, registers: bool, finding: str) -> None:
     ok, report, _ = program(old, new, registers)
     assert not ok and finding in report, report
+
+
+LINE = " add.f32 %c1, %c1, %c0;\n" * 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "finding"),
+    [
+        (FENCE, LINE + FENCE, ""),
+        (WAIT, WAIT + " sub.f32 %c0, %c0, %c0;\n" + LINE, ""),
+        (FENCE, FENCE + LINE, "missing-wgmma-fence"),
+        (WAIT, LINE + WAIT, "wgmma-in-flight"),
+    ],
+)
+def test_instructions_that_compiled_code_executes_together(
+    old: str, new: str, finding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[StraightLine] = []
+    execute = StraightLine.execute
+
+    def counted(self: StraightLine, *of: Any) -> bool:
+        lines.extend([self] * (done := execute(self, *of)))
+        return done
+
+    monkeypatch.setattr(straight, "TIMES", 0)
+    monkeypatch.setattr(StraightLine, "execute", counted)
+    ok, report, _ = program(old, new)
+    assert any(line.touched for line in lines) == (finding != "wgmma-in-flight")
+    assert ok == (not finding) and finding in report, report
 
 
 def test_a_wait_of_one_warp_covers_the_four() -> None:

@@ -13,6 +13,7 @@ from tcir.interp.ptx.op import Compute
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.registers import Slots
 from tcir.interp.ptx.registry import DECODERS, find
+from tcir.machine.jit import native
 
 from .conftest import HEADER
 
@@ -129,9 +130,25 @@ _add("fma.rn.bf16", "hhhh")
 _add("{op}.rn.bf16x2", "www", op="add sub mul")
 _add("fma.rn.{m}bf16x2", "wwww", m="@ relu.")
 _add("{op}.bf16x2", "www", op="min max min.NaN max.NaN")
+_add("{op}.approx.{m}f32", "ww", op="ex2 lg2", m="@ ftz.")
+_ALL = set(SCALAR)
+_add("cvt.{m}.f16.f32", "hw", m="rn rn.relu rn.satfinite")
+_add("cvt.rn.f16.f64", "hq")
+_add("cvt.f32.f16", "wh")
+_add("cvt.f64.f16", "qh")
+_add("cvt.{m}.f16x2.f32", "www", m="rn rn.relu")
+_add("cvt.rn.f16.{t}32", "hw", t="u s")
+_add("cvt.rzi.{t}32.f16", "wh", t="u s")
+_add("{op}.rn.{m}f16", "hhh", op="add sub mul", m="@ ftz. sat.")
+_add("fma.rn.{m}f16", "hhhh", m="@ relu.")
+_add("{op}.rn.f16x2", "www", op="add sub mul")
+_add("fma.rn.f16x2", "wwww")
+_add("{op}.{m}f16", "hhh", op="min max", m="@ NaN.")
+_add("{op}.f16x2", "www", op="min max")
+_add("setp.{c}.f16", "phh", c="eq lt geu nan")
 
-
-NUMPY_ONLY = {"prmt.b32"}
+HALVES = set(SCALAR) - _ALL
+NUMPY_ONLY = {"prmt.b32"} | (set() if native.converts_half() else HALVES)
 """Instructions that no kernel computes: prmt moves single bytes."""
 
 

@@ -66,6 +66,9 @@ OTHERS = (
     "fma.rn.f16x2 {A}, {A}, {A}, {A};", "cvt.rn.f16x2.f32 {A}, {A}, {A};",
     "setp.lt.f16 {P}, {H}, {H};",
     "not.pred {P}, {P};", "abs.f32 {A}, {A};", "cvt.rn.f16.f32 {H}, {A};", "cvt.f32.f16 {A}, {H};",
+    "tanh.approx.f32 {A}, {A};", "sin.approx.f32 {A}, {A};", "cos.approx.f32 {A}, {A};",
+    "cvt.rz.f16.f32 {H}, {A};", "cvt.rn.satfinite.e4m3x2.f32 {H}, {A}, {A};",
+    "add.rz.f32 {A}, {A}, {A}; fns.b32 {A}, {A}, 3, 1;", "prmt.b32 {A}, {A}, {A}, {A};",
 )  # fmt: skip
 TYPES = {"u8": "{A}", "s8": "{A}", "u16": "{A}", "s16": "{H}", "b16": "{H}", "b32": "{A}",
          "b64": "{Q}", "v2.b32": "{{{A}, {B}}}", "v4.b32": "{{{A}, {B}, %n1, %n2}}",

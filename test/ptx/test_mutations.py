@@ -351,6 +351,7 @@ EQUIVALENT = {
         for operand in operands_
     },
     "pipe: setp: the opposite in line 19": "the two warps exchange their parts",
+    "reduce: branch inverted in line 19": "every lane has the sum, and all store it to one place",
     "triton matmul_f16: guard inverted in line 49": (
         "three other warps give up the right to allocate, which is the CTA's and used no more"
     ),

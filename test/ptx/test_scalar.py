@@ -152,7 +152,7 @@ WORD = (np.dtype("u4"),)
      lambda a: np.cumsum(a), lambda a: a + np.arange(32, dtype=np.uint32), lambda a: a.sum(),
      lambda a: np.add.reduce(a), lambda a: np.exp2(a.astype(np.float64)).astype(np.uint32),
      lambda a: a.view(np.uint16), lambda a: 7, lambda a: np.where(a),
-     lambda a: a.astype(np.float16).astype(np.uint32), lambda a: a // a.astype(np.int32),
+     lambda a: a.astype(np.float16) + np.float16(1), lambda a: a // a.astype(np.int32),
      lambda a: np.where(np.isnan(a), a, 1)],
 )  # fmt: skip
 def test_what_is_left_to_numpy(fn: Any) -> None:

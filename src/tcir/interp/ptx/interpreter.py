@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tcir.interp.ptx.divergence import BLOCKED, READY, YIELDED, Divergence, Group
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES
-from tcir.interp.ptx.loops import running
+from tcir.interp.ptx.loops import running, straight
 from tcir.interp.ptx.loops.running import Loops, LoopWatcher
 from tcir.interp.ptx.op import Blocking, Op, synchronise_lanes
 from tcir.interp.ptx.program import DecodedEntry
@@ -35,9 +38,12 @@ class WarpInterpreter:
     """
 
     __slots__ = (
+        "_banks",
         "_fetched",
         "_heads",
         "_interleaves",
+        "_later",
+        "_lines",
         "_loops",
         "_paused",
         "_polled",
@@ -66,6 +72,9 @@ class WarpInterpreter:
         if running.COMPILED and warp.launch.machine.recorder is None and program.loops is not None:
             self._heads = program.loops.heads
         self._straight = self._ends()
+        self._lines: Collection[int] = program.lines.at if straight.COMPILED else ()
+        self._banks: NDArray[np.int64] | None = None
+        self._later = False
         self._loops: Loops | None = None
         self._watcher: LoopWatcher | None = None
 
@@ -76,10 +85,17 @@ class WarpInterpreter:
             return program.until_loops[parted]
         return program.parted if parted else program.straight
 
-    def trace(self, fetched: Callable[[], None], watcher: LoopWatcher | None = None) -> None:
+    def trace(
+        self,
+        fetched: Callable[[], None],
+        watcher: LoopWatcher | None = None,
+        *,
+        later: bool = False,
+    ) -> None:
         """Calls `fetched` before every instruction from now on, except in loops that `watcher`
-        leaves to compiled code."""
-        self._watcher = watcher
+        leaves to compiled code. later: after some that only compute, if no register that one of
+        them reads or writes has changed until then"""
+        self._watcher, self._later = watcher, later
         if watcher is None:
             self._heads = frozenset()
         self._fetched = fetched
@@ -108,41 +124,40 @@ class WarpInterpreter:
         """Runs the kernel as a generator for the machine's scheduler."""
         code = self.program.code
         warp, state = self.warp, self.divergence
-        p, undef = warp.p, warp.undef
+        lines = self._lines
         while state.mask:
             if state.pc in self._heads:
                 yield from self._loop()
-            straight, fetched = self._straight, self._fetched
+            ends, fetched = self._straight, self._fetched
             if state.others:
                 state.reconverge()
-                end = min(straight[state.pc], state.next_stop())
+                end = min(ends[state.pc], state.next_stop())
             else:
-                end = straight[state.pc]
-            start, mask = state.pc, state.mask
+                end = ends[state.pc]
+            start = pc = state.pc
+            mask = state.mask
             # Plain instructions change neither program counter nor mask.
-            for pc in range(start, end):
+            while pc < end:
+                if pc in lines and (after := self._line(pc, end)):
+                    pc = after
+                    continue
                 state.pc = pc
                 op = code[pc]
-                guard = op.guard
-                if guard < 0:
+                pc += 1
+                if op.guard < 0:
                     op.run(warp, mask)
                 else:
-                    unsure = undef[guard] & mask
-                    if unsure:
-                        unsure = warp.guarded(guard, op.results, mask, op.site)
-                    active = mask & ~p[guard] if op.negate else mask & p[guard]
-                    if active:
-                        op.run(warp, active)
-                    if unsure:
-                        warp.depend(guard, op.results, unsure, op.site)
+                    self._predicated(op, mask)
             if start < end:
                 state.pc = end
                 self.count += end - start
                 if state.others or end in self._heads:
                     continue
-            op = code[state.pc]
             if fetched is not None:
+                if self._traced_line(fetched):
+                    continue
                 fetched()
+            op = code[state.pc]
             active = mask if op.guard < 0 else self._guarded(op)
             if op.aligned and active and not self._converged(op, active):
                 state.leave(BLOCKED)
@@ -154,6 +169,43 @@ class WarpInterpreter:
             if not state.mask:
                 yield from self._next_group()
         self._retire()
+
+    def _predicated(self, op: Op, mask: int) -> None:
+        """Executes a plain instruction that has a guard."""
+        warp, guard = self.warp, op.guard
+        unsure = warp.undef[guard] & mask
+        if unsure:
+            unsure = warp.guarded(guard, op.results, mask, op.site)
+        active = mask & ~warp.p[guard] if op.negate else mask & warp.p[guard]
+        if active:
+            op.run(warp, active)
+        if unsure:
+            warp.depend(guard, op.results, unsure, op.site)
+
+    def _line(self, start: int, limit: int, *, settled: bool = False) -> int:
+        """The end of the straight line from `start` on if compiled code has executed it, else 0."""
+        line = self.program.lines.ready(start)
+        if line is None or line.end > limit or settled > line.settled:
+            return 0
+        if self._banks is None:
+            self._banks = straight.banks_of(self.warp)
+        return line.end if line.execute(self.warp, self.divergence.mask, self._banks) else 0
+
+    def _traced_line(self, fetched: Callable[[], None]) -> bool:
+        """Executes a straight line and then traces it, if that shows what its instructions read."""
+        state = self.divergence
+        start = state.pc
+        if not self._later or start not in self._lines:
+            return False
+        limit = state.next_stop() if state.others else len(self.program.code)
+        end = self._line(start, limit, settled=True)
+        if not end:
+            return False
+        for state.pc in range(start, end):
+            fetched()
+        state.pc = end
+        self.count += end - start
+        return True
 
     def _guarded(self, op: Op) -> int:
         """`active`, of a guard that has to be defined unless the instruction only computes."""

@@ -109,7 +109,8 @@ class Op:
         load, by lane and value (`tcir.interp.ptx.watch.following`);
     meets: its effect depends on the timing of other threads (`tcir.interp.ptx.communication`).
         results: the slots it writes, if it only computes: an undefined guard makes them undefined
-        and is no error.
+        and is no error. own: `run` as it was decoded: the two differ where something watches the
+        instruction. touches: registers of wgmma that `run` reports.
 
     Fields that `tcir.interp.ptx.lockstep` uses: the registered name; the spelling of the whole
     instruction except its operands; the slots that it reads and writes as operands; compute: its
@@ -133,6 +134,8 @@ class Op:
     follows: Callable[[Warp, int, bytes], Put | None] | None = None
     meets: bool = False
     results: tuple[int, ...] | None = None
+    own: Run | None = None
+    touches: tuple[int, ...] = ()
     name: str = ""
     spelling: str = ""
     reads: tuple[int, ...] = ()

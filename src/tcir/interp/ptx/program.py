@@ -13,6 +13,7 @@ from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.idle import idle_waits, polled_loads, waits_that_give_up
 from tcir.interp.ptx.layout import AddressLayout, align_up
 from tcir.interp.ptx.loops.code import LoopCode, loop_code
+from tcir.interp.ptx.loops.straight import StraightLines
 from tcir.interp.ptx.op import BRANCH, EXIT, PLAIN, TRY_WAIT, Incomplete, Op, no_effect
 from tcir.interp.ptx.registers import Slots, WarpStorage
 from tcir.interp.ptx.registry import DECODERS, REFUSED, find, nearest
@@ -22,7 +23,7 @@ from tcir.interp.ptx.watch.idle_lanes import watch_idle_lanes
 from tcir.interp.ptx.watch.loads import watch_loads
 from tcir.interp.ptx.watch.tmem import watch_tmem_loads
 from tcir.interp.ptx.watch.wgmma import watch_wgmma
-from tcir.threads import cached_property
+from tcir.threads import LOCK, cached_property
 
 #: What alloca can hand out to one thread, far above what kernels declare.
 STACK, STACK_ALIGNMENT = 16 << 10, 256
@@ -70,6 +71,11 @@ class DecodedEntry:
         """Loops that compiled code executes."""
         return loop_code(self.code, self.storage)
 
+    @cached_property
+    def lines(self) -> StraightLines:
+        """Straight lines that compiled code executes."""
+        return StraightLines(self.code, self.straight, self.storage)
+
 
 @dataclass(frozen=True)
 class _Symbols:
@@ -97,6 +103,31 @@ class _Symbols:
             if variable.key in addresses:
                 return space, addresses[variable.key]
         return ("global", self.globals[name]) if name in self.globals else None
+
+
+_KEPT: dict[tuple[object, ...], DecodedEntry] = {}
+"""Programs that were decoded last, by all that they depend on."""
+_MOST_KEPT = 1 << 15
+"""Instructions of these."""
+
+
+def decoded(
+    text: str,
+    module: PtxModule,
+    function: Function,
+    layout: AddressLayout,
+    globals_: dict[str, int],
+) -> DecodedEntry:
+    """`decode`, once for several launches of the function. text: that of `module`"""
+    key = (text, function.name, repr(layout), tuple(globals_.items()))
+    with LOCK:
+        program = _KEPT.pop(key, None)
+    program = program or decode(module, function, layout, globals_)
+    with LOCK:
+        _KEPT[key] = program
+        while sum(len(each.code) for each in _KEPT.values()) > _MOST_KEPT and len(_KEPT) > 1:
+            del _KEPT[next(iter(_KEPT))]
+    return program
 
 
 def decode(
@@ -155,7 +186,9 @@ def _decode_one(
     target = symbols.module.target
     op = DECODERS[name](Decode(instruction, name, slots, function, symbols.find, target))
     op.meets = communication.meets(instruction.mnemonic)
-    return in_threads(op) if name.split(".")[0] in FAMILIES else op
+    op = in_threads(op) if name.split(".")[0] in FAMILIES else op
+    op.own = op.run
+    return op
 
 
 def _mark_unheeded(code: list[Op]) -> None:

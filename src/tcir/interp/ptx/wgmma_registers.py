@@ -7,7 +7,7 @@ instructions that name such registers record their accesses here. Below, A inclu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -61,6 +61,12 @@ class WgmmaRegisters:
             self.touched[slot] = site
             if slot in self.in_flight:
                 self._early(w, self.in_flight[slot], slot, site)
+
+    def touch_each(self, sites: Mapping[int, Site]) -> None:
+        """Records that instructions other than wgmma have read or written registers that are not in
+        flight, each the last time at its site."""
+        self.moved.difference_update(sites)
+        self.touched.update(sites)
 
     def move(self, slots: tuple[int, ...]) -> None:
         """Records that a mov of zero or of another register touched these registers."""

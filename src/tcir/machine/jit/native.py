@@ -82,6 +82,12 @@ def address(symbol: str) -> int:
         return int(_engine().get_function_address(symbol))
 
 
+def converts_half() -> bool:
+    """Whether this processor converts half to float, for which LLVM would call a library
+    otherwise."""
+    return "+f16c" in _processor()[1].split(",")
+
+
 @cache
 def _processor() -> tuple[str, str]:
     with LOCK:  # llvmlite has one of its own, which no child may find held

@@ -34,8 +34,10 @@ from tcir.interp.ptx.isa.values.rounding import (
     decode_float,
     element,
     encode_float,
+    exp2,
     flush,
     fused,
+    log2,
     minmax_bits,
     odd_quotient,
     odd_root,
@@ -339,8 +341,8 @@ def _unary(
 _unary("rcp", lambda a: 1.0 / a, lambda a: odd_quotient(np.ones_like(a), a), lambda v, a: v - 1 / a)
 _unary("sqrt", np.sqrt, odd_root, root_excess)
 _unary("rsqrt", lambda a: 1.0 / np.sqrt(a))
-_unary("ex2", np.exp2)
-_unary("lg2", np.log2)
+_unary("ex2", exp2)
+_unary("lg2", log2)
 _unary("sin", np.sin)
 _unary("cos", np.cos)
 _unary("tanh", np.tanh)

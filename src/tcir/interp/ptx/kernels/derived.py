@@ -76,7 +76,9 @@ def _derived(rule: _Rule) -> tuple[DerivedKernel, ...] | None:
 
 def _stored(dtype: np.dtype) -> str:
     """The LLVM type of a lane in a register; a predicate has a byte."""
-    return {"f4": "float", "f8": "double"}.get(dtype.str[1:], f"i{8 * dtype.itemsize}")
+    return {"f2": "half", "f4": "float", "f8": "double"}.get(
+        dtype.str[1:], f"i{8 * dtype.itemsize}"
+    )
 
 
 def _contents(of: object) -> object:

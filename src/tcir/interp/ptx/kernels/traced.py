@@ -16,6 +16,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike
 
+from tcir.machine.jit import native
+
 LANES = 32
 _BOOL = np.dtype(bool)
 Function = Callable[..., Any]
@@ -32,9 +34,10 @@ def llvm_type(dtype: np.dtype) -> str:
         return "i1"
     if dtype.kind in "ui":
         return f"i{8 * dtype.itemsize}"
-    if dtype.char not in "fd":
+    name = {"e": "half", "f": "float", "d": "double"}.get(dtype.char)
+    if name is None or name == "half" and not native.converts_half():
         raise Untraceable(f"lanes of {dtype}")
-    return "float" if dtype.char == "f" else "double"
+    return name
 
 
 class FunctionText:
@@ -86,8 +89,8 @@ class LaneVector(NDArrayOperatorsMixin):
     def splat(self, value: object, dtype: np.dtype) -> LaneVector:
         """A number in each lane, converted as numpy does."""
         number = np.array(value, dtype)
-        if number.ndim:
-            raise Untraceable("an array that is no operand")
+        if number.ndim or dtype.char == "e":
+            raise Untraceable("an array that is no operand, or a half")
         name = f"splat ({llvm_type(dtype)} {_literal(number)})"
         most = int(number) if dtype.kind in "ui" and number >= 0 else None
         return LaneVector(self.code, name, dtype, self.count, most)
@@ -117,6 +120,8 @@ class LaneVector(NDArrayOperatorsMixin):
             return self
         if target.kind == "b":
             return not_equal(self, self.splat(0, source))
+        if target.char == "e" and source.char != "f":
+            return _rounded_to_odd(self.astype(np.float64)).astype(target)
         word = _conversion(source, target)
         if word is None:
             return LaneVector(self.code, self.name, target, self.count)
@@ -132,6 +137,8 @@ class LaneVector(NDArrayOperatorsMixin):
         if rule is None or method != "__call__" or options:
             raise Untraceable(f"{ufunc.__name__} {method} {' '.join(options)}")
         kinds = [x.dtype if isinstance(x, LaneVector) else _kind(x) for x in inputs]
+        if any(np.dtype(kind).char == "e" for kind in kinds):
+            raise Untraceable(f"{ufunc.__name__} of halves")  # which are only converted
         *wanted, result = ufunc.resolve_dtypes((*kinds, None))
         operands = [self.operand(x, t) for x, t in zip(inputs, wanted, strict=True)]
         found = rule(*operands)
@@ -164,6 +171,16 @@ class LaneVector(NDArrayOperatorsMixin):
             dtype = np.dtype(cast(DTypeLike, args[1])) if len(args) > 1 else args[0].dtype
             return args[0].splat(int(function is np.ones_like), dtype)
         raise Untraceable(function.__name__)
+
+
+def _rounded_to_odd(x: LaneVector) -> LaneVector:
+    """float64 as float32 whose last bit is 1 where it is inexact: enough to round once more."""
+    single = x.astype(np.float32)
+    back = single.astype(np.float64)
+    above = np.abs(back) > np.abs(x)
+    toward = np.where(above, np.nextafter(single, np.float32(0)), single)
+    odd = np.where((back != x) & ~np.isnan(x), toward.view(np.uint32) | 1, single.view(np.uint32))
+    return cast(LaneVector, odd).astype(np.uint32).view(np.float32)
 
 
 def choose(test: object, yes: object, no: object) -> LaneVector:

@@ -109,7 +109,8 @@ class TraceRecorder:
             note()
             self._fetched(traced, interpreter)
 
-        interpreter.trace(fetched, Uniform(self, traced) if stream is None else None)
+        watcher = Uniform(self, traced) if stream is None else None
+        interpreter.trace(fetched, watcher, later=True)
 
     def effect(self, effect: Effect | None) -> None:
         """Records the effects of a tensor-core operation."""

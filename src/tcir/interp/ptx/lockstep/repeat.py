@@ -111,7 +111,7 @@ class Repetition:
 
     def follow(self, interpreter: WarpInterpreter) -> Blocking:
         """Runs a warp."""
-        interpreter.trace(self._stream.of(interpreter))
+        interpreter.trace(self._stream.of(interpreter), later=True)
         return interpreter.run()
 
     def ended(self, cta: Cta) -> int:

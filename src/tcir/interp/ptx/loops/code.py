@@ -9,11 +9,11 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.interp.ptx.isa.memory import Load
 from tcir.interp.ptx.kernels.derived import DerivedKernel, link
 from tcir.interp.ptx.loops import execution as on
-from tcir.interp.ptx.op import BRANCH, PLAIN, Op
-from tcir.interp.ptx.registers import VIEW_DTYPES, WarpStorage
+from tcir.interp.ptx.loops.encoder import Encoder
+from tcir.interp.ptx.op import BRANCH, Op
+from tcir.interp.ptx.registers import WarpStorage
 from tcir.interp.ptx.syntax import Site
 from tcir.threads import cached_property
 
@@ -67,7 +67,7 @@ class LoopCode:
 
 def loop_code(ops: list[Op], storage: WarpStorage) -> LoopCode | None:
     """Code of the program's loops; None if it has none that qualifies."""
-    encoder = _Encoder(storage)
+    encoder = Encoder(storage)
     loops = [
         range(op.target, end + 1)
         for end, op in enumerate(ops)
@@ -88,73 +88,3 @@ def loop_code(ops: list[Op], storage: WarpStorage) -> LoopCode | None:
     places: dict[Site, int] = {}
     rows[:, on.SITE] = [places.setdefault(site, at) for at, site in enumerate(sites)]
     return LoopCode(rows, kernels, heads, tuple(encoder.predicates), sites, places)
-
-
-class _Encoder:
-    def __init__(self, storage: WarpStorage) -> None:
-        self.sizes = storage.slots.sizes
-        self.rows = {slot: row for bank in storage.banks for slot, row in bank.rows.items()}
-        self.predicates: dict[int, int] = {}
-
-    def encodable(self, op: Op) -> bool:
-        """Whether compiled code can execute the instruction, apart from conditions on its operands'
-        values."""
-        if op.kind == BRANCH:
-            return op.target >= 0
-        if op.kind != PLAIN or op.aligned:
-            return False
-        if isinstance(op.form, Load):
-            return self._plain(op.form)
-        compute = op.compute
-        return (
-            compute is not None
-            and len(compute.results) == 1
-            and compute.divisor < 0
-            and all(self.sizes[slot] <= 8 for slot, _ in compute.sources)
-            and compute.kernels is not None
-        )
-
-    def _plain(self, load: Load) -> bool:
-        """One word of global memory, to a register of its size."""
-        if len(load.moves) != 1 or load.place.size not in (4, 8):
-            return False
-        _, slot, view = load.moves[0]
-        width = {load.nbytes, load.dtype.itemsize, VIEW_DTYPES[view].itemsize, self.sizes[slot]}
-        return (
-            load.plain
-            and not load.constant
-            and load.place.space == "global"
-            and width in ({4}, {8})
-        )
-
-    def row(self, op: Op) -> list[int]:
-        """Encodes an instruction that is `encodable`."""
-        row = [0] * on.WIDTH
-        row[on.GUARD] = -1
-        if op.guard >= 0:
-            row[on.GUARD], row[on.NEGATE] = self._predicate(op.guard), op.negate
-            row[on.GUARD_SLOT] = op.guard
-        if op.kind == BRANCH:
-            row[on.OP], row[on.TARGET] = on.BRANCH, op.target
-        elif isinstance(op.form, Load):
-            load = op.form
-            row[on.OP], row[on.NBYTES] = on.LOAD, load.nbytes
-            row[on.OFFSET] = load.place.offset
-            self._operand(row, 0, load.moves[0][1])
-            self._operand(row, 1, load.place.slot)
-        elif op.compute is not None:
-            compute = op.compute
-            row[on.OP], row[on.PRODUCTS] = on.COMPUTE, compute.products
-            row[on.FLIPS] = sum(1 << n for n in compute.flips)
-            for n, (slot, _) in enumerate((*compute.results, *compute.sources)):
-                self._operand(row, n, slot)
-        return row
-
-    def _operand(self, row: list[int], n: int, slot: int) -> None:
-        """n: 0 for the result, then the sources."""
-        size = self.sizes[slot]
-        at = on.OPERANDS + 3 * n
-        row[at : at + 3] = size or on.BOOL, self.rows[slot] if size else self._predicate(slot), slot
-
-    def _predicate(self, slot: int) -> int:
-        return self.predicates.setdefault(slot, len(self.predicates))

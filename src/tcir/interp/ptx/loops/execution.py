@@ -65,10 +65,10 @@ def _unpack(mask: int, out: NDArray[np.uint8]) -> None:
 
 @jit
 def _compute(
-    code: Longs, active: int, state: Longs, banks: Longs, preds: Longs, scratch: NDArray[np.uint8]
-) -> None:
-    """Executes an instruction that computes. scratch: lanes of predicates, of the kernel's result,
-    and of a mask"""
+    code: Longs, active: int, banks: Longs, preds: Longs, scratch: NDArray[np.uint8]
+) -> int:
+    """Executes an instruction that computes; returns its number of multiplications. scratch: lanes
+    of predicates, of the kernel's result, and of a mask"""
     kernel, size, row = code[OP], code[OPERANDS], code[OPERANDS + 1]
     result = _operand(code, 0, banks, preds, scratch)
     x = _operand(code, 1, banks, preds, scratch)
@@ -87,8 +87,7 @@ def _compute(
         call_kernel(kernel, given, x, y, z)
         _unpack(active, scratch[5])
         call_kernel(banks[1, size], result, given, result, lanes)
-    if code[PRODUCTS]:
-        state[MULTIPLIED] += _count(active) * code[PRODUCTS]
+    return _count(active) * int(code[PRODUCTS]) if code[PRODUCTS] else 0
 
 
 @jit
@@ -336,7 +335,23 @@ def execute(
                 state[BYTES] += _count(active) * code[NBYTES]
                 _put(code, active, found, words, longs)
             else:
-                _compute(code, active, state, banks, preds, scratch)
+                state[MULTIPLIED] += _compute(code, active, banks, preds, scratch)
             undef[code[OPERANDS + 2]] &= ~active
         state[PC] += 1
         state[COUNT] += 1
+
+
+@jit
+def execute_line(codes: Longs, mask: int, banks: Longs, preds: Longs) -> int:
+    """Executes instructions that compute, one after the other; returns their number of
+    multiplications."""
+    scratch = np.empty((6, 256), np.uint8)
+    products = 0
+    for code in codes:
+        active = mask
+        if code[GUARD] >= 0:
+            guard = preds[code[GUARD]]
+            active = mask & (~guard if code[NEGATE] else guard)
+        if active:
+            products += _compute(code, active, banks, preds, scratch)
+    return products

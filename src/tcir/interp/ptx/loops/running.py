@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.interp.ptx.divergence import READY, Divergence, Group
-from tcir.interp.ptx.kernels.derived import SELECT
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.loops import execution as on
 from tcir.interp.ptx.loops.code import LoopCode
-from tcir.interp.ptx.registers import S32, S64, Rows, unsigned_view
+from tcir.interp.ptx.loops.straight import banks_of
+from tcir.interp.ptx.registers import S32, S64, Rows
 from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.memory.memories import Buffer
@@ -77,10 +77,7 @@ class Loops:
         self._journal = np.zeros((ROOM, 2), np.int64)
         self._undef = np.array(warp.undef, np.int64)
         self._known = list(warp.undef)
-        self._banks = np.zeros((2, 9), np.int64)
-        for size, kernel in SELECT.items():
-            block = cast(Rows, warp.v[unsigned_view(size)]).block
-            self._banks[:, size] = block.ctypes.data, kernel.address
+        self._banks = banks_of(warp)
         self._buffer: Buffer | None = None
         self._tries = TRIES
 

@@ -25,8 +25,11 @@ def watch_wgmma(code: list[Op]) -> None:
             flying = False
         elif op.name == "mov" and flying and results & {*op.reads}:
             op.run, op.kind, op.aligned = _copying(op, slots), BLOCKING, True
+        elif op.name == "mov" and slots:
+            op.run = _moving(op, slots)
         elif slots:
-            op.run = _moving(op, slots) if op.name == "mov" else _telling(op, slots)
+            op.touches, op.run = slots, _telling(op, slots)
+            op.own = op.run
 
 
 def _telling(op: Op, slots: tuple[int, ...]) -> Run:

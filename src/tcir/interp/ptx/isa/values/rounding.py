@@ -8,6 +8,8 @@ does (docs/explanation/hopper.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -147,6 +149,37 @@ def _make_odd(
         # An even total of zero means that the rest is zero too.
         if rest != 0 and codes[n] & 1 == 0 and np.isfinite(total) and np.isfinite(rest):
             codes[n] += 1 if (rest > 0) == (total > 0) else -1
+
+
+def exp2(a: np.ndarray) -> np.ndarray:
+    """2^a of float64, by the C library, which compiled lanes call as well: numpy's own may differ
+    in the last bit."""
+    return _each(_exp2, "exp2", a)
+
+
+def log2(a: np.ndarray) -> np.ndarray:
+    """The binary logarithm of float64, likewise."""
+    return _each(_log2, "log2", a)
+
+
+def _each(numbers: Callable[..., None], lanes: str, a: np.ndarray) -> np.ndarray:
+    if are_lanes(a):
+        return intrinsic(lanes, a)
+    found = np.array(a, np.float64, order="C")
+    numbers(found.reshape(-1))
+    return found
+
+
+@jit
+def _exp2(numbers: NDArray[np.float64]) -> None:
+    for n in range(numbers.size):
+        numbers[n] = np.exp2(numbers[n])
+
+
+@jit
+def _log2(numbers: NDArray[np.float64]) -> None:
+    for n in range(numbers.size):
+        numbers[n] = np.log2(numbers[n])
 
 
 def odd_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
