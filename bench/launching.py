@@ -99,8 +99,8 @@ def milliseconds(call: Call) -> float:
 
 
 def alternately(calls: Mapping[str, Call], rounds: int = 3) -> dict[str, float]:
-    """Median milliseconds of each call, measured in turns: the clock of a GPU that has just begun
-    to work differs from that of one that is hot."""
+    """Median milliseconds of each call, measured in alternation: the clock of a GPU that has just
+    begun to work differs from that of one that is hot."""
     found = [{name: milliseconds(call) for name, call in calls.items()} for _ in range(rounds)]
     return {name: statistics.median(each[name] for each in found) for name in calls}
 

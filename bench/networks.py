@@ -6,7 +6,7 @@
 
 Needs torchvision and transformers. f16, random weights, PyTorch's defaults (cuDNN's autotuner is
 on). A time is the median of five rows of 30 calls, plain and replayed from a CUDA graph; with
---runs, the median of as many such times of each graph, taken in turns. tcir's weights are frozen,
+--runs, the median of as many such times of each graph, in alternation. tcir's weights are frozen,
 and its graph is that of graph=True, whose calls copy the results out.
 --autotune also measures torch.compile's mode max-autotune, and --beside tcir by another pipeline,
 such as "layers{attention=false}", in a graph of the same run. After --prepare, seconds to compile

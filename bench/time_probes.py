@@ -1,7 +1,7 @@
 """Small kernels that ask why the time model missed: for `time_hopper.py --probes`.
 
 Each has one question. Loads and stores of one box at a time, of one SM and of all, give latencies,
-idle and under load; more boxes on the way, the bend between. Loads of boxes that L2 has leave
+idle and under load; more boxes in flight, the bend between. Loads of boxes that L2 has leave
 memory out. Stores alone give the bandwidth of writes. Stores of threads as in the epilogue of
 matmul-warp, in pieces of 32 and of 16 bytes, and the same bytes row by row, give the price of a
 piece. matmul-warp with little K gives what does not grow with K, gemv-simt in L2 what memory does

@@ -21,7 +21,7 @@ from tcir.dialect.ops.sync import FenceOp, MbarrierArriveOp, MbarrierWaitOp
     "accumulator-reuse",
     "PTX ISA 9.7.16.6.4",
     "{count} accumulators for {tiles} tiles: the mma overwrites one that the epilogue may still "
-    "read; wait before it on a barrier on which the epilogue arrives behind its last tc.tmem_ld",
+    "read; wait before it on a barrier on which the epilogue arrives after its last tc.tmem_ld",
 )
 def _(kernel: KernelView) -> Found:
     for slot, first, last in _reused(kernel):

@@ -203,11 +203,11 @@ def _(kernel: KernelView) -> Found:
     works = [i for i, site in enumerate(sites) if site.nested or isinstance(site.op, _WORK)]
     if inits and works and not any(inits[-1] < i < works[0] for i in barriers):
         why = "signals mbarriers here that may not be initialised"
-        values = {"where": "behind tc.mbarrier_init", "why": why, "what": what, "who": who}
+        values = {"where": "after tc.mbarrier_init", "why": why, "what": what, "who": who}
         yield sites[inits[-1]].op, values
-    end, where = (frees or [len(sites) - 1])[0], "in front of tc.tmem_dealloc"
+    end, where = (frees or [len(sites) - 1])[0], "before tc.tmem_dealloc"
     if not pairs:
-        where = "behind its last op that reaches others, before it ends"
+        where = "after its last op that reaches others, before it ends"
     if (frees or not pairs) and works and not any(works[-1] < i <= end for i in barriers):
         why = "may still use this CTA's memory"
         yield sites[end].op, {"where": where, "why": why, "what": what, "who": who}

@@ -71,7 +71,7 @@ def _(kernel: KernelView) -> Found:
     "launch-request-reuse",
     SOURCE,
     'the role "{role}" reads a response and does not release it: it needs tc.fence "proxy.async" '
-    "and tc.mbarrier_arrive behind tc.launch_query, on a barrier that the thread of the next "
+    "and tc.mbarrier_arrive after tc.launch_query, on a barrier that the thread of the next "
     "tc.launch_request waits for; the request overwrites the response",
 )
 def _(kernel: KernelView) -> Found:

@@ -9,7 +9,7 @@ from tcir.dialect.ops.grid_control import PROGRAMMATIC, GridWaitOp, accesses_glo
 @verify_in_kernel(
     "programmatic-wait",
     "PTX ISA 9.7.13, griddepcontrol",
-    "{got} must be behind a tc.grid_wait of its role: the kernel is tc.programmatic, so the launch "
+    "{got} must follow a tc.grid_wait of its role: the kernel is tc.programmatic, so the launch "
     "before it may still write what is read here, or read what is written; run programmatic-launch",
 )
 def _(kernel: KernelView) -> Found:

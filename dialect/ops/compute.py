@@ -365,7 +365,7 @@ def _(op: MmaOp) -> Broken:
     MmaOp,
     "ashift-collector",
     "PTX ISA 9.7.16.10.9",
-    'collector must not be "{got}" with ashift: A changes behind the multiplication',
+    'collector must not be "{got}" with ashift: A changes after the multiplication',
     bad={"true": 'true, collector = "use"'},
     good={"true": 'true, collector = "lastuse"'},
 )

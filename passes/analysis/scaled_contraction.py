@@ -308,7 +308,7 @@ def types_problem(op: ir.OpView, found: ScaledMatmul) -> str:
             return (
                 f"expected scales of {' or '.join(SCALE_TYPES)}, got {kinds[operand.scales]} "
                 "(tensor cores apply no others); multiply the elements by them in an op of its "
-                "own, rounded to f16 or bf16, in front of a plain product"
+                "own, rounded to f16 or bf16, before a plain product"
             )
     wrong = next((kinds[n] for n in found.globals if kinds[n] != "f32"), None)
     if wrong:

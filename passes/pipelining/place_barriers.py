@@ -183,7 +183,7 @@ class _Placer:
 
     @property
     def setup(self) -> ir.OpView:
-        """The op that tiles and barriers are made in front of."""
+        """The op before which tiles and barriers are created."""
         if self.clearing is not None:
             return self.clearing
         ops = body(self.kernel)

@@ -259,7 +259,7 @@ class _Kernel:
                 chunk, *totals = loop.body.arguments
                 scf.YieldOp(add(load(chunk), totals))
             return list(loop.results)
-        # Every lane has a chunk; the next is on its way while one is added.
+        # Every lane has a chunk; the next is in flight while one is added.
         words = load(lane)
         loop = scf.ForOp(simt.add(lane, WARP), end, step, [*totals, *words])
         count = len(totals)

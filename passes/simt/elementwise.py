@@ -37,7 +37,7 @@ BLOCKS = ((2, 2),)
 every other pixel read 25 pixels for four of them, not 36. Sums in f32 are slower so, as are blocks
 of 2 x 4, 4 x 2 and 1 x 4 (measured on an H200)."""
 PARTS = (4, 2)
-"""Runs of a row that a thread gathers, the most first: 64 bytes on the way from each thread."""
+"""Runs of a row that a thread gathers, the most first: 64 bytes in flight per thread."""
 BYTES = 16
 """Bytes of a result that each thread has at least, where there are enough: runs of rows that are
 not aligned, and rows of a transpose, are shorter."""
@@ -133,7 +133,7 @@ def _threads(module: ir.Module, function: func.FuncOp, result: ir.Value) -> None
                     inside = simt.less(number, count)
                     number = simt.smaller(number, count - 1)
                 made.append((inside, _elements(known, result, number, (each, down, pixels, parts))))
-            for inside, runs in made:  # all loads are on the way before the first store
+            for inside, runs in made:  # all loads are in flight before the first store
                 with nullcontext() if inside is None else simt.only_if(inside):
                     runs.store(out)
 
@@ -234,7 +234,7 @@ def _parts(function: func.FuncOp, shape: Sequence[int], run: int) -> int:
 
 def _turns(function: func.FuncOp, element: ir.Type, run: int, count: int) -> int:
     """Runs that a thread computes, `THREADS` apart: as many as have `BYTES`. Where rows are not
-    aligned, runs are short, and a thread with one would have too few bytes on the way."""
+    aligned, runs are short, and a thread with one would have too few bytes in flight."""
     reduces = any(is_reduction(op.operation) for op in function.entry_block)
     if reduces or _gathers(function) or narrow.together(element) > 1:
         return 1

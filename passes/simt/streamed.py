@@ -28,13 +28,13 @@ mma.sync."""
 WARPS, WARPS_OF_SEVERAL = 8, 4
 """Warps of a CTA that has an SM to itself, and of one that shares it."""
 ALONE = 8
-"""Loads of the matrix that a thread has on the way, with which 8 warps take most registers of an
+"""Loads of the matrix that a thread has in flight, with which 8 warps take most registers of an
 SM, so that 172 CTAs on 132 SMs are two rounds."""
 SHARING = 2
 """CTAs of 4 warps that then have an SM together, whatever their registers: groups are chosen so
 that every SM has as many, and all are resident at once."""
 LOADS, BLOCKS = 16, 4
-"""Loads of the matrix that a thread has on the way, and the most blocks of a chunk: with those each
+"""Loads of the matrix that a thread has in flight, and the most blocks of a chunk: with those each
 thread also loads the few rows'."""
 IDLE = 8
 """SMs that may be without a CTA of many rows."""

@@ -30,7 +30,7 @@ AGAIN = 2
 """Bytes of the few rows for each byte of the matrix that CTAs of one tile may read: they read them
 from L2. With more, a CTA has several tiles."""
 LOADS, LOADS_OF_TILES = 16, 8
-"""Loads of the matrix that a thread has on the way, with one tile and with several, which take
+"""Loads of the matrix that a thread has in flight, with one tile and with several, which take
 registers for their sums."""
 WARPS_OF_ONE = 16
 """Warps of a CTA with one tile, which convert while others wait for memory; several tiles take the

@@ -103,7 +103,7 @@ class TileMatmulWarp(Pass):
 def _check(op: ir.OpView, target: str, group_m: int) -> None:
     if target not in TARGETS:
         known = ", ".join(TARGETS)
-        raise match_failure(op, f"expected a target out of {known}, got {target}", SMALLEST_MATMUL)
+        raise match_failure(op, f"expected one target of {known}, got {target}", SMALLEST_MATMUL)
     for value in (op.a, op.b):
         if str(value.type.element_type) in FP8 and not TARGETS[target].fp8:
             raise match_failure(

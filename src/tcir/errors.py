@@ -109,7 +109,7 @@ def check_names(owner: str, options: Iterable[str], allowed: type) -> None:
     for name in options:
         if name not in known:
             raise UnknownNameError(
-                f"{owner}: expected an option out of {', '.join(known)}, got '{name}'"
+                f"{owner}: expected one of the options {', '.join(known)}, got '{name}'"
             )
 
 

@@ -118,7 +118,7 @@ def test_groups_of_rows(groups: int, n: int, monkeypatch: pytest.MonkeyPatch) ->
 )  # fmt: skip
 def test_ctas_share_an_sm_where_there_are_more(n: int, k: int, ctas: int, warps: int) -> None:
     """With 8 warps an SM has one: 172 would be two rounds. With 4 it has two, of rows that fill
-    them. With few loads on the way (K of 768, two groups) it has several of 8."""
+    them. With few loads in flight (K of 768, two groups) it has several of 8."""
     kernel = tcir.compile(linear(16, n, k, "f16"), "layers", target="sm_90a")
     (launch,) = kernel.launches.launches
     assert (launch.grid[0], launch.block[0]) == (ctas, 32 * warps)

@@ -409,7 +409,7 @@ BAD = [
     (lambda: gemm(F16, VALUES, F16), r"expected \(M, K\) x \(N, K\) -> \(M, N\), got \(16, 16\) x"),
     (lambda: gemm([F16], [F16], [F16]), "or the mma of these threads"),
     (lambda: gemm([F16], [F16], [F16], make_tiled_mma("mma.m16n8k16")),
-     "fragments of all 32 of the tiled mma, got 1, 1 and 1"),
+     "all 32 threads of the tiled mma together: expected a fragment of each, got 1, 1 and 1"),
     (lambda: gemm([F16] * 32, [F16] * 32, [F16] * 32, make_tiled_mma("mma.m16n8k16")),
      r"with MMA of 8, 4, 4, got \(16, 16\) x \(16, 16\) -> \(16, 16\)"),
     (lambda: gemm(make_tensor(np.int32, Layout((2, 2, 2))), VALUES, VALUES),

@@ -9,7 +9,7 @@
 // POWER: warp_product.mlir:2:8: error: expected block-m to be a power of two, got 24
 // REGISTERS: error: expected at most 128 accumulators a thread (of 255 registers), got 256: a warp's tile is 128 x 64; take more warps
 // ATOM: error: expected an mma.sync atom of f16 operands, got mma.m16n8k8.tf32 (tf32); the default is mma.m16n8k16.f16
-// TARGET: error: expected a target out of sm_80, sm_90, sm_90a, sm_100a, got sm_75
+// TARGET: error: expected one target of sm_80, sm_90, sm_90a, sm_100a, got sm_75
 // STAGES: error: expected stages of at least 2, or 0 to choose, got 1
 // MEMORY: error: expected at most 232448 bytes of shared memory (sm_100a), got 294912 (tiles: 6 x 16384 bytes, 6 x 32768 bytes)
 

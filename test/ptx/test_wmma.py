@@ -164,7 +164,7 @@ LANE = ".reg .b32 %ld, %lane; mov.u32 %lane, %laneid; or.b32 %lane, %lane, 64;"
     [
         ("f32.f32\n", "f16.f32\n", "no rule for C of f32 and D of f16"),
         ("mma.sync.aligned.row.col", "mma.sync.aligned.row", "expected two layouts"),
-        ("[%p0];", "[%p0], %lane;", "expected one stride in all lanes"),
+        ("[%p0];", "[%p0], %lane;", "expected the same stride in all lanes"),
         ("a.sync.aligned.row.m16n16k16", "a.sync.aligned.row.m16n16k8", "expected one of .tf32"),
     ],
 )

@@ -359,7 +359,7 @@ def test_a_folder_without_programs(tmp_path: Path) -> None:
 
 
 def test_an_unknown_target_is_refused_once(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"expected a target out of .*, got 'sm_91'"):
+    with pytest.raises(UnknownNameError, match=r"expected one of the targets .*, got 'sm_91'"):
         write_kit(tmp_path / "kit", ROOT / "examples", target="sm_91")
     assert not (tmp_path / "kit").exists()
 

@@ -148,7 +148,7 @@ def test_an_assumption_reaches_a_kernel(kernel: tcir.Kernel) -> None:
 def test_options_and_targets() -> None:
     with pytest.raises(tcir.InputError, match=r"has no option 'stage'.*did you mean 'stages'"):
         tcir.compile(MATMUL, "matmul", stage=2)
-    with pytest.raises(tcir.InputError, match="out of sm_80, sm_90, sm_90a, sm_100a, got 'sm_100'"):
+    with pytest.raises(tcir.InputError, match=r"targets sm_80, .*, sm_100a, got 'sm_100'"):
         tcir.compile(MATMUL, "matmul", target="sm_100")
     with pytest.raises(tcir.InputError, match="expected a program lowered to llvm and nvvm"):
         tcir.compile(MATMUL, ["canonicalize"])

@@ -55,4 +55,4 @@ def test_a_plugin_adds_a_target_that_the_command_knows(tmp_path: Path) -> None:
     assert ".target sm_86\n" in done.stdout
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 3
-    assert "expected a target out of sm_80, sm_90, sm_90a, sm_100a, got 'sm_86'" in done.stderr
+    assert "expected one of the targets sm_80, sm_90, sm_90a, sm_100a, got 'sm_86'" in done.stderr

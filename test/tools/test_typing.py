@@ -122,13 +122,13 @@ def test_a_wrong_option_is_named_with_those_allowed(kernel: tcir.Kernel, method:
     allowed = ", ".join(CallOptions.__annotations__)
     with pytest.raises(tcir.UnknownNameError) as raised:
         getattr(kernel, method)(wrong=3)
-    assert str(raised.value) == f"@matmul: expected an option out of {allowed}, got 'wrong'"
+    assert str(raised.value) == f"@matmul: expected one of the options {allowed}, got 'wrong'"
     assert {"hazards", "progress", "order_seed", "jobs"} <= set(CallOptions.__annotations__)
 
 
 def test_a_wrong_option_of_a_validation(kernel: tcir.Kernel) -> None:
     assert isinstance(kernel, tcir.ArrayKernel)
-    with pytest.raises(tcir.UnknownNameError, match=r"out of .*seed, .*, got 'sed'"):
+    with pytest.raises(tcir.UnknownNameError, match=r"one of .*seed, .*, got 'sed'"):
         kernel.validate(sed=1)  # type: ignore[call-arg]
 
 

@@ -47,7 +47,7 @@ def test_other_sizes() -> None:
     assert (ended.returncode, ended.stdout) == (0, "3072\n"), ended.stderr
     ended = run("--size", "256=3", "--size", "17=3", SCRIPTS / "sizes.py")
     assert ended.returncode == 3
-    assert "sizes.py has outside its kernels, got 17" in ended.stderr
+    assert "sizes.py outside its kernels, got 17" in ended.stderr
 
 
 @needs_triton
@@ -82,7 +82,7 @@ def test_a_trace_of_the_launches(tmp_path: Path) -> None:
         (["--size", "8=-3"], "expected OLD=NEW, two integers, got '8=-3'"),
         slow(["--order-seeds", "-1"], "expected an integer of 0 to 10000, got '-1'"),
         slow(["--jobs", "0"], "expected an integer of at least 1, got '0'"),
-        slow(["--size", "8=3", "-m"], "expected a script whose integers are replaced, got -m"),
+        slow(["--size", "8=3", "-m"], "--size: replaces integers of a script, not of"),
         slow([], "expected the path of a Python script, got a directory"),
     ],
 )

@@ -122,12 +122,12 @@ def rows() -> Iterator[IsaRow]:
 
 
 _LATER = """\
-Of what PTX ISA 9.2 to 9.4 add for sm_100a there run `clmad`, `.ignore_oob`, `.weak` and `.relaxed`
-bulk copies, `.multicast::cluster::16b`, `tcgen05.alloc.exclusive`, and `cvt` from fp8, fp6 and fp4
-to `.bf16x2`. `multimem.st.async`, `multimem.red.async`, `fabric.*`, `mbarrier.check_layout`,
-`.layout` of mbarriers, `ld.proxy::readonly` and `ldmatrix.m8n16.s8.s4` assemble, have no rule and
-are reported as incomplete; so is `.s2f6x2` of `cvt` (9.1). `spcompress`, `spdecompress` and
-`applypriority.async.bulk` do not exist for sm_100a."""
+PTX ISA 9.2 to 9.4 add instructions for sm_100a. Supported are `clmad`, bulk copies with
+`.ignore_oob`, `.weak` and `.relaxed`, `.multicast::cluster::16b`, `tcgen05.alloc.exclusive`, and
+`cvt` from fp8, fp6 and fp4 to `.bf16x2`. `multimem.st.async`, `multimem.red.async`, `fabric.*`,
+`mbarrier.check_layout`, `.layout` of mbarriers, `ld.proxy::readonly` and `ldmatrix.m8n16.s8.s4`
+assemble, have no rule and are reported as incomplete; so is `.s2f6x2` of `cvt` (9.1). `spcompress`,
+`spdecompress` and `applypriority.async.bulk` do not exist for sm_100a."""
 
 _WORDS = {"runs": "runs", "refused": "rejected by name: ", "absent": "not for sm_100a: "}
 

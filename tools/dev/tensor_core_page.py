@@ -38,8 +38,9 @@ INTRO = """\
 
 Every form of the instructions of PTX ISA 9.7.16 and 9.7.9.27, and what this compiler has for it: an
 op of `tc` (with the attributes that select the form), rules of its verifier, its execution on
-tiles, its lowering, and whether `run_ptx` executes the instruction. A form without an op has the
-reason. [ops.md](ops.md) has the ops, [ptx-coverage.md](ptx-coverage.md) the instructions.
+tiles, its lowering, and whether `run_ptx` executes the instruction. For a form without an op, the
+table has the reason. [ops.md](ops.md) has the ops, [ptx-coverage.md](ptx-coverage.md) the
+instructions.
 """
 
 _PROGRAM = f"""\

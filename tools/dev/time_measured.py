@@ -45,10 +45,10 @@ _WHY = {
         "longer"
     ),
     ("TMA load, 8 KiB x 4",): (
-        "with 32 KiB on the way per SM, an SM has a box each 569 cycles: 2278 from the request of "
+        "with 32 KiB in flight per SM, an SM has a box each 569 cycles: 2278 from the request of "
         "one to its end, while the model has 1356, the same however busy memory is. "
-        "`hbm-latency` of 809 would explain it, not 342; at 4 KiB, half of that on the way, 390. "
-        "SA's public curve has the same bend on a B200: with 32 KB on the way 79 % of its peak, "
+        "`hbm-latency` of 809 would explain it, not 342; at 4 KiB, half of that in flight, 390. "
+        "SA's public curve has the same bend on a B200: with 32 KB in flight 79 % of its peak, "
         "1.6 times the latency that 4 KB have. *Hypothesis:* latency grows as memory saturates"
     ),
     ("TMA copy, 16 KiB x 8", "TMA copy, 8 KiB x 4"): (
@@ -195,8 +195,8 @@ this gives the cycles of a step and of all else:
 
 {_steps(rows)}
 
-A step needs 1709 cycles at the peak of `mma.sync`, and the H200 with TMA takes hardly more, which
-the model does not see; start and epilogue take longer than it thinks. At 4096 the two cancel, so
+A step needs 1709 cycles at the peak of `mma.sync`. The H200 with TMA takes hardly more, and
+less than modelled; its start and epilogue take longer than modelled. At 4096 the two cancel, so
 its +0.1 % is luck; at 1024, where 32 CTAs run and the rest of a CTA is 10490 cycles (at 1722 a
 step), they nearly do. With 128 CTAs at a time the rest is longer: they store together.
 
@@ -222,7 +222,7 @@ The errors do not judge the model as those above do: these kernels were chosen w
 Boxes of 8 KiB, cycles a box: (cycles - 2300) / 64.
 
 - *Latency grows as memory saturates*: **confirmed**. A box takes 1007 cycles on one SM, 1168 on
-  all, 1482 with two on the way, 1859 with three; from eight on it is bandwidth, 4150 B/ns. But the
+  all, 1482 with two in flight, 1859 with three; from eight on it is bandwidth, 4150 B/ns. But the
   latency of the model, 1382 and 1720, belongs to no load this small: with one box it is a third
   too long, for boxes in L2, which take 474, twice. The two misses cancel at three boxes.
 - *Writes have a bandwidth of their own*: **confirmed**, and not as low as GH's bulk stores. Stores
@@ -238,7 +238,7 @@ Boxes of 8 KiB, cycles a box: (cycles - 2300) / 64.
 - *Overlap in GEMV*: with its data in L2 the model is 13 and 10 % too fast, with memory 19 and 32 %:
   arithmetic takes longer than modelled, and the two overlap less.
 
-Nothing was changed for these kernels. `hbm-latency` and `tma-latency` of sm_90 are since
-2026-11-26 those of the box on one SM and of the box in L2, and judged by [other
+Nothing was changed for these kernels. Since 2026-11-26 `hbm-latency` and `tma-latency` of sm_90
+are those of the box on one SM and of the box in L2, and are judged by [other
 kernels](#kernels-of-wgmma); the wait for a store and the price of short pieces are as they were.
 """

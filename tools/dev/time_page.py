@@ -76,8 +76,8 @@ resource, which serves in order of request:
 
 An mma is complete when its A has been read and its columns are done; its commit then arrives, and a
 waiting thread continues `mbarrier` cycles later. Several sources measured the
-whole chain; the parts are calculated from it. A load of an SM that is alone is a *light* one of NV;
-beside other SMs its bytes take the port's rate.
+whole chain; the parts are calculated from it. If only one SM loads, its loads are the *light* loads
+of NV; if others load as well, its bytes move at the port's rate.
 
 No number was fitted to whole kernels, but rules were corrected with them in view: after the first
 comparison with the ladders, that a load cannot end before its last byte has passed the port, and

@@ -196,8 +196,9 @@ that time the tensor core serves others. Fences and commits cost their issue. GH
 {_rows()}
 
 The port's 45 B/clk under 48 KiB stages (R13) and CUTLASS's main loop, which needs 48 and takes no
-longer than its products (R09), do not agree; 64 stays the default. Of sm_90, `tma-latency` and
-`hbm-latency` are since 2026-11-26 those of the probes above, before these kernels were predicted.
+longer than its products (R09), do not agree; 64 stays the default. For sm_90, `tma-latency`
+and `hbm-latency` have been those of the probes above since 2026-11-26, before these kernels were
+predicted.
 
 ### Predicted, and taken
 
@@ -223,10 +224,10 @@ those of a launch (`launch`).
 
 {where}, after the predictions were frozen: cycles that the SMs
 count themselves around launches back to back, as `bench/time_wgmma.py` does. The clock of a
-spinning kernel right behind, as in [Measured](#measured), is no use here: it recovers within
-microseconds, 1.95 GHz behind products of 4096³ that ran at 1.54. (Of
-`matmul-warp` above, which draws less, the difference is not known; if there is one, its
-measured cycles are too many.)
+spinning kernel right after them, as in [Measured](#measured), would be wrong here: it recovers
+within microseconds, to 1.95 GHz after products of 4096³ that ran at 1.54. (For `matmul-warp` above,
+which draws less power, the difference is not known; if there is one, its measured cycles are too
+many.)
 
 **Median error {median(errors):.1%}, maximum {max(errors):.1%}** of {len(errors)} kernels:
 

@@ -1,4 +1,4 @@
-"""llvm as one function per op that passes build; the bindings' module makes some 300 op classes.
+"""One function for each llvm op that passes create; the bindings' module has some 300 op classes.
 
 A function is named as its op (``llvm.mlir.global``: `mlir_global`), emits at the insertion point,
 and returns the op's result.

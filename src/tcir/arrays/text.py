@@ -102,7 +102,7 @@ class FunctionBuilder:
         return self.op(text, out.shape, out.element)
 
     def module(self, *results: TensorValue) -> str:
-        """The whole text of the function, which returns `results`."""
+        """Text of a module with the function, which returns `results`."""
         types = ", ".join(each.type for each in results)
         given = ", ".join(f"{each}: {each.type}" for each in self.arguments)
         body = "\n".join(f"  {line}" for line in self.lines)

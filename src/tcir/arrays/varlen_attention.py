@@ -74,7 +74,7 @@ def compile_varlen_attention(
     cu_seq_q: cumulative lengths of the S sequences, [S + 1] of int32: 0, then the end of each. S is
               at most 1024. A sequence may be empty
     cu_seq_k: the same for keys, the last is N; None: `cu_seq_q`, and the kernel has no such input
-    causal:   the last row of a sequence has all of its keys, the row before it one less, and so on
+    causal:   the last row of a sequence has all of its keys, the row before it one fewer, and so on
     window:   number of keys before and after its own that a row has; None: all. Its own is the
               last key for the last row of a sequence
     lse:      whether the logarithms of the sums of exponentials, [H, T] of f32, are also a result

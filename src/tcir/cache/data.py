@@ -40,7 +40,7 @@ def from_bytes(data: bytes, classes: Collection[type]) -> Data:
         known = {each.__name__: each for each in classes}
         return _Reader(known, memoryview(data)[_SIZE.size + size :]).read(text)
     except (LookupError, TypeError, AttributeError, struct.error, RecursionError) as error:
-        raise ValueError(f"expected data, got {error}") from error
+        raise ValueError(f"expected the bytes of a serialised value: {error}") from error
 
 
 def _written(value: Data, arrays: list[bytes]) -> Data:

@@ -18,7 +18,7 @@ def compile_library(source: Path, soname: str = "") -> Path:
     """
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if not compiler:
-        raise MissingDependencyError("expected a C compiler, cc or gcc (or its path in CC)")
+        raise MissingDependencyError("CUDA programs need a C compiler: cc, gcc, or its path in CC")
     out = source.with_name(soname) if soname else source.with_suffix(".so")
     command = [*compiler.split(), "-O1", "-shared", "-fPIC", "-w", str(source), "-o", str(out)]
     command += [f"-Wl,-soname,{soname}"] if soname else []
@@ -33,7 +33,7 @@ def undefined_symbols(library: Path) -> list[str]:
     which comes with the linker (binutils)."""
     nm = shutil.which("nm")
     if not nm:
-        raise MissingDependencyError("expected nm, which comes with the linker (binutils)")
+        raise MissingDependencyError("CUDA programs need nm, a part of the linker (binutils)")
     command = [nm, "-D", "--undefined-only", "--no-demangle", str(library)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     rows = [line.split() for line in done.stdout.splitlines()]

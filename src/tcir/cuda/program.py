@@ -213,7 +213,7 @@ class ProgramDevice:
         return 0
 
     def loaded(self, number: int, image: int, size: int) -> None:
-        """Registers a module: a fat binary or PTX text, which stays where it is."""
+        """Registers a module: a fat binary or PTX text, whose memory stays valid."""
         self.images[number] = image, size
         if self.machine_code is not None and ctypes.string_at(image, 4) == ELF:
             self.modules[number] = Module.from_ptx(self.machine_code())

@@ -49,7 +49,7 @@ def functions(library: Path) -> dict[str, int]:
     nm."""
     nm = shutil.which("nm")
     if not nm:
-        raise MissingDependencyError("expected nm, which comes with the linker (binutils)")
+        raise MissingDependencyError("CUDA programs need nm, a part of the linker (binutils)")
     command = [nm, "--defined-only", str(library)]
     printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     base = _base(library)

@@ -145,7 +145,7 @@ class _Packed:
             raise ValueError(f"{name}: expected {len(example.shape)} dimensions, got shape {shape}")
         align, address = example._assumed_align or 1, tensor.data_ptr
         if address % align:
-            raise ValueError(f"{name}: expected an address at a multiple of {align}, {address:#x}")
+            raise ValueError(f"{name}: expected a multiple of {align} as address, got {address:#x}")
         shapes = _sizes(
             f"{name}.shape", shape, example.shape, example.dynamic_shapes_mask, symbols, 32
         )

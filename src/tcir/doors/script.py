@@ -29,7 +29,7 @@ def run_script(path: Path, arguments: list[str], sizes: Mapping[int, int]) -> No
     code = compile(resize.visit(tree), str(path), "exec", dont_inherit=True)
     if unused := sizes.keys() - resize.met:
         raise InputError(
-            f"--size: expected integers that {path} has outside its kernels, got "
+            f"--size: expected integers that occur in {path} outside its kernels, got "
             f"{', '.join(map(str, sorted(unused)))}"
         )
     module = ModuleType("__main__")

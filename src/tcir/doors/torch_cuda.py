@@ -253,7 +253,7 @@ class CudaStream:
         return False
 
     def record_event(self, event: CudaEvent | None = None) -> CudaEvent:
-        """Returns the event, or a new one."""
+        """Returns `event`, or a new event if it is None."""
         return event or CudaEvent()
 
     def query(self) -> bool:

@@ -36,7 +36,7 @@ class Unfinished:
     _watching: bool = False
 
     def run(self, launch: DoorLaunch, first: bool, execute: Callable[[], RunReport]) -> RunReport:
-        """Executes a launch and notes what it changed. first: whether none is in front of it"""
+        """Executes a launch and notes what it changed. first: whether no launch precedes it"""
         self._watching |= launch.programmatic
         if not self._watching:
             return execute()
@@ -63,7 +63,7 @@ def _changed(storage: np.ndarray, before: bytes) -> list[np.ndarray]:
 @lru_cache(8)
 def _waits_first(ptx: str, name: str) -> bool:
     """Whether each thread waits for the launches before, before it lets others begin: whether a
-    `griddepcontrol.wait` stands in front of all branches and of `launch_dependents`."""
+    `griddepcontrol.wait` precedes all branches and `launch_dependents`."""
     for instruction in parse(ptx).functions[name].body or ():
         if instruction.guard is not None or instruction.mnemonic.startswith("bra"):
             return False

@@ -92,7 +92,7 @@ def _wide_access(s: Sequence) -> None:
     load = i.mnemonic.startswith("ld")
     values, address = i.operands[:2] if load else i.operands[1::-1]
     if not isinstance(values, Vector) or not isinstance(address, Address):
-        raise refused(i, f"a vector and an address, got {values} and {address}", "write them so")
+        raise refused(i, f"a vector and an address, got {values} and {address}", "use this form")
     rest = "".join(f", {s.value(each)}" for each in i.operands[2:])
     base = s.new(64)
     s.do(f"mov.b64 {base}, {s.value(address.base)}")
@@ -191,7 +191,7 @@ def _rows(s: Sequence) -> None:
     each = each.replace(".tile::gather4", ".tile").replace(".tile::scatter4", ".tile")
     shared, tensor, *rest = i.operands if load else (i.operands[1], i.operands[0], *i.operands[2:])
     if not isinstance(tensor, Address) or not tensor.coordinates or len(tensor.coordinates) != 5:
-        raise refused(i, f"a map with a column and four rows, got {tensor}", "write them so")
+        raise refused(i, f"a map with a column and four rows, got {tensor}", "use this form")
     at, size = s.shared_address(shared, True), s.new(32)
     where = s.value(tensor.base)
     barrier = f", [{s.shared_address(rest.pop(0), True)}]" if load else ""

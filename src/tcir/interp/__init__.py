@@ -67,11 +67,13 @@ class Outcome:
     level:      "tensor", "tile", "thread" or "ptx".
     sites:      optional, per output index: a function from an element's index to words such as
                 "tile (3, 0), lane 17" that a report shows next to the first different element.
-    followers:  CTAs that replayed another CTA's execution, in its order
-    (docs/explanation/lockstep.md). together:   why one process ran all CTAs, where several were
-    allowed (docs/explanation/jobs.md). executed:   number of CTAs executed as a sample; 0: all were
-    executed. stored:     for a sample, per output: the elements that it stored, as a flat array of
-    bool. whole:      why the whole grid ran although a sample was requested.
+    followers:  number of CTAs that replayed another CTA's execution, in its order
+                (docs/explanation/lockstep.md).
+    together:   why one process ran all CTAs, where several were allowed
+                (docs/explanation/jobs.md).
+    executed:   number of CTAs executed as a sample; 0: all were executed.
+    stored:     for a sample, per output: the elements that it stored, as a flat array of bool.
+    whole:      why the whole grid ran although a sample was requested.
     meets:      whether CTAs may act on each other, so that the result may depend on their timing.
     left:       module variables that the execution changed.
     """

@@ -150,8 +150,8 @@ def _execute_mma(a: list[Tensor], b: list[Tensor], c: list[Tensor], mma: TiledMm
     numbers = sorted(mma.threads.indices())
     if not len(a) == len(b) == len(c) == len(numbers):
         raise LayoutError(
-            f"gemm: {mma.atom.name} is executed by threads together: expected the fragments of all "
-            f"{len(numbers)} of the tiled mma, got {len(a)}, {len(b)} and {len(c)}"
+            f"gemm: {mma.atom.name} is executed by all {len(numbers)} threads of the tiled mma "
+            f"together: expected a fragment of each, got {len(a)}, {len(b)} and {len(c)}"
         )
     left, right, total = (np.stack([_matrix(t, 3) for t in tensors]) for tensors in (a, b, c))
     tables = [_table(mma.atom.operand(name)[0]) for name in "ABC"]

@@ -74,7 +74,7 @@ class Tensor:
     def view(self, *coordinate: IntTuple | None) -> Tensor:
         """Returns a view of the modes whose coordinate is ``None``; the others are fixed.
 
-        Raises `LayoutError` unless there is one coordinate, inside its mode, for each.
+        Raises `LayoutError` unless each mode has ``None`` or one coordinate inside it.
         """
         if len(coordinate) != len(self.layout):
             raise LayoutError(

@@ -226,7 +226,7 @@ class WarpEvents:
             draft.detail["count"] = 1
 
     def note(self, **detail: int | str) -> None:
-        """Details of the running instruction; bytes of several copies add up."""
+        """Adds details to the event of the running instruction; bytes of several copies add up."""
         known = self.recorder.drafts[self.last].detail
         if "bytes" in detail and "bytes" in known:
             detail["bytes"] = int(detail["bytes"]) + int(known["bytes"])

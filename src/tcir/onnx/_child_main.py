@@ -61,7 +61,7 @@ def explained(error: str, *, data: bytes, pipeline: str, target: str) -> None:
 def reference(name: str, *, data: bytes, inputs: list[Array], wide: bool) -> list[Array]:
     """The results of ONNX's own evaluator, in f64 or node by node in f32.
 
-    f16 and bf16 are the types of values, not of sums. name: name of the model, for errors
+    Values of f16 and bf16 are summed in f32 or wider. name: name of the model, for errors
     """
     model = onnx.ModelProto.FromString(data)
     names = [each.name for each in inputs_of(model)]

@@ -1,8 +1,8 @@
 """Inputs of programs of several contractions: see `tcir.program.chains`.
 
 Rows, columns and the elements along a sum are multiplied by different powers of two where no later
-contraction adds numbers with different ones. Special values are those for which sums do not depend
-on their order.
+contraction adds numbers with different powers. Special values are those for which sums do not
+depend on their order.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the values span their formats:
 
 - Each product is an integer below 2^width times a quantum 2^e, and `width` plus the bits of the
   number of products is at most 24, so no partial sum needs more than 24 bits.
-- Of fp8 that wgmma multiplies, `width` plus the bits of 128 products is at most 14, and half of the
+- For fp8 operands of wgmma, `width` plus the bits of 128 products is at most 14, and half of the
   rows and columns have no negative numbers, so that sums of more products need more than 14 bits.
 - Each factor has a share of the width and the exponent, drawn for each index of the reduction
   loops: where A is large, B is small (scales likewise).

@@ -50,8 +50,10 @@ def taps_of_maps(
     sizes: Mapping[int, int],
     parallel: frozenset[int],
 ) -> Taps:
-    """Returns the taps, never in the padding, of a structured op whose operands may be padded;
-    sizes: trip counts of its loops."""
+    """Returns the taps that never read padding, in a structured op with padded operands.
+
+    sizes: trip counts of its loops
+    """
     found: Taps = {}
     for value, index_map in zip(op.operands, maps[:-1]):
         dimensions = zip(value.type.shape, _padding(value), index_map.results, strict=True)

@@ -269,7 +269,9 @@ def _check_ways(options: argparse.Namespace) -> None:
         raise LaunchError("--trace: expected a file name")
     if options.trace and (ways or options.bundle):
         other = ways[0].replace("_", "-") if ways else "bundle"
-        raise LaunchError(f"--trace: expected no --{other}, which runs no launch to its end")
+        raise LaunchError(
+            f"--trace: expected no --{other}, which does not run the launch to its end"
+        )
     if ways and options.jobs != 1:
         way = ways[0].replace("_", "-")
         raise LaunchError(f"--jobs: expected no --{way}, which needs all warps in one process")

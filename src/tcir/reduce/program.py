@@ -65,7 +65,7 @@ class Mlir:
 
 @dataclass(frozen=True)
 class Ptx:
-    """PTX text."""
+    """A program that is PTX text."""
 
     text: str
 

@@ -14,9 +14,9 @@ LEAST = 4
 
 
 class LaunchGraph:
-    """An executable CUDA graph of launches of a module's kernels, which stays loaded.
+    """An executable CUDA graph of launches of a module's kernels. The module stays loaded.
 
-    put: puts the launches on the stream whose handle it receives, which captures them
+    put: issues the launches on the capturing stream whose handle it receives
 
     `CudaError` if the driver rejects the graph.
     """

@@ -236,7 +236,7 @@ def _groups_apart() -> tuple[Array, Array]:
 
 # --- sparse A ------------------------------------------------------------------------------------
 
-#: Selectors of two in four, and what they make of B = 1, 2, 4, 8 in turns: 3, 5, 6, 9, 10, 12.
+#: Selectors of two in four; with B = 1, 2, 4, 8, 1, … they select sums of 3, 5, 6, 9, 10, 12.
 _TWO_OF_FOUR = np.array([0x4, 0x8, 0x9, 0xC, 0xD, 0xE], np.uint32) * np.uint32(0x11111111)
 
 
@@ -261,7 +261,7 @@ def _ones() -> tuple[Array, Array]:
     return np.zeros((128, 64), np.uint32), _tiles(a, b)
 
 
-#: Spans of 3 and 5 columns in turns, none left out: 9.7.16.4.3.
+#: Alternating spans of 3 and 5 columns, none left out: 9.7.16.4.3.
 _SPANS = 1 << 39 | 1 << 32 | (3 - 1) << 40 | (5 - 1) << 48
 
 

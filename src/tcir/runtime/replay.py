@@ -65,7 +65,7 @@ class Bundle:
     def _read(folder: Path) -> Bundle:
         description = json.loads(_bytes(folder / "launch.json"))
         if seal(description) != description["sha256"]:
-            raise InputError(f"{folder / 'launch.json'}: expected another SHA-256; {_READ}")
+            raise InputError(f"{folder / 'launch.json'}: its SHA-256 does not match; {_READ}")
         cubin = _bytes(folder / "kernel.cubin")
         ptx = _bytes(folder / "kernel.ptx").decode()
         buffers = list(enumerate(description["buffers"]))

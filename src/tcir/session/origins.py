@@ -22,7 +22,7 @@ def origin(location: ir.Location) -> str:
 
 
 def at_its_origin(error: Error, module: ir.Module) -> Error:
-    """An error for the text of `module`, with its locations replaced by those of the module."""
+    """Returns `error` with locations in the text of `module` replaced by those of the ops."""
     places = _places(module)
     message = _TEXT.sub(lambda found: places.get((found[1], found[2]), ""), str(error))
     kinds = (InvalidIRError, InputError, Error)

@@ -352,7 +352,7 @@ class Session:
 def check_name(target: str) -> None:
     """Raises UnknownNameError for a name that is not a target."""
     if not isinstance(target, str) or target not in TARGETS:
-        raise UnknownNameError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
+        raise UnknownNameError(f"expected one of the targets {', '.join(TARGETS)}, got '{target}'")
 
 
 def check_target(pipeline: str, target: str) -> None:

@@ -174,7 +174,7 @@ HELD_SMALL = [
     Row("UT, B3", "tcgen05.ld of one warp", 57, "B/clk", tmem_bandwidth),
 ]  # fmt: skip
 HELD_FLIGHT = [
-    Row("SA: bytes on the way, per SM", f"{kb} KB", want, "TB/s",
+    Row("SA: bytes in flight, per SM", f"{kb} KB", want, "TB/s",
         partial(throughput, in_flight=kb * KB), why=why)
     for kb, want, why in ((4, 1.15, _FAR), (8, 2.1, _FAR), (16, 3.6, _FAR), (32, 5.65, _KNEE),
                           (64, 7.14, ""), (128, 7.13, ""))

@@ -152,8 +152,8 @@ def modelled_time(
 
 
 def in_sequence(times: Sequence[ModelledTime]) -> tuple[float, str]:
-    """Returns the microseconds of consecutive launches, including the time between them, and the
-    limit of the longest."""
+    """Returns the microseconds of consecutive launches, including the time between them, and
+    the resource that bounds the longest launch."""
     longest = max(times, key=lambda time: time.microseconds, default=None)
     between = sum(time.launch_us for time in times[1:])
     kernels = sum(time.microseconds for time in times)

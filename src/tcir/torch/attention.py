@@ -132,7 +132,7 @@ def _shapes(
     if is_causal and query.shape[2] != key.shape[2]:
         raise InputError(
             "tcir.torch.attention: expected as many rows as keys with is_causal, got "
-            f"{query.shape[2]} and {key.shape[2]}; take scaled_dot_product_attention"
+            f"{query.shape[2]} and {key.shape[2]}; use scaled_dot_product_attention"
         )
     q, k, v = (tuple(each.shape) for each in (query, key, value))
     return _Operands(q, k, v, query.dtype, is_causal, scale)

@@ -122,7 +122,7 @@ def _grid_sampler(x: torch.Tensor, *rest: object) -> object:
     """Leaves f32 to PyTorch, because torch-mlir rounds the coordinates once more."""
     if x.dtype != torch.float32:
         return NotImplemented
-    raise InputError("expected f16 or bf16, got f32: coordinates are rounded once more here")
+    raise InputError("expected f16 or bf16, got f32: its coordinates would be rounded twice")
 
 
 def _lerp(start: torch.Tensor, end: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

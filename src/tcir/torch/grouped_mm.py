@@ -1,5 +1,6 @@
-"""`torch.ops.tcir.grouped_mm`: a matrix for each group of rows, which stands for PyTorch's
-``grouped_mm`` and transformers' in exported graphs: the experts of a mixture."""
+"""`torch.ops.tcir.grouped_mm` multiplies each group of rows by its own matrix (mixture of experts).
+
+In exported graphs it replaces the ops ``grouped_mm`` of PyTorch and of transformers."""
 
 from __future__ import annotations
 

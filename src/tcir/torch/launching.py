@@ -158,9 +158,9 @@ def _as_launched(tensor: torch.Tensor) -> torch.Tensor:
 class Ready:
     """A kernel prepared for tensors of one layout on one stream.
 
-    weights: numbers of the tensors that are the same as long as the state of a call is
-    frozen:  whether what is computed from these alone is kept while the state is the same
-    replay:  whether launches may be replayed as CUDA graphs, which a stream being captured forbids
+    weights: numbers of the tensors that are weights: unchanged in calls with the same state
+    frozen:  whether results computed from weights alone are kept while the state is the same
+    replay:  whether launches may be replayed as CUDA graphs; not on a stream that is being captured
     """
 
     def __init__(

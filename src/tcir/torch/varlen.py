@@ -1,5 +1,5 @@
-"""`torch.ops.tcir.varlen_attention`: attention of packed sequences, which stands for
-``torch.nn.attention.varlen.varlen_attn`` in exported graphs."""
+"""`torch.ops.tcir.varlen_attention`: attention of packed sequences. In exported graphs it
+replaces ``torch.nn.attention.varlen.varlen_attn``."""
 
 from __future__ import annotations
 

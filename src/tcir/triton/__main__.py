@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     given = _parser().parse_args(argv)
     sizes = dict(given.size)
     if given.module and sizes:
-        raise InputError("--size: expected a script whose integers are replaced, got -m")
+        raise InputError("--size: replaces integers of a script, not of a module (-m)")
     script = Path(given.script)
     if not given.module and not script.is_file():
         what = "a directory" if script.is_dir() else "no such file"

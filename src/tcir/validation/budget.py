@@ -22,9 +22,11 @@ class StatesBudget:
     latest: float = 0.0
 
     def leaves_out(self, line: Line, *, last: bool = False) -> bool:
-        """Whether a state is left out, which its line then reports: it and the last one would take
-        too long. The last one, the PTX, whose instructions are those that ship, may begin as long
-        as there is time."""
+        """Whether a state is left out because too little time remains; its line then reports that.
+
+        A state must leave twice the time of the one executed before it. The last state, the PTX,
+        has the instructions that ship, and begins as long as any time is left.
+        """
         if self.seconds is None:
             return False
         spent = time.perf_counter() - self.started

@@ -52,14 +52,14 @@ def unequal(expected: Array, got: Array) -> Array:
 
 
 def same_bits(expected: Arrays, got: Arrays) -> bool:
-    """Whether all results agree bit for bit, NaNs left aside: see `unequal`."""
+    """Whether all results agree bit for bit, where any two NaNs are equal: see `unequal`."""
     return not any(unequal(a, b).any() for a, b in zip(expected, got, strict=True))
 
 
 def first_difference(
     expected: Arrays, got: Arrays, bounds: Arrays | None = None
 ) -> Difference | None:
-    """The first element that is not bitwise equal, or out of `bounds` if given."""
+    """The first element whose bits differ, or with `bounds`, whose error exceeds its bound."""
     for number, (a, b) in enumerate(zip(expected, got, strict=True)):
         wrong = unequal(a, b)
         if bounds is not None:

@@ -1,8 +1,8 @@
 """Executions over the full range, and with special values, of programs whose sums round.
 
 An element counts as checked if its bound is finite, or if its class (NaN, infinity) is certain.
-Draws in which too few elements are checked are repeated nearer to 1, or left out, as the report
-states.
+Draws in which too few elements are checked are repeated with numbers nearer to 1, or left out, as
+the report states.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Known:
 
     @property
     def size(self) -> Array:
-        """Magnitudes, the error included."""
+        """Upper bound of the magnitudes."""
         return np.abs(self.wide) + self.error
 
     @property

@@ -54,7 +54,7 @@ UNITS = ("instructions", "loop_turns")
 class Algorithm:
     """Work of the input program, before any schedule is chosen.
 
-    products: products of its contraction, with operands padded for tensor cores; 0: it is none
+    products: products of its contraction, with operands padded for tensor cores; 0 if it has none
     simt_products: the same for CUDA cores, whose CTAs also have whole tiles of rows
     stored:        bytes of its results
     """

@@ -1,4 +1,4 @@
-"""nvvm as one function per op that passes build; the bindings' module makes some 250 op classes.
+"""One function for each nvvm op that passes create; the bindings' module has some 250 op classes.
 
 A function is named as its op (``nvvm.mbarrier.init``: `mbarrier_init`, ``nvvm.tcgen05.ld``:
 `tcgen05.ld`), emits at the insertion point, and returns the op's result.

@@ -1,7 +1,7 @@
 """cuRAND: pseudorandom numbers are numpy's, not those of a GPU; quasirandom ones are Sobol's.
 
-Tables for generators in kernels, and for more than two dimensions, are those of NVIDIA's library,
-which needs no GPU for them.
+NVIDIA's library, which needs no GPU for it, supplies the tables of generators in kernels and those
+of Sobol sequences with more than two dimensions.
 """
 
 from __future__ import annotations

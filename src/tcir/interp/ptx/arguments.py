@@ -51,7 +51,7 @@ class BoundArrays:
 
     addressed: arrays that keep their CPU addresses. written: partly initialised arrays, with masks
     of the initialised bytes. promises: the alignment promised for each array, by its `id`; with
-    `placement` "adverse" an address has exactly that.
+    `placement` "adverse" an address has exactly that alignment.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class BoundArrays:
         return at + start - whole.__array_interface__["data"][0]
 
     def unfinished(self, memory: Sequence[np.ndarray]) -> None:
-        """Launches in front of a programmatic one may still write these bytes, and no others."""
+        """Launches before a programmatic one may still write these bytes, and no others."""
         spans = [np.lib.array_utils.byte_bounds(each) for each in memory]
         for array, at in self.bound:
             start, buffer = (

@@ -14,7 +14,8 @@ def at_entry(function: Function) -> int | None:
     """Registers at entry; None: ptxas cannot determine them, and ignores setmaxnreg (C7508).
 
     The limit is .maxnreg, or follows from .minnctapersm with .maxntid or .reqntid. The kernel gets
-    all of it, but no more than its largest setmaxnreg.inc: seen in cubins of ptxas 13.5.
+    as many registers as the limit, but no more than its largest setmaxnreg.inc: seen in cubins of
+    ptxas 13.5.
     """
     caps = [cap for cap in (function.maxnreg, _of_residents(function)) if cap is not None]
     if not caps:

@@ -98,8 +98,8 @@ class Warp:
                 self.v[unsigned_view(slots.sizes[slot])][slot][:] = value
 
     def own_local(self, at: np.ndarray, lanes: np.ndarray, site: Site) -> np.ndarray:
-        """Offsets in the lanes' own local memory of addresses in it. An address without a thread
-        number belongs to no variable."""
+        """Returns addresses in local memory as offsets in each lane's own; an address in another
+        thread's is an error. An address without a thread number belongs to no variable."""
         owners, own = at >> PRIVATE, self.private[lanes] >> PRIVATE
         strange = (owners != own) & (owners != 0)
         if strange.any():

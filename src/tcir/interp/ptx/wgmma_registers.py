@@ -81,7 +81,7 @@ class WgmmaRegisters:
                 "wgmma-in-flight",
                 self.in_flight[slot].site,
                 site,
-                "wgmma.commit_group and wait_group in front of a copy of "
+                "wgmma.commit_group and wait_group before a copy of "
                 f"{w.names[slot]}, which the wgmma writes until then (PTX ISA 9.7.15.7)",
             )
         return slot is not None
@@ -140,6 +140,6 @@ class WgmmaRegisters:
             "wgmma-in-flight",
             flight.site,
             site,
-            f"wgmma.commit_group and wait_group in front of an access to {w.names[slot]}, which "
+            f"wgmma.commit_group and wait_group before an access to {w.names[slot]}, which "
             "the wgmma reads or writes until then (PTX ISA 9.7.15.7)",
         )

@@ -95,4 +95,4 @@ def in_parallel(interpreter: Interpreter, op: ir.OpView) -> Sequence[Array]:
 
 @evaluate("tensor.parallel_insert_slice")
 def parallel_insert_slice(_: Interpreter, __: ir.OpView, *___: Array) -> Sequence[Array]:
-    raise IncompleteError("expected it inside scf.forall.in_parallel")
+    raise IncompleteError("expected tensor.parallel_insert_slice inside scf.forall.in_parallel")

@@ -66,7 +66,7 @@ _OPERAND_ROWS = np.arange(128, dtype=np.int64)[:, None]
 @lru_cache(maxsize=4096)
 def _elements(tile: TileLayout, base: int, k_first: int, k_count: int) -> Array:
     if not 0 <= k_first <= k_first + k_count <= tile.k:
-        raise IndexError(f"elements {k_first}..{k_first + k_count - 1} of a tile with K = {tile.k}")
+        raise IndexError(f"expected k below {tile.k}, got {k_first} to {k_first + k_count - 1}")
     mn = np.arange(tile.mn, dtype=np.int64)[:, None]
     k = np.arange(k_first, k_first + k_count, dtype=np.int64)[None, :]
     inner, outer, rows = (k, mn, tile.mn) if tile.major == "K" else (mn, k, tile.k)

@@ -159,7 +159,7 @@ class AccessConflict:
 
     @property
     def on_its_way(self) -> bool:
-        """Whether a generic write to shared memory may still be on its way when the tensor core
+        """Whether a generic write to shared memory may still be in flight when the tensor core
         reads: no fence.proxy.async of the writing thread follows it. On B200s mma of pairs read
         older bytes."""
         shared = self.space == SHARED_MEMORY and self.first.proxy == "generic"

@@ -31,8 +31,7 @@ class Peers:
                 "foreign-shared-memory",
                 f"expected an address in this CTA's shared memory ({mine.window:#x}, rank "
                 f"{mine.rank_in_cluster} of its cluster), got {address_words(address)}, rank "
-                f"{rank}: other CTAs are reached with .shared::cluster and by what the ISA lists "
-                "for it",
+                f"{rank}: instructions that have .shared::cluster reach other CTAs with it",
                 site=site,
             )
         return self._started(mine.cluster.at(rank, site), site)

@@ -45,7 +45,7 @@ class Buffer(Tracked):
     """One bound array: its bytes, and which of them are defined (None: all).
 
     result: whether the caller reads it afterwards; kept: whether later launches do. unfinished:
-    granules that launches in front of a programmatic one may still write. constant:
+    granules that launches before a programmatic one may still write. constant:
     whether it is in the constant state space. name: its name in reports; array: the caller's array.
     read: whether anything but a store has found it.
     """
@@ -135,7 +135,7 @@ class GlobalMemory:
 
     @property
     def partly_unfinished(self) -> bool:
-        """Whether launches in front of a programmatic one may still write a part of a buffer: then
+        """Whether launches before a programmatic one may still write a part of a buffer: then
         the bytes, not only the buffer, decide whether an access has to wait."""
         parts = (
             (-(-b.data.size // b.granule), part) for b in self.buffers for part in b.unfinished

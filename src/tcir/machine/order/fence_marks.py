@@ -73,8 +73,8 @@ def in_front(clock: Clock, released: Sequence[Clock]) -> list[Covered]:
 
 
 def see(clock: Clock, covered: Covered, reach: int, *, acquire: bool) -> None:
-    """Lets a strong read observe a write that fences precede; acquire: at once, without a later
-    fence."""
+    """Notes that a strong read observes a write preceded by fences. acquire: whether the read
+    itself orders what they cover; otherwise a later fence does."""
     for sc, lines in enumerate(covered):
         for line, number in lines.items():
             if clock.get(line, 0) < number:

@@ -111,7 +111,7 @@ class Conflict(Protocol):
 
     @property
     def near(self) -> bool:
-        """Whether the first access stayed on the SM of the thread that signals after it."""
+        """Whether the first access is one of a CTA to its own shared memory."""
         ...
 
     @property
@@ -137,7 +137,8 @@ class Conflict(Protocol):
         ...
 
     def read_since(self) -> bool:
-        """Whether the agent has observed a strong read that observed the first, a strong write."""
+        """Whether the agent has observed a strong read that itself observed the first access, a
+        strong write."""
         ...
 
 

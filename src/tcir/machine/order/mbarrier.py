@@ -46,7 +46,7 @@ class Released:
         return Released(dict(self.near), dict(self.far))
 
     def to(self, order: MemoryOrder) -> Clock:
-        """The clock released by other CTAs with which a wait of this order synchronises."""
+        """Released clock of other CTAs with which a wait of this .sem and .scope synchronises."""
         return self.far if order.of_cluster or not self.far else beyond(self.far)
 
 
@@ -159,7 +159,7 @@ class Mbarrier:
         self.advance()
 
     def drop(self, count: int, site: object) -> None:
-        """arrive_drop: the phases after this one expect ``count`` arrivals less."""
+        """arrive_drop: the phases after this one expect ``count`` fewer arrivals."""
         self.check_live(site)
         if count > self.count:
             raise MachineError(

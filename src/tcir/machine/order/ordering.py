@@ -31,7 +31,7 @@ SHIPPED = {("mma", "cp"): _SCALES, ("cp", "cp"): _SCALES, ("mma", "mma"): "CUTLA
 class PipeProduct(NamedTuple):
     """The properties of an mma that decide its order in the pipe.
 
-    accumulator: D's address, M and N; ashift: whether it moves its A.
+    accumulator: D's address, M and N; ashift: whether it shifts its A.
     """
 
     accumulator: tuple[int, int, int]
@@ -132,7 +132,7 @@ def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: 
     match first.kind:
         case "earlier launch":
             return (
-                "griddepcontrol.wait in front of it, by this thread or one it synchronises with: "
+                "griddepcontrol.wait before it, by this thread or one it synchronises with: "
                 "until then a programmatic launch runs beside the one before it (PTX ISA 9.7.13, "
                 "griddepcontrol)"
             )
@@ -163,6 +163,6 @@ def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: 
             return "strong accesses order two CTAs whose scope (.cta, .cluster) includes both"
         return (
             "between two CTAs of a launch a release and an acquire of enough scope, or relaxed "
-            "accesses with a fence before the write and one behind the read (PTX ISA 8.8)"
+            "accesses with a fence before the write and one after the read (PTX ISA 8.8)"
         )
     return "a barrier, or an mbarrier arrival and wait, between the two warps"

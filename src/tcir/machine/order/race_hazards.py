@@ -231,7 +231,7 @@ RACES = (
         right="right/fences_acq_rel_in_front_of_a_barrier",
         applies=_by_fences,
         kind="fence-before-barrier",
-        missing="a fence by the thread that signals, behind the barrier (fence.acq_rel in front of "
+        missing="a fence by the thread that signals, after the barrier (fence.acq_rel before "
         "it is no part of a release pattern of another thread; fence.sc on both sides is)",
         severity="unpromised",
         promise="order by another thread's fence",
@@ -244,7 +244,7 @@ RACES = (
         right="right/fences_ticket_without_reader_fence",
         applies=_by_ticket,
         kind="missing-reader-fence",
-        missing="a fence (or .acquire) behind the atomic by which the last one knows that it is",
+        missing="a fence (or .acquire) after the atomic by which the last one knows that it is",
         severity="unpromised",
         promise="order by the ticket",
     ),
@@ -256,7 +256,7 @@ RACES = (
         right="right/lanes_elected_for_the_warp",
         applies=_by_warp,
         kind="elected-for-warp",
-        missing="bar.warp.sync in front of elect.sync, or an arrival of every lane",
+        missing="bar.warp.sync before elect.sync, or an arrival of every lane",
         severity="unpromised",
         promise="order by an elected lane",
         fences=_proxies,

@@ -10,7 +10,7 @@ from tcir.machine.findings import Unpromised
 
 RELAXED_BARRIER = "relaxed-cluster-barrier"
 """The kind of a finding where only relaxed arrivals at a cluster barrier lie between the two."""
-RELEASING_ARRIVAL = "barrier.cluster.arrive without .relaxed, or a fence in front of it"
+RELEASING_ARRIVAL = "barrier.cluster.arrive without .relaxed, or a fence before it"
 """The synchronisation that such a finding lacks."""
 RELAXED_ORDER = "order of memory by a relaxed arrival"
 """The order on which such a program relies."""

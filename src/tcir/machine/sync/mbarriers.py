@@ -69,7 +69,7 @@ class Mbarriers:
         if known.count != count or not known.unused:
             raise MachineError(
                 "mbarrier-reuse",
-                f"expected mbarrier.inval before a new mbarrier.init at {known.where}, got {known}",
+                f"expected mbarrier.inval of the {known} first, got another mbarrier.init",
                 site=site,
             )
         self.cta.report(

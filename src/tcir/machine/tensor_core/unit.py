@@ -69,10 +69,10 @@ class TensorCore:
         *,
         site: object,
     ) -> None:
-        """tcgen05.cp: copies a matrix, named by descriptor or by the address of every byte [rows,
+        """tcgen05.cp: copies a matrix, given by a descriptor or by the address of every byte [rows,
         bytes].
 
-        decompress: format of elements in padded units, each of which gets a byte of its own.
+        decompress: source format with padded units; the copy expands every element to one byte
         """
         if decompress is not None and decompress not in CP_FORMATS:
             allowed = ", ".join(CP_FORMATS)

@@ -137,7 +137,7 @@ DRAWS: dict[str, tuple[Made, bool]] = {
     "logits near -1e5": (negative, False),
     "powers of two": (powers, False),
 }
-"""By their words: what makes them, and whether results of 16 bits are exact."""
+"""By description: the function that makes the draw, and whether results of 16 bits are exact."""
 
 
 def attention_alone(ops: Sequence[ir.OpView]) -> tc.AttentionOp | None:
@@ -154,7 +154,7 @@ def attention_alone(ops: Sequence[ir.OpView]) -> tc.AttentionOp | None:
 def attention_inputs(
     op: tc.AttentionOp, arguments: Sequence[ir.Value], draw: np.random.Generator
 ) -> Iterator[tuple[str, dict[int, Array], bool]]:
-    """Yields words, arrays by number of the input, and whether results must agree bit for bit.
+    """Yields a description, the arrays by input number, and whether results must agree in all bits.
 
     arguments: arguments of the function, whose only op is `op`
     """

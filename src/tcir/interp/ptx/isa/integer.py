@@ -188,7 +188,7 @@ def mad24(d: Decode) -> Op:
 
 
 def quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Truncating division; by zero all ones, which `_division` makes undefined."""
+    """Truncating division; all ones where b is 0, which `_division` marks as undefined."""
     zero = b == 0
     divisor = np.where(zero, 1, b).astype(a.dtype)
     if a.dtype.kind == "u":
@@ -203,7 +203,7 @@ def quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def remainder(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a − b·quotient; by zero a, which `_division` makes undefined."""
+    """a − b·quotient; a where b is 0, which `_division` marks as undefined."""
     return np.where(b == 0, a, a - b * quotient(a, b).astype(a.dtype))
 
 

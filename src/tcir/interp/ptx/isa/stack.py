@@ -82,7 +82,7 @@ def stackrestore(d: Decode) -> Op:
         values = w.v[n][source][lanes].astype(np.uint64)
         if (values < base).any() or (values > w.v[U64][pointer][lanes]).any():
             raise w.error(
-                "stack-restore", f"expected a value of stacksave, got {int(values[0]):#x}", site
+                "stack-restore", f"expected a result of stacksave, got {int(values[0]):#x}", site
             )
         w.v[U64][pointer][lanes] = values
 

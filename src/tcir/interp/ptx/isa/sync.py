@@ -14,13 +14,13 @@ _U32_TYPE = TYPES["u32"]
 
 
 def uniform(w: Warp, slot: int, m: int, site: Site, what: str, view: int = U32) -> int:
-    """The value of a slot that has to be equal in all active lanes."""
+    """The value of a slot, which must be the same in all active lanes."""
     if w.undef[slot] & m:
         w.read_undefined(site, (slot,), m)
     values = w.v[view][slot][LANE_INDICES[m]]
     if (values != values[0]).any():
         found = sorted({int(v) for v in values})[:4]
-        raise w.error("not-uniform", f"expected one {what} for all lanes, got {found}", site)
+        raise w.error("not-uniform", f"expected the same {what} in all lanes, got {found}", site)
     return int(values[0])
 
 

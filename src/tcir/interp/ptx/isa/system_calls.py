@@ -105,8 +105,8 @@ def _print(reader: _Reader, text: int, at: int) -> int:
             "printf-size",
             reader.site,
             conversion,
-            "a size in h, l, ll: with another one a device prints other numbers, for the "
-            'arguments behind it, too (CUDA C++ Programming Guide, "Format Specifiers")',
+            "a size in h, l, ll: with another one a device prints other numbers, also for "
+            'the arguments after it (CUDA C++ Programming Guide, "Format Specifiers")',
         )
     return done.count
 

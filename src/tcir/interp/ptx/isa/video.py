@@ -86,7 +86,7 @@ def _op(d: Decode, work: _Work, operands: Sequence[Operand]) -> Op:
 
 # --- scalar instructions -----------------------------------------------------------------------
 def _scalar(d: Decode, work: _Work, signs: Sequence[bool], saturates: bool = True) -> Op:
-    """work: of a and b, extended. signs: whether d, a and b are signed."""
+    """work: function of a and b, extended. signs: whether d, a and b are signed."""
     saturate = saturates and d.take("sat") is not None
     second = d.take(*_SECOND)
     operands, selectors = zip(*map(_split, d.operands), strict=True)
@@ -153,7 +153,7 @@ def multiply(d: Decode) -> Op:
     parts = [_part(d, selector) for selector in selectors[1:3]]
     product, added = minus[1] ^ minus[2], minus[3]
     if selectors[0] or selectors[3] or minus[0] or product and added or plus and any(minus):
-        raise d.malformed("expected parts of a and b alone, a negated product or c, or .po")
+        raise d.malformed("expected selectors of a, b only; at most one of -(a * b), -c, .po")
     signed = any(signs) or product or added
     low = -(1 << 31) if signed else 0
 
@@ -182,7 +182,7 @@ def _digits(d: Decode, selector: str, letter: str, default: str, below: int) -> 
 
 
 def _simd(d: Decode, work: _Work, signs: Sequence[bool], saturates: bool) -> Op:
-    """work: of an element of a and one of b. signs: whether those of d, a and b are signed."""
+    """work: function of an element of a and one of b. signs: whether d, a and b are signed."""
     count = int(d.name[-1])
     bits, letter = 32 // count, "h" if count == 2 else "b"
     add = d.take("add") is not None
@@ -194,7 +194,7 @@ def _simd(d: Decode, work: _Work, signs: Sequence[bool], saturates: bool) -> Op:
     of_a = _digits(d, selectors[1], letter, order, 2 * count)
     of_b = _digits(d, selectors[2], letter, "76543210"[8 - 2 * count : 8 - count], 2 * count)
     if len(of_a) != count or len(of_b) != count or selectors[3] or mask != sorted({*mask}):
-        raise d.malformed(f"expected {count} elements of a and b, falling ones of d, and all of c")
+        raise d.malformed(f"expected {count} elements of a and b, descending ones of d, all of c")
 
     def run(a: _Numbers, b: _Numbers, c: _Numbers) -> _Numbers:
         found = c.astype(np.int64)

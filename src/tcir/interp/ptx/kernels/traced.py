@@ -398,7 +398,7 @@ RULES[np.maximum] = _extreme(_comparison("ge"))
 
 def _shift(left: bool) -> Callable[[LaneVector, LaneVector], LaneVector]:
     def rule(x: LaneVector, amount: LaneVector) -> LaneVector:
-        """numpy: amounts from the width on give 0, or the sign."""
+        """As in numpy, amounts from the width on give 0, or copies of the sign."""
         width = 8 * x.dtype.itemsize
         word = "shl" if left else "ashr" if x.dtype.kind == "i" else "lshr"
         known = amount.most is not None and amount.most < width
@@ -426,7 +426,7 @@ def bitwise_count(x: LaneVector) -> LaneVector:
 
 def _division(word: str) -> Callable[[LaneVector, LaneVector], LaneVector]:
     def rule(x: LaneVector, y: LaneVector) -> LaneVector:
-        """numpy: 0 by zero."""
+        """As in numpy, a division by zero gives 0."""
         if x.dtype.kind != "u" or x.dtype != y.dtype:
             raise Untraceable("a division of signed numbers")
         zero, one = x.splat(0, x.dtype), x.splat(1, x.dtype)

@@ -142,5 +142,5 @@ class Lockstep(Leaders[Trace]):
         return alone
 
     def classes(self) -> list[Alike]:
-        """Returns all CTAs by equal behaviour; empty: unknown, or too large to keep."""
+        """Returns classes of CTAs that behave alike; empty if unknown, or too large to keep."""
         return self._classes if not self.why and self._room >= 0 else []

@@ -131,7 +131,7 @@ class _Matrix:
             stride = w.v[U32][self.stride]
         for name, values in (("address", at), ("stride", stride)):
             if (values != values[0]).any():
-                raise w.error("not-uniform", f"expected one {name} in all lanes", self.site)
+                raise w.error("not-uniform", f"expected the same {name} in all lanes", self.site)
         return self.fragment.places(int(at[0]), int(stride[0]), self.by_row)
 
 

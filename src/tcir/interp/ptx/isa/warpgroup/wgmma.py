@@ -83,7 +83,7 @@ def mma_async(d: Decode) -> Op:
             w.read_undefined(site, (scale,), m)
         chosen = (w.p[scale] ^ flip) & m
         if chosen not in (0, m):
-            raise w.error("not-uniform", "expected one scale-d for all lanes", site)
+            raise w.error("not-uniform", "expected the same scale-d in all lanes", site)
         state = w.wgmma
         before = state.take(w, slots, held_a, site)
         read = a_slots if before is not None or not chosen else (*sources, *a_slots)
