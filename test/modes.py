@@ -27,7 +27,7 @@ def apart(patch: pytest.MonkeyPatch) -> None:
 def together(patch: pytest.MonkeyPatch) -> None:
     """Lockstep in small grids, too; straight lines are compiled at once."""
     patch.setattr(leaders, "LEAST", 2)
-    patch.setattr(straight, "TIMES", 0)
+    patch.setattr(straight, "WORTH", 0)
 
 
 def interpreted(patch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ def test_instructions_that_compiled_code_executes_together(
         lines.extend([self] * (done := execute(self, *of)))
         return done
 
-    monkeypatch.setattr(straight, "TIMES", 0)
+    monkeypatch.setattr(straight, "WORTH", 0)
     monkeypatch.setattr(StraightLine, "execute", counted)
     ok, report, _ = program(old, new)
     assert any(line.touched for line in lines) == (finding != "wgmma-in-flight")

@@ -34,7 +34,7 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
         found["compiled" if done else "left"] += len(self.code)
         return done
 
-    monkeypatch.setattr(straight, "TIMES", 0)
+    monkeypatch.setattr(straight, "WORTH", 0)
     monkeypatch.setattr(StraightLine, "execute", counted)
     yield found
 

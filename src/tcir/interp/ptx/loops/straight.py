@@ -1,7 +1,7 @@
 """Straight lines: instructions that only compute, one after the other, executed by one call.
 
-A line is encoded once warps have come to it `TIMES` times. Until then, and wherever a register that
-it needs is undefined or in flight, the interpreter executes its instructions one at a time.
+A line is encoded once `WORTH` of its instructions have been executed. Until then, and wherever a
+register that it needs is undefined or in flight, the interpreter executes them one at a time.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from tcir.interp.ptx.warp import Warp
 
 COMPILED = True
 """Whether straight lines are executed by compiled code."""
-TIMES = 1
-"""How often warps come to a line before it is encoded, which takes as long as one execution."""
+WORTH = 64
+"""Instructions that the interpreter executes in the time in which it encodes a line and links its
+kernels."""
 LEAST = 4
 """Instructions that are worth a call."""
 _NONE = np.zeros(1, np.int64)
@@ -41,11 +42,11 @@ def banks_of(warp: Warp) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A line up to `end` that is not encoded. times: how often warps may come to it before it
-    is."""
+    """A line up to `end` that is not encoded. left: how many of its instructions are executed
+    before it is."""
 
     end: int
-    times: int
+    left: int
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class StraightLines:
             return ends[at] > at and op.compute is not None and op.run is op.own and alone
 
         self.at: dict[int, Candidate | StraightLine] = {
-            line.start: Candidate(line.stop, TIMES)
+            line.start: Candidate(line.stop, WORTH)
             for line in self._lines(range(len(code)), eligible)
         }
 
@@ -112,8 +113,8 @@ class StraightLines:
         line = self.at.get(start)
         if line is None or isinstance(line, StraightLine):
             return line
-        if line.times:
-            self.at[start] = Candidate(line.end, line.times - 1)
+        if line.left > 0:
+            self.at[start] = Candidate(line.end, line.left - (line.end - start))
             return None
         encoder = Encoder(self._storage)
         parts = self._lines(range(start, line.end), lambda at: encoder.computes(self._code[at]))
