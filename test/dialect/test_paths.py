@@ -31,7 +31,7 @@ def test_the_page_is_current() -> None:
 
 @pytest.mark.parametrize("title", KERNELS)
 def test_every_wait_is_needed(title: str) -> None:
-    text = state(*KERNELS[title])
+    text = state(title)
     assert missing(text) == (0, 0)
     lines = text.splitlines()
     waits = [number for number, line in enumerate(lines) if WAIT in line]
@@ -43,7 +43,7 @@ def test_every_wait_is_needed(title: str) -> None:
 
 def test_a_wait_for_the_iteration_before_is_too_late() -> None:
     """Scores are read an iteration late: their way there and back takes two iterations."""
-    text = state(*next(iter(KERNELS.values())))
+    text = state(next(iter(KERNELS)))
     role = text.partition('kind = "mma"')[2]
     wait = next(line for line in role.splitlines() if WAIT in line)
     _, parity = re.findall(r"%\w+", wait)[:2]

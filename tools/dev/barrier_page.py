@@ -37,12 +37,13 @@ TARGET = Path(__file__).resolve().parents[2] / "docs" / "reference" / "attention
 STATE = "assign-roles"
 
 KERNELS = {
-    "sm_100a, a tile of 128 rows, 64 elements": ("sm_100a", 64, "rows=128 stages=2", ""),
-    "sm_100a, two tiles, 128 elements: P in columns of S": ("sm_100a", 128, "rows=256", ""),
-    "sm_100a, persistent": ("sm_100a", 64, "rows=128 stages=2 ctas=1", "causal_offset = 0 : i64, "),
-    "sm_90a, two warpgroups, 128 elements": ("sm_90a", 128, "rows=128 stages=2", ""),
+    "sm_100a, a tile of 128 rows, 64 elements": (64, "rows=128 stages=2", ""),
+    "sm_100a, two tiles, 128 elements: P in columns of S": (128, "rows=256", ""),
+    "sm_100a, persistent": (64, "rows=128 stages=2 ctas=1", "causal_offset = 0 : i64, "),
+    "sm_90a, two warpgroups, 128 elements": (128, "rows=128 stages=2", ""),
 }
-"""By title: target, elements of a head, options of the pipeline, and a mask."""
+"""By title, which begins with the target: elements of a head, options of the pipeline, and a
+mask."""
 
 _INTRO = """# Barriers of attention
 
@@ -73,8 +74,9 @@ def text(size: int, mask: str) -> str:
     }}"""
 
 
-def state(target: str, size: int, options: str, mask: str) -> str:
-    """The kernel's program, with roles and barriers."""
+def state(title: str) -> str:
+    """The program of a kernel of `KERNELS`, with roles and barriers."""
+    target, (size, options, mask) = title.partition(",")[0], KERNELS[title]
     pipeline = f"attention{{{options} split-kv=1}}"
     return tcir.compile(text(size, mask), pipeline, target=target).ir[STATE]
 
@@ -138,12 +140,12 @@ def rows(kernel: KernelView) -> Iterator[str]:
 def document() -> str:
     """The text of the page."""
     parts = [_INTRO]
-    for title, given in KERNELS.items():
+    for title in KERNELS:
         parts.append(f"## {title}\n\n")
         parts.append("| tile | first | second | waits of the second | waits of the first |\n")
         parts.append("|---|---|---|---|---|\n")
         with mlir_context() as context:
-            module = load_module(state(*given), context)
+            module = load_module(state(title), context)
             for op in module.body.operations:
                 if isinstance(op, func.FuncOp) and "tc.kernel" in op.attributes:
                     parts += [f"{row}\n" for row in rows(view(op))]
