@@ -17,7 +17,8 @@ NAME = re.compile(r"""^"?sm_\d+[af]?"?$|\.target sm_""")
 
 def literals(path: Path) -> Iterator[str]:
     """Strings of a file that are a target's name, or PTX for one; docstrings do not count."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    text = path.read_text()
+    for node in ast.walk(ast.parse(text)) if "sm_" in text else ():
         value = node.value if isinstance(node, ast.Constant) else None
         if isinstance(value, str) and NAME.search(value):
             yield f"{path.relative_to(ROOT)}:{node.lineno}: {value!r}"
