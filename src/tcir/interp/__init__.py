@@ -1,8 +1,8 @@
-"""Executors: they run a program at each level, with one signature.
+"""Executors: one for each level of a program, all with the same signature.
 
-An executor is a function with the signature of `Executor`. `execute` picks the one for a level and
-imports it then, so `tcir.interp.ptx` stays importable without the MLIR bindings. User code adds a
-level with `register_executor`.
+An executor is a function with the signature of `Executor`. `execute` imports the executor of a
+level on first use, so `tcir.interp.ptx` stays importable without the MLIR bindings. User code adds
+a level with `register_executor`.
 
 Levels: ``tensor`` (func on tensors), ``tile`` (`func.func` with the attribute ``tc.kernel``),
 ``thread`` (`gpu.module` with an `llvm.func` kernel).
@@ -29,9 +29,9 @@ class OutputSpec:
     unsigned: the sign bit has no meaning (block scales of type f8E4M3FN): numbers are >= 0.
     groups: for group sizes (``tc.grouped_matmul``): the largest size, and the largest sum
     below: for indices into a tensor: exclusive upper bound; the lower bound is 0
-    ends: for the ends of sequences: the last of them
-    first: for a table of indices whose rows each begin with another number: exclusive upper bound
-           of these first numbers
+    ends: for the ends of sequences: the last end
+    first: for a table of indices whose first column is a count instead: exclusive upper bound of
+           these counts
     """
 
     shape: tuple[int, ...]
@@ -44,7 +44,7 @@ class OutputSpec:
 
     @property
     def says_where(self) -> bool:
-        """Whether its numbers decide which elements a program reads."""
+        """Whether the array's values decide which elements a program reads."""
         return any(each is not None for each in (self.groups, self.below, self.ends))
 
     def __str__(self) -> str:
@@ -133,12 +133,12 @@ _EXECUTORS: dict[str, str | Executor] = {
 
 
 def register_executor(level: str, executor: Executor) -> None:
-    """Makes `executor` the one for `level`."""
+    """Registers `executor` as the executor of `level`."""
     _EXECUTORS[level] = executor
 
 
 def registered(level: str) -> bool:
-    """Whether the executor of `level` came by `register_executor`."""
+    """Whether the executor of `level` was set by `register_executor`."""
     return not isinstance(_EXECUTORS.get(level), str)
 
 

@@ -32,7 +32,7 @@ def log2_scale(scale: float) -> np.float32:
 
 
 def flushed(x: Array) -> Array:
-    """Subnormal numbers of f32 as zeros of their sign (``.ftz``)."""
+    """Replaces subnormal f32 numbers by zeros of the same sign (``.ftz``)."""
     x = np.asarray(x, np.float32)
     return np.where(np.abs(x) < _LEAST, np.copysign(np.float32(0), x), x)
 
@@ -77,8 +77,8 @@ TO_WHOLE = np.float32(attention.TO_WHOLE)
 
 
 def exponents(scores: Array, reference: Array, c: np.float32) -> Array:
-    """``(scores - reference) * c``: one fma with the row's product, which is rounded once and
-    cancels in ``O / l``; where that is beyond `FAR`, a difference and a product."""
+    """``(scores - reference) * c``: one fma with the row's ``reference * c``, which is rounded once
+    and cancels in ``O / l``; where its magnitude exceeds `FAR`, a difference and a product."""
     with np.errstate(all="ignore"):
         product = reference * c
         near = fma(scores, np.asarray(c), -product)
@@ -100,7 +100,7 @@ def online_max(
     before:  maximum before this block, -inf at first
     largest: maximum of the block
     tau:     largest growth of exponents without rescaling the sums: up to it the earlier maximum
-             remains (0: it always moves)
+             remains (0: the new maximum is always taken)
     below:   difference between the largest score and the maximum that is kept, so that exponentials
              are up to ``2^(below * c)``
 
@@ -126,8 +126,8 @@ def exponentials(scores: Array, reference: Array, c: np.float32, polynomial: int
     """``2^((scores - reference) * c)``, at most near ``2^tau``.
 
     reference:  a column
-    polynomial: number of columns, the last ones of every 16, whose powers are those of
-                `exp2_polynomial`
+    polynomial: number of columns, the last ones of every 16, for which `exp2_polynomial` computes
+                the powers
     """
     x = exponents(scores, reference, c)
     powers = exp2(x)
@@ -150,8 +150,8 @@ def row_sum(values: Array, parts: int) -> Array:
 
 
 def inverse_sum(total: Array, times: float = 1.0) -> Array:
-    """Factor of a row of O at the end: ``times / total``. A row without keys has ``times`` instead,
-    so that its O is zero, and so has a row whose sum is NaN."""
+    """Factor of a row of O at the end: ``times / total``; ``times`` for a row without keys, so that
+    its O is zero, and for a row whose sum is NaN."""
     with np.errstate(all="ignore"):
         inverse = reciprocal(np.where((total == 0) | np.isnan(total), np.float32(1), total))
         return inverse * np.float32(times)

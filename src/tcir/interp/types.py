@@ -106,7 +106,7 @@ def constant(attribute: ir.Attribute, type_: ir.Type) -> Array:
 
 
 def dense(array: Array, type_: ir.Type) -> ir.DenseElementsAttr:
-    """The attribute of a tensor's type that has an array's elements, bit for bit."""
+    """The dense attribute of a tensor's type with an array's elements, bit for bit."""
     bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
     return ir.DenseElementsAttr.get(bits.reshape(array.shape), type=type_)
 

@@ -129,7 +129,8 @@ class BoundArrays:
         return at + start - whole.__array_interface__["data"][0]
 
     def unfinished(self, memory: Sequence[np.ndarray]) -> None:
-        """Launches before a programmatic one may still write these bytes, and no others."""
+        """Marks these bytes only as those that launches before a programmatic one may still
+        write."""
         spans = [np.lib.array_utils.byte_bounds(each) for each in memory]
         for array, at in self.bound:
             start, buffer = (
@@ -309,8 +310,8 @@ def bind_variables(
     """Binds the module's global and constant variables, initialised, by default to zero.
 
     kept: bytes of variables that earlier launches bound. They stay as they are, unless they hold
-    addresses; newly bound variables are added. One among the arrays that keep their CPU addresses
-    has that address.
+    addresses; newly bound variables are added. A variable among the arrays that keep their CPU
+    addresses is bound at its CPU address.
     """
     bound: dict[str, int] = {}
     images: dict[str, np.ndarray] = {}

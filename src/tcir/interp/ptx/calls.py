@@ -2,7 +2,7 @@
 
 A copy has registers, labels and variables of its own; its parameters are the caller's variables. An
 indirect call becomes a chain of comparisons of the address with those of the functions that it may
-reach. A recursive call saves the state of its function's copy and starts it again
+reach. A recursive call saves the state of its function's copy and starts the copy again
 (`isa/frames.py`). A call that cannot be replaced stays `call`, with the reason as its operand.
 """
 
@@ -178,7 +178,7 @@ class _Copy:
         self.out.body.append(Instruction(mnemonic, operands, guard, old.site, scope, old.column))
 
     def emit(self, mnemonic: str, operands: tuple[Operand, ...]) -> None:
-        """An instruction that stands for none of the text's: it is shown as the body's last."""
+        """Adds an instruction that is not in the text, with the location of the body's last one."""
         assert self.source.body
         self.add(self.source.body[-1], mnemonic, operands, None, self.root or BlockScope(None))
 
@@ -210,7 +210,7 @@ class _Copy:
         self.land(*jumps)
 
     def call(self, old: Instruction, scope: BlockScope) -> None:
-        """Copies the callee here, or each that an address may mean."""
+        """Inlines the callee here, or every function that the address in a register may mean."""
         operands = [self.operand(o) for o in old.operands]
         results = _listed(operands)
         if not operands:
@@ -255,7 +255,8 @@ class _Copy:
         self.add(old, SYSTEM[function.name], (operand,), None, scope)
 
     def candidates(self, listed: str, given: Sequence[Variable | Reg | Imm]) -> list[Function]:
-        """Possible targets of a call through a register: its .calltargets, or all that fit."""
+        """Possible targets of a call through a register: its .calltargets, or every function whose
+        address the module takes and whose parameters fit."""
         if listed not in self.source.callees:
             raise _Stays("expected the label of .calltargets or .callprototype after the address")
         names = self.source.callees[listed]

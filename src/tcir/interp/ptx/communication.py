@@ -46,8 +46,8 @@ def mark_reductions(code: Sequence[Op], body: Sequence[Instruction]) -> None:
 
 
 def parted(straight: list[int], code: list[Op]) -> list[int]:
-    """Splits `straight` (see `DecodedEntry` in `program.py`) before each instruction of this
-    kind."""
+    """Splits `straight` (see `DecodedEntry` in `program.py`) before each instruction that
+    `meets`."""
     ends = list(straight)
     for at in reversed(range(len(code) - 1)):
         if ends[at] > at:

@@ -263,7 +263,7 @@ class Decode:
         raise self.malformed("expected an address register or a variable")
 
     def address_of(self, symbol: Symbol) -> tuple[str, int]:
-        """State space and address inside it of a variable, plus the symbol's offset."""
+        """State space of a variable, and its address there plus the symbol's offset."""
         found = self._symbol(self.instruction, symbol.name)
         if found is None:
             raise self.malformed(f"{symbol.name} is not declared")

@@ -93,8 +93,8 @@ class WarpInterpreter:
         later: bool = False,
     ) -> None:
         """Calls `fetched` before every instruction from now on, except in loops that `watcher`
-        leaves to compiled code. later: after some that only compute, if no register that one of
-        them reads or writes has changed until then"""
+        leaves to compiled code. later: a straight line may run before the calls for its
+        instructions, if it is `StraightLine.settled`"""
         self._watcher, self._later = watcher, later
         if watcher is None:
             self._heads = frozenset()

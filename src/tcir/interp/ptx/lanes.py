@@ -30,5 +30,5 @@ LANE_INDICES = _Masks(True)
 
 
 def bits(lanes: np.ndarray) -> int:
-    """bool[32] as a mask."""
+    """Converts bool[32] to a mask."""
     return int.from_bytes(np.packbits(lanes, bitorder="little").tobytes(), "little")

@@ -25,7 +25,8 @@ Values = int | np.ndarray
 
 @dataclass(frozen=True)
 class LaunchSizes:
-    """CTAs of the grid, threads of a CTA, CTAs of a cluster; dynamic and all shared bytes."""
+    """CTAs of the grid, threads of a CTA, CTAs of a cluster; bytes of dynamic and of all shared
+    memory."""
 
     grid: Triple
     block: Triple

@@ -79,7 +79,7 @@ def lay_out(
 ) -> AddressLayout:
     """Places parameters in order, static shared variables that are used, then the dynamic ones.
 
-    placement: None stands for the default of issue order. dynamic: bytes of dynamic shared memory.
+    placement: None: the layout of a launch in issue order. dynamic: bytes of dynamic shared memory.
     """
     params, param_bytes = _in_order({v.name: v for v in function.params})
     used = _used(module, function)

@@ -1,4 +1,4 @@
-"""PTX text to tokens, and the numbers among them (PTX ISA 4.1–4.5)."""
+"""Splits PTX text into tokens, and reads the numbers among them (PTX ISA 4.1–4.5)."""
 
 from __future__ import annotations
 

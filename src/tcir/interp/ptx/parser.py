@@ -42,8 +42,8 @@ _OPAQUE = {".texref", ".samplerref", ".surfref"}
 def parse(text: str) -> PtxModule:
     """Parses a module. Raises PtxSyntaxError.
 
-    Python's cycle collector is off meanwhile: nothing that is made becomes garbage, and visiting it
-    again and again would take a third of the time.
+    Python's cycle collector is off meanwhile: no parsed object becomes garbage, and repeated visits
+    of these objects would take a third of the time.
     """
     collects = gc.isenabled()
     gc.disable()

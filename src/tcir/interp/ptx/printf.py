@@ -1,7 +1,7 @@
 """The text of a device printf (CUDA C++ Programming Guide, "Formatted Output").
 
-Conversions and sizes are those of the guide; what an H200 prints decided the rest: `%k` as it
-stands, "(null)", "(nil)", the sign of NaN, hexadecimal floats.
+Conversions and sizes are those of the guide; the rest is as an H200 prints it: `%k` unchanged,
+"(null)", "(nil)", the sign of NaN, hexadecimal floats.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ STACK, STACK_ALIGNMENT = 16 << 10, 256
 
 @dataclass
 class DecodedEntry:
-    """The entry function decoded.
+    """The decoded entry function.
 
-    straight[pc]: the first instruction from pc on that may change program counter or mask.
+    straight[pc]: the first instruction from pc on that may change the program counter or the mask.
     incomplete: reachable instructions that have no rule.
     """
 
@@ -86,8 +86,8 @@ class _Symbols:
     globals: dict[str, int]
 
     def find(self, instruction: Instruction, name: str) -> tuple[str, int] | None:
-        """State space and address of a variable. Incomplete for one that another module would have
-        to define."""
+        """State space and address of a variable. Raises Incomplete for a variable that another
+        module would have to define."""
         layout = self.layout
         variable = instruction.scope.variable(name)
         if variable is None and name in layout.params:
@@ -118,7 +118,7 @@ def decoded(
     layout: AddressLayout,
     globals_: dict[str, int],
 ) -> DecodedEntry:
-    """`decode`, once for several launches of the function. text: that of `module`"""
+    """Result of `decode`, cached for later launches of the function. text: text of `module`"""
     key = (text, function.name, repr(layout), tuple(globals_.items()))
     with LOCK:
         program = _KEPT.pop(key, None)

@@ -75,7 +75,7 @@ class IntegerTable:
 
     @property
     def values(self) -> NDArray[np.int64]:
-        """Their values."""
+        """Values of the integers."""
         return np.fromstring(self.text, np.int64, sep=",")
 
 
@@ -83,7 +83,7 @@ class IntegerTable:
 class Symbol:
     """The address of a variable, parameter, label or function, plus bytes.
 
-    mask: in an initial value, `0xff00(name)`: only these bits of it, moved to the lowest place.
+    mask: in an initial value, `0xff00(name)`: only these bits of the address, moved to bit 0.
     element: `name[index]`, which is also an address in brackets.
     """
 
@@ -134,7 +134,7 @@ class Vector:
 class Address:
     """`[base + offset]`, or `[base, {coordinates}]` of tensor copies, textures and surfaces.
 
-    sampler: whether a sampler stands between them
+    sampler: whether a sampler stands between base and coordinates
     """
 
     base: Operand

@@ -1,8 +1,8 @@
 """Instructions that access memory or order accesses: which lanes execute them together.
 
 Lanes of a warp that have observed different things (see `tcir.machine.order.lanes`) execute such an
-instruction one set after the other, which is a legal schedule. All lanes execute an `.aligned` one
-together.
+instruction one set after the other, which is a legal schedule. All lanes execute an `.aligned`
+instruction together.
 """
 
 from __future__ import annotations

@@ -175,8 +175,8 @@ class Warp:
         return Unknown(flow(bits), found[0].origin)
 
     def copied(self, source: int, target: int, mask: int, site: Site) -> None:
-        """Copies the undefined bits, or the pending load, of a register: a copy is no use of its
-        value."""
+        """Copies the undefined bits, or the pending load, of a register: a copy does not count as a
+        use of the value."""
         load = self.pending.get(source)
         if load is None:
             self.define(target, mask, self.undefined(source, mask, site))
@@ -189,8 +189,8 @@ class Warp:
             self.unknown.pop(target, None)
 
     def guarded(self, guard: int, results: Results, mask: int, site: Site) -> int:
-        """Records lanes that may or may not execute an instruction; they are reported unless it
-        only computes."""
+        """Returns the lanes whose guard is undefined, and reports them unless the instruction only
+        computes."""
         if results is None:
             self.read_undefined(site, (guard,), mask)
         return self.undef[guard] & mask
@@ -261,7 +261,7 @@ class Warp:
 
     # --- the cluster's barrier ----------------------------------------------------------------
     def complete_arrival(self) -> None:
-        """Arrives at the cluster's barrier once all lanes that still run have."""
+        """Arrives at the cluster's barrier once all live lanes have arrived."""
         if self.arrived and not self.live & ~self.arrived:
             relaxed, site = self.arrival
             self.agent.lanes.together()

@@ -48,7 +48,7 @@ class WgmmaRegisters:
         """The accumulator that a register was last part of since the last wgmma.fence."""
 
     def fence(self) -> None:
-        """Executes wgmma.fence: no register counts as touched since."""
+        """Executes wgmma.fence: afterwards no register counts as touched."""
         self.fenced = True
         self.touched.clear()
         self.moved.clear()
@@ -64,7 +64,7 @@ class WgmmaRegisters:
 
     def touch_each(self, sites: Mapping[int, Site]) -> None:
         """Records that instructions other than wgmma have read or written registers that are not in
-        flight, each the last time at its site."""
+        flight. sites: last access to each register"""
         self.moved.difference_update(sites)
         self.touched.update(sites)
 

@@ -39,9 +39,9 @@ def run(
 ) -> Outcome:
     """Runs `func.func @name`; see `tcir.interp.Executor`. The options have no effect.
 
-    unread: positions of arguments that were not inputs in the program before passes. Bufferisation
-    turns them into buffers of results. Memrefs after the inputs of a function without results are
-    its results.
+    unread: positions of arguments that were not inputs in the program before passes; bufferisation
+    turns them into buffers of results. In a function without results, the memrefs after its inputs
+    are its results.
     """
     function = function_named(module.operation, name)
     missing = evaluate.missing(function)

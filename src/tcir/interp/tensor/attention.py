@@ -1,5 +1,5 @@
-"""The rules of ``tc.attention``, in float64, and rounded once, as contractions are, and of
-``tc.combine_parts``, in f32, step by step."""
+"""The rules of ``tc.attention``, computed in float64 and rounded once, like contractions, and of
+``tc.combine_parts``, computed in f32 step by step."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def by_heads(array: Array, layout: str) -> Array:
 
 
 def keys_of(op: tc.AttentionOp, *limits: Array) -> Array:
-    """Mask [b or 1, 1, m, n] of the keys that each row has; InputError for a length outside 0 to n,
-    or invalid ends of sequences."""
+    """Mask [b or 1, 1, m, n] of the keys that each row attends to; InputError for a length outside
+    0 to n, or invalid ends of sequences."""
     of = op.extents()
     if op.sequences:
         return _keys_of_sequences(op, *limits)[None, None]
@@ -70,7 +70,7 @@ def wrong_ends(ends: Array, count: int, what: str) -> str:
 def attended(scores: Array, v: Array) -> tuple[Array, Array]:
     """Results and logarithms of the sums of exponentials, in float64.
 
-    scores: float64, [..., m, n], -inf where a row does not have the key; v: float64, [..., n, e]
+    scores: float64 [..., m, n], -inf where a row does not attend to the key; v: float64 [..., n, e]
     """
     with np.errstate(all="ignore"):
         most = np.max(scores, axis=-1, keepdims=True, initial=-np.inf)
@@ -82,8 +82,8 @@ def attended(scores: Array, v: Array) -> tuple[Array, Array]:
 
 
 def of_pages(op: tc.AttentionOp, array: Array, *limits: Array) -> Array:
-    """Keys or values [b, g, n, d], gathered from pages [pages, g, page, d] if the op has pages. A
-    number that is no page gives zeros; InputError if the batch has keys in it."""
+    """Keys or values [b, g, n, d], gathered from pages [pages, g, page, d] if the op has pages. An
+    invalid page number gives zeros, and InputError if the batch has keys in that page."""
     if op.page is None:
         return array
     (rows,) = limits

@@ -1,4 +1,4 @@
-"""The rule of ``tc.attention_backward``, in float64, and rounded once."""
+"""The rule of ``tc.attention_backward``, computed in float64 and rounded once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tcir.interp.types import Array, dtype_of
 def heads_of(
     op: tc.AttentionBackwardOp, q: Array, k: Array, v: Array, dout: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """q, k, v and dout by heads, in float64; keys and values once for each query head."""
+    """q, k, v and dout by heads, in float64; keys and values are repeated for each query head."""
     of, queries, keys = op.extents(), string(op, "q_layout"), string(op, "kv_layout")
     q, dout = (by_heads(each, queries).astype(np.float64) for each in (q, dout))
     k, v = (

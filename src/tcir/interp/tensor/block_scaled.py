@@ -31,8 +31,8 @@ def scale_values(scales: Array) -> Array:
 
 
 def row_major(scales: Array, shape: Sequence[int], vector: bool, block: int) -> Array:
-    """Extracts the row-major scales (or numbers in their places) of an operand of this shape from
-    blocks of 128 x 4."""
+    """Extracts the row-major scales (or other numbers in that layout) of an operand of this shape
+    from blocks of 128 x 4."""
     *outer, k = shape
     rows, each = np.arange(1 if vector else outer[-1]), np.arange(k // block)
     places = blocked_offset(rows[:, None], each, len(each))

@@ -27,7 +27,7 @@ def dealloc(_: Interpreter, __: ir.OpView, buffer: Array) -> Sequence[Array]:
 
 @evaluate("memref.get_global")
 def get_global(_: Interpreter, op: ir.OpView) -> Sequence[Array]:
-    """Returns a constant's buffer; each use has its own, because nothing may write it."""
+    """Returns a new buffer with a constant's value; uses need not share one, as it is read-only."""
     name = ir.FlatSymbolRefAttr(op.operation.attributes["name"]).value
     for each in module_of(op.operation).regions[0].blocks[0].operations:
         made = each.operation

@@ -6,7 +6,7 @@ Three semantics of the same ops, by the kernel's attributes and ops:
 - with ``tc.async`` copies, multiplications and commits complete later, in the machine's order, and
   one agent executes the CTA's program;
 - with `tc.role` regions every warp is an agent: it runs the whole kernel, skips the roles that do
-  not list it, and an op outside roles that belongs to one thread or warp is executed by that one.
+  not list it; an op outside roles that belongs to one thread or warp is executed by it alone.
 
 Objects are at their planned addresses, or, before memory is planned, at separate ones.
 `execute` is the table of rules and takes rules from user code.

@@ -127,8 +127,8 @@ class Compiler:
         return step
 
     def issues(self, op: ir.OpView, issue: Callable[[Frame], None]) -> Step:
-        """A step that issues an op to the tensor core once for the CTA, or for a pair of them; in a
-        sequential program it is complete afterwards."""
+        """A step that issues an op to the tensor core once for a CTA or a pair of CTAs; in a
+        sequential program the op is complete afterwards."""
         sequential = self.sequential
 
         def step(frame: Frame) -> None:
@@ -206,8 +206,8 @@ def meet(frame: Frame, site: Site, *, relaxed: bool = False) -> Blocking:
 def of_pair(step: Step, site: Site) -> Step:
     """Returns a step that runs `step` of a sequential program once for a pair.
 
-    Both CTAs reach it and the leader executes it. It observes the earlier accesses of both CTAs,
-    and both observe its accesses.
+    Both CTAs reach the step and the leader executes it. It observes the earlier accesses of both
+    CTAs, and both CTAs observe its accesses.
     """
 
     def together(frame: Frame) -> Blocking:

@@ -69,7 +69,7 @@ def place(
 
 
 def place_by_ends(ends: np.ndarray, tile: int, height: int) -> tuple[int, int, int]:
-    """The same for groups with the rows from one of `ends` to the next."""
+    """Like `place`, for groups whose rows go from one of `ends` to the next."""
     for group, (start, end) in enumerate(pairwise(ends.tolist())):
         tiles = max(0, -(-(end - start) // height))
         if tile < tiles:

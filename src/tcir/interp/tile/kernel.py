@@ -60,7 +60,7 @@ class CtaRun:
         return MachineError(code, message, site=site)
 
     def below(self, what: str, index: int, count: int, site: Site) -> int:
-        """Returns an index; MachineError unless it is below `count`. what: with its article."""
+        """Returns an index; MachineError unless 0 <= index < count. what: noun, with article."""
         if not 0 <= index < count:
             code = f"bad-{what.split()[-1]}"
             raise self.error(code, f"expected {what} below {count}, got {index}", site)

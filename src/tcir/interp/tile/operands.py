@@ -15,8 +15,8 @@ from tcir.machine import ElementAddresses, TmemAddr
 def matrix_a(
     frame: Frame, a: SmemTile | TmemTile, index: int, row: int | None = None
 ) -> TmemAddr | ElementAddresses:
-    """K slice `index` of A: 8 columns of tensor memory, or 32 bytes of every row; row: of 128 rows
-    from that one on."""
+    """K slice `index` of A: 8 columns of tensor memory, or 32 bytes of every row; row: the first of
+    128 rows of a shared tile (None: all rows)."""
     if isinstance(a, TmemTile):
         return frame.cta_run.tmem_operand(a.address(frame, SLICE_COLUMNS * index))
     if row is None:
@@ -37,8 +37,8 @@ def slice_of(
 
 
 def metadata_of(op: ir.OpView, slot: int | None) -> Callable[[Frame], int | None]:
-    """Returns a function of a frame for the address of a sparse A's metadata; it gives None if
-    `slot` is None."""
+    """Returns a function from a frame to the address of a sparse A's metadata, or to None if `slot`
+    is None."""
     column = 0 if slot is None else integer(op, "metadata_column")
 
     def address(frame: Frame) -> int | None:

@@ -1,5 +1,5 @@
 """Rules of roles, where each warp runs the whole kernel and enters the roles that list it, and of
-one thread."""
+regions that one thread executes."""
 
 from __future__ import annotations
 

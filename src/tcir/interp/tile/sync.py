@@ -49,8 +49,8 @@ def mbarrier_expect_tx(compiler: Compiler, op: tc.MbarrierExpectTxOp) -> Step:
 
 @execute(tc.MbarrierArriveOp)
 def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
-    """Arrives once per thread: a warp of a role for its own threads, one agent that is the whole
-    CTA for those of all warps of a sub-partition.
+    """Arrives once per thread: a warp of a role for its own threads, an agent that is the whole CTA
+    for the threads of all warps of a sub-partition.
 
     With ``once``, a warp of a role arrives once, and the whole CTA once for each consumer warp. In
     a pair, the arrivals are on the leader's barrier.

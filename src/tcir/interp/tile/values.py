@@ -110,8 +110,8 @@ class PendingLoad:
 class RegisterTile:
     """A register tile: row = thread of the warp.
 
-    `quarter` and `column` are its origin in tensor memory (-1: none), `load` is the read itself if
-    this is its direct result.
+    `quarter` and `column` are its origin in tensor memory (-1: none), `load` is the read whose
+    direct result it is, if any.
     """
 
     data: Array

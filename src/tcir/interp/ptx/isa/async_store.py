@@ -62,7 +62,7 @@ def _require_release(d: Decode) -> None:
 
 @instruction("st.async")
 def store_async(d: Decode) -> Op:
-    """Completes on an mbarrier; with .mmio.release it is a strong store that may be late."""
+    """Completes on an mbarrier; with .mmio.release, a strong store that may take effect late."""
     if "mmio" in d.modifiers:
         _require_release(d)
         return store_now(d)
@@ -77,7 +77,7 @@ def store_async(d: Decode) -> Op:
 
 @instruction("red.async")
 def reduce_async(d: Decode) -> Op:
-    """Integers only; completes on an mbarrier, or with .mmio.release is a strong reduction."""
+    """Reduces integers; completes on an mbarrier, or is a strong reduction (.mmio.release)."""
     if d.take("mmio"):
         _require_release(d)
         return reduce_now(d)
@@ -91,7 +91,7 @@ def reduce_async(d: Decode) -> Op:
 
 @instruction("st.bulk")
 def fill(d: Decode) -> Op:
-    """`[addr], size, 0`: zeros, a multiple of 8 bytes of this CTA's shared memory."""
+    """`[addr], size, 0`: zeros a multiple of 8 bytes of this CTA's shared memory."""
     d.skip("weak")
     named = take_space(d)
     d.done(3)

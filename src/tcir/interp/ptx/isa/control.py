@@ -20,7 +20,7 @@ def bra(d: Decode) -> Op:
 
 @instruction("brx.idx")
 def brx(d: Decode) -> Op:
-    """Jump to the label that the index picks from a .branchtargets list."""
+    """Jumps to the label that the index picks from a .branchtargets list."""
     d.skip("uni")
     d.done(2)
     u32 = TYPES["u32"]

@@ -37,7 +37,7 @@ def _finite(name: str) -> np.ndarray:
 
 
 def encode_narrow(exact: np.ndarray, name: str, relu: bool = False) -> np.ndarray:
-    """uint8 codes of float64 values: nearest, ties to even, the largest finite value at most."""
+    """uint8 codes of float64 values, rounded to nearest even, saturated to the largest finite."""
     f = FLOATS[name]
     table = _finite(name)
     magnitude = np.minimum(np.where(np.isnan(exact), 0.0, np.abs(exact)), table[-1])
@@ -51,7 +51,8 @@ def encode_narrow(exact: np.ndarray, name: str, relu: bool = False) -> np.ndarra
 
 
 def encode_scale(exact: np.ndarray, mode: str, saturate: bool) -> np.ndarray:
-    """uint8 ue8m0 codes: the magnitude's power of two below (rz) or above (rp); 2^-127 at least."""
+    """uint8 ue8m0 codes: the magnitude rounded down (rz) or up (rp) to a power of two, at least
+    2^-127."""
     magnitude = np.where(np.isfinite(exact) & (exact != 0), np.abs(exact), 1.0)
     mantissa, exponent = np.frexp(magnitude)
     power = exponent - 1 + ((mode == "rp") & (mantissa > 0.5))
@@ -128,7 +129,7 @@ def _widen(d: Decode, element: str, bits: int, _nan: int) -> Op:
 
 @instruction("cvt.pack")
 def pack(d: Decode) -> Op:
-    """Two s32, saturated and packed; types below 16 bits have the low bits of c above them."""
+    """Two s32, saturated and packed; results below 16 bits have the low bits of c above them."""
     d.require("sat")
     d.take("b32")
     d.require("s32")

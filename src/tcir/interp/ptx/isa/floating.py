@@ -1,6 +1,6 @@
 """Floating-point arithmetic: f64, f32, f32x2, f16, f16x2, bf16, bf16x2 (PTX ISA 9.7.3, 9.7.4).
 
-How results are rounded, and their NaNs, is in `rounding`. The approximations (.approx, .full, ex2,
+The rounding of results, and their NaNs, are in `rounding`. The approximations (.approx, .full, ex2,
 lg2, sin, cos, tanh, rcp, rsqrt) are computed in float64 and rounded to nearest: closer than
 hardware, never bit-compared to it.
 """
@@ -219,8 +219,8 @@ def float_div(d: Decode) -> Op:
 
 
 def float_minmax(d: Decode, largest: bool) -> Op:
-    """Minimum or maximum of two or three inputs; .xorsign.abs: of magnitudes, with the product of
-    the signs."""
+    """Minimum or maximum of two or three inputs; .xorsign.abs: that of the magnitudes, with the
+    product of the signs."""
     ftz = d.take("ftz") is not None
     propagate = d.take("NaN") is not None
     product = d.take("xorsign") is not None

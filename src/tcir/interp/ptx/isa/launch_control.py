@@ -47,7 +47,7 @@ def _answers(w: Warp, slot: int, m: int, site: Site) -> list[tuple[int, int, int
 
 @instruction("clusterlaunchcontrol.query_cancel.is_canceled")
 def is_canceled(d: Decode) -> Op:
-    """Whether the request was granted. After a refusal no further request may be made."""
+    """Whether the request was granted; after one that was not, no further request is allowed."""
     d.require("pred")
     d.require("b128")
     d.done(2)
@@ -116,7 +116,7 @@ def first_ctaid(d: Decode) -> Op:
 
 @instruction("griddepcontrol.wait")
 def grid_wait(d: Decode) -> Op:
-    """Orders later accesses after the launches before a programmatic one; otherwise does
+    """In a programmatic launch, orders later accesses after the earlier launches; otherwise does
     nothing."""
     d.done(0)
     site = d.site

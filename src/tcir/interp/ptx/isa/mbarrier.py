@@ -171,8 +171,8 @@ def pending_count(d: Decode) -> Op:
 
 @instruction("mbarrier.complete_tx", "mbarrier.expect_tx")
 def count_bytes(d: Decode) -> Op:
-    """complete_tx and expect_tx: change the tx-count only, as if an operation had delivered bytes,
-    or to announce more bytes."""
+    """complete_tx and expect_tx: change the tx-count only, as a delivery of bytes would
+    (complete_tx) or to announce more bytes (expect_tx)."""
     complete = d.name.endswith("complete_tx")
     spaced = _space(d)
     _order(d)
@@ -191,7 +191,7 @@ def count_bytes(d: Decode) -> Op:
 
 @instruction("mbarrier.test_wait", "mbarrier.try_wait")
 def wait(d: Decode) -> Op:
-    """True where the awaited phase is complete. `try_wait` may suspend; both may be polled."""
+    """Whether the awaited phase is complete. `try_wait` may suspend; both forms may be polled."""
     parity_form = d.take("parity") is not None
     spaced = _space(d)
     order = _order(d)

@@ -76,7 +76,7 @@ class AccessTarget:
         return AccessTarget(slot, size, offset, space)
 
     def effective(self, value: np.ndarray) -> np.ndarray:
-        """int64 addresses of values of the slot.
+        """int64 addresses from the values of the slot.
 
         32-bit addresses wrap around (CuTe DSL relies on it), and wider ones are truncated to the
         width of their state space (PTX ISA 6.4.1, "Addresses as Operands").

@@ -1,4 +1,4 @@
-"""Instructions of sm_100a that no rule executes: each is named with its line, and why."""
+"""Instructions of sm_100a that no rule executes: each is reported with its line and a reason."""
 
 from __future__ import annotations
 

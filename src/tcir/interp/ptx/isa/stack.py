@@ -1,8 +1,8 @@
 """alloca, stacksave and stackrestore: memory that a thread allocates while it runs (PTX ISA
 9.7.18).
 
-Each thread has some local memory for it. The memory that a function allocates is freed when it
-returns.
+Each thread has some local memory for these allocations. The memory that a function allocates is
+freed when the function returns.
 """
 
 from __future__ import annotations

@@ -161,10 +161,10 @@ def fence_proxy_async(d: Decode) -> Op:
     "fence.release.sync_restrict::shared::cta",
 )
 def fence_restricted(d: Decode) -> Op:
-    """One-way fences of one side's accesses to shared memory; each form has one spelling.
+    """One-way fences of accesses to shared memory; each form has one spelling.
 
-    The release orders this CTA's shared accesses before later ones, the acquire accesses of the
-    cluster; both are treated as the full fences of which they are parts.
+    The release form covers accesses to this CTA's shared memory, the acquire form accesses to that
+    of the cluster; both are executed as the full fences of which they are parts.
     """
     proxy = d.name.startswith("fence.proxy")
     if proxy:

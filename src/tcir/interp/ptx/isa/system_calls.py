@@ -1,7 +1,7 @@
 """vprintf, __assertfail, malloc and free, which the driver provides (CUDA's "System Calls" of
 device code).
 
-Not instructions of PTX: `calls.inline_calls` puts them where a program calls these functions.
+These are no PTX instructions: `calls.inline_calls` inserts them at calls of these functions.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 class TensorCopy:
     """A tensor copy between global and shared memory: the shared address, and the tensor.
 
-    load: into shared memory. plain: neither multicast nor reduction nor of a pair.
+    load: into shared memory. plain: neither a multicast, nor a reduction, nor one of a CTA pair.
     """
 
     place: AccessTarget

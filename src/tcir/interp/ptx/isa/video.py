@@ -112,7 +112,7 @@ def _scalar(d: Decode, work: _Work, signs: Sequence[bool], saturates: bool = Tru
 
 @instruction("vadd", "vsub", "vabsdiff", "vmin", "vmax")
 def arithmetic(d: Decode) -> Op:
-    """One operation of words, halves or bytes, then another one or a merge."""
+    """One operation on words, halves or bytes, then a second operation or a merge into c."""
     return _scalar(d, _ARITHMETIC[d.name], _signs(d, 3))
 
 
@@ -142,7 +142,7 @@ def compare(d: Decode) -> Op:
 
 @instruction("vmad")
 def multiply(d: Decode) -> Op:
-    """a * b + c; one more (.po), or a negated product or c; then shifted and saturated."""
+    """a * b + c, plus one (.po), or with the product or c negated; then shifted and saturated."""
     saturate, plus = d.take("sat") is not None, d.take("po") is not None
     scale = int((d.take("shr7", "shr15") or "shr0")[3:])
     _, *signs = _signs(d, 3)
@@ -217,7 +217,7 @@ def _simd(d: Decode, work: _Work, signs: Sequence[bool], saturates: bool) -> Op:
 
 @instruction(*(f"{name}{count}" for name in _ARITHMETIC for count in (2, 4)))
 def arithmetic_of_elements(d: Decode) -> Op:
-    """Two halves or four bytes, selected from a and b; merged into c, or added to it."""
+    """One operation on halves or bytes selected from a and b; merged into c, or added to it."""
     return _simd(d, _ARITHMETIC[d.name[:-1]], _signs(d, 3), saturates=True)
 
 

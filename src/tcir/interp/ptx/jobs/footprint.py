@@ -101,8 +101,8 @@ def footprints(memory: GlobalMemory, ledger: Ledger | None) -> dict[int, Footpri
 
 
 def unrecorded(memory: GlobalMemory) -> dict[int, Footprint]:
-    """Footprints without a record of accesses, after `follow_stores`: the bytes that were stored
-    to, and whole buffers that were found for anything else."""
+    """Footprints after `follow_stores`, without a record of accesses: the bytes that were stored
+    to, and as read all of each buffer that was accessed in another way."""
     found = {}
     for number, buffer in enumerate(memory.buffers):
         assert buffer.stored is not None

@@ -25,8 +25,8 @@ def clusters(machine: Machine) -> int:
 def blocks(clusters: Sequence[int], jobs: int) -> list[Sequence[int]]:
     """Divides clusters into at most `jobs` blocks that should take the same time.
 
-    Each has a part of the first half, a part of half of the rest, and so on: tails, at the end of a
-    grid, take longer than others in lockstep, and neighbours share pages of memory.
+    Each block has a part of the grid's first half, a part of half of the rest, and so on: clusters
+    at the grid's end (tails) take longer in lockstep, and neighbours share pages of memory.
     """
     count = min(jobs, len(clusters))
     cut: list[list[int]] = [[] for _ in range(count)]
@@ -51,7 +51,7 @@ class JoinedLockstep(Protocol):
 
 
 class GridPart:
-    """See `tcir.machine.engine.machine.Followers`: leaves other clusters out.
+    """Leaves out the clusters of other parts; see `tcir.machine.engine.machine.Followers`.
 
     mine: the numbers of the clusters that are executed
     lockstep: executes CTAs of these clusters together, if set (`join`)
@@ -85,7 +85,7 @@ class GridPart:
 
 
 class Block(GridPart):
-    """The block that a worker executes; raises `TogetherError` as soon as the attempt is in vain.
+    """The block that a worker executes; raises `TogetherError` once the attempt must fail.
 
     printed: output of the CTAs, by the number of their cluster
     """

@@ -31,7 +31,7 @@ Tell = Callable[[int], None]
 def in_workers(works: Sequence[Callable[[Tell], Result]], tell: Tell) -> list[Result]:
     """Results of `works`, each computed in a worker; tell: receives the sum of their progress.
 
-    Raises `TogetherError` if one of them raises, or dies; the others are ended.
+    Raises `TogetherError` if a worker raises or dies; the other workers are then terminated.
     """
     workers: dict[Connection, tuple[int, int]] = {}
     results: dict[int, Result] = {}

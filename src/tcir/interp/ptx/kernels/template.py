@@ -1,7 +1,8 @@
 """Form of a kernel as LLVM IR: one computation for the 32 lanes of a warp, in `n` CTAs.
 
-All have one signature, so that one loop calls them by their addresses: a destination `d`, sources
-`a`, `b`, `c`, each with the bytes from one CTA to the next, and a number `imm`. Integers and floats
+All kernels have one signature, so that one loop calls them by their addresses: a destination `d`,
+sources `a`, `b`, `c`, each with its stride in bytes between CTAs, and a number `imm`. Integers and
+floats
 are vectors of 32; predicates are bytes, 0 or 1.
 """
 

@@ -1,8 +1,8 @@
-"""The numpy function of an instruction as LLVM IR: it is called once with `LaneVector` for arrays.
+"""Traces the numpy function of an instruction to LLVM IR: calls it with `LaneVector` for arrays.
 
 An instruction is written once, as a function of numpy arrays (`tcir.interp.ptx.isa`). `LaneVector`
-answers numpy's functions, operators, `astype` and `view` with the dtypes that numpy would give, and
-writes what they compute as vectors of LLVM. A function that needs values (`if x.any():`), or that
+implements numpy's functions, operators, `astype` and `view` with numpy's result dtypes, and emits
+their computations on LLVM vectors. A function that needs values (`if x.any():`), or that
 exchanges values between lanes, cannot be traced.
 """
 
@@ -386,7 +386,7 @@ def _extreme(
 
 @_rule(np.minimum)
 def minimum(x: LaneVector, y: LaneVector) -> LaneVector:
-    """The smaller operand, with the bound of unsigned numbers."""
+    """The smaller operand; an unsigned result keeps the smaller upper bound."""
     found = _extreme(_comparison("le"))(x, y)
     if x.dtype.kind == "u":
         found.most = min((n for n in (x.most, y.most) if n is not None), default=None)
@@ -441,8 +441,8 @@ RULES |= {np.floor_divide: _division("udiv"), np.remainder: _division("urem")}
 
 
 def are_lanes(*values: object) -> bool:
-    """Whether a function is being traced; used where LLVM has an operation that numpy lacks, and to
-    skip shortcuts that depend on values."""
+    """Whether these are lanes of a function that is being traced; used where LLVM has an operation
+    that numpy lacks, and to skip shortcuts that depend on values."""
     return LaneVector in map(type, values)
 
 

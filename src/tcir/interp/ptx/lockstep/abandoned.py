@@ -15,8 +15,8 @@ class Abandoned(Exception):
 
 
 class LockstepDivergence(RuntimeWarning):
-    """Raised when a group's row of the leader differs from what the leader did, or a rule raised: a
-    mistake that costs time and changes no result. Users are warned, tests fail
+    """Raised when the row of a group that replays the leader differs from the leader's run, or a
+    rule raised: a bug that costs time and changes no result. Users get a warning, tests fail
     (test/conftest.py)."""
 
 

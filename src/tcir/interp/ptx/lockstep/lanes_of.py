@@ -14,8 +14,8 @@ from tcir.interp.ptx.registers import PREDICATE
 
 @dataclass(frozen=True)
 class Active:
-    """mask: lanes of the running group; leader: lanes of the leader that execute the instruction.
-    whole: whether these are all live lanes.
+    """Lanes of an instruction. mask: lanes of the running group; leader: lanes of the leader that
+    execute the instruction. whole: whether `leader` is all live lanes.
 
     guard: the slot of a varying guard, -1 for none; negate: `@!%p`. unread, unwritten: lanes in
     which an operand, or a written register, is undefined in the leader.
@@ -31,8 +31,8 @@ class Active:
     unwritten: int = 0
 
     def of(self, group: LockstepGroup) -> NDArray[np.bool_]:
-        """bool [CTAs, 32]. A CTA leaves if a lane would read an undefined value, or leave one in a
-        result."""
+        """Lanes by CTA, bool [CTAs, 32]. A CTA leaves if a lane would read an undefined value, or
+        keep one in a result."""
         if self.guard < 0:
             return np.broadcast_to(LANE_MASK[self.leader], (group.count, 32))
         own = group.by_cta(self.warp, self.guard, PREDICATE)
@@ -46,7 +46,7 @@ class Active:
 
     @property
     def everywhere(self) -> bool:
-        """Whether all live lanes execute it in every CTA."""
+        """Whether all live lanes execute the instruction in every CTA."""
         return self.guard < 0 and self.whole
 
     def where(self, group: LockstepGroup) -> NDArray[np.bool_] | None:

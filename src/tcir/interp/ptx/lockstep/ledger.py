@@ -35,7 +35,7 @@ class LedgerLoad:
 
 @dataclass(frozen=True)
 class LedgerStore:
-    """One store: data uint8 [n, nbytes] to byte `at` [n] of a buffer; row, thread: `LedgerLoad`.
+    """One store: data uint8 [n, nbytes] to byte `at` [n] of a buffer; row, thread: as in a load.
 
     access: the leader's access in the machine's record.
     """

@@ -47,7 +47,7 @@ class SharedLoad:
     """A load from shared memory.
 
     at: addresses of the active lanes, the same in every CTA
-    again: whether the load may repeat the previous one; with the same value, that is polling
+    again: whether the load may repeat the previous one; a repeat with the same value is polling
     parts: the lanes in the parts that are executed one after the other, as positions in `at`
     """
 
@@ -101,8 +101,7 @@ class CopyToShared:
     """cp.async, which in the order of issue takes effect at once.
 
     at: the shared addresses of the active lanes. count, ignore: operands; None: all bytes are read.
-    found: bytes that the leader's lanes read. buffer: None if they read nothing, which leaves
-    zeros.
+    found: bytes that the leader's lanes read. buffer: None if they read nothing and write zeros.
     """
 
     active: Active

@@ -1,9 +1,9 @@
 """Repeats a launch under a seed, after the same launch in the order of issue.
 
 CTAs in lockstep form classes: a leader and the CTAs that behaved alike. If the leader has no
-hazard, its result does not depend on the order, and neither do theirs. So under a seed some CTAs of
-each class run on the machine, with every check and in their own orders. If their instructions and
-stores are those of the order of issue, the stores of the other CTAs are repeated from that order.
+hazard, no result of the class depends on the order. So under a seed some CTAs of each class run on
+the machine, with every check and in their own orders. If their instructions and stores equal those
+of the launch in the order of issue, the stores of the other CTAs are taken from that launch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SAMPLE = 16
 class ClassPart:
     """CTAs and their stores.
 
-    rows: mask of the CTAs that are valid; extra: as in `Group`
+    rows: mask of the CTAs that are valid; extra: as in `LockstepGroup`
     """
 
     ctas: Sequence[Triple]

@@ -16,7 +16,7 @@ class Step(Protocol):
     """One instruction, or part of one."""
 
     def run(self, group: LockstepGroup) -> None:
-        """Executes it in all CTAs of the group."""
+        """Executes the step in all CTAs of the group."""
 
 
 @dataclass(frozen=True)

@@ -81,5 +81,5 @@ class Stream:
         return lanes.note
 
     def digest(self) -> tuple[tuple[int, ...], ...]:
-        """Equal for equal streams."""
+        """Digest of all lanes; those of equal streams are equal."""
         return tuple(lanes.values() for _, lanes in sorted(self._warps.items()))

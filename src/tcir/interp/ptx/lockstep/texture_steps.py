@@ -21,7 +21,7 @@ class TextureLoad:
     """A fetch at varying coordinates; the texels are in one buffer.
 
     operands: the layer, if there is one, and the coordinates. old: by channel, values of
-    lanes that do not fetch. again: whether it may repeat the last load of the warp
+    lanes that do not fetch. again: whether the fetch may repeat the warp's last load
     """
 
     active: Active

@@ -10,8 +10,8 @@ from tcir.interp.ptx.registers import VIEW_DTYPES, WarpStorage
 
 
 class Encoder:
-    """Encodes instructions of a program. predicates: the slots of those that they name, numbered in
-    this order."""
+    """Encodes instructions of a program. predicates: slots of the predicates that they name,
+    numbered in this order."""
 
     def __init__(self, storage: WarpStorage) -> None:
         self.slots = storage.slots
@@ -59,8 +59,8 @@ class Encoder:
         )
 
     def row(self, op: Op, which: int = 0) -> list[int]:
-        """Encodes an instruction that is `encodable`, or of one that `computes` the result
-        `which`."""
+        """Encodes an instruction that is `encodable`, or result `which` of an instruction that
+        `computes`."""
         row = [0] * on.WIDTH
         row[on.GUARD] = -1
         if op.guard >= 0:

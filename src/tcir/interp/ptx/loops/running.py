@@ -82,9 +82,9 @@ class Loops:
         self._tries = TRIES
 
     def run(self, divergence: Divergence, room: int) -> tuple[int, bool, bool]:
-        """Executes as many instructions as it can. room: number of instructions until the turn of
-        other warps. Returns the number of executed instructions, whether a loop branched back, and
-        whether it is the turn of other warps.
+        """Executes as many instructions as compiled code can. room: number of instructions until
+        other warps take their turn. Returns the number of executed instructions, whether a loop
+        branched back, and whether it is the turn of other warps.
         """
         warp, state = self.warp, self._state
         if warp.agent.polls or warp.pending or not self._ordered(divergence):

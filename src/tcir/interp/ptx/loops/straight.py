@@ -42,8 +42,8 @@ def banks_of(warp: Warp) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A line up to `end` that is not encoded. left: how many of its instructions are executed
-    before it is."""
+    """A line up to `end` that is not encoded yet. left: number of its instructions to execute
+    before it is encoded."""
 
     end: int
     left: int
@@ -53,10 +53,11 @@ class Candidate:
 class StraightLine:
     """A line up to `end` in the form that compiled code reads.
 
-    code: see `tcir.interp.ptx.loops.execution`. needed: slots that must be defined; results: slots
-    that are then. predicates: their slots, as `code` numbers them. touched: registers of wgmma,
-    each with the last instruction that touches it. settled: whether each register keeps every value
-    that is read or written here, so that an observer sees them afterwards.
+    code: see `tcir.interp.ptx.loops.execution`. needed: slots that must be defined before the line;
+    results: slots that are defined after it. predicates: slots of predicates, as `code` numbers
+    them. touched: registers of wgmma, each with the last instruction that touches it. settled:
+    whether each register keeps every value that is read or written here, so that an observer can
+    still see the values afterwards.
     """
 
     end: int

@@ -41,7 +41,7 @@ class FollowerMemories:
 
 
 class Forgetful:
-    """Stands for a memory that tracks defined bytes, and tracks none."""
+    """Stands in for a memory that tracks its defined bytes, but tracks none."""
 
     def poison(self, start: int, size: int) -> None:
         """Does nothing."""
@@ -67,7 +67,7 @@ class FollowerCta:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that its buffered stores occupy."""
+        """Bytes of memory that the follower's buffered stores occupy."""
         return sum(one.size for one in self.accesses)
 
     def performed(self, machine: Machine) -> bool:
@@ -78,7 +78,7 @@ class FollowerCta:
         )
 
     def perform(self, machine: Machine, counts: Counts) -> None:
-        """Commits its stores and adds the counts of its class."""
+        """Commits the follower's stores and adds the counts of its class."""
         for one in self.accesses:
             perform(machine.memory.buffers[one.buffer], one, np.ones(1, bool), [self.index])
         counts.with_own(self.counters).add_to(machine)
@@ -127,7 +127,7 @@ class FollowerAgent:
         return unit
 
     def call(self, unit: str, name: str, operands: Operands, named: dict[str, object]) -> object:
-        """Executes one operation; raises Left unless it is the leader's next one."""
+        """Executes one operation; FollowerLeft unless it is the next of the leader's agent."""
         if self.ended:
             raise FollowerLeft
         call = self._calls[self._next]
@@ -311,7 +311,8 @@ class FollowerUnit:
 def take_turns(
     trace: Trace, agents: Sequence[FollowerAgent], bodies: Sequence[Generator[object, object, None]]
 ) -> None:
-    """Runs a follower's agents in the leader's turns; Left if one yields or ends elsewhere."""
+    """Runs a follower's agents in the leader's turns; FollowerLeft if one yields or ends
+    elsewhere."""
     for number, ends in trace.turns:
         try:
             next(bodies[number])

@@ -189,7 +189,7 @@ def collective(
     lengths = [len(operand) for operand in sources]
 
     def of_warps(*registers: np.ndarray) -> tuple[np.ndarray, ...]:
-        """`fn` of many warps: registers [warps * 32]."""
+        """Applies `fn` to many warps; each register is [warps * 32]."""
         rows = iter([row.reshape(-1, 32) for row in registers])
         operands = [np.stack([next(rows) for _ in range(n)], axis=1) for n in lengths]
         if together:

@@ -20,13 +20,13 @@ USES = ("fill", "use", "lastuse", "discard")
 
 
 def collective(d: Decode) -> None:
-    """Takes `.sync.aligned`."""
+    """Takes the modifiers `.sync.aligned`."""
     d.require("sync")
     d.require("aligned")
 
 
 def cta_group(d: Decode) -> int:
-    """Takes `.cta_group::N`."""
+    """Takes the modifier `.cta_group::N`."""
     return int(d.require("cta_group::1", "cta_group::2")[-1])
 
 
@@ -80,8 +80,8 @@ def per_thread(d: Decode, issue: Callable[[Warp, int], None]) -> Op:
 
 
 def collector(d: Decode, *buffers: str) -> tuple[str, str]:
-    """Takes the modifier `.collector::BUFFER::OP` and returns both words; the default discards the
-    first buffer."""
+    """Takes the modifier `.collector::BUFFER::OP` and returns BUFFER and OP; by default `discard`
+    of the first buffer."""
     word = d.take(*(f"collector::{buffer}::{use}" for buffer in buffers for use in USES))
     _, buffer, use = (word or f"collector::{buffers[0]}::discard").split("::")
     return buffer, use
@@ -115,7 +115,7 @@ class DecodedMmaOperands:
 
 
 class Predicate:
-    """enable-input-d."""
+    """The operand enable-input-d, a predicate."""
 
     def __init__(self, d: Decode, operand: Operand) -> None:
         self.slot, self.flip = d.pred(operand)

@@ -1,7 +1,7 @@
 """Where the elements of warp matrices lie in registers (PTX ISA 9.7.14).
 
-With g = lane / 4 and c = lane % 4, an element index of a lane leads to a row and a column: two
-int [elements, 32]. A register holds 32 / bits neighbouring elements.
+With g = lane / 4 and c = lane % 4, each element index of a lane maps to a row and a column: two
+int arrays [elements, 32]. A register holds 32 / bits neighbouring elements.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _G, _C = _LANE >> 2, _LANE & 3
 
 
 def fragment_a(bits: int, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column (of K) of A, m x k: with m = 16 two rows to a block of k."""
+    """Row and column (of K) of A, m x k: with m = 16, two rows per block of k."""
     per = max(1, 32 // bits)
     rows, columns = [], []
     for block in range(k // (4 * per)):

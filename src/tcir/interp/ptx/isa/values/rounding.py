@@ -30,7 +30,7 @@ _QUIET = np.uint64(1 << 51)
 
 
 def element(kind: Type) -> str:
-    """f16x2 → f16."""
+    """Name of a packed type's element: f16x2 → f16."""
     return kind.name.removesuffix("x2")
 
 
@@ -103,7 +103,7 @@ def pass_on_nan(bits: np.ndarray, *operands: np.ndarray) -> np.ndarray:
 
 
 def settled(values: np.ndarray, name: str, *operands: np.ndarray) -> np.ndarray:
-    """Results in float32 or float64 with every NaN replaced by that of the type."""
+    """Results in float32 or float64 with every NaN replaced by the canonical NaN of the type."""
     unsigned = UNSIGNED[name]
     bits = np.where(np.isnan(values), unsigned(CANONICAL[name]), values.view(unsigned))
     if name == "f64":

@@ -19,10 +19,9 @@ def contributors(chunks: int) -> int:
 def metadata(words: np.ndarray, bits: int, chunks: int, selector: int) -> np.ndarray:
     """The 4-bit code of every chunk, int [16, chunks], from the register e of all lanes.
 
-    `selector` names the lane, or pair of lanes, of a group of four that holds them. Elements of 16
-    and 32 bits: four chunks of row g in a word's lower half, of row g + 8 in the upper one.
-    Elements of
-    8 and 4 bits: even lanes have row g, odd ones row g + 8. Seen on an H200.
+    `selector` names the lane, or pair of lanes, of a group of four that holds the codes. Elements
+    of 16 and 32 bits: four chunks of row g in a word's lower half, of row g + 8 in the upper half.
+    Elements of 8 and 4 bits: even lanes have row g, odd lanes row g + 8. Seen on an H200.
     """
     lanes = contributors(chunks)
     nibbles = words[:, None] >> (4 * np.arange(8, dtype=np.uint32)) & np.uint32(15)

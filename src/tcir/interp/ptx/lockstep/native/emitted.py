@@ -36,7 +36,7 @@ NOTHING = EmittedOperand(GIVEN, 0, 0)
 
 
 class Called(NamedTuple):
-    """A kernel with operands d, a, b, c; lead: the kernel that the leader executes instead."""
+    """A call of a kernel with operands d, a, b, c; lead: the kernel that the leader calls."""
 
     kernel: str | DerivedKernel
     d: EmittedOperand

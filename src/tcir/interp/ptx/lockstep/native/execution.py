@@ -66,8 +66,8 @@ class StepTable:
         self.pooled = np.array([name in PLACING for name in names], bool)
 
     def at_places(self, bases: Index, each: Index, moves: NDArray[np.bool_]) -> Index:
-        """The table with the addresses of memories. each: by kind, whether a place exists once per
-        CTA. moves: whether its address advances with the CTAs."""
+        """The table with the addresses of memories. each: by kind, factor of a place's offset.
+        moves: by kind, whether the address advances with the CTAs."""
         code = self.code.copy()
         code[:, 1:13:3] = bases[self.kind] + self.at * each[self.kind]
         code[:, 2:13:3] = self.stride
@@ -102,8 +102,8 @@ class Native:
         self.leader, self.followers = StepTable(lowered, lead=True), StepTable(lowered, lead=False)
 
     def run(self, group: LockstepGroup, special: NDArray[np.uint32]) -> bool:
-        """Executes the steps in a fresh group; returns False if numpy must do it. special: special
-        registers by number and CTA."""
+        """Executes the steps in a fresh group; returns False if numpy must execute them. special:
+        special registers by number and CTA."""
         lowered, count = self.lowered, group.count
         memories = CtaMemories(
             count,
