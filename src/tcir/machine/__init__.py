@@ -7,8 +7,8 @@
 ``program(agent)`` is a generator; an agent's blocking methods are used as ``yield from``.
 Addresses of shared memory are byte offsets in the CTA's window, tensor-memory addresses have the
 lane in bits 31..16 and the column in bits 15..0. Asynchronous operations (TMA, cp, shift, mma,
-commit) take effect later: as soon as they may, in issue order, or, with an ``order_seed`` in
-`tcir.run_options.RunOptions`, in an order drawn from it, the agents interleaved by the same seed.
+commit) take effect later: by default as soon as they may, in issue order; with an ``order_seed`` in
+`tcir.run_options.RunOptions`, in an order drawn from the seed, which also interleaves the agents.
 
 Nothing here knows the compiler, nor MLIR. The rules are written from the PTX ISA.
 """

@@ -1,6 +1,6 @@
-"""Hardware questions that documents do not settle: the assumption of each, and the alternatives.
+"""Hardware questions that documents do not settle, each with its assumption and alternatives.
 
-Nothing else in the machine encodes such a choice. `RunOptions.assumptions` switches.
+Nothing else in the machine encodes such a choice. `RunOptions.assumptions` selects alternatives.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def _question(question: str, alternatives: tuple[str, ...], evidence: str, used_
 
 @dataclass(frozen=True)
 class Assumptions:
-    """The choices in force, each one of its alternatives; see `REGISTRY`.
+    """The choices in force: one alternative for each question; see `REGISTRY`.
 
-    LaunchError names the alternatives of an unknown choice.
+    Raises LaunchError, which names the alternatives, for an unknown choice.
     """
 
     shift_quarters: str = _question(
@@ -369,8 +369,8 @@ class Assumptions:
         return cls(**chosen)
 
     def under(self, ordering: str) -> Assumptions:
-        """Returns these assumptions under a profile of ordering; "isa" relies on the listed order
-        only."""
+        """Returns these assumptions under an ordering profile: "isa" sets `pipe_order` to
+        "listed"."""
         return replace(self, pipe_order="listed") if ordering == "isa" else self
 
     def changes(self) -> dict[str, str]:
@@ -381,7 +381,7 @@ class Assumptions:
 
 @dataclass(frozen=True)
 class Assumption:
-    """One open question."""
+    """One open question: its alternatives, the default among them, and the evidence."""
 
     name: str
     default: str

@@ -58,10 +58,11 @@ class Counters:
     global_to_shared_by_tensor: global_to_shared by the tensor's address.
     shared_to_tmem: tcgen05.cp. shared_to_tensor: operand bytes tcgen05.mma read from shared memory.
     tensor_cycles: cycles of the tensor cores by the measured table of `time_table` (modelled); an
-        mma of a pair takes its cycles on both. mma_untimed: mma that no public measurement covers
-        (.ws), not in tensor_cycles. products: multiplications of all mma of tensor cores, padding
-        included; simt_products: multiplications of fma, dp4a and dp2a, per lane. fragment_numbers:
-        results of bodies on fragments, in programs of tiles.
+        mma of a CTA pair takes its cycles on both tensor cores. mma_untimed: mma that no public
+        measurement covers (.ws), not in tensor_cycles. products: multiplications of all mma of
+        tensor cores, padding included; simt_products: multiplications of fma, dp4a and dp2a, per
+        lane. fragment_numbers: accumulator elements that bodies on fragments process, in tile
+        programs.
     """
 
     global_to_shared: int = 0

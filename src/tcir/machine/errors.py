@@ -43,7 +43,7 @@ class Deadlock(MachineError):
 
 
 class NotModelled(IncompleteError, RuntimeError):
-    """Legal on the hardware, but not modelled by this machine: the run is incomplete."""
+    """Raised for a use that is legal on the hardware but not modelled: the run is incomplete."""
 
     who = ""
 

@@ -35,8 +35,8 @@ class Event:
     op:        its class, one of `OPS`
     detail:    what its time depends on: bytes, m, n, k, kind, cta_group, a_in (``smem``, ``tmem``
                or ``registers``), sparse (1), columns, rows, inner_bytes, lanes, wavefronts, count,
-               barrier (address); sectors: `SECTOR` bytes each, that the lanes of an ld or st of
-               global memory touch
+               barrier (address); sectors (of `SECTOR` bytes each, touched by the lanes of an ld or
+               st of global memory)
     after:     indices of the events whose completion it waited for: the arrivals and the bytes that
                completed the phase of an mbarrier; the mma of a commit; the loads of a
                ``tcgen05.wait``; the groups of a ``wgmma.wait``; the other warps' arrivals at a
@@ -56,8 +56,8 @@ class EventStream(list[Event]):
     """The events of the recorded CTAs of one launch, in the order in which they were executed.
 
     block, registers, shared_bytes: threads of a CTA, registers of a thread, bytes of shared memory
-    of a CTA: how many CTAs an SM holds; registers 0: not known (PTX alone does not say).
-    ctas: linear indices of those recorded.
+    of a CTA; they determine how many CTAs an SM holds. registers 0: not known from PTX alone.
+    ctas: linear indices of the recorded CTAs.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class EventStream(list[Event]):
 class Recording:
     """Requests the events of some CTAs from a run; each launch appends a stream.
 
-    ctas: linear indices, whose whole clusters are recorded; none: the first cluster
+    ctas: linear indices; the whole cluster of each is recorded. Empty: the first cluster
     """
 
     ctas: tuple[int, ...] = ()

@@ -30,7 +30,8 @@ class Finding:
     severity "error": the result depends on timing, or is undefined, under the profile of the run
     (`RunOptions.ordering`). "warning": the outcome is the same in either order; or it is
     `unpromised`, which the profile "isa" makes an error. kind: distinguishes findings between
-    the same two operations: whether lanes, warps or CTAs do not agree, or what is read.
+    the same two operations: the level at which their executors differ (lanes, warps, CTAs,
+    launches), or what is read.
     who, place: agents and bytes of the first such event; "": not known. count: number of such
     events.
     """
@@ -98,5 +99,5 @@ class Findings(list[Finding]):
         super().append(finding)
 
     def counted(self) -> list[Finding]:
-        """All of them, each with the number of its events."""
+        """All findings, each with the number of its events."""
         return [replace(finding, count=self._counts[finding.key]) for finding in self]

@@ -1,8 +1,8 @@
 """Properties that no program knows beforehand: where its memory lies, and which lane is elected.
 
-In the order of issue they are as observed on hardware. An order seed draws them within the limits
-of the assumptions (`tcir.machine.assumptions`); `RunOptions.placement` "adverse" takes the opposite
-extreme without a seed.
+Without an order seed, they are as observed on hardware; `RunOptions.placement` "adverse" then takes
+the opposite extreme. A seed draws them within the limits of the assumptions
+(`tcir.machine.assumptions`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class Placement:
         return found
 
     def leader(self, members: int) -> int:
-        """The lane that elect.sync elects; the same for the same members (PTX ISA 9.7.13.15)."""
+        """The lane that elect.sync elects: always the same for equal members (PTX ISA
+        9.7.13.15)."""
         if self.assumptions.elected_lane == "lowest":
             return (members & -members).bit_length() - 1
         if self.seed is None:

@@ -44,6 +44,6 @@ class TmemError(Refusal):
 
 
 class TensorMapError(Refusal):
-    """A tensor map that the driver's encode functions reject, or bytes that are not one."""
+    """A tensor map that the driver's encode functions reject, or bytes that are no tensor map."""
 
     code = "bad-tensor-map"

@@ -22,10 +22,12 @@ class Sample:
     seed: int
 
     def of(self, grid: Triple, cluster: Triple) -> Sequence[int]:
-        """Numbers of clusters, ascending; all of them if the share is that large.
+        """Linear indices of the sampled clusters, ascending; all clusters if the share is that
+        large.
 
-        The first and the last, the corners, some of the last of each axis (where tiles may be
-        partly filled), and others drawn at random.
+        The sample has the corners of the grid (so the first and the last cluster), one of the last
+        clusters of each axis (where tiles may be partly filled) if the share allows, and others
+        drawn at random.
         """
         extents = [g // c for g, c in zip(grid, cluster, strict=True)]
         x, y, _ = extents

@@ -1,8 +1,8 @@
 """Textures and surfaces: their descriptors, the texels that a coordinate selects, and filters.
 
 The formulas are those of the CUDA C++ Programming Guide, "Texture Fetching"; their rounding is that
-of an H200. A texture or surface
-object is the address of a descriptor, `RECORD`, in global memory; texels lie there row by row.
+of an H200. A texture or surface object is the address of a descriptor, `RECORD`, in global memory;
+texels lie there row by row.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ Indices = NDArray[np.int64]
 class Texels:
     """Texels that coordinates select, [texels of each, coordinates].
 
-    at: their addresses; inside: whether they exist; weights: those of a filter, `WHOLE` in all
+    at: their addresses; inside: whether they exist; weights: weights of the filter, whose sum is
+    `WHOLE`
     """
 
     at: Indices
@@ -79,7 +80,7 @@ class Texture:
     @staticmethod
     @lru_cache
     def decode(raw: bytes) -> Texture:
-        """Reads a descriptor. MachineError if the bytes are none."""
+        """Reads a descriptor. MachineError if the bytes are not a descriptor."""
         record = np.frombuffer(raw, RECORD, 1)[0]
         if record["magic"] != MAGIC:
             raise MachineError(
@@ -153,8 +154,8 @@ class Texture:
         return Texels(self.address(places, layer), inside, weights)
 
     def address(self, places: list[Indices], layer: Indices) -> Indices:
-        """Addresses of the texels at these indices, which exist; layers beyond the last are the
-        last."""
+        """Addresses of the texels at these indices, which must exist; layers are clamped to the
+        last one."""
         steps = (self.texel, self.pitch, self.slice)
         at = self.base + sum(place * step for place, step in zip(places, steps, strict=False))
         if self.layers or self.faces:

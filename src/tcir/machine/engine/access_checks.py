@@ -105,8 +105,8 @@ class AccessChecks:
         """Checks and records a write.
 
         lanes: the lane that writes each row of the granules (None: the active ones). same: whether
-               the write stores the bytes that are already there, or that will be. visit: whether
-               the CTA that owns the memory must exist until then.
+               the write stores the bytes that are already there, or will be after the stores in
+               flight. visit: whether the CTA that owns the memory must not end before the write.
         """
         if shadow is not None:
             if shadow.constant is not None:
@@ -136,8 +136,8 @@ class AccessChecks:
         write: bool,
         polled: Sequence[int] = (),
     ) -> None:
-        """Checks a relaxed or volatile load or store by which lanes of a warp exchange words: each
-        lane accesses its own word, then the words of the others. This is no data race, but the
+        """Checks a relaxed or volatile load or store with which lanes of a warp exchange words:
+        each lane accesses its own word, then the words of the others. This is no data race, but the
         loaded values depend on timing. A word that one lane or all lanes write may be polled.
 
         polled: the lanes that poll the word that each of `lanes` overwrites
@@ -170,7 +170,7 @@ class AccessChecks:
                 )
 
     def check_write(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
-        """Checks a write that another one stands for in the record."""
+        """Checks a write without recording it, because another recorded write represents it."""
         if shadow is not None:
             self._check(Touch(shadow, where, access, True, self._who(None)))
 
@@ -213,7 +213,7 @@ class AccessChecks:
         return concurrent
 
     def has_observed(self, shadow: Shadow, where: Granules, other: Access) -> bool:
-        """Whether the active lanes come after ``other``, the last write of the granules."""
+        """Whether the active lanes have observed ``other``, the last write to the granules."""
         if observed(self.lanes.knows.clock, other):
             return True
         own = Access(self.me, self.lanes.number, "", None)

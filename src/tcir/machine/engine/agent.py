@@ -182,8 +182,7 @@ class Agent:
         yield None
 
     def poll_again(self) -> bool:
-        """Wakes the agent if it waits in a loop that may give up; returns whether it was waiting in
-        one."""
+        """Wakes the agent if it waits in a loop that may give up; returns whether it was."""
         wakes = not self.ended and self.waiting is not None and self.waiting.gives_up
         self.alone |= wakes
         return wakes
@@ -268,9 +267,9 @@ class Agent:
         return self.lanes.publish()
 
     def comes_after(self, component: Component, number: int) -> bool:
-        """Whether this agent runs after the accesses of a component up to `number`. The order need
-        not be one of memory: relaxed arrivals count, and so do arrivals and waits whose scope is
-        too narrow."""
+        """Whether this agent runs after the accesses of a component up to `number`. This need not
+        be a memory order: relaxed arrivals count, and so do arrivals and waits whose scope is too
+        narrow."""
         clocks = (self.clock, self.met, *self.seen)
         lines = component, (BEYOND, component)
         return any(clock.get(line, 0) >= number for clock in clocks for line in lines)
@@ -295,6 +294,6 @@ class Agent:
         execute_fence(self, kind, site)
 
     def mark(self, which: str) -> None:
-        """Marks its accesses so far as having passed a fence of that kind."""
+        """Marks the agent's accesses so far as having passed a fence; which: the mark, its kind."""
         self.clock[(which, self.me)] = self.lanes.number
         self.lanes.step()  # what follows has not passed the fence

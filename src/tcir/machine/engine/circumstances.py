@@ -21,11 +21,11 @@ def circumstances(
     lanes: LaneNumbers | None,
     wrote: bool,
 ) -> tuple[str, str]:
-    """Circumstances of an access that `agent` is about to record after another one of the same
-    granules.
+    """Describes an access that `agent` is about to record, and an earlier access to the same
+    granules: their threads, and the bytes.
 
     pair: the earlier access and this one; lanes: lanes of this access, see `Touch`; wrote: whether
-    the earlier one wrote. The lanes are those of the first granule that both have.
+    the earlier one wrote. The lanes described are those at the first shared granule.
     """
     other, access = pair
     numbers, met = shadow.flat(where), shadow.met(where, other, wrote)

@@ -24,7 +24,8 @@ from tcir.machine.order.rounds import ClusterRound
 
 
 class Cluster:
-    """CTAs under way together; the scheduler of their agents and operations in flight."""
+    """The CTAs of a cluster, and the scheduler of their agents and of their operations in
+    flight."""
 
     def __init__(self, machine: MachineProtocol, order: CompletionOrder | None) -> None:
         self.machine, self.order = machine, order
@@ -57,7 +58,7 @@ class Cluster:
         return cta
 
     def pair(self, rank: int, site: object) -> tuple[Cta, Cta]:
-        """The pair that the CTA of that rank is in, even rank first."""
+        """The CTA pair that contains this rank, even rank first."""
         if len(self.ctas) % 2:
             raise MachineError(
                 "cta-pair",
@@ -71,7 +72,8 @@ class Cluster:
     # --- scheduling ------------------------------------------------------------------------------
 
     def launch(self, operation: AsyncOperation) -> None:
-        """Takes an asynchronous operation: at once in prompt order, else some time later."""
+        """Accepts an asynchronous operation, which takes effect at once in prompt order, else
+        later."""
         if self.order is None and operation.ready:
             operation.run()
             operation.done = True
@@ -94,7 +96,7 @@ class Cluster:
         self._mma[component].append(mma)
 
     def last_mma(self, component: Component) -> Sequence[OperandReads]:
-        """The last mma of one thread, up to `RECENT` of them."""
+        """The most recent mma operations of one thread, at most `RECENT`."""
         return self._mma.get(component, ())
 
     def finish(self) -> None:
@@ -103,7 +105,8 @@ class Cluster:
             self.complete(next(o for o in self.in_flight if o.ready))
 
     def step(self) -> bool:
-        """One step of an agent or one completion; False when nothing can move."""
+        """Runs one step of an agent or completes one operation; returns False if neither is
+        possible."""
         ready = [o for o in self.in_flight if o.ready]
         runnable = [a for a in self.agents if a.runnable]
         if self.order is None:
@@ -126,7 +129,7 @@ class Cluster:
 
     @property
     def progress(self) -> int:
-        """Grows whenever an agent does something other than polling."""
+        """A count that grows whenever an agent does something other than polling."""
         return sum(a.progress for a in self.agents)
 
     @property

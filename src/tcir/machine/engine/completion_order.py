@@ -7,14 +7,15 @@ follows from the seed, so that a few seeds in a row bring extremes and not only 
 | None          | in the order of issue, each before any agent goes on                |
 | 0, 2, 4       | at any time: each step is drawn from all that could happen          |
 | 1             | all as late as they may be                                          |
-| 3             | of the tensor core at once, copies (TMA, bulk, cp.async) late       |
-| 5             | copies at once, the tensor core late                                |
+| 3             | those of the tensor core at once, copies (TMA, bulk, cp.async) late |
+| 5             | copies at once, those of the tensor core late                       |
 
 An order with late operations answers a thread's first test of each phase of an mbarrier with false,
 unless the thread knows that the phase is complete: this exposes a wait that tests only once.
 
-Late: only when every agent has ended, waits, or has asked `HOLD` times in a row for something that
-did not come; this exposes a wait that gives up, and a delay that is usually long enough.
+Late: only when every agent has ended, waits, or has polled `HOLD` times in a row in vain, but at
+the latest after `LONGEST` turns of agents. This exposes a wait that gives up, and a program that
+relies on a delay that is usually long enough.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _LATE: tuple[frozenset[str], ...] = (
 
 
 class CompletionOrder:
-    """The order that a seed stands for, in one cluster; see the table above."""
+    """The order that a seed selects for one cluster; see the table above."""
 
     def __init__(self, seed: int, cluster: int) -> None:
         self.late = _LATE[seed % len(_LATE)]
@@ -71,7 +72,7 @@ class CompletionOrder:
         return self._rng.choice(eager or runnable)
 
     def advance(self, agent: Agent) -> None:
-        """One turn of an agent."""
+        """Gives an agent one turn."""
         before = agent.progress
         agent.advance()
         self._held += 1 + (agent.progress - before) // TURN
@@ -79,7 +80,7 @@ class CompletionOrder:
 
     @property
     def refuses(self) -> bool:
-        """Whether the first test of a phase fails, as if a wait gave up or a thread arrived
+        """Whether the first test of a phase fails, as if a wait timed out or the thread tested
         early."""
         return bool(self.late)
 

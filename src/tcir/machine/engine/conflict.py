@@ -1,4 +1,4 @@
-"""Two accesses to one location, as the tables of hazards read them, and the walk over these."""
+"""Two accesses to one location, as the hazard tables read them, and the walk over the tables."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def involved(agent: AgentProtocol, touch: Touch, other: Access, *, wrote: bool) 
 
 
 class AccessConflict:
-    """See `tcir.machine.order.hazard.Conflict`; agent: it does the second access, `touch`."""
+    """See `tcir.machine.order.hazard.Conflict`. agent: makes the second access, `touch`."""
 
     def __init__(self, agent: AgentProtocol, touch: Touch, first: Access, wrote: bool) -> None:
         self.agent, self.touch, self.first, self.wrote = agent, touch, first, wrote
@@ -150,18 +150,18 @@ class AccessConflict:
 
     @property
     def near(self) -> bool:
-        """Whether the first access is one of a CTA to its own shared memory. Shipping kernels
-        signal such an access to another CTA without .cluster. For other memory that fails on an
-        H200: the other SM's L1 may hold older bytes of global memory, and an access to another
-        CTA's shared memory may be in flight for longer than the arrival."""
+        """Whether the first access is by a CTA to its own shared memory. Shipping kernels signal
+        such an access to another CTA without .cluster. For other memory this fails on an H200: the
+        other SM's L1 may hold older bytes of global memory, and an access to another CTA's shared
+        memory may be in flight for longer than the arrival."""
         owner = self.touch.shadow.owner
         return owner is not None and self.first.cta in (None, owner.index)
 
     @property
     def on_its_way(self) -> bool:
         """Whether a generic write to shared memory may still be in flight when the tensor core
-        reads: no fence.proxy.async of the writing thread follows it. On B200s mma of pairs read
-        older bytes."""
+        reads: no fence.proxy.async of the writing thread follows it. On B200s, mma of CTA pairs
+        have read older bytes."""
         shared = self.space == SHARED_MEMORY and self.first.proxy == "generic"
         return shared and not fenced(self, PROXY)
 
@@ -193,7 +193,7 @@ class AccessConflict:
 
     @property
     def involved(self) -> Involved:
-        """Threads and bytes of the two."""
+        """Threads and bytes of the two accesses."""
         return involved(self.agent, self.touch, self.first, wrote=self.wrote)
 
     @property

@@ -82,7 +82,7 @@ class Cta:
         threads: int = 32,
         body: Body,
     ) -> Agent:
-        """A new agent of ``threads`` threads running ``body(agent)``."""
+        """Adds an agent of ``threads`` threads that runs ``body(agent)``."""
         agent = Agent(self, name, warp, threads, body)
         self.agents.append(agent)
         return agent
@@ -101,7 +101,8 @@ class Cta:
         missing: str,
         involved: Involved | None = None,
     ) -> None:
-        """Adds a finding of this CTA: an "error", a "warning", or what the profile makes of it.
+        """Adds a finding of this CTA: an "error", a "warning", or an `Unpromised` ordering, whose
+        severity depends on the profile.
 
         involved: participants of two accesses to a memory; None: the finding is about the running
         agent.
@@ -124,11 +125,11 @@ class Cta:
     def report_relaxed(
         self, first: object, second: object, promise: Unpromised, involved: Involved | None = None
     ) -> None:
-        """Adds a finding: only relaxed arrivals at a cluster barrier lie between the two."""
+        """Adds a finding: only relaxed arrivals at a cluster barrier lie between two operations."""
         self.report(promise, RELAXED_BARRIER, first, second, RELEASING_ARRIVAL, involved)
 
     def report_undefined(self, origin: Origin, use: object) -> None:
-        """Adds a finding: undefined bits matter at `use`."""
+        """Adds a finding: the operation at `use` depends on undefined bits."""
         if self.machine.checking:
             for finding in origin.findings(use, self.machine.who):
                 self.machine.findings.append(finding)
@@ -206,10 +207,11 @@ class Cta:
 
 
 def check_remote_accesses(cta: Cta, known: Clock, met: Clock) -> None:
-    """A finding for each access to the memory of ``cta`` by another CTA that may follow its end.
+    """Reports each access by another CTA to the memory of ``cta`` that may follow the end of
+    ``cta``.
 
-    known: accesses that its agents have observed; met: accesses that cluster barriers, relaxed ones
-    included, put before its end.
+    known: accesses that the agents of ``cta`` have observed; met: accesses that cluster barriers,
+    including relaxed arrivals, put before its end.
     """
     for access in cta.remote_accesses.values():
         first = f"{access.site} ({access.kind} of another CTA)"

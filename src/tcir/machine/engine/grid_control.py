@@ -2,7 +2,7 @@
 
 PTX ISA 9.7.13, griddepcontrol. The machine runs launches one after the other and records the
 missing order instead: earlier launches may still write every byte of every buffer. An agent is
-ordered after these accesses only once it has waited, or an agent that it synchronised with.
+ordered after these writes only once it has waited, or has synchronised with an agent that has.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cluster launch control: a running cluster takes the place of one that has not been launched.
 
-PTX ISA 9.7.13.17. The answer, 16 bytes, goes to shared memory through the async proxy. What it
-looks like is this machine's own: programs decode it with query_cancel only.
+PTX ISA 9.7.13.17. The 16-byte response is written to shared memory through the async proxy. Its
+encoding is specific to this machine: programs decode it with query_cancel only.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ MANY = 4
 
 
 class Followers(Protocol):
-    """Executes CTAs in lockstep with those that the machine runs."""
+    """Executes further CTAs in lockstep with the CTAs that the machine runs."""
 
     def ended(self, cta: Cta) -> int:
         """Called when a CTA has ended; returns the number of CTAs that were executed as copies of
@@ -116,9 +116,9 @@ class Machine:
             self._turns = Turns(options.order_seed)
 
     def take_over(self) -> Triple | None:
-        """The first CTA of a cluster that is not launched and now never will be; None: declined.
+        """Cancels the launch of a cluster and returns its first CTA; None: the request is declined.
 
-        Hardware may decline while there still is one, so a seed makes some requests fail.
+        Hardware may decline although clusters are left, so under a seed some requests fail.
         """
         if self.options.order_seed is not None and self._rng.random() < 0.25:
             return None
@@ -143,7 +143,7 @@ class Machine:
 
     @property
     def side_by_side(self) -> int:
-        """Clusters that run at a time."""
+        """Number of clusters that run at a time."""
         return self.ctas_per_sm * self.abreast
 
     @property

@@ -2,7 +2,7 @@
 
 Only the results computed from the bytes in question are undefined, as if the bytes had never been
 written: DeepGEMM's descriptors name 128 rows of A where a tile has 32 or 64, and TMA refills the
-memory after the tile. A use of such a row is the race.
+memory after the tile. Only a use of such a row is reported as the race.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RECENT = 1024
 
 
 class Race(NamedTuple):
-    """Two unordered accesses to granules. text: describes the first, and the effect of the
+    """Two unordered accesses to granules. text: describes the first access, and the effect of the
     second"""
 
     shadow: Shadow

@@ -1,4 +1,4 @@
-"""How many CTAs of a launch are resident at a time: the others start when one of these has ended.
+"""How many CTAs of a launch are resident at a time; another one starts when one of them has ended.
 
 CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 9.0 and 10.0. CTAs
 are started in the order of their indices (`Assumptions.cta_order`).
@@ -26,7 +26,7 @@ def most_resident(
 
     smem: bytes of shared memory per CTA
     registers: registers per thread; 0: unknown
-    ctas: waiting CTAs, which occupy columns of tensor memory
+    ctas: CTAs that wait and so keep their columns of tensor memory allocated
     """
     threads = -(-math.prod(block) // WARP) * WARP
     shared = smem + target.smem_reserved

@@ -15,8 +15,8 @@ PATIENCE = 8
 
 class Turns:
     """Turns of clusters under a seed: the seed draws their order, and how many turns a cluster
-    takes in a row. That is one under even seeds, so that equal clusters reach each place together,
-    and up to four under odd ones.
+    takes in a row. Under even seeds a cluster takes one turn, so that equal clusters reach each
+    instruction together; under odd seeds up to four.
     """
 
     def __init__(self, seed: int) -> None:
@@ -25,8 +25,8 @@ class Turns:
 
 
 class Residents:
-    """Clusters that run side by side: mostly one. They take turns; `turns` draws how many and in
-    which order, None: one each."""
+    """Clusters that run side by side, usually only one. They take turns: `turns` draws the order
+    and the number of turns; None: one turn each, in order."""
 
     def __init__(self, clusters: Sequence[Cluster], turns: Turns | None = None) -> None:
         self.clusters, self._turns = list(clusters), turns
@@ -43,7 +43,8 @@ class Residents:
     def run(self, limit: int = 0) -> bool:
         """Runs the clusters. Returns True once every agent has ended and every operation is
         complete; False if all agents that still run have polled for a while, or for `limit`
-        steps, so that only other clusters could help. Deadlock if not even those could."""
+        steps, so that only other clusters could help. Raises Deadlock if those could not help
+        either."""
         polled, progress = 0, -1
         while self._going:
             moved = False

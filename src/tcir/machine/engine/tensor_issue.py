@@ -1,4 +1,5 @@
-"""The threads of an agent that issue tensor-core operations, and the order of the next one."""
+"""The threads of an agent that issue tensor-core operations, and the order of their next
+operation."""
 
 from __future__ import annotations
 
@@ -28,10 +29,10 @@ class TensorIssue:
         """The part of `reach` that the PTX ISA promises."""
 
     def by_lane(self, lane: int) -> None:
-        """The operations that follow are issued by this lane.
+        """Makes this lane the issuer of the following operations.
 
-        A commit tracks those of its own thread only, and the pipe keeps only those in order. A role
-        of a tile program is one thread and never calls this.
+        A commit tracks only the operations of its own thread, and the pipe keeps only these in
+        order. A role of a tile program is one thread and never calls this.
         """
         if self.thread.lane != lane:
             known = (t for t in self.threads if t.lane == lane)
@@ -44,9 +45,9 @@ class TensorIssue:
     def before(
         self, access: Access, agents: Iterable[AgentProtocol], *, listed: bool = False
     ) -> dict[Class, int]:
-        """Operations that the pipe completes before a new one of this thread.
+        """Operations that the pipe completes before a new operation of this thread.
 
-        listed: only as far as the PTX ISA promises it
+        listed: only those for which the PTX ISA promises this order
 
         The operations are the thread's own, and those of other threads of `agents` (its CTA or
         pair) that passed tcgen05.fence::before_thread_sync before a synchronisation that this agent

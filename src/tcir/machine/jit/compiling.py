@@ -1,4 +1,4 @@
-"""numba as a compiler of object code; loaded only where no code is kept."""
+"""numba as a compiler of object code; imported only where no object code is cached."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RESULTS = {**_NUMBERS, "None": types.none}
 
 
 def type_of(function: FunctionType, fma: bool) -> types.Type:
-    """Numba type of `function` in the functions that call it."""
+    """Numba type that `function` has in compiled functions that call it."""
     return types.Dispatcher(_dispatcher(function, fma))
 
 

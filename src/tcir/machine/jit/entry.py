@@ -1,7 +1,8 @@
-"""From ctypes' calls to numba's calling convention, as LLVM IR.
+"""Adapters from ctypes' calls to numba's calling convention, in LLVM IR.
 
-ctypes takes a tenth of a microsecond an argument, and numba's convention has nine or more for an
-array. So an array comes as the address of its object, where its data, shape and strides are read.
+ctypes takes a tenth of a microsecond per argument, and numba's convention has nine or more for an
+array. So an array is passed as the address of its Python object, from which the adapter reads its
+data, shape and strides.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _NUMBERS = {"bool": "i8", "int": "i64", "float": "double"}
 
 
 def entry(symbol: str, function: str, kinds: Sequence[ArgumentKind]) -> str:
-    """Defines `symbol`, which calls `function`."""
+    """Returns LLVM IR that defines `symbol`, which calls `function`."""
     taken, passed = ["ptr %result", "ptr %error"], ["ptr %result", "ptr %error"]
     lines: list[str] = []
     for n, kind in enumerate(kinds):

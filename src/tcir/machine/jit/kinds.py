@@ -23,7 +23,7 @@ Key = tuple[str] | tuple[str, int] | tuple[str, int, int]
 class ArgumentKind(NamedTuple):
     """Type by which an argument is passed.
 
-    type: of a number, or the letter of a numpy dtype
+    type: type of a number, or the letter of an array's numpy dtype
     dimensions: number of dimensions of an array; -n for a tuple of n integers; None for a number
     flags: C_CONTIGUOUS and ALIGNED of an array
     """

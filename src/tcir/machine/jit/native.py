@@ -1,8 +1,8 @@
-"""Object code: kept on disk, linked into this process.
+"""Object code: cached on disk, and linked into this process.
 
 A file is written next to the source, or in the user's cache directory where that is not possible;
-where neither is, each process compiles for itself. What is linked runs, so it is kept in a
-`tcir.cache.store.Store`, which takes nothing that another user may have written.
+where neither is, each process compiles for itself. Linked code is executed, so it is kept in a
+`tcir.cache.store.Store`, which accepts no file that another user may have written.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def link(source: Path, name: str, make: Callable[[], bytes]) -> None:
 
 
 def link_all(source: Path, made: Mapping[str, Callable[[], bytes]]) -> None:
-    """Links several functions together, so that their code is adjacent: on a page each, they would
-    compete for the same lines of the processor's cache."""
+    """Links several functions together, so that their code is adjacent: each on a page of its own,
+    they would compete for the same lines of the processor's cache."""
     with LOCK:
         new = [name for name in made if name not in _LINKED]
         for name in new:

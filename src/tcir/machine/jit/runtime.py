@@ -1,7 +1,7 @@
-"""What code from numba calls in numba's own runtime, as LLVM IR.
+"""The functions of numba's runtime that compiled code calls, in LLVM IR.
 
-Arrays are made and given back (a block begins as numba lays it out: users, destructor, its
-argument, data, bytes), and contiguous ones get another shape.
+They allocate and free arrays (a block begins as numba lays it out: users, destructor, its argument,
+data, bytes), and reshape contiguous ones.
 """
 
 RUNTIME = """

@@ -230,7 +230,7 @@ class Memory:
         return lanes
 
     def discard(self, address: int, nbytes: int, *, site: object) -> None:
-        """Drops bytes of global memory, which are undefined until they are written again."""
+        """Discards bytes of global memory: they are undefined until they are written again."""
         at = np.array([address], np.int64)
         memory, where = self.place("global", at, nbytes, site, store=True)
         memory.data[where] = POISON
@@ -313,7 +313,8 @@ class Memory:
 
 
 def extent(addresses: Addresses) -> tuple[int, int]:
-    """Returns the lowest and the highest address; for as few as a warp has, faster than numpy."""
+    """Returns the lowest and the highest address; faster than numpy for the few addresses of a
+    warp."""
     if addresses.size > 64:
         return int(addresses.min()), int(addresses.max())
     listed = addresses.tolist()

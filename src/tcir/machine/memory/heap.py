@@ -19,9 +19,9 @@ POISON = 0xCB
 
 @dataclass
 class Heap:
-    """Memory of malloc, by address; none is used twice.
+    """Memory of malloc, by address; no address is used twice.
 
-    limit: bytes that may be allocated at once (cudaLimitMallocHeapSize)
+    limit: bytes that may be allocated at any time (cudaLimitMallocHeapSize)
     blocks: bytes, and which of them are defined
     freed: sizes of memory that was freed
     """
@@ -33,7 +33,7 @@ class Heap:
     _next: int = BASE
 
     def allocate(self, size: int) -> int:
-        """Address of new, undefined memory; 0 if the heap is full."""
+        """Allocates undefined memory and returns its address; 0 if the heap is full."""
         if self._live + size > self.limit:
             return 0
         at, size = self._next, max(size, 1)

@@ -44,10 +44,11 @@ def _span(low: int, high: int) -> str:
 class Buffer(Tracked):
     """One bound array: its bytes, and which of them are defined (None: all).
 
-    result: whether the caller reads it afterwards; kept: whether later launches do. unfinished:
-    granules that launches before a programmatic one may still write. constant:
-    whether it is in the constant state space. name: its name in reports; array: the caller's array.
-    read: whether anything but a store has found it.
+    result: whether the caller reads it after the launch; kept: whether later launches read it.
+    unfinished: granules that earlier launches may still write during a programmatic launch.
+    constant: whether it is in the constant state space. name: its name in reports; array: the
+    caller's array.
+    read: whether anything but a store has accessed it.
     """
 
     base: int
@@ -104,8 +105,8 @@ class ArrayPlace:
     """Place of an array in global memory.
 
     at: its address; None: the next free address that is `offset` bytes after a multiple of 256.
-        With an `alignment` below 256 it is a multiple of `alignment` instead, and of no larger
-        power of two
+        With an `alignment` below 256, the address is a multiple of `alignment` instead, and of no
+        larger power of two
     """
 
     at: int | None = None
@@ -135,15 +136,16 @@ class GlobalMemory:
 
     @property
     def partly_unfinished(self) -> bool:
-        """Whether launches before a programmatic one may still write a part of a buffer: then
-        the bytes, not only the buffer, decide whether an access has to wait."""
+        """Whether earlier launches may still write a part of a buffer during a programmatic launch:
+        then the bytes, not only the buffer, decide whether an access has to wait."""
         parts = (
             (-(-b.data.size // b.granule), part) for b in self.buffers for part in b.unfinished
         )
         return any(part.indices(size)[:2] != (0, size) for size, part in parts)
 
     def allocate(self, size: int) -> int:
-        """Address of new, undefined memory for device code's malloc; 0 if the heap is full."""
+        """Allocates undefined memory for device code's malloc and returns its address; 0 if the
+        heap is full."""
         if at := self.heap.allocate(size):
             self._bind_block(at)
         return at
@@ -203,8 +205,8 @@ class GlobalMemory:
         raise MachineError("out-of-bounds", self._nearest(low, high), site=site)
 
     def unshifted(self, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Maps addresses in one buffer to those that they would be if the buffer began at a
-        multiple of 256, as with allocators."""
+        """Maps addresses in one buffer to what they would be if the buffer began at a multiple of
+        256, where allocators place buffers."""
         i = bisect_right(self._bases, int(addresses.min())) - 1
         return addresses - self.buffers[i].shift if i >= 0 else addresses
 

@@ -36,7 +36,7 @@ class StAsync:
     ) -> None:
         """Writes `data`, or the result of `reduction` of `data` and the old bytes.
 
-        undefined: which bytes of `data` are.
+        undefined: mask of the undefined bytes of `data`.
         """
         agent = self.agent
         agent.proceed(site)

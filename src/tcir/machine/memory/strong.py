@@ -19,8 +19,8 @@ class StrongAccesses:
         """The agent's last release on each place, which its later strong writes there carry on."""
 
     def read(self, places: Iterable[Place], strong: Strong) -> None:
-        """Performs a strong read, which observes the writes: an acquire joins the clocks that they
-        released; a relaxed read leaves this to a later fence."""
+        """Performs a strong read, which observes the last writes: an acquire joins the clocks that
+        these released; after a relaxed read, a later fence joins them."""
         agent, here = self.agent, self.agent.scope(strong.scope)
         acquired = here.reach if strong.acquire else -1
         for place in places:

@@ -47,7 +47,7 @@ SWIZZLES: dict[str, ChunkSwizzle] = {
 
 
 def swizzle(mode: str) -> ChunkSwizzle:
-    """Returns the swizzle called `mode`; DescriptorError if this machine has none of that name."""
+    """Returns the swizzle called `mode`; DescriptorError if there is none of that name."""
     try:
         return SWIZZLES[mode]
     except KeyError:

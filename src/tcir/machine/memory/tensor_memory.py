@@ -170,12 +170,12 @@ class TensorMemory(Tracked):
     def room(
         self, columns: int, peer: TensorMemory | None = None, exclusive: bool = False
     ) -> int | None:
-        """Returns the first of that many free columns (also in the pair's other CTA); None: no
-        room.
+        """Returns the first of `columns` adjacent free columns (free also in `peer`, the pair's
+        other CTA); None: no room.
 
-        The place is aligned to their number, so that the rest has room for all later allocations,
-        which are not larger. An exclusive allocation is the only one on the SM, and may have any
-        multiple of 32 columns.
+        The first column is a multiple of `columns`, so that the rest has room for all later
+        allocations, which are not larger. An exclusive allocation is the only one on the SM, and
+        may have any multiple of 32 columns.
         """
         both = (self,) if peer is None else (self, peer)
         if any(memory.sm.closed(memory, exclusive) for memory in both):

@@ -100,7 +100,7 @@ class Tracked:
     _known: tuple[Origin, ...] = ()
 
     def missing(self, where: Where, origin: Origin) -> Undefined | None:
-        """Returns the undefined ones of these elements; `origin`: origin of those never written."""
+        """Returns the undefined elements among these; `origin`: origin of those never written."""
         if self.defined is None:
             return None
         defined = self.defined[where]
@@ -177,7 +177,8 @@ class Tracked:
             self._numbers[target] = self._numbers[source]
 
     def stored_undefined(self) -> list[tuple[int, Origin]]:
-        """Returns the first stored undefined element of each origin, with the origin."""
+        """Returns, for each origin, the first undefined element that was stored, with the
+        origin."""
         if self._numbers is None or self.defined is None:
             return []
         numbers = np.where(self.defined, 0, self._numbers).ravel()

@@ -11,10 +11,10 @@ of non-zero products, and x_c that of a non-zero D-in:
 2. x_c >= R: q = x_c - 35; D-in and the sum of each 16 products are truncated to multiples of 2^q;
 3. else q = max(R - 39, x_c - 39, S - 35); D-in is truncated to 2^q, and
    a. scales ue4m3: so is the sum of each 4 products;
-   b. scales ue8m0: so is the sum of each 16 products, or to 2^(x_c - 35) where x_c is not below the
-      largest raw exponent of the group itself. If the result is a subnormal f32, it is recomputed
-      without the groups whose scales have a raw exponent below S and whose magnitude is below
-      2^-174 (or below 2^q if that is larger);
+   b. scales ue8m0: so is the sum of each 16 products, but to 2^(x_c - 35) where x_c is not below
+      the largest raw exponent of the group itself. If the result is a subnormal f32, it is
+      recomputed without the groups whose scales have a raw exponent below S and whose magnitude is
+      below 2^-174 (or below 2^q if that is larger);
 4. the exact sum of these is truncated to f32.
 
 Truncation is toward zero. Rules and constants are those that sf-tensor/tcgen05 matched bit for bit

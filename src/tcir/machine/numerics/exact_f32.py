@@ -1,10 +1,11 @@
 """Sums of ``tcgen05.mma`` that float32 holds exactly, of several instructions and CTAs at once.
 
-Let the elements of A be multiples of 2^s, those of B of 2^t, D-in of u = 2^(s + t), and both
-``|D-in|`` and K · max ``|a|`` · max ``|b|`` at most 2^23 u. Then every partial sum is a multiple of
-u of at most 24 bits, which is a float32: neither the order of additions nor the split into
-instructions matters, and no result is rounded. If moreover no raw exponent exceeds s + t by more
-than the window, no term is truncated (`fused`), and D equals any float32 sum of the terms.
+Let the elements of A be multiples of 2^s, those of B multiples of 2^t, and those of D-in multiples
+of u = 2^(s + t), and let both ``|D-in|`` and K · max ``|a|`` · max ``|b|`` be at most 2^23 u. Then
+every partial sum is a multiple of u of at most 24 bits, which is a float32: neither the order of
+additions nor the split into instructions matters, and no result is rounded. If moreover no term's
+raw exponent exceeds s + t by more than the window, no term is truncated (`fused`), and D equals any
+float32 sum of the terms.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ def _lowest_table(name: str) -> NDArray[np.int16]:
 def lowest_bit(codes: NDArray[Any], name: str) -> int | None:
     """Returns the exponent of the lowest bit that is set in any of the codes.
 
-    None: it is not known, all codes are zero, or one is infinite or NaN.
+    None: the format has more than 16 bits, all codes are zero, or one is infinite or NaN.
     """
     if float_format(name).bits > 16:
         return None

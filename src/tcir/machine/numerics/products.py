@@ -20,8 +20,8 @@ def product_form(types: ProductTypes) -> tuple[Hashable, ...]:
 
 
 class Products:
-    """Results of products: a program executed again, under another completion order or after
-    another pass, multiplies the same operands.
+    """A cache of the results of products: a program that is executed again, under another
+    completion order or after another pass, multiplies the same operands.
 
     most_bytes: limit on the bytes of the cached results; beyond it, results are computed every
     time.

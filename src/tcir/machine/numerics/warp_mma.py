@@ -3,7 +3,8 @@
 An instruction whose K exceeds one fused sum is a chain of them, lowest k first, each accumulating
 onto the rounded result of the previous one. Window, length and the exponent of zeros by generation
 are from public bit-level studies (MMA-Sim, arXiv 2511.10909; Khattak and Mikaitis, arXiv
-2512.07004); Hopper's match an H200 bit for bit (test/hopper/mma_sync). Integer types are exact.
+2512.07004); those of Hopper match an H200 bit for bit (test/hopper/mma_sync). Integer types are
+exact.
 
 Hopper and sm_100 have no fp8 mma.sync in hardware: ptxas converts the operands to f16 and emits two
 f16 instructions, see `_through_f16`.

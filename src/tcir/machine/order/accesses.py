@@ -1,4 +1,4 @@
-"""The accesses that a record of a memory names."""
+"""The accesses that shadow memory refers to."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Twin = tuple[Access, Index]
 
 @dataclass(frozen=True, eq=False)
 class Loads:
-    """Loads that a warp did one after the other: the site and the lanes of each, by its place.
+    """Consecutive loads of a warp: the site and the lanes of each, by its index.
 
-    first: the position of the first in `Accesses`, until some are forgotten.
+    first: the position of the first load in `Accesses`, until accesses are forgotten.
     """
 
     component: Component

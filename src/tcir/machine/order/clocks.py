@@ -13,9 +13,9 @@ c)`` and ``(PIPE, c)``, how far tensor-memory accesses, or issued tensor-core op
 have passed a ``tcgen05.fence::before_thread_sync``; ``(PIPED, class)``, how far tensor-core
 operations of another thread, of one kind and target, came before those that a commit tracked;
 ``(BEYOND, c)``, how far ``c`` is known only from an mbarrier by which another CTA synchronised
-without .cluster; ``(BY_EXIT, c)``, only because a thread that knew it had ended when a barrier was
-complete; ``(BY_TICKET, c)``, only because a relaxed atomic counted a thread that released it;
-``(BY_WARP, c)``, only because its lanes met in elect.sync; ``(BY_WARPGROUP, c)``, only because
+without .cluster; ``(BY_EXIT, c)``, only because a thread that had observed it had ended when a
+barrier completed; ``(BY_TICKET, c)``, only because a relaxed atomic counted a thread that released
+it; ``(BY_WARP, c)``, only because its lanes met in elect.sync; ``(BY_WARPGROUP, c)``, only because
 another warp of the warpgroup waited for the same wgmma.
 """
 
@@ -149,7 +149,8 @@ def join(clock: dict[Line, int], other: dict[Line, int]) -> None:
 
 
 def beyond(clock: Clock) -> Clock:
-    """The part of a clock that is also observed outside the scope of an arrival or a wait."""
+    """Returns a clock as it is known outside the scope of an arrival or a wait: as `BEYOND`
+    marks."""
     found: Clock = {}
     for component, number in clock.items():
         known_as = component if component[0] in _KEPT else (BEYOND, component)
@@ -179,14 +180,14 @@ def complete(clock: Clock, component: Component, number: int) -> None:
 def observed(clock: Clock, access: Access) -> bool:
     """Whether an operation with ``clock`` is ordered after ``access``.
 
-    TMA loads may complete out of order: one that did has an entry of its own.
+    TMA loads may complete out of order; a load that did has an entry of its own.
     """
     component, number = access.component, access.number
     return clock.get(component, 0) >= number or (component, number) in clock
 
 
 def morally_strong(a: Access, b: Access) -> bool:
-    """Whether two accesses to one place are no race although nothing orders them (PTX ISA 8.7.2,
+    """Whether two accesses to one place do not race even if nothing orders them (PTX ISA 8.7.2,
     "Morally strong operations"): both strong, through one proxy, each in the other's scope, and
     they overlap completely. A vector access counts as accesses to its elements, in any order.
     Overlapping elements of equal size are identical, since they are aligned."""
@@ -203,5 +204,5 @@ def marked(clock: Clock, which: str, access: Access) -> bool:
 
 
 def observed_beyond(clock: Clock, access: Access) -> bool:
-    """Whether ``access`` is known only beyond the scope of an arrival or a wait."""
+    """Whether ``access`` is known by an arrival or a wait whose scope is too narrow."""
     return marked(clock, BEYOND, access) or (BEYOND, (access.component, access.number)) in clock

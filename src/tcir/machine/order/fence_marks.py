@@ -1,10 +1,11 @@
 """Fences before a barrier, and a strong access after it by another thread.
 
-A release pattern is one thread's (PTX ISA 8.8): of a fence by thread A, bar.sync and a relaxed
-write by B nothing of A's is released. Two such fences order memory all the same if both are
-fence.sc and a read before the second observes the write: in the other Fence-SC order the second
-would synchronise with the first (8.9.4), and the read come before the write that it observes
-(8.10.6). With fence.acq_rel on either side the documents promise nothing, but kernels ship.
+A release pattern belongs to one thread (PTX ISA 8.8): a fence by thread A, bar.sync and a relaxed
+write by thread B release none of A's accesses. Two such fences order memory all the same if both
+are fence.sc and a read before the second observes the write: in the other Fence-SC order the second
+would synchronise with the first (8.9.4), and the read would precede the write that it observes
+(8.10.6). With fence.acq_rel on either side the documents promise nothing, but shipping kernels rely
+on it.
 
 Marks in a clock, ``(WHICH, c)``, keep the number of ``c`` up to which this holds. `SC` and
 `ACQ_REL`: what came before such a fence, by its reach; `SEEN_SC` and `SEEN_ACQ_REL`: before the

@@ -2,8 +2,8 @@
 
 PTX ISA 8.7.1 calls two accesses to one location a conflict if at least one of them writes it. The
 tables are in `fence_hazards` (the accesses are ordered, but need a fence besides) and
-`race_hazards` (the clocks do not order them: other rules that do, and the reports). The
-engine walks them: see `tcir.machine.engine.conflict`.
+`race_hazards` (the clocks do not order the accesses: the rules that order some of them, and the
+reports of the others). The engine walks the tables: see `tcir.machine.engine.conflict`.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Conflict(Protocol):
 
     @property
     def edges(self) -> str:
-        """Like `edge`; if the first access is observed only by a wider scope, those scopes are also
-        listed."""
+        """Like `edge`; also lists the wider scopes, if only these would make the first access
+        observed."""
         ...
 
     @property
@@ -111,7 +111,7 @@ class Conflict(Protocol):
 
     @property
     def near(self) -> bool:
-        """Whether the first access is one of a CTA to its own shared memory."""
+        """Whether the first access is by a CTA to its own shared memory."""
         ...
 
     @property
@@ -148,7 +148,7 @@ class HazardRule:
 
     isa: sections of the PTX ISA. evidence: kernels that rely on it, or a measurement.
     wrong, right: programs of test/corpus, ``right/NAME``, ``wrong/NAME`` or its legal twin
-        ``twin/NAME``; without the rule the verdict on one of them is another one
+        ``twin/NAME``; without the rule the verdict on one of them changes
         (test/machine/test_hazard_rules.py).
     """
 
@@ -162,8 +162,8 @@ class HazardRule:
 
 @dataclass(frozen=True)
 class OrderRule(HazardRule):
-    """A rule by which two accesses are ordered beyond the clocks. fences: whether fences may still
-    be missing"""
+    """A rule that orders two accesses that the clocks do not order. fences: whether fences may
+    still be missing"""
 
     fences: bool = False
 
@@ -181,9 +181,10 @@ class Hazard(HazardRule):
     """A conflict that is reported.
 
     kind: kind of the finding, as in docs/explanation/hazards.md. missing: the edge that is missing.
-    severity: an error or a warning by any profile; "unpromised": an error by the documents only,
-        and `promise` is what they lack. first: name of the first access in reports. fences: whether
-        a fence may be missing besides, since silicon orders the two.
+    severity: "error" or "warning" under any profile; "unpromised": an error only under the profile
+        "isa", and `promise` is the guarantee that the documents lack. first: name of the first
+        access in reports. fences: whether a fence may also be missing, since silicon orders the
+        two.
     """
 
     kind: str

@@ -226,8 +226,9 @@ class Lanes:
         return self.active > 0 and not self.active & (self.active - 1)
 
     def sees(self, line: Component, number: int, mark: str | None = None) -> bool:
-        """Whether the active lanes have observed a line up to a number, that of a warp by any of
-        its lanes; or know of that much by a mark."""
+        """Whether the active lanes have observed a line up to `number`; for the line of a warp,
+        that of one of its lanes is enough. mark: whether they know the line up to there by this
+        mark."""
 
         def known(seen: Component) -> bool:
             return self.knows.clock.get((mark, seen) if mark else seen, 0) >= number

@@ -17,7 +17,7 @@ RECENT = 64
 
 
 class LoadsInFlight:
-    """Tracks when loads that may still be in flight at a release of their thread were used."""
+    """Tracks the first use of each load that may still be in flight at a release by its thread."""
 
     def __init__(self) -> None:
         self._uses: dict[tuple[Component, Hashable], dict[int, int]] = {}

@@ -36,7 +36,7 @@ class Released:
     far: Clock = field(default_factory=dict)
 
     def join(self, other: Released) -> None:
-        """Merges the releases of another one."""
+        """Merges the clocks of another `Released`."""
         join(self.near, other.near)
         if other.far:
             join(self.far, other.far)
@@ -112,7 +112,7 @@ class Mbarrier:
 
     @property
     def unused(self) -> bool:
-        """Whether there was no arrival, test or signal since it was initialised."""
+        """Whether there has been no arrival, test or signal since the initialisation."""
         open_still = self.phase == 0 and self.pending == self.count and self.tx == 0
         return open_still and not (self.users or self.loads or self.waits) and self.asked < 0
 
@@ -177,7 +177,7 @@ class Mbarrier:
         self._move(nbytes, site)
 
     def complete_tx(self, nbytes: int, number: int, site: object) -> None:
-        """Counts the bytes of TMA load ``number``, which have arrived. Releases these bytes alone,
+        """Counts the bytes of TMA load ``number``, which have arrived. Releases only these bytes,
         not the accesses or knowledge of the load's issuer (PTX ISA 8.9.1.1)."""
         self.check_live(site)
         self.landed.add(number)
@@ -185,7 +185,7 @@ class Mbarrier:
         self.advance()
 
     def count_bytes(self, nbytes: int, site: object) -> None:
-        """mbarrier.complete_tx: bytes that no operation brought. Releases nothing."""
+        """mbarrier.complete_tx: counts bytes that no operation transferred. Releases nothing."""
         self.check_live(site)
         self._move(-nbytes, site)
         self.advance()
@@ -238,7 +238,7 @@ class Mbarrier:
 
     @property
     def lacks(self) -> str:
-        """Missing arrivals or bytes of its open phase."""
+        """Describes the missing arrivals or bytes of the open phase."""
         words = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
         if self.tx > 0 and self.announced:
             nbytes, site = self.announced
@@ -250,7 +250,8 @@ class Mbarrier:
 
     @property
     def early(self) -> str:
-        """Agents that ended a phase without bytes, where operations bring some."""
+        """Describes a phase that ended without bytes although loads signal the mbarrier; "":
+        none."""
         if self.ended_empty is None or not self.loads:
             return ""
         phase, site = self.ended_empty

@@ -1,4 +1,5 @@
-"""What the tensor core's pipe orders by itself (PTX ISA 9.7.16.6.2), and the edge to name if not.
+"""What the tensor core's pipe orders by itself (PTX ISA 9.7.16.6.2), and the edge that is missing
+where it orders nothing.
 
 | first -> second, same thread             | order                                  |
 | mma -> mma, same D address and shape     | listed                                 |
@@ -10,8 +11,9 @@
 |                                          | ISA does not list it                   |
 | anything else                            | tcgen05.commit, wait on its mbarrier   |
 
-What shipping kernels prove is that the second may overwrite what the first reads or writes. None
-reads as an operand what an earlier mma wrote, or overwrites an A that .ashift moves.
+Shipping kernels prove that the second operation may overwrite what the first reads or writes. None
+of them relies on this order to read as an operand what an earlier mma wrote, or to overwrite an A
+that .ashift moves.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class Owner(Protocol):
 class Shadow:
     """Last writer of every granule, and its readers since.
 
-    An access is named by its position in
-    ``accesses`` plus one; 0 is none. ``readers`` holds numbers of sets of them.
+    An access is named by its position in ``accesses`` plus one; 0 is none. ``readers`` holds
+    indices of sets of such numbers.
     """
 
     owner: Owner | None = None
@@ -71,8 +71,9 @@ class Shadow:
     def split(self) -> None:
         """Refines the granularity from words to single bytes, from now on.
 
-        A word is then a row of four, so that an index of words still means all of their bytes;
-        (words, bytes) means single ones. Only programs that access less than a word pay for it.
+        A word is then a row of four, so that an index of words still means all of their bytes; the
+        index (words, bytes) means single bytes. Only programs that access less than a word pay for
+        it.
         """
         if not self.bytewise:
             self.bytewise = True
@@ -161,7 +162,7 @@ class Shadow:
         return []
 
     def record_constant(self, where: Granules, access: Access) -> None:
-        """Adds a reader that counts on the granules for the whole launch."""
+        """Adds a reader that requires the granules to be constant during the whole launch."""
         if self.constant is None:
             self.constant = np.zeros_like(self.writer)
         self.constant[where] = self._add(access)
@@ -294,11 +295,10 @@ class Shadow:
 
 
 class LastShadow(Shadow):
-    """Shadow of global memory, whose readers are many: of the readers of a granule, only three are
-    kept.
+    """Shadow of global memory, which has many readers: only three readers of a granule are kept.
 
-    These are the last reader, and among readers that are on another line and not ordered before
-    their successor the last one of the same CTA and the last one of another CTA.
+    These are the last reader and, among the readers that are on another line than their successor
+    and not ordered before it, the last of the successor's CTA and the last of another CTA.
 
     beside: numbers of the latter two; None until two readers of a granule meet
     """

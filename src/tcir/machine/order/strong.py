@@ -29,7 +29,7 @@ Awaited = Callable[[int, bytes], bool]
 
 
 class Update(NamedTuple):
-    """A strong load or store that may be part of a change of a word.
+    """A strong load or store that may be part of an update of a word.
 
     number: number of the instruction. feeds: stores of results computed from a load's value;
             decides: whether the value decides which instructions the thread executes next.
@@ -41,8 +41,8 @@ class Update(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A strong store that a thread would come to: the number of the instruction, the address, and
-    the bytes."""
+    """A strong store that a thread would reach: the number of the instruction, the address, and the
+    bytes."""
 
     number: int
     address: int
@@ -68,7 +68,8 @@ class Strong:
     """The qualifiers of a strong access.
 
     size: bytes of an element. atomic: a read-modify-write. observes: False for the read of a red,
-    which is part of no acquire pattern. counts: an atomic that adds, as one that draws a ticket.
+    which is part of no acquire pattern. counts: whether it is an atomic that adds, such as one that
+    draws a ticket.
     polled: whether the load is repeated until it reads an awaited value; awaited: that value, if
             only the value ends the loop.
     """

@@ -14,8 +14,8 @@ from tcir.machine.order.ordering import PipeOrder, kept, listed
 class TensorThread:
     """A thread that issues tcgen05.mma, cp, shift and commit.
 
-    An agent is a warp, and nearly always one lane of it issues. Where two do, they are two threads
-    to the tensor core: a commit tracks only what its own thread issued (PTX ISA 9.7.16.12).
+    An agent is a warp, of which nearly always one lane issues. If two lanes issue, they are two
+    threads to the tensor core: a commit tracks only what its own thread issued (PTX ISA 9.7.16.12).
     """
 
     def __init__(self, agent: Component, lane: int, assumptions: Assumptions) -> None:

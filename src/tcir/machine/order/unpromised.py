@@ -1,7 +1,8 @@
-"""Orders that no document promises and shipping kernels rely on, besides those of two accesses.
+"""Orders that shipping kernels rely on although no document promises them.
 
-Each is an error by the documents and a warning by silicon: see `tcir.machine.findings.Unpromised`.
-Those of conflicts are in `fence_hazards` and `race_hazards`.
+Each is an error under the profile "isa" and a warning under "silicon": see
+`tcir.machine.findings.Unpromised`. Those of two conflicting accesses are in `fence_hazards` and
+`race_hazards`.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ COMMIT_ADDRESS = Unpromised("9.7.16.12.1", "ThunderKittens", "an address of anot
 
 
 def last_use_of_nothing(words: str, name: str) -> Unpromised:
-    """Describes the ordering of a use of an empty collector buffer. words: the collector's
+    """Describes what a `lastuse` of an empty collector buffer relies on. words: the collector's
     qualifiers; name: "A" or "B", the operand"""
     return Unpromised(
         "9.7.16.10.9",

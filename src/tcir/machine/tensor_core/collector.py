@@ -1,8 +1,8 @@
 """Collector buffers, in which one mma leaves an operand for later ones.
 
-PTX ISA 9.7.16.10.9.1 and .3: one buffer for A, four for B under .ws. `fill` leaves the matrix that
-was read from memory; `use` and `lastuse` may read it there, which "requires a previous fill to be
-still valid"; `lastuse` and `discard`, the default, give the buffer up.
+PTX ISA 9.7.16.10.9.1 and .3: one buffer for A, four for B under .ws. `fill` keeps in the buffer the
+matrix that the mma read from memory; `use` and `lastuse` may read it there, which "requires a
+previous fill to be still valid"; `lastuse` and `discard`, the default, release the buffer.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class Accumulator:
         return np.stack([self.read(one) for one in words])
 
     def write(self, words: TensorWords, product: Words) -> None:
-        """Stores D of one CTA; the upper half of a word with an f16 is described by no document."""
+        """Stores D of one CTA; no document describes the upper half of a word that holds an f16."""
         result = stack_columns(product, self.parts)
         if self.d_type == "f16":
             result |= UNSPECIFIED_HALF

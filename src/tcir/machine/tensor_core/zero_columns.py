@@ -6,7 +6,7 @@ B's column n + shift. The columns are split into 128 / M banks, each with its ow
     bits 8 i + 7 .. 8 i   start count of bank i: columns of its first span that are left out
     bit 32 + i            bank i starts with a span of zeros (1) or of B (0)
     bit 39                0: no column is zeroed
-    bits 47..40, 55..48   skip span, use span: lengths less one of the spans that alternate
+    bits 47..40, 55..48   skip span, use span: lengths minus one of the alternating spans
     bits 61..56           shift: at most 16 for M = 32, else 32, and the descriptor's max shift
 
 PTX's examples and CUTLASS (cute/arch/mma_sm100_desc.hpp, MaskAndShiftB) agree that the skip span
@@ -41,7 +41,7 @@ class ZeroColumns:
     shift: int
 
     def of(self, b: ElementAddresses) -> ElementAddresses:
-        """Returns the addresses of the rows that are read of the N + shift rows of B."""
+        """Returns the addresses of those of the N + shift rows of B that are read."""
         return ElementAddresses(b.addresses[self.shift :][self.kept], b.base)
 
     def spread(self, codes: NDArray[Any], missing: Missing) -> tuple[NDArray[Any], Missing]:

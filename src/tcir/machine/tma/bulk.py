@@ -38,7 +38,8 @@ class BulkSource:
 
 
 class Bulk:
-    """An agent's bulk copies and reductions, and the groups in which those to global complete.
+    """An agent's bulk copies and reductions, and the groups in which those to global memory
+    complete.
 
     An operation of a group records its reads under the component `reads` and its writes under
     `writes`, both numbered `number`, and is passed to `launch`.

@@ -1,10 +1,9 @@
 """The encoding of a tensor map in 128 bytes, and replacement of single fields.
 
 The encoding is our own. Like the hardware's, it lies in the first 64 bytes (`driver_encoding`):
-CuTe DSL kernels copy only these of a map that they change. A checksum distinguishes it from other
-bytes. `decode`
-validates the fields; `replace` does not, because a map may be inconsistent between two replacements
-(PTX ISA 9.7.9.28, tensormap.replace).
+CuTe DSL kernels that change a map copy only these bytes. A checksum distinguishes it from other
+bytes. `decode` validates the fields; `replace` does not, because a map may be inconsistent between
+two replacements (PTX ISA 9.7.9.28, tensormap.replace).
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ class TensorMaps:
         self.memory.store(space, at, np.frombuffer(changed, np.uint8)[None], site=site)
 
     def release(self, *, site: object) -> None:
-        """fence.proxy.tensormap::generic.release: publishes this agent's writes as tensor maps."""
+        """fence.proxy.tensormap::generic.release: releases this agent's writes to the tensormap
+        proxy."""
         self.agent.proceed(site)
         self.agent.mark(RELEASED)
 

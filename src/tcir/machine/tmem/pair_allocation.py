@@ -1,4 +1,5 @@
-"""tcgen05.alloc and .dealloc of a CTA pair: one warp of each CTA executes it (PTX ISA 9.7.16.7)."""
+"""tcgen05.alloc and .dealloc of a CTA pair: one warp of each CTA executes them (PTX ISA
+9.7.16.7)."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Tmem:
         """tcgen05.alloc: allocates ``columns`` columns and writes their address to shared memory.
 
         exclusive: the CTA has the SM to itself; ``columns`` need not be a power of two (PTX ISA
-        9.4).
+        version 9.4).
         """
         self.agent.proceed(site)
         ctas = self.agent.peers.group(cta_group, site)

@@ -65,7 +65,7 @@ class Flight:
 
 
 class Wgmma:
-    """The wgmma operations of one warp: the number issued, and the last of each group."""
+    """The wgmma operations of one warp: their number, and the last operation of each group."""
 
     def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
         self.agent, self.memory, self.cta = agent, memory, agent.cta
