@@ -171,7 +171,8 @@ def any_bit(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits]) ->
 
 
 def varying(fn: Callable[..., int], *operands: tuple[int, int]) -> int:
-    """Lanes in which fn of predicates (value, undefined lanes) depends on undefined bits."""
+    """Lanes in which `fn` depends on undefined bits; operands: predicates as (value, undefined
+    lanes)."""
     choices = [
         {value & ~unknown, value | unknown} if unknown else {value} for value, unknown in operands
     ]

@@ -98,19 +98,22 @@ class PendingGroups:
 class Op:
     """One decoded instruction.
 
-    kind: how the interpreter treats it. run: called once per executed warp instruction. guard: slot
-        of the guard predicate, -1 for none; negate: `@!%p`. target: target of a BRANCH; targets:
-        all targets of a jump. aligned: all live lanes of the warp must execute it together.
-        members: slot of the member mask of a MEMBERS. idle: a wait whose loop only waits, or a
-        polled load; awaited: its condition (`tcir.interp.ptx.watch.polling`); gives_up: a wait
-        whose loop may end although it never succeeds (`tcir.interp.ptx.idle`). heeded: whether an
-        instruction reads a wait's answer.
+    kind: how the interpreter treats it. run: called once per executed warp instruction.
+    guard: slot of the guard predicate, -1 for none; negate: `@!%p`.
+    target: target of a BRANCH; targets: all targets of a jump.
+    aligned: all live lanes of the warp must execute it together. members: slot of the member mask
+        of a MEMBERS.
+    idle: a wait whose loop only waits, or a polled load; awaited: the condition of that load
+        (`tcir.interp.ptx.watch.polling`); gives_up: a wait whose loop may end although the wait
+        never succeeds (`tcir.interp.ptx.idle`). heeded: whether an instruction reads a wait's
+        answer.
     update: the update that a strong load or store may belong to; follows: the store after such a
-        load, by lane and value (`tcir.interp.ptx.watch.following`);
+        load, by lane and value (`tcir.interp.ptx.watch.following`).
     meets: its effect depends on the timing of other threads (`tcir.interp.ptx.communication`).
-        results: the slots it writes, if it only computes: an undefined guard makes them undefined
-        and is no error. own: `run` as it was decoded: the two differ where something watches the
-        instruction. touches: registers of wgmma that `run` reports.
+    results: the slots it writes, if it only computes: an undefined guard makes them undefined and
+        is no error.
+    own: `run` as it was decoded; they differ where something watches the instruction. touches:
+        registers of wgmma that `run` reports.
 
     Fields that `tcir.interp.ptx.lockstep` uses: the registered name; the spelling of the whole
     instruction except its operands; the slots that it reads and writes as operands; compute: its

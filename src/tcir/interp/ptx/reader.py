@@ -37,7 +37,7 @@ _RANGED = re.compile(r"(.*?)(0|[1-9]\d*)\Z")
 
 
 class Reader(Expressions):
-    """Reads operands; knows the registers of the function it is in."""
+    """Reads operands; knows the registers of the enclosing function."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

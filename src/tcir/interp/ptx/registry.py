@@ -35,9 +35,9 @@ def instruction(*names: str) -> Callable[[Decoder], Decoder]:
             '''Bits that are set in any of three operands.'''
             return same_type(d, lambda a, b, c: np.bitwise_count(a | b | c), d.type("b32"), 3)
 
-    `same_type` and `elementwise` make an op of a numpy function over 32 lanes; `d.plain(run)` makes
-    one of a function (warp, mask), `d.blocking(run)` of a generator that waits. An asynchronous
-    instruction calls a unit of `tcir.machine` through `warp.agent`. The generator of
+    `same_type` and `elementwise` make an op from a numpy function over 32 lanes; `d.plain(run)`
+    makes one from a function (warp, mask), `d.blocking(run)` from a generator that waits. An
+    asynchronous instruction calls a unit of `tcir.machine` through `warp.agent`. The generator of
     `docs/reference/ptx-coverage.md` lists the instruction with the modifiers and types that the
     function reads. A name that was rejected before is then accepted.
 

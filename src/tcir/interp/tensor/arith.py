@@ -60,7 +60,7 @@ def convert(x: Array, dtype: np.dtype[Any]) -> Array:
     """Converts float to float, rounded once to nearest even; NaN and infinities stay.
 
     ml_dtypes converts float64 by way of float32, which could round twice; here float64 is first
-    made odd-rounded in float32, so the second rounding is the only one that counts.
+    rounded to odd in float32, so that only the second rounding counts.
     """
     x = np.asarray(x)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 
 def softmax(x: T, count: int, take: Callable[[T, int], T], compute: Callable[..., T]) -> T:
-    """Computes the maximum, the exponentials of the distances to it, their sum in order, and the
-    quotients.
+    """Computes the maximum, the exponentials of the differences from it, their sum in order, and
+    the quotients.
 
     take:    returns element `n` of the `count` along the dimension
     compute: applies an op, given by its name, to operands

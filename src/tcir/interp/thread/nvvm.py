@@ -71,7 +71,7 @@ def instruction(text: str, *names: str, **words: Mapping[str, str]) -> None:
     """Adds the rule of ops that are one instruction.
 
     text: the instruction, with operands a, b, c (`_Operand`), the result d, and attributes
-    words: PTX of an attribute, by its text in MLIR, "" if it is absent; others are integers
+    words: PTX of an attribute, by its text in MLIR ("" if absent); other attributes are integers
     """
     fields = re.findall(r"\{(\w+)", text)
     operands = [name for name in "abc" if name in fields]

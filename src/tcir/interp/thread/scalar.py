@@ -74,7 +74,7 @@ Pattern: TypeAlias = Callable[[ir.Type, ir.Type], str]
 def per_scalar(*names: str, attributes: Sequence[str] = ()) -> Callable[[Spell], Spell]:
     """Decorator: the rule of ops on scalars, and on vectors of one shape scalar by scalar.
 
-    attributes: those that the function reads
+    attributes: attributes that the function reads
     """
 
     def register(spell: Spell) -> Spell:
@@ -92,7 +92,7 @@ def per_scalar(*names: str, attributes: Sequence[str] = ()) -> Callable[[Spell],
 
 
 def instruction(pattern: Pattern, *names: str) -> None:
-    """Adds a rule for ops that are one instruction a scalar."""
+    """Adds a rule for ops that are one instruction per scalar."""
 
     @per_scalar(*names)
     def spell(speller: Speller, op: ir.Operation, target: str, *sources: str) -> None:

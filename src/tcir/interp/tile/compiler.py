@@ -140,7 +140,7 @@ class Compiler:
         return of_pair(step, self.site(op)) if sequential and cta_group_of(op) == PAIR else step
 
     def block(self, block: ir.Block) -> Step:
-        """The steps of a block, without its terminator if that only yields."""
+        """The steps of a block, without its terminator if the terminator only yields."""
         return sequence([self.step(view) for view in block.operations])
 
 

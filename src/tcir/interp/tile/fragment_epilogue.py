@@ -64,8 +64,8 @@ def _computed(compiler: Compiler, op: ir.OpView) -> Step:
 
 @execute(tc.ElementOp)
 def element(compiler: Compiler, op: tc.ElementOp) -> Step:
-    """Reads the tensor's elements at the places of the sums; MachineError for a place outside the
-    tensor that no tail allows."""
+    """Reads the tensor's elements at the indices of the accumulator's elements; MachineError for an
+    index outside the tensor, unless `tails` names the dimension."""
     around = op.operation.parent.opview
     if isinstance(op.tensor.type, tc.FragmentType):
         (source_,) = compiler.operands(op)

@@ -1,4 +1,4 @@
-"""Global memory: rules of loads, and stores of numbers that are next to each other."""
+"""Global memory: rules of loads, and stores of contiguous elements."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def store_elements(
     stored: Stored,
     lanes: Array | None = None,
 ) -> None:
-    """Stores rows of numbers that are next to each other, and records them.
+    """Stores rows of contiguous elements, and records them.
 
-    elements: numbers of the elements in the tensor, [rows, columns]; data: as many bytes
+    elements: linear indices in the tensor, [rows, columns]; data: the bytes of these elements
     lanes: as in `Writers.record`
     """
     first = target.address + elements[:, 0] * target.dtype.itemsize

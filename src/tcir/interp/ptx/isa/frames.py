@@ -73,7 +73,7 @@ def _copy(w: Warp, lane: int, target: np.ndarray, source: np.ndarray) -> None:
 
 @instruction("call-again")
 def again(d: Decode) -> Op:
-    """Saves the activation, hands over the arguments and goes to the start of the function."""
+    """Saves the activation, passes the arguments and goes to the start of the function."""
     (resume,) = d.operands
     assert isinstance(resume, Resume)
     saver, start, site = _Saver(d, resume.frame), resume.frame.start, d.site

@@ -23,8 +23,8 @@ def mark(
     written: Bits,
     read: Bits,
 ) -> int:
-    """Returns the number of written granules in the record; -1 if the ledger has one that the
-    record does not have.
+    """Fills the masks `written` and `read`; returns the number of written granules in the record,
+    or -1 if the ledger has a written granule that the record lacks.
 
     writer, readers, constant: arrays of the record; stored, loaded: those of the ledger, whose
     granules are ``1 << shift`` of these. Empty arrays are ignored.

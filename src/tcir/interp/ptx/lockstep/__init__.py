@@ -5,7 +5,7 @@ the values that may differ in another CTA: %ctaid, and everything computed from 
 it. These *varying* instructions are the trace; the others, *uniform* ones, have the same result in
 every CTA.
 
-A group of followers replays the trace, one numpy call an instruction over all CTAs. The order in
+A group of followers replays the trace, one numpy call per instruction for all CTAs. The order in
 which the leader's warps took turns is also legal for the followers: it follows from addresses in
 shared and tensor memory, barriers and branches, and from a seed. A CTA for which one of these
 differs *leaves* the group, and so does one that would do something that the machine reports; it

@@ -27,9 +27,9 @@ class LoopCode:
     operation is `NONE` for instructions that are not executed here, and `COMPUTE` for those in
     `kernels`, for which `code` has the kernel's address.
 
-    heads: first instructions of loops that are executed here entirely. predicates: their slots, in
-    the order in which `rows` numbers them. sites: locations of the instructions; places: first
-    instruction at each.
+    heads: first instructions of loops that are executed here entirely. predicates: slots of
+    predicates, in the order in which `rows` numbers them. sites: locations of the instructions;
+    places: first instruction at each.
     """
 
     rows: NDArray[np.int64]

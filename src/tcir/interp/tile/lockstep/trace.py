@@ -137,7 +137,7 @@ class Trace:
             self._open.effect = effect
 
     def call(self, agent: Agent, calls: list[UnitCall], unit: str, name: str) -> Operation:
-        """Returns an operation of a unit that records itself."""
+        """Returns an operation of a unit, wrapped so that each call is recorded."""
         method = getattr(getattr(agent, unit) if unit else agent, name)
 
         def operation(*operands: object, **named: object) -> object:
