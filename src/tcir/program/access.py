@@ -23,11 +23,11 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class OperandAccess:
-    """Indexing of an operand.
+    """How the loops of a contraction index an operand.
 
-    shape:  shape of the indices
-    dims:   the index of each dimension
-    places: number of the operand's element at each index; None: the indices are the operand's
+    shape:  shape of the index space
+    dims:   the index of each of its dimensions
+    places: number of the operand's element at each index; None: the indices are the operand's own
     """
 
     shape: tuple[int, ...]
@@ -43,8 +43,8 @@ class SumOfProducts:
     """A sum of products.
 
     factors: the operands that are multiplied, and their indexing. start: initial value of the
-    accumulator and its indices. parallel: loops of the result. taps: taps of windows that are never
-    in the padding.
+    accumulator and its indices. parallel: loops of the result. taps: taps that are never in the
+    padding, whatever the window.
     """
 
     factors: Accesses
@@ -90,7 +90,7 @@ def is_empty(op: ir.Operation) -> bool:
 
 
 def reduction_points(module: ir.Module) -> int:
-    """Number of loop iterations of all structured ops on tensors that reduce."""
+    """Number of loop iterations of all structured ops on tensors that have a reduction."""
     from tcir._mlir import linalg
 
     points = 0

@@ -36,7 +36,7 @@ def gigabytes(nbytes: int) -> str:
 
 
 def check_host(nbytes: int) -> None:
-    """IncompleteError if an execution that needs this many bytes would be killed."""
+    """Raises IncompleteError if an execution needs more bytes than this machine has."""
     if nbytes > (most := host_memory()):
         raise IncompleteError(
             f"expected an execution within this machine's {most} bytes of memory, got at least "
@@ -47,9 +47,9 @@ def check_host(nbytes: int) -> None:
 def check_arrays(
     inputs: Iterable[OutputSpec], outputs: Iterable[OutputSpec], besides: str = ""
 ) -> None:
-    """IncompleteError if a program's arrays are too large to draw and to compute.
+    """Raises IncompleteError if a program's arrays are too large to draw and to compute.
 
-    besides: a further reason against the execution, for the error
+    besides: a further reason against the execution, for the message
     """
     elements = sum(prod(spec.shape) for spec in (*inputs, *outputs))
     if ELEMENT * elements <= (most := host_memory()):
@@ -64,8 +64,8 @@ def check_arrays(
 
 
 def check_workspaces(workspaces: Mapping[int, int], arena: int = 0) -> None:
-    """InputError for sizes that no device has; IncompleteError if this machine has too little
-    memory.
+    """Raises InputError for sizes beyond the memory of the default target, and IncompleteError if
+    this machine has too little memory.
 
     workspaces: sizes by number. arena: bytes of the allocation that contains them
     """

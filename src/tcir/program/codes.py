@@ -1,5 +1,5 @@
-"""Inputs of programs without sums: half of their elements are any codes of the format, half around
-1.
+"""Inputs of programs without sums: half of their elements are arbitrary codes of the format, half
+are near 1.
 
 Elementwise arithmetic rounds each result independently, so its bits do not depend on how it is
 written, and its inputs may be anything: NaN (without a payload), infinities, subnormals, zeros of
@@ -22,7 +22,7 @@ ENDS = 1 / 8
 
 
 def any_codes(spec: OutputSpec, generator: np.random.Generator) -> Array:
-    """Draws an array of any type except bool."""
+    """Draws an array of arbitrary codes, of any type except bool."""
     dtype, shape = spec.dtype, spec.shape
     if is_integer(dtype):
         return any_integers(dtype, shape, generator)
@@ -47,8 +47,8 @@ def any_integers(
     generator: np.random.Generator,
     least: int | None = None,
 ) -> Array:
-    """Draws an array of an integer type, up to its largest number; least: smallest number, default
-    the type's."""
+    """Draws an array of an integer type, up to its largest number; least: smallest number, by
+    default that of the type."""
     low, high = ends_of_integers(dtype)
     drawn = np.dtype(np.int8) if dtype in PACKED_BITS else dtype
     low = low if least is None else least

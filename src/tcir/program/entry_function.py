@@ -15,7 +15,7 @@ def keep_entry(module: ir.Module, entry: str) -> None:
     """Makes `entry` the only public function of `module`, and drops functions that it does not
     call.
 
-    InputError if no function with a body has this name, or if it is one launch of several.
+    Raises InputError if no function with a body has this name, or if it is one launch of several.
     """
     from tcir._mlir import ir, passmanager
     from tcir.passes.emit.gpu_module import launch_order

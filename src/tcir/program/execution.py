@@ -1,8 +1,8 @@
 """Executes PTX kernels on the simulated machine, one or several in sequence.
 
-Buffers are numbered: the program's inputs, its results, then workspaces. A kernel writes those of
-its buffers that no earlier kernel wrote, entirely, and reads the others. So a sequence is a
-straight-line program of functions from arrays to arrays.
+Buffers are numbered: the program's inputs, its results, then workspaces. A kernel writes every
+element of those of its buffers that no earlier kernel wrote, and reads the others. So a sequence is
+a straight-line program of functions from arrays to arrays.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def run_in_order(
     outputs: Sequence[OutputSpec],
     spaces: Workspaces,
 ) -> Outcome:
-    """Runs the kernels in order; the outcome's counters are the sums of theirs."""
+    """Runs the kernels in order; the outcome's counters are summed over the kernels."""
     first = len(inputs) + len(outputs)
     workspaces = dict(enumerate(spaces.sizes, first))
     check_workspaces(workspaces, spaces.arena)
@@ -147,8 +147,8 @@ def viewed(spec: OutputSpec, view: OutputSpec | None) -> OutputSpec:
 
 
 def back_from_views(outcome: Outcome, specs: Mapping[int, OutputSpec]) -> None:
-    """Restores the program's shapes of results, and maps indices for which a site is requested to
-    the kernel's shape."""
+    """Restores the program's shapes of results; the outcome's `sites` then map indices in these
+    shapes to the kernel's."""
     for place, spec in specs.items():
         if place >= len(outcome.outputs) or outcome.outputs[place].shape == spec.shape:
             continue
@@ -181,8 +181,8 @@ def run_kernel(
     """Executes PTX text on the machine over copies of `inputs`; results start as poison.
 
     A changed byte of an input is an error finding. Results in `whole` are read by another
-    kernel: an unwritten byte there is an error finding, except of a launch that leaves elements
-    unwritten. variables, progress: see `run_ptx`.
+    kernel: an unwritten byte there is an error finding, unless the launch is one that leaves
+    elements unwritten. variables, progress: see `run_ptx`.
     Raises `tcir.machine.MachineError` on an illegal operation, which ends the run.
     """
     from tcir.debug import LastWriters
@@ -308,9 +308,10 @@ def run_sequence(
 ) -> Outcome:
     """Executes the kernels of PTX text one after the other, each as `run_kernel` does.
 
-    variables: the module's variables by name, as an earlier execution left them; receives the
-    others. progress: called with the number of finished CTAs of all launches, and their total.
-    instead: how a launch of several is computed without the machine; None: it is executed
+    variables: the module's variables by name, as an earlier execution left them; missing ones are
+    added. progress: called with the number of finished CTAs of all launches, and their total.
+    instead: returns a function that computes one launch of several without the machine; None: the
+    launch is executed
     """
     variables = {} if variables is None else variables
     inputs, results = [*inputs, *sequence.constants], list(outputs)

@@ -71,7 +71,7 @@ class Factor:
 
     argument: number of the input; -1 - n for the sums of an earlier contraction n
     dtype:    element type; for codes, the type they are packed to
-    shape:    shape of its indices (`tcir.program.access.OperandAccess`)
+    shape:    shape of its index space (`tcir.program.access.OperandAccess`)
     dims:     the index of each dimension; None unless it is a single loop
     places:   the elements' numbers in the argument; None if the indices are the argument's
     scale:    whether it is a block scale, which has no sign
@@ -91,7 +91,7 @@ class Contraction:
 
     taps:  loop over taps -> the taps at which no product has an element of padding; empty if none
     start: the input to which the products are added; None: zeros, or a number without a loop
-    blocks: whether columns of results share scales, so that a NaN scale of one is that of others
+    blocks: whether columns of results share scales, so that a NaN in one spreads to the others
     promoted: whether partial sums have fewer bits than f32 (wgmma on fp8)
     """
 
@@ -180,7 +180,7 @@ class Contraction:
 
 
 def factor_types(product: SumOfProducts) -> set[np.dtype[Any]]:
-    """Returns the types of a product's factors, without that of their block scales."""
+    """Returns the types of a product's factors, without the type of their block scales."""
     types = {source_of(value, access.dims)[2] for value, access in product.factors}
     scale = scale_type({each.name for each in types})
     return {each for each in types if each.name != scale} or types
@@ -247,7 +247,7 @@ def _before(op: ir.Operation) -> list[ir.Operation]:
 
 
 def is_parallel(op: ir.Operation) -> bool:
-    """Whether an op computes each element of its result once: it is no reduction, or one over no
+    """Whether an op computes each element of its result once: it is not a reduction, or reduces no
     elements."""
     from tcir._mlir import linalg
 
@@ -322,7 +322,7 @@ def source_of(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any
     """Returns the value before casts, padding, moves and reshapes, its indices, and its element
     type.
 
-    For codes, it is the type they are packed to.
+    The element type of codes is the type into which they are packed.
     """
     from tcir._mlir import ir, linalg
 

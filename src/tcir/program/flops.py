@@ -1,7 +1,7 @@
 """Floating-point operations of a program on tensors: the multiplications and additions of its sums
 of products, by kind.
 
-For attention both products count, with the scores that no mask excludes.
+For attention, both products count, over the scores that no mask excludes.
 
 A kind is the kind of ``tcgen05.mma`` that multiplies the operand types.
 """

@@ -15,9 +15,9 @@ class Split:
 
     once:  the launches to run once, until a frozen input changes
     each:  the launches of every call
-    kept:  offset of each workspace that `once` writes, by its number, in memory of its own: no
-           launch of `each` writes there
-    bytes: bytes of that memory
+    kept:  number of each workspace that `once` writes -> its offset in separate memory, which no
+           launch of `each` writes
+    bytes: bytes of the separate memory
     """
 
     once: tuple[Launch, ...]
@@ -32,8 +32,8 @@ def split(sequence: LaunchSequence, callers: int, frozen: Collection[int]) -> Sp
     callers: number of the buffers before the workspaces
     frozen:  numbers of the inputs and constants whose contents are the same at each call
 
-    A launch writes those of its buffers that no earlier launch wrote (`LaunchSequence.calls`); one
-    that writes a result of the caller's runs at every call.
+    A launch writes those of its buffers that no earlier launch wrote (`LaunchSequence.calls`); a
+    launch that writes a result of the caller runs at every call.
     """
     if not frozen:
         return Split((), sequence.launches, {}, 0)
@@ -59,8 +59,8 @@ def split(sequence: LaunchSequence, callers: int, frozen: Collection[int]) -> Sp
 
 
 def with_scratch(sequence: LaunchSequence, callers: int) -> LaunchSequence:
-    """The sequence with the memory that a single launch uses (parameters of kind ``workspace``)
-    among the workspaces; those parameters become pointers."""
+    """Returns the sequence in which the memory of single launches (parameters of kind
+    ``workspace``) is among the workspaces; those parameters become pointers."""
     sizes, offsets = list(sequence.workspaces.sizes), list(sequence.workspaces.offsets)
     end = aligned(sequence.workspaces.arena)
     launches = []

@@ -18,9 +18,9 @@ EDGES = (TILE - 1, TILE, TILE + 1, 0, 1, 2 * TILE + 1, 2 * TILE, 2 * TILE - 1)
 
 
 def group_sizes(spec: OutputSpec, seed: int) -> Array:
-    """Draws sizes: most are random parts of the room, and one in four is 0.
+    """Draws sizes: most are random parts of the available rows, and one in four is 0.
 
-    If each group has its own room, one group fills it.
+    If each group has its own rows, one group fills all of them.
     """
     generator = np.random.default_rng(seed)
     each, total = spec.groups or (0, 0)
@@ -48,8 +48,8 @@ def sequence_ends(total: int, shape: tuple[int, ...], generator: np.random.Gener
 
 
 def special_ends(spec: OutputSpec) -> Iterator[tuple[str, Array]]:
-    """Yields descriptions and ends of sequences of further executions: lengths at the edges of
-    tiles, and one sequence of everything between empty ones."""
+    """Yields the descriptions of further executions and their ends of sequences: lengths at the
+    edges of tiles, and a single sequence of all elements between empty ones."""
     (count,), total = spec.shape, spec.ends or 0
     for words, edges in (("", EDGES), ("more ", EDGES[4:] + EDGES[:4])):
         sizes = _edges(total, total, count - 1, False, edges)
@@ -62,8 +62,8 @@ def special_ends(spec: OutputSpec) -> Iterator[tuple[str, Array]]:
 
 
 def special_sizes(spec: OutputSpec) -> Iterator[tuple[str, Array]]:
-    """Yields descriptions and group sizes of further executions: sizes at the edges of tiles, all
-    rows in one group, and sizes above 255, in the first and in the last groups."""
+    """Yields the descriptions of further executions and their group sizes: sizes at the edges of
+    tiles, all rows in one group, and sizes above 255, in the first and in the last groups."""
     each, total = spec.groups or (0, 0)
     count = math.prod(spec.shape)
     apart = count * each <= total

@@ -40,7 +40,7 @@ def numbers_of_places(spec: OutputSpec, seed: int) -> Array:
 
 def bound_of(argument: ir.Value) -> int | None:
     """Returns the number of valid values of an argument's elements as indices; None if they are not
-    used as indices. Additions of constants before the use reduce it."""
+    used as indices. Constants added before the use reduce that number."""
     bounds: dict[ir.OpOperand, list[int]] = {}
     seen: set[tuple[ir.Value, int]] = set()
     waiting = [(argument, 0)]

@@ -94,14 +94,14 @@ def make_inputs(
 ) -> list[Array]:
     """Draws one array per spec.
 
-    Sizes of groups fit their room; some are 0 and some not full. Indices are arbitrary valid ones,
-    including the first and the last.
+    Sizes of groups fit the available rows; some are 0, and some leave rows unused. Indices are
+    arbitrary valid ones, including the first and the last.
 
-    integers: values spanning their formats, on which `contraction` is exact (see above); without
-              one, whole numbers of `bits` bits with a sign, except 0, or any (`ALL_CODES`).
+    integers: values spanning their formats, on which `contraction` is exact (see above); without a
+              contraction, signed whole numbers of `bits` bits, except 0, or any (`ALL_CODES`).
               Scalars are powers of two, except one factor of a contraction.
-    random:   standard normal values rounded to the type, magnitudes of at least 2^-6; for types of
-              4 and 6 bits every code.
+    random:   standard normal values rounded to the type, with magnitudes of at least 2^-6; types of
+              4 and 6 bits have every code.
     specials: special values in the contraction; default: as many as there are rows to spare
     scalars:  number of an input other than the factors -> its value instead of a power of two
     factors:  number of an input -> its array as a factor of the contraction, instead of a drawn one
@@ -165,8 +165,8 @@ def _exact(
 
 
 def whole_bits(signature: Signature) -> int:
-    """Returns the bits of whole numbers on which a program other than a single contraction is
-    assumed to be exact.
+    """Returns the width of the whole numbers on which a program other than a single contraction is
+    assumed to be exact, in bits.
 
     A kernel on tiles multiplies each input once, and sums at most as many products as its smallest
     input has elements. A program on tensors may do anything with its inputs: 3 is the largest

@@ -9,8 +9,8 @@ elements of its results as they are.
 
 A module may hold several kernels, launched in the order of their attribute ``tc.order``. Buffers
 after the caller's are workspaces between them (`tcir.program.workspaces`), buffers between the
-caller's inputs and results are constants (``tc.constants``). The reads and writes of a kernel: see
-`tcir.program.execution`.
+caller's inputs and results are constants (``tc.constants``). `tcir.program.execution` states which
+buffers a kernel reads and which it writes.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Launch:
     """Launch sizes of one kernel, and its parameters in order (plain Python data, no MLIR).
 
     name:   name of the kernel in PTX
-    symbol: name of the launch in the program if it differs: PTX cannot spell it (pass
-            legalize-symbols), or the kernel is launched several times (pass share-kernels); else ""
+    symbol: name of the launch in the program if it differs, because PTX cannot spell it (pass
+            legalize-symbols) or the kernel is launched several times (pass share-kernels); else ""
     """
 
     name: str
@@ -118,7 +118,7 @@ class Launch:
         inputs: Sequence[np.ndarray[Any, Any]],
         outputs: Sequence[np.ndarray[Any, Any]],
     ) -> list[Any]:
-        """Returns the kernel's arguments for `tcir.run_ptx`; `outputs` are written, not read."""
+        """Returns the kernel's arguments for `tcir.run_ptx`; the kernel only writes `outputs`."""
         import numpy as np
 
         from tcir.run import Uninitialized
@@ -208,7 +208,7 @@ class LaunchSequence:
 
     @property
     def only(self) -> Launch:
-        """The launch of a program with only one launch; else InputError."""
+        """Returns the only launch. Raises InputError if there are several."""
         if len(self.launches) != 1:
             names = ", ".join(f"@{launch.name}" for launch in self.launches)
             raise InputError(

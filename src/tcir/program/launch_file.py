@@ -38,7 +38,7 @@ _MAP_KEYS = {"strides": "strides_bytes"}
 
 
 def check_place(path: Path) -> None:
-    """InputError if a launch file would overwrite a file that is not a launch file."""
+    """Raises InputError if a launch file would overwrite a file that is not a launch file."""
     if path.is_file():
         with open_regular(path) as file:
             ours = _OURS.match(file.read(100).decode(errors="replace"))
@@ -53,7 +53,7 @@ def check_place(path: Path) -> None:
 class Argument:
     """An argument of the caller, or a constant: an array, or a scalar (no shape).
 
-    access: how the kernels access it, see `ACCESSES`
+    access: how the kernels access the argument, see `ACCESSES`
     data:   memory image of a constant, which no caller passes; else None
     """
 

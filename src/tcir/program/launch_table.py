@@ -156,7 +156,7 @@ def launch_table(
 def works_of(texts: Iterable[str]) -> dict[str, LaunchOps]:
     """Returns the operations of each launch, from the texts of a program after each pass, in order.
 
-    They come from the last text on tensors, where each launch is a function and its ops have names.
+    They are read from the last text on tensors, where each launch is a function of named ops.
     """
     from tcir._mlir import ir
 

@@ -48,8 +48,9 @@ REPEATS = 4
 class Base:
     """Standard normal inputs, which the other functions change.
 
-    shrunk: matrices of one slice other than the first input are divided by 2^shrunk, and by about
-            the root of their rows, so that sums are about 1 or less; None: they are not divided
+    shrunk: matrices of one slice, except the first input, are divided by 2^shrunk and by about the
+            square root of their number of rows, so that sums are at most about 1; None: they are
+            not divided
     """
 
     specs: Sequence[OutputSpec]
@@ -73,7 +74,7 @@ class Base:
         return all(self.slices[n].count >= MANY for n in self.floats)
 
     def arrays(self, number: int) -> list[Array]:
-        """Draws random floats, and arbitrary bytes; number: number of the execution."""
+        """Draws random floats and arbitrary bytes; number: the execution's number."""
         made = [np.array(each) for each in make_inputs(self.specs, self.seed + number, "random")]
         generator = np.random.default_rng([self.seed, number, 1])
         for n, spec in enumerate(self.specs):
@@ -89,9 +90,9 @@ class Base:
 def full_range(base: Base, number: int, strength: float) -> list[Array]:
     """Returns inputs at the ends of their range.
 
-    number:   0 or 1: selects which inputs of one slice are large and which are small, in turn, and
-              the same for the slices of other inputs; if all inputs have many slices, slices of
-              both kinds are in one execution
+    number:   0 or 1: whether the first input of one slice is large, the second small, and so on in
+              turn, or the reverse; likewise for the slices of other inputs, except that if all
+              inputs have many slices, one execution has large and small ones
     strength: fraction of the range that is used
     """
     generator = np.random.default_rng([base.seed, 1 + number])

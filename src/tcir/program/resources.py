@@ -1,10 +1,10 @@
-"""Constants whose bytes lie at the end of a file, as importers write weights.
+"""Constants whose bytes are at the end of a file, where importers write weights.
 
     %w = arith.constant dense_resource<w> : tensor<2xf32>
     {-# dialect_resources: { builtin: { w: "0x040000000000803F00000040" } } #-}
 
-The first four bytes are the alignment. The bindings do not expose the others, so they are read from
-the text.
+The first four bytes are the alignment. The bindings do not expose the data that follows, so it is
+read from the text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def resolve_resources(module: ir.Module, text: str) -> None:
     """Replaces each constant ``dense_resource<…>`` of `module`, whose text is `text`, by
     ``dense<…>``.
 
-    InputError, at the constant, if its bytes are missing or their number does not fit its type.
+    Raises InputError, at the constant, if its bytes are missing or their number does not fit its
+    type.
     """
     found = dict(_BYTES.findall(text[text.find("{-#") :]))
     for each in nested(module.operation):

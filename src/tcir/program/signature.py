@@ -60,8 +60,8 @@ def numpy_type(element: Any, location: object = None) -> np.dtype[Any]:
 
 
 def views_of(program: Program) -> dict[int, OutputSpec]:
-    """Returns shape and type of each buffer, by number, for tile programs and parts of a sequence;
-    else none."""
+    """Returns shape and type of each buffer, by number, of a tile program or a part of a sequence;
+    an empty map for other programs."""
     whole = program.level == "tensor" and program.attribute("tc.args") is None
     if program.level == "thread" or whole:
         return {}
@@ -145,9 +145,10 @@ def _with_scales(specs: list[OutputSpec], names: set[str]) -> list[OutputSpec]:
 
 
 def scale_type(names: Set[str]) -> str:
-    """Returns the type of block scales among types of one contraction; "" for none.
+    """Returns the name of the type of block scales among the types of a contraction's operands; ""
+    if there is none.
 
-    It is f8E8M0FNU wherever that occurs; f8E4M3FN otherwise scales f4E2M1FN.
+    It is f8E8M0FNU if that is among them, otherwise f8E4M3FN if f4E2M1FN is.
     """
     if POWERS in names:
         return POWERS

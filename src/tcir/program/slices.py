@@ -39,7 +39,7 @@ class Slices:
 
     axes:  dimensions along which each index is a slice; empty: one slice
     exact: whether no result depends on two slices
-    times_filling: whether the input is multiplied by numbers that a pad or an insertion adds
+    times_filling: whether the input is multiplied by values that a pad or an insertion adds
     """
 
     shape: tuple[int, ...]
@@ -69,7 +69,7 @@ def is_drawn(spec: OutputSpec) -> bool:
 
 
 def is_byte(spec: OutputSpec) -> bool:
-    """Whether an input consists of bytes that are numbers with no restricted values."""
+    """Whether an input consists of bytes that may have any value: they are not indices or sizes."""
     return spec.dtype in (np.int8, np.uint8) and not spec.says_where
 
 
@@ -80,7 +80,7 @@ def slices_of(
 
     inputs:   arbitrary inputs, with all numbers different
     work:     products and elements of one execution
-    filtered: numbers of inputs that are multiplied by filling
+    filtered: numbers of the inputs that are multiplied by such values (`times_filling`)
     """
     before = run(inputs)
     left = MOST_WORK // max(work, 1) if before is not None else 0
@@ -113,7 +113,7 @@ def _changed(before: Array, after: Array) -> float:
 
 
 def times_filling(block: ir.Block) -> set[int]:
-    """Returns the numbers of the inputs that are multiplied by numbers of a pad or an insertion.
+    """Returns the numbers of the inputs that are multiplied by values from a pad or an insertion.
 
     Whether a kernel executes these products depends on its schedule
     (docs/explanation/convolution.md, "0 · inf").

@@ -114,7 +114,8 @@ def any_context() -> Iterator[ir.Context]:
 
 @contextmanager
 def collect_diagnostics(context: Any, name: str) -> Iterator[list[Diagnostic]]:
-    """Collects diagnostics and remarks instead of printing them; memory text is called `name`."""
+    """Collects diagnostics and remarks instead of printing them; those of text that is not in a
+    file name `name` as their file."""
     found: list[Diagnostic] = []
 
     def keep(diagnostic: Any) -> bool:
@@ -239,7 +240,7 @@ def _name_locations(module: Any, name: str) -> None:
 def load_module(source: ModuleSource, context: ir.Context, entry: str | None = None) -> ir.Module:
     """Returns a private copy of a program given as `ir.Module`, text or path, in `context`.
 
-    entry: which of several public functions is the program (`tcir.program.entry_function`)
+    entry: name of the public function that is the program (`tcir.program.entry_function`)
 
     A string is a path if it has no line break and no brace. Raises `InputError` for a program that
     MLIR rejects, `NativeCrashError` for one that crashes it.

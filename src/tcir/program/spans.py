@@ -26,7 +26,7 @@ class MagnitudeSpan:
     bits.
 
     A value is an integer below 2^w times a power of two. `widths`: the smallest w, and the smallest
-    in which all mantissas (and all of e2m1) occur; 0 means the constant 1.
+    w with which all mantissas (and all numbers of e2m1) occur; 0 means the constant 1.
     """
 
     low: int
@@ -38,8 +38,8 @@ class MagnitudeSpan:
 
 @dataclass(frozen=True)
 class Quantum:
-    """The power of two that divides every product of a pair: 2^total, times 2^own[i] in row or
-    column i.
+    """The power of two that divides every product of a pair of factors: 2^total, times 2^own[i] in
+    row or column i.
 
     own: exponents by loop over rows or columns
     """
@@ -54,8 +54,8 @@ class Quantum:
 
 
 def span_of(factor: Factor, elements: int) -> MagnitudeSpan:
-    """Returns the span of a factor; the scales of elements below 2^elements are limited so that
-    their product stays in f32's range."""
+    """Returns the span of a factor; block scales are limited so that their products with elements
+    below 2^elements stay in the range of f32."""
     if factor.dtype == ml_dtypes.float8_e8m0fnu:
         top = F32_TOP - elements
         return MagnitudeSpan(-127, top, 2.0 ** (top - 1), 1, (0, 0))
@@ -75,7 +75,7 @@ def draw_start(
     generator: np.random.Generator,
     bits: int = EXACT_BITS - 1,
 ) -> Array:
-    """Draws an input to which products are added: below 2^bits of their quanta.
+    """Draws an input to which products are added, below 2^bits times the product of `quanta`.
 
     A value shared by several rows or columns is a multiple of the largest quantum.
     """

@@ -18,7 +18,7 @@ They are placed where few results depend on them, and where no result depends on
 At most one row in `SHARE` is special. Nearly all results depend on columns that share scales (block
 quantisation), on a vector, and on sides with fewer than `ROWS` rows: their NaN and infinities have
 executions of their own (`alone`). Signalling NaNs and NaNs with a payload are left out: the result
-of a tensor core for a payload is not documented, and for tf32 it drops the payload's low bits.
+of a tensor core for a payload is not documented, and with tf32 the payload loses its low bits.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ def _ends_among(kinds: Sequence[str]) -> list[str]:
 def alone(contraction: Contraction) -> list[list[Special]]:
     """Returns the special values of further executions, one list each: see the module's docstring.
 
-    The ends of a side's own format are in that side's rows; all other values are in rows of the
-    other side, if it has rows.
+    Values at the ends of a side's format are in that side's rows; all other values are in rows of
+    the other side, if that has rows.
     """
     pair = contraction.pairs[0]
     executions = list(_left_over(contraction))
@@ -244,8 +244,8 @@ class Placing:
     def start(self, start: Factor) -> None:
         """Puts special values into the input to which the products are added.
 
-        It has ends of its format where all products are zeros, zeros where one product is far from
-        all others, and some infinities and NaNs.
+        Values at the ends of its format are where all products are zeros, zeros are where one
+        product is far from all others; and there are some infinities and NaNs.
         """
         values = self._drawn.get(start.argument)
         if values is None:  # whole numbers

@@ -32,7 +32,7 @@ class State:
 
     @classmethod
     def of(cls, module: ir.Module, *, verified: bool = False) -> State:
-        """Returns the state of `module`. verified: it is known to be valid."""
+        """Returns the state of `module`. verified: whether the module is known to be valid."""
         from tcir.dialect.pretty import pretty_lines
 
         lines = pretty_lines(module, verified=verified)
@@ -45,8 +45,8 @@ class State:
         return cls("".join(f"{line}\n" for line, _ in lines), ops=ops)
 
     def sites(self, words: str) -> dict[int, str]:
-        """Returns the lines that the text `words` about the program names, in its order: number ->
-        line."""
+        """Returns the lines of the program that the text `words` names, in the order in which it
+        names them: number -> line."""
         found = [int(number) for number in _PTX_LINE.findall(words)] if self.ptx else []
         for name in _OP.findall(words):
             found += self.ops.get(name, ())

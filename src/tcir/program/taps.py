@@ -1,4 +1,4 @@
-"""Taps of windows: which of them are never in the padding."""
+"""Taps of windows that are never in the padding."""
 
 from __future__ import annotations
 

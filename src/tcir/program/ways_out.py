@@ -24,8 +24,8 @@ def to_array(value: object, dtype: DType | None = None) -> str:
 
 
 def to_type(array: Array, dtype: DType | None = None) -> str:
-    """Describes how to convert an array to a type, or to this machine's byte order; "" if it has
-    both."""
+    """Describes how to convert an array to a type, or to this machine's byte order; "" if the
+    array already has both."""
     if not array.dtype.isnative:
         name = array.dtype.newbyteorder("=").name
         return f"in another byte order ({array.dtype.str}): a.astype('{name}')"

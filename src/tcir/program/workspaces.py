@@ -1,8 +1,8 @@
 """Workspaces: the memory between launches, planned as one allocation, the arena.
 
 ``tc.workspaces`` on the `builtin.module` has their sizes in bytes, and ``tc.workspace_offsets``,
-which plan-workspaces writes, their offsets in the arena. Without offsets none shares a byte with
-another.
+which plan-workspaces writes, their offsets in the arena. Without offsets, no two workspaces share a
+byte.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def aligned(size: int) -> int:
 
 
 def sizes_of(module: ir.Module) -> tuple[int, ...]:
-    """Returns the bytes of each workspace."""
+    """Returns the size of each workspace in bytes."""
     attributes = module.operation.attributes
     return tuple(attributes[SIZES]) if SIZES in attributes else ()
 
@@ -38,8 +38,8 @@ def sizes_of(module: ir.Module) -> tuple[int, ...]:
 class Workspaces:
     """Sizes of workspaces in bytes, and their offsets in the arena.
 
-    Raises InputError for offsets that are negative or not aligned, or if their number is not that
-    of the sizes.
+    Raises InputError for offsets that are negative or not aligned, or if the numbers of offsets and
+    sizes differ.
     """
 
     sizes: tuple[int, ...] = ()
@@ -55,7 +55,7 @@ class Workspaces:
 
     @staticmethod
     def apart(sizes: Iterable[int]) -> Workspaces:
-        """Places workspaces consecutively, so that none shares a byte with another."""
+        """Places workspaces consecutively, so that no two share a byte."""
         sizes = tuple(sizes)
         ends = accumulate((aligned(max(0, size)) for size in sizes), initial=0)
         return Workspaces(sizes, tuple(ends)[: len(sizes)])

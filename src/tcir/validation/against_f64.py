@@ -1,7 +1,7 @@
 """Results judged by their errors against f64, in proportion to those of a reference.
 
-A result without a worst-case bound, such as that of a deep network, is right as long as its
-roundings err no more than the reference's.
+A result without a worst-case bound, such as that of a deep network, is right as long as its error
+is in proportion to the reference's own.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Compared:
     """A result compared with the reference's.
 
     failure: what is wrong; "" if nothing is
-    ratio:   the error over the allowed error; rms: the same of root mean squares
+    ratio:   the error over the allowed error; rms: the same ratio for root mean squares
     error:   the largest error against f64, over the largest result
     own: the reference's largest error against f64, over the largest result
     finite: whether the reference has a finite element, or no element at all
@@ -72,7 +72,7 @@ class Compared:
 
     @property
     def excess(self) -> float:
-        """The larger one of both ratios."""
+        """The larger of the two ratios."""
         return max(self.ratio, self.rms)
 
     def __str__(self) -> str:
@@ -88,9 +88,9 @@ def compare(
     """Compares a result with that of the reference in its own types (`theirs`) and in f64
     (`exact`).
 
-    more: allowed error of `mine`, as a fraction of the largest result, in addition to `FACTOR`
-          times the reference's own error and one rounding; the root mean square likewise, with
-          that of a rounding of each element
+    more: error that `mine` may have, as a fraction of the largest result, in addition to `FACTOR`
+          times the reference's own error and one rounding. The root mean square of the errors
+          is limited likewise
     """
     if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
         words = [f"{list(each.shape)} of {each.dtype}" for each in (theirs, mine)]
@@ -131,15 +131,15 @@ def _ratio(error: float, allowed: float) -> float:
 class Precise:
     """Results of the input program on some inputs: in f64 (`right`), and in its own types.
 
-    own: all results that have its roundings: its own, and those with factors that tensor cores
-         read as tf32
+    own: each set of results with the program's roundings: its own results, and those with factors
+         cut to tf32, as tensor cores read them
     """
 
     right: Sequence[Array]
     own: Sequence[Sequence[Array]] = field(default_factory=list)
 
     def compared(self, got: Sequence[Array]) -> list[Compared]:
-        """Compares each result with that one of `own` that allows it the largest error."""
+        """Compares each result with the one of `own` that allows the largest error."""
         found = []
         for number, (mine, right) in enumerate(zip(got, self.right, strict=True)):
             more = more_roundings(mine.dtype)
@@ -148,8 +148,8 @@ class Precise:
         return found
 
     def difference(self, number: int, got: Sequence[Array]) -> Difference:
-        """The element of a result that is the farthest from f64; the count is of those that
-        differ from the input program's."""
+        """The element of a result whose distance from f64 is largest; its count is the number of
+        elements that differ from the input program's."""
         mine, theirs, right = got[number], self.own[0][number], self.right[number]
         a, b, exact = (each.astype(np.float64) for each in (mine, theirs, right))
         with np.errstate(invalid="ignore"):

@@ -15,8 +15,8 @@ b is made of
 
     ln2 c |S_j - s_j|                    the scores, and the operands they are made of
     ln2 2^-24 (4 (|x_j| + TAU) + |r c|)  x = (s - r) c: the constant c, the product with r, which is
-                                         rounded once for a row, the fma, and the factors of sums
-                                         before, whose exponents add up to x at most
+                                         rounded once for a row, the fma, and the factors of earlier
+                                         sums, whose exponents add up to x at most
     2^-22 (1 + blocks)                   ex2.approx (PTX ISA 9.7.3.21), here and in these factors;
                                          2^-13.26 + 2^-22 blocks where a kernel has exponentials of
                                          some keys by a polynomial
@@ -80,7 +80,7 @@ EX2, HALF = 2.0**-22, 2.0**-24
 
 
 class Powers(NamedTuple):
-    """Largest relative error of a power of two, and the root of its mean square."""
+    """Largest relative error of an exponential of base two, and its root mean square."""
 
     most: float
     mean: float
@@ -330,7 +330,7 @@ class _Exponentials:
         """Returns the exponentials of scores and their errors.
 
         exact: scores in float64; scores: scores as a kernel computes them; none: mask of keys
-            without weight; powers: what exponentials are off; least: as the attribute
+            without weight; powers: errors of the exponentials; least: as the attribute
         """
         with np.errstate(all="ignore"):
             error, square = (np.where(none, 0.0, e) for e in (scores.error, scores.square))
@@ -366,8 +366,8 @@ class _Exponentials:
 
     @property
     def whole(self) -> Array:
-        """Mask of powers of two that all types have, whichever of them is the reference: they are
-        off by less than half a unit, so that P is exact."""
+        """Mask of exponentials in rows of powers of two that all types represent, whichever of the
+        scores is the reference r: their errors are below half a unit, so that P is exact."""
         near = np.where(np.isneginf(self.x), 0.0, self.x)
         rows = np.logical_and.reduce(near == np.rint(near), axis=-1, keepdims=True)
         certain: Array = rows & (near >= max(self.least, -24)) & (self.most < 2.0**-12)
@@ -375,13 +375,13 @@ class _Exponentials:
 
     @property
     def sum_error(self) -> Array:
-        """The part that sums of exponentials may be off, a column."""
+        """Largest relative error of the sums of exponentials, as a column."""
         parts = (self.p * self.most).sum(axis=-1, keepdims=True)
         return parts / self.total + self.order * HALF
 
     def logarithms(self, lse: Array) -> Known:
-        """The logarithms of the sums, of lg2.approx: 2^-22 of them, or of 1; once more for all
-        parts."""
+        """The logarithms of the sums, with their errors: that of lg2.approx is 2^-22 of the
+        logarithm, or of 1, and counts once more where parts are combined."""
         bits = np.abs(np.log2(self.total)) + TAU + 1
         size = np.abs(np.where(np.isfinite(lse), lse, 0.0))[:, None]
         last = 2 * (math.log(2) * (EX2 * bits + HALF * self.largest) + 4 * HALF * size)

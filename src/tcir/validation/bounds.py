@@ -11,7 +11,7 @@ same sum where each factor but zero is at least the smallest normal number of it
     (16 + 1) * 2^-25 * R       the terms
     2^-23 * R                  the partial sum to f32
 
-Without subnormal factors R = S.
+Without subnormal factors, R = S.
 
 Steps without a nonzero product are exact: the accumulator alone fits its own window. Channels
 come in multiples of 8 (TMA needs strides of 16 bytes), so a step holds at least 8 of the K products
@@ -19,18 +19,18 @@ and there are at most ceil(K / 8) steps. A block-scaled instruction adds 32 or 6
 step: fewer, larger steps, whose bounds add up to less. Sums of fp8 in wgmma keep 13 bits in both
 places; kernels add those of 128 products up in f32, so that only the steps of one such partial sum
 follow each other: the errors of all partial sums, each in proportion to its own S, add up to that
-of one in proportion to the whole. The reference may itself sum in f32, in any
-order, which errs by at most K * 2^-24 * S. Last, both results are rounded to the output type, half
-a unit each.
+of a single one in proportion to the S of the whole sum. The reference may itself sum in f32, in any
+order, which errs by at most K * 2^-24 * S. Last, both results are rounded to the output type, which
+adds half a unit each.
 
 That worst case grows with K times the products, while the errors of a whole array do not: with Q =
 the root of the sum of p_i^2, the accumulator is about Q, and a step's truncations are about 2^-24 Q
-for the sum and 2^-26 Q for each term; R / S as much where factors are subnormal. Errors of partial
+for the sum and 2^-26 Q for each term, times R / S where factors are subnormal. Errors of partial
 sums that are added up in f32 have any signs. `expected_squares` is the mean square that this allows
 an element; the mean over an array of error^2 / expected square has to stay under `squares_limit`.
-Rounding the results to a narrow type is right on both sides except where they lie on two sides of a
-tie, with a probability of error / unit; truncating instead is wrong by a unit in half of the
-elements, so it shows here and not in the worst case.
+Rounding to a narrow type gives the same result on both sides unless a tie lies between them, with a
+probability of error / unit; truncation instead is wrong by a unit in half of the elements, so this
+mean exposes it and the worst case does not.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class Sums:
     """How a tensor core adds products.
 
     window: bits kept below the largest exponent
-    terms: products of one fused sum; least: minimum number of them that are not zero fill
+    terms: products of one fused sum; least: minimum number of products that are not zero fill
     factors: relative error of a product from rounding its factors
     fraction: fraction bits of a fused sum
-    chain: most fused sums in a row before f32 takes over; None: no limit
+    chain: maximum number of consecutive fused sums before f32 takes over; None: no limit
     """
 
     window: int = WINDOW
@@ -104,10 +104,11 @@ WHOLE = Sums()
 def sums_of(dtype: str, target: str) -> Sums:
     """Summation of products of `dtype` on a target of our pipelines.
 
-    mma.sync of sm_80 keeps 24 bits and adds 16 bytes of a row at once, of sm_90 25 bits and 32
-    (`tcir.machine.numerics.warp_mma`); tf32 drops 13 of 23 bits of each factor, which is under
-    2^-10 of it. fp8 on a target with wgmma is taken to be multiplied by it, and by mma.sync better.
-    Rows may be any number of elements, so only the last step has zero fill.
+    mma.sync of sm_80 keeps 24 bits and adds 16 bytes of a row at once, that of sm_90 keeps 25 bits
+    and adds 32 bytes (`tcir.machine.numerics.warp_mma`); tf32 drops 13 of 23 bits of each factor,
+    which is under 2^-10 of it. On a target with wgmma, fp8 has the bound of wgmma, which is wider
+    than that of mma.sync. Rows may have any number of elements, and only the last step has zero
+    fill.
     """
     if dtype in ("float16", "bfloat16") and TARGETS[target].tcgen05:
         return Sums()
@@ -120,8 +121,8 @@ def sums_of(dtype: str, target: str) -> Sums:
 
 
 def encoded(magnitudes: Array, dtype: DType) -> Array:
-    """Magnitudes of factors as their exponents have them: what is subnormal in `dtype` counts as
-    the smallest normal number, which is not smaller. Zeros stay: their products have none."""
+    """Magnitudes of factors as their encoded exponents give them: a subnormal number of `dtype`
+    counts as the smallest normal number. Zeros stay: their products have no exponent."""
     if not is_float(dtype):
         return magnitudes
     least = float(ml_dtypes.finfo(dtype).smallest_normal)  # type: ignore[no-untyped-call]
@@ -175,7 +176,7 @@ def expected_squares(
 ) -> Array:
     """Mean square of result - reference that sums of random products may have, per element.
 
-    Arguments as of `fused_sum_bound`; `spread` as `spread_of` the inputs.
+    Arguments are those of `fused_sum_bound`, and `spread_of` the inputs as `spread`.
     """
     number = np.maximum(counts.astype(np.float64), 1)
     size, largest = (
@@ -190,7 +191,8 @@ def expected_squares(
 
 
 def squares_limit(expected: Array, reference: Array) -> float:
-    """The largest mean of error^2 / expected square: 1, and room for chance in small arrays.
+    """The largest allowed mean of error^2 / expected square: 1, plus an allowance for chance in
+    small arrays.
 
     An element on the other side of a tie is off by a whole unit, whose square is unit / error times
     the expected one.
@@ -206,5 +208,5 @@ def squares_limit(expected: Array, reference: Array) -> float:
 
 
 def upper(values: Array) -> Array:
-    """`values`, themselves rounded sums, increased by the most their rounding may have removed."""
+    """`values`, which are rounded sums, increased by the most that rounding may have removed."""
     return values.astype(np.float64) * (1 + 2.0**-7)

@@ -1,4 +1,4 @@
-"""The seconds of a validation by kinds, all states together."""
+"""Time budget of a validation by kinds, for all states together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcir.validation.report import Line
 class StatesBudget:
     """The time limit of executions, and the time that they took.
 
-    seconds: all that they may take; None: any
+    seconds: limit for all of them together; None: no limit
     started: time at which the validation began
     latest:  seconds of the state that was executed last
     """
@@ -24,8 +24,8 @@ class StatesBudget:
     def leaves_out(self, line: Line, *, last: bool = False) -> bool:
         """Whether a state is left out because too little time remains; its line then reports that.
 
-        A state must leave twice the time of the one executed before it. The last state, the PTX,
-        has the instructions that ship, and begins as long as any time is left.
+        Twice the time of the state executed before must remain. The last state, the PTX, has the
+        instructions that ship, and is executed if any time remains.
         """
         if self.seconds is None:
             return False
@@ -40,5 +40,5 @@ class StatesBudget:
         return True
 
     def executed(self, line: Line) -> None:
-        """Notes the time that a state took."""
+        """Records the time that a state took."""
         self.latest = line.execute_seconds

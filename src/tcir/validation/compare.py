@@ -42,8 +42,8 @@ def bits(array: Array) -> Array:
 def unequal(expected: Array, got: Array) -> Array:
     """Mask of the elements that differ in a bit (so -0 is not 0), except that all NaN are equal.
 
-    Neither linalg nor LLVM defines which NaN an operation gives (LLVM LangRef, "Behavior of
-    Floating-Point NaN values"); the NaN of a PTX instruction is the machine's affair.
+    Neither linalg nor LLVM defines which NaN an operation returns (LLVM LangRef, "Behavior of
+    Floating-Point NaN values"); the NaN of a PTX instruction is defined by `tcir.machine`.
     """
     wrong: Array = bits(expected) != bits(got)
     if is_float(expected.dtype) and wrong.any():
@@ -74,14 +74,14 @@ def first_difference(
 
 
 def errors(expected: Array, got: Array) -> Array:
-    """|got - expected| in float64; of equal infinities and of two NaNs 0."""
+    """|got - expected| in float64; 0 for equal infinities and for two NaNs."""
     with np.errstate(invalid="ignore"):
         distance = np.abs(got.astype(np.float64) - expected.astype(np.float64))
     return np.where(unequal(expected, got), distance, 0.0)
 
 
 def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float, float]:
-    """The largest error, and the largest ratio of an error to its bound, where that is finite."""
+    """The largest error, and the largest ratio of an error to its bound, over finite bounds."""
     error, ratio = 0.0, 0.0
     for a, b, bound in zip(expected, got, bounds, strict=True):
         distance = np.where(np.isinf(bound), 0.0, errors(a, b))
@@ -94,8 +94,8 @@ def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float,
 
 
 def mean_squares(expected: Arrays, got: Arrays, squares: Arrays) -> list[float]:
-    """For each result the mean of error^2 relative to its expected square, where that is not
-    infinite; NaN are left out."""
+    """For each result, the mean of error^2 over its expected square, without elements whose
+    expected square is infinite and without NaN."""
     means = []
     for a, b, square in zip(expected, got, squares, strict=True):
         error = errors(a, b) ** 2

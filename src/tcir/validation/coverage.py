@@ -10,7 +10,7 @@ FULL_RANGE, SPECIAL_VALUES = "full range", "special values"
 
 @dataclass(frozen=True)
 class Coverage:
-    """What was executed, in words, and why anything was left out.
+    """Names of the kinds of input that were executed, and why others were left out.
 
     executed: "full range": magnitudes up to both ends of the inputs' types; "special values": NaN,
               infinities, zeros of both signs, subnormal numbers, as far as the types have them

@@ -1,4 +1,4 @@
-"""Bounds on the results of a program on tensors: how far later states may be off."""
+"""Bounds on the errors of later states, for a program on tensors."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class DrawBounds:
     """Bounds of the draws of one input program.
 
     known:  whether the inputs are made so that all sums are exact
-    raised: the program before and after attention is raised, if it has some
-    past:   whether the states are those after that
+    raised: the program before and after raise-attention, if it has attention
+    past:   whether the states come after raise-attention
     powers: errors of the exponentials of attention in the states
     """
 
@@ -64,8 +64,9 @@ class DrawBounds:
     powers: Powers = BY_EX2
 
     def of_state(self, module: ir.Module) -> DrawBounds:
-        """Bounds for a state and those after it: with more ``tc.attention`` ops than the input it
-        is one after raise-attention, and a kernel may have exponentials by a polynomial."""
+        """Bounds for a state and those after it: a state that has more ``tc.attention`` ops than
+        the input comes after raise-attention, and a kernel may compute exponentials by a
+        polynomial."""
         past = self.past or (
             self.raised is not None and attentions(module) > attentions(self.raised.before)
         )
@@ -78,8 +79,8 @@ class DrawBounds:
         return replace(self, past=past, powers=powers)
 
     def prepare_all(self, draws: Draws) -> None:
-        """Sets the bounds of draws, and leaves out those that say nothing without one. A main draw
-        without a finite result has none."""
+        """Sets the bounds of draws, and drops the draws that show nothing without a bound. A main
+        draw without a finite result has no bound."""
         for draw in (*draws.more, draws.main):
             if draw is draws.main and not has_numbers(draw.reference):
                 draw.no_bound = "whole numbers gave no finite result"
@@ -88,7 +89,8 @@ class DrawBounds:
         draws.more[:] = [d for d in draws.more if d.exact or d.bound is not None or not d.rounded]
 
     def prepare(self, draw: Draw) -> None:
-        """Runs the program on magnitudes and on ones: sums of |a * b|, and numbers of products."""
+        """Sets the bound of a draw. Runs the program on magnitudes, for the sums of |a * b|, and on
+        ones, for the numbers of products."""
         if self._foreign or len(self._products) != 1 or not self.known:
             self.carry(draw)
             return

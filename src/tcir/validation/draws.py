@@ -38,7 +38,7 @@ among the inputs, and the result of a function on these is not always certain.""
 
 @dataclass(frozen=True)
 class Bound:
-    """How far the results may be off.
+    """Allowed errors of the results.
 
     errors: largest error of each element
     squares: mean square error of each element
@@ -64,8 +64,8 @@ class Bound:
         return Bound(errors, squares, list(map(bounds.squares_limit, squares, reference)))
 
     def checked(self, reference: Sequence[Array], *, nan: bool) -> float:
-        """Share of the elements for which neither 0 nor 2^-10 of the largest number of their row is
-        within the bound; nan: whether NaN counts."""
+        """Share of the elements for which neither 0 nor an error of 2^-10 of their row's largest
+        number is within the bound; nan: whether NaN counts."""
         shares = []
         for error, values in zip(self.errors, reference, strict=True):
             with np.errstate(invalid="ignore"):
@@ -79,17 +79,17 @@ class Bound:
 
 @dataclass
 class Draw:
-    """One execution's inputs, and the results of the program as it came in.
+    """One execution's inputs, and the results of the input program.
 
     words: description of the inputs, for the table
-    bound:    how far later results may be off; None: they agree bit for bit
+    bound:    allowed errors of later results; None: they agree bit for bit
     no_bound: why there is no bound
     precise:  without a bound: results in f64, against which later results are judged
-    rounded:  whether sums round, so that the execution says nothing without a bound
+    rounded:  whether sums round, so that the execution shows nothing without a bound
     exact:    whether later results agree bit for bit, so that no bound is derived
     partly:   whether all elements may be without a bound
-    exponentials: whether the inputs tell only about launches with exponentials, so that tensor
-              rules may compute the others
+    exponentials: whether the inputs test only launches with exponentials, so that tensor rules may
+              compute the others
     """
 
     inputs: list[Array]
@@ -116,7 +116,7 @@ class Draws:
     main is executed in every completion order, `more` in the order of issue.
     known: whether the inputs are made so that all sums are exact
     spans: whether they span their formats; special: and have special values
-    few:   whether most are near 1, as they are drawn next to sums, of which there are none
+    few:   whether most values are near 1, although the program has no sums that require that
     """
 
     contraction: Contraction | None

@@ -30,8 +30,8 @@ WORTH_SAYING = 10.0
 class Estimate:
     """Estimated cost of a validation down to PTX, within a factor of about three.
 
-    Times were measured on one core of a server, exact numerics, hazards on: products f16, elements
-    f32 on CUDA cores.
+    Times were measured on one core of a server, with exact numerics and hazards: those of products
+    for f16, those of elements for f32 on CUDA cores.
     """
 
     seconds: float
@@ -58,13 +58,13 @@ class Estimate:
         return (PER_POINT * points + PER_ELEMENT * elements) * (1 + PER_ORDER * (orders - 1))
 
     def check(self, signature: Signature) -> None:
-        """IncompleteError if this machine's memory cannot hold the program's arrays."""
+        """Raises IncompleteError if this machine's memory cannot hold the program's arrays."""
         check_arrays(signature.inputs, signature.outputs, f"would take {duration(self.seconds)}")
 
     @property
     def long(self) -> bool:
-        """Whether the estimate is worth printing: the validation takes long, or executes a share of
-        the CTAs only."""
+        """Whether the estimate is worth printing: the validation takes long, or executes only a
+        share of the CTAs."""
         return self.seconds >= WORTH_SAYING or self.share < 1
 
     @property
@@ -83,7 +83,7 @@ class Estimate:
 
 
 def duration(seconds: float) -> str:
-    """About so long, in the largest unit that is not 0."""
+    """Formats an approximate duration in the largest unit of which it has at least two."""
     for unit, size in (("years", 365 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"about {seconds / size:.0f} {unit}"

@@ -25,7 +25,8 @@ class Threads:
     """The kernels of a module, in order, the workspaces between them, and the constants.
 
     instructions: instructions of each kernel, as the thread level's executor spells them
-    spelled:      by name of the kernel: those and their source locations, which decide nothing
+    spelled:      by name of the kernel: its instructions with their source locations, which do not
+                  affect its execution
     """
 
     launches: tuple[Launch, ...]
@@ -36,7 +37,8 @@ class Threads:
 
     @staticmethod
     def of(module: ir.Module, programs: Sequence[Program]) -> Threads | None:
-        """None unless all programs are kernels that the executor of this package can spell."""
+        """Returns None unless all programs are kernels that the executor of this package can
+        spell."""
         if any(program.level != "thread" for program in programs):
             return None
         if registered("thread"):
@@ -56,7 +58,8 @@ class Threads:
 
 
 def digest(module: ir.Module, programs: Sequence[Program], known: bytes = b"") -> bytes | None:
-    """Digest of a module, unless it is `known`; None if a foreign executor runs a program of it."""
+    """Digest of a module, computed unless it is `known`; None if a foreign executor runs one of its
+    programs."""
     if any(registered(program.level) for program in programs):
         return None
     return known or digest_of(bytecode_of(module))

@@ -45,8 +45,8 @@ class Executions:
     """How the states of one program are executed.
 
     products: results of products that states share
-    before:   work of the state before, which limits instructions; the input works on arrays only
-    kinds:    computes launches of the kind of another; None: the machine executes each
+    before:   work of the previous state, which limits instructions; initially that of tensors
+    kinds:    computes launches of the same kind as another one; None: the machine executes each
     repeats: data that the orders of one state share (`tcir.run_options.RunOptions.repeats`)
     """
 

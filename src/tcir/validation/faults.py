@@ -1,4 +1,4 @@
-"""Faults of an execution as the verdict of a line: whatever it raises is the pass's fault."""
+"""Faults of an execution as the verdict of a line: any exception is the pass's fault."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tcir.validation.report import Line
 def guarded(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
     """Runs an execution; an illegal or unsupported operation becomes the line's verdict.
 
-    None unless there are results to compare.
+    Returns None unless there are results to compare.
     """
     try:
         outcome = run()
@@ -49,8 +49,8 @@ def guarded(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
 def blamed_on_the_pass(line: Line) -> Iterator[None]:
     """Makes every exception of an execution after a pass that pass's verdict.
 
-    The program before the pass was executed, so the pass's result is at fault. An exception that is
-    none of ours may be a bug in the interpreter: it is reported as such.
+    The program before the pass was executed, so the pass's result is at fault. An exception of a
+    type that tcir does not define may be a bug in the interpreter, and is reported as such.
     """
     try:
         yield

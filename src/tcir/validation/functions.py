@@ -1,4 +1,4 @@
-"""Errors of functions: `own` from their lowering and from numpy, the rest from their operands.
+"""Errors of functions: one part from their lowering and from numpy, the rest from their operands.
 
 Lowerings are in `passes/emit/functions/`; errors of approximate instructions are those of PTX ISA
 9.7.3. ``sqrt.rn`` and roundings to whole numbers are exact on both sides.
@@ -88,8 +88,8 @@ CIRCULAR = ("math.cos", "math.sin", "math.tan")
 
 
 def farthest(name: str, x: Array, error: Array, exponent: Array) -> tuple[Array, Array]:
-    """Value of a function at x before rounding, and the largest difference from its values at
-    arguments within `error` of x; infinite if there is no finite one."""
+    """Value of a function at x before rounding, and the largest difference between it and the
+    values at arguments within `error` of x; infinite if there is no finite difference."""
     operands = (exponent,) if name in ("math.powf", "math.fpowi") else ()
     function = FUNCTIONS[name]
     middle = function(x, *operands)

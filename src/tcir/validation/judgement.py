@@ -23,7 +23,7 @@ from tcir.validation.settings import Settings
 class Judge:
     """Judges executions of one state on the inputs of `draw`.
 
-    outputs, sites: results of the state before, and who wrote each of their elements
+    outputs, sites: results of the previous state, and the writer of each of their elements
     """
 
     settings: Settings
@@ -108,7 +108,8 @@ class Judge:
 
 
 def bound_of(draw: Draw, settings: Settings) -> tuple[Bound | None, str]:
-    """The bound on the results of `draw`, and why a result is wrong by it, or without one."""
+    """The bound on the results of `draw`, or None, and the reason why a result beyond it, or a
+    different one if there is none, is wrong."""
     if draw.bound is not None:
         return draw.bound, "beyond the bound"
     if settings.inputs == "integers":

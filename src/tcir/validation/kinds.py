@@ -1,8 +1,9 @@
-"""Each kind of launch on the machine once; the other launches are computed by tensor rules.
+"""Executes each kind of launch once on the machine; tensor rules compute the other launches.
 
 A kind is a function that several launches share (pass share-kernels): the same computation on
 buffers of the same shapes, with weights and constants of their own. Tensor rules compute the other
-launches from the buffers that the state gives them, so one with a wrong buffer has a wrong result.
+launches from the buffers that the state gives them, so a launch with a wrong buffer has a wrong
+result.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class Kinds:
     def of(
         module: ir.Module, find: Callable[[ir.Module], Sequence[Program]], by: Settings
     ) -> Kinds:
-        """The kinds of a module of functions on tensors. Those of the first launches fit the
-        budget."""
+        """The kinds of a module of functions on tensors. A kind that exceeds what the kinds of
+        earlier launches leave of the budget is left out."""
         kept = copied(module)
         launches = {program.title: program for program in find(kept)}
         seconds, left, spent = dict[str, float](), set[str](), 0.0
@@ -73,7 +74,7 @@ class Kinds:
         return Kinds(kept, launches, seconds, frozenset(left), by.budget)
 
     def with_exponentials(self) -> Kinds:
-        """The same, without the launches of kinds that have no exponentials."""
+        """The same kinds, with those that have no exponentials left out."""
         of = {program.name: program.op for program in self.launches.values()}
         others = {
             kind
@@ -117,7 +118,8 @@ class Kinds:
     def step(
         self, level: str, title: str, here: Mapping[int, int], options: RunOptions
     ) -> RunStep | None:
-        """How a launch of a state is computed by tensor rules; None if the machine executes it.
+        """Function that computes a launch of a state by tensor rules; None if the machine executes
+        the launch.
 
         here: number of each buffer of the kind's own launch in the state's launch
         """

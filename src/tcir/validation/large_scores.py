@@ -2,7 +2,7 @@
 
 On moderate inputs scores are near 1, and a softmax whose maximum is not subtracted has the same
 results. Larger matrices give larger scores. They also saturate the softmax, where roundings decide
-between keys, so errors say little: these inputs show only where NaN and infinities are.
+between keys, so errors show little: these inputs show only where NaN and infinities are.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def large_scores(
     """Inputs with large scores in every softmax of a program; else the reason why there are none,
     or None for a program without a softmax.
 
-    run: the results of a program on tensors; inputs: the inputs with a factor for their matrices
+    run: executes a program on tensors; inputs: returns inputs whose matrices have a given factor
     """
     copy, count = with_maxima(module)
     if not count:

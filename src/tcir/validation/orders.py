@@ -1,6 +1,6 @@
 """Completion orders of one state: one after the other, or in several processes.
 
-Every order is drawn from its own seed and judged by itself, so the process that executes it does
+Every order is drawn from its own seed and judged on its own, so the process that executes it does
 not matter. The results are merged in the sequence of the orders, up to the first failure.
 """
 
@@ -23,9 +23,9 @@ leaves (`tcir.run_options.RunOptions.repeats`) often makes further orders as che
 class Tried:
     """Outcome of one completion order.
 
-    line: the line, judged
+    line: the line with its verdict
     work: counters; those of a sample are extrapolated to all CTAs
-    ctas: number of CTAs executed; followers: those of them that followed another CTA of their class
+    ctas: number of CTAs executed; followers: number that followed another CTA of their class
     """
 
     line: Line

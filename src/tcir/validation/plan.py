@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """The cost of validating one input program.
+    """How one input program is validated, and the estimated cost.
 
-    points: iterations of its reductions' loops
+    points: iterations of the loops of its reductions
     """
 
     settings: Settings
@@ -33,7 +33,7 @@ class Plan:
 
     @staticmethod
     def of(module: ir.Module, settings: Settings | None = None) -> Plan:
-        """The plan for an input program; IncompleteError if it would take too much."""
+        """The plan for an input program. Raises IncompleteError if memory is too small for it."""
         module, settings = inlined(module), settings or Settings()
         signature = signature_of(module)
         points = reduction_points(module) if signature.level == "tensor" else 0
@@ -46,7 +46,7 @@ class Plan:
 
     @property
     def sample(self) -> Sample | None:
-        """The CTAs that are executed, if not all are."""
+        """Selects the CTAs to execute; None: all."""
         share = self.estimate.share
         return Sample(share, self.settings.seed) if share < 1 else None
 

@@ -6,8 +6,8 @@ unit in the last place in all, unless they round the same number. A contraction 
 their errors times the other factor to its own. Comparisons whose operands are closer than their
 errors may go either way; a select then errs by the distance of its operands.
 
-Functions are lowered to a few instructions of stated accuracy; `tcir.validation.functions` is what
-those may be off. With exact inputs, and so exact sums, that is all there is.
+Functions are lowered to a few instructions of stated accuracy; `tcir.validation.functions` has
+their largest errors. With exact inputs, and so exact sums, there are no other errors.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ NORMAL = 2.0**-100
 
 
 class NoBoundError(Exception):
-    """An op that no error is carried through."""
+    """An op through which no error can be propagated."""
 
 
 def carried(
@@ -84,9 +84,9 @@ def carried(
     """The results, with error bounds, of a function on tensors that has contractions.
 
     how: returns how products of factors of given types are summed
-    tf32: how products of two f32 factors are summed that are cut to tf32
+    tf32: how products of two f32 factors that are cut to tf32 are summed
     powers: errors of the exponentials of an attention
-    partly: whether results may have no bound; otherwise sums without any bound end the search
+    partly: whether results may have no bound; otherwise sums without any bound end the propagation
     """
     with np.errstate(all="ignore"):
         return _Carrier(how, sums, tf32, powers, partly).run(function, inputs)
@@ -528,7 +528,7 @@ def is_exact(
     """Whether sums of products are the same in any order: all partial sums are multiples of the
     products' quantum, and below 2^bits of it.
 
-    sizes: the sums of magnitudes, as the factors' exponents have them (`bounds.encoded`)
+    sizes: the sums of magnitudes, as the factors' exponents give them (`bounds.encoded`)
     bits: bits of a fused sum
     """
     quantum = float(np.prod([quantum_of(each) for each in factors]))

@@ -1,4 +1,4 @@
-"""How far block-quantised results may be off, where the numbers quantised are.
+"""Errors of block-quantised results whose inputs have errors.
 
 A scale grows with the largest magnitude of its block. The magnitude of an element grows with that
 of its number, and shrinks as the scale grows. So all lie between the results for the ends of the
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def hull(op: ir.OpView, values: Array, error: Array) -> list[Array]:
     """Largest errors of the elements and scales of ``tc.quantise_blocks``.
 
-    values, error: its input times the norm constant, and the error of that
+    values, error: its input times the norm constant, and the error of that product
     """
     from tcir.formats import to_blocked
     from tcir.interp.tensor.quantise import elements_of, scales_of

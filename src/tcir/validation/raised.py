@@ -2,8 +2,8 @@
 
 Errors are propagated through ``tc.quantise_blocks`` (`tcir.validation.quantised`), not through the
 shifts and masks of a quantisation in ``linalg``; its codes are the same. ``tc.attention`` computes
-without some roundings of the program. Its distance from the program is bounded by the program's
-errors when each of these roundings may be left out.
+without some roundings of the program. Its distance from the program is bounded by the errors of the
+program in which each of these roundings may be left out.
 """
 
 from __future__ import annotations

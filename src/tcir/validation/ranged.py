@@ -46,13 +46,13 @@ class Ranged:
     """Makes the draws.
 
     run:      the program on tensors
-    bound:    gives a draw its bound, with open elements; whether it has one
+    bound:    sets the bound of a draw, with open elements; returns whether it has one
     work:     products and elements of one execution
-    filtered: numbers of inputs that are multiplied by filling
-    single:   inputs with single products in sums, of random ones; None if there are none
+    filtered: numbers of the inputs that are multiplied by values from a pad or an insertion
+    single:   changes random inputs so that sums have single products; None if that is impossible
     follow:   replaces inputs that follow from others
-    spans:    whether other draws are over the full range, and special values are all there is to do
-    executed: what the draws have; missing: description of the omitted draws, and why
+    spans:    whether other draws cover the full range, so that only special values are missing
+    executed: what the draws cover; missing: descriptions of the omitted draws, with the reasons
     """
 
     specs: Sequence[OutputSpec]
@@ -80,7 +80,8 @@ class Ranged:
         return Coverage([what for what in wanted if what in has], "; ".join(small))
 
     def draws(self) -> list[Draw]:
-        """Random floats, special values, the full range; fewer where nothing could be checked."""
+        """Draws random floats, special values, and the full range, except where nothing could be
+        checked."""
         for number, spec in enumerate(self.specs):
             wide = is_integer(spec.dtype) and not is_byte(spec)
             if wide and not spec.says_where and not self.spans:
@@ -97,7 +98,7 @@ class Ranged:
         return [*floats, *specials, *ranges, *self._single(base)]
 
     def ranges(self) -> list[Draw]:
-        """Random floats up to about 10, where functions bend, and the full range."""
+        """Draws random floats up to about 10, where functions bend, and the full range."""
         if not any(map(is_drawn, self.specs)):
             return []
         base = self._base()

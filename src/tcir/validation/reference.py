@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reference:
-    """Inputs as kernels receive them, the results of the program as it came in, and the bound of
-    each result: the largest allowed error of each element.
+    """Inputs as kernels receive them, the results of the input program, and the bound of each
+    result: the largest allowed error of each element.
     """
 
     inputs: list[Array]
@@ -26,7 +26,7 @@ class Reference:
 
 
 def reference_of(module: ir.Module, settings: Settings) -> Reference:
-    """Executes the program of `module`; InputError if its results have no bound."""
+    """Executes the program of `module`. Raises InputError if its results have no bound."""
     validation = begin(module, settings)
     line, draw = validation.input, validation.main
     if line.verdict != "reference" or draw.bound is None:

@@ -1,12 +1,12 @@
-"""Sums that kernels take in an order of their own: how far the results may be apart.
+"""Bounds on the difference between sums of the same elements in different orders.
 
 The reference adds the elements of a row one after the other: step k rounds the partial sum s_k.
 With u the half unit in the last place of 1 and S the sum of magnitudes, that errs by at most u
 times the sum of all |s_k|. Another order of n additions errs by at most u n S, as no partial sum
 exceeds S (Higham, Accuracy and Stability of Numerical Algorithms, 4.2). Roundings of f32 are nearly
 independent, so squares add up: u² s_k² of the reference's steps, and u² S² of each level of a tree.
-Steps that add the same number to partial sums of one exponent round alike: where elements of a row
-are equal, as those of layer norms of whole numbers are, their errors and not their squares add up.
+Steps that add the same number to partial sums of one exponent round alike: where a row has equal
+elements, as in layer norms of whole numbers, their errors and not the squares of these add up.
 In f16 and bf16 small elements vanish beside a large partial sum, all in the same direction, so the
 mean square is the square of the largest error. Sums that no order rounds are exact.
 """
@@ -38,7 +38,7 @@ _ROOM = 1 + 2.0**-7
 class AnyOrder:
     """A sum that a reduction computes in any order, and the sizes of its terms and partial sums.
 
-    element: the number of the body that is added; None: `add` is called with each
+    element: the value in the op's body that is added; None: `add` receives each element
     sizes: the sum of magnitudes
     partial, squares: sums of the magnitudes and squares of the partial sums
     quantum: the largest power of two of which all elements are multiples
@@ -55,7 +55,7 @@ class AnyOrder:
 
     @staticmethod
     def of(op: ir.Operation, number: int) -> AnyOrder | None:
-        """The sum that result `number` is, if its body adds an element to the total."""
+        """The sum that is result `number` of an op, if the body adds an element to the total."""
         from tcir._mlir import ir
 
         block = op.regions[0].blocks[0]

@@ -11,8 +11,8 @@ seed, inputs, orders, numerics, ordering, assumptions, max_instructions
             (max_instructions also where it is in proportion to the level before)
 budget      seconds beyond which a sample of the CTAs is executed, or null
 coverage    null, or what the inputs covered: executed ("full range", "special values"),
-            small_numbers (why anything was left out, or null); strict: whether that is no success
-estimate    null, or seconds and bytes that executing all states was to take
+            small_numbers (why anything was left out, or null); strict: whether that is a failure
+estimate    null, or estimated seconds and bytes for executing all states
 verdict     "held", "sampled" (held in the CTAs that were executed), "small numbers" (held, with
             `strict`, but equal on small numbers only), "different", "incomplete", "not executed"
             (without validation), "error" (a pass rejected the program, or failed);
@@ -25,21 +25,21 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             (null, or output, index, site, expected, got, count, total), findings (severity, code,
             text), sites (the lines of the program, as --emit=pretty prints it, that these name:
             number and text), incomplete (names), counters (of the machine, by name; instructions,
-            loop_turns at the tile level, ctas), remarks (words: what the pass made to cost more),
-            orders (completion orders tried), drawn and drawn_of (CTAs that drew one of their own;
-            in all), left (kinds of launch, or the state, that were not executed, because of the
-            budget)
+            loop_turns at the tile level, ctas), remarks (words: costs that the pass increased),
+            orders (completion orders tried), drawn and drawn_of (number of CTAs that drew an order
+            of their own, and of all CTAs), left (kinds of launch, or the state, that were not
+            executed because of the budget)
 unchanged   a list with index, name and pass_seconds of each pass that left the program as it was:
-            what was executed before it is what it left, so that it has no line
-notes       words: where a kernel came from, other than this compilation
+            that program was executed before, so the pass has no line
+notes       words: sources of a kernel other than this compilation
 code        null, or registers, spill_bytes, shared_bytes, tmem_columns, constant_bytes (if any),
             ptx_lines, global_stores (of each st.global of the PTX that was executed, in the first
-            cluster: kernel, line, requests, bytes a lane, sectors a request, least: those that the
-            bytes fill), sass (counts by mnemonic), missing (why a step was not done)
+            cluster: kernel, line, requests, bytes a lane, sectors a request, least: sectors
+            that the bytes fill), sass (counts by mnemonic), missing (why a step was not done)
 roofline    null (a program below tensors), or, modelled, never measured: flops (by kind), hbm_bytes
             (of inputs, constants and results, once), moved_bytes (by its launches), flop_per_byte,
-            limits_us (by resource: the least time of the program), bound (the longest of them),
-            executed_limits_us (the same of the kernels as executed, or {}), modelled_us and
+            limits_us (by resource: the least time of the program), bound (the resource whose time
+            is longest), executed_limits_us (of the kernels as executed, or {}), modelled_us and
             limited_by (of the launches, by the event-driven model, or null), share (of the bound
             in the modelled time, or in the longest executed limit, or null)
 """
@@ -108,7 +108,7 @@ class Line:
 
     def take(self, other: Line) -> None:
         """Merges one more execution of this state: its findings, and its verdict if its error is
-        larger than the one so far."""
+        the largest so far."""
         self.findings += [each for each in other.findings if each not in self.findings]
         self.level, self.counters = other.level or self.level, other.counters or self.counters
         if other.held and (self.max_error_over_bound or 0) > (other.max_error_over_bound or 0):

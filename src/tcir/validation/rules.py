@@ -1,9 +1,9 @@
 """Error bounds on the results of elementwise ops, from the errors of their operands.
 
 Infinities and NaNs are classes: a class that arithmetic decides must come out exactly. It is
-undecided where an operand is open itself, where a number within its error of another one rounds to
-an infinity, or where a zero within its error has the other sign: such results are open, and nothing
-is claimed about them.
+undecided where an operand is itself open, where a number within the error of an operand rounds to
+an infinity, or where a zero within that error has the other sign: such results are open, and
+nothing is claimed about them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Known:
 
     @cached_property
     def signless(self) -> Array:
-        """Mask of the values that may be zero or of either sign."""
+        """Mask of the values that may be zero or may have either sign."""
         return (self.error > 0) & (np.abs(self.wide) <= self.error) & ~(self.least > 0)
 
     def opened(self, where: Array | bool) -> Known:

@@ -43,16 +43,16 @@ class Settings:
     inputs:   "integers" (everything exact, results must be equal) or "random"
     orders:   completion orders tried at each asynchronous level; the first is the issue order
     numerics: "exact" or "fast" (not bit-exact)
-    max_instructions: limit of one execution (at the tile level: of turns of loops); None: in
+    max_instructions: limit of one execution (at the tile level: of loop iterations); None: in
               proportion to the level before, or to the input's arrays (`tcir.validation.work`)
-    jobs:     processes that may run blocks of a grid, from the thread level on; of several orders,
-              the orders, at every level
-    skip:     completion orders after that of issue that others try
-    events:   takes what some CTAs do, at the PTX level, in the order of issue
+    jobs:     number of processes that may run blocks of a grid, from the thread level on; with
+              several orders, that may run the orders, at every level
+    skip:     number of completion orders, after the order of issue, that other validations try
+    events:   records the events of some CTAs, at the PTX level, in the order of issue
     budget:   seconds; a validation that is estimated to take longer executes a sample of the CTAs
     kinds:    whether each kind of launch is executed once (`tcir.validation.kinds`); the budget
               then leaves out whole kinds, and states (`tcir.validation.budget`)
-    strict:   whether equal on small numbers is no success
+    strict:   whether "small numbers" is a verdict of its own, which is no success
     ordering: "silicon" or "isa", and assumptions: see `tcir.run_options.RunOptions`
     """
 

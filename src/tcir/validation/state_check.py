@@ -34,7 +34,7 @@ Stores = tuple[int, dict[int, Array]]
 class Baseline:
     """The last state that held, with which the next one is compared.
 
-    outputs, sites: its results, and who wrote each of their elements
+    outputs, sites: its results, and the writer of each of their elements
     algorithm: work of the input program, until a state without tensors was compared with it
     """
 
@@ -48,7 +48,7 @@ class Baseline:
 class StateCheck:
     """Checks one state, once.
 
-    baseline: before, and after it held
+    baseline: the previous state that held; after the check, this state if it held
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class StateCheck:
         self._stores = baseline.stores
 
     def compare_orders(self, orders: int, levels: tuple[str, ...]) -> Outcome | None:
-        """Fills in the line; returns the outcome in the order of issue if every order's holds."""
+        """Fills in the line; returns the outcome in the order of issue if every order held."""
         line = self.line
         if not self.draws.main.reference:
             line.verdict = "incomplete"

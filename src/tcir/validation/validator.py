@@ -7,8 +7,8 @@ of severity "error" makes a pass "different" regardless of the numbers. A pass t
 module, or the instructions of its thread-level kernels, as they were has the outcome of the state
 before it, which is not executed a second time.
 
-A `Plan` says what a validation will take; `Validation.start` executes the input program by it, and
-the validation checks one state after the other.
+A `Plan` has the cost of a validation; `Validation.start` executes the input program by a plan, and
+the validation then checks one state after the other.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Validation:
 
     @staticmethod
     def start(plan: Plan, module: ir.Module) -> Validation:
-        """Executes the input program that `plan` is of, calls inlined."""
+        """Executes the input program of `plan`, with calls inlined."""
         from tcir.machine.numerics.products import Products
 
         started, module = time.perf_counter(), inlined(module)

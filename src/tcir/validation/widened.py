@@ -2,8 +2,8 @@
 
 In a copy of the program all f16, bf16 and f32 become f64, conversions among them are dropped, and
 constants become f64; integers and types of 8 bits and less stay. The reference interpreter executes
-the copy as it does the program. A second copy has the program's types, and drops the bits of f32
-factors that tensor cores do not read (tf32).
+the copy like the program. A second copy has the program's types, and drops the bits of f32 factors
+that tensor cores do not read (tf32).
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def judged(
 ) -> Draws:
     """The draws of a program on tensors, the main one judged against f64 if it has no bound.
 
-    rounded: whether no inputs make its results exact, so that moderate numbers tell more than whole
-             ones, with which exponentials are saturated
+    rounded: whether no inputs make its results exact, so that moderate numbers show more than
+             whole ones, which saturate exponentials
     """
     main, plan = draws.main, runs.plan
     if main.bound is not None:
@@ -92,7 +92,7 @@ def _with_large_scores(module: ir.Module, plan: Plan, inputs: Sequence[Array]) -
 def precise(
     module: ir.Module, signature: Signature, inputs: Sequence[Array], results: Sequence[Array]
 ) -> Precise:
-    """The results of a program on tensors in f64. IncompleteError if it has none.
+    """The results of a program on tensors in f64. Raises IncompleteError if there are none.
 
     results: the program's own results for `inputs`
     """
@@ -121,7 +121,8 @@ def _types(module: ir.Module, signature: Signature) -> list[ir.Type]:
 
 
 def widened(module: ir.Module) -> ir.Module:
-    """A copy of a program on tensors in f64. IncompleteError names an op that has no such copy."""
+    """A copy of a program on tensors in f64. Raises IncompleteError that names an op without an f64
+    form."""
     from tcir._mlir import ir
 
     copy = copied(module)

@@ -114,7 +114,8 @@ class Work:
     counters: Mapping[str, int] = field(default_factory=dict)
 
     def budget(self, level: str, nbytes: int, points: int) -> int:
-        """Instructions (turns, at level "tile") that a kernel of the next state may take.
+        """Number of instructions (at level "tile", of loop iterations) that a kernel of the next
+        state may execute.
 
         nbytes: bytes of the program's inputs and results
         points: iterations of the loops of its reductions
@@ -134,8 +135,8 @@ class Work:
     def jumps(self, after: Work) -> list[str]:
         """``mma 4 -> 56 (14x)`` for each counter of `WORK` that grew at least `JUMP` times.
 
-        A program that still has a kernel on tensors counts only a part of its work, and one with
-        kernels of tiles and of threads only a part of its instructions.
+        Counters of a program that still has a kernel on tensors cover only a part of its work, and
+        those of a program with kernels on tiles and on threads only a part of its instructions.
         """
         if "tensor" in (*self.levels, *after.levels):
             return []

@@ -28,7 +28,7 @@ def added_at_boundaries(
     block: ir.Block, signature: Signature
 ) -> Iterator[tuple[list[float], int, dict[int, float], dict[int, Array]]]:
     """Yields, for each product to which an f32 input is added: the values for this input, its
-    number, the number that each other input is everywhere, and inputs that are matrices with a 1 in
+    number, the constant that fills each other input, and the inputs that are matrices with a 1 in
     each column."""
     arguments = drawn_of(block, signature)
     products = [each.operation for each in block if product_of(each.operation) is not None]

@@ -1,8 +1,8 @@
-"""Inputs of attention that show mistakes which random numbers hide.
+"""Inputs of attention that expose mistakes hidden by random numbers.
 
 Maxima of random scores hardly rise after the first block of keys, and a lost key is a small part of
-a sum. Here rows have one key each, maxima that rise from block to block, or very negative scores.
-Rows without keys come with the mask.
+a sum. Here each row has one key, a maximum that rises from block to block, or very negative scores.
+The mask may leave rows without keys.
 """
 
 from __future__ import annotations
@@ -81,9 +81,10 @@ Made = Callable[[Heads, np.random.Generator], "list[Array] | None"]
 
 
 def routed(heads: Heads, draw: np.random.Generator) -> list[Array] | None:
-    """Each row has the value of one key; None where rows of q cannot name it.
+    """Inputs for which each row of the result is the value of one key; None if the rows of q cannot
+    select it.
 
-    Keys are the binary digits of their numbers, as signs, each several times.
+    Each key consists of the binary digits of its number, as signs, each repeated several times.
     """
     of = heads.of
     bits = max(1, math.ceil(math.log2(of["n"])))
@@ -118,7 +119,7 @@ def rising(heads: Heads, draw: np.random.Generator) -> list[Array]:
 
 
 def negative(heads: Heads, draw: np.random.Generator) -> list[Array]:
-    """Inputs with exact scores, for which all logits are near -1e5."""
+    """Inputs with exact scores and logits that are all near -1e5."""
     q, k, v = heads.whole_numbers(draw)
     size = 2.0 ** round(math.log2(NEGATIVE * math.log2(math.e) / heads.c) / 2)
     q[..., 0], k[..., 0] = min(size, heads.largest), -min(size, heads.largest)
@@ -212,7 +213,8 @@ def in_pages(op: tc.AttentionOp, array: Array, table: Array) -> Array:
 
 
 def elements(view: Strided, memory: Array) -> Array:
-    """Returns the elements of a view in its base's array, a dimension for each digit."""
+    """Returns the elements of a view, as a view of its base's array with a dimension for each
+    digit."""
     flat, digits = memory.reshape(-1), [digit for dim in view.dims for digit in dim]
     strides = [stride * flat.itemsize for _, stride in digits]
     sizes = [size for size, _ in digits]

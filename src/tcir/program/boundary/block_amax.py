@@ -49,7 +49,7 @@ class BlockTypes:
 
     def amax(self, beside: float) -> Array:
         """Returns largest magnitudes at boundaries of the scale, and their neighbours at the
-        relative distance `beside`; for 0 the neighbours are the adjacent f32 numbers."""
+        relative distance `beside`; if that is 0, the neighbours are the adjacent f32 numbers."""
         if self.scales == UE4M3:
             numbers = magnitudes_of(UE4M3)
             ends = [numbers[1] / 2, numbers[1] * 0.75, 464, 480]
@@ -93,7 +93,8 @@ def rows_of_blocks(
     generator: np.random.Generator,
     beside: float = BESIDE,
 ) -> Array:
-    """Draws numbers ``[count, width]``, in each row one of which is the largest magnitude."""
+    """Draws numbers ``[count, width]``; one number of each row has a largest magnitude of
+    `form.amax`."""
     amax = np.resize(generator.permutation(form.amax(beside)), count)
     numbers = magnitudes_of(form.codes)
     ties = (numbers[1:] + numbers[:-1]) / 2

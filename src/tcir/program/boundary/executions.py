@@ -1,6 +1,6 @@
 """Executions on inputs at the boundaries of a program's ops (`tcir.program.boundary.targets`).
 
-One more execution places sums at ties and limits, or inputs, if there are no sums. Further
+One execution places sums, or in programs without sums the inputs, at ties and limits. Further
 executions have groups of special sizes, windows without a finite number, and subnormal global
 scales. Attention has inputs of its own.
 """
@@ -61,9 +61,9 @@ class PlacedInputs:
 
     words:   description of the inputs
     factors: factors of the contraction, by number of the input; None: drawn, without special values
-    numbers: number of an input -> the number that all of its elements are
+    numbers: number of an input -> the value of all its elements
     arrays:  number of an input -> its array
-    exact:   whether results must agree bit for bit, whatever is known of the program's sums
+    exact:   whether results must agree bit for bit, even if the program's sums may round
     """
 
     words: str

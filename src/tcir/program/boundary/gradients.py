@@ -1,4 +1,4 @@
-"""Inputs of a backward pass that follow from the others: what the forward pass returned."""
+"""Inputs of a backward pass that follow from its other inputs: the results of the forward pass."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ Following: TypeAlias = Callable[[Sequence[Array]], "list[Array]"]
 
 
 def following(module: ir.Module, signature: Signature) -> Following:
-    """The logarithms and row sums of each ``tc.attention_backward``, if they and its other operands
-    are inputs: exponentials of scores minus an arbitrary number overflow."""
+    """Returns a function that computes the logarithms and row sums of each
+    ``tc.attention_backward``, if all its operands are inputs: with arbitrary logarithms, the
+    exponentials would overflow."""
     if signature.level != "tensor":
         return list
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]

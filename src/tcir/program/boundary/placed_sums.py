@@ -1,9 +1,10 @@
 """Draws factors of a contraction whose sums are chosen numbers.
 
-One side has, in each column, a single non-zero element per copy, a power of two. At these places
-the other side has the digits of the wanted numbers: each digit is the remainder cut to the format,
-and the next copy has the digit of what is left. So a sum has a few products, without cancellation,
-and equals the wanted number if its bits and the extents of the contraction allow that.
+One side has several copies of a matrix with a single non-zero element, a power of two, in each
+column. At these places the other side has the digits of the wanted numbers: each digit is the
+remainder truncated to the format, and the next copy has the digit of the new remainder. So a sum
+has a few products, without cancellation, and equals the wanted number if its bits and the extents
+of the contraction allow that.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class _Sides:
         return self.digits.shape[self.k[0]]
 
     def period(self, most: int, copies: int) -> int:
-        """Returns after how many columns the numbers repeat, so that a row has room for `copies`
-        copies of each; at most `most`."""
+        """Returns the number of columns after which the numbers repeat, at most `most`, such that a
+        row has room for `copies` copies of each."""
         if self.columns is None:
             return 1
         room = self.length // copies
@@ -71,7 +72,7 @@ def factors_with_sums(
     """Returns the factors by number of the input; None if the contraction has no suitable
     dimension.
 
-    wanted: the numbers that sums are to be. block: number of adjacent columns whose numbers must
+    wanted: the intended values of the sums. block: number of adjacent columns whose values must
     all differ; 0: no blocks
     """
     sides = _sides(contraction)

@@ -1,11 +1,11 @@
-"""Boundaries of a program: sums, or inputs, for which an op gets exactly a value at which its
-result changes.
+"""Boundaries of a program: sums, or inputs, for which the operand of an op is exactly a value at
+which the op's result changes.
 
 The values computed from the sums are walked from the first op to the last. For each, the steps from
 the sum to it are recorded: products with constants, sums with constants, roundings. Inputs other
 than the sums are made neutral (`Boundaries.neutral`): 1 if they are multiplied (one half for whole
 numbers), 0 if they are added. For an op with a boundary (`_Walk.limits`), the steps are inverted to
-find the sums that reach it.
+find the sums that reach the boundary.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class AffineStep:
 
 @dataclass(frozen=True)
 class Made:
-    """A value computed from sums (or from an input) in steps; `dtype`: type of its elements."""
+    """A value computed in steps from sums, or from an input; `dtype`: type of its elements."""
 
     dtype: DType
     steps: tuple[AffineStep, ...] = ()

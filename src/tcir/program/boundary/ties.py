@@ -22,11 +22,11 @@ HALVES = (0.5, 1.5, 2.5, 126.5, 127.5, 128.5, 254.5, 255.5, 256.5)
 def limits_of(dtype: DType) -> list[float]:
     """Returns numbers at which rounding to a float format changes, the most important first.
 
-    They are: the tie between the largest number and the next one the format would have, beyond
-    which is overflow; the tie between the smallest and 0; numbers a quarter of the last place
-    around these; ties to an even number below and above, also between subnormals, and at a power of
-    two; numbers just beside two of these; ties at a larger power of two. For formats of 8 bits and
-    fewer, all ties. Each number has both signs.
+    They are: the tie between the largest number and its would-be successor, from which on results
+    overflow; the tie between the smallest and 0; numbers a quarter of the last place around these;
+    ties to an even number below and above, also between subnormals, and at a power of two; numbers
+    just beside two of these; ties at a larger power of two. For formats of at most 8 bits, they are
+    all ties. Each number has both signs.
     """
     info = info_of(dtype)
     largest, smallest, normal = (
@@ -62,8 +62,8 @@ def both_signs(numbers: Iterable[float]) -> list[float]:
 
 
 def around(number: float, dtype: DType) -> list[float]:
-    """Returns numbers to compare with a number: itself, and its neighbours in the type, near and
-    farther.
+    """Returns numbers to compare with a number: the number itself, and nearer and farther
+    neighbours in its type.
 
     Empty for 0, because all inputs have numbers around it: both signs, zeros, subnormals.
     """
