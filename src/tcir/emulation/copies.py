@@ -2,7 +2,7 @@
 
 A copy with `.cta_group::2` may signal the mbarrier of the pair's other CTA. Elements that are
 padded in shared memory arrive there without padding. In both cases a helper of the destination CTA
-completes the copy. A multicast of these is one copy for each CTA.
+completes the copy. A multicast of either kind becomes one copy for each CTA.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ _ENDS = ("bra", "brx", "ret", "exit", "call", "trap")
 @dataclass
 class Late:
     """A `tcgen05.ld` or `st` that is pending until it is delivered; its state is in registers of
-    its function.
+    the function.
 
-    place:   register with the place of its first word
+    place:   register with the address of its first word
     flag:    predicate that is true while the access is pending
     copies:  registers with the words that a store writes
     deliver: instructions that complete the access, without their guard; filled when the access is

@@ -129,9 +129,9 @@ def emulate(
     entry:   may be left out if the module has only one kernel
     launch:  a dataclass with grid, block, cluster and dynamic_smem, such as an item of
              ``kernel.launches.launches`` of a `tcir.Kernel`
-    seed:    completes asynchronous operations as late as the ISA allows, drawn from a seed, which
-             the module variable ``tcir_emulation_seed`` holds (docs/explanation/emulation.md,
-             "Fuzz"); None: as the emulation completes them
+    seed:    seed of random delays, after which asynchronous operations complete as late as the ISA
+             allows; the module variable ``tcir_emulation_seed`` holds it
+             (docs/explanation/emulation.md, "Fuzz"). None: no delays
     defined: computes approximations (`ex2.approx`) in f64 and keeps products and sums unfused, so
              that results have the simulated machine's bits; otherwise they have the GPU's
     narrow:  whether some tensor maps have 4- or 6-bit elements, encoded by `tcir.emulation.narrow`
@@ -147,7 +147,7 @@ def emulate(
 
 
 def emulate_all(ptx: str, launches: Sequence[N], *, narrow: bool = False) -> tuple[str, list[N]]:
-    """Emulates all kernels of a module, as `emulate` does one; each launch names its kernel.
+    """Emulates all kernels of a module, each as `emulate` does; each launch names its kernel.
 
     Launches of one kernel must agree in block, cluster and dynamic shared memory: the text is
     rewritten for one set of sizes.

@@ -38,8 +38,8 @@ def refused(instruction: Instruction, what: str, way_out: str) -> EmulationError
 
 @dataclass(frozen=True)
 class BoxPlace:
-    """Place of the box: an offset in bytes from a symbol, or from `RESERVED`, in a kernel with
-    or without clusters."""
+    """Address of the box, the shared memory between a CTA's program and its helpers: an offset in
+    bytes from a symbol, or from `RESERVED`, in a kernel with or without clusters."""
 
     base: str
     offset: int
@@ -143,7 +143,7 @@ class Sequence:
     def shared_address(self, operand: Operand, spaced: bool) -> str:
         """Computes a 32-bit address in the window of shared memory; returns its register.
 
-        spaced: whether the operand is such an address already
+        spaced: whether the operand is already an address in this window
         """
         if not isinstance(operand, Address) or operand.coordinates is not None:
             raise refused(self.instruction, f"an address, got {operand}", "write [register]")

@@ -1,8 +1,8 @@
 """`copy`, `fill` and `gemm` on tensors with an engine: their semantics, executed with numpy.
 
 CuTe's algorithms (NVIDIA/cutlass, include/cute/algorithm). An instruction that several threads
-execute together takes the tensors of all of them, in order of their numbers; a kernel written so
-runs in lockstep, statement by statement. `Tensor.view` selects what a statement acts on.
+execute together takes the tensors of all these threads, in order of thread number; a kernel written
+this way runs in lockstep, statement by statement. `Tensor.view` selects a statement's elements.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def make_tensor(
 ) -> Tensor:
     """Returns a tensor that shares ``memory``, an array, or has fresh zeros of a type.
 
-    Without a ``layout``, it has the array's own strides. Raises `LayoutError` for an array with
-    gaps, or one that is too small for the layout.
+    Without a ``layout``, the tensor has the array's strides. Raises `LayoutError` for an array with
+    gaps, or an array that is too small for the layout.
     """
     if not isinstance(memory, np.ndarray):
         if layout is None:

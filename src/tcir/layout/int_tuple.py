@@ -13,7 +13,8 @@ IntTuple = int | tuple["IntTuple", ...]
 
 
 class LayoutError(InputError, ValueError):
-    """A layout operation is undefined for its arguments; the message shows the offending part."""
+    """Raised if a layout operation is undefined for its arguments; the message shows the offending
+    part."""
 
 
 def flatten(value: IntTuple) -> tuple[int, ...]:

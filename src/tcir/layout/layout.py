@@ -1,7 +1,7 @@
 """Shape:stride layouts: functions from coordinates to indices, and their algebra.
 
 The definitions are CuTe's (NVIDIA/cutlass, media/docs/cpp/cute/02_layout_algebra.md); each
-function states its own, and the tests check the definition over whole small domains.
+function states its definition, which the tests check over the whole of small domains.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def concatenate(*layouts: Layout) -> Layout:
 
 
 def coalesce(layout: Layout) -> Layout:
-    """Returns the layout with as few modes as possible that is the same function of a linear
-    index."""
+    """Returns the layout with the fewest modes that maps each linear index to the same value as
+    `layout`."""
     merged: list[tuple[int, int]] = []
     for extent, step in layout.leaves:
         if extent == 1:
@@ -223,7 +223,7 @@ def left_inverse(layout: Layout) -> Layout:
 
 
 def collision(layout: Layout) -> str:
-    """Names two coordinates with the same index; empty for an injective layout."""
+    """Text that names two coordinates with the same index; empty for an injective layout."""
     seen: dict[int, int] = {}
     for i, index in enumerate(layout.indices()):
         if index in seen:
@@ -247,8 +247,8 @@ def transpose(layout: Layout) -> Layout:
 
 
 def with_shape(layout: Layout, shape: IntTuple) -> Layout:
-    """Returns the layout with coordinates of ``shape`` that is the same function of a linear
-    index."""
+    """Returns the layout of shape ``shape`` that maps each linear index to the same value as
+    `layout`."""
     if size(shape) != layout.size:
         raise LayoutError(f"expected a shape of size {layout.size}, got {shape}")
     return composition(layout, Layout(shape))

@@ -13,8 +13,8 @@ from .tiled_mma import TiledMma
 
 @dataclass(frozen=True)
 class MmaCounts:
-    """Counts of a product: ``instructions`` of a warp; registers of one thread, read (a, b, c) and
-    written (d)."""
+    """Counts for a matrix product: ``instructions`` of a warp; registers that one thread reads (a,
+    b, c) and writes (d)."""
 
     instructions: int
     a: int
@@ -29,10 +29,11 @@ class MmaCounts:
 
 
 def mma_counts(mma: TiledMma, m: int, n: int, k: int) -> MmaCounts:
-    """Counts an m x n x k product by ``mma``, which has the threads of one warp.
+    """Counts for an m x n x k product by ``mma``, which has the threads of one warp.
 
     m8n8k4 is given as ``make_tiled_mma("mma.m8n8k4…", (2, 2, 1))``: the four quad pairs of a warp
-    execute one instruction. Raises `LayoutError` for parts of instructions.
+    execute one instruction. Raises `LayoutError` unless the product is a whole number of
+    instructions.
     """
     if mma.size != 32:
         raise LayoutError(f"expected an mma of the 32 threads of a warp, got {mma.size}")

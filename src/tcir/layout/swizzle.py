@@ -10,8 +10,8 @@ from .layout import Layout
 
 @dataclass(frozen=True)
 class Swizzle:
-    """XORs address bits ``[base, base + bits)`` with the bits ``shift`` higher. It is its own
-    inverse, and CuTe's ``Swizzle<B, M, S>``.
+    """CuTe's ``Swizzle<B, M, S>``: XORs address bits ``[base, base + bits)`` with the bits
+    ``shift`` positions higher. It is its own inverse.
     """
 
     bits: int

@@ -1,4 +1,4 @@
-"""A layout with an offset: the places of the elements of a tensor, of a tile or of one thread."""
+"""A layout with an offset: the positions of the elements of a tensor, a tile or one thread."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Tensor:
         return self.with_layout(Layout(shape, stride), offset)
 
     def check_injective(self, use: str) -> None:
-        """Raises `LayoutError` if two coordinates of the tensor are the same element."""
+        """Raises `LayoutError` if two coordinates of the tensor address the same element."""
         if not is_injective(self.layout):
             raise LayoutError(
                 f"{use}: expected a layout that gives every coordinate an element of its own, got "

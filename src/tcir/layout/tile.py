@@ -20,7 +20,8 @@ def as_layout(tile: Layout | int) -> Layout:
 
 
 def check_divisible(layout: Layout, tiles: tuple[Tile, ...], what: str) -> None:
-    """Raises `LayoutError`, naming a coordinate outside, unless tiles divide their extents."""
+    """Raises `LayoutError`, with a coordinate outside the layout, unless each tile divides the
+    extent of its mode."""
     if len(tiles) > len(layout):
         raise LayoutError(f"expected {what} of at least {len(tiles)} modes, got {layout}")
     for mode, tile in enumerate(tiles):
@@ -78,8 +79,8 @@ def local_tile(layout: Layout, tiles: tuple[int, ...], coordinate: IntTuple) -> 
 
 
 def raked_product(block: Layout, tiler: Layout) -> Layout:
-    """Returns ``((tiler0, block0), (tiler1, block1), …)``: ``block``'s elements are spread between
-    ``tiler``'s, whose coordinate varies fastest; CuTe's raked product."""
+    """Returns ``((tiler0, block0), (tiler1, block1), …)``, CuTe's raked product: elements of
+    different copies of ``block`` are interleaved, and ``tiler``'s coordinate varies fastest."""
     product = logical_product(block, tiler)
     if len(block) != len(tiler):
         raise LayoutError(f"expected layouts of equal rank, got {block} and {tiler}")

@@ -233,17 +233,17 @@ def _make_for(operand: str, atom: CopyAtom, mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_A(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
-    """Returns the copy that puts A where `mma` reads it: the mma's threads and values, inverted."""
+    """Returns the copy that gives each thread the elements of A that `mma` reads from it."""
     return _make_for("A", atom, mma)
 
 
 def make_tiled_copy_B(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
-    """Returns the copy that puts B where `mma` reads it, as in `make_tiled_copy_A`."""
+    """Returns the copy that gives each thread the elements of B that `mma` reads from it."""
     return _make_for("B", atom, mma)
 
 
 def make_tiled_copy_C(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
-    """Returns the copy that puts C where `mma` has it, as in `make_tiled_copy_A`."""
+    """Returns the copy in which each thread moves the elements of C that it holds in `mma`."""
     return _make_for("C", atom, mma)
 
 

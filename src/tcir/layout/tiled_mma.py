@@ -84,14 +84,14 @@ class TiledMma:
         return _thrfrg(self, "C", layout)
 
     def tile_of(self, operand: str) -> tuple[int, int]:
-        """Extents of an operand's part of the tile."""
+        """Extents of an operand's tile."""
         x, y = MODES[operand]
         return self.tile_shape[x], self.tile_shape[y]
 
     def layout_tv(self, operand: str) -> Layout:
         """``(thread, value) -> index`` in the column-major tile of an operand.
 
-        Threads that share data (for A, those along N) have equal rows.
+        Threads that hold the same data (for A, the threads along N) map to the same indices.
         """
         x, y = MODES[operand]
         parts = _thrfrg(self, operand, Layout(self.tile_of(operand)))

@@ -19,7 +19,8 @@ class TmemCopy:
     tile.
 
     Values count registers first, then instructions: the upper 16 lanes of the sub-partition
-    (shapes of 16 lanes), then further columns. ``words`` maps the same onto tensor memory.
+    (shapes of 16 lanes), then further columns. ``words`` maps the same threads and values to words
+    of tensor memory.
     """
 
     shape: str

@@ -1,7 +1,7 @@
 """Bundles: kernels with inputs and expected results in a folder, to run on another GPU.
 
     bundle/
-      README.md        answers to questions of the person with the GPU
+      README.md        answers to questions that the person with the GPU may have
       run.py           python run.py: runs the kernels, compares, times; a report to send back
       tcir/            the parts of this package that run.py needs, besides cuda-python and numpy
       launch.json      the launches in order: sizes and parameters; the buffers, including
@@ -201,11 +201,11 @@ def pack(
     emulate:    rewrites a program for sm_100a to an equivalent one for a GPU of compute capability
                 9.0 (docs/explanation/emulation.md); the expected bytes are those of the original
                 program
-    origin:     what launch.json states on the origin: the program, the pipeline, the seed of the
-                inputs
+    origin:     origin of the data, as launch.json states it: the program, the pipeline, the seed of
+                the inputs
 
-    `Error` if the machine has any finding, since its results are then no reference. EmulationError
-    for a program that is not emulated.
+    Raises `Error` if the machine reports a finding, since its results are then not a reference, and
+    EmulationError for a program that is not emulated.
     """
     from tcir.codegen.cubin import assemble
 

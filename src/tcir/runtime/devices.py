@@ -13,7 +13,7 @@ from tcir.runtime.driver import NoDeviceError, bindings, call
 class Device:
     """A GPU.
 
-    ordinal:    its number
+    ordinal:    its number in the driver, from 0
     name:       its name
     capability: its compute capability (major, minor)
     driver:     version of the driver

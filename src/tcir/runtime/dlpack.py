@@ -94,10 +94,10 @@ class View:
 
 
 def view(obj: Any, stream: int | None = None) -> View:
-    """The memory that `obj` exports by ``__dlpack__``; its pending writes complete before later
+    """The memory that `obj` exports by ``__dlpack__``; pending writes to it complete before later
     work on the CUDA stream `stream`.
 
-    The memory belongs to `obj`, which must outlive its use.
+    The memory belongs to `obj`, which must outlive the view.
     """
     capsule = obj.__dlpack__() if stream is None else obj.__dlpack__(stream=stream)
     api = ctypes.pythonapi

@@ -11,7 +11,7 @@ from tcir.errors import Error, IncompleteError, MissingDependencyError
 
 
 class CudaError(Error):
-    """A driver call failed: `function` returned `code` (``CUDA_ERROR_…``)."""
+    """Raised for a driver call that failed: `function` returned `code` (``CUDA_ERROR_…``)."""
 
     exit_code = 1
 
@@ -21,7 +21,7 @@ class CudaError(Error):
 
 
 class NoDeviceError(IncompleteError):
-    """This computer has no CUDA driver or no device."""
+    """Raised if this computer has no CUDA driver or no device."""
 
 
 @cache
@@ -85,7 +85,7 @@ def entry(function: str, since: int) -> int:
 
 def native(function: str, since: int, pointers: int) -> Callable[..., int]:
     """A driver function (`entry`) as a ctypes function with this number of pointer arguments. A
-    call takes half a microsecond, because cuda-python converts nothing."""
+    call takes half a microsecond, because it bypasses the conversions of cuda-python."""
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * pointers)
     made: Callable[..., int] = kind(entry(function, since))
     return made

@@ -74,8 +74,8 @@ class LaunchList:
     A call writes the addresses that differ from those of the previous call, and puts the launches
     on the stream by one call of compiled code. Only one thread at a time may call it.
 
-    replay: whether launches in a row whose addresses stay the same are one CUDA graph from the
-            second call on; the stream must not be captured
+    replay: whether, from the second call on, consecutive launches whose addresses stay the same are
+            replayed as one CUDA graph; the stream must not be captured
     """
 
     def __init__(

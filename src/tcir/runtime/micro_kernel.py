@@ -19,8 +19,8 @@ HEADER = f".version {DEFAULT_TARGET.ptx_version}\n.target {DEFAULT_TARGET.name}\
 class MicroKernel:
     """One launch of a CTA, or of a cluster of `ctas`.
 
-    make: returns fresh arguments, and those arrays among them that are compared
-    then: a second launch, if one cannot distinguish all alternatives
+    make: returns fresh arguments, and the arrays among them whose bytes are compared
+    then: a second launch, if one launch cannot distinguish all alternatives
     """
 
     ptx: str

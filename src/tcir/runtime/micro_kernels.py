@@ -1,7 +1,7 @@
 """Kernels that test the assumptions of `tcir.machine.assumptions` on hardware, one each.
 
-Each kernel writes bytes that differ between the alternatives, on the machine and therefore on
-silicon.
+On the machine, each kernel writes different bytes under each alternative, so the bytes that silicon
+writes determine its alternative.
 """
 
 from __future__ import annotations

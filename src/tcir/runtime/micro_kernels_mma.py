@@ -2,7 +2,7 @@
 
 All kernels share one program: it writes words to tensor memory and bytes to shared memory, one
 thread issues the instructions under test, and the words of tensor memory are read back. Each CTA of
-a pair has its own words and bytes; the first one issues.
+a pair has its own words and bytes; the first CTA issues.
 """
 
 from __future__ import annotations

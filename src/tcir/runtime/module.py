@@ -249,7 +249,7 @@ class LoadedFunction:
         return config
 
     def check_parameters(self, sizes: tuple[int, ...]) -> None:
-        """`InputError` unless the parameters have these sizes in bytes."""
+        """Raises `InputError` unless the parameters have these sizes in bytes."""
         if sizes != self.parameter_bytes:
             raise InputError(
                 f"@{self.name}: expected parameters of {self.parameter_bytes} bytes, got {sizes}"

@@ -43,7 +43,7 @@ class GpuRun:
 
 
 def gpu() -> Device:
-    """The first GPU. NoDeviceError names the missing component, and the required one."""
+    """The first GPU. NoDeviceError names the missing component and the requirements."""
     try:
         return device()
     except NoDeviceError as error:
@@ -111,7 +111,7 @@ def run_on_gpu(
     """Launches a kernel once, waits, and copies what it wrote into the arrays.
 
     args:     as in `tcir.run_ptx`, but numbers must be numpy scalars
-    storages: see `_Stored`
+    storages: arrays that are copied whole if an argument is a part of one
 
     Raises NoDeviceError without a GPU; EmulationError, InputError, LaunchFailedError.
     """

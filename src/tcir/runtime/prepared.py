@@ -48,8 +48,9 @@ class Prepared:
     Its workspaces are allocated once and belong to this object: calls follow each other on the
     stream, and none of them waits.
 
-    frozen:   numbers of the inputs whose contents change rarely. Launches that read only these and
-              constants of the program run when the `state` of a call is new; their results are kept
+    frozen:   indices of the inputs whose contents change rarely. Launches that read only these and
+              constants of the program run only when the `state` of a call is new; their results are
+              kept
     allocate: allocates the workspaces
     replay:   whether launches may be replayed as CUDA graphs (`LaunchList`)
     """

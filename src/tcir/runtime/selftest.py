@@ -119,7 +119,7 @@ def _launch_on_gpu(cubin: bytes, sizes: dict[str, Any], made: tuple[list[Any], l
 
 
 def judge(outcomes: dict[Any, bytes], silicon: bytes) -> str:
-    """Text that names the alternatives which gave the hardware's bytes."""
+    """Text that names the alternatives under which the machine writes the hardware's bytes."""
     same = [str(a) for a, data in outcomes.items() if data == silicon]
     return " or ".join(same) if same else "neither: please report this"
 

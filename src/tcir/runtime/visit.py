@@ -1,9 +1,9 @@
 """``python run.py`` of a bundle or a kit: runs every bundle in a process of its own and writes a
 report.
 
-A bundle that does not answer in time is killed; a fault affects only its bundle's process; the
-other bundles run in any case. report.json and report.txt are rewritten after each bundle, so that
-there is always a report to send.
+The process of a bundle that does not answer in time is killed, and a fault ends only its own
+process; the other bundles run in any case. report.json and report.txt are rewritten after each
+bundle, so that there is always a report to send.
 """
 
 from __future__ import annotations

@@ -49,9 +49,9 @@ def copies(c: Constants, nbytes: int, count: int = 1) -> float:
 
 
 def copy_beside_mma(c: Constants, n: int, steps: int = 1, how: str = "together") -> float:
-    """Cycles per step of a copy of 2 KB for the next step and the mma of this one.
+    """Cycles per step, which copies 2 KB for the next step and executes an mma.
 
-    how: together: one issuer, one wait; apart: a wait between them; warps: a warp for each
+    how: together: one warp, one wait for both; apart: a wait after the copy; warps: a warp for each
     """
     stream = EventStream()
     issuer, copier = WarpTrack(stream, 0), WarpTrack(stream, 1 if how == "warps" else 0)
@@ -65,14 +65,14 @@ def copy_beside_mma(c: Constants, n: int, steps: int = 1, how: str = "together")
 
 
 def tmem_load(c: Constants, columns: int) -> float:
-    """Cycles of a tcgen05.ld of a warp and its wait."""
+    """Cycles of one warp's tcgen05.ld and its wait."""
     warp = WarpTrack(EventStream(), 0)
     warp.op("tcgen05.wait", [warp.op("tcgen05.ld", columns=columns)])
     return simulate(warp.stream, c).cycles
 
 
 def tmem_store(c: Constants, columns: int) -> float:
-    """Cycles of a tcgen05.st of a warp and its wait."""
+    """Cycles of one warp's tcgen05.st and its wait."""
     warp = WarpTrack(EventStream(), 0)
     warp.op("tcgen05.wait", [warp.op("tcgen05.st", columns=columns)])
     return simulate(warp.stream, c).cycles

@@ -1,8 +1,8 @@
 """Latencies, occupancies and rates of the time model: one table, each number with its source.
 
 Cycles are those of the SM's clock. Where two sources disagree, a constant has several answers, the
-first of which is the default; `Constants` with other choices give the model's results under
-another. No number was fitted to the time of a whole kernel; docs/explanation/time.md says how each
+first of which is the default; a `Constants` with other choices selects other answers for the model.
+No number was fitted to the time of a whole kernel; docs/explanation/time.md says how each number
 was obtained.
 
 Sources: *SA* SemiAnalysisAI/microbench-blackwell, B200 at 1.965 GHz. *NV* NVLatencyModel.cpp of
@@ -529,8 +529,8 @@ def is_timed(name: str) -> bool:
 
 
 def target_of(name: str) -> Target:
-    """Returns the target called `name`, or the one whose constants it has: see `TIMED`; else
-    LaunchError."""
+    """Returns the target whose constants the target `name` has: itself, or another (see `TIMED`).
+    LaunchError if it has no constants."""
     plain = name if name in TIMED else name.removesuffix("a")
     if not is_timed(name):
         raise LaunchError(
@@ -544,8 +544,9 @@ def target_of(name: str) -> Target:
 class Constants:
     """The table for one target, with an answer to each disputed constant.
 
-    choices: constant -> answer, for answers other than the default. LaunchError names the allowed
-             ones.
+    choices: constant -> answer, for answers other than the default
+
+    LaunchError for another answer names the allowed ones.
     """
 
     target: str

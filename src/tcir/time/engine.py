@@ -61,7 +61,7 @@ def stages(stream: EventStream) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The state of the rest of the GPU, which one SM's events do not contain.
+    """The state of the GPU outside the events of one SM.
 
     active_sms:   number of SMs that share global memory
     hbm_fraction: fraction of the loaded bytes that miss in L2
@@ -109,8 +109,9 @@ def simulate(
 ) -> Timeline:
     """Returns the modelled timeline of the CTAs of `stream`, which run concurrently in one wave.
 
-    target: a name, or `Constants` with choices. LaunchError if the target lacks an operation, or if
-            events wait for one another in a circle.
+    target: a name, or `Constants` with choices
+
+    LaunchError if the target lacks an operation, or if the dependences of events form a cycle.
     """
     constants = target if isinstance(target, Constants) else Constants(target)
     return _Run(stream, constants, around or Surroundings()).timeline()

@@ -110,7 +110,7 @@ def per_step(c: Constants) -> float:
 
 
 def beside_steps(c: Constants) -> float:
-    """Cycles of the main loop after its first wgmma that do not depend on the number of steps."""
+    """Cycles after the main loop's first wgmma that are independent of the number of steps."""
     line = main_loop(c, 64)
     return line.cycles - _first(line) - 64 * per_step(c)
 

@@ -1,6 +1,6 @@
-"""Peak rates of tensor cores by kind, from the products of one cycle.
+"""Peak rates of tensor cores by kind, from the products per cycle.
 
-NVIDIA's table for Blackwell gives a tensor core's M x N x K of one cycle; an SM has four. The rates
+NVIDIA's table for Blackwell gives a tensor core's M x N x K per cycle; an SM has four. The rates
 of earlier tensor cores are vendor data. Modelled at a stated clock, never measured here.
 """
 

@@ -55,8 +55,8 @@ class SmResources:
         self.wgmma = _quarters(f"{prefix}tensor pipe")
 
     def limits(self, cycles: float) -> dict[str, float]:
-        """Returns the share of `cycles` in which each resource was busy; for the four of the
-        sub-partitions, that of the busiest."""
+        """Returns the share of `cycles` in which each resource was busy; of a resource that each
+        sub-partition has, the share of the busiest."""
         single = (self.tensor, self.copies, self.shared, self.l2, self.l2_out, self.hbm, self.tma)
         busy = {resource.name: resource.busy for resource in single}
         for four in (self.tmem, self.issue, self.sfu, self.mma_sync, self.wgmma):

@@ -1,7 +1,8 @@
 """Public measurements of Blackwell, each with the model's prediction.
 
-A row that fixed a constant is *fit*: its error tells how well one number describes the source. All
-others are held out. No constant was fitted to them, nor to any time of a whole kernel.
+A row from which a constant was determined is *fit*: its error tells how well one number describes
+the source. All others are held out. No constant was fitted to a held-out row or to the time of a
+whole kernel.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Call:
     def with_tensors(
         self, tensors: Sequence[torch.Tensor]
     ) -> tuple[tuple[object, ...], dict[str, object]]:
-        """Positional and keyword arguments of the call, with `tensors` in place of its own."""
+        """Positional and keyword arguments of the call, with its tensors replaced by `tensors`."""
         rest = iter(tensors)
         leaves = [
             next(rest) if tensor else other

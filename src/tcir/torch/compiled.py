@@ -41,8 +41,8 @@ class Part:
     kernel:   the kernel; None where PyTorch runs the ops
     mlir:     the program that was compiled to the kernel
     pipeline: the pipeline that compiled it
-    reason:   without a kernel, the pipeline's whole error; with one, why a larger part was split
-    graph:    the part in PyTorch, if it was imported
+    reason:   without a kernel, the pipeline's whole error; else why a larger part was split
+    graph:    the part as a PyTorch graph, if it was imported
     """
 
     ops: tuple[str, ...]
@@ -71,8 +71,8 @@ class KernelModule(torch.nn.Module):
 
     traced:  the results as PyTorch traced them; later ops rely on their strides and types
     several: whether the part returns a tuple
-    weights: numbers of the inputs that are weights
-    frozen:  whether these are frozen
+    weights: indices of the inputs that are weights
+    frozen:  whether the weights are frozen
     device:  device of the results if the part has no inputs
     """
 
@@ -256,10 +256,10 @@ class Compiled(torch.nn.Module):
         budget: seconds for each program; kinds and states beyond it are not executed, and the
                 "incomplete" reports name them; without `kinds` a sample of the CTAs is executed
 
-        The first line of all, "module → linalg", compares the imported programs, one after another,
-        with the user's module, on its own weights. That of each report, "PyTorch → linalg",
-        compares the imported program with the part in PyTorch. Both compare in f64 and in the
-        module's own types.
+        The very first line, "module → linalg", compares the imported programs, run one after
+        another, with the user's module and its weights. The first line of each report, "PyTorch →
+        linalg", compares an imported program with its part in PyTorch. Both compare in f64 and in
+        the module's own types.
         """
         reports = []
         line, executed = self._whole(self._named(), seed)
@@ -305,7 +305,7 @@ long as three launches (docs/results/2026-11-29-h200-networks.md)."""
 
 
 def pays(graph: torch.fx.GraphModule) -> bool:
-    """Whether calls are replayed from CUDA graphs with `graph=True`."""
+    """Whether calls with `graph=True` replay CUDA graphs; calls of few launches do not."""
     if any(node.op == "call_function" and not is_getitem(node) for node in graph.graph.nodes):
         return True
     kernels = [each.kernel for each in graph.modules() if isinstance(each, KernelModule)]

@@ -48,13 +48,13 @@ def compile(
               tensors (None, numbers) are fixed
     example_kwargs: keyword arguments
     pipeline: name of the pipeline
-    target:   left out: the target of the GPU that holds the example tensors, or sm_100a
+    target:   default: the target of the GPU that holds the example tensors, or sm_100a
     emulate:  target sm_100a, with kernels that run by emulation on a GPU of compute capability 9.0
               (docs/explanation/emulation.md)
     graph:    on a GPU, calls of four launches or more replay CUDA graphs, one for each combination
               of argument addresses; results are copied out of them
-    freeze:   on a GPU, what kernels compute from weights alone is kept until a weight is replaced,
-              or written in a way that PyTorch counts (not through `.data`); left out: if no
+    freeze:   on a GPU, keeps what kernels compute from weights alone until a weight is replaced,
+              or written in a way that PyTorch counts (not through `.data`); default: True if no
               parameter requires a gradient
     verbose:  prints a line for each part on stderr; default: on a terminal, unless TCIR_PROGRESS is
               0
@@ -144,7 +144,7 @@ def table(
     """Parts of the graph in execution order; inserts the kernels into the graph.
 
     weights: names of the arguments of the graph that are weights
-    frozen:  whether these are frozen
+    frozen:  whether the weights are frozen
     """
     regions = {f"kernel_{number}": region for number, region in enumerate(lowering.regions)}
     left = {node.name: reason for node, reason in lowering.left.items()}  # it makes new nodes

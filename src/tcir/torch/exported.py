@@ -274,9 +274,10 @@ PLACE = re.compile(rf'"?{PLACES}"?(?:", line |:)(\d+)(?::\d+: (?:error: )?)?')
 def torch_text(part: torch.fx.GraphModule, frozen: bool = False) -> str:
     """The part in torch-mlir's dialect `torch`, after tcir's and torch-mlir's decompositions.
 
-    frozen: whether some arguments are frozen weights, of which launches of their own compute
+    frozen: whether some arguments are frozen weights, so that results computed from them alone are
+            kept
 
-    Whatever the nth op of the part becomes has line n of the file `PLACES` as its location.
+    The ops that replace the nth op of the part have line n of the file `PLACES` as their location.
     """
     ops = [node for node in part.graph.nodes if node.op == "call_function"]
     for number, node in enumerate(ops, 1):

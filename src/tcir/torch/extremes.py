@@ -1,9 +1,9 @@
 """Decompositions of argmin, argmax, and min and max along a dimension.
 
-torch-mlir searches one element after the other, and a NaN ends its search. PyTorch's place is the
-first that holds the extreme, and NaN is both the largest and the smallest element. So the extreme,
-and then the first place that holds it, are two reductions in any order, for which a group of
-threads loads a row once. Places are i32, which CUDA cores compare in one instruction.
+torch-mlir searches one element after the other, and a NaN ends its search. PyTorch returns the
+first position of the extreme, and NaN counts as both the largest and the smallest element. Two
+reductions, whose order does not matter, find the extreme and then its first position; a group of
+threads loads a row once for both. Positions are i32, which CUDA cores compare in one instruction.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class _Captured:
     uses: list[Ready]
 
     def is_for(self, arguments: Tensors, snapshot: Snapshot) -> bool:
-        """Whether the graph computes from these arguments and weights, which have its addresses."""
+        """Whether the graph, captured for these addresses, fits the arguments and weights."""
         if not self.fits(arguments):
             return False
         if self.state is None:
@@ -110,8 +110,8 @@ class Graphs:
     def replayed(
         self, arguments: Tensors, snapshot: Snapshot, device: torch.device
     ) -> Sequence[object] | None:
-        """The results of the graph that computes from these arguments and the weights of the
-        snapshot, which is not compared with the weights; None if there is no such graph."""
+        """The results of the graph captured for these arguments and the snapshot's weights; None if
+        there is none. The caller has checked that the snapshot is of the current weights."""
         key, capturing = _key(device)
         stream = self._streams.get(key)
         if stream is None or capturing:

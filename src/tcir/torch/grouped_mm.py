@@ -43,11 +43,11 @@ def grouped_mm(x: torch.Tensor, weight: torch.Tensor, sizes: torch.Tensor) -> to
     tensors of these shapes.
 
     x:      [S, K] of f16 or bf16, one group after the other
-    weight: [G, K, N] of the same type; its transpose may be the one that is contiguous
-    sizes:  [G] of i32, the rows of each group
+    weight: [G, K, N] of the same type; either it or its transpose is contiguous
+    sizes:  [G] of i32, the number of rows of each group
 
-    Returns [S, N] of the same type, with sums in f32 that are rounded once. Rows of no group are
-    undefined.
+    Returns [S, N] of the same type, with sums in f32 that are rounded once. Rows that belong to no
+    group are undefined.
     InputError for shapes or types that the kernel does not support: K and N must be multiples of 8,
     since TMA's strides are multiples of 16 bytes.
     """

@@ -26,7 +26,7 @@ def checked(
 ) -> Line:
     """The line of a report that compares the results of `mlir` with the part in PyTorch, in f64.
 
-    known: results that `mlir` has for other arguments than the drawn ones
+    known: further arguments, besides the drawn ones, with the results that `mlir` computed
 
     The line is `different` if the error exceeds 1.5 times that of PyTorch in the part's own types
     plus one rounding of the largest result, or if NaN and infinities are not where PyTorch has

@@ -56,11 +56,11 @@ def stream_of(device: torch.device) -> tuple[int, bool]:
 class KernelLauncher:
     """A kernel that is launched on the current stream of its tensors' GPU.
 
-    weights: numbers of the inputs that are weights of a `Snapshot`; in a call of its module, they
-             are not checked while its state is the same
+    weights: indices of the inputs that are weights of a `Snapshot`; calls of the module do not
+             check them while the snapshot's state is the same
     frozen:  whether results of launches that read only weights are kept until the state changes
 
-    Any thread may call it. A pickle or copy has only the kernel.
+    Any thread may call it. A pickle or copy keeps only the kernel and these options.
     """
 
     def __init__(self, kernel: Kernel, weights: Collection[int] = (), frozen: bool = False) -> None:
@@ -75,7 +75,7 @@ class KernelLauncher:
         self.__init__(**state)  # type: ignore[misc]
 
     def clear(self) -> None:
-        """Frees what is prepared; the next call prepares it again."""
+        """Frees the prepared launches; the next call prepares them again."""
         with self._lock:
             self._ready.clear()
 
@@ -158,7 +158,7 @@ def _as_launched(tensor: torch.Tensor) -> torch.Tensor:
 class Ready:
     """A kernel prepared for tensors of one layout on one stream.
 
-    weights: numbers of the tensors that are weights: unchanged in calls with the same state
+    weights: indices of the tensors that are weights: unchanged in calls with the same state
     frozen:  whether results computed from weights alone are kept while the state is the same
     replay:  whether launches may be replayed as CUDA graphs; not on a stream that is being captured
     """
@@ -211,7 +211,8 @@ class Ready:
         return memory, memory.data_ptr()
 
     def fits(self, tensors: Sequence[torch.Tensor], state: object) -> bool:
-        """Whether it was prepared for tensors of these layouts; weights of its state are."""
+        """Whether the kernel was prepared for tensors of these layouts. Weights are not checked if
+        `state` is the state that they were prepared for."""
         return self._fit([tensors[n] for n in self.others]) and (
             state is self.state or self._weights_fit([tensors[n] for n in self.weights])
         )

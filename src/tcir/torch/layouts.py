@@ -15,9 +15,9 @@ def keep_layouts(graph: torch.fx.GraphModule, frozen: Collection[str] = ()) -> N
     """Lets kernels use the memory of arguments and results in place. A kernel's buffers are
     contiguous. A non-contiguous argument without overlapping elements is permuted to contiguous
     order by PyTorch, which is free, and permuted back by an op of the graph, which becomes part of
-    a kernel; results are treated the other way round. Otherwise each call would copy the tensor.
+    a kernel; for results, the order is reversed. Otherwise each call would copy the tensor.
 
-    frozen: names of arguments that are left as they are, since they are copied once
+    frozen: names of arguments that are left as they are, since they are copied only once
     """
     nodes = graph.graph
     for node in nodes.find_nodes(op="placeholder"):
@@ -41,8 +41,8 @@ def keep_layouts(graph: torch.fx.GraphModule, frozen: Collection[str] = ()) -> N
 
 
 def order_of(node: torch.fx.Node) -> list[int] | None:
-    """Dimensions of a node's tensor in memory order; None if it is contiguous, has gaps, or has an
-    element with several indices."""
+    """Dimensions of a node's tensor in memory order; None if the tensor is contiguous, has gaps, or
+    has overlapping elements."""
     tensor = node.meta.get("val")
     if not isinstance(tensor, torch.Tensor) or tensor.is_contiguous():
         return None

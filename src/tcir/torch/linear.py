@@ -30,8 +30,8 @@ def in_aten(
     bias: torch.Tensor | None = None,
     activation: str = "none",
 ) -> torch.Tensor:
-    """The op written in ATen ops; `tcir.torch.compile` substitutes them so that they can fuse with
-    other ops."""
+    """The op written in ATen ops, which `tcir.torch.compile` substitutes for it so that they can
+    fuse with other ops."""
     return ACTIVATIONS[activation](functional.linear(x, weight, bias))
 
 

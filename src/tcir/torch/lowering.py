@@ -66,9 +66,9 @@ class Lowering:
     """Result of lowering a graph.
 
     regions:  the kernels
-    left:     the ops that PyTorch runs, with the whole reason
+    left:     the ops that PyTorch runs, each with the full reason
     attempts: number of regions compiled
-    kinds:    number of kinds of op that were compiled alone
+    kinds:    number of kinds of ops that were compiled alone
     seconds:  duration of the whole lowering
     """
 

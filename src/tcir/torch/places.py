@@ -23,7 +23,7 @@ def places(count: int, like: torch.Tensor) -> torch.Tensor:
 
 
 def inside(index: torch.Tensor, count: int) -> torch.Tensor:
-    """The index, read back from a table of `count` positions so that its bounds are checked."""
+    """The index, read back from a table of `count` positions: this lookup checks its bounds."""
     flat = places(count, index).index_select(0, index.reshape(-1).to(torch.int64))
     return flat.view(index.shape)
 

@@ -1,4 +1,4 @@
-"""Decompositions of powers of any two numbers into a logarithm and an exponential.
+"""Decompositions of powers with arbitrary base and exponent into a logarithm and an exponential.
 
 Signs of zeros, infinities and NaN are those of C's `pow`, as in PyTorch.
 """

@@ -1,4 +1,5 @@
-"""Decompositions of products that torch-mlir does not lower to linalg, or rounds in between."""
+"""Decompositions of products that torch-mlir does not lower to linalg, or lowers with an
+intermediate rounding."""
 
 from __future__ import annotations
 

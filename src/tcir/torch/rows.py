@@ -1,4 +1,4 @@
-"""Linear layers of permuted rows: rows are multiplied in the order in which they are stored."""
+"""Linear layers of permuted rows, rewritten to multiply rows in the order of their memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decompositions of products of scaled fp8 matrices."""
+"""Decompositions of matrix products whose operands are scaled fp8."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tcir.errors import InputError
 
 
 class Guard:
-    """Checks that tensors have the layouts of some others: shape, strides, type, device, class."""
+    """Checks that tensors have the layouts of given ones: shape, strides, type, device, class."""
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         nothing = {"dynamic_dims_sizes": None, "dynamic_dims_strides": None}
@@ -34,8 +34,8 @@ class Snapshot:
     It keeps frozen weights and their memory alive, so that no other tensor can take their
     addresses. InputError for a frozen weight whose writes PyTorch does not count.
 
-    numbers: numbers of the weights that are read
-    state:   an object that stands for the state
+    numbers: indices of the weights that are read
+    state:   an object whose identity represents the state
     key:     the addresses
     """
 
@@ -52,7 +52,7 @@ class Snapshot:
         self.key = np.array(self._addresses, np.uint64).tobytes()  # bytes keep their hash
 
     def is_of(self, weights: Sequence[torch.Tensor]) -> bool:
-        """Whether the weights are the same, and as they were."""
+        """Whether the weights are the same tensors in the same state."""
         return (
             (weights is self._weights or all(map(operator.is_, weights, self._weights)))
             and self.fits(self.tensors)

@@ -1,8 +1,8 @@
 """Decompositions of long sums of f32, whose partial sums are f64 where results are f32.
 
 Eager PyTorch sums f32 in blocks, and its error grows with the logarithm of the number of elements.
-The imported program adds one element after the other, and its error grows with the number itself.
-Where results are f16 or bf16, f32 is accurate enough.
+The imported program adds one element after the other, and its error grows linearly with that
+number. Where results are f16 or bf16, partial sums in f32 are accurate enough.
 """
 
 from __future__ import annotations

@@ -140,8 +140,8 @@ def is_injective(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def target_of(tensors: Sequence[torch.Tensor]) -> str:
-    """The target of kernels for these tensors: the target of their GPU, or in `emulation` the one
-    that it emulates; the default target on the CPU. InputError for other devices."""
+    """The target of kernels for these tensors: the target of their GPU, or in `emulation` the
+    target that the GPU emulates; the default target on the CPU. InputError for other devices."""
     device = tensors[0].device if tensors else torch.device("cpu")
     if device.type == "cpu":
         return DEFAULT_TARGET.name

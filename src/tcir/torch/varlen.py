@@ -60,12 +60,12 @@ def varlen_attention(
     window_left: int = -1,
     window_right: int = -1,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Computes the attention of packed sequences, and the logarithms of the sums of exponentials,
-    [H, T], simulated or on a GPU; compiles once for tensors of these shapes.
+    """Computes the attention of packed sequences, and the log-sum-exp of each row, [H, T], in f32,
+    simulated or on a GPU; compiles once for each set of shapes.
 
     The tensors are those of `tcir.compile_varlen_attention`; windows as in ``varlen_attn``: -1 is
     no limit, (-1, 0) is causal. InputError for shapes or types that the kernel does not support,
-    and, on the CPU, for cumulative lengths that are none.
+    and, on the CPU, for invalid cumulative lengths.
     """
     shapes = _shapes(query, key, value, cu_seq_q, cu_seq_k, scale, window_left, window_right)
     given = [query, key, value, cu_seq_q] + ([cu_seq_k] if shapes.apart else [])

@@ -18,12 +18,12 @@ Slot = tuple[dict[str, Any], str, Any]
 
 class Weights:
     """The plain tensors of a module's parameters and buffers (`weights_of`), in the order of their
-    names when it was compiled.
+    names when the module was compiled.
 
-    A call returns those of the previous call if every place that holds one, or a module, still
-    holds the same object. A pickle or copy walks through the module again.
+    A call returns the tensors of the previous call if every attribute that held a tensor or a
+    submodule still holds the same object. A pickle or copy walks through the module again.
 
-    read: numbers of the weights of which a `snapshot` is
+    read: indices of the weights that a `snapshot` covers
     last: the snapshot of the previous call
     """
 
@@ -40,7 +40,7 @@ class Weights:
         self.last: Snapshot | None = None
 
     def snapshot(self, weights: Sequence[torch.Tensor], frozen: bool) -> Snapshot:
-        """The snapshot of these weights: that of the previous call if it still holds."""
+        """The snapshot of these weights: the previous call's if it is still valid."""
         found = self.last
         if found is None or not found.is_of(weights):
             self.last = None  # its memory

@@ -81,13 +81,12 @@ def checked(
     call: Call,
     seed: int = 0,
 ) -> tuple[Line, dict[str, list[check.Executed]]]:
-    """The line of a report that compares the parts of a compiled module, each computed from the
-    results of those before it, with the user's module in f64, with its own
-    weights and with others; and what each part computed.
+    """Compares the parts of a compiled module, run one after the other, with the user's module in
+    f64, with its own weights and with changed ones. Returns the line of the report, and the
+    arguments and results of each part.
 
-    It is `different` for an error above that of the module in its own types as `imports.checked`
-    allows it, with `ROUNDINGS`, and `incomplete` if the module has random ops, or PyTorch cannot
-    run it in f64.
+    The line is `different` if the error exceeds the bound of `imports.checked`, with `ROUNDINGS`,
+    and `incomplete` if the module has random ops, or PyTorch cannot run it in f64.
     """
     started = time.perf_counter()
     weights = [each.detach().cpu() for each in weights_of(module).values()]

@@ -156,7 +156,7 @@ def _types(atom: Any, operand: str) -> tuple[str, ...]:
 
 
 def matrix_view(name: str) -> Picture:
-    """Draws ldmatrix or stmatrix: the rows in memory, and the thread and register that have each
+    """Draws ldmatrix or stmatrix: the rows in memory, and the thread and register that hold each
     element."""
     atom = copy_atom(name, 16)
     load = name.startswith("ldmatrix")

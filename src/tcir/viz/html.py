@@ -29,7 +29,7 @@ def tag(name: str, *inside: object, **attributes: object) -> Html:
     """Returns an element with these values inside.
 
     A trailing "_" of an attribute's name (``class_``) is dropped, and each other "_" becomes "-".
-    True is an attribute without a value; False and None are no attribute.
+    True gives an attribute without a value; False and None omit the attribute.
     """
     words = [name]
     for key, value in attributes.items():

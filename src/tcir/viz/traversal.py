@@ -12,8 +12,8 @@ GROUP = 32
 
 @dataclass(frozen=True)
 class Pixel:
-    """Coordinates of a pixel in the input, from the last (W) to the first (N); outside: whether it
-    lies outside, so that zeros were loaded."""
+    """Coordinates of a pixel in the input, from the last (W) to the first (N); outside: whether the
+    pixel lies outside the input, so that zeros are loaded."""
 
     coordinates: tuple[int, ...]
     outside: bool

@@ -101,8 +101,8 @@ class VisitedOp:
 class KernelWalk:
     """Runs the ops of a kernel function and calls `visit` for each that is not arithmetic.
 
-    `visit` returns the value of the op's first result; for None it is a fresh `Object`, as further
-    results are.
+    `visit` returns the value of the op's first result. If it returns None, the first result is a
+    fresh `Object`, as all further results are.
     """
 
     visit: Callable[[VisitedOp], Any]

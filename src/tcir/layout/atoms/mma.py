@@ -16,8 +16,8 @@ class MmaAtom:
     threads: thread number in the warp of each of the atom's threads
     a, b, c: ``(thread, value) -> index`` in the column-major M x K, N x K, M x N matrix, as CuTe's
              ``ALayout``, ``BLayout``, ``CLayout``; D has C's layout
-    a_types, c_types: element types of A and B, of C and D that share these layouts
-    a_bits, c_bits: bits of an element of A and B, of C and D; 32 / bits values share a register
+    a_types, c_types: element types of A and B, and of C and D, that have these layouts
+    a_bits, c_bits: bits of an element of A and B, and of C and D; 32 / bits values share a register
     """
 
     name: str
