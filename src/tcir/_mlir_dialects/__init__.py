@@ -1,1 +1,1 @@
-"""Dialect modules that replace those of the bindings, which import more than is needed."""
+"""Dialect modules that replace the bindings' modules, which import more than is needed."""

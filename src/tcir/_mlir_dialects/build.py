@@ -1,4 +1,4 @@
-"""Ops by name, at the insertion point."""
+"""Builds ops by name, at the insertion point."""
 
 from __future__ import annotations
 

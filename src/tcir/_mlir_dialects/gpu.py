@@ -1,1 +1,1 @@
-"""gpu without op classes: we build two of its ops, and the bindings' module makes 68 classes."""
+"""gpu without op classes: we build two of its ops, and the bindings' module defines 68 classes."""

@@ -1,8 +1,9 @@
 """linalg without its DSL: the bindings' module takes longer to import than all other dialects.
 
-Ops are plain `ir.OpView`s, read by name, operands, attributes and regions. A function of the
-bindings' module that builds an op, such as ``linalg.fill``, imports it. Its classes are not here:
-an op that is met before that import would be of none. `tcir.mlir` hands their module to plugins.
+Ops are plain `ir.OpView`s, read by name, operands, attributes and regions. Access to a function
+that builds an op, such as ``linalg.fill``, imports the bindings' module. Its op classes are not
+here: an op read before that import would not be an instance of one. Plugins get the bindings'
+module from `tcir.mlir`.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def mlir_addressof(kind: ir.Type, symbol: str) -> ir.Value:
 
 
 def mlir_poison(kind: ir.Type) -> ir.Value:
-    """A value to insert elements into."""
+    """A poison value, to insert elements into."""
     return value("llvm.mlir.poison", kind)
 
 
@@ -103,13 +103,13 @@ def bitcast(kind: ir.Type, operand: ir.Value) -> ir.Value:
 
 
 def extractelement(vector: ir.Value, position: ir.Value) -> ir.Value:
-    """An element of a vector."""
+    """The element of a vector at `position`."""
     kind = ir.VectorType(vector.type).element_type
     return value("llvm.extractelement", kind, vector, position)
 
 
 def insertelement(vector: ir.Value, element: ir.Value, position: ir.Value) -> ir.Value:
-    """The vector with another element."""
+    """The vector with `element` at `position`."""
     return value("llvm.insertelement", vector.type, vector, element, position)
 
 

@@ -13,7 +13,7 @@ _PTX = 1
 
 
 def ptx_of(data: bytes) -> str:
-    """The first PTX text. Raises `InputError` if there is none that can be read."""
+    """The first PTX text. Raises `InputError` if no PTX can be read."""
     for kind, payload in _entries(data):
         text = payload.rstrip(b"\0")
         if kind == _PTX and b".version" in text:

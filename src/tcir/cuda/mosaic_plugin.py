@@ -1,5 +1,5 @@
 """JAX's CUDA plugin as the compiler of Mosaic GPU's kernels: its host code launches them through
-the driver, which is the simulated device."""
+the CUDA driver of the simulated device."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _TYPES = (
 
 
 class Kernels:
-    """Kernels of Pallas that a script calls."""
+    """Pallas kernels that a script calls."""
 
     def __init__(self, program: ProgramDevice) -> None:
         self.program, self.plugin = program, Plugin(program)

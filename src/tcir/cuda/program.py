@@ -89,7 +89,7 @@ class _Callbacks(ctypes.Structure):
 
 def compile_runtime(folder: Path) -> Path:
     """Compiles the driver and the runtime to one library, with the C compiler that nvcc also uses.
-    Once it is loaded, whoever loads the driver by name gets it."""
+    Once it is loaded, loading the driver by name returns this library."""
     for name in SOURCES:
         shutil.copyfile(Path(__file__).with_name(name), folder / name)
     return compile_library(folder / "driver.c", "libcuda.so.1")
@@ -204,7 +204,7 @@ class ProgramDevice:
         return ctypes.CDLL(str(program))
 
     def ended(self, status: int) -> None:
-        """Ends the process after the program called exit(status)."""
+        """Ends the process when the program calls exit(status)."""
         closed = exit_status(self._close)  # nothing can be raised through its exit()
         os._exit(self.launches.ended(status & 0xFF or closed))
 
@@ -251,13 +251,13 @@ class ProgramDevice:
         self.allocations[base] = np.ctypeslib.as_array(memory)
 
     def heap(self, size: int) -> bool:
-        """Sets the limit of device code's malloc; returns whether that is too late."""
+        """Sets the heap limit of device code's malloc; returns whether it is too late for that."""
         heap = self.launches.heap
         heap.limit = heap.limit if heap.used else size
         return heap.used
 
     def freed(self, base: int) -> bool:
-        """Removes memory; returns whether it was registered."""
+        """Unregisters memory; returns whether it was registered."""
         self.launches.memory.freed(base)
         return self.allocations.pop(base, None) is not None
 
@@ -427,9 +427,9 @@ def missing_functions(
     folder: Path,
     here: Mapping[str, HostFunction] = MappingProxyType({}),
 ) -> ctypes.CDLL:
-    """Loads a library of those of the functions that the runtime lacks: each calls its entry of
-    `tcir_functions`, in the order of `here`, or ends the program with a message. The files may then
-    be deleted."""
+    """Loads a library of the functions `names` that the runtime lacks. A function of `here` calls
+    its entry of `tcir_functions`, which has the order of `here`; any other ends the program with a
+    message. The files may then be deleted."""
     source = Path(tempfile.mkdtemp(dir=folder)) / "missing.c"
     missing = [name for name in names if name not in here and not hasattr(runtime, name)]
     calls = [f'void {n}(void) {{ tcir_missing("{n}"); }}' for n in missing]

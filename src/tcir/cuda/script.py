@@ -1,5 +1,5 @@
 """A Python script whose CUDA driver, runtime and compiler of CUDA C++ belong to the simulated
-device: CuPy, cuda.core, numba.cuda and other libraries run in it as they are."""
+device: CuPy, cuda.core, numba.cuda and other libraries run unchanged in it."""
 
 from __future__ import annotations
 

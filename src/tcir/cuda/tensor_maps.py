@@ -19,8 +19,8 @@ assert set(ELEMENTS) == set(TYPES)
 
 
 def encoded(fields: Sequence[int]) -> bytes:
-    """Encodes the machine's 128 bytes from the fields of runtime.c. IndexError for numbers
-    without a name, TensorMapError for sizes that do not fit."""
+    """Encodes the machine's 128 bytes from the fields of runtime.c. IndexError for an unknown value
+    of an enumeration, TensorMapError for invalid sizes."""
     im2col, element, rank, address = fields[:4]
     anywhere = np.zeros(0, np.uint8)
     kind, fill = ELEMENTS[element], ("zero", "nan")[fields[25]]

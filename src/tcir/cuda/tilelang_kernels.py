@@ -1,5 +1,5 @@
-"""TileLang in a script: its kernels are compiled to PTX, and its host code takes tensors in the
-CPU's memory for those of a GPU."""
+"""TileLang in a script: its kernels are compiled to PTX, and its host code treats tensors in the
+CPU's memory as tensors of a GPU."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _call(executable: Callable[..., object], *given: object) -> object:
 
 
 def settings() -> None:
-    """Sets TileLang's environment: the cache is apart from that of machine code for a GPU."""
+    """Sets TileLang's environment: its cache is separate from the cache of code for a GPU."""
     default = Path("~/.tilelang/cache").expanduser()
     os.environ[_CACHE] = f"{os.environ.get(_CACHE, default)}_tcir"
 

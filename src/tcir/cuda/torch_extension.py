@@ -19,7 +19,7 @@ _HEADER = Path(__file__).with_name("torch_extension.h")
 
 
 class TensorRecorder(TorchDispatchMode):
-    """Creates tensors for "cuda" on the CPU and records each tensor, also those of C++ code.
+    """Creates tensors for "cuda" on the CPU and records each tensor, C++ code's included.
 
     made: called with each tensor that an operator returns
     """
@@ -51,7 +51,7 @@ class TensorRecorder(TorchDispatchMode):
 def compiled_to_ptx(target: str, module: ModuleType, execute: Execute) -> None:
     """Executes the module `torch.utils.cpp_extension` and makes it compile to PTX of a target.
 
-    The compiled extensions are kept apart from those for a GPU.
+    The compiled extensions are stored separately from extensions compiled for a GPU.
     """
     execute(module)
     os.environ.setdefault("TORCH_EXTENSIONS_DIR", f"{module.get_default_build_root()}_tcir")

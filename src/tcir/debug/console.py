@@ -49,7 +49,7 @@ def interact(
     read:  called with the prompt; returns a command, or raises EOFError
     write: called with each line of output
 
-    Returns the `Stop` at which the user ended the run, or the one at its end.
+    Returns the `Stop` at which the user ended the session, or the `Stop` at the end of the run.
     """
     console = Console(parsed(ptx), args, read, write)
     try:

@@ -34,7 +34,7 @@ class Breakpoint:
     """A breakpoint at a line of the text (from 1), at "FILE:LINE" of its source, or at a label.
 
     line:      a line without an instruction stands for the next line that has one
-    hit:       stop at the `hit`-th time that a lane arrives there
+    hit:       stop when a lane arrives there for the `hit`-th time
     warp, cta: stop only in this warp or CTA; None: in any
     """
 
@@ -102,7 +102,7 @@ def groups(interpreter: WarpInterpreter) -> list[LaneGroup]:
 
 
 class AtLine(Follower):
-    """Stops before the instructions of a place. lines: their lines in the text
+    """Stops before the instructions of a breakpoint. lines: their lines in the text
     (`tcir.debug.places`)."""
 
     def __init__(self, breakpoint: Breakpoint, lines: Collection[int]) -> None:
@@ -143,7 +143,7 @@ def starts(program: DecodedEntry, lines: Collection[int]) -> set[int]:
 
 
 def place_words(place: int | str, lines: Collection[int]) -> str:
-    """Describes a place, and the line of the text that it stands for."""
+    """Describes a breakpoint's place, and the line of the text that it stands for."""
     line = f"line {min(lines)}"
     return line if place == min(lines) else f"{place}, {line}"
 

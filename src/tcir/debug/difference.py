@@ -58,7 +58,7 @@ class FirstDifference:
 
 
 def array_of(arg: object) -> np.ndarray | None:
-    """Array of an argument of a run; None if it has none."""
+    """Array of an argument of a run; None if the argument has no array."""
     if isinstance(arg, Uninitialized):
         return arg.array
     if isinstance(arg, np.ndarray):

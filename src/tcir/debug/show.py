@@ -17,8 +17,8 @@ def ranges(flags: np.ndarray) -> list[tuple[int, int]]:
 
 def lanes_of(values: np.ndarray, undefined: int) -> str:
     """Formats values [32], or [32, 2] of two halves: one value if all lanes agree, the first
-    value and the step if they form a sequence, else all 32. Lanes that no instruction wrote show
-    poison."""
+    value and the step if the values form an arithmetic sequence, else all 32. Lanes that no
+    instruction wrote show poison."""
     if undefined == _FULL:
         return "poison: never written"
     known = [not undefined >> n & 1 for n in range(32)]

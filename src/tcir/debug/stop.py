@@ -35,8 +35,8 @@ SEEN_AS: dict[str, np.dtype] = {
 
 @dataclass(frozen=True)
 class Register:
-    """Values of a register in 32 lanes, masked where unwritten (poison); undefined: mask of those
-    lanes.
+    """Values of a register in 32 lanes, masked where unwritten (poison); undefined: mask of the
+    unwritten lanes.
 
     A predicate is bool; a register shown as two halves has rows of two values.
     """
@@ -86,7 +86,7 @@ class Stop:
 
     reason: why the run stopped
     report: the report of `run_ptx`, up to the stop
-    warp:   the warp at which it stopped; None if there is no single one (a deadlock, the end)
+    warp:   the warp at which the run stopped; None if there is no single one (a deadlock, the end)
     """
 
     def __init__(
@@ -153,8 +153,8 @@ class Stop:
         return [r for r in read if r.undefined & live != live]
 
     def shared(self, start: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns bytes of shared memory by address in its window (in issue order, the first is at
-        0x400), and a mask of the defined ones."""
+        """Returns `size` bytes from address `start` of the window of shared memory (without an
+        order seed, the first is 0x400), and a mask of the defined ones."""
         smem = self._memory("shared memory").smem
         if start < smem.start or size < 0 or start + size > smem.size:
             raise LaunchError(

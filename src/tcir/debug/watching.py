@@ -25,7 +25,7 @@ class Watch:
     argument: number of the argument, from 0
     index:    index of the element
     address:  an address, instead of argument and index
-    hit:      number of the write, from 1
+    hit:      number of the write to stop after, from 1
     """
 
     argument: int = 0
@@ -58,7 +58,7 @@ class Watch:
             )
 
     def start(self, seen: Follower) -> None:
-        """Does nothing: `check` has checked everything."""
+        """Does nothing, since `check` has already checked the watch."""
 
     def value(self, seen: Follower, args: Sequence[object]) -> str:
         """Formats the watched value: an element, or four bytes."""

@@ -37,7 +37,7 @@ def last_writer(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> Acce
 
 
 def words(access: Access) -> str:
-    """The instruction of an access, and its executor if the record has it."""
+    """The instruction of an access, and the warp or engine that executed it, if recorded."""
     if access.component == EARLIER:
         return str(access.site)
     cta, number = issuer(access.component)

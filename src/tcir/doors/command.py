@@ -131,8 +131,8 @@ def check_gpu(given: argparse.Namespace) -> None:
 def status_of(
     run: Callable[[], None], launches: Launches, failure: Callable[[Exception], int]
 ) -> int:
-    """Runs a script, and closes its launches; returns the script's exit status, or else the
-    launches'.
+    """Runs a script, and closes its launches; returns the script's exit status, or the launches' if
+    the script succeeds.
 
     failure: prints an exception of the script; returns the exit status
     """

@@ -36,7 +36,7 @@ CHIPS = {
 class SimulatedDevice:
     """The device that programs see.
 
-    sms: number of SMs reported to programs, so that they launch fewer CTAs; None: all of the chip
+    sms: number of SMs reported to programs, so that they launch fewer CTAs; None: all of the chip's
     """
 
     target: Target = DEFAULT_TARGET

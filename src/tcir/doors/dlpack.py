@@ -1,4 +1,4 @@
-"""Tensors in CPU memory that other libraries take for tensors of a GPU."""
+"""Tensors in CPU memory that other libraries treat as tensors of a GPU."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ module's library is loaded at that time."""
 
 @contextmanager
 def around_imports(work: Mapping[str, Around]) -> Iterator[None]:
-    """Context in which imports of these modules, by name, are executed by `work`."""
+    """Context in which `work`, by module name, executes these modules when they are imported."""
     finder = _Finder(dict(work))
     sys.meta_path.insert(0, finder)
     try:

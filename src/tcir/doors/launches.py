@@ -81,9 +81,9 @@ class Launches:
     at_most:  number of causes that are printed for a launch's findings
     warnings: whether findings that shipping code shows to be harmless are printed
     trace:    file for the recorded launches
-    gpu:      launches on a GPU instead
+    gpu:      launches on a GPU, in place of the simulated machine
     seen:     called with each launch that was executed, and its report
-    messages: stream to which all of this is printed
+    messages: stream to which findings and messages are printed
     memory:   initialised parts of the device's memory
     device:   the device that programs see
     repeats:  effects of earlier launches
@@ -129,8 +129,8 @@ class Launches:
         return self.sampling is not None and self.sampling.launches > 0
 
     def ended(self, status: int) -> int:
-        """Exit status of a command whose program ended with `status`, which says nothing about
-        samples."""
+        """Exit status of a command whose program ended with `status`, which is ignored if launches
+        were sampled."""
         return self.status if self._incomplete else status or self.status
 
     def failed(self, error: Exception) -> None:
@@ -280,8 +280,8 @@ class Launches:
         return bool(bad)
 
     def modelled_ms(self, call: Callable[[], object]) -> float:
-        """The modelled milliseconds of the launches that `call` issues; samples of them are
-        executed.
+        """The modelled milliseconds of the launches that `call` issues; only a sample of each
+        launch's CTAs is executed.
 
         NaN if a launch cannot be modelled, or nothing is launched.
         """

@@ -42,7 +42,7 @@ class RefusedError(LaunchError):
 class Limits:
     """Limits of one kernel.
 
-    dynamic:      maximum bytes of dynamic shared memory; None: 48 KB minus the static
+    dynamic:      maximum bytes of dynamic shared memory; None: 48 KB minus static shared memory
     non_portable: whether clusters of more than 8 CTAs were requested
     """
 
@@ -144,7 +144,7 @@ class Limits:
 
     @property
     def target(self) -> Target:
-        """Target of the text."""
+        """Target of the PTX."""
         return simulated(ptx_target(self.ptx))
 
     @property

@@ -24,8 +24,8 @@ class Allocation:
     """An allocation of device memory.
 
     data:    its bytes
-    defined: which bytes are initialised
-    there:   whether the allocation still exists
+    defined: mask of the initialised bytes
+    there:   returns whether the allocation still exists
     """
 
     data: np.ndarray
@@ -38,11 +38,11 @@ class Allocation:
             np.copyto(self.data[part], noise, where=True if which is None else which[part])
 
     def look(self) -> None:
-        """Finds bytes that the host wrote through a pointer of its own: they no longer hold the
-        noise.
+        """Finds bytes that the host wrote through a pointer of its own: bytes that no longer hold
+        the noise.
 
-        The host may have written the values of the noise. If it has written anything, short runs
-        of noise (`SHORTEST`) and the ends of long ones (`SURE`) count as written.
+        The host may have written values that equal the noise. If it has written anything, short
+        runs of noise (`SHORTEST`) and the ends of long runs (`SURE`) count as written.
         """
         kept = np.zeros_like(self.defined)
         for part, noise in self._parts():
@@ -101,7 +101,7 @@ class Allocations:
 
     def copied(self, to: int, source: int, size: int) -> None:
         """Records that the host copied `size` bytes. A copied byte is initialised if its source
-        byte is; the host may have written that through a pointer of its own."""
+        byte is; the host may have written the source through a pointer of its own."""
         with self._lock:
             given = {
                 piece.start: known.defined[mine].copy()
@@ -122,8 +122,8 @@ class Allocations:
             return next(((k.defined, at - base) for base, k, *_ in self._within(at, 1)), None)
 
     def partial(self, arrays: Sequence[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Bytes and masks of initialised bytes of those allocations in these arrays that are not
-        completely initialised."""
+        """For each allocation in these arrays that is not completely initialised: its bytes, and
+        the mask of the initialised ones."""
         with self._lock:
             found = {}
             for array in arrays:

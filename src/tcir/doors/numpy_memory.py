@@ -22,7 +22,7 @@ _FILLED_AT_ONCE = {"numpy", "tcir"}
 def noise_in_empty(memory: Allocations) -> Iterator[None]:
     """Context in which `numpy.empty` and `empty_like` return memory recorded as uninitialised.
 
-    `Allocations` detects later writes to it by numpy or C code.
+    `Allocations` detects later writes to this memory by numpy or C code.
     """
 
     def noisy(make: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:

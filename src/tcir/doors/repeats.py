@@ -1,6 +1,6 @@
 """Launches that are issued again with the same arguments on the same memory: the machine is
-deterministic, so their effect is that of the one before. Benchmarks launch a kernel hundreds of
-times so."""
+deterministic, so their effect is that of the first such launch. Benchmarks repeat a launch hundreds
+of times."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LaunchEffect:
     """A launch that was executed.
 
     places: address and size of each storage; before: their contents. changes: for each storage, the
-    positions of the bytes that it changed, or all, and their values
+    positions of the bytes that the launch changed, or all positions, and their new values
     """
 
     places: list[tuple[int, int]]
@@ -45,8 +45,8 @@ class LaunchEffect:
     report: RunReport
 
     def repeat(self, storages: Sequence[Bytes]) -> bool:
-        """Changes the storages likewise; returns False, and changes nothing, if they differ from
-        those before the execution."""
+        """Applies the same changes to the storages; returns False, and changes nothing, if their
+        contents differ from those before the execution."""
         if self.places != _places(storages):
             return False
         pairs = zip(storages, self.before, strict=True)
@@ -59,7 +59,7 @@ class LaunchEffect:
 
 @dataclass
 class Repeats:
-    """The last effect of each launch, and the seconds that it took.
+    """The last effect of each launch, and the seconds that its execution took.
 
     count: number of launches that repeated an effect
     """

@@ -1,4 +1,4 @@
-"""Launches of which only some CTAs are executed, for programs that take no smaller sizes."""
+"""Launches of which only some CTAs are executed, for programs whose sizes cannot be reduced."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class OnTheCpu(TorchFunctionMode):
     memory:  records which memory is initialised
     devices: the device of each tensor
 
-    It applies to one thread.
+    It applies to the thread that enters it.
     """
 
     def __init__(
@@ -249,7 +249,7 @@ class CudaStream:
     wait_stream = wait_event = synchronize
 
     def is_capturing(self) -> bool:
-        """Whether a graph is recorded; never."""
+        """Whether a graph is being captured; always false."""
         return False
 
     def record_event(self, event: CudaEvent | None = None) -> CudaEvent:
@@ -286,8 +286,8 @@ class CudaEvent:
 
 
 class NoGraph:
-    """Stands for torch's CUDA graphs, in annotations for instance; none can be made: launches are
-    executed when they are issued. IncompleteError."""
+    """Stands for torch's CUDA graphs, for instance in annotations. Creating one raises
+    IncompleteError: launches are executed when they are issued."""
 
     def __init__(self, *_: object, **__: object) -> None:
         raise IncompleteError(

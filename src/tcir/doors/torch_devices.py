@@ -1,4 +1,4 @@
-"""Tracks which tensors a script put on the host, where all of them are in the CPU's memory."""
+"""Tracks which tensors a script put on the host, although all tensors are in the CPU's memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PURGE = 256
 
 
 class Devices:
-    """The device of each tensor as a script sees it: "cuda:0", or "cpu" for those on the host.
+    """The device of each tensor as a script sees it: "cuda:0", or "cpu" for tensors on the host.
 
     On the host are tensors created without "cuda", copies with `.cpu()` and `.to("cpu")`, and
     results of functions all of whose tensors are on the host. Tensors that torch's C++ code
@@ -37,7 +37,7 @@ class Devices:
         self._limit = _PURGE
 
     def of(self, tensor: torch.Tensor) -> torch.device:
-        """The device of a tensor; must be called without the mode."""
+        """The device of a tensor; must be called outside the mode."""
         if tensor.device.type != "cpu":
             return tensor.device
         storage = _storage(tensor)

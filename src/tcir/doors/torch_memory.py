@@ -40,7 +40,7 @@ def called(
 ) -> object:
     """Calls one of torch's functions and records its effects; returns its result.
 
-    Writes by other code, and by torch functions that torch itself calls, do not pass here;
+    Writes by other code, and by torch functions that torch itself calls, bypass this function;
     `Allocations` finds them.
     """
     name, first = getattr(func, "__name__", ""), _plain(args[0]) if args else None

@@ -1,7 +1,8 @@
-"""What launches may still write when a programmatic one begins (PTX ISA 9.7.13, griddepcontrol).
+"""Memory that earlier launches may still write when a programmatic launch begins (PTX ISA 9.7.13,
+griddepcontrol).
 
-It begins when all CTAs of the launch before it have executed `launch_dependents` or have ended. An
-ordinary launch begins when all before it have ended.
+A programmatic launch begins when all CTAs of the previous launch have executed `launch_dependents`
+or have ended. An ordinary launch begins when all previous launches have ended.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ GAP = 64
 class Unfinished:
     """Memory changed by launches that may not have ended.
 
-    memory: its parts, or True for any, since nothing is compared before the first programmatic
-        launch
+    memory: the changed parts, or True for any memory, since nothing is compared before the first
+        programmatic launch
     """
 
     memory: list[np.ndarray] | bool = True
     _watching: bool = False
 
     def run(self, launch: DoorLaunch, first: bool, execute: Callable[[], RunReport]) -> RunReport:
-        """Executes a launch and notes what it changed. first: whether no launch precedes it"""
+        """Executes a launch and records its changes. first: whether no launch precedes it"""
         self._watching |= launch.programmatic
         if not self._watching:
             return execute()

@@ -13,9 +13,9 @@ from .scales import check_scale
 class BlockFormat:
     """Elements that share a scale in blocks of ``block`` along k.
 
-    FormatError for what the hardware does not support: blocks of 32 have ue8m0 scales and any
-    element, blocks of 16 have e2m1 elements and either scale (PTX ISA 9.7.16.10.7, tables of
-    scale_vec sizes).
+    FormatError for combinations that the hardware does not support: blocks of 32 have ue8m0 scales
+    and any element, blocks of 16 have e2m1 elements and either scale type (PTX ISA 9.7.16.10.7,
+    tables of scale_vec sizes).
     """
 
     element: str

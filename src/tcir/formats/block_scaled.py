@@ -1,8 +1,8 @@
 """Floats to block-scaled numbers and back.
 
-All arithmetic is exact up to one rounding per result. float32 inputs give quotients by a scale
-that are either a tie between two codes or more than 2^-31 of their size away from one: computed
-in float64 and rounded from there, they get the code of the exact quotient.
+All arithmetic is exact up to one rounding per result. The quotient of a float32 input and a scale
+is either a tie between two codes or differs from every tie by more than 2^-31 of its size.
+Computed in float64 and then rounded, it therefore gets the code of the exact quotient.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ def nvfp4_global_scale(x: NDArray[Any]) -> np.float32:
 
 
 def alpha(a: BlockScaled, b: BlockScaled) -> np.float32:
-    """The factor that a contraction of codes and block scales of `a` and `b` still needs: gA · gB.
+    """The factor gA · gB, by which a contraction of codes and block scales of `a` and `b` is
+    multiplied.
 
     FormatError if the product is not a normal float32: the result would be zero or infinite.
     """

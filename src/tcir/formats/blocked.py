@@ -1,7 +1,7 @@
 """Block scales in memory: row-major, or in blocks of 512 bytes, 128 rows x 4 scales.
 
-Rows are those of A, or the columns of B; both have k last. Block ``(row / 128, scale / 4)``: blocks
-follow each other along the scales first. Sources: cuBLAS, "1D block scaling factors layout";
+Rows are rows of A or columns of B; k is the last dimension. A scale is in block ``(row / 128, scale
+/ 4)``; the blocks of 128 rows are consecutive. Sources: cuBLAS, "1D block scaling factors layout";
 CUTLASS ``sm100_blockscaled_layout.hpp``.
 """
 
@@ -19,7 +19,7 @@ ROWS, SCALES, BLOCK_BYTES = 128, 4, 512
 
 
 def blocked_bytes(rows: int, scales: int) -> int:
-    """Size of rows x scales in this layout, in bytes, padding included."""
+    """Bytes of rows x scales in this layout, padding included."""
     _check_extent(rows, scales)
     return -(-rows // ROWS) * -(-scales // SCALES) * BLOCK_BYTES
 

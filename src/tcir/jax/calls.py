@@ -63,7 +63,7 @@ class Call:
         return [leaf for leaf, is_array in pairs if is_array]
 
     def with_arrays(self, arrays: Sequence[object]) -> tuple[tuple[object, ...], dict[str, object]]:
-        """Positional and keyword arguments of the call, with `arrays` in place of its own."""
+        """Positional and keyword arguments of the call, with its arrays replaced by `arrays`."""
         rest = iter(arrays)
         pairs = zip(self.leaves, self.are_arrays, strict=True)
         leaves = [next(rest) if is_array else leaf for leaf, is_array in pairs]

@@ -43,7 +43,7 @@ class TracedFunction:
 
 def traced(function: Callable[..., object], call: Call) -> TracedFunction:
     """Traces a function for the arguments of a call. InputError for a function that JAX cannot
-    trace, such as one whose `if` depends on numbers, and for one that computes nothing."""
+    trace, such as one with an `if` on array values, and for a function that computes nothing."""
     trees: list[PyTreeDef] = []
 
     def flat(*arrays: jax.Array) -> list[object]:

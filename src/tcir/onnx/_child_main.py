@@ -46,8 +46,8 @@ def _told(error: InputError, ops: dict[str, str], who: str) -> InputError:
 
 
 def explained(error: str, *, data: bytes, pipeline: str, target: str) -> None:
-    """Reraises a pipeline's error; if the pipeline rejects ops of the model alone, the error lists
-    them."""
+    """Reraises a pipeline's error. If the pipeline also rejects some of the model's ops on their
+    own, the error lists them."""
 
     def attempt(model: onnx.ModelProto) -> None:
         with mlir_context() as context:

@@ -24,7 +24,7 @@ def folded(model: onnx.ModelProto, *, floats: bool) -> bool:
 
     floats: whether floating-point numbers, rounded to their type, are folded as well
 
-    The shapes that `model` has for values are trusted.
+    The shapes that `model` states for values are trusted.
     """
     graph = model.graph
     shapes = {

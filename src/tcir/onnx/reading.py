@@ -113,8 +113,7 @@ def specialised(model: onnx.ModelProto, shapes: Shapes) -> onnx.ModelProto:
 
     shapes: shape and type of each input, by name or in the model's order
 
-    InputError for inputs that the model does not have, and for a value whose shape depends on
-    numbers.
+    InputError for inputs that the model does not have, and for a value whose shape depends on data.
     """
     _set_inputs(model, shapes)
     name_nodes(model)
@@ -136,7 +135,7 @@ def inferred(
     declared: types and shapes of outputs, used where they cannot be inferred from the model
     floats:   see `folded`
 
-    InputError for a value whose shape depends on numbers.
+    InputError for a value whose shape depends on data.
     """
     changed = True
     while changed:
@@ -242,7 +241,7 @@ def value_of(value: onnx.ValueInfoProto) -> ModelValue:
 
 
 def dtype_of(kind: int) -> np.dtype:
-    """The numpy (or ml_dtypes) type for ONNX's number of a type. InputError for a number that is
+    """The numpy (or ml_dtypes) type for a `TensorProto.DataType`. InputError for a number that is
     not an ONNX type."""
     try:
         return np.dtype(helper.tensor_dtype_to_np_dtype(kind))

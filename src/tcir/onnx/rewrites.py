@@ -1,5 +1,5 @@
 """Rewrites ops that torch-mlir does not lower to linalg, or lowers to a program that aborts for
-some numbers."""
+some inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FUNCTIONS = (
 
 
 def rewritten(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of the model in which these ops are expressed by other ops, with the same results."""
+    """A copy of the model that expresses such ops by other ops, with the same results."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
     model.graph.value_info.extend(
         helper.make_tensor_value_info(each.name, each.data_type, each.dims)

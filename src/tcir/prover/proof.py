@@ -22,8 +22,8 @@ class Proof:
     """The prover's verdict on one launch.
 
     result:     sentryward's result, verbatim
-    why:        its first diagnostic; for a race, the two accesses
-    grid:       the CTAs that were judged, out of `of`
+    why:        the result's first diagnostic; for a race, the two accesses
+    grid:       extents of the judged part of the grid `of`
     rewritings: changes made to the PTX for the prover
     """
 

@@ -1,7 +1,7 @@
 """Rewritings of the PTX for the prover; lines keep their numbers.
 
-Some rewritings preserve the meaning; others are approximations. In that case a neighbour of the
-kernel is judged, and the verdict states so.
+Some rewritings preserve the meaning; others are approximations. After an approximation, the
+verdict is about a neighbour of the kernel, a slightly different program, and states this.
 """
 
 from __future__ import annotations

@@ -353,8 +353,8 @@ def _count(ptx: str, launch: dict[str, Any]) -> RunReport:
 
 @contextmanager
 def patience(limit: int) -> Iterator[None]:
-    """Context that prints, after `PATIENCE` seconds, that the run takes long, and the limit at
-    which an endless loop is stopped."""
+    """Context that prints, after `PATIENCE` seconds, a note that the run takes long, and the limit
+    at which an endless loop is stopped."""
     text = f"tc-run: still running; an endless loop is stopped after {limit} instructions"
     timer = threading.Timer(PATIENCE, lambda: print(text, file=sys.stderr, flush=True))
     timer.daemon = True
@@ -378,7 +378,7 @@ def list_assumptions() -> str:
 
 def progress() -> Callable[[int, int], None] | None:
     """Function that shows progress in one line of standard error, at most five times a second;
-    None if that is not a terminal."""
+    None if standard error is not a terminal."""
     if not sys.stderr.isatty():
         return None
     last = 0.0

@@ -23,7 +23,7 @@ _PIPELINE = re.compile(r"--pipeline[= ](?:'([^']+)'|(\S+))")
 def programs(folder: Path) -> Iterator[tuple[str, str, str]]:
     """Name, text and pipeline of each program of a folder's MLIR files.
 
-    The pipeline is the one of the command in the file's head, its first comment lines.
+    The pipeline is taken from the command in the comment lines at the top of the file.
     """
     for path in sorted(folder.glob("*.mlir")):
         text = read_text(path)
@@ -46,7 +46,7 @@ def write_kit(
     emulate: bool = False,
     say: Callable[[str], object] = print,
 ) -> int:
-    """Writes a bundle for each program and each question; returns how many.
+    """Writes a bundle for each program and each question of the self-test; returns their number.
 
     A program that cannot be bundled is left out and named. The questions are for B200s only.
     emulate: see `tcir.runtime.bundle.pack`.

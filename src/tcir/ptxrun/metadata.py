@@ -1,14 +1,14 @@
 """Reads launch sizes of a kernel from files that its compiler wrote next to the PTX.
 
 Triton and Gluon: `NAME.json` next to `NAME.ptx` in Triton's cache folder: `name`, `num_warps` and
-`warp_size` (or `target.warp_size`), `num_ctas` (CTAs of a cluster; older ones also `cluster_dims`),
+`warp_size` (or `target.warp_size`), `num_ctas` (CTAs of a cluster; formerly also `cluster_dims`),
 `shared` (dynamic shared memory in bytes), `launch_pdl`, `tensordesc_meta` (descriptor arguments),
 and the sizes of the scratch buffers whose pointers are the kernel's last parameters.
 
 CuTe DSL: `cute_dsl_NAME_clean.mlir` next to `NAME.sm_100a.ptx`, both of which it writes when
 `CUTE_DSL_KEEP=ir,ptx` is set: `cuda.launch_cfg.create` with the block, the grid and the dynamic
-shared memory, `cuda.launch_cfg.cluster_dim`. Only sizes that are constants there are taken; the
-dynamic shared memory often is not one (`cute.kernel_smem_size`).
+shared memory, `cuda.launch_cfg.cluster_dim`. Only sizes that are constants there are used; the
+dynamic shared memory often is not constant (`cute.kernel_smem_size`).
 
 Any PTX: `.reqntid` and `.reqnctapercluster` of the entry (PTX ISA 11.4).
 """
@@ -36,7 +36,7 @@ class LaunchMetadata:
     """Launch sizes in CTAs, threads and bytes; None: unknown.
 
     scratch:      bytes per CTA of each buffer whose pointer the compiler appended to the parameters
-    programmatic: as the flag
+    programmatic: as the flag --programmatic of tc-run
     descriptors:  entries of `tensordesc_meta`, which describe descriptor arguments
     parameters:   number of parameters of the entry
     unknown:      the size that the files do not state, and why
@@ -55,8 +55,8 @@ class LaunchMetadata:
     unknown: str | None = None
 
     def scratch_arguments(self, given: int, ctas: int) -> list[np.ndarray | np.uint64]:
-        """The arguments that the compiler appended, if exactly these are missing: one buffer each,
-        or null for an empty one."""
+        """Arguments for the scratch parameters that the compiler appended, if exactly these are
+        missing: a buffer for each, or null for an empty one."""
         if given + len(self.scratch) != self.parameters:
             return []
         return [np.zeros(n * ctas, np.uint8) if n else np.uint64(0) for n in self.scratch]

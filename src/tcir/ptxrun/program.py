@@ -15,7 +15,7 @@ from tcir.run import LaunchError
 
 def bind(file: LaunchFile, given: Sequence[object]) -> list[object]:
     """Values of all arguments: inputs from `given`, in order; results are filled with poison, and
-    constants come from the file. LaunchError for another number of inputs."""
+    constants come from the file. LaunchError for a wrong number of inputs."""
     wanted = [a for a in file.arguments if a.access != "write" and a.data is None]
     if len(given) != len(wanted):
         listed = ", ".join(a.words for a in wanted) or "none"

@@ -53,9 +53,9 @@ def descriptor(
     shape, strides: in elements; None: those of `array`
     tf32:           whether TMA rounds f32 to tf32
 
-    The numbers of `elem_type` are those of tensormap.replace. `block_size` has the outermost
-    dimension first; for im2col (`pixels`) it has the number of pixels first. Two 4-bit elements
-    (`fp4_padded`) are in a byte. Raises LaunchError.
+    `elem_type` is numbered as in tensormap.replace. `block_size` has the outermost dimension first;
+    for im2col (`pixels`) it has the number of pixels first. A byte of the array holds two 4-bit
+    elements (`fp4_padded`). Raises LaunchError.
     """
     if number >= len(entries):
         raise LaunchError(

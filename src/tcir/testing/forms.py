@@ -91,8 +91,8 @@ END:
 class Form:
     """One instruction.
 
-    wild: whether operands have any bits, including infinities and NaNs; otherwise their exponents
-          are in the middle of the range
+    wild: whether operands have arbitrary bits, including infinities and NaNs; otherwise their
+          exponents are in the middle of the range
     """
 
     kind: str = "f16"
@@ -246,7 +246,7 @@ class Form:
 
 def recorded(seed: int) -> RecordedLaunch:
     """Executes a random form on the simulated machine and records the launch. InputError if the
-    machine has a finding."""
+    machine reports a finding."""
     from tcir.run import Uninitialized, run_ptx
 
     form = random_form(seed)

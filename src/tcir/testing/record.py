@@ -1,8 +1,8 @@
 """Records launches as files for `tcir.testing.gpu`: `--record-launches FOLDER` of pytest and
 `peers.run`.
 
-Recorded are launches for sm_100a that the machine executes without a finding, with exact numerics
-and the default assumptions; each kernel and launch once.
+Launches for sm_100a are recorded if the machine executes them without a finding, with exact
+numerics and the default assumptions; equal launches are recorded once.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ class Addresses:
         self._storages[storage.data_ptr()] = StorageWeakRef(storage), dtype_of(tensor)
 
     def reached(self, args: Sequence[Argument]) -> list[np.ndarray]:
-        """The recorded memory whose addresses are 64-bit integers among `args`, in their arrays, or
-        in memory found so.
+        """The recorded memory whose addresses occur as 64-bit integers among `args`, in their
+        arrays, or in memory that was itself found in this way.
 
         Each array is a whole storage; the machine must place it at its address on the CPU.
         """

@@ -141,7 +141,7 @@ class SimulatedDriver(DriverBase):
 
     def get_benchmarker(self) -> Callable[..., list[float]]:
         """Benchmark function for autotuners. It returns the same time for all configurations, so
-        that the first of those that fit into an SM is chosen.
+        that the first configuration that fits into an SM is chosen.
 
         With ``autotune="all"`` each configuration is executed and checked; with "modelled" the
         times are modelled.

@@ -24,12 +24,12 @@ def read_ptx_sreg(name: str) -> ir.Value:
 
 
 def elect_sync() -> ir.Value:
-    """Whether this is the thread elected from its warp."""
+    """Whether this thread is the elected one of its warp."""
     return value("nvvm.elect.sync", integer_type(1))
 
 
 def vote_sync_ballot(mask: ir.Value, predicate: ir.Value) -> ir.Value:
-    """A word with the bit of each lane whose predicate holds."""
+    """A word in which the bit of each lane whose predicate is true is set."""
     kind = attribute("nvvm", "vote_sync_kind ballot")
     return value("nvvm.vote.sync", integer_type(32), mask, predicate, kind=kind)
 
@@ -60,13 +60,13 @@ def barrier(number: ir.Value | None = None, threads: ir.Value | None = None) -> 
 
 
 def cluster_barrier(*, relaxed: bool = False) -> None:
-    """``barrier.cluster.arrive`` and ``.wait`` of all threads; relaxed: it orders no memory."""
+    """``barrier.cluster.arrive`` and ``.wait`` of all threads; relaxed: without memory ordering."""
     for half in ("arrive.relaxed" if relaxed else "arrive", "wait"):
         effect(f"nvvm.cluster.{half}", aligned=ir.UnitAttr.get())
 
 
 def fence_mbarrier_init() -> None:
-    """Initialised mbarriers become visible to the cluster."""
+    """Makes initialised mbarriers visible to the cluster."""
     effect("nvvm.fence.mbarrier.init")
 
 
@@ -78,12 +78,12 @@ def fence_proxy(kind: str, space: str = "") -> None:
 
 
 def griddepcontrol(kind: Literal["wait", "launch_dependents"]) -> None:
-    """Programmatic dependent launch."""
+    """``griddepcontrol.wait`` or ``.launch_dependents``, for programmatic dependent launch."""
     effect("nvvm.griddepcontrol", kind=attribute("nvvm", f"grid_dep_action {kind}"))
 
 
 def mbarrier_init(pointer: ir.Value, arrivals: ir.Value) -> None:
-    """A barrier that expects a number of arrivals."""
+    """Initialises an mbarrier that expects a number of arrivals."""
     effect("nvvm.mbarrier.init", pointer, arrivals)
 
 
@@ -93,12 +93,12 @@ def mbarrier_arrive(pointer: ir.Value, scope: Scope = "cta") -> None:
 
 
 def mbarrier_arrive_expect_tx(pointer: ir.Value, nbytes: ir.Value) -> None:
-    """One arrival, and `nbytes` more that the phase waits for."""
+    """Arrives once, and adds `nbytes` to the bytes that the phase waits for."""
     effect("nvvm.mbarrier.arrive.expect_tx", pointer, nbytes)
 
 
 def mbarrier_try_wait(pointer: ir.Value, parity: ir.Value, scope: Scope = "cta") -> ir.Value:
-    """Whether the phase of that parity completed, after waiting up to a limit."""
+    """Whether the phase with that parity has completed, after a wait of limited time."""
     kind = attribute("nvvm.mem_scope", scope)
     return value("nvvm.mbarrier.try_wait", integer_type(1), pointer, parity, scope=kind)
 
@@ -124,7 +124,7 @@ def cp_async_bulk_tensor_shared_cluster_global(
 
     offsets: offsets of the im2col modes; cta_group: 2 for a pair, where the mbarrier may be the
         other CTA's;
-    more: a mask of the CTAs that get the box and count its bytes, a policy of the L2 cache
+    more: a mask of the CTAs that receive the box and count its bytes, and an L2 cache policy
     """
     masks, policies = ([] if each is None else [each] for each in more)
     effect(
@@ -154,12 +154,13 @@ def cp_async_bulk_tensor_global_shared_cta(
 
 
 def cp_async_bulk_commit_group() -> None:
-    """The thread's bulk copies to global memory since the last commit are a group."""
+    """Makes a group of the thread's bulk copies to global memory since the last commit."""
     effect("nvvm.cp.async.bulk.commit.group")
 
 
 def cp_async_bulk_wait_group(pending: int, *, read: bool) -> None:
-    """Waits until at most `pending` groups are not complete, or not `read` from shared memory."""
+    """Waits until at most `pending` groups are incomplete, or with `read`, until at most that many
+    have not been read from shared memory."""
     more = {"read": ir.UnitAttr.get()} if read else {}
     effect("nvvm.cp.async.bulk.wait_group", group=integer(pending), **more)
 
@@ -181,17 +182,17 @@ def cp_async_shared_global(
 
 
 def cp_async_commit_group() -> None:
-    """The copies since the last commit are a group."""
+    """Makes a group of the copies since the last commit."""
     effect("nvvm.cp.async.commit.group")
 
 
 def cp_async_wait_group(pending: int) -> None:
-    """Waits until at most `pending` groups are not complete."""
+    """Waits until at most `pending` groups are incomplete."""
     effect("nvvm.cp.async.wait.group", n=integer(pending))
 
 
 def ldmatrix(kind: ir.Type, pointer: ir.Value, count: int, layout: str) -> ir.Value:
-    """`count` matrices of 8 x 8 b16; layout "col" transposes them."""
+    """Loads `count` matrices of 8 x 8 b16; layout "col" transposes them."""
     return value(
         "nvvm.ldmatrix",
         kind,

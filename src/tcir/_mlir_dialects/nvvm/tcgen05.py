@@ -25,7 +25,7 @@ def alloc(slot: ir.Value, columns: ir.Value, cta_group: int = 1) -> None:
 
 
 def relinquish_alloc_permit(cta_group: int = 1) -> None:
-    """The CTA allocates no more."""
+    """Gives up the CTA's right to allocate further columns."""
     effect("nvvm.tcgen05.relinquish_alloc_permit", **group_of(cta_group))
 
 
@@ -35,8 +35,8 @@ def dealloc(base: ir.Value, columns: ir.Value, cta_group: int = 1) -> None:
 
 
 def commit(mbarrier: ir.Value, cta_mask: ir.Value | None = None, cta_group: int = 1) -> None:
-    """An arrival when all asynchronous tcgen05 ops issued so far are complete; with a mask, one in
-    each of its CTAs."""
+    """Arrives at an mbarrier when all asynchronous tcgen05 ops that the thread issued are complete;
+    with a mask, in each of its CTAs."""
     masks = [] if cta_mask is None else [cta_mask]
     effect("nvvm.tcgen05.commit", mbarrier, *masks, **group_of(cta_group))
 
@@ -97,7 +97,7 @@ def cp(
     source_format: str | None = None,
     cta_group: int = 1,
 ) -> None:
-    """Shared to tensor memory."""
+    """Copies from shared to tensor memory."""
     more = group_of(cta_group)
     if multicast is not None:
         name = multicast.replace("::", "_")
@@ -114,7 +114,7 @@ def cp(
 
 
 def shift(pointer: ir.Value, cta_group: int = 1) -> None:
-    """Rows of 32 bytes move one lane down."""
+    """Moves rows of 32 bytes one lane down."""
     effect("nvvm.tcgen05.shift", pointer, **group_of(cta_group))
 
 

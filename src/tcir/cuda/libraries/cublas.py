@@ -88,7 +88,7 @@ class Real:
         return float(array(address, 1, self.kind)[0])
 
     def operand(self, form: int, address: int, shape: tuple[int, int], leading: int) -> np.ndarray:
-        """A matrix of this shape after it is transposed as `form` says, f64."""
+        """A matrix in f64, transposed as `form` says, after which it has this shape."""
         if form == _NO_TRANSPOSE:
             return matrix(address, *shape, leading, self.kind).astype("f8")
         return matrix(address, *shape[::-1], leading, self.kind).astype("f8").T
@@ -117,7 +117,7 @@ class Real:
         return self.product(call, call.a, call.b, call.c)
 
     def batched(self, call: HostCall) -> int:
-        """A product for each entry of three tables."""
+        """A product for each entry of three tables of addresses."""
         tables = (array(each, call.count, "<u8").tolist() for each in (call.a, call.b, call.c))
         return max((self.product(call, *each) for each in zip(*tables, strict=True)), default=0)
 
@@ -174,7 +174,7 @@ class Real:
         return call.write(array(call.out, 1, self.kind), found)
 
     def getrf(self, call: HostCall) -> int:
-        """Factors of matrices, in place."""
+        """Factors matrices into L and U, in place."""
         for at, address in enumerate(array(call.a, call.count, "<u8").tolist()):
             out = matrix(address, call.n, call.n, call.lda, self.kind)
             pivots = np.zeros(call.n, "<i4") if call.pivots else None

@@ -27,8 +27,8 @@ _TYPES_OF_REALS = ("<f4", "<f8")
 
 @dataclass(frozen=True)
 class Strides:
-    """Storage of a batch: sizes of the embedding array, elements from one to the next, elements
-    from one transform to the next."""
+    """Storage of a batch: sizes of the embedding array, and the distances, in elements, from one
+    element to the next and from one transform to the next."""
 
     sizes: tuple[int, ...]
     step: int
@@ -105,21 +105,21 @@ succeeds("cufftSetStream", given="plan:i stream:p")
 @function("cufftPlan1d", given="out:p n:i kind:i count:i")
 @function("cufftMakePlan1d", given="plan:i n:i kind:i count:i out:p")
 def plan_1d(call: HostCall) -> int:
-    """A batch of dense transforms."""
+    """A batch of dense 1D transforms."""
     return _planned(call, FftPlan((call.n,), call.kind, call.count))
 
 
 @function("cufftPlan2d", given="out:p rows:i columns:i kind:i")
 @function("cufftMakePlan2d", given="plan:i rows:i columns:i kind:i out:p")
 def plan_2d(call: HostCall) -> int:
-    """A dense transform."""
+    """A dense 2D transform."""
     return _planned(call, FftPlan((call.rows, call.columns), call.kind, 1))
 
 
 @function("cufftPlan3d", given="out:p slices:i rows:i columns:i kind:i")
 @function("cufftMakePlan3d", given="plan:i slices:i rows:i columns:i kind:i out:p")
 def plan_3d(call: HostCall) -> int:
-    """A dense transform."""
+    """A dense 3D transform."""
     return _planned(call, FftPlan((call.slices, call.rows, call.columns), call.kind, 1))
 
 
@@ -142,7 +142,7 @@ _MANY = "source:p source_step:{0} source_batch:{0} {1}target:p target_step:{0} t
 
 @function("cufftPlanMany", given=f"out:p rank:i n:p {_MANY.format('i', '', 'kind:i')} count:i")
 def plan_many(call: HostCall) -> int:
-    """A batch, with sizes of 32 bits."""
+    """A batch of transforms, with sizes of 32 bits."""
     return _many(call, call.kind, "<i4")
 
 
@@ -151,7 +151,7 @@ def plan_many(call: HostCall) -> int:
     given=f"plan:i rank:i n:p {_MANY.format('l', 'given:i ', 'made:i')} count:l out:p executed:i",
 )
 def plan_many_64(call: HostCall) -> int:
-    """A batch, with sizes of 64 bits and types as of cudaDataType."""
+    """A batch of transforms, with sizes of 64 bits and types of cudaDataType."""
     return _many(call, _BY_TYPES.get((call.given, call.made), 0), "<i8")
 
 

@@ -1,7 +1,7 @@
 """cuRAND: pseudorandom numbers are numpy's, not those of a GPU; quasirandom ones are Sobol's.
 
-NVIDIA's library, which needs no GPU for it, supplies the tables of generators in kernels and those
-of Sobol sequences with more than two dimensions.
+NVIDIA's library, which needs no GPU for this, supplies the tables of generators in kernels and of
+Sobol sequences with more than two dimensions.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _PSEUDO, _QUASI = (100, 101, 121, 141, 142, 161), (200, 201)
 
 @dataclass
 class Generator:
-    """A generator. dimensions: number of dimensions of a quasirandom one, 0 for the others"""
+    """A generator. dimensions: number of dimensions if it is quasirandom, else 0"""
 
     dimensions: int
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     offset: int = 0
 
     def uniform(self, count: int) -> np.ndarray:
-        """Numbers above 0, up to 1, f64."""
+        """Numbers in (0, 1], as f64."""
         if not self.dimensions:
             return 1.0 - self.random.random(count)
         each = count // self.dimensions
@@ -102,7 +102,7 @@ _KNOWN: Objects[Generator] = Objects()
 
 @function("curandCreateGenerator", "curandCreateGeneratorHost", given="out:p kind:i")
 def create(call: HostCall) -> int:
-    """A generator, by curandRngType."""
+    """Creates a generator of a curandRngType."""
     quasi = call.kind in _QUASI
     if not quasi and call.kind not in _PSEUDO:
         return TYPE_ERROR
@@ -116,14 +116,14 @@ succeeds("curandSetGeneratorOrdering", given="generator:p order:i")
 
 @function("curandSetPseudoRandomGeneratorSeed", given="generator:p seed:l")
 def seed(call: HostCall) -> int:
-    """Starts again from a seed."""
+    """Restarts the generator from a seed."""
     _KNOWN[call.generator].random = np.random.default_rng(call.seed & (1 << 64) - 1)
     return 0
 
 
 @function("curandSetQuasiRandomGeneratorDimensions", given="generator:p count:i")
 def dimensions(call: HostCall) -> int:
-    """Sets the dimensions of a sequence."""
+    """Sets the number of dimensions of a quasirandom sequence."""
     if not 1 <= call.count <= DIMENSIONS:
         return TYPE_ERROR
     _KNOWN[call.generator].dimensions = call.count

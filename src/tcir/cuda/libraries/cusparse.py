@@ -73,7 +73,7 @@ _PRODUCT = "handle:p form:i alpha:p matrix:p x:p beta:p y:p kind:i how:i {}:p"
 
 @function("cusparseSpMV_bufferSize", given=_PRODUCT.format("out"))
 def buffer_size(call: HostCall) -> int:
-    """No buffer is needed; programs allocate at least something."""
+    """Writes the size of a buffer that is not used; programs allocate it, so it is not 0."""
     array(call.out, 1, "<u8")[0] = 256
     return 0
 

@@ -1,4 +1,4 @@
-"""Registry of host functions that Python computes, and the memory that they reach by address."""
+"""Registry of host functions that Python computes, and their accesses to memory by address."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ Host = Callable[[HostCall], int]
 class HostFunction:
     """A function that returns the library's status, or the address of a text if `text` is set.
 
-    parameters: name and letter of each. waits: whether it takes part in work on a stream, so that a
-    stream capture would have to record it
+    parameters: name and type letter of each parameter. waits: whether the function is work on a
+    stream, so that a stream capture would have to record it
     """
 
     parameters: tuple[tuple[str, str], ...]
@@ -70,7 +70,7 @@ class HostFunction:
     waits: bool = False
 
     def bound(self, device: ProgramDevice, name: str) -> ctypes._CFunctionType:
-        """C function that calls it."""
+        """C function that calls this function."""
         names = [each for each, _ in self.parameters]
         result = ctypes.c_void_p if self.text else ctypes.c_int
 
@@ -116,7 +116,7 @@ def succeeds(*names: str, given: str) -> None:
 
 
 class Objects(dict[int, Thing]):
-    """Objects that programs know by a handle."""
+    """Objects to which programs refer by a handle."""
 
     def made(self, where: int, thing: Thing, kind: str = "<u8") -> int:
         """Writes the handle of a new object to an address; returns the status 0."""
@@ -127,14 +127,14 @@ class Objects(dict[int, Thing]):
 
 
 def array(address: int, count: int, kind: str | np.dtype) -> np.ndarray:
-    """The elements at an address, which is the host's."""
+    """The elements at an address of the host."""
     dtype = np.dtype(kind)
     memory = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(address)
     return np.ctypeslib.as_array(memory).view(dtype)
 
 
 def strided(address: int, count: int, step: int, kind: str) -> np.ndarray:
-    """`count` elements, `step` elements apart. A negative step starts at the last (BLAS)."""
+    """`count` elements, `step` apart. With a negative step the last comes first (BLAS)."""
     if count == 0:
         return np.zeros(0, kind)
     found = array(address, (count - 1) * abs(step) + 1, kind)[:: abs(step) or 1]
@@ -154,6 +154,6 @@ _TEXTS: dict[str, ctypes.Array[ctypes.c_char]] = {}
 
 
 def text_at(words: str) -> int:
-    """Address of a text that stays."""
+    """Address of a copy of a text that is never freed."""
     buffer = _TEXTS.setdefault(words, ctypes.create_string_buffer(words.encode()))
     return ctypes.addressof(buffer)

@@ -1,4 +1,4 @@
-"""NVRTC by nvcc: what should be machine code is PTX, which the driver loads as well."""
+"""NVRTC by nvcc: in place of machine code it returns PTX, which the driver also loads."""
 
 from __future__ import annotations
 
