@@ -297,7 +297,7 @@ class WarpEvents:
         self._groups[which][-1].append(self.last)
 
     def copies(self, which: str) -> list[int]:
-        """Copies that were not waited for."""
+        """Events of the copies that no instruction has waited for yet."""
         return [event for group in self._groups[which] for event in group]
 
     def close(self, which: str) -> None:

@@ -194,7 +194,8 @@ class Texture:
     def each(
         self, wanted: NDArray[np.bool_], raw: NDArray[np.uint8]
     ) -> NDArray[np.float64] | Indices:
-        """Values of texels by channel, [texels, n, channels]; `wanted` and `raw` as above."""
+        """Values of texels by channel, [texels, n, channels]; `wanted` and `raw` as in
+        `combined`."""
         values = np.broadcast_to(self.outside, (*wanted.shape, self.channels))
         values = values.astype(np.float64 if self.floats else np.int64)
         values[wanted] = self.values(raw)

@@ -290,7 +290,7 @@ class Agent:
         return Scope(word, self.cta.index, self.cta.cluster.ctas[0].index)
 
     def fence(self, kind: str, *, site: object) -> None:
-        """A fence: see `tcir.machine.engine.fencing`."""
+        """Executes a fence: see `tcir.machine.engine.fencing`."""
         execute_fence(self, kind, site)
 
     def mark(self, which: str) -> None:

@@ -164,8 +164,8 @@ class Cluster:
         self._mma.clear()
 
     def deadlock(self) -> Deadlock:
-        """The deadlock: each agent with its wait, root causes first. Announced bytes that did
-        not arrive are also a finding."""
+        """Returns the deadlock: each agent with its wait, root causes first. Reports announced
+        bytes that did not arrive as a finding."""
         waiting = [a for a in self.agents if not a.ended]
         where = f"CTA {self.ctas[0].index}" + (
             f" to {self.ctas[-1].index}" if len(self.ctas) > 1 else ""

@@ -30,7 +30,7 @@ class Fencing(AgentProtocol, Protocol):
 
 
 def execute_fence(agent: Fencing, kind: str, site: object) -> None:
-    """A fence: "tcgen05.after", "tcgen05.before", "proxy.async", "mbarrier_init", "cta", …"""
+    """Executes a fence, such as "tcgen05.after", "proxy.async", "mbarrier_init" or "cta"."""
     agent.proceed_unless_polling(site)
     agent.lanes.learn()
     match kind:

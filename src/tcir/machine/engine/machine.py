@@ -154,8 +154,8 @@ class Machine:
     def run(
         self, start: Callable[[Cta], Sequence[Agent]], followers: Followers | None = None
     ) -> None:
-        """Runs the grid, each CTA with the agents that ``start(cta)`` makes; some CTAs may be
-        `followers`.
+        """Runs the grid, each CTA with the agents that ``start(cta)`` makes; `followers` may
+        execute some of the CTAs.
 
         Clusters run one after the other. A cluster that only polls is parked until others have run;
         as many CTAs are resident as the SMs hold. An exception that ends the run contains the

@@ -53,8 +53,8 @@ class CpAsync:
         *,
         site: object,
     ) -> None:
-        """Copies `nbytes` to each shared address; the first `read[n]` come from memory, the rest
-        are zero."""
+        """Copies `nbytes` to each shared address; the first `read[n]` bytes come from memory, the
+        rest are zero."""
         agent = self.agent
         agent.proceed(site)
         smem, where = self.memory.place("shared", targets, nbytes, site)

@@ -18,7 +18,8 @@ Address = TypeVar("Address", int, NDArray[np.int64])
 
 @dataclass(frozen=True)
 class ChunkSwizzle:
-    """A swizzle XORs bits of the 128-byte line number into the position of a chunk in its line."""
+    """A swizzle that XORs bits of the 128-byte line number into the position of a chunk in its
+    line."""
 
     span: int
     """Bytes of one row of the pattern (0: rows have no span)."""

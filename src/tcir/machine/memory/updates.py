@@ -82,7 +82,7 @@ class Updates:
                 self._report(loaded, done.access.site, what)
 
     def found(self, values: Iterable[tuple[Place, bytes]]) -> None:
-        """Records the values that a strong load found, after it."""
+        """Records the values that a strong load found, after the load."""
         self._found.update(values)
 
     def store(self, values: Iterable[tuple[Place, bytes]], update: Update, site: object) -> None:

@@ -99,7 +99,7 @@ class Access:
     target: the properties that order tensor-core operations among themselves: D's address and shape
     for an mma, the shape for a cp. strong: scope of a strong operation of PTX's memory model.
     concurrent: earlier strong accesses to the same bytes with which it is not ordered. lanes: mask
-    of the lanes that do a warp's own access; 0: all together (see `tcir.machine.order.lanes`).
+    of the lanes that make a warp's own access; 0: all together (see `tcir.machine.order.lanes`).
     size: bytes of each element of a strong access; 0 (any) for an asynchronous one.
     """
 

@@ -24,7 +24,7 @@ SCOPE_OF_CLUSTER = (
 
 
 class Conflict(Protocol):
-    """Two accesses to one location, as far as the rules read them; the agent does the second now.
+    """Two accesses to one location, as the rules see them; the agent is about to make the second.
 
     wrote, writes: whether the first and the second write. space: name of the memory.
     """

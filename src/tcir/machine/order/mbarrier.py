@@ -137,7 +137,7 @@ class Mbarrier:
         return (self.phase & 1) != (parity & 1)
 
     def watch(self) -> PhaseWait:
-        """A wait for the open phase."""
+        """Returns a wait for the open phase."""
         self.asked = self.phase
         self.waits.append(wait := PhaseWait())
         return wait

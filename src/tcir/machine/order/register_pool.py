@@ -21,7 +21,7 @@ class Request:
 class RegisterPool:
     """Registers of a CTA that warps exchange by `setmaxnreg`.
 
-    free: registers per thread of a warp that no warp owns; done: each warp's executed requests
+    free: registers that no warp owns, per thread of a warp; done: each warp's executed requests
     """
 
     free: int = 0

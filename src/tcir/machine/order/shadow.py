@@ -406,8 +406,8 @@ class LastShadow(Shadow):
         return len(self.accesses) + 1
 
     def follow(self, loads: Loads) -> None:
-        """Records each of the loads as `record_read` does, where `readers` already contains their
-        numbers from that of `make_room` on."""
+        """Records these loads as `record_read` would; `readers` already contains their numbers,
+        which begin at the result of `make_room`."""
         lines = self.lines()
         self.accesses.extend([loads] * len(loads.which))
         more = np.full(len(loads.which), self.line(loads.component), np.int32)

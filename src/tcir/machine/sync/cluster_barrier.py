@@ -20,8 +20,9 @@ class ClusterBarrier:
     def arrive(self, *, relaxed: bool = False, site: object) -> None:
         """barrier.cluster.arrive.
 
-        ``relaxed`` releases only what an earlier fence did: everything before fence.acq_rel.cluster
-        (or wider), and the mbarrier.init before fence.mbarrier_init.release.cluster.
+        A ``relaxed`` arrival releases only accesses before an earlier fence: all before
+        fence.acq_rel.cluster (or wider), and the mbarrier.init before
+        fence.mbarrier_init.release.cluster.
         """
         self.agent.proceed(site)
         if self._entered is not None:

@@ -183,8 +183,8 @@ class Mbarriers:
 
         completes: False for .noComplete, which must not end the phase. more: lanes of the same
         instruction that also arrive there after this one: it is undefined whether they arrive in
-        the same phase, and which of them ends it. A relaxed arrival releases only what an earlier
-        fence did.
+        the same phase, and which of them ends it. A relaxed arrival releases only accesses before
+        an earlier fence.
         """
         self.agent.proceed(site)
         barrier = self.at(address, site)

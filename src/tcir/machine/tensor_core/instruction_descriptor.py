@@ -79,8 +79,8 @@ def legal_n(
 ) -> tuple[int, ...]:
     """Values of N that the shape table allows.
 
-    `wide_step`: an 8-bit B that is N-major, whose step is 16 (32 for a pair), PTX ISA table of
-    majorness. At M = 128 the PTX table has a step of 8; older CUTLASS asserts 16 there.
+    `wide_step`: whether B is 8-bit and N-major; then the step is 16 (32 for a pair), PTX ISA table
+    of majorness. At M = 128 the PTX table has a step of 8; older CUTLASS asserts 16 there.
     """
     if ws:
         return (64, 128) if sparse else (64, 128, 256)

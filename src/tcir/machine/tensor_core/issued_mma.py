@@ -188,8 +188,8 @@ class IssuedMma:
         """Marks as undefined the results that depend on these words of shared memory, whose write
         races with the mma.
 
-        False: the results have been read already, or an operation other than further sums of the
-        same accumulator has written there.
+        Returns False if the results have been read already, or if an operation other than further
+        sums of the same accumulator has overwritten them.
         """
         masks = self._depending(shadow, words)
         if self._sources:

@@ -58,7 +58,7 @@ class Bulk:
 
     @property
     def issued(self) -> int:
-        """Number of non-empty bulk groups, the open one included."""
+        """Number of committed bulk groups, plus one if the open group is not empty."""
         return len(self._groups) + bool(self._open)
 
     @property
