@@ -87,8 +87,8 @@ class Module:
 
     @classmethod
     def from_image(cls, image: bytes) -> Module:
-        """Loads an image in a form of the CUDA driver: PTX text, optionally ended by NUL, or a fat
-        binary that contains PTX.
+        """Loads an image in a form that the CUDA driver accepts: PTX text, optionally ended by NUL,
+        or a fat binary that contains PTX.
 
         Raises PtxSyntaxError, and `InputError` for machine code.
         """
@@ -210,7 +210,7 @@ class Kernel:
 
         args:    one per parameter: numpy arrays, written in place, and numbers
         grid, block: launch sizes
-        options: and other kinds of arguments: see `tcir.run_ptx`
+        options: see `tcir.run_ptx`, also for other kinds of arguments
         """
         return run_ptx(
             self.module.ptx, entry=self.name, grid=grid, block=block, args=args,

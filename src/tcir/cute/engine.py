@@ -86,7 +86,7 @@ class _Config(ctypes.Structure):
 class Engine:
     """Executes the launches of all functions that CuTe DSL compiles.
 
-    dumps:  the folder where CuTe DSL leaves PTX
+    dumps:  the folder into which CuTe DSL writes PTX
     failed: the error that ended the last launch; exceptions cannot propagate through the host
             code, so the call returns an error code
     """

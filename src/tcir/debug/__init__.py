@@ -8,7 +8,7 @@
     stop.shared(0x400, 64), stop.tensor_memory(rows=(0, 4), columns=(0, 8)), stop.mbarriers()
 
 `break_at` is a line of the PTX text, "FILE:LINE" of its source, a label, "first-hazard", a `Watch`
-of an element (`SharedWatch`, `TensorWatch`: of a CTA's memories), or a `FirstDifference` from
+of an element (a `SharedWatch` or `TensorWatch` of a CTA's memory), or a `FirstDifference` from
 expected results; `interact` prompts at each stop. The machine keeps the state in which the run
 stopped.
 """

@@ -1,9 +1,9 @@
 """Bank conflicts of shared memory, counted while a kernel runs.
 
 Shared memory has 32 banks of 4 bytes. A warp's access is served in phases of at most 128 bytes: 32
-threads of up to 4 bytes, 16 of 8, 8 of 16; ldmatrix in phases of 8 rows. A phase takes as many
-passes as the largest number of distinct words that it accesses in one bank (CUDA C++ Programming
-Guide, compute capability 5.x and later). cp.async writes at the addresses that its threads name.
+threads of up to 4 bytes each, 16 of 8 bytes, 8 of 16 bytes, 8 rows of ldmatrix. A phase takes as
+many passes as the largest number of distinct words that it accesses in one bank (CUDA C++
+Programming Guide, compute capability 5.x and later). cp.async counts as a write by its threads.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def extra_passes(addresses: NDArray[np.int64], nbytes: int) -> int:
 
 
 class BankConflicts(Follower):
-    """Counts bank conflicts by instruction: ``conflicts[site]`` extra passes in
-    ``accesses[site]``."""
+    """Counts bank conflicts by instruction: ``conflicts[site]`` extra passes in ``accesses[site]``
+    accesses."""
 
     def __init__(self) -> None:
         super().__init__()

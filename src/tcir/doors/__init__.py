@@ -1,1 +1,2 @@
-"""Parts that the doors for other programs share: their launches, and the execution of scripts."""
+"""Parts that the doors, commands that run other frameworks' programs, share: their launches, and
+the execution of scripts."""

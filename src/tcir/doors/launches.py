@@ -77,8 +77,8 @@ class Launches:
     """Launches so far, and the options of their execution.
 
     order_seed, ordering, numerics, jobs: as in `tcir.run_ptx`
-    orders:   number of further orders, whose results must be the same
-    at_most:  number of causes that are printed for a launch's findings
+    orders:   number of further execution orders, whose results must be the same
+    at_most:  maximum number of causes that are printed for a launch's findings
     warnings: whether findings that shipping code shows to be harmless are printed
     trace:    file for the recorded launches
     gpu:      launches on a GPU, in place of the simulated machine

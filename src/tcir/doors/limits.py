@@ -131,7 +131,7 @@ class Limits:
 
     @property
     def registers(self) -> int:
-        """Registers per thread, as ptxas allocates them; 0 if it rejects the text."""
+        """Registers per thread, as ptxas allocates them; 0 if ptxas rejects the PTX."""
         return _registers(self.ptx).get(self.name, 0)
 
     @property

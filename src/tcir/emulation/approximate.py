@@ -1,7 +1,7 @@
 """Replaces approximate instructions by functions whose bits do not depend on the GPU.
 
 No document fixes the bits of `ex2.approx` and similar instructions, and ptxas may fuse a product
-and a sum to one `fma`. For a comparison with the simulated machine both are defined: an
+and a sum to one `fma`. For comparisons with the simulated machine this module defines both: an
 approximation is the f64 result, rounded once (the machine's definition), and products and sums are
 rounded separately. `sin` and `cos`, and approximations of f64, are left unchanged.
 """

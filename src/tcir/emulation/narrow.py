@@ -54,9 +54,9 @@ def some(types: Iterable[str | None]) -> bool:
 
 
 def encoder(encode: Callable[[F, int], bytes]) -> Callable[[F, int], bytes]:
-    """Extends `encode`, which maps the fields of a tensor map and the address of its tensor to 128
-    bytes: a map of narrow elements is encoded as a map of bytes with its note. EmulationError for
-    a map of narrow elements that is not emulated."""
+    """Wraps `encode`, which maps the fields of a tensor map and the address of its tensor to 128
+    bytes, so that a map of narrow elements is encoded as a map of bytes with its note.
+    EmulationError for a map of narrow elements that is not emulated."""
 
     def narrow(fields: F, address: int) -> bytes:
         unit = UNITS.get(fields.dtype)

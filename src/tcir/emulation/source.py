@@ -32,7 +32,7 @@ class FunctionSource:
 
 
 class SourceParser(Parser):
-    """Parses like the machine, and records positions.
+    """Parses PTX as the machine does, and records positions.
 
     functions:       functions with a body
     version, target: ranges of the operands of `.version` and `.target`

@@ -41,7 +41,7 @@ class Fuzz:
 
 
 class Qualifiers:
-    """The words of a mnemonic after `tcgen05.NAME`, taken one by one; any that remain are
+    """The words of a mnemonic after `tcgen05.NAME`, removed one by one; words that remain are
     unknown."""
 
     def __init__(self, sequence: Sequence, clustered: bool, fuzz: Fuzz) -> None:

@@ -90,7 +90,7 @@ def raked_product(block: Layout, tiler: Layout) -> Layout:
 
 
 def tile_to_shape(block: Layout, shape: tuple[int, ...]) -> Layout:
-    """Repeats ``block`` (first mode first) until it has ``shape``; CuTe's blocked product."""
+    """Repeats ``block``, along the first mode first, to fill ``shape``; CuTe's blocked product."""
     check_divisible(Layout(shape), tuple(mode.size for mode in block), "a shape")
     repeats = tuple(n // mode.size for n, mode in zip(shape, block))
     repeats += shape[len(block) :]

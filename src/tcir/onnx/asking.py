@@ -1,4 +1,4 @@
-"""Finds the ops of a model that are not lowered: if the model fails, each kind of op is tried
+"""Finds the ops of a model that are not lowered: if the model is rejected, each kind of op is tried
 alone."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An ONNX model as data, which the process that reads it passes to the one that compiles it."""
+"""An ONNX model as data, which the process that reads it passes to the compiling process."""
 
 from __future__ import annotations
 

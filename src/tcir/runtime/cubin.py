@@ -33,7 +33,7 @@ class DeviceBuffers:
         self.copies: dict[int, tuple[np.ndarray, DeviceArray]] = {}
 
     def whole(self, array: np.ndarray) -> np.ndarray:
-        """The array that is copied for `array`: the outermost one of which it is a view."""
+        """The array that is copied for `array`: the outermost array of which `array` is a view."""
         whole = outermost(array)
         if not (array.flags.c_contiguous and whole.flags.c_contiguous):
             raise InputError(f"expected C-contiguous arrays, got strides {array.strides}")

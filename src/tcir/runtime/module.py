@@ -155,8 +155,8 @@ _SHARED: WeakValueDictionary[tuple[bytes, int], Module] = WeakValueDictionary()
 
 
 def shared(cubin: bytes, on: Device) -> Module:
-    """The module of `cubin` on the device, which is loaded once for all its users; after the last
-    of them it is unloaded."""
+    """The module of `cubin` on the device. It is loaded once, shared by all its users, and unloaded
+    after the last of them."""
     key = cubin, on.ordinal
     found = _SHARED.get(key)
     return _SHARED.setdefault(key, Module(cubin, on)) if found is None else found

@@ -126,7 +126,7 @@ def judge(outcomes: dict[Any, bytes], silicon: bytes) -> str:
 
 def main(file: Path) -> int:
     """Runs the self-test; returns its exit status: 0 if every assumption that can be tested agrees
-    with the silicon, 1 if one does not, 2 if one that can be tested was not. On a B200 the answers
+    with the silicon, 1 if one does not, 2 if a testable one was not tested. On a B200 the answers
     are written to `file`, to be sent back."""
     kernels = micro_kernels()
     ready = _blackwell()

@@ -65,7 +65,7 @@ class Surroundings:
 
     active_sms:   number of SMs that share global memory
     hbm_fraction: fraction of the loaded bytes that miss in L2
-    residents:    CTAs (or clusters) like the recorded ones that an SM holds at a time
+    residents:    CTAs (or clusters) that an SM holds at a time, all like the recorded ones
     ctas:         CTAs that the SM executes in all: when one ends, the next starts
     """
 

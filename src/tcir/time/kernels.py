@@ -1,7 +1,7 @@
 """Published GEMM kernels for sm_100a as streams of events, from the descriptions of their authors.
 
 They compute C = A * B of 16-bit operands, K-major, with tcgen05.mma; a CTA (or pair) computes tiles
-of 128 (256) rows. The options are those in which the steps of public optimisation ladders differ.
+of 128 (256) rows. The options are the differences between the steps of public optimisation guides.
 """
 
 from __future__ import annotations

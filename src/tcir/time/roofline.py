@@ -22,7 +22,7 @@ CUDA_CORES = "CUDA cores"
 class ExecutedWork:
     """Work of a program's kernels, summed over all CTAs, padding and reloads included.
 
-    ctas:          CTAs of the launch that has the most of them at a time
+    ctas:          CTAs of the launch that keeps the most SMs busy, on average over its waves
     tensor_cycles: cycles of all mma, where the model has them
     products:      products of all mma
     to_sms:        bytes loaded from L2 into SMs
@@ -115,7 +115,7 @@ class Roofline:
 
     @property
     def concurrent_sms(self) -> float:
-        """Number of busy SMs, averaged over the waves of the largest launch."""
+        """Number of busy SMs, averaged over the waves of the launch of `ExecutedWork.ctas`."""
         assert self.executed is not None
         ctas = max(self.executed.ctas, 1)
         return ctas / ceil(ctas / TARGETS[self.target].sms)

@@ -26,7 +26,7 @@ class Alone:
 
 @dataclass(frozen=True)
 class Beside:
-    """One of two CTAs on an SM, of which one multiplies while the other stores or waits.
+    """One of two CTAs that share an SM; one multiplies while the other stores or waits.
 
     tile: cycles of a tile besides its steps; stored: elements that are stored in a cycle
     """

@@ -86,8 +86,8 @@ def ctas_per_sm(threads: int, registers: int, shared_bytes: int, target: str | T
 
 
 def loads_and_stores(stream: EventStream, sector: float) -> tuple[float, int]:
-    """Returns the bytes that the recorded CTAs load from global memory or L2, and those they store
-    there."""
+    """Returns the bytes that the recorded CTAs load from global memory or L2, and the bytes that
+    they store there."""
     loaded = sum(loaded_bytes(event, sector) for event in stream if event.op in LOADS)
     return loaded, sum(int(event.detail["bytes"]) for event in stream if event.op in STORES)
 

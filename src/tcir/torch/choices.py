@@ -1,8 +1,7 @@
 """Decompositions of maximum, minimum, clamp and comparisons, where torch-mlir treats NaN
 differently from PyTorch.
 
-torch-mlir's maximum, minimum and clamp compare, and a NaN loses: they return the other operand.
-PyTorch returns NaN.
+torch-mlir's maximum, minimum and clamp return the other operand if one is NaN. PyTorch returns NaN.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decompositions of fake quantisation: numbers are rounded to those of a quantised type, in f32 as
+"""Decompositions of fake quantisation: numbers are rounded to values of a quantised type, in f32 as
 PyTorch does.
 
 torch-mlir multiplies f16 by the inverse of the scale in f16, which can round to another number.

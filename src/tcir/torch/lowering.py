@@ -355,7 +355,7 @@ def _transposes(unit: Unit) -> bool:
 
 
 def without_place(text: str) -> str:
-    """An error without locations in the generated text, which users never see."""
+    """The text of an error without its locations in generated MLIR, which users never see."""
     return PLACE.sub("", re.sub(r"^<text>:\d+:\d+: (error: )?", "", text))
 
 

@@ -1,7 +1,7 @@
 """Objects that hold tensors and that PyTorch cannot flatten, such as transformers' caches.
 
-An object is flattened into its attributes. Those that hold tensors are arguments or results of the
-module; the others are fixed at compile time.
+An object is flattened into its attributes. Attributes that hold tensors are arguments or results of
+the module; the others are fixed at compile time.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ def smem_view(rows: int, columns: int, element_bytes: int, swizzle: str, unit: i
 
 
 def scale_factor_view() -> Picture:
-    """Draws the 512-byte block of 128 x 4 scale factors, and its places in tensor memory after the
-    copy."""
+    """Draws the 512-byte block of 128 x 4 scale factors, and its copies in tensor memory after
+    tcgen05.cp."""
     layout = block()
     place = {layout(row, scale): (row, scale) for row in range(128) for scale in range(4)}
     cells: list[list[Cell]] = []

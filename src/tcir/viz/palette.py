@@ -1,7 +1,7 @@
 """Colours that are distinguishable with any colour vision.
 
 Categories: Okabe and Ito, "Color Universal Design" (2008). Quantities: viridis (matplotlib).
-Colour is never the only cue: cells carry text, special ones a mark.
+Colour is never the only cue: cells carry text, special cells also a mark.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def category(index: int) -> str:
 
 
 def thread(number: int) -> str:
-    """Returns the colour of a thread, one of 32: the hue is its quad's, the lightness its place in
-    the quad."""
+    """Returns the colour of a thread, one of 32: the hue identifies its quad, the lightness its
+    position in the quad."""
     return mix(OKABE_ITO[number // 4 % 8], PAPER, (0.25, 0.42, 0.59, 0.76)[number % 4])
 
 
