@@ -107,7 +107,7 @@ def concatenate(*layouts: Layout) -> Layout:
 
 def coalesce(layout: Layout) -> Layout:
     """Returns the layout with the fewest modes that maps each linear index to the same value as
-    `layout`."""
+    ``layout``."""
     merged: list[tuple[int, int]] = []
     for extent, step in layout.leaves:
         if extent == 1:
@@ -248,7 +248,7 @@ def transpose(layout: Layout) -> Layout:
 
 def with_shape(layout: Layout, shape: IntTuple) -> Layout:
     """Returns the layout of shape ``shape`` that maps each linear index to the same value as
-    `layout`."""
+    ``layout``."""
     if size(shape) != layout.size:
         raise LayoutError(f"expected a shape of size {layout.size}, got {shape}")
     return composition(layout, Layout(shape))

@@ -111,7 +111,7 @@ class Graphs:
         self, arguments: Tensors, snapshot: Snapshot, device: torch.device
     ) -> Sequence[object] | None:
         """The results of the graph captured for these arguments and the snapshot's weights; None if
-        there is none. The caller has checked that the snapshot is of the current weights."""
+        there is none. The caller must check that the snapshot is that of the current weights."""
         key, capturing = _key(device)
         stream = self._streams.get(key)
         if stream is None or capturing:
