@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tcir
 from tcir._mlir import ir
@@ -250,6 +251,7 @@ def test_deleted_instructions_quick() -> None:
     assert _survivors(table).items() <= _counts(SURVIVING_INSTRUCTIONS).items()
 
 
+@pytest.mark.timeout(1800)
 def test_deleted_instructions() -> None:
     table = _table(list(_delete_instructions(step=1, effects_only=False)))
     assert _survivors(table) == _counts(SURVIVING_INSTRUCTIONS)
