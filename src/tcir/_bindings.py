@@ -1,5 +1,5 @@
-"""A module of MLIR's bindings, to type checkers: no stubs of them are complete, so any name is any
-object or type. At run time nothing uses it."""
+"""A module of MLIR's bindings, for type checkers: the bindings have no complete stubs, so any name
+is any object or type. Nothing uses this module at run time."""
 
 from typing import Any
 

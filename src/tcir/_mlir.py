@@ -90,10 +90,11 @@ def modules() -> list[str]:
 
 
 def load_without_numpy() -> None:
-    """Imports the bindings' core without numpy, which takes a third of the time, unless numpy is
-    already imported.
+    """Imports the bindings' core without numpy, whose import takes a third of the time, unless
+    numpy is already imported.
 
-    Only builders of ``F64ElementsAttr`` and similar attributes from Python lists are missing then.
+    Without numpy, the only builders missing are those of ``F64ElementsAttr`` and similar
+    attributes from Python lists.
     """
     if "numpy" in sys.modules:
         return
@@ -105,9 +106,9 @@ def load_without_numpy() -> None:
 
 
 def built_once(emit: MethodType) -> object:
-    """Returns the classmethod `emit` of a Python-defined dialect, which builds a module with the
-    IRDL of its types and ops, so that it does so once. The module is parsed from bytecode for every
-    further context: building it op by op takes longer than everything else in a context.
+    """Wraps the classmethod `emit` of a Python-defined dialect, which builds a module with the IRDL
+    of the dialect's types and ops, so that the module is built only once. It is parsed from
+    bytecode for every further context: building it op by op takes longer than everything else.
     """
 
     built: dict[tuple[type, ...], bytes] = {}
@@ -123,7 +124,7 @@ def built_once(emit: MethodType) -> object:
 
 
 def is_mlir_error(error: BaseException) -> bool:
-    """Whether `error` is MLIR's own, raised for a rejection by its parser or verifier."""
+    """Whether `error` is of MLIR's own type, raised when its parser or verifier rejects IR."""
     return isinstance(error, import_bindings("ir").MLIRError)
 
 

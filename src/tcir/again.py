@@ -1,8 +1,8 @@
 """Launches a kernel a second time on the same memory, as a served model does.
 
-A counter that is never reset, or a workspace that is assumed to be zero, is right only in the first
+A kernel that never resets a counter, or assumes a workspace to be zero, is right only in the first
 launch. Arrays that the launches write entirely (`tcir.Uninitialized`) must have the same contents
-again; arrays that they accumulate into, or read first, may differ.
+after both; arrays into which they accumulate, or which they read first, may differ.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def changed_variables(machine: Machine, before: dict[str, np.ndarray]) -> list[s
 def launch_again(
     entry: str, launched: Callable[[], RunReport], args: Sequence[object], again: bool
 ) -> RunReport:
-    """Report of a launch; if `again` and the launch is ok, that of a second launch on the same
+    """Report of a launch; if `again` and the launch is ok, also of a second launch on the same
     memory.
 
     In between, outputs are overwritten, so that elements that the second launch does not store are

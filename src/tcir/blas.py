@@ -2,7 +2,7 @@
 
 
 def one_thread() -> None:
-    """Limits BLAS in this process to one thread, since there is one process per core.
+    """Limits the BLAS of this process to one thread, since there is one process per core.
 
     The call takes 2 ms, or 0.4 ms if the libraries are known; the import takes 4 ms.
     """

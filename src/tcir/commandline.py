@@ -94,7 +94,7 @@ complete -o bashdefault -F _tcir_PROG COMMAND
 
 
 def completion(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Completion script of `shell` for a command. MissingDependencyError without shtab."""
+    """Completion script of `shell` for a command. Raises MissingDependencyError without shtab."""
     try:
         import shtab
     except ImportError:

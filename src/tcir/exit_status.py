@@ -1,4 +1,4 @@
-"""Message and exit status of a command that raised."""
+"""Message and exit status of a command that raised an exception."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def limit() -> str:
-    """Note that the address space of this process is limited; "" if it is not."""
+    """Remark for a message if the address space of this process is limited; else ""."""
     import resource
 
     most = resource.getrlimit(resource.RLIMIT_AS)[0]

@@ -35,7 +35,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def refusal(target: Path) -> str:
-    """Why a file cannot be written; "" if it can."""
+    """Reason why a file cannot be written; "" if it can."""
     try:
         if target.is_dir():
             return "it is a directory"
@@ -50,11 +50,11 @@ def refusal(target: Path) -> str:
 
 
 def read_bytes(path: str | Path, *, pipes: bool = False) -> bytes:
-    """The bytes of a file. InputError for a file that cannot be read or has no end.
+    """The bytes of a file. Raises InputError for a file that cannot be read or has no end.
 
-    pipes: whether the file may be other than a regular file: a program may come from
-           ``<(command)`` or a terminal, as from standard input; files next to it may not, so that
-           nothing waits for them
+    pipes: whether the file may be something other than a regular file: a program may come from
+           ``<(command)`` or a terminal, as from standard input; files that belong to it may not,
+           so that nothing waits for them
     """
     if not isinstance(path, str | bytes | os.PathLike):  # a number is an open file's
         raise InputError(f"expected the path of a file, got {type(path).__name__}")
@@ -68,7 +68,7 @@ def read_bytes(path: str | Path, *, pipes: bool = False) -> bytes:
 
 
 def open_regular(path: str | Path) -> IO[bytes]:
-    """Opens a regular file. OSError for a FIFO, a device or a folder, without blocking."""
+    """Opens a regular file. Raises OSError for a FIFO, a device or a folder, without blocking."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
@@ -84,7 +84,7 @@ _KINDS = ((stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"))
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file. InputError for other contents."""
+    """The text of a UTF-8 file. Raises InputError for other contents."""
     try:
         return read_bytes(path).decode()
     except UnicodeDecodeError as error:
@@ -95,7 +95,7 @@ def read_text(path: str | Path) -> str:
 
 
 def read_all(file: IO[bytes], name: str) -> bytes:
-    """Remaining bytes of a file; InputError for more than `MOST`."""
+    """The remaining bytes of a file. Raises InputError for more than `MOST`."""
     data = file.read(MOST + 1)
     if len(data) > MOST:
         raise InputError(f"cannot read '{name}': expected at most {MOST >> 20} MiB, got more")
@@ -103,7 +103,7 @@ def read_all(file: IO[bytes], name: str) -> bytes:
 
 
 def load_array(path: str | Path) -> np.ndarray:
-    """The array of a ``.npy`` file. InputError for other files."""
+    """The array of a ``.npy`` file. Raises InputError for other files."""
     import numpy as np
 
     try:

@@ -57,9 +57,9 @@ class MachineOptions(TypedDict, total=False):
 class CallOptions(MachineOptions, total=False):
     """Options of a call of a kernel: those of the machine, and two of the call itself.
 
-    hazards:  "raise" (default): `HazardError` if a result depends on timing, and under
-              ``ordering="isa"`` also if only shipping code proves that it does not; "report": the
-              findings are in the `Outcome`; "off": hazards are not checked
+    hazards:  "raise" (default): raises `HazardError` if a result depends on timing, and under
+              ``ordering="isa"`` also if only shipping code, not PTX ISA, supports that it does not;
+              "report": the findings are in the `Outcome`; "off": hazards are not checked
     progress: whether an estimate and the remaining time are printed on standard error; default: on
               a terminal, unless TCIR_PROGRESS is 0
     """
@@ -79,7 +79,7 @@ class Kernel:
     launches:  grid, block, shared memory and parameters of each launch, in order
     signature: shapes and types of inputs and results
     report:    times per pass, and verdicts if compiled with ``validate=True``; if a pass changed
-               the result and no later pass or no code generation was possible, there are no
+               the result so that a later pass or code generation was impossible, there are no
                launches and no PTX
     store:     cache in which the cubin is kept
     assembler: assembler of the cubin, ``ptxas`` or ``nvjitlink``
@@ -109,7 +109,7 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """The name of the program; if there is only one kernel, that of its entry."""
+        """The name of the program; if there is only one kernel, the name of that kernel's entry."""
         return self.signature.name
 
     @property
@@ -127,9 +127,9 @@ class Kernel:
         """Modelled time of each launch, with its bytes and what limits it; `str()` is a table,
         `trace()` a timeline for Perfetto.
 
-        Eight clusters or more of each kind of launch are executed on zeros, the first one's events
-        are the model's input. Nothing is measured. Raises `tcir.LaunchError` for an operation
-        without constants in the time model.
+        At least eight clusters of each kind of launch are executed on zeros; the events of the
+        first cluster are the model's input. Nothing is measured. Raises `tcir.LaunchError` for an
+        operation without constants in the time model.
         """
         from tcir.modelled import modelled
 
@@ -199,7 +199,8 @@ class Kernel:
     ) -> np.ndarray | tuple[np.ndarray, ...]:
         """Returns the result for `inputs` in a new array; a tuple of arrays if there are several.
 
-        Executes the PTX on the simulated machine; options and errors are those of calling it.
+        Executes the PTX on the simulated machine; options and errors are those of calling the
+        kernel.
         """
         try:
             results = [np.zeros(spec.shape, spec.dtype) for spec in self.signature.outputs]
@@ -238,7 +239,7 @@ class Kernel:
     def emulated(self) -> Kernel:
         """A program for sm_100a rewritten for sm_90a, in which helper warps act as the tensor core.
 
-        Raises `tcir.emulation.EmulationError` that names an instruction that is not emulated.
+        Raises `tcir.emulation.EmulationError` that names an instruction without an emulation.
         """
         from tcir.emulation import emulate_all, narrow
 

@@ -3,8 +3,8 @@
     from tcir.mlir import ir, arith, func, llvm, nvvm, rewrite
 
 Modules are those of upstream's bindings (``llvm`` and ``nvvm`` have fewer helpers), imported on
-first use. An op has its class from then on, so that a plugin imports a module of a dialect before
-it meets an op of it: at its top.
+first use. Ops of a dialect have their classes only from then on, so a plugin should import the
+dialect's module before it encounters such an op: at the top of the plugin.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ MOVED = ("global_to_shared_read", "global_load", "shared_to_global", "global_sto
 class ModelledLaunch:
     """A launch and its modelled time.
 
-    ctas: CTAs of the launch
+    ctas:   CTAs of the launch
     moved:  bytes that all CTAs move between global memory and the SMs
     stream: events of the first cluster
     """
@@ -139,7 +139,7 @@ def modelled(
     """Models the time of a program's launches. Equal launches are executed once.
 
     works:     operations of each launch, for the table
-    registers: registers per thread, from ptxas; 0: they do not limit the number of resident CTAs
+    registers: registers per thread, from ptxas; 0: registers do not limit the resident CTAs
 
     Raises `LaunchError` for operations without constants in the time model, and `IncompleteError`
     for instructions that the machine does not support.

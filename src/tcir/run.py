@@ -77,7 +77,7 @@ class RunReport:
     """The result of one launch.
 
     findings:     hazards; they do not end the run
-    errors:       illegal acts of the program; they end the run
+    errors:       illegal operations of the program; they end the run
     incomplete:   instructions that are not modelled, by name and line: then nothing was executed,
                   or the run ended at an unmodelled form of an instruction
     output:       text that the kernel printed
@@ -129,7 +129,7 @@ class RunReport:
 
     @property
     def exit_code(self) -> int:
-        """0: ok. 1: illegal acts, hazards or a wrong result. 2: incomplete, or stopped by a
+        """0: ok. 1: illegal operations, hazards or a wrong result. 2: incomplete, or stopped by a
         debugger."""
         if self.ok:
             return 0
@@ -145,7 +145,7 @@ class RunReport:
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns a JSON-ready dict; its schema number changes when a field changes meaning."""
+        """Returns a JSON-ready dict; its schema number changes when the meaning of a field does."""
         return {
             "schema": 1,
             "ok": self.ok,
@@ -197,7 +197,7 @@ class RunReport:
     __repr__ = __str__
 
     def text(self, max_findings: int | None = None) -> str:
-        """Formats the report: verdict, instructions that were not executed, illegal acts,
+        """Formats the report: verdict, instructions that were not executed, illegal operations,
         findings (errors first, at most `max_findings`) with their total, and counters."""
         verdict = {0: "ok", 1: "failed"}.get(self.exit_code, "incomplete")
         verdict = "stopped" if self.stopped and self.exit_code == 2 else verdict
@@ -245,7 +245,7 @@ class RunReport:
 class Observer(Protocol):
     """An observer of a running kernel, such as a debugger (`tcir.debug`).
 
-    passive: whether it only inspects the machine after the run and follows no warp.
+    passive: whether the observer only inspects the machine after the run and follows no warp
     """
 
     passive: bool
@@ -352,21 +352,21 @@ def run_ptx(
     hazards, order_seed, numerics, max_instructions, assumptions, ordering, products, lockstep,
         repeats, jobs, sample, events, placement: see `RunOptions`
     dynamic_smem: bytes of dynamic shared memory
-    observer:    a debugger, see `tcir.debug`
+    observer:    such as a debugger, see `tcir.debug`
     ctas_per_sm: number of CTAs, consecutive in the grid, that run side by side and share tensor
         memory
     programmatic: whether the launch may start before the previous one has ended (programmatic
         stream serialization): accesses to the arrays in `args`, or to those given here, before a
         griddepcontrol.wait are races
     addressed:   arrays that the kernel reaches by addresses in its data
-    written:     partly initialised arrays, each with the mask of its bytes, which the launch
-        updates
+    written:     partly initialised arrays, each with the mask of its initialised bytes, which the
+        launch updates
     variables:   the module's variables by name, shared by launches; None: new ones
     cooperative: whether `grid.sync()` works; otherwise it traps
     heap:        memory of device code's malloc, shared by launches; None: a new heap
-    again:       runs the launch twice, with the same outputs
+    again:       whether a launch that is ok runs a second time on the same memory (`tcir.again`)
 
-    Raises PtxSyntaxError and LaunchError; illegal acts of the program are in the report.
+    Raises PtxSyntaxError and LaunchError; illegal operations of the program are in the report.
     """
     import_whole(*PACKAGES)
     started, text = time.perf_counter(), _text(ptx)

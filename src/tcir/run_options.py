@@ -42,9 +42,9 @@ class RunOptions:
     max_instructions: limit of warp instructions (at the tile level: of loop iterations); beyond it
                  the run ends with a `tcir.machine.MachineError` that names the loop
     assumptions: answers to open questions about the hardware; None: the defaults
-    ordering:    the profile that decides what is an error: "silicon" (the documents, and evidence
-                 from shipping code) or "isa" (the documents alone: findings "not promised by
-                 PTX ISA …" are errors, and the assumption pipe_order is "listed")
+    ordering:    the profile that decides which findings are errors: "silicon" (by the documents and
+                 by evidence from shipping code) or "isa" (by the documents alone: findings "not
+                 promised by PTX ISA …" are errors, and the assumption pipe_order is "listed")
     products:    results of tensor-core products, shared with other executions that use the same
                  object; None: not shared
     lockstep:    whether CTAs that behave like the first one are executed together; affects only
@@ -100,7 +100,7 @@ class RunOptions:
             raise LaunchError(f"assumptions: expected tcir.machine.Assumptions, got {got}")
 
     def conditions(self) -> list[str]:
-        """Options that are not defaults, worded as in a report's first line."""
+        """Options that differ from their defaults, worded as in a report's first line."""
         words = [] if self.hazards == "report" else ["hazards off"]
         words += ["numerics fast (not bit-exact)"] if self.numerics == "fast" else []
         words += [f"ordering {self.ordering}"] if self.ordering != "silicon" else []
@@ -111,7 +111,7 @@ class RunOptions:
         return words
 
     def changed_answers(self) -> dict[str, str]:
-        """The assumptions that are not the default, by name."""
+        """The assumptions that differ from their defaults, by name."""
         return {} if self.assumptions is None else self.assumptions.changes()
 
 

@@ -69,7 +69,7 @@ def _text(raw: io.FileIO, before: Any) -> io.TextIOWrapper:
 
 
 def read_input() -> bytes:
-    """All of standard input. InputError if it cannot be read."""
+    """All of standard input. Raises InputError if it cannot be read."""
     try:
         return read_all(sys.stdin.buffer, "standard input")
     except OSError as error:

@@ -1,7 +1,7 @@
 """The architectures that kernels are compiled for: limits and instructions.
 
 Plain data without imports, for the compiler and the simulated machine alike. This is the only file
-that names them: a new one is an entry of `TARGETS`.
+that names the architectures: a new one is an entry of `TARGETS`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ class Target:
 
     ptx_version:  the lowest PTX version that has every form that tcir emits
     smem_per_cta: bytes of shared memory that one CTA can use
-    smem_per_sm:  bytes of shared memory of an SM; the difference to `smem_per_cta` is reserved per
-                  CTA
+    smem_per_sm:  bytes of shared memory of an SM; the difference from `smem_per_cta` is reserved
+                  for each CTA
     memory:       bytes of global memory of the product for which kernels are tuned
     sms:          SMs of that product
     registers:    32-bit registers of an SM
     fp8:          whether mma.sync multiplies e4m3 and e5m2, and cvt converts them
-    tma:          whether there are a tensor memory accelerator, mbarrier transactions, clusters
+    tma:          whether there are a tensor memory accelerator, mbarrier transactions and clusters
     tma_atoms:    whether TMA has swizzles with atoms of 32 and 64 bytes
     wgmma:        whether there is the warpgroup-level tensor core, and registers can be
                   redistributed between warpgroups
@@ -93,7 +93,7 @@ def architecture_of(name: str) -> str:
 
 def simulated(name: str) -> Target:
     """The target that runs PTX with this .target: code with architecture-specific features (suffix
-    a) runs only on that architecture; other code runs on the default."""
+    a) runs only on that architecture; other code runs on the default target."""
     return TARGETS.get(name, DEFAULT_TARGET) if name.endswith("a") else DEFAULT_TARGET
 
 

@@ -2,8 +2,9 @@
 written.
 
 MLIR's bindings keep tables for the whole process, LLVM and numba compile for one thread at a time,
-and Python holds a lock on each module that is being imported. A fork copies such a lock as it is:
-held by a thread that the child does not have. Therefore there is one lock, and a fork waits for it.
+and Python holds a lock on each module that is being imported. A fork copies such a lock in its
+state: it may be held by a thread that the child does not have. Therefore all such state has one
+lock, and a fork waits for it.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def import_whole(*packages: str) -> None:
     """Imports packages, those of tcir with all their modules, if there are other threads.
 
     An import on first use would run concurrently with these threads, and if one of them forked, the
-    child would wait for the end of the import for ever. A process with one thread imports modules
-    on first use.
+    child would wait forever for the end of the import. A process with one thread imports modules on
+    first use.
     """
     if threading.active_count() == 1 or _IMPORTED.issuperset(packages):
         return
@@ -57,8 +58,8 @@ def _modules(name: str) -> Iterator[str]:
 
 
 class cached_property(Generic[Value]):
-    """Like `functools.cached_property`, but without the lock that all instances of a class share
-    and that a fork would copy as it is. Two threads may both compute a value."""
+    """Like `functools.cached_property`, but without the lock that all instances of a class share,
+    and which a fork would copy in its state. Two threads may both compute a value."""
 
     def __init__(self, function: Callable[[Any], Value]) -> None:
         self.function = function

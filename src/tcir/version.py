@@ -1,4 +1,4 @@
-"""``--version`` of the commands: tcir, and its code generators."""
+"""``--version`` of the commands, which prints the versions of tcir and of its code generators."""
 
 from __future__ import annotations
 

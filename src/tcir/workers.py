@@ -28,8 +28,8 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Lost:
-    """Result of a job during which `ATTEMPTS` workers died. how: text about the death of the last
-    one
+    """Result of a job during which `ATTEMPTS` workers died. how: description of the last one's
+    death
     """
 
     how: str
@@ -49,8 +49,8 @@ _Workers = dict[Connection, _Worker[Job]]
 
 @dataclass(frozen=True)
 class Forks:
-    """`count` forks of this process, which should have loaded what they need and started no
-    threads."""
+    """`count` forks of this process, which should have loaded the modules that they need, and
+    started no threads."""
 
     count: int
 

@@ -44,7 +44,7 @@ def compile_attention(
     target: str = DEFAULT_TARGET.name,
     **options: Any,
 ) -> ArrayKernel:
-    """Compiles softmax(scale q kᵀ) v for each head to one kernel, whose scores stay on the SM.
+    """Compiles softmax(scale q kᵀ) v for all heads to one kernel, in which scores stay on the SM.
 
     q:       [B, H, M, D] of f16 or bf16; D a multiple of 16, 16 to 256; or of ml_dtypes fp8, e4m3
              or e5m2, D a multiple of 32, on sm_90a up to 128
@@ -56,9 +56,8 @@ def compile_attention(
     (fp4), v of f16, bf16 or fp8, and there are no pages
 
     scale:   positive; 1 / sqrt(D) by default
-    causal:  each row has only the keys up to its own number; the last row has all (row i: up to i +
-             N - M)
-    window:  number of keys before and after its own that a row has; None: all
+    causal:  whether row i has only the keys up to number i + N - M, so that the last row has all
+    window:  numbers of keys before and after its own that a row has, (before, after); None: all
     mask:    an array that broadcasts to [B, H, M, N]: of booleans, where True keeps a key, or of
              f32, f16 or bf16, added to the scores
     key_lengths: numbers of keys, [B] of int32, each from 0 to N: rows of batch b have the keys
@@ -189,14 +188,15 @@ def as_number(function: str, name: str, given: float) -> float:
 
 
 def check_positive(function: str, **numbers: float | None) -> None:
-    """Raises InputError for a given number, not None, that is not positive and finite."""
+    """Raises InputError for a number that is not positive and finite; None is accepted."""
     for name, number in numbers.items():
         if number is not None and not 0 < as_number(function, name, number) < math.inf:
             raise InputError(f"{function}: {name}: expected a positive number, got {number}")
 
 
 def attention_band(causal: bool, window: object, last: int) -> str:
-    """The attributes of a causal mask and a window. The last row of a causal mask has all keys."""
+    """Text of the attributes of a causal mask and a window; the last row of a causal mask has all
+    keys."""
     pair = window if isinstance(window, tuple | list) else (None, None)
     numbers = [n for n in pair if n is not None]
     sound = len(pair) == 2 and all(isinstance(n, int | np.integer) and n >= 0 for n in numbers)
@@ -219,7 +219,7 @@ def attention_body(
     scale: float,
     shape: tuple[int, ...],
 ) -> tuple[str, float]:
-    """The body ("" if there is none), and the part of the scale that remains."""
+    """The text of the op's body ("" if there is none), and the scale that the op itself applies."""
     lines, score = ["^bb0(%sum: f32):"], "%sum"
 
     def op(text: str) -> str:

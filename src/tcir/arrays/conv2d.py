@@ -33,7 +33,7 @@ def compile_conv2d(
     target: str = DEFAULT_TARGET.name,
     **options: Any,
 ) -> ArrayKernel:
-    """Compiles act(conv(x, w) + bias + residual) to one kernel; sums in f32, rounded once.
+    """Compiles act(conv(x, w) + bias + residual) to one kernel; sums are in f32, and rounded once.
 
     x:          [N, H, W, C], of type f16, bf16 or f32 (multiplied as tf32)
     w:          [R, S, C, K], of the same type (a PyTorch filter after ``w.permute(2, 3, 1, 0)``)

@@ -49,7 +49,7 @@ def finish(
     bias:     a vector along the last dimension, f32, f16 or bf16
     residual: an array of the shape of the sums, f32, f16 or bf16
 
-    InputError for another activation, shape or type.
+    Raises InputError for another activation, shape or type.
     """
     if activation is not None and not (isinstance(activation, str) and activation in ACTIVATIONS):
         raise InputError(

@@ -28,8 +28,8 @@ def compile_matmul(
     target: str = DEFAULT_TARGET.name,
     **options: Any,
 ) -> ArrayKernel:
-    """Compiles act(a @ b + bias + residual) to one kernel; sums in f32 (of i8 in i32), rounded
-    once.
+    """Compiles act(a @ b + bias + residual) to one kernel; sums are in f32 (in i32 for int8), and
+    rounded once.
 
     a, b:       [M, K] @ [K, N], or batched [L, M, K] @ [L, K, N], both of one type: f16, bf16, f32
                 (multiplied as tf32, 10 mantissa bits), ml_dtypes fp8 e4m3 or e5m2 (or one of each),

@@ -20,7 +20,7 @@ BLOCKED, ROWS = "blocked_128x4", "row_major"
 
 
 def layer_format(name: str) -> formats.BlockFormat:
-    """The format of that name. InputError for a format to which inputs cannot be quantised."""
+    """The format called `name`. Raises InputError if inputs cannot be quantised to it."""
     if not isinstance(name, str) or name not in FORMATS:
         raise InputError(
             f"quantised linear: format: expected {', '.join(FORMATS)}, got {name!r}: a kernel "
@@ -31,8 +31,8 @@ def layer_format(name: str) -> formats.BlockFormat:
 
 
 def scale_layout(k: int) -> str:
-    """Layout of the weight's scales: the tensor core's if K is a multiple of 128, whole steps of
-    the mma."""
+    """Layout of the weight's scales: the tensor core's if K is a multiple of 128, so that the mma
+    has whole steps."""
     return ROWS if k % 128 else BLOCKED
 
 
@@ -59,9 +59,9 @@ def quantised_linear(
     The kernel's inputs are, in order: x; for NVFP4, norm (1 over the global scale of x); the
     weight's elements, and its scales in `scale_layout`; for NVFP4, alpha (the product of both
     global scales); the bias, of MLIR type `bias`. The kernel has two launches or more:
-    ``tc.quantise_blocks`` of x, and the product by `gemm`, or by `gemv-padded-n` for a row.
+    ``tc.quantise_blocks`` of x, and the product by `gemm`, or by `gemv-padded-n` for a single row.
 
-    InputError for sizes and formats that are not supported.
+    Raises InputError for sizes and formats that are not supported.
     """
     form = layer_format(format)
     if min(m, n, k) < 1 or k % form.block:

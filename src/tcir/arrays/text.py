@@ -45,8 +45,8 @@ class FunctionBuilder:
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def argument(self, name: str, array: object, rank: Sequence[int] = ()) -> TensorValue:
-        """Adds an argument. InputError for an object that is not an array of a supported type with
-        one of these ranks."""
+        """Adds an argument. Raises InputError for an object that is not an array of a supported
+        type with one of these ranks."""
         if not isinstance(array, np.ndarray | np.generic):
             way_out = to_array(array)
             raise InputError(
@@ -114,7 +114,8 @@ class FunctionBuilder:
 
 
 def element_of(function: str, out: DTypeLike | str, legal: Sequence[str]) -> str:
-    """The MLIR name of a result's element type. InputError if it is not one of `legal`."""
+    """The MLIR name of a result's element type. Raises InputError if the type is not one of
+    `legal`."""
     try:
         name = NAMES[np.dtype(DTYPES.get(str(out), out))]
     except (TypeError, ValueError, KeyError):

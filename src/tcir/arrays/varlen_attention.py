@@ -32,8 +32,8 @@ CU_SEQ = ("cu_seq_q", "cu_seq_k")
 
 @dataclass(repr=False)
 class VarlenKernel(ArrayKernel):
-    """An `ArrayKernel` whose last inputs are cumulative lengths. Calls check their numbers;
-    `launch` reads them on the GPU only, where rows of no sequence are not written."""
+    """An `ArrayKernel` whose last inputs are cumulative lengths. Calls check the lengths; `launch`
+    does not, since only the GPU reads them, and leaves rows of no sequence unwritten."""
 
     def __call__(self, *buffers: Array, **options: Unpack[CallOptions]) -> Outcome:
         """Executes the PTX like `Kernel`. InputError for invalid cumulative lengths."""
@@ -43,7 +43,7 @@ class VarlenKernel(ArrayKernel):
 
 
 def check_cumulative(q: Array, k: Array, cu_seq_q: Array, cu_seq_k: Array) -> None:
-    """Raises InputError for cumulative lengths that do not divide the rows of `q`, or of `k`."""
+    """Raises InputError for cumulative lengths that do not partition the rows of `q`, or of `k`."""
     for name, ends, tensor in zip(CU_SEQ, (cu_seq_q, cu_seq_k), (q, k), strict=True):
         if problem := wrong_ends(np.asarray(ends), len(tensor), "tokens"):
             raise InputError(f"{NAME}: {name}: {problem}")
@@ -73,14 +73,14 @@ def compile_varlen_attention(
     k, v:     [N, G, D] and [N, G, E] of that type; H is a multiple of G, as in `compile_attention`
     cu_seq_q: cumulative lengths of the S sequences, [S + 1] of int32: 0, then the end of each. S is
               at most 1024. A sequence may be empty
-    cu_seq_k: the same for keys, the last is N; None: `cu_seq_q`, and the kernel has no such input
+    cu_seq_k: the same for keys, the last is N; None: `cu_seq_q`, and the kernel has no input for it
     causal:   the last row of a sequence has all of its keys, the row before it one fewer, and so on
-    window:   number of keys before and after its own that a row has; None: all. Its own is the
-              last key for the last row of a sequence
+    window:   numbers of keys before and after its own that a row has, (before, after); None: all. A
+              sequence's last row has the last key as its own
     lse:      whether the logarithms of the sums of exponentials, [H, T] of f32, are also a result
     scale, softcap, out, options: as in `compile_attention`
 
-    The number of tokens is that of these arrays; lengths may be others in each call. Raises
+    The kernel has the number of tokens of these arrays; the lengths may differ in each call. Raises
     InputError for other shapes, types or numbers.
     """
     function = FunctionBuilder(NAME)

@@ -1,6 +1,6 @@
 """Serialises data to bytes and back; reading creates values and executes nothing.
 
-Supported are numbers, texts, bytes, lists, tuples, dictionaries, numpy arrays and types, and those
+Supported are numbers, texts, bytes, lists, tuples, dictionaries, numpy arrays and types, and the
 dataclasses that the reader names. The data begins with JSON, in which a value of a type that JSON
 lacks is ``{kind: contents}``; the arrays follow.
 """
@@ -23,14 +23,15 @@ _SIZE = struct.Struct("<Q")
 
 
 def to_bytes(value: object) -> bytes:
-    """Serialises a value. TypeError for a type that is not supported."""
+    """Serialises a value. Raises TypeError for a type that is not supported."""
     arrays: list[bytes] = []
     text = json.dumps(_written(value, arrays)).encode()
     return b"".join([_SIZE.pack(len(text)), text, *arrays])
 
 
 def from_bytes(data: bytes, classes: Collection[type]) -> Data:
-    """Deserialises a value. ValueError for other bytes, and for a class that is not in `classes`.
+    """Deserialises a value. Raises ValueError for bytes that `to_bytes` does not write, and for a
+    class that is not in `classes`.
 
     Arrays are read-only.
     """

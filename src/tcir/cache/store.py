@@ -45,7 +45,7 @@ _ENTRIES = re.compile(rf"[0-9a-f]+(\.[0-9a-f]+{re.escape(_PART)})?")
 class Store:
     """Entries in a folder.
 
-    folder: None: nothing is kept
+    folder: path of the folder; None: nothing is kept
     most:   maximum size of all entries together, in bytes
     owners: ids of other users whose entries are accepted, such as users who may change tcir's
             source
@@ -57,7 +57,7 @@ class Store:
 
     def get(self, key: str) -> bytes | None:
         """The data stored under a key, which consists of hexadecimal digits; None if nothing is
-        stored, or it was lost."""
+        stored, or if the entry is unusable."""
         try:
             with self._open(key) as part:
                 return self._read(part, key)
@@ -139,8 +139,8 @@ NO_STORE = Store(None)
 
 
 def user_store() -> Store:
-    """The store in ``TCIR_CACHE_DIR``, or if that is not set, in the user's cache directory; no
-    store if the variable is empty."""
+    """The store in the folder ``TCIR_CACHE_DIR``, or if that variable is not set, in the user's
+    cache directory; a store that keeps nothing if the variable is empty."""
     named = os.environ.get(VARIABLE)
     if named is None:
         return cache_store("kernels")

@@ -52,7 +52,7 @@ class Tuned:
 
 
 def canonical(pipeline: NamedPipeline, options: Mapping[str, object]) -> str:
-    """Canonical text of a pipeline with those of its options that are not the default."""
+    """Canonical text of a pipeline with those of its options that differ from their defaults."""
     return pipeline.name + format_options(
         make_options(pipeline.options, dict(options), pipeline.name)
     )

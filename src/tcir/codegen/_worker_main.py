@@ -33,7 +33,7 @@ def translate(text: str) -> str:
 
 
 def rehearse(text: str, *, passes: str) -> str:
-    """Reads a module and runs `passes` on it; it does not matter whether they accept it."""
+    """Reads a module and runs `passes` on it; an error that they report is ignored."""
     from tcir._mlir import ir, is_mlir_error, passmanager
 
     with _rehearsal_context():
@@ -62,7 +62,7 @@ def emit_ptx(text: str, *, cpu: str, features: str) -> str:
     """Compiles LLVM IR to PTX with the NVPTX back end, without middle-end passes.
 
     Middle-end passes are omitted on purpose: the intrinsics of tcgen05.mma are declared as only
-    writing D, so dead-store elimination may drop all but the last one of a sum.
+    writing D, so dead-store elimination may drop all but the last mma of a sum.
     """
     import llvmlite.binding as llvm
 

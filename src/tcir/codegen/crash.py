@@ -17,7 +17,7 @@ _MEANING = {
 
 
 def signal_name(number: int) -> str:
-    """``SIGSEGV`` for 11; ``signal 70`` for one without a name."""
+    """Name of a signal: ``SIGSEGV`` for 11; ``signal 70`` for a signal without a name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -27,8 +27,8 @@ def signal_name(number: int) -> str:
 def crashed(
     step: str, status: int, said: str, text: str, suffix: str, way_out: str
 ) -> NativeCrashError:
-    """The error for a tool that ended with `status`, negative after a signal, on the input `text`,
-    which is saved in a file that ends in `suffix`.
+    """The error for a tool that ended with `status` (negative after a signal) on the input `text`,
+    which is saved in a file whose name ends in `suffix`.
 
     step:    beginning of the message
     said:    the tool's output on stderr

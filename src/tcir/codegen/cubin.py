@@ -43,9 +43,9 @@ def assemble(ptx: str, target: str = DEFAULT_TARGET.name, assembler: str = PTXAS
     cuda-python), for systems where ptxas cannot be started or is not installed.
 
     Raises `Error` with the assembler's message if it reports an error or a warning: it warns if it
-    drops a directive that the program relies on, for example ``setmaxnreg`` (C7504), which
-    nvJitLink always drops. `NativeCrashError` if the assembler crashes, `MissingDependencyError` if
-    it is not installed.
+    drops a directive on which the program relies, for example ``setmaxnreg`` (C7504), which
+    nvJitLink always drops. Raises `NativeCrashError` if the assembler crashes, and
+    `MissingDependencyError` if it is not installed.
     """
     check_assembler(assembler)
     name, run = _ASSEMBLERS[assembler]

@@ -41,8 +41,8 @@ def compile_program(path: Path, target: str, out: Path, flags: Sequence[str] = (
     """Compiles a .cu file, including its host code, to a shared library that contains its PTX as
     text and no CUDA runtime. Raises the errors of `compile_cuda`.
 
-    As in an executable, the program's own names come before those of other libraries (-Bsymbolic):
-    it may define `malloc`, or variables that are called like functions of the driver.
+    As in an executable, the program's own symbols precede those of other libraries (-Bsymbolic), so
+    that the program may define `malloc`, or variables with the names of driver functions.
 
     flags: further flags for nvcc
     """

@@ -1,8 +1,8 @@
-"""Replaces prefixes of source paths in generated code that differ between computers.
+"""Replaces those prefixes of source paths in generated code that differ between computers.
 
 LLVM IR names the file of each location, PTX has it in ``.file``, and ptxas copies it into the
-cubin. Therefore equal programs in two folders give two cubins. Compilers replace the prefix of such
-paths by ``-fdebug-prefix-map=OLD=NEW``.
+cubin. Therefore equal programs in two folders give different cubins. C compilers replace the
+prefixes of such paths with the flag ``-fdebug-prefix-map=OLD=NEW``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2})")
 
 
 def parse_prefixes(texts: Iterable[str]) -> dict[str, str]:
-    """Maps each prefix OLD of the texts ``OLD=NEW`` to its replacement NEW. InputError for other
-    texts."""
+    """Maps each prefix OLD of the texts ``OLD=NEW`` to its replacement NEW. Raises InputError for
+    other texts."""
     found: dict[str, str] = {}
     for text in texts:
         old, equals, new = text.partition("=")

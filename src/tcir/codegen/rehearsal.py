@@ -1,4 +1,4 @@
-"""Runs native code that a user's program may crash in the child process first.
+"""Runs native code that a user's program may crash, first in the child process.
 
 Upstream's parser, verifiers and passes are not safe for every text. For example, the verifier of
 ``llvm.extractvalue`` and ``llvm.insertvalue`` compares the low 32 bits of a position with the

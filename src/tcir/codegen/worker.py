@@ -34,10 +34,10 @@ _MAIN = "import sys; sys.path[:] = sys.argv[1:]; from {} import main; main()"
 
 
 def send(stream: IO[bytes], message: object) -> None:
-    """Writes one length-prefixed message to a pipe without a buffer.
+    """Writes one length-prefixed message to an unbuffered pipe.
 
-    A buffer has a lock, and a fork during another thread's write would copy both, locked, to the
-    child.
+    A buffer has a lock, and a fork during another thread's write would copy the buffer to the child
+    with its lock held.
     """
     data = pickle.dumps(message)
     rest = memoryview(_HEADER.pack(len(data)) + data)
@@ -52,8 +52,8 @@ def receive(stream: IO[bytes]) -> Any:
 
 
 def end_with(stream: IO[bytes]) -> None:
-    """Ends this process some time after the other side of a pipe has closed, whatever it computes
-    then: a parent that was killed does not leave it behind."""
+    """Ends this process some time after the other side of a pipe has closed, even during a
+    computation, so that it does not outlive a parent that was killed."""
 
     def watch() -> None:
         closed = select.poll()
@@ -237,7 +237,7 @@ class Worker:
         way_out: end of the message of a crash
 
         Raises `Error` with the library's message if it rejects `text`, and `NativeCrashError` if
-        the child crashes; `text` is then saved in a file that ends in `suffix`.
+        the child crashes; `text` is then saved in a file whose name ends in `suffix`.
         """
         step = step or function
         with self._lock:

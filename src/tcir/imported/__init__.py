@@ -1,2 +1,2 @@
-"""Parts that the ONNX and JAX doors share: a whole model as one `linalg` program, its row of the
+"""Code that the ONNX and JAX doors share: a whole model as one `linalg` program, its line of the
 table, and the import as a checked step."""

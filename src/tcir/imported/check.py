@@ -37,7 +37,8 @@ class ProgramOrigin:
     reference:  library that computes the reference
     exact, own: functions from arrays of the program's types to results; `exact` computes in f64,
                 `own` in the types of the model with sums in f32
-    roundings:  additional allowed error, by type, in roundings of the largest result; 1 for others
+    roundings:  allowed error beyond that of the reference, by type, in roundings of the largest
+                result; 1 for other types
     """
 
     name: str
@@ -61,7 +62,7 @@ Results = tuple[str, Sequence[Array], Sequence[Array], Sequence[Array]]
 
 
 def executed(mlir: str, given: Sequence[Array]) -> list[Array]:
-    """Results of a program in numpy. `Error` if an op has no rule."""
+    """Executes a program in numpy; returns its results. Raises `Error` if an op has no rule."""
     with mlir_context() as context:
         module = inlined(load_module(mlir, context))
         signature = signature_of(module)
@@ -73,7 +74,7 @@ def executed(mlir: str, given: Sequence[Array]) -> list[Array]:
 
 
 def signless(array: Array, dtype: np.dtype) -> Array:
-    """The array in C order; integers are viewed with the signedness that `dtype` has."""
+    """The array in C order; integers are viewed with the signedness of `dtype`."""
     array = np.asarray(array, order="C")
     alike = array.dtype != dtype and array.dtype.kind in "iu" and dtype.kind in "iu"
     return array.view(dtype) if alike and array.itemsize == dtype.itemsize else array
@@ -86,9 +87,10 @@ def checked(
 
     The line is `different` if the error exceeds 1.5 times the reference's own plus `ROUNDINGS` of
     the largest result, or if NaN and infinities are in other elements. It is `incomplete` if the
-    reference cannot run the model, or a result has a finite element for no arguments.
+    reference cannot run the model, or a result of the reference has no finite element for any of
+    the arguments.
 
-    known: results that `mlir` has for other arguments than the drawn ones
+    known: results of `mlir` for arguments other than the drawn ones
     """
     started = time.perf_counter()
     line = Line(0, source.name, level="tensor")
@@ -113,7 +115,7 @@ def checked(
 def judge(
     line: Line, roundings: Mapping[str, int], reference: str, compared: Sequence[Results]
 ) -> None:
-    """Sets the verdict of a line by the results for some arguments."""
+    """Sets the verdict of a line from the results for some arguments."""
     words: list[str] = []
     finite: dict[int, bool] = {}
     ratio = 0.0

@@ -44,7 +44,7 @@ P = TypeVar("P")
 
 
 class PartTable(tuple[P, ...]):
-    """Parts of a model; one line per part as text."""
+    """Parts of a model; as text, one line per part."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, self))
@@ -73,7 +73,7 @@ def validated(
 
 
 def check_array(name: str, array: object, shape: Sequence[int], dtype: np.dtype) -> Array:
-    """Converts an argument to a numpy array. InputError if its shape or type differs.
+    """Converts an argument to a numpy array. Raises InputError if its shape or type differs.
 
     Any object with `__array__` is accepted (JAX arrays, tensors on the CPU).
     """

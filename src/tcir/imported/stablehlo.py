@@ -34,7 +34,7 @@ _LEFT = re.compile(r'\s*(?:%[^=]*= )?"?((?:stablehlo|chlo|shape)\.\w+)')
 def linalg(stablehlo: str) -> str:
     """The `linalg` program of a StableHLO module, with its source lines.
 
-    InputError, with the location of the first, for ops that are not lowered to linalg;
+    Raises InputError for ops that are not lowered to linalg, with the location of the first, and
     `InternalError` if the command crashes or takes more than `PATIENCE` seconds.
     """
     with tempfile.TemporaryDirectory() as folder:

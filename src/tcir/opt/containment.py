@@ -33,8 +33,8 @@ class Checkpoint:
     done:   number of completed passes
     text:   the module before the first pass
     source: the file of `text`
-    broken: summary of the report if a pass changed the result
-    report: the JSON report if this step fails, without the reason
+    broken: summary of the report if a pass changed the result; else ""
+    report: the JSON report for the case that this step fails, without the reason
     """
 
     name: str
@@ -45,11 +45,11 @@ class Checkpoint:
     report: dict[str, Any] | None = None
 
     def reproducer(self, program: str, pipeline: str, flags: str) -> str:
-        """MLIR text that ``tc-opt --run-reproducer`` (and mlir-opt's) runs again.
+        """MLIR text that ``tc-opt --run-reproducer`` runs again, as does the flag of mlir-opt.
 
         program:  the program before the pass
         pipeline: the passes still to run
-        flags:    further flags that tc-opt needs: plugins
+        flags:    further flags that tc-opt needs, for plugins
         """
         return (
             f"// Stopped in '{self.name}', from {self.source}.\n"
@@ -112,7 +112,7 @@ def run_contained(
                 status
     reproducer: the file that `save` writes; None: a new file among the system's temporary files
     reports:    files for the report, which names the pass, by format: json, html
-    flags:      further flags that the reproducer's command needs: plugins
+    flags:      further flags that the reproducer's command needs, for plugins
     """
     with Notes() as notes:
         end = in_child(lambda: work(notes))
@@ -141,8 +141,8 @@ def run_contained(
 
 
 def nested_too_deeply(text: str) -> str:
-    """Text that says that MLIR's parser, which recurses for each bracket, has too little stack for
-    the nesting of `text`; "" if the stack suffices."""
+    """Sentence for an error: MLIR's parser, which recurses for each bracket, has too little stack
+    for the nesting of `text`; "" if the stack suffices."""
     deepest = depth = 0
     for sign in re.findall(r"[][(){}<>]", re.sub(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->', "", text)):
         depth += 1 if sign in "[({<" else -1

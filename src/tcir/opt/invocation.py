@@ -53,7 +53,7 @@ _GRAVITY = (0, 2, 1, 3, 4)
 
 
 class Invocation:
-    """One command line on one input."""
+    """One command line applied to one input."""
 
     def __init__(self, arguments: Namespace, notes: Notes) -> None:
         self.arguments = arguments
@@ -152,7 +152,7 @@ class _ChunkRun(Watcher):
         self.works: dict[str, LaunchOps] = {}
 
     def process(self, context: ir.Context) -> tuple[int, bytes]:
-        """Runs the session on the module; returns exit code and result."""
+        """Runs the session on the module; returns the exit status and the result."""
         arguments = self.arguments
         module = _read(arguments, self.chunk, context)
         if arguments.verify_roundtrip:

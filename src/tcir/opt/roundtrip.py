@@ -11,7 +11,7 @@ from tcir.errors import InputError
 def verify_roundtrip(module: ir.Module) -> None:
     """Writes `module` as text, as generic text and as bytecode, and reads each back.
 
-    Locations are not compared: bodies that a named op of linalg implies are not written.
+    Locations are not compared, since the text omits the bodies that named linalg ops imply.
 
     Raises:
         InputError: for the first form that is not read back as `module`, with the first lines that

@@ -1,4 +1,5 @@
-"""Options of passes and pipelines: the text ``{stages=3 tiling=rows}`` to a dataclass and back.
+"""Options of passes and pipelines: converts the text ``{stages=3 tiling=rows}`` to a dataclass, and
+back.
 
 The fields of the dataclass are the options: their types decide how a value is read. Allowed types
 are bool, int, float, str, `typing.Literal`, ``tuple[T, ...]`` of those (written ``1,2,3``), and any
@@ -22,7 +23,7 @@ _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
 def split_options(text: str) -> dict[str, str]:
-    """``a=1 b="x y" c={d=2}`` (with or without outer braces) to ``{"a": "1", ...}``."""
+    """Splits ``a=1 b="x y" c={d=2}`` (with or without outer braces) into ``{"a": "1", ...}``."""
     body = text.strip()
     if body.startswith("{") and body.endswith("}"):
         body = body[1:-1]
@@ -67,7 +68,8 @@ def _words(text: str) -> list[str]:
 
 
 def make_options(cls: type[Any], values: dict[str, Any], owner: str) -> Any:
-    """An instance of dataclass `cls`; each value, or its text, is read by the field's type."""
+    """Creates an instance of the dataclass `cls`; each value, or its text, is converted to the
+    field's type."""
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
     hints = typing.get_type_hints(cls)
     read: dict[str, Any] = {}
@@ -97,7 +99,7 @@ def make_options(cls: type[Any], values: dict[str, Any], owner: str) -> Any:
 
 
 def format_options(instance: Any) -> str:
-    """``{stages=3}`` with the fields that differ from their defaults; "" if none does."""
+    """Formats the fields that differ from their defaults, as in ``{stages=3}``; "" if none does."""
     words = []
     for f in dataclasses.fields(instance):
         value = getattr(instance, f.name)
@@ -108,7 +110,7 @@ def format_options(instance: Any) -> str:
 
 
 def describe_options(cls: type[Any]) -> str:
-    """``stages: int = 4, tiling: 'rows' | 'linear' = rows`` for listings."""
+    """Describes the options for listings: ``stages: int = 4, tiling: 'rows' | 'linear' = rows``."""
     hints = typing.get_type_hints(cls)
     parts = []
     for f in dataclasses.fields(cls):

@@ -59,7 +59,7 @@ class Pass:
         return self.name + format_options(self)
 
     def apply(self, module: ir.Module) -> None:
-        """`run`, with any exception turned into an error that names the pass."""
+        """Calls `run`, and turns any exception into an error that names the pass."""
         try:
             with module.context, module.operation.location:
                 self.run(module)
@@ -85,7 +85,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class UpstreamPass(Pass):
-    """An upstream MLIR pass, by its text, nested in its anchors."""
+    """An upstream MLIR pass, given by its text, which is nested in its anchors."""
 
     text: str
     anchors: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class UpstreamPass(Pass):
         self.pass_manager().run(module.operation)
 
     def pass_manager(self) -> Any:
-        """Upstream's pass manager for this pass; `UnknownNameError` if it does not exist."""
+        """Upstream's pass manager for this pass; `UnknownNameError` if MLIR lacks the pass."""
         from tcir._mlir import ir, passmanager
 
         with ir.Context.current or ir.Context():
@@ -193,7 +193,7 @@ def find_pass(name: str) -> type[Pass] | None:
 
 
 def find_pipeline(name: str) -> NamedPipeline | None:
-    """The named pipeline `name`; None if there is none."""
+    """The registered pipeline called `name`; None if there is none."""
     name = PIPELINES.get(name, name)
     if name not in _PIPELINES:
         import_named("pipelines", name)
@@ -249,9 +249,9 @@ def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pa
 
 @dataclass(frozen=True, init=False, repr=False)
 class Pipeline:
-    """A sequence of passes, which never changes: `append`, `insert` and `replace` return another.
+    """An immutable sequence of passes: `append`, `insert` and `replace` return another one.
 
-    It is made from passes, or texts that hold one or more of them.
+    It is made from passes, or from texts with one or more passes.
     """
 
     passes: tuple[Pass, ...]
@@ -294,8 +294,8 @@ class Pipeline:
         return len(self.passes)
 
     def index(self, name: str) -> int:
-        """Position of the first pass with the name `name`, or with its present name if that is a
-        former one."""
+        """Position of the first pass called `name`, or with the present name if `name` is a former
+        one."""
         name, _ = current_name(name)
         for position, item in enumerate(self.passes):
             if item.name == name:
@@ -345,10 +345,11 @@ class Pipeline:
 class NamedPipeline:
     """A pipeline with a name and options, as ``--pipeline=NAME{options}`` builds it.
 
-    doc:            one sentence; accepted_forms: the input it takes, for ``--list-pipelines``
+    doc:            one sentence; accepted_forms: the programs that it accepts, both for
+                    ``--list-pipelines``
     options:        a dataclass of options (see `tcir.passmanager.options`)
-    build:          from an instance of it to the list of passes
-    targets:        names of the targets it makes kernels for
+    build:          function from an instance of `options` to the pipeline
+    targets:        names of the targets for which it makes kernels
     """
 
     name: str
@@ -370,7 +371,7 @@ class NamedPipeline:
 
 
 def named_pipeline(text: str, **options: OptionValue) -> Pipeline:
-    """``NAME`` or ``NAME{key=value}`` (and keyword options) to the pipeline it builds."""
+    """Builds the pipeline that ``NAME`` or ``NAME{key=value}``, with keyword options, describes."""
     if not isinstance(text, str):
         raise InputError(f"expected the name of a pipeline, got {text!r}")
     name, brace, rest = text.strip().partition("{")
@@ -383,7 +384,7 @@ def named_pipeline(text: str, **options: OptionValue) -> Pipeline:
 
 
 def as_pipeline(value: Pipeline | str | Iterable[Pass | str], **options: OptionValue) -> Pipeline:
-    """A pipeline from one, from a list, from ``builtin.module(...)`` text or a registered name."""
+    """Makes a pipeline of a pipeline, a list, ``builtin.module(...)`` text or a registered name."""
     if isinstance(value, str) and not value.strip().startswith("builtin.module"):
         return named_pipeline(value, **options)
     if options:

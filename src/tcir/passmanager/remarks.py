@@ -1,8 +1,9 @@
 """Remarks of passes: the schedule chosen, a fallback taken.
 
-MLIR's bindings can only emit errors, so remarks have their own channel: to the active collector of
-diagnostics (`tcir.program.source.collect_diagnostics`, used by tc-opt, which prints them as
-``file:line:col: remark: …`` and checks ``expected-remark``), else to the logger ``tcir``.
+MLIR's bindings can only emit errors, so remarks have their own channel. They go to the active
+collector of diagnostics (`tcir.program.source.collect_diagnostics`, used by tc-opt, which prints
+remarks as ``file:line:col: remark: …`` and checks ``expected-remark``), or if there is none, to the
+logger ``tcir``.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _split(text: str) -> list[str]:
 
 
 def nest(anchors: Iterable[str], text: str) -> str:
-    """``a(b(text))`` for anchors (a, b)."""
+    """Nests a text in anchors: ``a(b(text))`` for the anchors (a, b)."""
     for anchor in reversed(list(anchors)):
         text = f"{anchor}({text})"
     return text

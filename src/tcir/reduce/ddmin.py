@@ -11,10 +11,10 @@ Item = TypeVar("Item")
 def ddmin(items: Sequence[Item], fails: Callable[[list[Item]], bool]) -> list[Item]:
     """A subsequence of `items` that fails, and from which no single item can be removed.
 
-    fails: whether a subsequence fails; the whole of `items` must
+    fails: whether a subsequence fails; `items` itself must fail
 
-    Halves are removed first, then smaller pieces, the last ones first, since later parts of a
-    program use earlier ones.
+    The search tries to remove all items, then halves, then smaller pieces, the last piece first,
+    since later parts of a program use earlier ones.
     """
     kept, size = list(items), len(items)
     while size:

@@ -58,8 +58,8 @@ def with_ops(text: str, unregistered: bool, kept: Sequence[int]) -> str | None:
 
 
 def returning_less(text: str, unregistered: bool) -> Iterator[str]:
-    """Programs that return one result less, or replace a result by an operand of the op that
-    computes it."""
+    """Programs that return one result fewer, or that return, instead of a result, an operand of the
+    op that computes it."""
     for number in range(_most_results(text, unregistered)):
         for operand in (None, 0, 1, 2):
             found = _edited(text, unregistered, partial(_returned, number=number, operand=operand))
@@ -81,7 +81,7 @@ def extents(text: str) -> list[int]:
 
 
 def with_extents(text: str, unregistered: bool, to: Mapping[int, int]) -> str | None:
-    """Replaces extents of the program by the map `to`; None if no shape has any of them."""
+    """Replaces extents of the program as `to` maps them; None if no shape has any of them."""
 
     def shape(match: re.Match[str]) -> str:
         extents = (int(n) for n in match[1].split("x")[:-1])

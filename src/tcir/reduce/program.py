@@ -24,7 +24,7 @@ class ReducibleProgram(Protocol):
 
     @property
     def size(self) -> dict[str, int]:
-        """Sizes that the reduction lowers, as counts by name."""
+        """Counts that the reduction lowers, by name."""
 
 
 TOGETHER = 3
@@ -37,7 +37,7 @@ Fails = Callable[[Own], bool]
 class Mlir:
     """A module and its pipeline.
 
-    pipeline: None: a script runs its own
+    pipeline: the pipeline; None: a script runs a pipeline of its own
     """
 
     module: str

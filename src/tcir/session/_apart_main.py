@@ -62,8 +62,8 @@ def _kept(said: list[tuple[str, str]], diagnostic: ir.Diagnostic) -> bool:
 
 
 def takes(text: str, *, pipeline: str, target: str) -> None:
-    """Runs the passes of a pipeline on a module of the dialect torch; they raise an error if they
-    reject it."""
+    """Runs the passes of a pipeline on a module of the dialect torch. Raises the error of a pass
+    that rejects it."""
     with mlir_context() as context:
         module = load_module(linalg(text), context)
         Session(module, as_pipeline(pipeline), target=target).run_passes()
@@ -73,7 +73,7 @@ def lower(
     text: str, *, pipeline: str, target: str, frozen: Sequence[int] = ()
 ) -> tuple[str, Kernel]:
     """Compiles a module of the dialect torch; returns its `linalg` and its kernel. Errors have the
-    locations of the text.
+    locations of `text`.
 
     frozen: numbers of the arguments that are the same at each call
     """

@@ -1,8 +1,8 @@
 """Compiles in child processes: if native code crashes or hangs there, this process raises an error.
 
 The doors compile programs that an importer generated. These exercise parts of MLIR and LLVM that
-hand-written programs do not. Each child runs one compiler; `Compilers` runs as many at a time as
-there are processors.
+hand-written programs do not. Each child runs one compiler; `Compilers` has as many children as
+there are processors, at most `MOST_CHILDREN`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PATIENCE = 900.0
 
 class Compilers:
     """Child processes that compile, started when they are needed. A context manager, which ends
-    them."""
+    the processes."""
 
     def __init__(
         self,
@@ -67,14 +67,15 @@ class Compilers:
             worker.stop()
 
     def linalg(self, torch_text: str) -> str:
-        """Lowers a module of the dialect `torch` to `linalg`. `Error` if torch-mlir cannot."""
+        """Lowers a module of the dialect `torch` to `linalg`. Raises `Error` if that fails."""
         return str(self.ask("linalg", torch_text))
 
     def compile(self, mlir: str, pipeline: str, target: str) -> Kernel:
         """Compiles a program as `tcir.compile` does; returns its kernel.
 
-        `Error` if the pipeline rejects the program; `InternalError`, with a file to report, for a
-        fault of the compiler: an exception, a crash of native code, more than `PATIENCE` seconds.
+        Raises `Error` if the pipeline rejects the program, and `InternalError`, which names a file
+        to report, for a fault of the compiler: an exception, a crash of native code, a duration of
+        more than `PATIENCE` seconds.
         """
         kernel = self.ask("compile", mlir, pipeline=pipeline, target=target)
         assert isinstance(kernel, Kernel)
@@ -100,7 +101,7 @@ class Compilers:
     def ask(self, function: str, text: str, **options: object) -> object:
         """Calls a function in a child and returns its result; raises the errors of `compile`.
 
-        text: text that is saved for a report
+        text: program that is saved to be reported
         """
         with self._worker() as worker:
             late = threading.Timer(PATIENCE, worker.kill)
@@ -159,8 +160,8 @@ compilers = one_per_process(Compilers)
 
 
 def kept(text: str, said: str, suffix: str = ".mlir") -> str:
-    """Saves a program and the traceback `said` to a file; returns the sentence of an error that
-    names the file."""
+    """Saves a program and the traceback `said` to a file; returns a sentence for an error message,
+    which names the file."""
     with tempfile.NamedTemporaryFile(
         "w", prefix="tcir-internal-", suffix=suffix, delete=False
     ) as file:

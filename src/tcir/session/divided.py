@@ -1,8 +1,8 @@
-"""Passes that rewrite each kernel by itself, run on several kernels at a time.
+"""Runs passes that rewrite each kernel independently, on several kernels at a time.
 
-Forks of this process do that, which only a process without threads of its caller may have: a child
-that compiles (`use`). If a fork dies, or a pass rejects a kernel, nothing has changed, and the
-caller runs the passes one after another, with the errors of that.
+The passes run in forks of this process. Only a process without threads of a caller may fork: a
+child that compiles (`use`). If a fork dies, or a pass rejects a kernel, the module is unchanged,
+and the caller runs the passes one after another, which raises their errors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Verify: TypeAlias = Callable[[ir.Module, str], None]
 
 
 def use(forks: int | None = None) -> None:
-    """Lets this process have `forks` forks; default: one for each of its processors."""
+    """Allows this process `forks` forks, by default one for each of its processors."""
     global _FORKS
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     _FORKS = min(forks or mine or 1, MOST_FORKS)
@@ -58,9 +58,9 @@ def use(forks: int | None = None) -> None:
 class DividedPass:
     """A pass that ran on all kernels.
 
-    seconds: duration, of all forks together
-    ops:     number of ops
-    parts:   the state; None: the pass changed nothing
+    seconds: duration, summed over all forks
+    ops:     number of ops in the module after the pass
+    parts:   the state after the pass; None: the pass changed nothing
     """
 
     item: Pass
@@ -79,8 +79,9 @@ class _KernelState:
 
 
 def run(module: ir.Module, passes: Sequence[Pass], first: int, verify: Verify) -> list[DividedPass]:
-    """Runs those of `passes` from number `first` on (from 0) that are of one of `ROWS`, on all
-    kernels of a module; returns them. None: `first` begins no row, or nothing was run."""
+    """Runs the consecutive `passes` from index `first` on that are in the same one of `ROWS`, on
+    all kernels of a module; returns them, or an empty list if no row begins at `first` or nothing
+    was run."""
     row = next((each for each in ROWS if passes[first].name in each), ())
     items = list(takewhile(lambda item: item.name in row, passes[first:]))
     begins = first == 0 or passes[first - 1].name not in row

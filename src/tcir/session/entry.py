@@ -82,12 +82,13 @@ def compile(
 
     entry:    name of the public function to compile if there are several; functions that it does
               not call are dropped
-    validate: whether the program is executed after every pass, see `tcir.validate`; the result is
-              ``kernel.report``. The options from `seed` to `budget` are those of `tcir.validate`
+    validate: whether the program is executed after every pass, see `tcir.validate`; the verdicts
+              are in ``kernel.report``. The options from `seed` to `budget` are those of
+              `tcir.validate`
     cache:    whether a kernel compiled before is taken from the user's cache (not with `validate`)
-    tune:     whether options that are left out are those that ``tc-bench sweep`` found fastest for
-              this program, pipeline and target; `report.notes` lists them, or states that there was
-              no sweep
+    tune:     whether omitted options have the values that ``tc-bench sweep`` found fastest for this
+              program, pipeline and target; `report.notes` lists them, or states that there was no
+              sweep
     assembler: ``ptxas``, or ``nvjitlink`` (a library, through cuda-python: ``pip install
               tcir[nvjitlink]``; it does not support setmaxnreg)
     debug_prefix_map: replacements of path prefixes in PTX and cubin, which contain the program's
@@ -187,16 +188,17 @@ def validate(
     max_instructions: limit of one execution; by default proportional to the execution before, so
               that an endless loop ends soon
     numerics: "exact" or "fast" (float32)
-    ordering: "silicon"; or "isa", which also reports as errors what only shipping code supports
+    ordering: "silicon"; or "isa", which also reports as errors any reliance on orderings that PTX
+              ISA does not promise, though shipping code relies on them
     assumptions: answers to open questions about the hardware (`tcir.machine.Assumptions`)
     jobs:     number of processes that run blocks of a grid, from the thread level on; with several
               orders, that run the orders
     budget:   seconds; a validation estimated to take longer executes a sample of the CTAs, and its
               verdict is "sampled"
-    kinds:    whether each kind of launch (`pass share-kernels`) is executed on the machine once;
-              the report names the launches of the same kind, which tensor rules compute from their
-              own buffers. Kinds and states beyond the budget are named, and the verdict is
-              "incomplete"
+    kinds:    whether each kind of launch (pass share-kernels) is executed on the machine once; the
+              report names the other launches of the kind, which tensor rules compute from their own
+              buffers. If kinds or states exceed the budget, the report names them, and the verdict
+              is "incomplete"
     strict:   whether the verdict is "small numbers", which is no success, if the inputs did not
               cover their types' range and special values
     on_line:  called with each line of the report as it completes

@@ -40,8 +40,8 @@ def kernel_key(module: ir.Module, steps: Pipeline, target: str, prefixes: Mappin
 
 
 def is_ours(steps: Pipeline) -> bool:
-    """Whether all code that compiles belongs to this package, whose source is part of the key:
-    passes, dialects and conversion rules of plugins are not."""
+    """Whether all code that compiles belongs to this package, whose source is part of the key; the
+    source of plugins' passes, dialects and conversion rules is not."""
     passes = all(isinstance(item, UpstreamPass) or is_own(type(item)) for item in steps)
     converter = sys.modules.get(_CONVERTER)
     rules = list(converter.RULES.values()) if converter is not None else ()

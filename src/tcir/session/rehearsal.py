@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 
 
 class Rehearsal:
-    """Runs native code in a child process first as long as the IR is from outside.
+    """Runs native code first in a child process, as long as the IR comes from outside tcir.
 
-    IR is from outside until a pass of tcir has lowered the caller's program, and after any pass of
-    the caller. A pipeline of only tcir's passes costs nothing.
+    IR comes from outside until a pass of tcir has lowered the caller's program, and after any pass
+    of the caller. A pipeline of only tcir's passes has no extra cost.
     """
 
     def __init__(self) -> None:
         self._outside, self._foreign = True, False
 
     def before(self, item: Pass, module: ir.Module) -> None:
-        """To be called before `item` runs. `NativeCrashError` if it is an upstream pass and crashes
-        in the child."""
+        """To be called before `item` runs. Raises `NativeCrashError` if `item` is an upstream pass
+        that crashes in the child."""
         if self._outside and isinstance(item, UpstreamPass):
             rehearse(_text(module), f"pass '{item.name}'", str(item))
 
     def after(self, item: Pass, module: ir.Module) -> None:
-        """To be called after `item` ran, before `module` is verified. `InvalidIRError` if the
-        verifier crashes in the child."""
+        """To be called after `item` ran, before `module` is verified. Raises `InvalidIRError` if
+        the verifier crashes in the child."""
         if isinstance(item, UpstreamPass):
             return
         self._foreign = self._foreign or not is_own(type(item))

@@ -31,8 +31,8 @@ _RAN = ("equal", "within bound", "sampled")
 
 def of_input(module: ir.Module, signature: Signature, target: str) -> Roofline | None:
     """Roofline of a program on tensors whose inputs and results cross HBM once. None for other
-    programs, for programs with loops (products in them are not counted), and for a target without
-    constants."""
+    programs, for programs with loops (whose products are not counted), and for a target without
+    constants in the time model."""
     from tcir.program.flops import flops_in
 
     if signature.level != "tensor" or not is_timed(target):
@@ -60,7 +60,8 @@ def after_run(
     streams: Sequence[EventStream],
 ) -> Roofline:
     """The roofline with the machine's counters, if it executed all CTAs, and with the modelled time
-    of recorded events, if there are any. Unchanged unless the execution gave a right result."""
+    of recorded events, if there are any. Returned unchanged unless the execution gave a right
+    result."""
     if line.verdict not in _RAN or not launches.launches:
         return roofline
     sms, counted = TARGETS[roofline.target].sms, line.counters

@@ -59,8 +59,8 @@ DIED = "native code died"
 class Watcher:
     """Callbacks of a running session. The methods of this class do nothing.
 
-    divides: whether kernels may be lowered in modules of their own (`tcir.session.divided`), so
-             that `after_pass` sees the module after the last of these passes
+    divides: whether kernels may be lowered in separate modules (`tcir.session.divided`), so that
+             the `module` of `after_pass` is the one after the last of these passes
     """
 
     divides = False
@@ -69,8 +69,8 @@ class Watcher:
         """Called before `item`, pass number `index` (from 1), runs on `module`."""
 
     def written(self, state: bytes | divided.Parts) -> None:
-        """Called before `after_pass` with the module's bytecode; empty after a pass of others
-        (`Session._has_changed`)."""
+        """Called before `after_pass` with the module's bytecode, which is empty after a pass that
+        is neither tcir's nor upstream's (`Session._has_changed`)."""
 
     def after_pass(self, index: int, item: Pass, module: ir.Module, changed: bool) -> None:
         """Called after `item` ran; `module` is valid, and not yet executed.
@@ -82,8 +82,8 @@ class Watcher:
         """Called before the step `name` of code generation."""
 
     def after_ptx(self, index: int, text: str) -> None:
-        """Called after LLVM generated PTX, line number `index` of the report, which is not yet
-        executed."""
+        """Called after LLVM generated PTX, which is line number `index` of the report, and
+        before it is executed."""
 
     def estimated(self, estimate: Estimate | Kinds) -> None:
         """Estimated cost of executing all states, or with `Settings.kinds` those below tensors;
@@ -96,7 +96,7 @@ class Watcher:
 class Session:
     """The compilation of a module by `pipeline` to code for `target`, and its report.
 
-    signature:   signature of the program, for its roofline; a validation reads it itself
+    signature:   signature of the program, for its roofline; a validation determines it itself
     settings:    how the program is executed after every pass; None: not executed
     verify_each: whether MLIR verifies the module after every pass
     contained:   whether the caller handles crashes of native code, so that no rehearsal is needed

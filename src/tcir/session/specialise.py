@@ -65,8 +65,8 @@ def specialise(
     arguments are set.
 
     The pass ``specialise-shapes`` sets the dimensions; `entry` and `options` are those of
-    `tcir.compile`: with ``validate=True`` each kernel is executed after every pass. Raises
-    InputError if no dimension is dynamic.
+    `tcir.compile`: with ``validate=True`` the program of each kernel is executed after every pass.
+    Raises InputError if no dimension is dynamic.
     """
     from tcir.passes.emit.tensor_functions import functions_with_body
     from tcir.passes.module.specialise_shapes import SpecialiseShapes, dynamic_dims

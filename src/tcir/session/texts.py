@@ -29,9 +29,9 @@ def text_of(module: ir.Module) -> str:
 class Texts(Mapping[str, str]):
     """The program's text after each pass, by the name of the pass.
 
-    states: name of a pass that changed the program -> the program after it, in order: its text, or
-            its bytecode, in one or several parts, whose text is printed when it is read for the
-            first time
+    states: name of a pass that changed the program -> the program after the pass, in order: its
+            text, or its bytecode in one or several parts, which is printed as text when an item is
+            first read
     same:   name of any other pass -> the earlier pass that last changed the program
     """
 

@@ -1,4 +1,5 @@
-"""Runs a sweep: gives jobs without a known row to an executor, and validates the best rows."""
+"""Runs a sweep: sends jobs without a known row to an executor, and validates the best
+combinations."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ def key_of(program: SweepProgram, combination: Combination, more: object = None)
 
 
 def legal(rows: Sequence[SweepRow]) -> list[int]:
-    """Numbers of the rows whose combination compiled."""
+    """Indices of the rows whose combination compiled."""
     return [number for number, row in enumerate(rows) if row.status == "ok"]
 
 

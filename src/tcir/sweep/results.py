@@ -1,4 +1,4 @@
-"""Results of a sweep in a file: a line of JSON for each job, identified by the key of its contents.
+"""Results of a sweep in a file: a line of JSON for each job, identified by the job's key.
 
 Lines are only appended, and each is written whole: signals that end the process wait for it. If a
 crash of the system leaves part of a last line, that part is dropped when the file is opened again.
@@ -32,7 +32,7 @@ class Results:
         self._rows: dict[tuple[str, str], SweepRow] = {}
 
     def find(self, job: Job) -> SweepRow | None:
-        """The row of a job that was done before; None if it failed, since it is then repeated."""
+        """The row of a job that was done before; None if that job failed, since it is repeated."""
         row = self._rows.get((job.key, job.kind))
         if row is None and (kept := self._store.get(_entry(job))) is not None:
             row = SweepRow(**json.loads(kept))

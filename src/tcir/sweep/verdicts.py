@@ -17,8 +17,8 @@ _WORDS = {"not legal": "refused", "failed": "failed"}
 
 
 def columns(row: SweepRow) -> dict[str, str | float | int | None]:
-    """Columns of the table for a module; the error is the largest error over its bound of all
-    states."""
+    """Columns of the table for a module; the error is the largest ratio of an error to its bound,
+    over all states."""
     passes = json.loads(row.report)["passes"] if row.report else []
     ratios = [each["max_error_over_bound"] for each in passes]
     known = [ratio for ratio in ratios if ratio is not None]
