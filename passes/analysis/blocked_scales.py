@@ -82,7 +82,7 @@ def is_layout(
     """Whether offsets are those of the layout; loops are given by their sizes, `step` values share
     a scale.
 
-    `batch` and `row` have one loop or none, `k` one.
+    `batch` and `row` have at most one loop, `k` has exactly one.
     """
     ((_, length),) = k.items()
     rows = next(iter(row.values()), 1)

@@ -87,7 +87,7 @@ def n_loops(map_attribute: ir.Attribute) -> int:
 def recognise(op: ir.OpView, order: Sequence[int] | None = None) -> Conv | Matmul | Einsum | None:
     """The contraction that the indexing maps of `op` describe; None if no form fits.
 
-    order: order of the result's dimensions, if it differs from their own
+    order: order of the result's dimensions to assume; None: their own
     """
     attributes = list(linalg.get_indexing_maps(op.operation) or ())  # of other ops None
     maps = [forms for m in attributes if (forms := linear_forms(value(m))) is not None]

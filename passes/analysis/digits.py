@@ -17,7 +17,8 @@ ROW, COLUMN = "row", "column"
 
 @dataclass(frozen=True)
 class Digit:
-    """``(dim // step) mod extent`` of a loop or dimension; without one, the number `step`."""
+    """``(dim // step) mod extent`` of a loop or dimension `dim`; the constant `step` if `dim` is
+    None."""
 
     dim: object
     step: int

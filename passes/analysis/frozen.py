@@ -64,10 +64,10 @@ class Frozen:
 
 
 def computed_once(function: func.FuncOp) -> list[ir.Value]:
-    """Tensors to compute once for many calls: those computed from frozen arguments that a larger
-    elementwise op reads together with others, because fused into it each element would be computed
-    many times (a batch norm's factors, the cosines of positions), and concatenated frozen
-    arguments, because a product cannot read its operand in parts."""
+    """Tensors to compute once for many calls. Some are computed from frozen arguments and read,
+    together with others, by a larger elementwise op, which would compute each element many times if
+    they were fused into it (a batch norm's factors, the cosines of positions). The others are
+    concatenations of frozen arguments, because a product cannot read its operand in parts."""
     frozen = Frozen.of(function)
     found: dict[ir.Value, None] = {}
     for op in function.entry_block if frozen.made else ():

@@ -26,8 +26,8 @@ def row_of(layout: str) -> str:
 class MapDim:
     """A dimension of a tensor map: a digit of a dimension of the heads.
 
-    letter: letter of the dimension; below: product of the digits after this one, None: of the only
-        digit
+    letter: letter of the dimension; below: product of the sizes of the less significant digits,
+        None if this digit is the only one
     size, stride: size and stride of the digit, in elements; start: where the heads begin
     """
 
@@ -45,7 +45,8 @@ class MapDim:
 
 
 def map_dims(heads: Strided, layout: str) -> list[MapDim]:
-    """The dimensions of a map of heads whose dimensions `layout` names, innermost first."""
+    """Dimensions, innermost first, of a tensor map of heads; `layout` names the heads'
+    dimensions."""
     found: list[MapDim] = []
     next_ = 1
     for letter, digits in zip(reversed(layout), reversed(heads.dims), strict=True):

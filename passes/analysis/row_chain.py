@@ -37,9 +37,9 @@ class RowChain:
     rows:    dimensions of the first result that index the row, without those of size 1
     columns: sizes of a row's dimensions, without those of size 1
     own:     dimensions of the result along the row: as many as `columns`, or none
-    sums:    the reductions in order, each with the number in `rows` of its indices (None: 0)
-    across:  whether memory is contiguous from row to row instead of along them
-    loads:   tensors in memory from which it is computed, with their indices
+    sums:    the reductions in order, each with its indices as positions in `rows` (None: 0)
+    across:  whether memory is contiguous from row to row instead of along a row
+    loads:   tensors in memory from which the result is computed, with their indices
     """
 
     rows: tuple[int, ...]

@@ -147,7 +147,7 @@ def repeat(function: func.FuncOp) -> None:
 
 
 def mark_of(stored: ir.Value) -> ir.Value:
-    """A mark of a tensor."""
+    """Builds a mark of a tensor, and returns its result."""
     attributes = {"callee": ir.FlatSymbolRefAttr.get(MARK)}
     call = ir.Operation.create(
         CALL, results=[stored.type], operands=[stored], attributes=attributes

@@ -24,10 +24,10 @@ from tcir.passes.emit.tile_kernel import argument
 class Backward:
     """The rows and columns of the scores of a tile.
 
-    rows, columns: the letters of their operands and gradients: queries and keys, or the other way
-                   round
+    rows, columns: letters of the operands and gradients of rows and columns: queries and keys, or
+                   the reverse
     blocks: blocks of columns for tiles of rows; heads: the rows' heads
-    group:  heads of columns that a head of rows has
+    group: number of heads of columns for each head of rows
     """
 
     op: tc.AttentionBackwardOp
@@ -110,8 +110,8 @@ class GradientTile:
     ) -> list[ir.Value]:
         """Emits the loop over all blocks of columns.
 
-        start: emits what the loop carries first, for the place of the first block
-        body:  emits a block; returns what it carries
+        start: emits the loop's initial values, for the place of the first block
+        body: emits a block; returns the values that the loop carries
         """
         of, (batch, head, row) = self.of, self.place
         before, visited = of.blocks.visited(row, 0, of.blocks.count)

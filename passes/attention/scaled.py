@@ -46,8 +46,8 @@ def stage_of(shape: ScaledShape) -> Stage:
 
 
 def scale_columns(shape: ScaledShape, keys: int) -> int:
-    """Columns of tensor memory for the scales of a tile of queries and of two blocks of keys, the
-    least slots with which one is copied while another is multiplied."""
+    """Columns of tensor memory for the scales of a tile of queries and of two blocks of keys: one
+    is copied while the other is multiplied."""
     stage = stage_of(shape)
     q, k = (
         BlockedScales.columns_of(rows, tile, stage)
@@ -69,8 +69,8 @@ class ScaledHeads:
     def both(
         op: tc.BlockScaledAttentionOp, shape: ScaledShape, arguments: Sequence[ir.Value], keys: int
     ) -> tuple[ScaledHeads, ScaledHeads]:
-        """Tiles of queries, and of blocks of `keys` keys; builds the maps, of the kernel's
-        `arguments`."""
+        """Tiles of queries, and of blocks of `keys` keys; builds their tensor maps from the
+        kernel's `arguments`."""
         of, made = op.extents(), []
         for tensor, scales, rows, count, letter in (
             (op.q, op.q_scales, shape.a, TMEM_LANES, "h"),

@@ -173,8 +173,8 @@ def _tiles_of(
     """Emits the tiles of a CTA, one for each of `roles`, with its columns of tensor memory. Returns
     where the loop over blocks has ended.
 
-    stores: by TMA, if it stores; place: number of the tile, head, and batch among those of all
-    parts
+    stores: stores by TMA; None: threads store
+    place:  number of the tile, head, and batch among those of all parts
     """
     queries, operands, limits, (out, *lse) = tensors
     mine, tiles = of.rows_of(rows.blocks, place, limits), []
@@ -210,8 +210,8 @@ class _Tile:
 
     @property
     def corrected(self) -> bool:
-        """Whether an epilogue of its own rescales and stores the sums: what it needs of each row is
-        handed over in the first columns of the scores, once these are in registers."""
+        """Whether separate epilogue warps rescale and store the sums. They receive the numbers of
+        each row in the first columns of the scores, once the scores are in registers."""
         return self.role != EPILOGUE
 
     def numbers(self, value: float) -> ir.Value:
@@ -243,7 +243,7 @@ class _Tile:
         return list(ir.Operation.create("vector.deinterleave", [one, one], [both]).results)
 
     def executes(self, made: ir.OpView) -> None:
-        """Leaves the ops of an epilogue in `made` to the warps of this tile."""
+        """Assigns the epilogue ops in `made` to the warps of this tile."""
         for op in walk(made):
             if role_of(op) == EPILOGUE != self.role:
                 op.attributes[FOR_ROLE] = ir.StringAttr.get(self.role)
@@ -270,8 +270,8 @@ class _Rows:
         return self.softmax.attributes[0]
 
     def columns_of(self, number: int | None) -> _Columns:
-        """Columns of a tile; number: of those that its exponentials share with its scores, which
-        are in registers by then."""
+        """Allocates the columns of a tile. number: if given, exponentials share the columns of
+        scores under this number, since the scores are in registers by then."""
         kind = tc.TmemType.build([ROWS, self.blocks.keys], self.element)
         scores, powers = accumulator(self.blocks.keys), tc.TmemTileOp(kind).tile
         if number is not None:
@@ -287,7 +287,7 @@ class _Rows:
         shared: Index,
         turns: Turns,
     ) -> scf.ForOp:
-        """The loop over all blocks of keys of a part that `mine` have, whose results are the maxima
+        """Emits the loop over all blocks of keys of the part of `mine`. Its results are the maxima
         of scores and the sums of exponentials of each tile's rows. shared: head of the keys"""
         start = [tile.numbers(value) for tile in tiles for value in (float("-inf"), 0.0)]
         # the first block is what makes the sums zeros
@@ -403,7 +403,7 @@ class _Rows:
         stores: StagedStore | None,
     ) -> None:
         """Stores the sums of values divided by the sums of exponentials, and the logarithms of the
-        latter. stores: by TMA, if it stores"""
+        latter. stores: stores by TMA; None: threads store"""
         out, *lse = tensors
         end = _End(self, tile, result, out, layout)
         if tile.corrected:

@@ -47,8 +47,9 @@ class TileAttention(Pass):
           with wgmma for heads of more than 128 elements, and in tensor memory where two CTAs then
           fit an SM
     ctas: number of CTAs, each of which computes several tiles in turn; 0: with wgmma one per SM if
-          there are more tiles than SMs, of as many blocks each or with a causal mask or a window,
-          but neither parts nor lengths or tensors that scores read; else one for each tile
+          there are more tiles than SMs, the tiles have equally many blocks or a causal mask or a
+          window limits them, and there are no parts, lengths or tensors that scores read; else one
+          for each tile
     tau:  growth of exponents up to which a row keeps its maximum: the sums of earlier blocks are
           rescaled only if exponents grow by more. -1 chooses: 8, or 0 for operands of 8 bits, where
           it must be 0

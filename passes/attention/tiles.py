@@ -123,7 +123,7 @@ class LongestFirst:
         Also returns the most tiles of a CTA.
 
         CTA c of C has the tiles c, 2 C - 1 - c, 2 C + c, …: in every other turn the order of CTAs
-        is reversed, so that no CTA has the longest tile of each turn.
+        is reversed, so that no CTA has the longest tile of every turn.
         """
         assert self.ctas is not None
         whole, rest = divmod(self.count, self.ctas)
@@ -200,8 +200,8 @@ class HeadTiles:
         summed: str,
         pages: Pages | None = None,
     ) -> HeadTiles:
-        """Tiles of `rows` rows of `heads`, whose dimensions `layout` names and whose base is one of
-        the source function's arguments; builds the map, of one of the kernel's `arguments`.
+        """Tiles of `rows` rows of `heads`, whose base is an argument of the source function; builds
+        the tensor map from the kernel's `arguments`. layout: letters of the heads' dimensions
 
         summed: letter of the dimension that the product sums over
         """
@@ -225,8 +225,8 @@ class HeadTiles:
         return HeadTiles(tile, made, layout, tuple(dims), pages)
 
     def load(self, batch: Index, head: Index, row: Index, apart: bool = False) -> ir.Value:
-        """Loads a tile of rows from `row` on. apart: whether it has barriers of its own, see place-
-        barriers"""
+        """Loads a tile of rows from `row` on. apart: whether the tile has barriers of its own,
+        see place-barriers"""
         tile = tc.SmemTileOp(self.type).tile
         outer, inner = self.type.shape[:: 1 if self.type.major == "K" else -1]
         columns, letter = self.type.span // tc.element_bytes(self.type.element), self.dims[0].letter
@@ -462,7 +462,7 @@ class Blocks:
 
     @property
     def alike(self) -> bool:
-        """Whether all tiles have as many blocks."""
+        """Whether all tiles have the same number of blocks."""
         return not self.band.limits and self.part is None and not self.lengths
 
     @property
@@ -479,7 +479,8 @@ class Blocks:
         return max(ceil_div(end, self.keys) - start // self.keys, 0)
 
     def counted(self, limits: Sequence[ir.Value], batch: Index) -> Index:
-        """Number of keys of a batch, by a tensor of `limits`, if there is one."""
+        """Number of keys of a batch, read from the tensor in `limits`; all keys if `limits` is
+        empty."""
         if not limits:
             return self.count
         (lengths,) = limits
@@ -487,7 +488,7 @@ class Blocks:
         return self.at_most_all(tc.LoadIndexOp(lengths, index.values(place)).value)
 
     def at_most_all(self, keys: ir.Value) -> ir.Value:
-        """`keys`, or the nearest number from 0 to that of all keys."""
+        """`keys`, clamped to the range from 0 to the number of all keys."""
         return arith.minsi(arith.maxsi(keys, index.value(0)), index.value(self.count))
 
     def loop(
@@ -501,7 +502,8 @@ class Blocks:
         blocks. The loop carries `start`. Also returns the number of the current block, from 0, and
         its first key.
 
-        turns: the loop counts from the blocks of earlier tiles on, if tiles have different numbers
+        turns: the number of blocks of earlier tiles, from which the loop counts on if tiles differ
+               in their number of blocks, and the most tiles of a CTA
         """
         before, visited = self.visited(rows.number, rows.part, rows.keys)
         since, most = turns
@@ -519,8 +521,9 @@ class Blocks:
         return loop, step, first
 
     def visited(self, row: Index, part: Index, keys: Index) -> tuple[Index, Index]:
-        """The range of blocks of a part with a key of one of the rows from `row` on: the number of
-        blocks before it, and its length. If it is empty, the former is that of all blocks."""
+        """The range of a part's blocks that contain a key of any of the tile's rows, of which `row`
+        is the first: the number of blocks before it, and its length. An empty range comes after all
+        blocks."""
         first, last = self.band.first, self.band.last
         every = index.div(index.add(keys, self.keys - 1), self.keys)
         before: Index = 0
@@ -590,7 +593,7 @@ def kernel_tensors(
     """Tiles of `rows` queries, and of a block of keys and of values; the op's limits; and the
     results, with heads as the source's op has them.
 
-    arguments: the kernel's
+    arguments: arguments of the kernel
     """
     op = source.op
     pages = None

@@ -113,8 +113,8 @@ class LinearTiling(OutputTiling):
     def accumulators(
         self, sums: Sequence[ir.Value], first_unit: Index
     ) -> Callable[[ir.Value, Index, int], ir.Value]:
-        """Zeroes the accumulators and builds the mask table; returns a function for one masked by
-        tap (r, s)."""
+        """Zeroes the accumulators and builds the mask table; returns a function that masks an
+        accumulator for tap (r, s)."""
         shape = self.shape
         (dh, dw) = shape.dilations
         masks = tc.LaneMasksOp(i64(shape.r * shape.s)).masks

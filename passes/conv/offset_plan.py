@@ -97,8 +97,8 @@ class TapRows(ABC):
 
 @dataclass(frozen=True)
 class OffsetPlan(TapRows):
-    """A CTA computes ``images x rows x columns`` outputs; lanes run over them, `pitch` a row, a
-    multiple of `row_step`. A tile that serves all filter rows holds `rows` plus the vertical
+    """A CTA computes ``images x rows x columns`` outputs; lanes run over these, `pitch` lanes per
+    row, a multiple of `row_step`. A tile that serves all filter rows holds `rows` plus the vertical
     reach."""
 
     images: int
@@ -196,7 +196,8 @@ def best_plan(
     shape: ConvShape, n_tile: int, row_step: int = 1, staged: int = 0
 ) -> OffsetPlan | None:
     """The plan with the fewest CTAs, then the fewest loaded bytes, that leaves room for `STAGES`
-    slots. Parts of the sums are filter rows, which then have tiles of their own.
+    slots. If the sums are in parts, each part is whole filter rows, which then have tiles of their
+    own.
 
     n_tile: output channels of a CTA; row_step: rows of outputs begin at multiples of as many lanes
     staged: bytes of shared memory for results

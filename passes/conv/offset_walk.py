@@ -148,8 +148,8 @@ class OffsetWalk(TapRows):
 def fastest_walk(
     shape: ConvShape, widths: Iterable[int], sms: int, line_step: int = 1
 ) -> OffsetWalk | None:
-    """The fastest tile of one of these widths; None if none is legal. Parts of the sums are filter
-    rows, which then have tiles of their own."""
+    """The fastest tile of one of these widths; None if none is legal. If the sums are in parts,
+    each part is whole filter rows, which then have tiles of their own."""
     every = (
         OffsetWalk(shape, whole, rows, columns, line_step)
         for columns in widths

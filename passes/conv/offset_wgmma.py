@@ -113,7 +113,8 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
 
 @dataclass(frozen=True)
 class RowWalk(OfMatrices):
-    """A convolution in tiles of positions on a `walk`; each tap reads the tile from another row on.
+    """A convolution in tiles of positions on a `walk`; each tap reads the tile from a different row
+    on.
 
     pixels: the im2col map of the input; filters: operand B of one tap, of which the CTAs of a
             `cluster` load a part each

@@ -129,7 +129,7 @@ def tiling_pass(schedule: str, n_tile: int) -> TilingPass:
 
 
 def table(candidates: list[ConvCandidate]) -> str:
-    """The candidates as text, one a line; times are modelled."""
+    """The candidates as text, one per line; times are modelled."""
     return "\n".join([HEADER, *_rows(candidates)])
 
 

@@ -33,7 +33,7 @@ class ConvShape:
         the sums
     groups: number of groups, each of C channels of the input and of an equal part of the K channels
             of the sums
-    k_part: elements of R * S * C that a part of the sums has; None: all
+    k_part: number of the R * S * C terms of a sum that one part adds up; None: all
     """
 
     n: int

@@ -33,7 +33,7 @@ class SplitConvK(Pass):
     n_tile: output channels per CTA that the choice assumes; 0: any
     cluster: the cluster that the choice assumes, as in tile-gemm
     shifted: whether conv-smem-offset may follow; where that is faster, nothing is split
-    rows: parts are whole filter rows, as conv-smem-offset takes them; splits=0 then is 1
+    rows: parts are whole filter rows, as conv-smem-offset requires; splits=0 then means 1
 
     Before::
 

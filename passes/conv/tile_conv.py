@@ -38,9 +38,9 @@ class TileConv(Pass):
 
     After: the program of ``tile-conv-shift-reuse``, ``tile-conv-implicit-gemm``, …, and a remark
     with the table of candidates. Schedules that depend on an assumption (halo=refresh) are not
-    candidates. Each convolution of a module has its own. For sm_90a, without tensor memory, the
-    schedules are ``tile-conv-implicit-gemm`` and ``tile-conv-smem-offset``, by the cycles of
-    `tcir.passes.conv.warpgroup_schedules`. Preserves what that pass preserves.
+    candidates. Each convolution of a module has its own schedule. For sm_90a, without tensor
+    memory, the schedules are ``tile-conv-implicit-gemm`` and ``tile-conv-smem-offset``, by the
+    cycles of `tcir.passes.conv.warpgroup_schedules`. Preserves what that pass preserves.
     """
 
     name: ClassVar[str] = "tile-conv"

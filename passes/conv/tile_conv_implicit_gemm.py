@@ -36,13 +36,13 @@ class TileConvImplicitGemm(ConvTiling):
     n_tile: output channels of a tile, N of the mma; 0 chooses
     n_tiles: tiles of `n_tile` channels that a CTA computes of its pixels, an accumulator each
     persistent, ctas, scheduler: which CTA computes which tiles, as in tile-gemm; for sm_90a the
-                                 kernel is persistent whenever it has more tiles than SMs store,
-                                 store_stages, epilogue_tile,
-    epilogue_warps: how results are stored, as in tile-gemm: the output is a matrix of pixels and
-    channels
+                                 kernel is persistent whenever it has more tiles than SMs
+    store, store_stages, epilogue_tile, epilogue_warps: how results are stored, as in tile-gemm: the
+                                                        output is a matrix of pixels and channels
     cta_group: 2: pairs of CTAs compute tiles of 256 pixels together, M of the mma
     cluster: MxN: CTAs along pixels and output channels that load operands together: the M along
-             pixels a part each of the filters, the N along channels a part each of the pixels
+             pixels each load a part of the filters, the N along channels each load a part of the
+             pixels
 
     Before::
 

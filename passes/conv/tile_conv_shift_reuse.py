@@ -79,7 +79,7 @@ class TileConvShiftReuse(ConvTiling):
                                         outputs of a sub-partition
     cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters; its first
                CTA copies and shifts the pixels of both
-    cluster: Mx1: CTAs along units of pixels that load a part each of the filters
+    cluster: Mx1: CTAs along units of pixels, each of which loads a part of the filters
     halo:   ``mask``: lanes without a new pixel are computed and not stored; ``refresh``: the last
             lane of each sub-partition gets its pixel from shared memory after every shift
     shift:  with halo=refresh, ``ashift``: by the mma, waited for before the refresh; ``shift``: by

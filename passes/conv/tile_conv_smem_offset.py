@@ -57,7 +57,7 @@ class TileConvSmemOffset(ConvTiling):
     store, store_stages, epilogue_tile: as in tile-gemm; a box of TMA is a row of outputs, so that
                                         with store=tma rows begin at multiples of 8 lanes
     cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters
-    cluster: Mx1: CTAs along pixels that load a part each of the filters
+    cluster: Mx1: CTAs along pixels, each of which loads a part of the filters
 
     The sums may be in parts (``k_part``): each has the same number of filter rows.
 
@@ -143,7 +143,7 @@ class TileConvSmemOffset(ConvTiling):
 
 @dataclass(frozen=True)
 class PixelRows(OfMatrices):
-    """``tc.conv2d`` in tiles of a `plan`; each tap reads the tile from another row on.
+    """``tc.conv2d`` in tiles of a `plan`; each tap reads the tile from a different row on.
 
     pixels: the map of the input; tail: map of the zeros after the last pixels, if any
     filters: operand B of one tap, of which each CTA of a pair loads half, and of a `cluster` a part

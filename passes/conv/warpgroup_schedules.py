@@ -84,7 +84,7 @@ def _implicit_gemm(shape: ConvShape, tile: Tile, sms: int) -> WarpgroupCandidate
 
 
 def table(found: list[WarpgroupCandidate]) -> str:
-    """The candidates as text, one a line; cycles are modelled."""
+    """The candidates as text, one per line; cycles are modelled."""
     head = (
         f"{'schedule':<20}{'tile':>9}{'A of a':>8}{'tiles':>7}{'rounds':>8}{'MB to smem':>12}"
         f"{'cycles':>9}"

@@ -29,8 +29,9 @@ class WideTiling(OutputTiling):
     Lane (n, x) computes the output ``q = b + dq * x`` of row p; for filter row r and class c it
     holds the pixel of row ``p * sh - pad_top + r * dh`` and column ``(b * sw - pad_left + c * dw) +
     t * x``. TMA's mode im2col::w::128 traverses these positions, one input row of all images. With
-    128 of them it also loads the J pixels after each 32, which the lanes 31 will need. No output
-    reads a pixel past the last J lanes of its own row, so the traversal may do anything there.
+    128 positions it also loads the J pixels after every 32 of them, which lane 31 of each
+    sub-partition will need. No output reads a pixel past the last J lanes of its own row, so the
+    traversal may do anything there.
     """
 
     @property

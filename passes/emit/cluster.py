@@ -23,8 +23,8 @@ EXTENTS = (1, 2, 4, 8)
 class MulticastShare:
     """The part of an operand's tile that this CTA loads for all CTAs that have the same tile.
 
-    parts: CTAs that share the tile; number: this CTA's among them; masks: CTAs that each rank of
-    the cluster loads for
+    parts: CTAs that share the tile; number: this CTA's among them; masks: for each rank of the
+           cluster, the CTAs for which it loads
     """
 
     parts: int
@@ -32,7 +32,8 @@ class MulticastShare:
     masks: Sequence[int]
 
     def first(self, origin: Index, extent: int) -> Index:
-        """First row of the part of a tile that begins at `origin`; `extent`: extent of a part."""
+        """First row of this CTA's part of the tile that begins at `origin`; `extent`: extent of a
+        part."""
         return index.add(origin, index.mul(self.number, extent))
 
     def part(self, tile: ir.Value) -> ir.Value:

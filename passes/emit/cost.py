@@ -6,7 +6,7 @@ Its numbers are those of `tcir.time.constants`, which names a source for each; i
 
 - the tensor core takes the cycles of the public table (`mma_cycles`) for each mma;
 - ``tcgen05.cp`` holds up the tensor core while it moves its bytes, as it does on a Thor; each
-  ``.ashift`` takes it the cycles that a model of tensor memory's banks gives;
+  ``.ashift`` occupies it for the cycles given by a model of tensor memory's banks;
 - shared memory serves operands, ``tcgen05.cp`` and TMA writes from one port;
 - an SM receives its bytes from L2 in sectors of 32 bytes, so boxes whose rows are 16 bytes cost
   twice their size;

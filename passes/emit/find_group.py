@@ -20,7 +20,7 @@ def find_group(
     within: bool = False,
 ) -> list[ir.Value]:
     """Group, first row and number of rows of a tile of `height` rows; `pointer`: the sizes of the
-    groups. The rest as in ``tc.find_group``."""
+    groups. Other parameters are as in ``tc.find_group``."""
     if capacity is None:
         return _found(tile, groups, height, lambda n, _: (size_of(pointer, n), None), None, within)
     tiles = tiles_of(capacity, height)

@@ -77,7 +77,7 @@ def mul(a: Index, b: Index) -> Index:
 
 
 def div(a: Index, b: int) -> Index:
-    """``a / b`` of an `a` that is not negative, `b` positive."""
+    """``a / b``, for `a` of at least 0 and a positive `b`."""
     if isinstance(a, int) or b == 1:
         return a // b if isinstance(a, int) else a
     return arith.divui(a, value(b))

@@ -54,7 +54,7 @@ def round_up(a: int, step: int) -> int:
 
 
 def equal_widths(extent: int, step: int = MMA_N_STEP) -> list[int]:
-    """Multiples of `step`, widths of an mma, that divide `extent` into equal tiles, widest
+    """Multiples of `step` that are widths of an mma and divide `extent` into equal tiles, widest
     first."""
     widths = {
         round_up(ceil_div(extent, tiles), step) for tiles in range(1, ceil_div(extent, step) + 1)

@@ -146,7 +146,7 @@ def load_run(pointer: ir.Value, place: ir.Value, count: int, kind: ir.Type) -> l
 
 
 def of_word(word: ir.Value, byte: int, kind: ir.Type) -> ir.Value:
-    """The element in a word that begins at a byte of it."""
+    """The element that begins at byte number `byte` of a word."""
     bits = max(8, kind.width)
     word = simt.right(word, 8 * byte)
     if kind.width == 1:
@@ -172,8 +172,8 @@ def store_run(
 
 
 def halved(element: ir.Value, other: ir.Value) -> tuple[ir.Value, ir.Value] | None:
-    """Two numbers as numbers of 16 bits: as they are, or an extended one before its extension, and
-    the constant 0; None if they are neither."""
+    """Two numbers as numbers of 16 bits: both unchanged if they have 16 bits; an extended number
+    before its extension, and the constant 0; None for any others."""
     if element.type.width == 16:
         return element, other
     number = constant_number(other)

@@ -106,8 +106,8 @@ def weight(logarithm: ir.Value, reference: ir.Value) -> ir.Value:
 
 
 def combined_sum(reference: ir.Value, total: ir.Value) -> ir.Value:
-    """The natural logarithm of the sum of all parts, of their weights' `total`; -inf if that is
-    0."""
+    """Natural logarithm of the sum of exponentials of all parts, from the `total` of their weights;
+    -inf if `total` is 0."""
     kind = total.type
     logarithm = each("lg2.approx.ftz.f32", total)
     found = llvm.intr_fma(logarithm, constant(kind, LN_2), reference)

@@ -27,7 +27,7 @@ class OutputTiles:
     compute neighbouring tiles at the same time
     taken_over: one CTA per tile, in a loop of one iteration that `cluster-launch-control` turns
     into a loop over the CTAs, or pairs of CTAs, taken over
-    cluster: CTAs that have neighbouring tiles, those of a pair two of the same columns
+    cluster: CTAs that have neighbouring tiles; the two of a pair have tiles of the same columns
     group: rows of tiles in a group
     """
 
@@ -86,8 +86,8 @@ class OutputTiles:
     def each(self) -> Iterator[tuple[Index, Index, Index | None]]:
         """Position of the CTA's next tile along m, along n, and in the batch.
 
-        A persistent CTA c computes the tiles c, c + ctas, … in the order of `place`; likewise
-        clusters of CTAs clusters of tiles.
+        A persistent CTA c computes the tiles c, c + ctas, … in the order of `place`; likewise,
+        clusters of CTAs compute clusters of tiles.
         """
         if self.ctas is None:
             yield block_id("x"), block_id("y"), None if self.batch is None else block_id("z")
@@ -110,7 +110,7 @@ class OutputTiles:
     def place(self, number: Index) -> tuple[Index, Index, Index | None]:
         """Tile `number` of the grouped order: down the rows of a group, then the next column.
 
-        In a cluster of tiles, the one of this CTA.
+        With clusters, `number` counts clusters of tiles, and the tile is that of this CTA.
         """
         batch, m, n = None, ceil_div(self.m, self.cluster.m), ceil_div(self.n, self.cluster.n)
         if self.batch is not None:

@@ -72,7 +72,7 @@ class _Block:
         return _Block(numbers, form, amax, finite)
 
     def known(self, scale: ir.Value, nan: int) -> ir.Value:
-        """The code of the scale, of NaN if the block is not finite."""
+        """The code of the scale; the code of NaN if the block is not finite."""
         return arith.select(self.finite, scale, simt.constant(nan))
 
 

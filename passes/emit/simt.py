@@ -173,7 +173,7 @@ both_bits, either_bits, differing_bits = map(_binary, (arith.AndIOp, arith.OrIOp
 
 
 def bytes_in_word(codes: Sequence[ir.Value]) -> ir.Value:
-    """Up to four codes of a byte in a word, the first in its low byte."""
+    """Up to four one-byte codes in a word, the first in its low byte."""
     word, *rest_ = codes
     for n, code in enumerate(rest_, start=1):
         word = either_bits(word, left(code, 8 * n))
@@ -238,7 +238,7 @@ def block_index(axis: int) -> ir.Value:
 
 
 def check(holds: ir.Value, expected: str) -> None:
-    """Traps unless `holds`, which ends the kernel with an error; expected: comment of the trap
+    """Traps, which ends the kernel with an error, unless `holds`; expected: comment of the trap
     instruction that names the condition."""
     broken = scf.IfOp(differing_bits(holds, 1))
     words = re.sub(r"[^\w .,:;=<>+*()-]", " ", expected, flags=re.ASCII)

@@ -58,7 +58,7 @@ class StagedStore:
     """TMA stores of a tile's results to a row-major output.
 
     map: tensor map of the output, in boxes of one swizzle span of columns
-    row_boxes: the rows of a tile that each of them has
+    row_boxes: the rows of a tile in each box
     ring: tiles of the epilogue, several for the 1, 2 or 4 warps that share a tile, which write one
     while TMA reads the others
     loads: TMA loads of the matrices that the epilogue reads

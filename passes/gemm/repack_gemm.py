@@ -31,7 +31,7 @@ class RepackGemm(Pass):
     without K innermost. K is padded with zeros in both operands. The operands of a
     ``tc.block_scaled_matmul`` are repacked likewise, also where TMA loads packed elements 128 at a
     time, provided that their scales are in blocks padded with zeros (``zero_padding``), which then
-    serve the longer rows too. The tiling refuses all others.
+    also serve the longer rows. The tiling rejects all others.
 
     row_bytes: 16, the strides of a tensor map; 4, the least that cp.async copies
 

@@ -42,7 +42,8 @@ class SplitK(Pass):
     """Divides K of a ``tc.matmul``, ``tc.grouped_matmul`` or ``tc.block_scaled_matmul`` into equal
     ranges of steps, and sums up the partial results.
 
-    splits: ranges; 1: none; 0: as many as are fastest, of dense products on targets with wgmma
+    splits: number of ranges; 1: no division; 0: the fastest number, for dense products on targets
+            with wgmma
 
     Before::
 

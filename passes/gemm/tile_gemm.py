@@ -97,7 +97,7 @@ class TileGemm(Scheduled):
     stores of codes and scale factors.
     A step of a block-scaled product also loads the blocks of scale factors of the tile's rows and
     columns, and copies them to tensor memory (``tc.cp_scales``); with an `n_tile` that is no
-    multiple of 128 a tile may begin inside a block, and its copies go further left.
+    multiple of 128 a tile may begin inside a block, and its copies are offset left.
     Each CTA of a pair has 128 rows of A, of D and of the output, and loads half of B's tile, but
     the scale factors of all of it: its mma and copies have ``cta_group = 2``, its kernel
     ``tc.cluster = array<i64: 2, 1, 1>``.
@@ -126,7 +126,7 @@ class TileGemm(Scheduled):
           scf.for %column { tc.tmem_ld, round, tc.store_shared %v -> %tile[%q mod 2 * 32, %column] }
           scf.if %q mod 2 == 1 { tc.tma_store %tile -> %map[%first, %row] }
 
-    and a matrix that the epilogue reads is loaded by ``tc.tma_load`` in ``%span``, then
+    and a matrix that the epilogue reads is loaded by ``tc.tma_load`` in ``%span``, and then read by
     ``tc.load_shared``.
 
     For a target with wgmma a tile has 128 rows, 64 for each of two warpgroups, and its sums are a

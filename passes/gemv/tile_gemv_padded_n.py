@@ -60,7 +60,7 @@ class TileGemvPaddedN(Pass):
             2, 1, 1>``; schedule=single, pad_n a multiple of 32)
     scheduler: with schedule=single, ``static``: a CTA for every tile; ``clc``: a CTA computes the
                tiles of those whose launch it cancels (cluster-launch-control)
-    cluster: Mx1: with schedule=single, CTAs along rows that load a part each of the columns
+    cluster: Mx1: with schedule=single, CTAs along rows, each of which loads a part of the columns
     k_tile: elements of K of a stage: a swizzle span of 32, 64 or 128 bytes; 0 chooses, 128 bytes,
             with ``stream-k`` the widest that is even
     kind: kind of the instruction, if several multiply the types; by default the one with the fewest

@@ -160,8 +160,8 @@ class Scheduled(Pass):
         return Staging(rows, columns, atom, self.store_stages, tiles.ctas is not None)
 
     def output_tiles(self, source: Source, rows: int, n: int, batch: int | None) -> OutputTiles:
-        """Tiles of the output: 128 of `rows` each, `n` of them along the columns, for each matrix
-        of `batch`."""
+        """Tiles of 128 of the output's `rows`, with `n` tiles along the columns, for each matrix of
+        `batch`."""
         tiles = OutputTiles(
             ceil_div(rows, TMEM_LANES),
             n,

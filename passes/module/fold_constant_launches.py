@@ -98,7 +98,7 @@ class _Buffers:
         return bool(reads) and write in self.sizes and all(n in self.constants for n in reads)
 
     def renumber(self, module: ir.Module) -> None:
-        """Gives the launches that are left new numbers, and the module its constants."""
+        """Renumbers the remaining launches, and sets the module's constants."""
         functions = functions_with_body(module)
         functions.sort(key=lambda f: launch_order(f) or 0)
         read = {n for f in functions for n in integers(f, "tc.args")}

@@ -113,7 +113,7 @@ class ProductLaunch:
 
     @staticmethod
     def of(function: func.FuncOp) -> ProductLaunch | None:
-        """The product of a launch; None if it is another one, or makes other results."""
+        """The product of a launch; None for other launches, or if the launch has other results."""
         op, *rest, end = function.entry_block
         after = rest[0] if rest and isinstance(rest[0], tc.EpilogueOp) else None
         alone = len(rest) == (after is not None) and len(end.operands) == 1

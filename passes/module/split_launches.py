@@ -63,8 +63,8 @@ class SplitLaunches(Pass):
 
     A function of one op stays as it is, and a ``tc.epilogue`` with its op. A reshape of an operand
     or of the result becomes the shape in which the launch has the buffer. Functions that are
-    launches already (split-layers) are split one by one; its buffers keep their numbers. Preserves
-    every value, bit for bit.
+    launches already (split-layers) are split one by one; their buffers keep their numbers.
+    Preserves every value, bit for bit.
 
     quantise_apart: whether a ``tc.quantise_blocks`` is a launch of its own; else one with its op
     """

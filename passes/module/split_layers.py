@@ -106,10 +106,11 @@ class SplitLayers(Pass):
     compute products that are neither convolutions nor matrix products. Sums of products in f16 and
     bf16 are sums of f32, rounded once. A workspace is written by one launch; results that are
     arguments, or one tensor twice, are copied. A remark states each launch. A function of one
-    product and its epilogue stays as it is, and so does one with ops of ``tc`` but ``tc.repack`` of
-    results. Few long rows are reduced in parts, then the results of the parts: a maximum together
-    with the sum of a softmax, or with its index. Preserves every value, bit for bit, except for the
-    order of such sums, and for their exponentials, relative to the maximum of a part.
+    product and its epilogue stays as it is, and so does a function with ops of ``tc`` other than
+    ``tc.repack`` of results. Few long rows are reduced in parts, then the results of the parts: a
+    maximum together with the sum of a softmax, or with its index. Preserves every value, bit for
+    bit, except for the order of such sums, and for their exponentials, relative to the maximum of a
+    part.
     """
 
     name: ClassVar[str] = "split-layers"
@@ -192,7 +193,7 @@ class _Launch:
 
     @property
     def what(self) -> str:
-        """Its op, for names."""
+        """Name of the launch's op, as part of the launch's name."""
         op = self.main
         if op.name == "linalg.generic" and is_product(op):
             return "conv" if isinstance(recognise(op.opview), Conv) else "matmul"

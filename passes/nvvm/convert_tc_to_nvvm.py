@@ -62,8 +62,8 @@ class ConvertTcToNvvm(Pass):
     in scf, arith, llvm and nvvm. Index arithmetic becomes i32; a tile ``vector<32xNxT>`` becomes
     the row ``vector<NxT>`` of a thread. ``tc.params`` describes for each kernel parameter how a
     launch makes it from the buffer of that number (``tc.args``, or the argument's own): a tensor
-    map (the arguments of the driver's encode call) or a pointer. An existing `gpu.module` is
-    appended to. Preserves the order of effects of each role, and the values stored.
+    map (the arguments of the driver's encode call) or a pointer. Kernels are appended to an
+    existing `gpu.module`. Preserves the order of effects of each role, and the values stored.
     """
 
     name: ClassVar[str] = "convert-tc-to-nvvm"

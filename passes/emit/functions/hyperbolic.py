@@ -1,4 +1,4 @@
-"""Hyperbolic functions of f32 numbers, and vectors of them: exponentials, near 0 series."""
+"""Hyperbolic functions of f32 numbers, and vectors of them, by exponentials, near 0 by series."""
 
 from __future__ import annotations
 

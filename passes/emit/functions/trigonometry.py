@@ -1,6 +1,6 @@
 """Circular functions of f32 numbers, and of vectors of them.
 
-An angle is reduced by multiples of π/2 in f64, with two constants that hold 107 bits of it; the
+An angle is reduced by multiples of π/2 in f64, with two constants that hold 107 bits of π/2; the
 polynomials of the remainder err by 2^-24 (those of the library Cephes, `sinf`, `cosf`, `atanf`).
 """
 
@@ -38,8 +38,8 @@ def tan(x: ir.Value) -> ir.Value:
 
 
 def atan(x: ir.Value) -> ir.Value:
-    """Arc tangent of |x| up to tan(π/8); above it by (x - 1) / (x + 1), from tan(3π/8) on by -1
-    / x."""
+    """Arc tangent: by a polynomial up to |x| = tan(π/8), of (|x| - 1) / (|x| + 1) above, and above
+    tan(3π/8) of -1 / |x|."""
     one, size = constant(x.type, 1.0), each("abs.f32", x)
     high = _more(size, math.tan(3 * math.pi / 8))
     middle = _more(size, math.tan(math.pi / 8))

@@ -42,8 +42,8 @@ def of_rounds(
     alone: Alone | None = None,
 ) -> float:
     """Cycles of an SM whose CTAs compute `rounds` tiles, each in `steps` with these times to load
-    and to multiply. alone: the overhead of a CTA that has an SM to itself, if not that for its
-    rows.
+    and to multiply. alone: the overhead of a CTA that has an SM to itself, if it differs from the
+    overhead for its rows.
 
     The loads of a CTA's next tile continue while one is multiplied and stored. While one of two
     CTAs stores a tile, or waits, the other multiplies.

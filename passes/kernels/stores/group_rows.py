@@ -21,8 +21,8 @@ from tcir.passmanager.remarks import remark
 
 
 def select_whole(box: tuple[Index, int], end: Index, then: Index, otherwise: Index) -> ir.Value:
-    """`then` if all rows of a box, its first one and their number, are before the `end` of the
-    group, so that TMA stores it; `otherwise` if threads do."""
+    """`then` if all rows of a box lie before the `end` of the group, so that TMA stores it;
+    `otherwise` if threads do. box: its first row, and its number of rows"""
     after = index.value(index.add(*box))
     whole = arith.cmpi(arith.CmpIPredicate.ule, after, index.value(end))
     return arith.select(whole, index.value(then), index.value(otherwise))
@@ -35,7 +35,8 @@ def group_store(
     arguments: list[ir.Value],
     product: object,
 ) -> Store:
-    """The store of a kernel with these `arguments`; the others as in `accumulator_store`."""
+    """The store of a kernel with these `arguments`; the other parameters are as in
+    `accumulator_store`."""
     out = arguments[-1]
     matrices = {each: argument(arguments, each.tensor) for each in read}
     staged = StagedStore.create(source.op, out, results.tile, results.stages, matrices)

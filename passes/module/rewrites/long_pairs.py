@@ -1,4 +1,4 @@
-"""An extreme of few long rows, and a reduction relative to it: both of a part at once."""
+"""An extreme of few long rows, and a reduction relative to it, both computed part by part."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def divide_long_pairs(module: ir.Module) -> None:
         %m = linalg.generic ins(%mp) … arith.maximumf
         %s = linalg.generic ins(%mp, %sp, %m) … arith.addf of %sp exp(%mp - %m)
 
-    One launch computes the first two, another the others. A part of -inf is one whose largest is 0,
-    so that its sum is 0; the sum of a row of -inf is NaN, as before. Of a place
-    ``select(%x == %m, %index, %none)``, the parts whose extreme is that of the row count.
+    One launch computes the first two, another the others. The largest element of a part of -inf is
+    taken to be 0, so that its sum is 0; the sum of a row of -inf is NaN, as before. For a place
+    ``select(%x == %m, %index, %none)``, only parts that have the row's extreme contribute.
     """
     for function in functions_with_body(module):
         for op in [each.operation for each in function.entry_block]:

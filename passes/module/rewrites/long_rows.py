@@ -59,9 +59,9 @@ def divide_long_rows(module: ir.Module) -> None:
 class Divided:
     """A reduction to divide.
 
-    number: of the result that is read, the only one
-    loop:   over a long row
-    parts:  of a row
+    number: number of the result that is read, the only one
+    loop: number of the loop over a long row
+    parts: number of parts of a row
     """
 
     number: int
@@ -70,12 +70,12 @@ class Divided:
     how: Combined
 
     def start(self, op: ir.Operation) -> ir.Value:
-        """What the reduction `op` begins with."""
+        """The initial value of the reduction `op`."""
         return op.operands[len(op.operands) - len(op.results) + self.number]
 
 
 def division_of(op: ir.Operation) -> Divided | None:
-    """The reduction over long rows that an op is; None for any other."""
+    """An op as a reduction over long rows; None for any other op."""
     used = [n for n, each in enumerate(op.results) if list(each.uses)]
     if len(used) != 1 or not is_reduction(op) or is_product(op):
         return None
@@ -92,7 +92,7 @@ def division_of(op: ir.Operation) -> Divided | None:
 
 
 def parts_of(length: int, rows: int) -> int:
-    """The parts of each of some rows; 1 for rows that stay whole."""
+    """Number of parts of each of `rows` rows of this length; 1 for rows that stay whole."""
     if length <= (LONG if rows < ENOUGH else LONGEST) or not 0 < rows < GROUPS:
         return 1
     fits = [n for n in range(2, PARTS + 1) if length % n == 0 and length // n >= GROUPS]

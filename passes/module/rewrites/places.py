@@ -34,11 +34,11 @@ class _Place:
 def spread_places(module: ir.Module) -> None:
     """Replaces an op that carries the largest element and its index, as an importer writes
     ``argmax``, by three reductions and a choice, so that groups of threads share a row. Few long
-    rows have parts, searched alike, and then the largest elements of these (`parts_of`).
+    rows are searched in parts, and then the largest elements of the parts (`parts_of`).
 
-    The op updates both where an element is larger than all before, so a NaN ends the search: the
-    first NaN, the largest before it, and the first place of that one. If no element is larger than
-    the one from which it starts, that one's index stays.
+    The op updates both where an element is larger than all before, so a NaN ends the search. The
+    reductions find the first NaN, the largest element before it, and the first place of that
+    element. If no element is larger than the one from which it starts, that one's index stays.
     """
     for function in functions_with_body(module):
         for found in [p for op in function.entry_block if (p := _place_of(op.operation))]:
@@ -163,7 +163,7 @@ class _Rows:
         return _Rows(elements, None, reads, row, loops, at, self.key, self.number)
 
     def first_nan(self, shape: Sequence[int]) -> ir.Value:
-        """The place of each row's first NaN; a place behind all others if it has none."""
+        """The place of each row's first NaN; a place after all others if it has none."""
         unordered = arith.CmpFPredicate.UNO
         return self.least(
             self.elements,
@@ -179,7 +179,7 @@ class _Rows:
         return self._reduced(given, 1, lambda e, total: arith.minsi(total, place(e)))
 
     def extreme(self, nan: ir.Value, first: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The largest of `first` and of the elements before a NaN, and the first place of it."""
+        """The largest of `first` and of the elements before a NaN, and its first place."""
         combine, nothing = CHOSEN[self.key]
         kind = self.elements.type.element_type
 
