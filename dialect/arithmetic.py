@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """Ops given by name, and those whose class has the trait (`tcir.dialect.operation.Traits`)."""
+    """A set of ops: by name, or by the trait ``arithmetic`` (`tcir.dialect.operation.Traits`)."""
 
     names: frozenset[str] = frozenset()
     declared: frozenset[operation.Arithmetic] = frozenset()
@@ -30,5 +30,5 @@ class Arithmetic:
         return Arithmetic(self.names | more.names, self.declared | more.declared)
 
     def has(self, op: ir.Operation) -> bool:
-        """Whether the op is in the set; a structured op is looked up by its own name."""
+        """Whether the op is in the set; a structured op counts by its own name, not by its body."""
         return op.name in self.names or traits_of(op).arithmetic in self.declared

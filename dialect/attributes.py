@@ -1,7 +1,7 @@
-"""Reading ops from Python: their attributes, plain attributes, types, and the sources of values.
+"""Reads ops from Python: their attributes, plain attributes, types, and the sources of values.
 
-``integer(op, name)`` reads an attribute *of an op*, ``integer_of(attribute)`` a plain attribute,
-``integer_type(bits)`` is a type; likewise for strings and lists.
+``integer(op, name)`` reads an attribute *of an op*, ``integer_of(attribute)`` reads a plain
+attribute, and ``integer_type(bits)`` builds a type; likewise for strings and lists.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def integers(op: ir.OpView, name: str) -> list[int]:
 
 
 def not_arrays(op: ir.OpView, **lengths: int | None) -> str | None:
-    """Describes the first attribute that is not an ``array<i64>`` of the given length; else
-    None."""
+    """Describes the first attribute that is not an ``array<i64>`` of the given length; None if
+    all are."""
     for name, length in lengths.items():
         if not isinstance(op.attributes[name], ir.DenseI64ArrayAttr):
             return f"{name} = {op.attributes[name]}"
@@ -96,7 +96,7 @@ def defining(value: ir.Value, kind: Any = ir.OpView) -> Any:
 
 
 def is_fill_only(argument: ir.Value) -> bool:
-    """Whether a tensor argument is only the ``outs`` of `linalg.fill`s: its data is never read."""
+    """Whether all uses of a tensor argument are ``outs`` of `linalg.fill`: its data is not read."""
     uses = list(argument.uses)
     return bool(uses) and all(
         use.owner.operation.name == "linalg.fill" and use.operand_number == 1 for use in uses
@@ -123,7 +123,7 @@ signed."""
 
 
 def unsigned_operands(op: ir.OpView) -> tuple[int, int]:
-    """Returns 1 for each operand of a product whose i8 are unsigned, else 0."""
+    """Returns 1 for each operand of an i8 product that is unsigned, 0 for each signed one."""
     if UNSIGNED not in op.attributes:
         return 0, 0
     first, second = integers(op, UNSIGNED)

@@ -41,7 +41,7 @@ else:
     class Dialect(ext.Dialect, name=""):
         """A dialect whose ops and types are Python classes; loaded into every context.
 
-        A plugin declares one of its own, ``class My(Dialect, name="my")``, and gives it ops with
+        A plugin declares its own dialect, ``class My(Dialect, name="my")``, and adds ops to it with
         ``class MyOp(Op, dialect=My, name="…")``.
         """
 
@@ -63,9 +63,9 @@ class TC(Dialect, name="tc"):
 def load(context: ir.Context | None = None) -> None:
     """Loads ``tc`` and the dialects of plugins into ``context`` (default: the current one).
 
-    Python-defined dialects belong to one context, so every context that parses or builds ``tc``
-    IR needs this once; further calls do nothing. Ops declared after a context was created are not
-    in it.
+    A Python-defined dialect belongs to one context, so every context that parses or builds ``tc``
+    IR needs this call once; further calls do nothing. A context lacks ops that are declared after
+    it was created.
     """
     context = context or ir.Context.current
     # The bindings keep the module that declares a dialect, and the classes of its ops and types,

@@ -1,8 +1,8 @@
 """CTA pairs (``cta_group = 2``): two CTAs of a cluster whose ranks differ in bit 0 only.
 
-The one of even rank is the *leader*: it issues the tcgen05 instructions that act on both. An op
-expresses this by discardable attributes: `CTA_GROUP`, `LEADER` and, on a commit, ``cta_mask`` (see
-`tcir.dialect.multicast`).
+The CTA of even rank is the *leader*: it issues the tcgen05 instructions that act on both. Ops of
+pairs are marked by discardable attributes: `CTA_GROUP`, `LEADER` and, on a commit, ``cta_mask``
+(see `tcir.dialect.multicast`).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def cta_group_of(op: ir.OpView) -> int:
 
 
 def wrong_group(op: ir.OpView) -> Mapping[str, object] | None:
-    """Value for the message if the attribute is present and neither 1 nor 2; else None."""
+    """Value for the message if ``cta_group`` is present and neither 1 nor 2; else None."""
     got = op.attributes.get(CTA_GROUP, None)
     legal = got is None or (isinstance(got, ir.IntegerAttr) and got.value in (1, PAIR))
     return None if legal else {"got": got}
 
 
 def kernel_cta_group(kernel: ir.OpView | ir.Operation) -> int:
-    """Returns 2 for a kernel with an op that acts on pairs, else 1."""
+    """Returns 2 if an op of the kernel acts on pairs, else 1."""
     return max((cta_group_of(op.operation.opview) for op in nested(kernel)), default=1)
 
 

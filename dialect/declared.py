@@ -1,6 +1,6 @@
 """Whether an op has the operands, attributes, results and regions that its class declares.
 
-MLIR calls an op's own verifier before it checks these, so the rules check this first.
+MLIR calls an op's own verifier before it checks the declarations, so the rules check them first.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def wrong_sizes(op: ir.OpView) -> list[str] | None:
     """Names of the operands if ``operandSegmentSizes`` does not match them; None if it does.
 
     MLIR ignores the attribute if only one operand is optional or variadic. The accessors of the
-    op classes use it, but for classes that are ``counted``.
+    op classes use it, except those of ``counted`` classes.
     """
     fields = _fields(type(op))[0]  # type: ignore[arg-type]
     if all(f.variadicity.name == "single" for f in fields):
@@ -55,7 +55,7 @@ def _fields(op: type[ir.OpView]) -> tuple[list[Field], list[Field], list[Field],
 
 
 def counted_sizes(kinds: Sequence[str], count: int) -> list[int]:
-    """Number of values, of `count`, that each field takes, of which one is not "single"."""
+    """How many of `count` values each field takes; exactly one field is not "single"."""
     return [1 if kind == "single" else count - len(kinds) + 1 for kind in kinds]
 
 

@@ -1,6 +1,6 @@
 """Fragments of an mma atom: the elements each thread holds, and the loads that can provide them.
 
-All of it is derived from the atom's thread-value layouts in `tcir.layout`.
+Both are derived from the atom's thread-value layouts in `tcir.layout`.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def accumulator_type(element: str) -> str:
 
 @dataclass(frozen=True)
 class CoreMatrix:
-    """First elements of the 8 rows of 16 bytes along K that one 32-bit register of a warp holds.
+    """Eight rows of 16 bytes along K that one 32-bit register of a warp holds.
 
-    Thread 4g + c has word c of row g.
+    mn, k: coordinates of the first element of row 0; thread 4g + c has word c of row g
     """
 
     mn: int
@@ -88,8 +88,8 @@ def matrices(atom_name: str, operand: str) -> tuple[CoreMatrix, ...] | None:
 
 
 def loads_for(atom: str, operand: str, major: str, element_bytes: int) -> tuple[str, str]:
-    """Returns the instruction that loads a fragment from a tile, ``ldmatrix``, ``ldmatrix.trans``
-    or ``loads``, and the reason. The reason is empty for ldmatrix (PTX ISA 9.7.14.5.15).
+    """Returns how a fragment is loaded from a tile, ``ldmatrix``, ``ldmatrix.trans`` or ``loads``,
+    and why ldmatrix cannot load it; empty if it can (PTX ISA 9.7.14.5.15).
     """
     if matrices(atom, operand) is None:
         return "loads", f"registers of {operand} of {atom} are no rows of 16 bytes"
@@ -107,7 +107,8 @@ def loads_for(atom: str, operand: str, major: str, element_bytes: int) -> tuple[
 class WarpShare:
     """One warp's part of a fragment: whole atoms in a grid of rows and columns.
 
-    rows, columns: extents of the warp's part; the atom's are atom_rows, atom_columns
+    rows, columns: extents of the warp's part
+    atom_rows, atom_columns: extents of the atom
     registers:     32-bit registers of a thread for one atom
     """
 
@@ -127,7 +128,7 @@ class WarpShare:
 
 
 def share(atom_name: str, operand: str, shape: list[int], warps: tuple[int, int]) -> WarpShare:
-    """The part of a warp, with ``warps`` = (m, n) warps over the CTA's tile."""
+    """The part of each warp if ``warps`` = (m, n) warps divide the CTA's tile."""
     atom = mma_atom(atom_name)
     if operand == ROW:  # the rows of C that a thread has
         return WarpShare(shape[0] // warps[0], 1, atom.shape[0], 1, ROWS_OF_THREAD)

@@ -1,4 +1,4 @@
-"""Indexing of the operands of sums of products by loops, as ops on tensors declare it."""
+"""How ops on tensors that compute sums of products declare the loops and operand indices."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ BATCH, M, N, K = range(4)
 class IndexedOperand:
     """A factor of an op, and the index of each of its dimensions.
 
-    scales_of: for block scales in the tensor core's 128x4 layout, their row-major shape; None: the
-    indices are those of the operand
+    scales_of: for block scales in the tensor core's 128x4 layout: their row-major shape, to which
+               the indices refer; None: they refer to the operand itself
     batch:     number of batch dimensions of such scales
     """
 
@@ -35,7 +35,7 @@ class IndexedOperand:
 class Indexing:
     """The factors of a sum of products, and the loops of its result.
 
-    windows: whether it convolves: attributes ``strides``, ``dilations`` and ``pads`` as of
+    windows: whether the op is a convolution, with ``strides``, ``dilations`` and ``pads`` as in
              ``tc.conv2d``
     """
 

@@ -30,7 +30,7 @@ class Legal:
         return f"in [{low}, {high}]" if step == 1 else f"a multiple of {step} in [{low}, {high}]"
 
     def nearest(self, value: int) -> str:
-        """The legal values next to an illegal ``value``, for a message: ``"16 or 24"``."""
+        """The legal values nearest to an illegal ``value``, for a message: ``"16 or 24"``."""
         if isinstance(self.values, tuple):
             below = max((v for v in self.values if v < value), default=None)
             above = min((v for v in self.values if v > value), default=None)
@@ -236,8 +236,8 @@ block clusters); 16 need a function attribute and fewer CTAs in flight."""
 
 
 def launch_registers(threads: int) -> int:
-    """Registers per thread of a CTA that has the SM for itself: ``.maxnreg`` of a kernel whose
-    warpgroups share them out. A thread has at most 255, allocated by eight."""
+    """Registers per thread of a CTA that has an SM to itself: ``.maxnreg`` of a kernel whose
+    warpgroups redistribute registers. A multiple of 8, at most 255."""
     return min(DEFAULT_TARGET.registers // threads, 255) // 8 * 8
 
 

@@ -18,8 +18,8 @@ sets it."""
 
 
 def executions(op: ir.OpView) -> float:
-    """Number of times that the loops around `op` execute it, or an upper bound; infinity if
-    unknown."""
+    """Number of times that the loops around `op` execute it, or an upper bound of it; infinity if
+    neither is known."""
     count, around = 1, op.operation.parent
     while around is not None and around.name in ("scf.for", "scf.while"):
         loop = around.opview

@@ -17,8 +17,8 @@ each CTA."""
 
 
 def mask_of(op: ir.OpView, rank: int) -> int:
-    """Mask of the CTAs that `op` reaches from the CTA of rank `rank`; only its own bit without the
-    attribute."""
+    """Mask of the CTAs that `op` reaches from the CTA of rank `rank`; without the attribute, that
+    CTA only."""
     if CTA_MASK not in op.attributes:
         return 1 << rank
     if isinstance(op.attributes[CTA_MASK], ir.IntegerAttr):
@@ -27,7 +27,7 @@ def mask_of(op: ir.OpView, rank: int) -> int:
 
 
 def masks_of(op: ir.OpView, ctas: int) -> list[int]:
-    """Mask of `op` for each CTA of a cluster; ValueError if a mask exceeds the cluster."""
+    """Mask of `op` for each CTA of a cluster; ValueError if the masks do not fit the cluster."""
     got = op.attributes.get(CTA_MASK, None)
     if isinstance(got, ir.DenseI64ArrayAttr) and len(got) != ctas:
         raise ValueError(
@@ -64,8 +64,8 @@ def has_multicast(kernel: ir.OpView | ir.Operation) -> bool:
 
 
 def wrong_mask(op: ir.OpView) -> Mapping[str, object] | None:
-    """Value for the message if the attribute is present but no mask or array of masks; else
-    None."""
+    """Value for the message if ``cta_mask`` is present but is neither a mask nor an array of
+    masks; else None."""
     got = op.attributes.get(CTA_MASK, None)
     if isinstance(got, ir.IntegerAttr):
         masks = [integer(op, CTA_MASK)]

@@ -24,14 +24,13 @@ class Traits:
     issued_by:    ``"thread"``: one elected thread; ``"warp"``: all threads of a warp together;
                   ``"cta"``: the CTA as a whole, outside roles (PTX ISA 9.7.16.5, table 46);
                   left out: any
-    role:         the role whose warps execute it, which assign-roles requires of every op with
-                  effects (producer, mma, epilogue, … of the kernel's warp map); left out: any, or
-                  none
+    role:         the role whose warps execute it (producer, mma, epilogue, … of the kernel's warp
+                  map); assign-roles requires it of every op with effects; left out: any, or none
     in_shared:    alignment in bytes of its result, an object of ``nbytes`` bytes in shared memory,
                   placed by attribute ``offset``
     reads_shared: operands that are shared tiles it reads
-    loads:        the operand that is a global tensor it reads through a pointer
-    stores:       the operand that is a global tensor, or a tensor map of one, that it writes
+    loads:        the global tensor, an operand, that it reads through a pointer
+    stores:       the operand that it writes: a global tensor, or the tensor map of a global tensor
     completed_by: the op that signals its completion; left out: it completes before the next op
     pure:         whether every role may duplicate it
     async_only:   whether it has no meaning in a kernel without ``tc.async``
@@ -73,10 +72,11 @@ _TRAITS = frozenset(each.name for each in fields(Traits))
 class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc]
     """An op of ``tc``, or of another dialect (``dialect=``).
 
-    Class keywords are its `Traits`; the rules registered for it are its verifier. ``example`` is
-    MLIR text with the op, for its page. ``form`` is how `tcir.dialect.pretty` prints it: text with
-    operands and attributes in braces, ``"{ring}[{index}]"``, or a function of their `Names`; left
-    out, all operands and attributes follow the name.
+    Class keywords are the op's `Traits`; the rules registered for the class are its verifier.
+    ``example`` is MLIR text with the op, for the generated page. ``form`` is how
+    `tcir.dialect.pretty` prints the op: text with operands and attributes in braces,
+    ``"{ring}[{index}]"``, or a function of their `Names`; left out, all operands and attributes
+    follow the name.
     """
 
     example = ""
@@ -111,7 +111,7 @@ class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc
             cls.__init__ = __init__  # type: ignore[method-assign, assignment]
 
     def indexing(self) -> Indexing:
-        """Factors of the op; each op with ``arithmetic="products"`` defines it."""
+        """Factors of the op by its loops; each op with ``arithmetic="products"`` overrides this."""
         raise NotImplementedError(
             f'{self.operation.name}: an op with arithmetic="products" has to define indexing'
         )

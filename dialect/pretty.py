@@ -45,8 +45,8 @@ NOUNS = {
 def pretty(module: Any, elided: int | None = None, *, named: bool = False) -> str:
     """The short form of ``module`` (an `ir.Module`, or an operation).
 
-    elided: the number of elements above which constants are left out; named: results of our ops are
-    named after their kind, with MLIR's number, ``%bar6``
+    elided: number of elements above which the values of a constant are left out
+    named:  whether results of our ops are named after their kind, with MLIR's number: ``%bar6``
     """
     lines = pretty_lines(module, elided)
     return "".join(
@@ -69,9 +69,9 @@ def _named(lines: list[tuple[str, Op | None]]) -> Iterator[str]:
 def pretty_lines(
     module: ir.Module | ir.Operation, elided: int | None = _ELIDED, *, verified: bool = False
 ) -> list[tuple[str, Op | None]]:
-    """The lines of `pretty`, each with the op of ours that begins on it.
+    """The lines of `pretty`, each with the op of ours that begins on it, if any.
 
-    verified: the module is known to be valid, else MLIR verifies it before it prints
+    verified: whether the module is known to be valid; if not, MLIR verifies it before printing
     """
     operation = getattr(module, "operation", module)
     asm = operation.get_asm(large_elements_limit=elided, assume_verified=verified)

@@ -1,7 +1,7 @@
-"""Reading the short form of `tcir.dialect.pretty`: text in, the same module in MLIR's own form.
+"""Converts the short form of `tcir.dialect.pretty` to MLIR's own form of the same module.
 
-Lines keep their numbers. An op's ``form`` serves both directions: filled with marks it becomes a
-pattern, whose groups are operands and attributes. The types of operands come from MLIR, which
+Lines keep their numbers. An op's ``form`` serves both directions: filled with marks, it becomes a
+pattern whose groups are operands and attributes. The types of operands come from MLIR, which
 parses the module without the ``tc`` ops.
 """
 
@@ -126,12 +126,12 @@ class _Reading:
         self._split(rest.strip())
 
     def hole(self) -> tuple[str, str | None]:
-        """An op without operands in its place; a slot's type is known only later."""
+        """A placeholder op without operands; the type of its result is provisional for a slot."""
         kinds = self.result_types or [_OF_OWN.get(self.name, "index")] * len(self.results)
         return self._pieces("tcir.hole", [], {}, [], kinds)
 
     def resolve(self, types: _Types) -> None:
-        """Types of results that are not written."""
+        """Sets the types of results that the line does not give."""
         if self.results and not self.result_types:
             kind = _OF_OWN.get(self.name)
             if kind is None and "ring" not in self.groups:

@@ -1,7 +1,7 @@
 """Verifier rules as data: one rule, one message, one source.
 
-A rule is a function that looks at one operation and returns ``None`` when it holds, else the values
-for its message. The functions are next to their ops::
+A rule is a function of one operation that returns ``None`` if the operation keeps the rule, else
+the values for the message. The functions are next to their ops::
 
     @verify(
         MmaOp,
@@ -13,12 +13,12 @@ for its message. The functions are next to their ops::
     def _(op: MmaOp) -> Broken:
         return None if ... else {"legal": ..., "n": n}
 
-``bad`` is a counter-example: the op's ``example`` with these changes breaks this rule. ``good``
-keeps it, for limits and for attributes that the example does not have. Without either, the pair is
-in ``test/dialect/pairs``.
+``bad`` is a counter-example: the op's ``example`` with these changes breaks this rule. With those
+of ``good`` it keeps the rule, at limits and with attributes that the example does not have. Without
+either, the pair is in ``test/dialect/pairs``.
 
 Rules of one op run in the order of their definition and stop at the first broken one, so each may
-rely on those above it. ``!tc.smem`` and the other types have rules too: they run for every operand
+rely on the rules above it. ``!tc.smem`` and other types also have rules: they run for every operand
 and result of that type before the rules of the op itself. Rules about a whole kernel are in
 `tcir.dialect.kernel`. The documentation and the tests iterate over `RULES`.
 """
@@ -124,8 +124,9 @@ def one_of(op: ir.OpView, name: str, legal: Iterable[str]) -> Broken:
 def same_rules(
     subject: Subject, of: Subject, bad: Mapping[str, Examples], good: Mapping[str, Examples] = {}
 ) -> None:
-    """Registers for `subject` those rules of a similar op, `of`, that `bad` names. bad, good:
-    changes to the example of `subject`, by the name of the rule, as in `verify`
+    """Registers for `subject` the rules of a similar op `of` that are named in `bad`.
+
+    bad, good: changes to the example of `subject`, by the name of the rule, as in `verify`
     """
     for name in bad:
         found = RULES[f"{subject_name(of)}/{name}"]
@@ -141,7 +142,7 @@ def rules_of(subject: str) -> list[Rule]:
 
 
 def broken_rule(op: ir.OpView) -> str | None:
-    """Message of the first rule that ``op`` breaks; rules of its types come first."""
+    """Message of the first rule that ``op`` breaks, else None; rules of its types come first."""
     types = dict.fromkeys(value.type for value in (*op.operands, *op.results))
     for each in types:
         if message := _broken_type(each):

@@ -1,4 +1,4 @@
-"""Types of the ``tc`` dialect. Parameters are attributes, so they print generically."""
+"""Types of the ``tc`` dialect. Type parameters are attributes, so types print generically."""
 
 import re
 from functools import cache
@@ -26,7 +26,7 @@ def _bytes_of(element: str) -> int:
 
 
 class ShapedType(TC.Type):
-    """Base of the types that begin with two extents and an element type."""
+    """Base of the types whose first parameters are two extents and an element type."""
 
     shape_attr: Any
     element_attr: Any
@@ -56,9 +56,9 @@ class SmemType(ShapedType, name="smem"):
     The XOR swizzle acts on absolute shared-memory address bits (PTX ISA 9.7.16.10.6): with 128
     bytes bits 7 to 9 into bits 4 to 6, with 64 bytes bits 7 and 8 into 4 and 5, with 32 bytes bit 7
     into 4; with atoms of 32 bytes, which MN-major f32 needs (table 54), bits 7 and 8 into 5 and 6
-    (CuTe's ``Swizzle<2, 5, 2>``). A tile of ``i8`` holds operands of fewer bits as bytes, k
-    counting bytes, or blocks of scale factors as rows of 16 bytes; the op that reads it determines
-    which.
+    (CuTe's ``Swizzle<2, 5, 2>``). A tile of ``i8`` holds either the bytes of narrower operands,
+    where k counts bytes, or blocks of scale factors as rows of 16 bytes; the op that reads the tile
+    determines which.
     """
 
     example = """

@@ -1,7 +1,7 @@
-"""Facts about ops by class, in tables that passes, bounds and launches read by the op's name.
+"""Tables of facts about upstream ops; passes, bounds and launches look an op up by its name.
 
-A table lists classes, `arith.AddFOp`: a misspelled class is an error at import, and each can be
-followed to its definition. Ops of dialects whose classes are not imported here are listed by name.
+A table lists classes, `arith.AddFOp`: a misspelled class is an error at import, and an editor can
+go to its definition. Ops of dialects whose classes are not imported here are listed by name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def name_of(op: OpKey) -> str:
-    """Name of an op. TypeError for a name whose op has a class."""
+    """Name of an op given by class or name; TypeError for the name of an op that has a class."""
     if not isinstance(op, str):
         return str(op.OPERATION_NAME)
     if op.partition(".")[0] not in WITHOUT_CLASSES:
@@ -36,7 +36,7 @@ def names(*ops: OpKey) -> frozenset[str]:
 
 
 def by_name(table: Mapping[OpKey, T]) -> dict[str, T]:
-    """Replaces the keys of a table, classes or names of ops, by names."""
+    """The table with the names of ops as keys, which were classes or names."""
     return {name_of(op): fact for op, fact in table.items()}
 
 

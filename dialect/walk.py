@@ -1,4 +1,4 @@
-"""Walking ops in program order."""
+"""Walks ops in program order."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Role:
 
     warps: numbers of its warps, adjacent and ascending
     threads: threads of each warp that execute it
-    registers: registers per thread, its share of the SM's; None: as many as at launch
+    registers: registers per thread after redistribution; None: as many as at launch
     """
 
     kind: str
@@ -48,11 +48,12 @@ class WarpMap:
 
     allocates: the role whose first warp allocates and frees tensor memory; "": no role does
 
-    Warp w accesses lanes 32 * (w mod 4) and up of tensor memory (PTX ISA 9.7.16.8), so roles of
-    whole warps are whole warpgroups: warps 4n to 4n + 3. Several of an epilogue split the columns.
+    Warp w accesses the 32 lanes of tensor memory from 32 * (w mod 4) on (PTX ISA 9.7.16.8), so
+    roles of whole warps are whole warpgroups: warps 4n to 4n + 3. Several warpgroups of an epilogue
+    divide the columns.
 
-    Shares of registers are per warpgroup, for all roles or for none: setmaxnreg is executed by all
-    warps of a warpgroup, those without a role included.
+    Shares of registers are per warpgroup, for all roles or for none: all warps of a warpgroup
+    execute setmaxnreg, including warps without a role.
     """
 
     roles: tuple[Role, ...]
@@ -107,8 +108,8 @@ class WarpMap:
 
     @property
     def warps(self) -> int:
-        """Warps of a CTA, those without a role included: below the highest, or, where registers
-        are shared out, up to the end of its warpgroup."""
+        """Number of warps of a CTA, including warps without a role: up to the last warp of a role
+        or, where registers are redistributed, to the end of its warpgroup."""
         warps = 1 + max(warp for role in self.roles for warp in role.warps)
         return -(-warps // _WARPS) * _WARPS if self.register_shares else warps
 
@@ -244,7 +245,7 @@ WARP_MAPS = {
 
 def role_of(op: ir.OpView) -> str:
     """The role that executes an op, from its attribute `FOR_ROLE` or else its traits; "" if neither
-    names one."""
+    names a role."""
     if FOR_ROLE in op.operation.attributes:
         return string(op, FOR_ROLE)
     return traits_of(op).role

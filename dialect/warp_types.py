@@ -20,9 +20,10 @@ class StagedType(ShapedType, name="staged"):
     """A shared-memory tile ``[mn, k]`` read by warps.
 
     ``!tc.staged<array<i64: mn, k>, element, major, array<i64: bits, base, shift>>``: the ``major``
-    dimension (``"K"`` or ``"MN"``) is contiguous, one row follows the other, and in the byte offset
-    from the start of the tile the address bits ``[base, base + bits)`` are XORed with those
-    ``shift`` higher. Such a swizzle only moves data inside a tile, so tiles may start anywhere.
+    dimension (``"K"`` or ``"MN"``) is contiguous, rows are adjacent, and in the byte offset from
+    the start of the tile the bits ``[base, base + bits)`` are XORed with the bits ``shift``
+    positions higher. The swizzle does not depend on the tile's address, so tiles may start
+    anywhere.
     """
 
     example = """
@@ -83,10 +84,10 @@ class FragmentType(ShapedType, name="fragment"):
 
     ``!tc.fragment<array<i64: rows, columns>, element, operand, atom>``: A is ``[m, k]``, B
     ``[n, k]``, C ``[m, n]`` of the CTA's tile; ``"row"`` is ``[m, 1]``, a number for each row of C,
-    which every thread with elements of the row has. ``atom`` names the instruction as `tcir.layout`
+    held by every thread with elements of the row. ``atom`` names the instruction as `tcir.layout`
     does (``"mma.m16n8k16.f16"``). The kernel's ``tc.warps = array<i64: m, n>`` says how warps
-    divide the tile: warp w has part ``w mod m`` of the rows of A and C and part ``w div m`` of B's
-    rows.
+    divide the tile: warp w has part ``w mod m`` of the rows of A and C, and part ``w div m`` of the
+    rows of B (the columns of C).
     """
 
     example = """

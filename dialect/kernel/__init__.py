@@ -1,1 +1,1 @@
-"""Rules about whole kernels, which ``verify-tc-kernel`` checks."""
+"""Rules about whole kernels; ``verify-tc-kernel`` checks them."""

@@ -1,4 +1,4 @@
-"""Rules about bulk groups of a kernel: TMA stores that are awaited."""
+"""Rules about bulk groups of a kernel: every TMA store must be waited for."""
 
 from __future__ import annotations
 

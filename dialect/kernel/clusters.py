@@ -1,4 +1,4 @@
-"""Rules about CTAs that reach each other's shared memory: pairs, multicasts within a cluster."""
+"""Rules about CTAs that access each other's shared memory: pairs, multicasts within a cluster."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _(kernel: KernelView) -> Found:
 
 
 def barrier_of(value: ir.Value) -> ir.Value:
-    """The barrier (or ring) that ``value`` is, or is a slot of."""
+    """The ring if ``value`` is a slot of a ring of barriers, else ``value``."""
     slot = defining(value, SlotOp)
     return value if slot is None else slot.ring
 

@@ -1,4 +1,5 @@
-"""Rules about kernels of CTA pairs: which ops act on both CTAs, and which CTA arrivals go to."""
+"""Rules about kernels of CTA pairs: ops that act on both CTAs, and the CTA whose barrier gets
+arrivals."""
 
 from __future__ import annotations
 

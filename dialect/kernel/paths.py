@@ -40,11 +40,11 @@ class TileAccess:
 
 @dataclass(frozen=True)
 class Path:
-    """The last access of a role in an iteration, the first one of another role or to other columns,
-    and the waits on the way from the one to the other.
+    """The last access of a role in an iteration, the first access of another role or to other
+    columns, and the waits that order the second access after the first.
 
     waits: in order; None: there is no path
-    turns: iterations from access to access, as far as the parities of the waits show
+    turns: number of iterations between the accesses that the parities of the waits imply
     """
 
     before: TileAccess
@@ -55,8 +55,11 @@ class Path:
 
 @dataclass(frozen=True)
 class Reuse:
-    """A tile that is used again, or columns that two tiles share: the way there, and the way back
-    if a loop repeats both accesses. most: iterations in which both ways must end."""
+    """A tile that is used again, or columns that two tiles share: the path from the first access
+    to the second, and the path back if a loop repeats both.
+
+    most: largest total number of iterations of both paths
+    """
 
     there: Path
     back: Path | None
@@ -64,19 +67,20 @@ class Reuse:
 
     @property
     def paths(self) -> list[Path]:
-        """The one or two ways."""
+        """The path there, and the path back if there is one."""
         return [self.there] if self.back is None else [self.there, self.back]
 
     @property
     def missing(self) -> list[Path]:
-        """Ways that do not exist, or that take too many iterations."""
+        """Paths that do not exist, or that together take too many iterations."""
         late = sum(path.turns for path in self.paths) > self.most
         return [path for path in self.paths if path.waits is None or late and path.turns]
 
 
 def reuses_of(kernel: KernelView) -> list[Reuse]:
-    """Every two loops of different roles, or parts of roles outside loops, of which one writes a
-    tile that the other accesses; and products that write columns of which others read A."""
+    """Reuses between each two loops of different roles (or parts of roles outside loops) if one of
+    them writes a tile that the other accesses; and of columns that one product reads as A and
+    another one overwrites."""
     groups: dict[ir.Value, dict[_Place, list[TileAccess]]] = {}
     for access in accesses_of(kernel):
         if access.site.role is not None:
@@ -199,7 +203,7 @@ def _tile(value: ir.Value) -> ir.Value:
 
 
 def arrival_of(site: KernelOp) -> ir.Value | None:
-    """The barrier on which an op arrives, a load with its bytes."""
+    """The barrier on which an op arrives, or on which a load counts its bytes; None without one."""
     if isinstance(site.op, CommitOp | MbarrierArriveOp):
         return barrier_of(site.op.bar)
     if isinstance(site.op, TmaLoadOp) and site.op.signal is not None:

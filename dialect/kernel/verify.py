@@ -14,9 +14,9 @@ load_folder("tcir.dialect.kernel")
 
 
 def verify_kernel(func: ir.OpView) -> list[tuple[ir.Location, str]]:
-    """Every violation of a kernel rule in ``func``, as (location, message); [] when all hold.
+    """Every violation of a kernel rule in ``func``, as (location, message); [] if there is none.
 
-    The ops themselves must be verified already: the rules here rely on theirs.
+    The ops must have been verified: kernel rules rely on the rules of the ops.
     """
     kernel = view(func)
     return [

@@ -49,7 +49,7 @@ class KernelView:
 
     @property
     def asynchronous(self) -> bool:
-        """Whether barriers are placed: ops take effect later."""
+        """Whether barriers are placed, so that asynchronous ops take effect later."""
         return "tc.async" in self.func.attributes
 
     @property

@@ -56,16 +56,16 @@ def powers_type(value: str) -> str:
 
 
 def by_polynomial(columns: int, polynomial: int) -> list[int]:
-    """The columns of `columns` that are among the last `polynomial` of `PERIOD`: which way an
-    exponential is computed depends on its key only."""
+    """The columns, of `columns`, whose exponentials a polynomial computes: the last `polynomial` of
+    every `PERIOD`."""
     return [n for n in range(columns) if n % PERIOD >= PERIOD - polynomial]
 
 
 @dataclass(frozen=True)
 class Band:
-    """Keys of rows by their numbers: row i has the keys ``i + first <= j <= i + last``.
+    """The keys that each row has: row i has the keys j with ``i + first <= j <= i + last``.
 
-    first: attribute ``window_offset``; last: ``causal_offset``; None: no limit
+    first, last: attributes ``window_offset`` and ``causal_offset``; None: no limit
     """
 
     first: int | None = None
@@ -77,14 +77,14 @@ class Band:
         return Band(optional_integer(op, "window_offset"), optional_integer(op, "causal_offset"))
 
     def give(self, op: ir.OpView) -> None:
-        """Sets the attributes of an op."""
+        """Sets the band's attributes on an op."""
         integer = ir.IntegerType.get_signless(64)
         for name, offset in (("window_offset", self.first), ("causal_offset", self.last)):
             if offset is not None:
                 op.attributes[name] = ir.IntegerAttr.get(integer, offset)
 
     def scores(self, rows: range, keys: int) -> int:
-        """Number of scores of rows with these numbers, of which each has some of `keys` keys."""
+        """Number of scores of the rows `rows` if keys are numbered 0 to `keys` - 1."""
         first = -max(rows.stop, keys) if self.first is None else self.first
         last = keys if self.last is None else self.last
         return sum(max(min(row + last + 1, keys) - max(row + first, 0), 0) for row in rows)
@@ -104,7 +104,7 @@ class Band:
 
 
 def broken_band(op: ir.OpView) -> Broken:
-    """What is wrong with the attributes of the band of an op; None if nothing is."""
+    """Values for the message if the attributes of an op's band are illegal; else None."""
     given = [op.attributes.get(name, None) for name in ("causal_offset", "window_offset")]
     if all(isinstance(each, ir.IntegerAttr | None) for each in given):
         band = Band.of(op)
@@ -127,31 +127,31 @@ class AttentionOp(
     (``"bnhd"``), and ``out`` is like ``q`` with e elements (``out_layout``). h is a multiple of g:
     head i reads the keys and values of head ``i div (h / g)``. ``scale`` is positive.
 
-    With ``causal_offset`` row i has the keys j <= i + causal_offset only: 0 aligns the first row
-    with the first key, n - m the last with the last. With ``window_offset`` it has the keys
-    j >= i + window_offset only. ``limits``, if present, is ``[b]`` of i32: for each batch a number
-    of keys from 0 to n; its rows have only the keys below that number (padding, a cache that is not
-    full). Values of keys that a row does not have are multiplied by zero, or not at all: they must
-    be finite. A row without keys is 0.
+    With ``causal_offset``, row i has only the keys j <= i + causal_offset: 0 aligns the first row
+    with the first key, n - m the last row with the last key. With ``window_offset``, it has only
+    the keys j >= i + window_offset. ``limits``, if present, is ``[b]`` of i32: for each batch a
+    number of keys from 0 to n; its rows have only the keys below that number (padding, a cache that
+    is not full). Values of keys that a row does not have must be finite: they may be multiplied by
+    zero. A row without keys is 0.
 
-    With ``limits`` of ``[b, 1 + p]`` keys and values are in pages: the first dimension of ``k`` and
-    ``v`` is the number of pages, and n is the number of keys in a page. Each row of the table holds
-    a batch's number of keys, up to p pages of them, and then the numbers of its pages. Entries
-    beyond the batch's last key are not used.
+    With ``limits`` of ``[b, 1 + p]``, keys and values are in pages: the first dimension of ``k``
+    and ``v`` is the number of pages, and n is the number of keys in a page. Each row of this table
+    holds a batch's number of keys, at most p pages of them, and then the numbers of its p pages.
+    Entries beyond the page of the batch's last key are not used.
 
     f is the body: it takes a sum of products, reads elements of other tensors with ``tc.element``,
     whose map is from ``[b, h, m, n]``, and ends in ``tc.yield`` of an f32. If it yields -inf, the
     row does not have that key. An empty body leaves the sums as they are.
 
     With two ``limits``, each ``[s + 1]`` of i32, rows and keys of s sequences follow each other
-    without gaps, and b is 1: sequence i has the rows and the keys from element i of the first and
-    the second tensor up to element i + 1. The first element is 0, none is less than the one before,
-    the last is m, or n. A row has only keys of its sequence. Offsets count rows and keys in their
-    sequence; with ``aligned_ends`` its last row has the number of its last key. A body may read
-    elements that depend on the head only.
+    without gaps, and b is 1: sequence i has the rows from element i of the first tensor up to
+    element i + 1, and the keys likewise by the second tensor. In each tensor elements do not
+    decrease, from 0 to m (rows) or n (keys). A row has only keys of its sequence. Offsets apply to
+    the numbers of rows and keys in their sequence; with ``aligned_ends`` the last row of a sequence
+    has the number of its last key. A body may only read elements that depend on the head alone.
 
-    Scores and sums are of f32, the exponentials are rounded to the type of ``v``, results to that
-    of ``out``. ``q``, ``k`` and ``v`` may each be e4m3 or e5m2; exponentials are then up to 2^8 and
+    Scores and sums are f32; exponentials are rounded to the type of ``v``, results to that of
+    ``out``. ``q``, ``k`` and ``v`` may each be e4m3 or e5m2; exponentials are then up to 2^8 and
     rounded to e4m3. Scale factors of ``q`` and ``k`` are part of ``scale``; that of ``v`` is part
     of ``out_scale``, an optional factor of the results. The result ``lse`` is the natural logarithm
     of each row's sum of exponentials, ``[b, h, m]`` of f32, -inf for a row without keys.
@@ -219,7 +219,7 @@ class AttentionOp(
 
     @property
     def sequences(self) -> int:
-        """Number of sequences that rows and keys are divided into; 0: they are not."""
+        """Number of sequences that rows and keys are divided into; 0 if they are not divided."""
         return int(self.limits[0].type.shape[0]) - 1 if len(self.limits) == SEQUENCE_LIMITS else 0
 
     @property
@@ -241,7 +241,7 @@ class AttentionOp(
 
     @property
     def key_part(self) -> int | None:
-        """Number of keys in a part; None if the results are of all keys."""
+        """Number of keys in a part; None if each result covers all keys."""
         return optional_integer(self, "key_part")
 
     @property
@@ -279,8 +279,8 @@ class AttentionOp(
         return {**q, "g": k["h"], "n": k["n"] * count, "e": v["d"]}
 
     def scores(self) -> int:
-        """Number of scores of a head: one for each row and key, except masked ones; of sequences,
-        as if all had the same length."""
+        """Number of scores of a head: one for each row and key, except masked scores; sequences
+        count as if all had the same length."""
         extents, band, count = self.extents(), self.band, max(self.sequences, 1)
         rows, keys = -(-extents["m"] // count), -(-extents["n"] // count)
         if not band.limits:

@@ -24,7 +24,7 @@ class AttentionBackwardOp(
     """Gradients of the queries (``of = "q"``), or of the keys and values (``of = "kv"``), of a
     ``tc.attention`` without a body.
 
-    With ``s = scale * q * k^T`` and ``p = exp(s - lse)``, where a row has the key, else 0::
+    With ``s = scale * q * k^T``, and ``p = exp(s - lse)`` for the keys that a row has, else 0::
 
         dp = dout * v^T;  ds = p * (dp - delta)
         dq = scale * ds * k
@@ -33,9 +33,9 @@ class AttentionBackwardOp(
     ``q``, ``k``, ``v`` and the masks are those of ``tc.attention``, ``dout`` is the gradient of its
     result, ``lse`` its second result, and ``delta`` the sum over e of ``dout * out``, both ``[b, h,
     m]`` of f32. Gradients have the shape of their operand; ``dk`` and ``dv`` are sums over the
-    query heads of a group. p and ds are rounded to the type of the operands before they multiply
-    others, sums are of f32. A row whose ``lse`` is -inf has no key, and no part in any gradient;
-    other rows must be finite.
+    query heads of a group. p and ds are rounded to the type of the operands before these products;
+    sums are f32. A row whose ``lse`` is -inf has no key and contributes to no gradient; the ``lse``
+    of other rows must be finite.
     """
 
     example = """
@@ -66,12 +66,12 @@ class AttentionBackwardOp(
 
     @property
     def gradients(self) -> list[ir.Value]:
-        """The results."""
+        """The results: the gradients."""
         return list(self.operation.results)
 
     @property
     def of_queries(self) -> bool:
-        """Whether the gradient is that of the queries."""
+        """Whether the result is the gradient of the queries."""
         return string(self, "of") == "q"
 
     @property

@@ -47,7 +47,7 @@ ROWS_PER_COLUMN = 32
 
 @dataclass(frozen=True)
 class ScaledStep:
-    """Operands of one instruction: K of 32 bytes (padded types take a byte per element)."""
+    """One instruction, whose K is 32 bytes of a row of A or B (a padded element takes a byte)."""
 
     kind: str
     block: int
@@ -79,11 +79,11 @@ class MmaBlockScaleOp(
     or 32 padded fp6 or fp4 (kind ``mxf8f6f4``: 16 elements lie packed at the start of 16 bytes).
     ``a`` may be in tensor memory, row i in lane i, where each fp6 and fp4 of kind ``mxf8f6f4`` has
     a byte of its own, as ``tc.cp_rows`` with ``format`` writes it (PTX ISA 9.7.16.10.4).
-    ``a_type`` and ``b_type`` name the elements, ``scale_type`` is ``"ue8m0"`` or ``"ue4m3"``,
-    ``block`` the values of k to a scale.
+    ``a_type`` and ``b_type`` name the element types, ``scale_type`` is ``"ue8m0"`` or ``"ue4m3"``,
+    and ``block`` is the number of values of k per scale.
 
-    ``sfa`` and ``sfb`` are tiles of scale factors in tensor memory, from column ``sfa_column`` and
-    ``sfb_column`` on: the scales of row r are in column ``r / 32``, in lane ``r mod 32`` of every
+    ``sfa`` and ``sfb`` are tiles of scale factors in tensor memory. The scales of row r are in the
+    column ``r / 32`` after ``sfa_column`` (``sfb_column``), in lane ``r mod 32`` of every
     sub-partition, in the bytes from ``sfa_id`` (``sfb_id``) on (PTX ISA 9.7.16.10.7). Issued by
     one thread, asynchronous.
 
@@ -343,8 +343,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
 
 
 def wrong_slices(op: ir.OpView, step_of_b: int) -> Broken:
-    """Values for the message if a slice lies outside A or B, of whose rows a step reads 32 and
-    `step_of_b` bytes; else None."""
+    """Values for the message if a slice lies outside A or B; else None. A step reads 32 bytes of
+    each row of A and `step_of_b` bytes of each row of B."""
     a, b = op.a.type.shape[1] // MMA_K_BYTES, op.b.type.shape[1] // step_of_b
     got_a, got_b = integer(op, "a_slice"), integer(op, "b_slice")
     if 0 <= got_a < a and 0 <= got_b < b:

@@ -60,13 +60,13 @@ def kinds_of(a: str, b: str, a_scale: str, b_scale: str, block: int) -> list[str
 
 
 def packed_kind(kinds: Sequence[str]) -> str:
-    """The kind of several whose operands take the least shared memory: packed fp4 has half of
-    padded fp4."""
+    """The one of `kinds` whose operands take the least shared memory: packed fp4 takes half as much
+    as padded fp4."""
     return min(kinds, key=lambda name: (name == "mxf8f6f4", len(name)))
 
 
 def scales_shape(shape: list[int], block: int, layout: str) -> list[int]:
-    """Shape of the scales of an operand ``[..., rows, K]``; row-major ones also of ``[..., K]``."""
+    """Shape of the scales of an operand ``[..., rows, K]`` or, if row-major, also ``[..., K]``."""
     *outer, k = shape
     scales = k // block
     if layout == "row_major":
@@ -91,17 +91,17 @@ class BlockScaledMatmulOp(
     ``a`` is ``[M,K]`` or ``[L,M,K]``. ``b`` is ``[N,K]`` or ``[L,N,K]``, and ``out`` ``[M,N]`` or
     ``[L,M,N]``; or ``b`` has one dimension less, ``[K]`` or ``[L,K]``, and so has ``out``. With
     ``out_layout = "nm"`` ``out`` is ``[N,M]`` or ``[L,N,M]``. With ``k_part`` the sums stay in
-    parts, as in ``tc.matmul``: ``out`` is of f32, and there are no global scales.
+    parts, as in ``tc.matmul``: ``out`` is f32, and there are no global scales.
     In the scale layout ``"row_major"`` the dimension k has one scale per ``block`` values;
     ``"blocked_128x4"`` is the layout the tensor core reads, ``[ceil(rows / 128), ceil(K / block
     / 4), 512]`` after the batch (a vector has one row): scale ``s`` of row ``r`` is byte ``(r % 32)
     * 16 + (r % 128) / 32 * 4 + s % 4`` of its block; padding is not read. With the unit attribute
-    ``zero_padding`` scales beyond K in blocks are zeros, and a tiling may read them. A scale of
-    type f8E4M3FN is ue4m3: its sign bit is ignored. A NaN scale makes every element of ``out`` that
-    depends on it NaN.
+    ``zero_padding``, scales beyond K in the 128x4 blocks are zeros, and a tiling may read them. A
+    scale of type f8E4M3FN is ue4m3: its sign bit is ignored. A NaN scale makes every element of
+    ``out`` that depends on it NaN.
 
-    In memory f4E2M1FN is packed two to a byte, the even k in the low four bits; fp6 four to three
-    bytes, little-endian. PTX ISA 9.7.16.10.7.
+    In memory a byte holds two f4E2M1FN, the even k in its low four bits, and three bytes hold four
+    fp6, little-endian. PTX ISA 9.7.16.10.7.
     """
 
     example = """
@@ -373,7 +373,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
 
 
 class ScalesToBlockedOp(Op, name="scales_to_blocked", lowered_by=("convert-to-simt",)):
-    """Row-major block scales, reordered to the layout the tensor core reads; padding is 0.
+    """Reorders row-major block scales to the layout that the tensor core reads; padding is 0.
 
     ``scales`` is ``[..., rows, n]`` and ``out`` ``[..., ceil(rows / 128), ceil(n / 4), 512]``; or
     ``scales`` is ``[..., n]``, one row each, and ``out`` ``[..., 1, ceil(n / 4), 512]``. Scale

@@ -27,15 +27,15 @@ class BlockScaledAttentionOp(
     """``tc.attention`` whose scores are sums of products of scaled elements.
 
     ``out = softmax(scale * f(sum_d (q * q_scales) * (k * k_scales))) * v`` for each head: a scale
-    belongs to ``block`` elements of a row, as in ``tc.block_scaled_matmul``, which has the pairs of
-    types of ``q``, ``k`` and their scales, and the layout of these, ``"blocked_128x4"``:
+    belongs to ``block`` elements of a row. ``q``, ``k`` and their scales have the types of the
+    operands of ``tc.block_scaled_matmul``, and the scales its layout ``"blocked_128x4"``:
     ``q_scales`` is ``[b, h, ceil(m / 128), ceil(d / block / 4), 512]`` and ``k_scales`` ``[b, g,
     ceil(n / 128), ceil(d / block / 4), 512]``. ``q`` is ``[b, h, m, d]``, ``k`` ``[b, g, n, d]``
-    and ``v`` ``[b, g, n, e]`` of f16 or bf16, or e4m3 or e5m2. Padding of the scales is not
-    read where it matters: it may be anything. A NaN scale makes every score NaN that depends on it.
+    and ``v`` ``[b, g, n, e]`` of f16 or bf16, or e4m3 or e5m2. Padding of the scales does not
+    affect results: it may be anything. A NaN scale makes every score that depends on it NaN.
 
-    ``limits`` is empty, or ``[b]`` of i32, numbers of keys. Everything else is as in
-    ``tc.attention``. Factors of whole tensors are part of ``scale``. PTX ISA 9.7.16.10.7.
+    ``limits`` is empty, or ``[b]`` of i32, the number of keys of each batch. Everything else is as
+    in ``tc.attention``. Global scales of tensors are part of ``scale``. PTX ISA 9.7.16.10.7.
     """
 
     example = """

@@ -17,8 +17,9 @@ class PackCodesOp(Op, name="pack_codes", arithmetic="codes", lowered_by=("conver
 
     Element ``[..., k]`` of ``out`` has the bits of the low 4 (6) bits of ``codes[..., k]``; the
     bits above them are ignored. In memory ``codes`` takes a byte per element and ``out`` is packed:
-    two fp4 to a byte, the even k in the low half; four fp6 to three bytes, little-endian. Below the
-    tensor level it is a kernel of its own that reads ``codes`` once and writes the packed rows.
+    a byte holds two fp4, the even k in its low half; three bytes hold four fp6, little-endian.
+    Below the tensor level this op is a kernel of its own, which reads ``codes`` once and writes the
+    packed rows.
     """
 
     example = """
@@ -50,7 +51,7 @@ class UnpackCodesOp(Op, name="unpack_codes", lowered_by=("convert-to-simt",)):
 
 
 def ends(op: PackCodesOp | UnpackCodesOp) -> tuple[ir.RankedTensorType, ir.RankedTensorType]:
-    """Types of the codes, a byte each, and of the packed elements."""
+    """Types of the codes (a byte per element) and of the packed elements."""
     if isinstance(op, PackCodesOp):
         return op.codes.type, op.out.type
     return op.out.type, op.packed.type

@@ -11,9 +11,9 @@ class CombinePartsOp(Op, name="combine_parts", lowered_by=("convert-to-simt",)):
     """Combines the results of ``tc.attention`` with ``key_part`` to attention over all keys.
 
     ``parts`` is ``[p, b, h, m, e]`` (``layout = "bhmd"``) or ``[p, b, m, h, e]`` (``"bmhd"``),
-    ``sums`` ``[p, b, h, m]`` the logarithms of the parts' sums of exponentials. With ``most`` the
-    largest of these for a row, ``w_i = 2^((sums_i - most) log2(e))`` and the sum ``total`` of all
-    w_i::
+    and ``sums``, ``[p, b, h, m]``, are the natural logarithms of the parts' sums of exponentials.
+    Let ``most`` be the largest of a row's logarithms, ``w_i = 2^((sums_i - most) log2(e))``, and
+    ``total`` the sum of all w_i; then::
 
         out = (w_0 parts_0 + w_1 parts_1 + …) / total
         lse = most + ln(total)

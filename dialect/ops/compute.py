@@ -23,20 +23,23 @@ class MmaOp(
     """``tcgen05.mma``: one K step, ``D = A_slice * B_slice^T (+ D)``.
 
     ``d`` is a 128 x N tensor-memory tile, ``a`` 128 x K in tensor memory or shared memory, ``b``
-    N x K in shared memory; the step multiplies 32 bytes of A's K from ``32*a_slice`` on by those of
-    B's K from ``32*b_slice`` on. The element type determines the kind: f16 for f16 and bf16, tf32
-    for f32, f8f6f4 for the f8 types, i8 for i8 (signed, unless ``unsigned = array<i64: a, b>``
-    says otherwise; D is then i32, else f32). ``accumulate`` false ignores old D. With ``ashift``
+    N x K in shared memory; the step multiplies 32 bytes of A's K from ``32*a_slice`` on by 32 bytes
+    of B's K from ``32*b_slice`` on. The element type determines the kind: f16 for f16 and bf16,
+    tf32 for f32, f8f6f4 for the f8 types, i8 for i8 (signed, unless ``unsigned = array<i64: a, b>``
+    says otherwise). D is i32 for kind i8, else f32. Unless ``accumulate``, old D is ignored. With
+    ``ashift``
     (A in tensor memory only) the 8 columns of the slice move one lane down *after* the
     multiplication: ``A[i] = A[i+1]`` except lanes 31, 63, 95, 127, which keep their value (PTX ISA
     9.7.16.10.9). With ``a_row`` A in shared memory starts at that row: row i of A is row ``a_row +
-    i`` of each 16-byte core-matrix column, and past its end rows of the next column. With
-    ``scale_d`` old D is first divided by ``2**scale_d`` (scale-input-d). ``collector`` controls A's
-    collector buffer: ``"fill"`` keeps A there, ``"use"`` and ``"lastuse"`` read the same A from
-    there, ``"discard"`` is the default. Issued by one thread, asynchronous.
+    i`` of each 16-byte core-matrix column; rows past the end of a column are rows of the next
+    column. With ``scale_d`` old D is first divided by ``2**scale_d`` (scale-input-d).
+    ``collector`` controls A's collector buffer: ``"fill"`` keeps A there, ``"use"`` and
+    ``"lastuse"`` read the same A from there, ``"discard"`` is the default. Issued by one thread,
+    asynchronous.
 
-    With ``cta_group = 2`` it multiplies for a pair, M = 256: each CTA's ``a`` has 128 of A's rows,
-    its ``d`` the same rows of D, and its ``b`` half of B's, so ``d`` has twice as many columns.
+    With ``cta_group = 2`` it multiplies for a pair, M = 256: each CTA's ``a`` has 128 rows of A,
+    its ``d`` the same rows of D, and its ``b`` half the rows of B, so ``d`` has twice as many
+    columns as ``b`` has rows.
     """
 
     example = """
@@ -67,7 +70,7 @@ class MmaOp(
 
 
 def first_row(op: MmaOp) -> int:
-    """``a_row``: row of A's tile read by row 0 of the product; optional, hence not declared."""
+    """``a_row``: the row of A's tile that is row 0 of the product; optional, hence not declared."""
     return integer(op, "a_row") if "a_row" in op.attributes else 0
 
 

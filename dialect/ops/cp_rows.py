@@ -31,7 +31,8 @@ class CpRowsOp(
     are those of ``source`` from ``row`` on, from byte ``byte`` of K on; they go to the columns from
     ``column`` of ``target`` on. With ``format``, ``"b4x16_p64"`` or ``"b6x16_p32"``, padded
     elements of 4 or 6 bits become a byte each (PTX ISA 9.7.16.9). ``tc.cp``, ``tc.cp_scales`` and
-    ``tc.refresh`` are its forms for A, scale factors and halos. Issued by one thread, asynchronous.
+    ``tc.refresh`` are special cases, for A, scale factors and halos. Issued by one thread,
+    asynchronous.
 
     With ``cta_group = 2`` each CTA of the pair copies from its own ``source`` to its own
     ``target``.
@@ -170,5 +171,6 @@ def _(op: CpRowsOp) -> Broken:
 
 
 def lane_of(op: CpRowsOp) -> int:
-    """Lane of the address: the last of a sub-partition for shape 4x256b, as ``tc.refresh``."""
+    """Lane in the target's address: for shape 4x256b, as for ``tc.refresh``, the last of a
+    sub-partition."""
     return QUARTER_LANES - 1 if string(op, "shape") == "4x256b" else 0

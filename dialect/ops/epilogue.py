@@ -37,13 +37,13 @@ OF_GROUP = "of_group"
 class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTerminatorTrait]):
     """Computes results from sums, element by element, before a kernel stores them.
 
-    The body takes the element of ``sums``, reads those of other tensors with ``tc.element``, and
-    ends in ``tc.yield`` of the element of ``out``. The tiling pass of the contraction before it
-    clones the body onto register tiles; alone it cannot be lowered.
+    The body takes the element of ``sums``, reads elements of other tensors with ``tc.element``, and
+    ends in ``tc.yield`` of the element of ``out``. The tiling pass of the contraction that computes
+    ``sums`` clones the body onto register tiles; an epilogue without one cannot be lowered.
 
-    With twice the columns in ``sums`` as in ``out`` the body takes two elements, gate and value of
-    a gated activation, whose weights alternate: of columns 2n and 2n + 1 or, with ``gate_block =
-    b``, in blocks of b columns.
+    If ``sums`` has twice as many columns as ``out``, the body takes two elements, gate and value of
+    a gated activation. Their columns alternate: 2n and 2n + 1 or, with ``gate_block = b``, blocks
+    of b columns.
     """
 
     example = """
@@ -73,12 +73,12 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
 
     @property
     def gate_block(self) -> int:
-        """Columns of gates before as many columns of values."""
+        """Number of adjacent columns of gates; as many columns of values follow them."""
         return optional_integer(self, GATE_BLOCK) or 1
 
     @property
     def grouped(self) -> GroupedMatmulOp | SumPartsOp | None:
-        """The op that computes these sums of a grouped product; None for other sums."""
+        """The grouped product that computes ``sums``; None if another op does."""
         op = defining(self.sums, GroupedMatmulOp | SumPartsOp)
         return None if op is None or op.sizes is None else op
 
@@ -104,15 +104,16 @@ class FragmentEpilogueOp(
     """Computes results from an accumulator, element by element, before a kernel of warps stores
     them.
 
-    The body is that of ``tc.epilogue``: it takes the element of ``sums``, reads those of other
+    The body is that of ``tc.epilogue``: it takes the element of ``sums``, reads elements of other
     tensors with ``tc.element``, and ends in ``tc.yield`` of the element of ``out``, a fragment of
-    the same shape. The indices are those of the tile's first element in the result, from which the
-    maps of ``tc.element`` start; ``tails`` as in `tc.cp_async`: elements outside are read as zeros,
-    and their results are not stored. A thread computes the elements
-    that it holds: two neighbouring columns of rows r and r + 8 of every atom (PTX ISA 9.7.14.5).
+    the same shape. The indices are those of the tile's first element in the result; the maps of
+    ``tc.element`` apply to them plus the position in the tile. ``tails`` is as in `tc.cp_async`:
+    elements outside are read as zeros, and their results are not stored. A thread computes the
+    elements that it holds: two neighbouring columns of rows r and r + 8 of every atom (PTX ISA
+    9.7.14.5).
 
-    With twice the columns in ``sums`` the body takes two elements, as that of a ``tc.epilogue``
-    with ``gate_block = 8``: a thread has the same columns of each block of 8.
+    If ``sums`` has twice as many columns, the body takes two elements, as in a ``tc.epilogue`` with
+    ``gate_block = 8``: a thread has the same columns of each block of 8.
 
     With ``walk`` (as in `tc.store_fragment`) the result has four dimensions, pixels ``[n, p, q]``
     and channels; nothing outside a tensor is read.
@@ -167,8 +168,8 @@ def _is_read_by(tensor: ir.MemRefType, dims: Sequence[int | None]) -> bool:
 class FragmentPartOp(Op, name="fragment_part", role="consumer"):
     """Columns of an accumulator, from ``first`` on, as many as the result has.
 
-    Takes the registers that hold them; each warp must have whole rows (``tc.warps = array<i64: w,
-    1>``; PTX ISA 9.7.14.5).
+    Selects the registers that hold these columns; each warp must have whole rows (``tc.warps =
+    array<i64: w, 1>``; PTX ISA 9.7.14.5).
     """
 
     example = """
@@ -188,9 +189,9 @@ class FragmentPartOp(Op, name="fragment_part", role="consumer"):
 class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"):
     """Loads to registers the elements of ``tensor`` that a later ``tc.fragment_epilogue`` reads.
 
-    ``map`` is that of the ``tc.element``, the indices and ``tails`` are those of the epilogue:
-    elements outside are zero. A thread loads the operands of the elements that it holds: pairs of
-    columns of a matrix, and an operand of several elements once (PTX ISA 9.7.9.8).
+    ``map`` is that of the ``tc.element``; the indices and ``tails`` are those of the epilogue:
+    elements outside are zero. A thread loads what its own elements need: pairs of columns of a
+    matrix, and a value that several elements need only once (PTX ISA 9.7.9.8).
     """
 
     example = """
@@ -225,13 +226,13 @@ class ElementOp(Op, name="element", arithmetic="rounded", loads="tensor"):
     """An element of another tensor in the body of ``tc.epilogue``, ``tc.fragment_epilogue`` or
     ``tc.attention``.
 
-    ``map`` goes from the dimensions of the result to those of ``tensor``: all of them for a
-    residual, one for a bias, none for a scalar; 0 stands for the only index of a dimension of
-    extent 1. ``tensor`` may be a fragment, which a ``tc.fetch_fragment`` with the same map loaded.
+    ``map`` maps indices of the result to indices of ``tensor``: all of them for a residual, one for
+    a bias, none for a scalar; 0 is the index of a dimension of extent 1. ``tensor`` may be a
+    fragment, which a ``tc.fetch_fragment`` with the same map loaded.
 
     With the unit attribute ``of_group`` the tensor has one more leading dimension, the group of the
-    row: no affine map leads from a row of a contiguous ``tc.grouped_matmul`` to its group. So
-    ``[G,N]`` is a bias of each group, ``[G]`` a scale.
+    row, as no affine map from the rows of a contiguous ``tc.grouped_matmul`` to their groups
+    exists. So ``[G,N]`` is a bias for each group, ``[G]`` a scale for each.
     """
 
     example = """

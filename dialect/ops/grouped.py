@@ -23,13 +23,13 @@ class GroupedMatmulOp(
     group_sizes="sizes",
     lowered_by=("tile-gemm",),
 ):
-    """A matrix product for each group of rows of ``a``: group g has ``sizes[g]`` of them.
+    """A matrix product for each group of rows of ``a``: group g has ``sizes[g]`` rows.
 
     Contiguous: ``a`` is ``[T,K]``, the rows of the groups in sequence, ``out`` ``[T,N]``.
     Masked: ``a`` is ``[G,C,K]``, where the rows of group g are the first of its C rows, and ``out``
-    ``[G,C,N]``. ``b`` is ``[G,K,N]`` (``b_layout = "kn"``) or ``[G,N,K]`` (``"nk"``), a matrix of
-    each group, ``a_layout`` is ``"mk"``. Sums as in ``tc.matmul``; with ``k_part`` they stay in
-    parts, the first dimension of ``out`` (``tc.sum_parts``).
+    ``[G,C,N]``. ``b`` is ``[G,K,N]`` (``b_layout = "kn"``) or ``[G,N,K]`` (``"nk"``), a matrix for
+    each group; ``a_layout`` is ``"mk"``. Sums are as in ``tc.matmul``; with ``k_part`` they stay in
+    parts, which are the first dimension of ``out`` (``tc.sum_parts``).
 
     Rows of ``out`` that belong to no group are not written: they keep their contents. Sizes are at
     least 0 and fit in ``a``; rows that do not fit are left out.
@@ -71,18 +71,18 @@ class GroupedMatmulOp(
 class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
     """Finds the group of tile ``tile`` of 128 rows, counted over the tiles of all groups.
 
-    ``sizes`` has the rows of each group. A group of n rows has ``ceil(n / 128)`` tiles; with
-    ``capacity`` every group has ``ceil(capacity / 128)`` tiles. ``first`` is the tile's first row:
-    among all groups' rows in sequence, or with ``capacity`` among its group's. ``count`` is how
-    many rows of the group are in the tile, 0 if there is no such tile. Each thread reads the sizes
-    (PTX ISA 9.7.9.8).
+    ``sizes`` has the number of rows of each group. A group of n rows has ``ceil(n / 128)`` tiles;
+    with ``capacity`` every group has ``ceil(capacity / 128)`` tiles. ``first`` is the number of the
+    tile's first row, counted from the first group's first row or, with ``capacity``, from that of
+    its own group. ``count`` is the number of rows of the group in the tile, 0 if there is no such
+    tile. Each thread reads the sizes (PTX ISA 9.7.9.8).
 
     With ``within`` there is no capacity, so every tile has rows, but ``first`` is counted from the
     group's first row.
 
-    With ``tile_rows`` tiles have that many rows instead of 128. With ``ends`` ``sizes`` has the
-    ends of the groups after a 0: group i has the rows from element i up to element i + 1, none if
-    that is less.
+    With ``tile_rows`` tiles have that many rows instead of 128. With ``ends``, ``sizes`` is a 0 and
+    then the ends of the groups: group i has the rows from element i up to element i + 1, none if
+    element i + 1 is less.
     """
 
     example = """
@@ -164,7 +164,7 @@ def tile_rows(op: FindGroupOp | CountTilesOp) -> int:
 
 
 def capacity(op: FindGroupOp) -> int | None:
-    """Rows that every group has room for; None where groups follow each other without gaps."""
+    """Number of rows that each group has room for; None if groups are adjacent, without gaps."""
     return optional_integer(op, "capacity")
 
 
@@ -339,11 +339,11 @@ def _(op: FindGroupOp) -> Broken:
 
 
 def tiles_of(rows: int, height: int = TMEM_LANES) -> int:
-    """Tiles of `height` rows that hold `rows`."""
+    """Number of tiles of `height` rows that hold `rows` rows."""
     return -(-rows // height)
 
 
 def most_tiles(rows: int, groups: int, height: int = TMEM_LANES) -> int:
-    """The most tiles of `height` rows that groups of together `rows` rows can have, whatever their
-    sizes: ceil(n / height) is at most (n + height - 1) / height, and 1 for every row."""
+    """Largest number of tiles of `height` rows that `groups` groups can have, if their sizes n add
+    up to `rows`: ceil(n / height) is at most (n + height - 1) / height, and at most n."""
     return min(rows, (rows + (height - 1) * groups) // height)

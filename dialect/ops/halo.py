@@ -1,6 +1,6 @@
 """Shift and halo.
 
-Ops that keep a shifted A tile complete: the stand-alone shift, and the copy of its halo.
+Ops that shift a tile of A and complete it: the stand-alone shift, and the copy of its halo.
 """
 
 from tcir._mlir import ext, ir
@@ -21,9 +21,9 @@ class ShiftOp(Op, name="shift", issued_by="thread", role="mma", completed_by="tc
     """``tcgen05.shift.down``: the 8 columns of ``slice`` move one lane down in one sub-partition.
 
     ``tile[i] = tile[i+1]`` in sub-partition ``quarter``, except for its last lane, which keeps its
-    value (PTX ISA 9.7.16.9). Whether one instruction moves one sub-partition or all is an
+    value (PTX ISA 9.7.16.9). That one instruction moves one sub-partition, and not all, is an
     assumption (``shift_quarters``). Issued by one thread, asynchronous. With ``cta_group = 2`` it
-    moves those columns in both CTAs of a pair.
+    moves these columns in both CTAs of a pair.
     """
 
     example = """

@@ -135,8 +135,8 @@ def _static(*tensors: ir.Value) -> Broken:
 
 
 def types_problem(x: ir.Value, w: ir.Value, out: ir.Value) -> Broken:
-    """Values for the message of `TYPES` if no tensor core computes this result from these
-    operands."""
+    """Values for the message `TYPES` if no tensor core computes a result of this type from
+    operands of these types; else None."""
     a, b, c = (str(v.type.element_type) for v in (x, w, out))
     same = a == b and a in (*OPERAND_TYPES, "f32")
     if (same or (a in FP8 and b in FP8)) and c in RESULT_TYPES:

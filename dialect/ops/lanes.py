@@ -64,7 +64,7 @@ class LaneMasksOp(Op, name="lane_masks", in_shared=LANE_MASK_BYTES):
 
 
 class WriteLaneMaskOp(Op, name="write_lane_mask", issued_by="warp", role="epilogue"):
-    """Writes word ``quarter`` of entry ``entry``: an mma writes the lanes where ``on`` is true.
+    """Writes word ``quarter`` of entry ``entry``: an mma will write the lanes where ``on`` is true.
 
     ``on`` is ``vector<32xi1>``. The word is a ballot of the executing warp (``vote.sync.ballot``,
     PTX ISA 9.7.13.13), complemented, stored by one thread.

@@ -45,7 +45,7 @@ class LaunchRequestOp(
 
     Response ``slot`` is written through the async proxy, and its 16 bytes are counted on ``signal``
     (``tc.mbarrier_expect_tx``). A CTA that is granted is never launched: the requesting CTA must do
-    its work (PTX ISA 9.7.13.17). After a refusal there must be no further request.
+    its work (PTX ISA 9.7.13.17). After a request that is not granted there must be no other.
 
     With ``cta_group = 2`` the leader of a pair requests another pair, and each CTA gets the
     response, at the same place and counted on its own barrier (``.multicast::cluster::all``).
@@ -69,9 +69,9 @@ class LaunchQueryOp(Op, name="launch_query", async_only=True):
     """``clusterlaunchcontrol.query_cancel`` of response ``slot``: whether a CTA was granted, and
     which.
 
-    ``cta`` is its ``%ctaid.x``, of a pair the leader's, 0 if there is none. The response is read
-    through the generic proxy: the next request to the slot needs ``tc.fence "proxy.async"`` after
-    this op and an arrival that it waits for (PTX ISA 9.7.13.17).
+    ``cta`` is its ``%ctaid.x`` (for a pair, the leader's), 0 if none was granted. The response is
+    read through the generic proxy: before the next request to the slot, this op must be followed by
+    ``tc.fence "proxy.async"`` and an arrival for which the request waits (PTX ISA 9.7.13.17).
     """
 
     example = """

@@ -13,10 +13,9 @@ class LoadSharedOp(
     """Loads a register tile from rows of a shared tile, which TMA has filled (``tc.tma_load``).
 
     ``value`` is ``vector<32 x C x T>``. Row i comes from row ``row + i`` of the K-major tile
-    ``[rows, columns]``, from column ``column`` (a multiple of C, or of the columns of a
-    swizzle-span column) on. Each thread loads its row, 16 bytes at a time, through the generic
-    proxy (PTX ISA 9.7.9.8): before the tile is filled again, ``tc.fence "proxy.async"`` and an
-    arrival of every thread.
+    ``[rows, columns]``, from column ``column`` on, a multiple of C or of the elements in a swizzle
+    span. Each thread loads its row, 16 bytes at a time, through the generic proxy (PTX ISA
+    9.7.9.8): ``tc.fence "proxy.async"`` and an arrival of every thread must precede the next fill.
     """
 
     example = """

@@ -15,11 +15,11 @@ class LoadRowsOp(Op, name="load_rows", issued_by="warp", role="epilogue", loads=
     """Loads a register tile from global memory; elements outside the tensor are zeros.
 
     ``value`` is ``vector<32 x C x T>``. From ``indices`` (one per dimension, unsigned) its rows go
-    along dimension ``row_dim`` of ``tensor`` and its columns along ``column_dim``; without the
-    attribute all rows (columns) are the same, which broadcasts a vector or a number. If each row
-    has its own indices, as in ``tc.store_lanes``, there is no ``row_dim``: every index is a
-    ``vector<32xindex>``, whose element i is that of row i. Each thread loads its row, with vector
-    loads where its columns are contiguous (PTX ISA 9.7.9.8).
+    along dimension ``row_dim`` of ``tensor`` and its columns along ``column_dim``. Without
+    ``row_dim`` (``column_dim``) all rows (columns) are the same: a vector or a number is broadcast.
+    Where each row has its own indices, as in ``tc.store_lanes``, there is no ``row_dim``, and every
+    index is a ``vector<32xindex>`` whose element i is for row i. Each thread loads its row, with
+    vector loads where its columns are contiguous (PTX ISA 9.7.9.8).
     """
 
     example = """
@@ -128,9 +128,9 @@ def _(op: LoadRowsOp) -> Broken:
 
 
 class LoadIndexOp(Op, name="load_index", loads="tensor", pure=True, counted=True):
-    """An element of a tensor of i32, as an index, with its sign.
+    """An element of a tensor of i32, sign-extended to an index.
 
-    All threads read it, at one address (PTX ISA 9.7.9.8).
+    All threads load it from the same address (PTX ISA 9.7.9.8).
     """
 
     example = """

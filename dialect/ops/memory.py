@@ -61,7 +61,8 @@ class TmemTileOp(Op, name="tmem_tile"):
     Before ``plan-memory`` it has no operand and no address. Afterwards it occupies consecutive
     columns of the allocation ``base``, from attribute ``column`` on; the slots of a ring follow one
     another. Tiles with the same number ``shares`` overlap: each later tile occupies the last
-    columns of the first. A program writes a tile only when those it overlaps are no longer needed.
+    columns of the first. A program writes a tile only when the tiles that it overlaps are no longer
+    needed.
     """
 
     example = """
@@ -78,8 +79,8 @@ class TmemTileOp(Op, name="tmem_tile"):
 
 
 def first_columns(tiles: Sequence[TmemTileOp]) -> tuple[list[int], int]:
-    """First column of each tile, and the number of columns of all. Tiles are adjacent, except that
-    a tile may share the last columns of an earlier one."""
+    """First column of each tile, and the total number of columns. Tiles are adjacent, except that
+    a tile may share the last columns of an earlier tile (``shares``)."""
     places: list[int] = []
     ends: dict[int, int] = {}
     top = 0
@@ -98,10 +99,10 @@ def first_columns(tiles: Sequence[TmemTileOp]) -> tuple[list[int], int]:
 class TmemAllocOp(Op, name="tmem_alloc", issued_by="cta"):
     """``tcgen05.alloc``: ``columns`` whole columns, a power of two from 32 to 512.
 
-    Once memory is planned, attribute ``address_slot`` is the shared-memory byte offset that the
-    address is written to and ``warp`` the warp that allocates (PTX ISA 9.7.16.7). With
-    ``cta_group = 2`` both CTAs of a pair get the same columns; the threads of both meet before it,
-    since it acts on the peer, which must have started.
+    Once memory is planned, attribute ``address_slot`` is the shared-memory byte offset to which the
+    address is written, and ``warp`` the warp that allocates (PTX ISA 9.7.16.7). With
+    ``cta_group = 2`` both CTAs of a pair get the same columns; the threads of both synchronise
+    before the op, since it acts on the peer, which must have started.
     """
 
     example = """
@@ -169,7 +170,7 @@ class MbarrierInitOp(
 
 
 class SlotOp(Op, name="slot", pure=True):
-    """Slot ``index`` of a ring; must be in ``[0, count)``, without wrap-around."""
+    """Slot ``index`` of a ring; ``index`` must be in ``[0, count)`` and does not wrap around."""
 
     example = """
     func.func @example(%full: !tc.ring<4 : i64, !tc.mbarrier>, %i: index) {

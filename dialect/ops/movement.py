@@ -58,7 +58,7 @@ class TmemLdOp(Op, name="tmem_ld", issued_by="warp", role="epilogue", completed_
 
     The result is ``vector<32xN>`` of the source's elements: row = lane in the sub-partition =
     thread of the warp (PTX ISA 9.7.16.8). Asynchronous: its registers are ready after
-    ``tc.tmem_wait``.
+    ``tc.tmem_wait`` of kind ``"ld"``.
     """
 
     example = """
@@ -98,9 +98,9 @@ class TmemStOp(Op, name="tmem_st", issued_by="warp", role="epilogue", completed_
 
 
 class TmemWaitOp(Op, name="tmem_wait", issued_by="warp", role="epilogue", async_only=True):
-    """``tcgen05.wait::ld`` / ``::st`` of the executing warp (``kind`` = ``"ld"`` | ``"st"``).
+    """``tcgen05.wait::ld`` / ``::st``: waits for the executing warp's earlier loads or stores.
 
-    (PTX ISA 9.7.16.8.)
+    ``kind`` is ``"ld"`` or ``"st"`` (PTX ISA 9.7.16.8).
     """
 
     example = """

@@ -23,8 +23,8 @@ from tcir.dialect.warp_types import FragmentType
 class QuantisedFormat:
     """A format with block scales that a kernel quantises to.
 
-    block: elements that share a scale; bits: bits of an element; largest: the largest element, and
-    exponent: that of the largest element; rounding: rounding of ue8m0 scales, one of `ROUNDINGS`
+    block: elements that share a scale; bits: bits of an element; largest: the largest element;
+    exponent: exponent of the largest element; rounding: rounding of ue8m0 scales, of `ROUNDINGS`
     """
 
     name: str
@@ -78,9 +78,9 @@ class QuantiseBlocksOp(
       (``cvt.rn.satfinite``, PTX ISA 9.7.9.21).
 
     A block of zeros has scale code 0 and elements 0 with the signs of y. A block with a NaN or an
-    infinity has the scale NaN and codes 0. A row consists of whole blocks, and there may be any
-    number of rows. ``scales`` has blocks of 128 rows x 4 scales (``blocked_128x4``), whose padding
-    is 0; or, if it has the rank of ``values``, a row of scales for each row.
+    infinity has the scale NaN and codes 0. A row consists of whole blocks; the number of rows is
+    arbitrary. ``scales`` is in blocks of 128 rows x 4 scales (``blocked_128x4``), whose padding
+    is 0; or, if it has the rank of ``values``, it has a row of scales for each row.
     """
 
     example = """
@@ -112,7 +112,7 @@ class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"
     """Quantises the rows of a register tile in blocks, as ``tc.quantise_blocks`` does.
 
     ``values`` is ``vector<32 x C x f32>``; a thread has a row, and so whole blocks. ``codes`` has C
-    columns of fp8, or C / 2 bytes (i8) of two f4E2M1FN, the first in the low half. ``scales`` has
+    columns of fp8, or C / 2 of i8, each two f4E2M1FN, the first in the low half. ``scales`` has
     C / 16 (f8E4M3FN) or C / 32 (f8E8M0FNU) columns: 1, 2 or 4. Conversions: PTX ISA 9.7.9.21.
     """
 
@@ -144,8 +144,8 @@ class StoreScalesOp(Op, name="store_scales", issued_by="warp", role="epilogue", 
 
     ``tc.cp_scales`` reads them from these blocks (PTX ISA 9.7.16.10.7).
 
-    ``value`` is ``vector<32 x S x T>``, S of 1, 2 or 4. ``indices`` are the number of the matrix if
-    there is a batch, the first row, a multiple of 32, and the first scale, a multiple of S. Scale s
+    ``value`` is ``vector<32 x S x T>``, S = 1, 2 or 4. ``indices`` are the number of the matrix (in
+    a batch), the first row (a multiple of 32), and the first scale (a multiple of S). Scale s
     of row r is at ``r % 32 * 16 + r % 128 / 32 * 4 + s % 4`` of block ``[r / 128, s / 4]``.
     Elements outside ``tensor`` are not written; rows from ``rows`` on and scales from ``scales``
     on, which are padding, are zeros.
@@ -172,10 +172,10 @@ class StoreScalesOp(Op, name="store_scales", issued_by="warp", role="epilogue", 
 class QuantiseFragmentOp(Op, name="quantise_fragment", role="consumer"):
     """Quantises an accumulator in blocks of 32 columns to MXFP8, as ``tc.quantise_blocks`` does.
 
-    ``scales`` has for each element the scale of its block, so all three lie in the same registers;
-    a thread keeps one scale for its 8 elements of a block. Four threads share a row of a block and
-    exchange their largest magnitudes (``shfl.sync.bfly``, PTX ISA 9.7.9.6; conversions: 9.7.9.21).
-    FP4 needs registers with whole rows (``tc.quantise_rows``).
+    ``scales`` has for each element the scale of its block, so it is distributed like the values and
+    the codes; a thread keeps one scale for its 8 elements of a block. Four threads share a row of a
+    block and exchange their largest magnitudes (``shfl.sync.bfly``, PTX ISA 9.7.9.6; conversions:
+    9.7.9.21). FP4 needs threads with whole rows (``tc.quantise_rows``).
     """
 
     example = """
@@ -203,12 +203,12 @@ class StoreFragmentScalesOp(Op, name="store_fragment_scales", role="consumer", s
     """Stores the scale of each block of 32 columns of a fragment that ``tc.quantise_fragment``
     made.
 
-    The indices are those of the tile's first element: a matrix of a batch if there are several, a
-    row, and a column that is a multiple of 32. A tensor of that rank has the scale of row r and
-    column c at ``[r, c / 32]``; one with a dimension more has blocks of 128 rows x 4 scales in the
-    order of `tc.store_scales`. There rows from ``rows`` on and scales from ``scales`` on, which are
-    padding, are zeros; what is outside ``tensor`` is not written. One of four threads with a row
-    stores (PTX ISA 9.7.9.12).
+    The indices are those of the tile's first element: the number of the matrix (in a batch), the
+    row, and the column, a multiple of 32. A tensor with as many dimensions as there are indices has
+    the scale of row r and column c at ``[r, c / 32]``; a tensor with one more has blocks of 128
+    rows x 4 scales in the order of `tc.store_scales`. In these, rows from ``rows`` on and scales
+    from ``scales`` on, which are padding, are zeros. Scales outside ``tensor`` are not written. One
+    of the four threads with a row stores its scales (PTX ISA 9.7.9.12).
     """
 
     example = """
