@@ -20,8 +20,8 @@ from .scalar import convert_elementwise, converted_type, is_fp8
 
 @lower("arith.truncf")
 def convert_truncf(converter: Converter, op: ir.OpView) -> None:
-    """Converts to fp8 with ``cvt.rn.satfinite``; numbers beyond the largest become NaN (e4m3) or
-    infinity (e5m2). After a clamp to the format's range the instruction alone suffices.
+    """Converts to fp8 with ``cvt.rn.satfinite``; numbers beyond the format's largest one become NaN
+    (e4m3) or infinity (e5m2). After a clamp to the format's range the instruction alone suffices.
     """
     (source,), result = op.operation.operands, op.operation.results[0]
     if not is_fp8(result.type):

@@ -16,6 +16,6 @@ def convert_grid_wait(converter: Converter, op: tc.GridWaitOp) -> None:
 
 @lower(tc.GridLaunchDependentsOp)
 def convert_grid_launch_dependents(converter: Converter, op: tc.GridLaunchDependentsOp) -> None:
-    """``griddepcontrol.launch_dependents``: only the first thread of the CTA to execute it
-    counts."""
+    """``griddepcontrol.launch_dependents``: only the first execution by a thread of the CTA has an
+    effect."""
     nvvm.griddepcontrol("launch_dependents")

@@ -16,8 +16,8 @@ WORD = 8 * WORD_BYTES
 def convert_to_integer(converter: Converter, op: ir.OpView) -> None:
     """Converts a float to an i32 first; the bytes of four columns form a word.
 
-    ``cvt.rzi`` to types below 32 bits would clamp to them; here the low bits stay, as in the
-    reference. An i8 number is an i32 whose low byte is stored.
+    ``cvt.rzi`` to types below 32 bits would clamp to their range; here the low bits are kept, as in
+    the reference. An i8 number is an i32 whose low byte is stored.
     """
     (source,), result = op.operation.operands, op.operation.results[0]
     of_float = op.operation.name != "arith.trunci"

@@ -39,7 +39,7 @@ def _entry(converter: Converter, table: ir.Value, entry: ir.Value) -> SharedAddr
 
 @lower(tc.WriteLaneMaskOp)
 def convert_write_lane_mask(converter: Converter, op: tc.WriteLaneMaskOp) -> None:
-    """``vote.sync.ballot``, complemented; lane 0 stores it."""
+    """``vote.sync.ballot``, complemented; lane 0 stores the result."""
     every = converter.constant(-1)
     ballot = nvvm.vote_sync_ballot(every, converter.ssa(op.on))
     word = arith.XOrIOp(ballot, every).result

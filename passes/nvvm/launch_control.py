@@ -35,7 +35,7 @@ def _slot(converter: Converter, responses: ir.Value, slot: ir.Value) -> ir.Value
 
 @lower(tc.LaunchRequestOp)
 def convert_launch_request(converter: Converter, op: tc.LaunchRequestOp) -> None:
-    """``clusterlaunchcontrol.try_cancel``, of a pair with the response in both CTAs."""
+    """``clusterlaunchcontrol.try_cancel``; for a CTA pair, the response is written to both CTAs."""
     signal = converter.record(op.signal, Mbarrier).address
     multicast = ".multicast::cluster::all" if cta_group_of(op) == PAIR else ""
     llvm.inline_asm(

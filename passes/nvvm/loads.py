@@ -23,7 +23,7 @@ NE, ULT = arith.CmpIPredicate.ne, arith.CmpIPredicate.ult
 
 @lower("memref.load")
 def convert_load(converter: Converter, op: ir.OpView) -> None:
-    """A load executed by every thread; only of a tensor without dimensions."""
+    """Emits a load executed by every thread; only tensors without dimensions are supported."""
     source = converter.record(op.operation.operands[0], GlobalTensor)
     if source.shape or not isinstance(source.element, ir.F32Type):
         raise PassError(
@@ -49,7 +49,8 @@ def convert_load_index(converter: Converter, op: tc.LoadIndexOp) -> None:
 
 @lower(tc.LoadRowsOp)
 def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
-    """Each thread loads its row; contiguous columns with the widest loads their alignment allows.
+    """Each thread loads its row, contiguous columns with the widest loads that their alignment
+    allows.
 
     As in a store, columns are divided into groups that lie entirely inside or outside the tensor.
     """

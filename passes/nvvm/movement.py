@@ -154,7 +154,7 @@ def quarter_address(
 
 @lower(tc.TmemWaitOp)
 def convert_tmem_wait(converter: Converter, op: tc.TmemWaitOp) -> None:
-    """``tcgen05.wait::ld`` that the loaded registers pass through.
+    """``tcgen05.wait::ld``, with the loaded registers as operands and results.
 
     A plain wait orders nothing for LLVM: using a loaded register is no memory access, so the back
     end moves it before the wait. Therefore the wait is inline assembly with those registers as

@@ -1,7 +1,7 @@
 """Block quantisation in registers, and stores of scales.
 
-A thread that holds a whole row needs no shuffle, since a block is neighbouring columns of it. In
-fragments four threads share a row and exchange their largest magnitudes.
+A thread that holds a whole row needs no shuffle, since a block consists of neighbouring columns of
+that row. In fragments four threads share a row and exchange their largest magnitudes.
 """
 
 from __future__ import annotations

@@ -69,8 +69,8 @@ def convert_fill_rows(converter: Converter, op: tc.FillRowsOp) -> None:
 
 @lower(tc.OnlineMaxOp)
 def convert_online_max(converter: Converter, op: tc.OnlineMaxOp) -> None:
-    """Takes the maximum of a thread's columns and of the four threads with the row; then a few
-    instructions per row."""
+    """Takes the maximum over a thread's columns, then over the four threads that share the row; a
+    few instructions per row follow."""
     scores, before = (converter.record(v, Fragment) for v in (op.scores, op.before))
     made = []
     rows = _by_row(converter, scores).values()
@@ -94,7 +94,8 @@ def _tree(
 
 @lower(tc.ExpFragmentOp)
 def convert_exp_fragment(converter: Converter, op: tc.ExpFragmentOp) -> None:
-    """An fma and ex2 per element; in warps with a row beyond `FAR`, first a difference."""
+    """Emits an fma and ex2 per element; in warps with a row beyond `FAR`, a subtraction precedes
+    them."""
     scores, reference = (converter.record(v, Fragment) for v in (op.scores, op.reference))
     scale = simt.number(_number(op, "scale"))
     shifts = [Shift.of(row, _number(op, "scale")) for row in reference.registers]
@@ -284,7 +285,7 @@ def _further(value: ir.Value, rows: int) -> ir.Value:
 
 @lower(tc.StoreFragmentRowsOp)
 def convert_store_fragment_rows(converter: Converter, op: tc.StoreFragmentRowsOp) -> None:
-    """The first of four threads with a row stores its number."""
+    """The first of the four threads that share a row stores the row's number."""
     require_role(converter, op)
     rows = converter.record(op.rows, Fragment)
     tensor = converter.record(op.tensor, GlobalTensor)

@@ -119,7 +119,7 @@ def convert_mask_rows(converter: Converter, op: tc.MaskRowsOp) -> None:
 
 @lower(tc.RowOnlineMaxOp)
 def convert_online_max(converter: Converter, op: tc.RowOnlineMaxOp) -> None:
-    """A few instructions per row."""
+    """Emits a few instructions per row."""
     before, largest = converter.ssa(op.before), converter.ssa(op.largest)
     made = online_max(before, largest, _scale(op), ir.FloatAttr(op.tau).value, op.below)
     converter.values.update(zip((op.after, op.reference, op.alpha), made, strict=True))
@@ -127,7 +127,8 @@ def convert_online_max(converter: Converter, op: tc.RowOnlineMaxOp) -> None:
 
 @lower(tc.RowExponentialsOp)
 def convert_exponentials(converter: Converter, op: tc.RowExponentialsOp) -> None:
-    """An fma and ex2 per element; in warps with a row beyond `FAR`, first a difference."""
+    """Emits an fma and ex2 per element; in warps with a row beyond `FAR`, a subtraction precedes
+    them."""
     scores, shift = converter.ssa(op.scores), Shift.of(converter.ssa(op.reference), _scale(op))
     (mine,) = converter.elements(shift.far)
     branch = scf.IfOp(simt.any_lane(mine), [scores.type], has_else=True)

@@ -148,8 +148,8 @@ def convert_index_cast(converter: Converter, op: ir.OpView) -> None:
 
 @lower("vector.broadcast")
 def convert_broadcast(converter: Converter, op: ir.OpView) -> None:
-    """A broadcast to lanes emits nothing; one to columns (of one number, or of one per row) emits a
-    vector."""
+    """A broadcast to lanes emits nothing; a broadcast of a number, or of a number per row, to
+    columns emits a vector."""
     result, source = op.operation.results[0], op.operation.operands[0]
     number, row = converter.ssa(source), converted_type(result.type)
     if isinstance(source.type, ir.VectorType):

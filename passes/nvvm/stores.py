@@ -59,7 +59,7 @@ def largest_power_of_two(limit: int, *numbers: int) -> int:
 
 @lower(tc.StoreRowsOp)
 def convert_store_rows(converter: Converter, op: tc.StoreRowsOp) -> None:
-    """Each thread stores its row with the widest vector stores its alignment allows.
+    """Each thread stores its row with the widest vector stores that its alignment allows.
 
     Columns are divided into groups that lie entirely inside or outside the tensor, because the
     group's width divides the first column and the tensor's width; each group has one predicate.

@@ -127,7 +127,8 @@ def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
 def convert_tmem_alloc(converter: Converter, op: tc.TmemAllocOp) -> None:
     """``tcgen05.alloc`` by one warp; the address is read from shared memory after the barrier.
 
-    In a pair it also acts on the other CTA: relaxed arrivals show that it has started.
+    In a CTA pair the instruction also acts on the other CTA: relaxed arrivals show that this has
+    started.
     """
     base = TmemBase(
         slot=integer_attribute(op, "address_slot"),

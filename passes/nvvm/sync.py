@@ -44,7 +44,7 @@ def convert_expect_tx(converter: Converter, op: tc.MbarrierExpectTxOp) -> None:
 @lower(tc.MbarrierArriveOp)
 def convert_arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
     """``mbarrier.arrive`` of every thread, or of one thread per warp for each CTA of a mask; in a
-    pair on the leader's barrier."""
+    CTA pair, on the leader's barrier."""
     require_role(converter, op)
     mask = converter.mask(op)
     if mask is not None:

@@ -54,7 +54,7 @@ def _reduce(
 
 @lower(tc.BulkCommitOp)
 def convert_bulk_commit(converter: Converter, op: tc.BulkCommitOp) -> None:
-    """``cp.async.bulk.commit_group`` by the elected thread, which is always the same (PTX ISA
+    """``cp.async.bulk.commit_group`` by the elected thread, always the same one (PTX ISA
     9.7.13.14)."""
     with simt.only_if(nvvm.elect_sync()):
         nvvm.cp_async_bulk_commit_group()

@@ -211,8 +211,8 @@ class _Beside:
         return cls(converter, op, held, tensor.element, address, down, right, bounds, pixel)
 
     def load(self, places: list[tuple[int, int]]) -> None:
-        """Loads what these registers need, two neighbouring columns at a time where that is
-        aligned."""
+        """Loads the elements that these registers need, two neighbouring columns at a time where
+        they are aligned."""
         size = tc.element_bytes(self.element)
         wide = self.right == size and self.op.tensor.type.shape[-1] % PAIR == 0
         for place in places:

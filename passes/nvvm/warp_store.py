@@ -208,7 +208,7 @@ def _transposed(converter: Converter, words: list[ir.Value], own: ir.Value) -> l
 
 @dataclass(frozen=True)
 class PixelWalk:
-    """The rows of a thread as positions on a walk through images of `height` by `width` of them.
+    """The rows of a thread as positions on a walk through images of `height` by `width` positions.
 
     first: position of register 0
     found: n, p and q of a row, by its distance from the first
@@ -241,7 +241,7 @@ class PixelWalk:
     def matrix_row(
         self, down: int, shape: Sequence[int], part: Sequence[ir.Value] = ()
     ) -> ir.Value:
-        """The pixel's row in the matrix that an NHWC tensor is, or of that with number `part`."""
+        """The pixel's row in an NHWC tensor seen as a matrix, or in the matrix of part `part`."""
         n, p, q = self.pixel(down)
         for number in part:
             before = arith.MulIOp(number, self.converter.constant(shape[0])).result

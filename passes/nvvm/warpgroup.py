@@ -29,7 +29,7 @@ def convert_wgmma(converter: Converter, op: tc.WgmmaOp) -> None:
 
 @lower(tc.WgmmaTapsOp)
 def convert_wgmma_taps(converter: Converter, op: tc.WgmmaTapsOp) -> None:
-    """Like `convert_wgmma`, for each pair of tiles, with A from its row on."""
+    """Like `convert_wgmma`, for each pair of tiles; A begins at the row given for the pair."""
     _convert(converter, op, list(zip(op.a, op.b, integers(op, "rows"), strict=True)))
 
 
@@ -113,7 +113,8 @@ def convert_wgmma_fragment(
 
 @lower(tc.WgmmaWaitOp)
 def convert_wgmma_wait(converter: Converter, op: tc.WgmmaWaitOp) -> None:
-    """``wgmma.wait_group`` that the accumulators pass through, so that no use precedes it."""
+    """``wgmma.wait_group``, with the accumulators as operands and results, so that no use precedes
+    it."""
     sums = converter.record(op.d, Fragment)
     letter = _letter(op.d.type)
     count = len(sums.registers)
@@ -194,7 +195,7 @@ def _assembly(
 
 @lower(tc.WarpgroupRegistersOp)
 def convert_warpgroup_registers(converter: Converter, op: tc.WarpgroupRegistersOp) -> None:
-    """Warpgroups with equal shares take a branch of their own, which contains their roles: ptxas
+    """Warpgroups with equal shares of registers get one branch, which contains their roles: ptxas
     ignores setmaxnreg if code that needs more registers is reachable from it (C7507)."""
     shares = integers(op, "registers")
     groups = [(share, len(list(of))) for share, of in groupby(shares)]

@@ -57,15 +57,15 @@ class AssignRoles(Pass):
             {kind = "epilogue", warps = [0, 1, 2, 3], threads = "warp"}
         "tc.cta_barrier"()
 
-    An op's role follows from its kind, that of a wait or fence from the attribute ``tc.for_role``
-    that place-barriers left (removed here). Each role gets a copy of every loop that holds its ops,
-    and of the index arithmetic it needs; a loop over the four sub-partitions of tensor memory
-    becomes one sub-partition per epilogue warp. With n epilogue warpgroups each takes every n-th
-    iteration of the loops over columns. ``tc.warpgroup_registers`` precedes the roles of a map with
-    register shares. If all ops of a role belong to the ``leader`` of a CTA pair, so does the role.
-    A loop-carried value belongs to the role that makes its first value, or, if index arithmetic
-    makes it, to each role. Preserves the order of ops within a role; between roles only the order
-    that the barriers enforce.
+    An op's role follows from its kind; the role of a wait or fence follows from the attribute
+    ``tc.for_role``, which place-barriers has set and this pass removes. Each role gets a copy of
+    every loop that holds its ops, and of the index arithmetic it needs; a loop over the four
+    sub-partitions of tensor memory becomes one sub-partition per epilogue warp. With n epilogue
+    warpgroups each takes every n-th iteration of the loops over columns. ``tc.warpgroup_registers``
+    precedes the roles of a map with register shares. If all ops of a role belong to the ``leader``
+    of a CTA pair, so does the role. A loop-carried value belongs to the role that makes its first
+    value, or, if index arithmetic makes it, to each role. Preserves the order of ops within a role;
+    between roles only the order that the barriers enforce.
     """
 
     name: ClassVar[str] = "assign-roles"
@@ -190,7 +190,7 @@ class _Copier:
         )
 
     def copy(self, op: ir.OpView) -> None:
-        """Copies `op`; of a loop, the ops of the role and those that they may need."""
+        """Copies `op`; if it is a loop, only the ops of the role and those that they may need."""
         if isinstance(op, scf.ForOp):
             self._copy_loop(op)
             return

@@ -62,7 +62,7 @@ class DeferStores(Pass):
           … "tc.wgmma"
           scf.if %t != 0 { "tc.store_fragment"(%held#0, %out, …) }
           "tc.wgmma_wait"; …
-          // for each of as many behind them, if an epilogue reads a tensor, here one by element:
+          // for as many steps after these, if an epilogue reads a tensor, here one by element:
           … "tc.wgmma"
           %r0 = "tc.fetch_fragment"(%residual, …)
           "tc.wgmma_wait"; …

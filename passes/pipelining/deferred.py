@@ -103,7 +103,7 @@ class DeferredResult:
         return [op for op in found if str(op.value.type) in FETCHED]
 
     def kind(self, element: ir.Type, sums: int = 1) -> tc.FragmentType:
-        """The type of a part, of a result or of so many sums of each."""
+        """The type of a part of the results, or of its sums, `sums` for each result."""
         rows, atom = self.sums.type.shape[0], self.sums.type.atom
         return tc.FragmentType.build([rows, sums * self.columns], element, "C", atom)
 
@@ -222,8 +222,8 @@ def registers_by_column(columns: int, read: tc.ElementOp) -> int:
 
 
 def fetched_registers(result: DeferredResult, read: tc.ElementOp) -> int:
-    """Registers of a thread for an operand of an epilogue: two per atom for a row of columns, two
-    for a column of rows."""
+    """Registers per thread for an operand of an epilogue: two per atom if it differs by column
+    only, two per part of the tile if by row only, else those of a whole tile."""
     *_, row, column = range(read.out_rank)
     if column not in read.dims:
         return 2 * result.parts

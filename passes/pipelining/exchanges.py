@@ -58,7 +58,7 @@ class Run:
 class Edge:
     """Run `after` of a loop waits for run `before`, or with `carried` for that of the previous
     iteration. Warps arrive after their last access to a tile for which the order matters, which
-    may be before others of the run; a commit follows all products."""
+    other accesses of the run may follow; a commit follows all products."""
 
     before: Run
     after: Run
@@ -152,9 +152,9 @@ def unordered_of(
     orders before the next execution of `loop`, where a run conflicts with it; None if there is
     none.
 
-    Its role goes on with the role's first run there, and from then on along the edges of `loop`,
-    whose `runs` these are. The opposite order, after the last iteration, is one of commits and
-    handovers after the loop.
+    After the access, its role continues with the role's first run in `loop`, and from there along
+    the `edges` of the `runs` of `loop`. Commits and handovers after the loop establish the opposite
+    order, after the last iteration.
     """
     for op in around.body:
         if ancestor_in(loop, around.body) == op or (last := _run_of(op)) is None:

@@ -37,7 +37,8 @@ class FetchAhead(Pass):
 
     The loads run while the first tiles of A and B arrive; after the products every thread would
     wait for them at each tile. A kernel stays as it is if a thread has too few registers, if rows
-    are on a walk, or if stores are deferred, which loads ahead itself. Preserves every value.
+    are on a walk, or if stores are deferred, since defer-stores itself loads ahead. Preserves every
+    value.
     """
 
     name: ClassVar[str] = "fetch-ahead"

@@ -23,7 +23,8 @@ from tcir.passmanager.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class InterleaveProducts(Pass):
-    """Issues the scores of a tile's next block right after the values of its block before.
+    """Issues the product for the scores of a tile's next block right after the product with the
+    values of its previous block.
 
     Before, in the role of the mma, for two tiles of queries::
 
@@ -42,7 +43,7 @@ class InterleaveProducts(Pass):
         wait V(%n - 1); wait P0; mma O0; wait P1; mma O1; free V(%n - 1)
 
     While the products of one tile are under way, the other has its softmax. A kernel with one tile
-    stays as it is: its products would be in the same order. The loop has an iteration at least.
+    stays as it is: its products would be in the same order. The loop has at least one iteration.
     Preserves the products, and their order for each tile in tensor memory.
     """
 

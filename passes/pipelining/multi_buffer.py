@@ -210,7 +210,8 @@ def choose_stages(
     fixed_columns: int,
     ctas_per_sm: Sequence[int] = (2, 1),
 ) -> int:
-    """Slots per ring: as many as the first of `ctas_per_sm` allows that leaves two, or its last.
+    """Slots per ring: as many as fit with the first number in `ctas_per_sm` that leaves at least
+    two, or else with its last number.
 
     At least 1 even when nothing fits; plan-memory then reports the sizes.
     """

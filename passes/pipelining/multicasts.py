@@ -28,8 +28,8 @@ def bytes_of(loads: Sequence[tc.TmaLoadOp], ctas: int) -> int:
 
 
 def freed_by(loads: Sequence[tc.TmaLoadOp], ctas: int) -> list[int]:
-    """Mask, for each CTA, of the CTAs that write its slots and wait until it has read them; empty
-    if each writes only its own."""
+    """For each CTA, a mask of the CTAs that write its slots and wait until it has read them; empty
+    if each CTA writes only its own slots."""
     if not any(CTA_MASK in load.attributes for load in loads):
         return []
     masks = [0] * ctas

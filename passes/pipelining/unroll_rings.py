@@ -1,4 +1,4 @@
-"""unroll-rings: a step of a loop for each slot of its ring."""
+"""unroll-rings: unrolls a loop to one step for each slot of its ring."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class UnrollRings(Pass):
     Between two groups of wgmma a warpgroup computes its slot, the phase and the descriptors, while
     the tensor core has at most the other warpgroup's group. If a lap begins with slot 0, the slot
     of each step is a constant; steps after the last whole lap follow the loop, and fewer than two
-    laps need no loop. Without constant slots a loop whose steps are not whole laps stays as it is.
-    Preserves every op and its order.
+    laps need no loop. Where slots cannot be constant, a loop whose steps are not whole laps stays
+    as it is. Preserves every op and its order.
     """
 
     name: ClassVar[str] = "unroll-rings"

@@ -41,12 +41,12 @@ class WaitAhead(Pass):
           scf.condition(%more) …, %following, %next + 1
         } do { scf.yield … }
 
-    A warpgroup that adds partial sums must issue its next product before the other's is done;
-    computing the slot and its phase and polling the barrier takes longer than adding. On a branch
-    of its own, during the second product, this does not separate the instructions of a product. The
-    loop's condition is that of the branch. A step's slot is freed only after the step, so the ring
-    needs at least two slots; otherwise the kernel stays as it is. Preserves every value, and the
-    order of all other ops.
+    A warpgroup that adds partial sums must issue its next product before the product of the other
+    one is done; computing the slot and its phase and polling the barrier takes longer than adding.
+    In a separate branch, during the second product, this work does not separate the instructions of
+    a product. The loop's condition is that of the branch. A step's slot is freed only after the
+    step, so the ring needs at least two slots; otherwise the kernel stays as it is. Preserves every
+    value, and the order of all other ops.
     """
 
     name: ClassVar[str] = "wait-ahead"

@@ -48,12 +48,11 @@ class RaiseBlockScaled(Pass):
 
     Recognition is by indexing maps and body: matrix or vector, batched or not, factors and loops in
     any order, k as one loop or as blocks and k within the block (the operands are then collapsed),
-    scales row-major or in the 128x4 layout, however its map is written.
-    Elements may come out of ``tc.pack_codes``, which stays. A function that holds the op already is
-    left alone. Preserves the value of every element, up to
-    the order and rounding of the f32 sums, as long as no scale is negative: block scales are
-    unsigned (the sign bit of f8E4M3FN is ignored from here on), and a negative global scale would
-    turn the sign of a sum that is zero.
+    scales row-major or in the 128x4 layout, however its map is written. Elements may come out of
+    ``tc.pack_codes``, which stays. A function that already contains the op is left alone. Preserves
+    the value of every element, up to the order and rounding of the f32 sums, as long as no scale is
+    negative: block scales are unsigned (the sign bit of f8E4M3FN is ignored from here on), and a
+    negative global scale would turn the sign of a sum that is zero.
     """
 
     name: ClassVar[str] = "raise-block-scaled"

@@ -47,7 +47,7 @@ class RaiseQuantise(Pass):
         %q:2 = "tc.quantise_blocks"(%x)
         return %q#0, %q#1
 
-    The ops between are not compared with known spellings. Scale and element are computed by the
+    The ops in between are not compared with known forms. Scale and element are computed by the
     rules of the tensor level on intervals of the largest magnitude and of the values, which are
     halved until each gives one code: the pass raises programs that give the codes of
     ``tc.quantise_blocks`` for every f32, including zeros of both signs, infinities and NaN

@@ -62,14 +62,14 @@ def convert(module: ir.Module, function: func.FuncOp, rows: int, warps: int) -> 
           decode; per block: sum of its products; total += sum * sa * sb, one rounding
           load chunk %next
         }
-        the same of the last chunk
+        the same for the last chunk
         butterfly of shuffles; times alpha; round, or the body of a tc.epilogue; store
 
     Products of two e2m1 are summed as integers (dp4a on doubled values), exactly; others by fma in
     f32, in order of k, and are not loaded ahead: their decoded values need the registers. Preserves
     the value of every element up to the order of the f32 sums, which is fixed: k within a block,
     chunks of a lane, then the shuffles from distance 16 down to 1. A block's sum times its scales
-    is rounded once, with `total`, and is infinite or zero only if its value is beyond f32.
+    is rounded once, with `total`, and is infinite or zero only if f32 cannot hold it.
     """
     ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
     found = [op for op in ops if isinstance(op, tc.BlockScaledMatmulOp)]
@@ -122,7 +122,7 @@ class _Side:
     layout: str
 
     def row(self, batch: ir.Value, row: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Addresses of a row of elements and of its scales (of the batch's if in blocks)."""
+        """Addresses of a row of elements and of its scales (all of the batch's if in blocks)."""
         whole = simt.add(simt.mul(simt.wide(batch), self.rows), simt.wide(row))
         pitch = self.k * ELEMENT_BITS[self.element] // 8
         elements = simt.at(self.elements, simt.mul(whole, pitch))

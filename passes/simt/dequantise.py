@@ -2,8 +2,8 @@
 
 A thread has 16 bytes of a row of stored numbers (`UNIT`) and makes the words of an ``mma.sync``
 from them. Elements of f16 and bf16 are computed two at a time. Numbers become floats by their bits:
-with the exponent of 2^10 (f16) or 2^7 (bf16) the mantissa counts ones, so a field of bits in it is
-a float after one subtraction.
+with the exponent of 2^10 (f16) or 2^7 (bf16) the mantissa counts units, so a bit field placed in it
+becomes a float by one subtraction.
 """
 
 from __future__ import annotations

@@ -122,7 +122,8 @@ class ThreadElements:
         return members
 
     def within(self) -> ThreadElements:
-        """A copy for a region, whose elements are not available outside it."""
+        """A copy for a region: elements that are computed in the region are not available outside
+        it."""
         kept = (self.known, self.runs, self.shifted, self.views, self.computed)
         found = (*kept, self.divisors)
         return ThreadElements(self.pointers, *map(dict, found))
@@ -415,8 +416,8 @@ class ThreadElements:
         points: Sequence[tuple[Loops, Totals]],
         wanted: Sequence[ir.Value],
     ) -> list[list[ir.Value]]:
-        """Numbers of an op's body at several points, each with its totals: one op of the body after
-        the other, and the quotients by one divisor together."""
+        """Numbers of an op's body at several points, each with its totals. Each op of the body is
+        emitted for all points, and the quotients by one divisor together."""
         block = op.regions[0].blocks[0]
         ops, arguments = _needed(block, wanted)
         inner = [self._arguments(op, maps, arguments, *each) for each in points]

@@ -147,7 +147,7 @@ class _Runs:
     runs: Sequence[tuple[Index | ir.Value, Sequence[ir.Value]]]
 
     def store(self, out: ir.Value) -> None:
-        """Stores them in memory."""
+        """Stores the elements in memory."""
         element = self.kind.element_type
         for at, values in self.runs:
             if isinstance(at, tuple):

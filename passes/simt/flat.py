@@ -26,7 +26,7 @@ def flatten(function: func.FuncOp) -> None:
         func.func @f(%x: tensor<3216448xf16>) -> tensor<3216448xf16> attributes {tc.simt} {
           %y = linalg.generic {maps = (d0) -> (d0)} ins(%x) outs(%e) …
 
-    The bytes of the buffers, and what is computed of them, stay the same.
+    The bytes of the buffers, and the values computed from them, stay the same.
     """
     block = function.entry_block
     *ops, end = [op.operation for op in block]

@@ -65,8 +65,8 @@ class ThreadGroup:
 
     @property
     def waits(self) -> bool:
-        """Whether no other CTAs hide how long a thread waits: all are on the SMs at once, and each
-        thread holds its part of a row."""
+        """Whether no other CTAs hide the time that a thread waits: all CTAs are on the SMs at once,
+        and each thread holds its part of a row."""
         few = self.cells * self.size <= ENOUGH
         return few and self.rounds == 1 and not self.across
 
@@ -102,7 +102,7 @@ class ThreadGroup:
         return 2 * (self.run if self.across else 1)
 
     def bytes_of(self, sums: int) -> int:
-        """Shared memory for that many reductions."""
+        """Bytes of shared memory for this many reductions."""
         if self.warps == 1:
             return 0
         return sums * (self.threads // WARP) * self.writers * self._values() * 4

@@ -45,7 +45,7 @@ the few rows are read."""
 
 def convert(module: ir.Module, function: func.FuncOp, unwritten: Set[ir.Value]) -> bool:
     """Turns a function of one ``tc.matmul`` with at most 16 rows, or columns, into a kernel whose
-    warps share K. Other functions stay.
+    warps share K. Other functions stay as they are.
 
     Before::
 
@@ -60,11 +60,11 @@ def convert(module: ir.Module, function: func.FuncOp, unwritten: Set[ir.Value]) 
         }
         llvm.store %sums, %partials[%warp]; barrier; the sum of the warps' %partials; %out[…] = …
 
-    An mma.sync sums over K in whatever order both factors have it, so that a thread loads 16
-    contiguous bytes and no shared memory is between. Each element of the matrix is read once, and
+    An mma.sync sums over K in any order that both factors share, so that a thread loads 16
+    contiguous bytes, without shared memory in between. Each element of the matrix is read once, and
     past L1 if it is one of `unwritten`, the arguments that no launch writes. The order of a sum is
-    fixed: the chunks of a warp, then the warps. The reference has another, so sums of floats are
-    within its bound; the passes after this one preserve every bit.
+    fixed: the chunks of a warp, then the warps. The reference has another order, so sums of floats
+    are within its bound; the passes after this one preserve every bit.
     """
     op, *others = function.entry_block
     if TARGETS[target_of(module)].tcgen05 or not isinstance(op, tc.MatmulOp):
@@ -110,7 +110,7 @@ class Lines:
     """Operands that a thread loads.
 
     rows: addresses of its rows of the matrix, two for each tile; numbers: their numbers
-    columns: addresses of its rows of the few
+    columns: addresses of its rows of the factor with few rows
     warp, member: numbers of its warp, and among the threads with the same rows
     """
 
@@ -122,7 +122,7 @@ class Lines:
 
 
 def groups_of(op: tc.MatmulOp, target: str) -> int:
-    """Groups of 8 rows of a CTA: a CTA for every SM before CTAs that read the few rows less
+    """Groups of 8 rows per CTA: a CTA for every SM has priority over reading the few rows less
     often."""
     many, sms = max(op.out.type.shape[-2:]), TARGETS[target].sms - IDLE
     return next((n for n in GROUPS if many >= n * COLUMNS * sms), 2)
@@ -174,7 +174,7 @@ class StreamedKernel:
         op: tc.MatmulOp,
         unwritten: Set[ir.Value],
     ) -> StreamedKernel:
-        """Chooses its sizes."""
+        """Chooses the kernel's sizes."""
         blocks = ceil_div(op.a.type.shape[-1] * tc.element_bytes(op.a.type.element_type), BLOCK)
         every = ceil_div(max(op.out.type.shape[-2:]), COLUMNS)
         groups, sms = groups_of(op, target_of(module)), TARGETS[target_of(module)].sms
@@ -190,7 +190,7 @@ class StreamedKernel:
 
     @property
     def after(self) -> tc.EpilogueOp | None:
-        """Its epilogue."""
+        """The epilogue of the op."""
         return epilogue_of(self.function)
 
     @property

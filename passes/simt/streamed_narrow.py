@@ -40,7 +40,7 @@ registers of as many warps."""
 def convert(module: ir.Module, function: func.FuncOp, unwritten: Set[ir.Value]) -> bool:
     """Turns a function that computes a matrix from narrower numbers (`fuse-operands`), and
     multiplies it by at most 32 rows or columns, into a kernel as `streamed.convert` does. Other
-    functions stay.
+    functions stay as they are.
 
     Before::
 
@@ -59,7 +59,7 @@ def convert(module: ir.Module, function: func.FuncOp, unwritten: Set[ir.Value]) 
         }
 
     A thread computes the elements that it multiplies, by the ops of the function, so they have the
-    same bits; only the order of the sums is another.
+    same bits; only the order of the sums differs.
     """
     ops = list(function.entry_block)
     place = next((n for n, each in enumerate(ops) if isinstance(each, tc.MatmulOp)), None)
@@ -85,7 +85,8 @@ class _NarrowKernel(StreamedKernel):
         unwritten: Set[ir.Value],
         how: Computed,
     ) -> _NarrowKernel:
-        """Chooses its sizes: whole chunks of K, and one tile of rows unless there are many few."""
+        """Chooses the kernel's sizes: whole chunks of K, and one tile of rows unless the few rows
+        are many."""
         blocks = how.k // how.count * tc.element_bytes(how.stored.element) // BLOCK
         few, bits = min(op.out.type.shape), 8 * tc.element_bytes(how.stored.element) // how.count
         one = few <= AGAIN * bits  # a tile of 16 rows of `bits`, and rows of 16 bits
@@ -111,7 +112,7 @@ class _NarrowKernel(StreamedKernel):
 
     @property
     def transposed(self) -> bool:
-        """Whether the few are the columns of the result."""
+        """Whether the few rows are the columns of the result."""
         return self._matrix_is_a == (out_layout(self.op) == "mn")
 
     @property
@@ -122,7 +123,8 @@ class _NarrowKernel(StreamedKernel):
     def sums(
         self, given: Lines, row_bytes: int, inputs: Sequence[ir.Value]
     ) -> list[list[ir.Value]]:
-        """For each tile of rows, and in it of columns, the thread's four sums of its warp."""
+        """For each tile of rows, and in it for each tile of columns, the thread's four sums over
+        its warp's part of K."""
         beside = _Scales(self.how, given, inputs)
         sums: list[ir.Value] = [simt.number(0.0)] * (4 * self.tiles * len(given.columns))
         first = self._fetch(given, beside, given.warp)
@@ -202,13 +204,13 @@ class _Scales:
         ]
 
     def of_group(self, row: int, unit: ir.Value) -> list[ir.Value]:
-        """Those of a row's group of k, in the order of `grouped`; unit: number of the thread's 16
-        bytes."""
+        """Loads the scales and zero points of a row's group of k, in the order of `grouped`; unit:
+        number of the thread's 16 bytes."""
         column = simt.mul(unit, self.how.columns)
         return [self._load(each, self.numbers[row], column) for each in self.grouped]
 
     def given(self, row: int, loaded: Iterator[ir.Value]) -> Beside:
-        """All of a row; loaded: those that `of_group` loaded."""
+        """All scales and zero points of a row; loaded: those that `of_group` loaded."""
         return {
             **self.of_row[row],
             **{(each.argument, each.at): next(loaded) for each in self.grouped},

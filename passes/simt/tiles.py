@@ -1,5 +1,5 @@
-"""Transposes: operands contiguous along another dimension than the result go through shared memory
-in tiles."""
+"""Transposes: operands that are contiguous along a different dimension than the result go through
+shared memory in tiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core mma.sync: warps load fragments from shared memory, and have the sums in registers."""
+"""The core mma.sync: warps load fragments from shared memory, and keep the sums in registers."""
 
 from __future__ import annotations
 

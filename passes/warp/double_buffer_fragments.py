@@ -111,7 +111,7 @@ class _Body:
         return any(not isinstance(op, tc.CpAsyncOp) for op in self.copies)
 
     def at(self, step: ir.Value) -> Mapping:
-        """Values of the body for iteration `step`, slots included; emits those."""
+        """Values of the body for iteration `step`, including the slots, which it emits."""
         mapping: Mapping = {self.loop.induction_variable: index.value(step)}
         clone_all(self.slots, mapping)
         return mapping
@@ -119,8 +119,8 @@ class _Body:
     def copies_at(self, number: int) -> list[ir.OpView]:
         """Copies issued in K step `number`: spread evenly over all steps but the last, which waits.
 
-        Fragment loads do not overtake copies, so many copies at once would delay them. Those that
-        one thread issues all go with the first step, where they measured best.
+        Fragment loads do not overtake copies, so many copies at once would delay them. Copies
+        issued by one thread all go with the first step, which was measured as the fastest place.
         """
         if self.by_one_thread:
             return self.copies if number == 0 else []

@@ -36,11 +36,11 @@ class InterleaveStores(Pass):
         nvvm.ldmatrix of row 3; mma.sync of row 2; exchange and llvm.store of row 1
         …
 
-    Results leave an SM more slowly than they are computed; so the tensor core has products to do
-    meanwhile. Otherwise ptxas moves stores after all products, but none across a ``bar.warp.sync``.
-    Nothing changes if branches keep stores inside the tensor, if a warp has one row of atoms, or if
-    an epilogue reads tensors, whose loads would be waited for row by row. Preserves the order of
-    the sums of every element, and that of the stores.
+    Results leave an SM more slowly than they are computed; in this order the tensor core has
+    products to do meanwhile. Otherwise ptxas moves stores after all products, but none across a
+    ``bar.warp.sync``. Nothing changes if branches keep stores inside the tensor, if a warp has one
+    row of atoms, or if an epilogue reads tensors, whose loads would be waited for row by row.
+    Preserves the order of the sums of every element, and that of the stores.
     """
 
     name: ClassVar[str] = "interleave-stores"

@@ -21,7 +21,7 @@ from tcir.target import TARGETS
 @register_pass
 @dataclass(frozen=True)
 class PlanStaging(Pass):
-    """Assigns byte offsets to shared tiles and mbarriers (``offset``) and sums them up.
+    """Assigns byte offsets (``offset``) to shared tiles and mbarriers, and adds up their sizes.
 
     The sum is ``tc.smem_bytes``; tiles start at multiples of 1024, mbarriers follow them.
 

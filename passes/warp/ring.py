@@ -57,8 +57,8 @@ def pipeline_kernels(
 
 @dataclass(frozen=True)
 class Fill:
-    """Copies of a tile's `step` into `slot`; place: values of the tile, if it differs from the
-    loop's."""
+    """Copies of a tile's `step` into `slot`; place: values of the tile, if it is not the loop's own
+    tile."""
 
     step: Index
     slot: ir.Value

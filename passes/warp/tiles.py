@@ -43,9 +43,9 @@ class WarpTiles(OutputTiles):
     def shared_out(
         self, op: ir.OpView, tiling: WarpTiling, asked: int, by_tma: bool, target: str
     ) -> WarpTiles:
-        """Divides these tiles among `asked` CTAs; with 0, among `fewest_ctas` if TMA loads and a
-        tile's sums take half an SM's registers, which leaves no room for a second CTA, else one per
-        tile."""
+        """Divides these tiles among `asked` CTAs. If that is 0: among `fewest_ctas` if TMA loads
+        and a tile's sums take half an SM's registers, which leaves no room for a second CTA; else
+        one CTA per tile."""
         if asked < 0:
             raise match_failure(
                 op,

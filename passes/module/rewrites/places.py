@@ -149,7 +149,7 @@ class _Rows:
     number: ir.Type
 
     def divided(self, column: int, parts: int) -> _Rows:
-        """The parts of these rows as rows."""
+        """Returns these rows divided into parts, each as a row."""
         (loop, _), outer = self.at[0], len(self.loops)
         shape, index = list(self.elements.type.shape), list(self.reads.results)
         length = shape[column] // parts
@@ -200,7 +200,7 @@ class _Rows:
         return largest, self._reduced((*read, nan, largest, far), len(read), placed)
 
     def never(self, shape: Sequence[int]) -> ir.Value:
-        """A tensor of elements that do not count."""
+        """A tensor filled with an element that never becomes the result."""
         kind = self.elements.type.element_type
         number = arith.ConstantOp(kind, ir.FloatAttr.get(kind, CHOSEN[self.key][1])).result
         return linalg.fill(number, outs=[tensor.EmptyOp(shape, kind).result])

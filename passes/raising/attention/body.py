@@ -51,7 +51,7 @@ Change = Callable[[ir.Value], ir.Value]
 
 @dataclass(frozen=True)
 class Make:
-    """A number of the body that ops compute. emit: creates the ops and returns the number; read:
+    """A number of the body, computed by ops. emit: creates the ops and returns the number; read:
     tensors that the ops read, and their bytes
     """
 

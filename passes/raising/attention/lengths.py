@@ -33,8 +33,8 @@ PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"
 
 @dataclass(frozen=True)
 class Node:
-    """Expression tree of a number: an element of another tensor than the scores, a constant, the
-    index of a dimension, or an op on such.
+    """Expression tree of a number: an element of a tensor other than the scores, a constant, the
+    index of a dimension, or an op on such nodes.
 
     dim: dimension of the scores, for an index; attributes:
     those of the op
@@ -157,7 +157,7 @@ def least_of(counts: Sequence[KeyCount], batches: int, keys: int) -> ir.Value:
 
 
 def keys_of(mask: ScoreMask, roles: Roles) -> KeyCount | None:
-    """Returns the number of keys that a mask with -inf leaves to each batch; None if it depends on
+    """Returns the number of keys that a mask with -inf keeps for each batch; None if it depends on
     other dimensions or does not reduce the keys to load."""
     condition = mask.condition
     if condition is None:

@@ -1,4 +1,4 @@
-"""Masks of scores that depend on row and key alone, evaluated for all of these."""
+"""Masks of scores that depend on row and key alone, evaluated for all rows and keys."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ScoreMask:
 
     @property
     def fixed(self) -> bool:
-        """Whether it depends on loops and constants alone."""
+        """Whether the mask depends on loops and constants alone."""
         return is_fixed(self.numbers) and (self.condition is None or is_fixed(self.condition))
 
     def added(self, loops: Mapping[object, Array]) -> Array:
@@ -89,7 +89,7 @@ class Kept:
     """Keys that a mask keeps.
 
     band: keys that each row keeps
-    sentinel: whether the other scores become a very negative number, not -inf
+    sentinel: whether the scores of other keys become a very negative number, not -inf
     """
 
     band: Band

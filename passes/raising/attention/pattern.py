@@ -48,7 +48,7 @@ class Input:
 
     @property
     def loops(self) -> set[object]:
-        """Loops of its indices."""
+        """Loops in the element's indices."""
         return {digit.dim for _, at in self.element.places for each in at for digit in each}
 
 
@@ -59,8 +59,8 @@ class Pattern:
     dims:    indices of the result
     keys:    loop over the keys
     depth:   loop over the elements of a query
-    steps:   from sums of products to scores
-    rounded: "scores", "weights": computed in, or rounded to, 16 bits
+    steps:   the ops from sums of products to scores
+    rounded: which of "scores" and "weights" are computed in, or rounded to, 16 bits
     guarded: whether rows whose scores are all -inf give 0, not NaN
     """
 

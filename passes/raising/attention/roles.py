@@ -71,8 +71,8 @@ class _Place:
 
     @staticmethod
     def of(tensor: ir.Value, index: Number, rows: Number, last: Number) -> _Place | None:
-        """Returns the place of a tensor by its elements' numbers; None unless `last` varies
-        fastest."""
+        """Returns the layout of a tensor from the numbers of its elements; None unless `last`
+        varies fastest."""
         rest = index[: len(index) - len(last)]
         if index[len(rest) :] != last:
             return None

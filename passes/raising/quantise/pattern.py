@@ -82,7 +82,7 @@ class Values:
 
 
 def values_of(maximum: Maximum) -> Values:
-    """Traces the tensor of which the maximum is taken back to the tensor before its blocks."""
+    """Traces the operand of the maximum back to the tensor before it was divided into blocks."""
     tensor = maximum.tensor
     if str(tensor.type.element_type) != "f32":
         words = f"expected values of f32, got {tensor.type}; extend them before the blocks are made"
@@ -158,7 +158,7 @@ def _number(operand: ir.Value) -> int:
 
 
 def outputs_of(maximum: Maximum, values: Values) -> tuple[ir.Value, ir.Value]:
-    """Codes and scales: results computed from the maxima that other ops read."""
+    """Codes and scales: results that are computed from the maxima and read by other ops."""
     made: list[ir.Operation] = [maximum.op]
     for view in maximum.op.block:
         op = view.operation

@@ -97,7 +97,7 @@ class MagnitudePieces:
         return self.amax_low.view(np.float32), self.amax_high.view(np.float32)
 
     def bounds(self, number: Number) -> Interval:
-        """Bounds of a number computed from value and amax."""
+        """Bounds, in each piece, of a number computed from value and amax."""
         known = np.ones(len(self), np.bool_)
         return bounds(
             number, {AMAX: Interval(*self.amax, known), VALUE: Interval(*self.values, known)}
@@ -312,7 +312,7 @@ def check_start(op: ir.Operation, start: Number) -> None:
 def check_blocked(row_major: ir.Value, scales: ir.Value, moves: Sequence[ir.Operation]) -> None:
     """Raises `NotRaised` unless `moves` bring scales to blocks of 128 x 4, with zeros around them.
 
-    They are executed on the numbers of the scales, byte by byte.
+    The moves are executed on the scales' positions, byte by byte.
     """
     kind = dtype_of(scales.type)
     shape = tuple(row_major.type.shape)
