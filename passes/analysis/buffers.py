@@ -14,7 +14,8 @@ from tcir.program.workspaces import sizes_of
 
 @dataclass(frozen=True)
 class BufferNumbers:
-    """After the arguments come the constants, the results of the program, and the workspaces."""
+    """Buffer numbers: the arguments come first, then the constants, the results of the program, and
+    the workspaces."""
 
     constants: range
     results: range

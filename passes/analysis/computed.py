@@ -66,7 +66,7 @@ class Read:
 
     @property
     def element(self) -> ir.Type:
-        """Its type."""
+        """Type of the element."""
         return self.argument.type.element_type
 
     @property
@@ -92,7 +92,7 @@ class ComputedResult:
 
     @property
     def element(self) -> ir.Type:
-        """Its type."""
+        """Type of the element."""
         return _element(self.op.results[0])
 
 

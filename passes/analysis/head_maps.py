@@ -88,7 +88,7 @@ def views_of(
     op: ir.OpView, is_memory: Callable[[ir.Value], bool] | None = None
 ) -> dict[ir.Value, Strided]:
     """Queries, keys and values of an attention that its kernel reads in place, as views of other
-    tensors; none of gradients. is_memory: whether a tensor has its own memory, at which views end
+    tensors; none for gradients. is_memory: whether a tensor has its own memory, at which views end
     """
     if not isinstance(op, tc.AttentionOp):
         return {}

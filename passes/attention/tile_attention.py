@@ -113,7 +113,8 @@ class TileAttention(Pass):
 
     With sequences the grid has as many row tiles as there can be, whatever the ends. A CTA finds
     the sequence of its tile by ``tc.find_group``, visits the blocks of its keys, and stores its
-    rows only (``tc.store_fragment_group``, ``tc.store_lanes``); one without a tile stores nothing.
+    rows only (``tc.store_fragment_group``, ``tc.store_lanes``); a CTA without a tile stores
+    nothing.
 
     Changes the order of sums and rounds exponentials to the type of the values, as the op says;
     preserves the location of the op on every op.

@@ -36,7 +36,8 @@ HEAD, ROW, KEY = 1, 2, 3
 class TileRows:
     """Rows of a tile, and the keys that they may have.
 
-    batch, head: numbers in the queries; every: number of the batch, counted over all parts
+    batch, head: numbers of the batch and the head of the queries; every: number of the batch,
+                 counted over all parts
     first:  first row in the tensors; number: its number in the band
     part:   number of the part of the keys; keys: number of all keys; key: first one in the tensors
     end:    row after the last one that is stored; None: all are

@@ -34,7 +34,8 @@ class TileConvImplicitGemm(ConvTiling):
     once per tap.
 
     n_tile: output channels of a tile, N of the mma; 0 chooses
-    n_tiles: tiles of `n_tile` channels that a CTA computes of its pixels, an accumulator each
+    n_tiles: tiles of `n_tile` channels that a CTA computes from its pixels, each with an
+             accumulator
     persistent, ctas, scheduler: which CTA computes which tiles, as in tile-gemm; for sm_90a the
                                  kernel is persistent whenever it has more tiles than SMs
     store, store_stages, epilogue_tile, epilogue_warps: how results are stored, as in tile-gemm: the

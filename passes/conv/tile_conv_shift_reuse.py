@@ -72,19 +72,19 @@ class TileConvShiftReuse(ConvTiling):
     """Turns ``tc.conv2d`` into the sequential program of one CTA.
 
     n_tile: output channels of a tile, N of the mma; 0 chooses
-    n_tiles: tiles of `n_tile` channels that a CTA computes of the pixels in shared memory, an
-             accumulator and a copy of the pixels in tensor memory for each
+    n_tiles: tiles of `n_tile` channels that a CTA computes from the pixels in shared memory, each
+             with an accumulator and a copy of the pixels in tensor memory
     persistent, ctas, scheduler, epilogue_warps: as in tile-gemm
     store, store_stages, epilogue_tile: as in tile-gemm; with store=tma (tiling=rows) a box has the
                                         outputs of a sub-partition
-    cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters; its first
-               CTA copies and shifts the pixels of both
+    cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters; the first
+               CTA of a pair copies and shifts the pixels of both
     cluster: Mx1: CTAs along units of pixels, each of which loads a part of the filters
     halo:   ``mask``: lanes without a new pixel are computed and not stored; ``refresh``: the last
             lane of each sub-partition gets its pixel from shared memory after every shift
     shift:  with halo=refresh, ``ashift``: by the mma, waited for before the refresh; ``shift``: by
             tcgen05.shift, which the ISA orders before the refresh
-    shift_quarters: whether tcgen05.shift is taken to move ``one`` sub-partition or ``all``
+    shift_quarters: whether tcgen05.shift is assumed to move ``one`` sub-partition or ``all``
     halo_load: with halo=refresh, ``boxes``: a TMA load for each pixel of the halo; ``w128``: A
             tile and halo in one load of mode im2col::w::128
     tiling: ``rows``: a sub-partition holds adjacent pixels of one output row; ``packed``: output

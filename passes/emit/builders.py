@@ -29,7 +29,7 @@ def flag(value: bool) -> ir.IntegerAttr:
 
 @dataclass(frozen=True)
 class TmaBox:
-    """The elements that one TMA load brings, as the tensor map describes them.
+    """The elements that one TMA load transfers, as the tensor map describes them.
 
     sizes:   elements per dimension, innermost first; with im2col modes channels and pixels
     steps:   element strides per dimension; empty for 1

@@ -30,7 +30,7 @@ def find_group(
 
 
 def find_by_ends(pointer: ir.Value, tile: ir.Value, groups: int, height: int) -> list[ir.Value]:
-    """The same for groups that are given by their ends."""
+    """Like `find_group`, for groups that are given by their ends."""
 
     def sized(number: ir.Value, start: ir.Value) -> tuple[ir.Value, ir.Value]:
         end = size_of(pointer, simt.add(number, 1))

@@ -31,7 +31,7 @@ def product_in_parts(
     """Adds before `op`, a product on tensors, the same product with its sums in parts; returns its
     result.
 
-    steps: number of steps of the main loop, and of a part
+    steps: number of steps of the whole main loop, and of a part
     k: elements of K per step
     what: name of the divided dimension, for a remark
     operands, attributes: replacements for those of `op`

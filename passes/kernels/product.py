@@ -21,8 +21,8 @@ from tcir.passes.emit.tile_kernel import Accumulate, Places, Source, argument
 
 @dataclass(frozen=True)
 class Tile:
-    """A part of the output, of `rows` by `columns`, that a CTA computes at a time. per_sm: CTAs on
-    an SM"""
+    """A part of the output, of `rows` by `columns`, that a CTA computes at a time. per_sm: number
+    of CTAs that an SM runs at once"""
 
     rows: int
     columns: int

@@ -56,8 +56,8 @@ LEGAL = {
 
 @dataclass(frozen=True)
 class Warps:
-    """Number of warps of each role; 0: by rule. The rule: one loads, with store=tma a second one
-    loads the matrices that the epilogue reads; one multiplies; four run the epilogue."""
+    """Number of warps of each role; 0: by rule. The rule: one warp loads; with store=tma a second
+    warp loads the matrices that the epilogue reads; one multiplies; four run the epilogue."""
 
     producer: int = 0
     consumer: int = 0

@@ -39,10 +39,10 @@ class ConstantsToArguments(Pass):
         builtin.module attributes {tc.constants = [dense<"0x…"> : tensor<32x48xbf16>]}
         func.func @f(%x, %w) { %y = linalg.matmul ins(%x, %w); return %y }
 
-    A constant of one number everywhere stays where it is, in registers, unless a product
-    multiplies it: factors are in memory. So do indices. Equal constants are merged. A constant that
-    the function returns is copied: results are written by a launch. Calls are inlined if there is a
-    constant. Preserves every value, bit for bit.
+    A constant of one number everywhere stays where it is, in registers, unless a product multiplies
+    it: factors are in memory. So do constants of type ``index``. Equal constants are merged. A
+    constant that the function returns is copied: results are written by a launch. Calls are inlined
+    if there is a constant. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "constants-to-arguments"

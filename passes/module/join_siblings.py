@@ -46,8 +46,8 @@ class JoinSiblings(Pass):
     Tensors that depend on frozen arguments alone, here the concatenations, are computed once for
     many calls. The elementwise ops after the products are joined as long as they are the same for
     each. Products stay separate if their own epilogues would compute more, or if another product
-    reads a result: it would need a copy. Ops that adjacent products alone have in common, such as
-    the rotations of queries and keys, are joined also. A remark states what was joined, or why
+    reads a result: it would need a copy. Ops that only adjacent products have in common, such as
+    the rotations of queries and keys, are also joined. A remark states what was joined, or why
     nothing was. Preserves every value, bit for bit.
     """
 

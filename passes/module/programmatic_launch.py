@@ -40,7 +40,7 @@ class ProgrammaticLaunch(Pass):
     Every role that reads or writes global memory waits first; barriers, tensor memory and roles are
     set up before. The CTA lets the next launch start once its last load is issued. CTAs of a kernel
     with ``tc.ctas_per_sm`` reserve enough shared memory that no more of them fit on an SM:
-    otherwise they could crowd on a few SMs while the previous launch still occupies the others.
+    otherwise they could crowd onto a few SMs while the previous launch still occupies the others.
     Preserves every value.
 
     several: apply the pass only to programs of several launches, and not to kernels that access

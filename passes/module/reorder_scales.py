@@ -1,4 +1,4 @@
-"""reorder-scales: an op of its own reorders row-major block scales for the tensor core."""
+"""reorder-scales: a separate op reorders row-major block scales for the tensor core."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ class ClusterLaunchControl(Pass):
     The request goes out before the work that it overlaps.
 
     If the number of turns follows from ``gpu.block_id`` (groups of rows, whose number of tiles is
-    known at run time), a CTA that would have none ends the loop: numbers after it have none
-    either, and the hardware launches them or other CTAs take them over::
+    known at run time), a CTA that would have no turn ends the loop: CTAs with higher numbers have
+    none either, and the hardware launches them or other CTAs take them over::
 
         %more = %turns_of(gpu.block_id x) != 0; … scf.yield %turn + 1, %next, %granted and
             %turns_of(%next) != 0

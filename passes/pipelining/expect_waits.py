@@ -27,7 +27,7 @@ class ExpectWaits(Pass):
 
     Without weights LLVM considers both ways equally likely and places the end of the loop before
     its start. ptxas, which allocates registers in that order, then spills partial sums of fp8.
-    Preserves every op but for the attribute.
+    Changes nothing but the attribute.
     """
 
     name: ClassVar[str] = "expect-waits"

@@ -41,10 +41,10 @@ class OverlapProducts(Pass):
         }
 
     Two warpgroups fill each other's waits. A single one leaves the tensor core idle from the end of
-    a group until it finds the next slot full: with 64 columns as long as it multiplies. A slot is
-    freed a step later, so rings of fewer than four slots stay as they are, and so do two CTAs on an
-    SM, whose rings are short. No group is in flight at the end of a lap. Preserves every value, and
-    the order of products.
+    a group until it finds the next slot full: with 64 columns, for as long as it multiplies. A slot
+    is freed a step later, so rings of fewer than four slots stay as they are, and so do two CTAs on
+    an SM, whose rings are short. No group is in flight at the end of a lap. Preserves every value,
+    and the order of products.
     """
 
     name: ClassVar[str] = "overlap-products"

@@ -117,11 +117,11 @@ class PlaceBarriers(Pass):
 
     In a loop where the mma and other warps access the same tensor memory in turn, each run of one
     role waits for the runs that it conflicts with (`tcir.passes.pipelining.exchanges`). In a loop
-    over output tiles around that one, whose counter goes on, phases go on as well: the first
-    iteration waits for the last one of the previous tile. Tiles that
-    the kernel loads once, outside its loops, have a "full" barrier only. Loads with ``tc.apart``
-    have a "full" and an "empty" of their own: their readers come later. Rings in tensor memory,
-    filled by the loop's cp, use the same slots and thus the same ``empty``
+    over output tiles around that loop, the counter and the phases continue from tile to tile: the
+    first iteration waits for the last one of the previous tile. Tiles that the kernel loads once,
+    outside its loops, have a "full" barrier only. Loads with ``tc.apart`` have a "full" and an
+    "empty" of their own: their readers come later. Rings in tensor memory, filled by the loop's cp,
+    use the same slots and thus the same ``empty``
     barrier: commit, wait, load, wait separate the last mma on a slot from the next cp into it.
     A ring that the epilogue reads (``tc.load_shared``, in a loop over sub-partitions) is filled by
     a role of its own, ``epilogue_load``: the epilogue waits for "full" before that loop; in it,

@@ -73,8 +73,8 @@ class _Steps:
 
     @staticmethod
     def of(loop: scf.ForOp) -> _Steps | None:
-        """Splits the body of a loop with both products into parts; None if it has not both, if
-        both read tiles of one ring, as gradients do, or if a ring has only one slot."""
+        """Splits the body of a loop with both products into parts; None if one of them is missing,
+        if both read tiles of one ring, as gradients do, or if a ring has only one slot."""
         ops = list(loop.body)[:-1]
         if not any(isinstance(op, FRAGMENT_PRODUCTS) for op in ops):
             return None

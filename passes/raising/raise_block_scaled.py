@@ -1,4 +1,4 @@
-"""raise-block-scaled: a linalg contraction of block-scaled operands to its op."""
+"""raise-block-scaled: raises a linalg contraction of block-scaled operands to its op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""raise-quantise: block quantisation in plain linalg to ``tc.quantise_blocks``."""
+"""raise-quantise: raises block quantisation in plain linalg to ``tc.quantise_blocks``."""
 
 from __future__ import annotations
 

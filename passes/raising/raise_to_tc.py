@@ -1,4 +1,4 @@
-"""raise-to-tc: a linalg contraction to ``tc.conv2d``, ``tc.matmul`` or the block-scaled one."""
+"""raise-to-tc: raises a linalg contraction to ``tc.conv2d`` or a (block-scaled) ``tc.matmul``."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class ThreadGroup:
     size:   threads of a cell, a power of two
     side:   cells of a CTA
     pieces: runs (across: columns) that a thread holds at once
-    rounds: number of such steps
+    rounds: number of steps that each take `pieces` runs
     """
 
     cells: int

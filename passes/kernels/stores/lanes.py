@@ -77,7 +77,7 @@ def box_store(
     arguments: list[ir.Value],
     product: OfBoxes,
 ) -> Store:
-    """The same by TMA, which stores the `boxes` of each tile of `results`."""
+    """Like `lane_store`, but TMA stores the `boxes` of each tile of `results`."""
     out = arguments[-1]
     staged = StagedStore.create(source.op, out, results.tile, results.stages, {}, row_boxes=boxes)
     remark(source.op, str(results))

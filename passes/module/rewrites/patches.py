@@ -1,7 +1,7 @@
 """Convolutions of patches as matrix products: strides too large for tensor maps.
 
-If windows do not overlap, the image in the dimensions (patch, place in it) is read once: a patch is
-a row of a product, whose columns are the filters.
+If windows do not overlap, the image in the dimensions (patch, place in the patch) is read once: a
+patch is a row of a product, whose columns are the filters.
 """
 
 from __future__ import annotations

@@ -29,10 +29,10 @@ Indices = list[ir.Value]
 class ImageAxis:
     """A dimension of the image.
 
-    stride:    distance of two pixels, with zeros between them
+    stride:    distance between two pixels, which zeros separate
     taps:      taps of a phase
     low, high: pixels of zeros before and after the image
-    crop:      elements of the first phases that the result does not have
+    crop:      elements of the first phases that the result omits
     count:     results of a phase
     """
 
