@@ -97,7 +97,8 @@ class _TensorTile(GradientTile):
         return loaded.value
 
     def store(self, outs: Sequence[ir.Value]) -> None:
-        """Threads store the gradients of their rows: those of scores times the scale."""
+        """Threads store the gradients of their rows; those computed from gradients of scores are
+        multiplied by the scale."""
         quarters(lambda quarter: self._stored(outs, quarter), [])
 
     def _stored(self, outs: Sequence[ir.Value], quarter: ir.Value) -> list[ir.Value]:

@@ -123,7 +123,8 @@ class _RegisterTile(GradientTile):
         return made.out
 
     def store(self, sums: Sequence[ir.Value], outs: Sequence[ir.Value]) -> None:
-        """Stores the gradients: those of scores times the scale, and of values."""
+        """Stores the gradients of the rows; those computed from gradients of scores are multiplied
+        by the scale."""
         of, (batch, head, row) = self.of, self.place
         past = ir.StringAttr.get(tails(of.heads["m"] % of.blocks.rows != 0, False))
         for number, (each, out) in enumerate(zip(sums, outs, strict=True)):

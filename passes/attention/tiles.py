@@ -140,7 +140,8 @@ class LongestFirst:
         return loop, whole + bool(rest)
 
     def of_turn(self, turn: ir.Value) -> tuple[Index, Index, Index]:
-        """The tile, head and batch of a turn of a persistent CTA: among those of all heads."""
+        """The tile, head and batch of a turn of a persistent CTA, counted over the tiles of all
+        heads."""
         assert self.ctas is not None
         odd = arith.cmpi(arith.CmpIPredicate.ne, index.value(index.rem(turn, 2)), index.value(0))
         mine = arith.select(odd, index.value(self._turned(1)), index.value(self._turned(0)))

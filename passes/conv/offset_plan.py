@@ -49,7 +49,7 @@ class FilterAxis:
 
 @dataclass(frozen=True)
 class TapRows(ABC):
-    """The taps of a step. Taps of a class read one shared tile, each from a row of its own on.
+    """The taps of a step. Taps of a class read one shared tile, each starting at its own row.
 
     whole: one tile serves all filter rows; otherwise a tile is loaded for each
     """
@@ -199,7 +199,8 @@ def best_plan(
     slots. If the sums are in parts, each part is whole filter rows, which then have tiles of their
     own.
 
-    n_tile: output channels of a CTA; row_step: rows of outputs begin at multiples of as many lanes
+    n_tile: output channels of a CTA; row_step: number of lanes; each row of outputs begins at a
+            multiple of it
     staged: bytes of shared memory for results
     Falls back to one slot where two do not fit, and to None where even one does not.
     """

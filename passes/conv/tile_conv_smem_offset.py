@@ -210,8 +210,8 @@ class PixelRows(OfMatrices):
         share = self.cluster.share_of_b()
 
         def load(row: Index, chunk: Index) -> list[tuple[ir.Value, int, list[ir.Value]]]:
-            """Returns for each tap its tile of A, the first row that it reads in it, and those of
-            B."""
+            """Returns for each tap its tile of A, the first row that it reads in this tile, and its
+            tiles of B."""
             column0 = index.add(group_column, index.mul(chunk, plan.core_columns))
             down = 0 if plan.whole else index.mul(row, shape.dilations[0])
             loaded = {kind: tc.SmemTileOp(a_type).tile for kind in plan.classes}

@@ -39,5 +39,5 @@ def padded(
 
 
 def is_copied(value: ir.Value) -> bool:
-    """Whether a kernel of its own writes `value`."""
+    """Whether a separate kernel writes `value`."""
     return not isinstance(value, ir.BlockArgument) and isinstance(value.owner.opview, tc.RepackOp)

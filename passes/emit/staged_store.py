@@ -108,7 +108,7 @@ class StagedStore:
         reads: Places | None = None,
         boxes: Places | None = None,
     ) -> None:
-        """Stores `epilogue` of D, a tile of columns at a time; the others as in `store_tile`.
+        """Stores `epilogue` of D, a tile of columns at a time; others as in `store_tile`.
 
         TMA does not store outside the output. boxes: indices at which it stores, if not `indices`
         """

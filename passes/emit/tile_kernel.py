@@ -337,8 +337,8 @@ def store_tile(
     """Stores `epilogue` of D to `out`, by sub-partition, `columns` at a time.
 
     ``indices(quarter)(column)`` are the indices of lane 0 of the sub-partition `quarter`; lanes and
-    columns go `along` these dimensions of `out`, columns with None along the last; `reads`: indices
-    for the epilogue instead of these.
+    columns go `along` these dimensions of `out`; None for columns means the last dimension.
+    `reads`: indices that the epilogue uses instead of these.
     """
     row_dim, column_dim = along
 

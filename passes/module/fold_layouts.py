@@ -59,7 +59,7 @@ UPSTREAM = (
 @register_pass
 @dataclass(frozen=True)
 class FoldLayouts(Pass):
-    """Folds what only moves or widens elements into the indexing maps and body of a contraction.
+    """Folds ops that only move or widen elements into the indexing maps and body of a contraction.
 
     Before, as an importer of PyTorch writes a convolution, channels first::
 

@@ -66,7 +66,8 @@ class SplitLaunches(Pass):
     launches already (split-layers) are split one by one; their buffers keep their numbers.
     Preserves every value, bit for bit.
 
-    quantise_apart: whether a ``tc.quantise_blocks`` is a launch of its own; else one with its op
+    quantise_apart: whether a ``tc.quantise_blocks`` is a separate launch; else part of its op's
+                    launch
     """
 
     name: ClassVar[str] = "split-launches"

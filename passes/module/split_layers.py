@@ -719,7 +719,7 @@ def _is_second(value: ir.Value) -> bool:
 
 
 def is_attention(op: ir.Operation) -> bool:
-    """Whether an op is always a launch of its own."""
+    """Whether an op is always a separate launch."""
     return isinstance(op.opview, tc.AttentionOp | tc.AttentionBackwardOp)
 
 

@@ -43,7 +43,8 @@ class OperandTile:
 
     @property
     def leading_offset(self) -> int:
-        """LBO: bytes between swizzle-span columns when MN-major; K-major only without a swizzle."""
+        """LBO: bytes between swizzle-span columns of MN-major tiles; K-major tiles use it only
+        without a swizzle."""
         if self.major == "MN":
             return self.k * self.span
         return self.mn * self.span if self.swizzle == "NONE" else 0
@@ -70,7 +71,7 @@ class OperandTile:
         """Bytes from the tile's start to K slice `index`, before the swizzle.
 
         K-major: 32 bytes per slice inside the span, then the next swizzle-span column (two of 16
-        bytes without a swizzle). MN-major: a row of the span for every k of the slices before.
+        bytes without a swizzle). MN-major: a row of the span for every k of the earlier slices.
         """
         if self.major == "K":
             column, inside = divmod(index * MMA_K_BYTES, self.span)

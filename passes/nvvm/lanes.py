@@ -26,7 +26,7 @@ WORD_BYTES = 4
 
 @lower(tc.LaneMasksOp)
 def convert_lane_masks(converter: Converter, op: tc.LaneMasksOp) -> None:
-    """An address."""
+    """Lowers to an address in shared memory."""
     address = SharedAddress(converter.smem, integer_attribute(op, "offset"))
     converter.values[op.masks] = LaneMasks(address)
 

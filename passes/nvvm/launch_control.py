@@ -21,7 +21,7 @@ from .converter import (
 
 @lower(tc.LaunchResponsesOp)
 def convert_launch_responses(converter: Converter, op: tc.LaunchResponsesOp) -> None:
-    """An address."""
+    """Lowers to an address in shared memory."""
     address = SharedAddress(converter.smem, integer_attribute(op, "offset"))
     converter.values[op.responses] = LaunchResponses(address)
 
@@ -61,7 +61,7 @@ mov.b32 $1, 0;
 
 @lower(tc.LaunchQueryOp)
 def convert_launch_query(converter: Converter, op: tc.LaunchQueryOp) -> None:
-    """A load of the response and ``clusterlaunchcontrol.query_cancel``."""
+    """Emits a load of the response, and ``clusterlaunchcontrol.query_cancel``."""
     require_role(converter, op)
     address = _slot(converter, op.responses, op.slot)
     pair = ir.Type.parse("!llvm.struct<(i32, i32)>")

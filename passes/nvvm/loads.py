@@ -38,7 +38,7 @@ def convert_load(converter: Converter, op: ir.OpView) -> None:
 
 @lower(tc.LoadIndexOp)
 def convert_load_index(converter: Converter, op: tc.LoadIndexOp) -> None:
-    """A load executed by every thread, of one address."""
+    """Emits a load of one address, executed by every thread."""
     tensor = converter.record(op.tensor, GlobalTensor)
     place = simt.constant(0, 64)
     for number, extent in zip(op.indices, tensor.shape, strict=True):

@@ -40,7 +40,7 @@ LANE_SHIFT = 16
 
 @lower(tc.MakeTensorMapOp)
 def convert_make_tensor_map(converter: Converter, op: tc.MakeTensorMapOp) -> None:
-    """A kernel parameter; its contents are in the function's ``tc.params``."""
+    """Lowers to a kernel parameter; its contents are in the function's ``tc.params``."""
     converter.values[op.map] = TensorMap(converter.maps.pop(0))
 
 

@@ -61,7 +61,7 @@ def _each_element(
 
 @lower(tc.FillRowsOp)
 def convert_fill_rows(converter: Converter, op: tc.FillRowsOp) -> None:
-    """A constant."""
+    """Lowers to a constant."""
     part = share(op.rows.type.atom, ROW, op.rows.type.shape, converter.warps)
     count = len(part.atoms()) * part.registers
     converter.values[op.rows] = Fragment(op.rows.type, (simt.number(_number(op, "value")),) * count)

@@ -171,7 +171,7 @@ def convert_narrow_rows(converter: Converter, op: tc.NarrowRowsOp) -> None:
 
 @lower(tc.RowsDifferOp)
 def convert_rows_differ(converter: Converter, op: tc.RowsDifferOp) -> None:
-    """A vote of the warp."""
+    """Emits a vote of the warp."""
     value = _number(ir.FloatAttr(op.value).value)
     other = arith.cmpf(arith.CmpFPredicate.UNE, converter.ssa(op.numbers), value)
     (mine,) = converter.elements(other)

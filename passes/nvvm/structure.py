@@ -55,7 +55,7 @@ def convert_smem_tile(converter: Converter, op: tc.SmemTileOp) -> None:
 
 @lower(tc.TmemTileOp)
 def convert_tmem_tile(converter: Converter, op: tc.TmemTileOp) -> None:
-    """A column of an allocation."""
+    """Lowers to a column of an allocation."""
     if not len(op.operands):
         raise PassError("expected an allocation as operand, got none; run plan-memory first")
     tile = op.tile.type
@@ -101,7 +101,7 @@ def convert_smem_part(converter: Converter, op: tc.SmemPartOp) -> None:
 
 @lower(tc.SmemTransposedOp)
 def convert_smem_transposed(converter: Converter, op: tc.SmemTransposedOp) -> None:
-    """The same address, with descriptors of its own."""
+    """Lowers to the same address, with separate descriptors."""
     tile = converter.record(op.tile, SmemTile)
     kind = op.transposed.type
     converter.values[op.transposed] = SmemTile(kind, tile.address, tile.slot, tile.stride)
@@ -211,7 +211,7 @@ def convert_role(converter: Converter, op: tc.RoleOp) -> None:
 
 @lower(tc.OneThreadOp)
 def convert_one_thread(converter: Converter, op: tc.OneThreadOp) -> None:
-    """A branch taken by the CTA's first thread."""
+    """Emits a branch taken by the CTA's first thread."""
     if converter.in_role:
         raise PassError("expected tc.one_thread outside roles, which choose their thread")
     converter.in_role = True

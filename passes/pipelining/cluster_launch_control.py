@@ -31,8 +31,8 @@ accumulators."""
 @register_pass
 @dataclass(frozen=True)
 class ClusterLaunchControl(Pass):
-    """Lets a CTA that has done its work do that of CTAs not launched yet (``tile-gemm`` with
-    ``scheduler=clc``).
+    """Lets a CTA that has finished its work do the work of CTAs not launched yet (``tile-gemm``
+    with ``scheduler=clc``).
 
     Before, in each role, a loop of one iteration whose work follows from ``gpu.block_id``::
 
@@ -78,7 +78,7 @@ class ClusterLaunchControl(Pass):
           "tc.mbarrier_arrive"(%empty[slot]) {cta_group = 2}
           scf.yield %turn + 1, %first + %rank, %granted
 
-    Preserves what the CTAs of the grid do together; which CTA does it is up to the hardware.
+    Preserves the work of the grid as a whole; the hardware decides which CTA does which part.
     """
 
     name: ClassVar[str] = "cluster-launch-control"

@@ -38,8 +38,8 @@ class DeferredResult:
 
     @classmethod
     def of(cls, store: FragmentStored) -> DeferredResult | None:
-        """Returns the deferred form of a store; None if its tile cannot be stored in parts, in
-        units of 16 bytes or tile by tile."""
+        """Returns the deferred form of a store; None if its tile cannot be stored in parts
+        of whole units of 16 bytes."""
         quantise = defining(store.fragment, tc.QuantiseFragmentOp)
         values = store.fragment if quantise is None else quantise.values
         scales = None if quantise is None else next(iter(quantise.scales.uses)).owner.opview

@@ -1,4 +1,4 @@
-"""Block quantisation as a kernel of its own, one thread per block."""
+"""Block quantisation as a separate kernel, one thread per block."""
 
 from __future__ import annotations
 

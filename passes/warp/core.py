@@ -62,7 +62,7 @@ class StagedProduct(OfMatrices):
 
 @dataclass(frozen=True)
 class MmaSync:
-    """Kernels of warps without roles, of a `tiling`."""
+    """Kernels whose warps have no roles; `tiling`: their tiles, warps and instruction."""
 
     tiling: WarpTiling
     target: str

@@ -36,8 +36,7 @@ class Node:
     """Expression tree of a number: an element of a tensor other than the scores, a constant, the
     index of a dimension, or an op on such nodes.
 
-    dim: dimension of the scores, for an index; attributes:
-    those of the op
+    dim: dimension of the scores, for an index; attributes: attributes of the op
     """
 
     type: ir.Type
