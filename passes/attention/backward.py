@@ -68,8 +68,8 @@ class Backward:
 class ColumnBlock:
     """A block of columns.
 
-    place: place of its scores: batch, query head, row and column; number: from 0 on
-    tiles: of s and of dp
+    place: place of its scores: batch, query head, row and column; number: number of the block
+    tiles:  its tiles of s and of dp
     following: emits the place of the next block, or of this one if it is the last
     """
 

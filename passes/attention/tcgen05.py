@@ -99,8 +99,8 @@ def choose_keys(of: HeadShape, rows: int, modified: bool) -> int:
 def choose_rows(of: HeadShape, keys: int, modified: bool) -> int:
     """Number of query rows of a CTA: two tiles, which share keys and values, if that is faster by
     the model, else one. Two tiles need blocks of 128 keys, and enough blocks to outweigh the
-    exposed products at both ends. Masks, `modified` scores (see `choose_keys`) and longer rows
-    of elements exclude them, because registers are lacking.
+    exposed products at both ends. Masks, `modified` scores (see `choose_keys`) and longer rows of
+    elements exclude them, because there are too few registers.
 
     keys: keys in a block; 0: those of `choose_keys`
     """

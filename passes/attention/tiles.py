@@ -366,7 +366,7 @@ class HeadShape:
         self, blocks: Blocks, place: tuple[Index, Index, Index], limits: Sequence[ir.Value]
     ) -> TileRows:
         """Rows of a tile. place: number of the tile, head, and batch among those of all parts;
-        limits: the kernel's tensors of numbers of keys"""
+        limits: the kernel's tensors with numbers of keys"""
         number, head, every = place
         if self.sequences:
             return self._rows_of_sequence(blocks, number, head, limits)

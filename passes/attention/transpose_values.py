@@ -24,7 +24,7 @@ from tcir.target import TARGETS
 @register_pass
 @dataclass(frozen=True)
 class TransposeValues(Pass):
-    """Copies the values of a ``tc.attention`` of 8 bits, keys innermost, by a separate launch.
+    """Copies 8-bit values of a ``tc.attention``, with keys innermost, by a separate launch.
 
     Before::
 
@@ -39,10 +39,10 @@ class TransposeValues(Pass):
         %w = linalg.transpose %s permutation = [0, 1, 3, 2]
         %o, %lse = "tc.attention"(%q, %k, %w) ({}) {…}
 
-    wgmma sums over the keys, and requires operands of 8 bits to be innermost in the dimension that
-    it sums over (PTX ISA 9.7.15.5.1.2). The attention reads the copy in place. Values whose keys
-    are already innermost in memory, such as the transpose of a cache, are not copied. On targets
-    whose tensor core reads both orders the pass does nothing. Preserves every value, bit for bit.
+    wgmma sums over the keys, and requires that dimension to be innermost in operands of 8 bits (PTX
+    ISA 9.7.15.5.1.2). The attention reads the copy in place. Values whose keys are already
+    innermost in memory, such as the transpose of a cache, are not copied. On targets whose tensor
+    core reads both orders the pass does nothing. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "transpose-values"

@@ -15,7 +15,8 @@ SIMT = "tc.simt"
 
 
 def functions_with_body(module: ir.Module) -> list[func.FuncOp]:
-    """The functions of `module` with a body, as a list, so they may be replaced meanwhile."""
+    """The functions of `module` with a body, as a list, so they may be replaced during
+    iteration."""
     return [
         op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external
     ]
@@ -78,7 +79,8 @@ def _is_number(kind: ir.Type) -> bool:
 
 
 def tensor_ops(module: ir.Module) -> list[ir.OpView]:
-    """The ops of all functions in program order, as a list, so they may be replaced meanwhile."""
+    """The ops of all functions in program order, as a list, so they may be replaced during
+    iteration."""
     return [op for function in functions_with_body(module) for op in function.entry_block]
 
 

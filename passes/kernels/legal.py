@@ -77,7 +77,8 @@ class Limit:
 
     fact:   an option, or a key of `NOUNS`; only: the values that it may have
     beside: facts and their values, one or several, that restrict `fact` to these values
-    reason: why; source: the document that states the hardware's limit, "" for a decision of ours
+    reason: why there is no kernel; source: the document that states the hardware's limit, "" for
+            our own decision
     way_out: what to do instead
     """
 

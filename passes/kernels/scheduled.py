@@ -125,7 +125,7 @@ class Scheduled(Pass):
 
         create: makes the product from the kernel's arguments; count: adjacent tiles of `n_tile`
                 columns that a CTA computes at a time
-        storing: makes a store from outside the package from the kernel's output
+        storing: makes, from the kernel's output, a store defined outside the package
         """
         results = self.results(source, n_tile)
         read = self.warps.assign(source, staged=bool(results.stages))
@@ -145,8 +145,8 @@ class Scheduled(Pass):
         return self.distributed(tiles, ctas) if self.persistent or tiles.count > most else tiles
 
     def distributed(self, tiles: OutputTiles, ctas: int) -> OutputTiles:
-        """The distribution of `tiles` over the CTAs of a persistent kernel: as many as the option
-        states, or `ctas`; with launch control one for each tile."""
+        """The distribution of `tiles` over the CTAs of a persistent kernel: as many CTAs as the
+        option states, or `ctas`; with cluster launch control, one CTA for each tile."""
         if self.scheduler == CLC:
             return tiles.launched_each()
         return tiles.shared_by(self.ctas or ctas)

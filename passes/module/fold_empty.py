@@ -47,12 +47,11 @@ class FoldEmpty(Pass):
           return %sums, %none
 
     A structured op whose loops have no iteration becomes its outputs' initial values: a product
-    with K = 0 its accumulator, an empty maximum its start; ``tc.matmul`` and ``tc.conv2d`` give
-    zeros. Padding of an empty tensor becomes its number, a concatenation its other parts. Calls are
-    inlined first; a remark names each sum. A ``tensor.cast`` to a type of unknown sizes and back is
-    dropped. Functions without empty tensors stay as they are, those
-    on memrefs are rejected: this is the first pass of every pipeline.
-    Preserves every value, bit for bit.
+    with K = 0 its accumulator, an empty maximum its initial value; ``tc.matmul`` and ``tc.conv2d``
+    give zeros. Padding of an empty tensor becomes its number, a concatenation its other parts.
+    Calls are inlined first; a remark names each sum. A ``tensor.cast`` to a type of unknown sizes
+    and back is dropped. Functions without empty tensors stay as they are; functions on memrefs are
+    rejected: this is the first pass of every pipeline. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "fold-empty"

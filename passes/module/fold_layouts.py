@@ -83,9 +83,9 @@ class FoldLayouts(Pass):
     between its pixels, where possible; a convolution whose stride exceeds that of tensor maps
     becomes a product of patches (docs/explanation/convolution.md). A move that the maps of one of
     several products cannot express stays before it. Sums of f16 and bf16 become sums of f32,
-    rounded once; quantised products those of i8, which their zero points correct. A function whose
-    contractions have plain operands and results stays as it is. Preserves every value, up to the
-    order of the f32 sums.
+    rounded once; quantised products become products of i8, corrected by their zero points. A
+    function whose contractions have plain operands and results stays as it is. Preserves every
+    value, up to the order of the f32 sums.
     """
 
     name: ClassVar[str] = "fold-layouts"

@@ -38,8 +38,8 @@ class DeferredResult:
 
     @classmethod
     def of(cls, store: FragmentStored) -> DeferredResult | None:
-        """Returns the deferred form of a store; None if its tile cannot be stored in parts
-        of whole units of 16 bytes."""
+        """Returns the deferred form of a store; None if its types, its epilogue or its width do not
+        allow stores of parts in units of 16 bytes."""
         quantise = defining(store.fragment, tc.QuantiseFragmentOp)
         values = store.fragment if quantise is None else quantise.values
         scales = None if quantise is None else next(iter(quantise.scales.uses)).owner.opview
@@ -80,7 +80,7 @@ class DeferredResult:
 
     @property
     def gates(self) -> int:
-        """Number of sums that one result is computed from: two for a gated activation."""
+        """Number of sums from which one result is computed: two for a gated activation."""
         return 1 if self.epilogue is None else len(self.epilogue.body.blocks[0].arguments)
 
     @property

@@ -31,7 +31,7 @@ def accumulator_store(
     """The store of a kernel with these `arguments`.
 
     results: how they are stored; read: matrices that the epilogue reads by TMA
-    storing: makes a store from outside the package from the output
+    storing: makes, from the output, a store defined outside the package
     """
     out = product.output(arguments[-1])
     matrices = {each: argument(arguments, each.tensor) for each in read}
