@@ -22,11 +22,12 @@ class AttentionOptions:
 
     rows: queries of a tile, 64, 128 or 192; 0 chooses
     keys: keys of a block; 0 chooses
-    ctas: CTAs, each of which computes several tiles in turn; 0: one per SM if there are more tiles,
-        on sm_100a one for each tile
+    ctas: number of CTAs, each of which computes several tiles in turn; 0: on sm_100a one for each
+        tile, else one per SM if there are more tiles
     stages: blocks of keys and values in shared memory; 0 chooses
     tau: growth of exponents up to which the sums of earlier blocks are not rescaled; -1 chooses
-    split_kv: parts of the keys, whose results a second kernel combines; 0 chooses, 1: one kernel
+    split_kv: number of parts of the keys, whose results a second kernel combines; 0 chooses; 1: no
+        second kernel
     polynomial: number of exponentials of every 16 keys that a polynomial computes, on sm_100a
     store: how results are stored on sm_100a: "direct", by threads, or "tma", by TMA
     programmatic: a launch may start before the previous one has ended (programmatic

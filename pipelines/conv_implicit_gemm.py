@@ -17,7 +17,7 @@ from tcir.target import targets_with
 class ConvImplicitGemmOptions(ScheduleOptions):
     """Options of the pipeline.
 
-    n_tile: output channels per CTA, a multiple of 16 up to 256, of a pair of 32; 0 chooses
+    n_tile: output channels per CTA, a multiple of 16 (for a pair, 32) up to 256; 0 chooses
     stages: slots of the ring in shared memory; 0 chooses
     programmatic: launches may start before the previous ones have ended (programmatic
                   dependent launch)
@@ -31,13 +31,13 @@ class ConvImplicitGemmOptions(ScheduleOptions):
            shared memory, whole lines at a time
     store_stages: tiles that a warp stores by TMA in turn; 0 chooses
     epilogue_tile: MxN: sums that the epilogue loads, stages, stores at a time; auto as in gemm
-    epilogue_warps: that store: 4, 8, 12; 0 chooses
-    n_tiles: tiles of n_tile output channels that a CTA computes of its pixels; sm_100a
-    cta_group: 2: pairs of CTAs compute tiles of 256 output pixels together, M of the mma
+    epilogue_warps: warps that store: 4, 8 or 12; 0 chooses
+    n_tiles: tiles of n_tile output channels that a CTA computes for its pixels; sm_100a
+    cta_group: 2: pairs of CTAs compute tiles of 256 output pixels (M of the mma) together
     cluster: MxN: clusters of M by N CTAs, neighbours along pixels and output channels, load the
              filters and pixels that they share together, by multicast
-    split_k: CTAs that share the taps and channels of an output tile; a second kernel sums their
-             results up; 0 takes the fastest by the model, with tcgen05 one
+    split_k: CTAs that share the taps and channels of an output tile; a second kernel sums up their
+             results; 0 takes the fastest by the model, with tcgen05 always 1
     """
 
     split_k: int = 0

@@ -19,7 +19,7 @@ from tcir.pipelines.parts.convolution import (
 
 @dataclass(frozen=True)
 class ShiftOptions(ConvOptions):
-    """What shifts, and what becomes of lanes without a new pixel (`ConvShiftReuseOptions`)."""
+    """Options of the shift and of the lanes without a new pixel (`ConvShiftReuseOptions`)."""
 
     halo: str = "mask"
     tiling: str = "rows"
@@ -41,7 +41,7 @@ class ConvShiftReuseOptions(ScheduleOptions, ShiftOptions):
             ``refresh`` (the last lane of each quarter gets one from shared memory)
     tiling: how pixels are assigned to lanes: ``rows``, ``packed`` or ``linear``
     shift:  with halo=refresh, what shifts: ``ashift`` (the mma) or ``shift`` (tcgen05.shift)
-    shift_quarters: what tcgen05.shift is taken to move: ``one`` quarter or ``all``
+    shift_quarters: quarters that one tcgen05.shift is assumed to move: ``one`` or ``all``
     halo_load: with halo=refresh, a TMA load for each pixel of the halo (``boxes``), or one of mode
             im2col::w::128 for slab and halo (``w128``, with tiling=packed)
     persistent, ctas, scheduler, acc_stages, epilogue_warps, cta_group, cluster, split_k: as in

@@ -25,11 +25,11 @@ class ConvSmemOffsetOptions(ScheduleOptions):
     ctas: CTAs of a persistent kernel; 0: one per SM
     scheduler, acc_stages, epilogue_warps: as in conv-implicit-gemm
     store, store_stages, epilogue_tile: as in conv-implicit-gemm
-    n_tiles: tiles of n_tile output channels that a CTA computes of its pixels; sm_100a
+    n_tiles: tiles of n_tile output channels that a CTA computes for its pixels; sm_100a
     cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters
     cluster: Mx1: clusters of M CTAs, neighbours along pixels, load the filters together
-    split_k: CTAs that share the filter rows of an output tile, in equal parts, which a second
-             kernel sums up
+    split_k: CTAs that share the filter rows of an output tile, in equal parts; a second kernel sums
+             up their results
     """
 
 

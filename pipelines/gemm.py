@@ -41,26 +41,26 @@ class GemmOptions:
            shared memory, whole lines at a time
     store_stages: tiles that a warp stores by TMA in turn, so that it writes one while others are
                   read; 0 chooses
-    epilogue_tile: MxN: sums that the epilogue loads, stages, stores at a time; auto: what threads
-                   store 128x16, what TMA stores 32 rows of one swizzle span
-    n_tiles: tiles of n-tile columns that a CTA multiplies a tile of A by
+    epilogue_tile: MxN: sums that the epilogue loads, stages and stores at a time; auto: 128x16 if
+                   threads store, 32 rows of one swizzle span if TMA stores
+    n_tiles: tiles of n-tile columns by which a CTA multiplies a tile of A
     collector: the tensor core keeps A from the first of n-tiles to the last
-    producer_warps, consumer_warps, epilogue_warps: that load (1, or 2 where the epilogue reads by
-                                                    TMA), multiply (1; 8 with wgmma), and store
-                                                    (4, 8, 12); 0 chooses
-    cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
+    producer_warps, consumer_warps, epilogue_warps: warps that load (1, or 2 where the epilogue
+                                                    reads by TMA), multiply (1; 8 with wgmma) and
+                                                    store (4, 8, 12); 0 chooses
+    cta_group: 2: pairs of CTAs compute tiles of 256 rows (M of the mma) together
     cluster: MxN: clusters of M by N CTAs, neighbours along rows and columns of the output, load the
              operands that they share together, by multicast
-    kind: mxf4nvf4, mxf4 or mxf8f6f4 where several multiply block-scaled types; left out, the one
-          with the least bytes in shared memory
-    swap: auto exchanges A and B where few rows leave most of the tensor core's 128 rows empty, and
+    kind: mxf4nvf4, mxf4 or mxf8f6f4 where several kinds multiply the block-scaled types; left out,
+          the kind with the fewest bytes in shared memory
+    swap: auto exchanges A and B where few rows leave most of the tensor core's 128 rows empty and
           n-tile is left out; always; never
-    split_k: CTAs that share K of an output tile; a second kernel sums their results up
-    quantise_apart: tc.quantise_blocks is a launch of its own, also of an argument, whose codes and
-                    scales a product then reads; left out, one with the product before it
+    split_k: CTAs that share K of an output tile; a second kernel sums up their results
+    quantise_apart: tc.quantise_blocks is a launch of its own, also of an argument, and a product
+                    then reads its codes and scales; left out, one launch with the product before it
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
-    attention: softmax between two products is one kernel with them, whose exponentials are rounded
-               to the type of the values; left out, each is a kernel
+    attention: two products and the softmax between them are one kernel, whose exponentials are
+               rounded to the type of the values; left out, each is a kernel
     """
 
     n_tile: int = 0

@@ -21,14 +21,14 @@ class GemvPaddedNOptions:
     pad_n:    N of the mma: the columns of B are padded to it; 8, or a multiple of 16
     schedule: ``single``, ``split-k``, ``stream-k``, or ``auto``, see tile-gemv-padded-n
     splits:   CTAs per tile with ``split-k``; 0 chooses
-    m_tile:   rows of a tile: 128, or 256 of a pair of CTAs
+    m_tile:   rows of a tile: 128, or 256 for a pair of CTAs
     k_tile:   elements of K of a stage; 0 chooses
     stages:   slots of the ring in shared memory; 0 chooses
-    kind:     mxf4nvf4, mxf4 or mxf8f6f4 where several multiply the types; left out, the one with
-              the least bytes in shared memory
-    scheduler: with schedule=single, static, or clc: CTAs take over the tiles of those that have not
+    kind:     mxf4nvf4, mxf4 or mxf8f6f4 where several kinds multiply the types; left out, the kind
+              with the fewest bytes in shared memory
+    scheduler: with schedule=single, static, or clc: CTAs take over the tiles of CTAs that have not
               been launched (cluster launch control)
-    cluster:  Mx1: with schedule=single, M CTAs along rows load the columns together
+    cluster:  Mx1: with schedule=single, M CTAs along rows load the columns of B together
     """
 
     pad_n: int = 16

@@ -19,8 +19,8 @@ class GemvSimtOptions:
 
     rows:    rows of A per warp
     warps:   warps per CTA
-    reorder: whether row-major scales are first brought into the tensor core's layout, by kernels of
-             their own (not needed here; measures its cost)
+    reorder: whether separate kernels first bring row-major scales into the tensor core's layout
+             (not needed here; to measure the cost)
     """
 
     rows: int = 4

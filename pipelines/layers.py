@@ -29,11 +29,11 @@ class LayersOptions:
     """Options of the pipeline.
 
     stages: slots of the rings in shared memory; 0 chooses
-    programmatic: launches of several may start before the previous ones have ended (programmatic
-                  dependent launch)
+    programmatic: in programs of several launches, they may start before the previous ones have
+                  ended (programmatic dependent launch)
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
-    attention: softmax between two products is one kernel with them, whose exponentials are rounded
-               to the type of the values; false: each is a kernel
+    attention: two products and the softmax between them are one kernel, whose exponentials are
+               rounded to the type of the values; false: each is a kernel
     """
 
     stages: int = 0

@@ -27,14 +27,14 @@ class MatmulWarpOptions:
     """Options of the pipeline.
 
     block_m, block_n, block_k: tile of a CTA, powers of two; 0 chooses
-    warps_m, warps_n: warps that divide it; 0 chooses
+    warps_m, warps_n: warps that divide the tile along M and N; 0 chooses
     stages: slots of the ring in shared memory, at least 2; 0 chooses
-    group_m: rows of tiles that CTAs go through together
+    group_m: rows of tiles that CTAs go through as a group, for the L2 cache
     atom: the mma.sync instruction by its name in tcir.layout; "" takes the longest K
     ldmatrix: false takes plain loads from shared memory everywhere
     copy: "tma" or "cp.async"; "" takes TMA where target and operands allow it
-    ctas: CTAs that share the tiles out, one after another; 0: where TMA loads and an SM has no room
-          for two, the fewest that need no more rounds than one per SM
+    ctas: CTAs, each of which computes several tiles one after another; 0: where TMA loads and an SM
+          has no room for two CTAs, the fewest that need no more rounds than one CTA per SM
     tf32: f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
     """
 

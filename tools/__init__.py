@@ -1,1 +1,1 @@
-"""Command lines, which only parse arguments and call the package."""
+"""Command-line programs, which only parse arguments and call the package."""

@@ -8,12 +8,12 @@ Triton or CuTe DSL wrote next to the PTX, and from the entry's directives
 (`tcir.ptxrun.metadata`); flags of the command line take precedence.
 
 ``--break-at`` stops at a line, a hazard or a wrong result and shows registers and memories.
-``--bundle DIR`` writes the kernel, its inputs and what the machine computes into a folder that runs
-on somebody else's GPU; a program in MLIR is compiled first (``--pipeline``). ``--selftest`` asks a
-B200 the questions of the machine's assumptions.
+``--bundle DIR`` writes the kernel, its inputs and the machine's results into a folder that can be
+run on another machine's GPU; a program in MLIR is compiled first (``--pipeline``). ``--selftest``
+tests the machine's assumptions on a B200.
 
-Exit status: 0 the run was ok, 1 illegal acts or hazards, 2 incomplete, 3 bad input, 4 internal,
-130 interrupted.
+Exit status: 0 the run was ok, 1 illegal operations or hazards, 2 incomplete, 3 bad input, 4
+internal error, 130 interrupted.
 """
 
 from __future__ import annotations

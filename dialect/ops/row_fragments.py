@@ -1,8 +1,8 @@
 """Rows of fragments: maxima, exponentials and sums of a softmax whose scores wgmma leaves in
-registers, and their way back to the tensor core as A.
+registers, and the exponentials' conversion to A of the next product.
 
 A fragment of ``"row"`` has a number for each row of C in all four threads that have elements of the
-row. What is computed: `tcir.interp.online_softmax`.
+row. `tcir.interp.online_softmax` defines the values.
 """
 
 from collections.abc import Sequence
@@ -84,8 +84,8 @@ class OnlineMaxOp(Op, name="online_max", role="consumer"):
     and the factor of the sums of earlier blocks (`tcir.interp.online_softmax.online_max`).
 
     ``scale`` is log2(e) times the scale of the scores, rounded to f32. The earlier maximum remains
-    until exponents grow by more than ``tau``. ``below``, if there is one, is subtracted from the
-    largest score of the block, so that exponentials are up to ``2^(below * scale)``. The four
+    until exponents grow by more than ``tau``. ``below``, if present, is subtracted from the
+    largest score of the block, so that exponentials are at most ``2^(below * scale)``. The four
     threads of a row exchange their maxima (``shfl.sync.bfly``, PTX ISA 9.7.9.6). NaN scores do not
     affect the maximum.
     """
@@ -138,8 +138,8 @@ class ExpFragmentOp(Op, name="exp_fragment", role="consumer"):
 class AddRowSumsOp(Op, name="add_row_sums", role="consumer"):
     """``fma(before, alpha, sum of the row's elements)``.
 
-    A thread sums the even and the odd ones of its columns in their order, then these two; the sums
-    of the four threads with a row are added as (0 + 1) + (2 + 3). All of f32 (PTX ISA 9.7.3).
+    A thread sums its even columns and its odd columns, each in order, then adds these two sums; the
+    sums of the four threads with a row are added as (0 + 1) + (2 + 3). All are f32 (PTX ISA 9.7.3).
     """
 
     example = (
@@ -178,7 +178,7 @@ class ScaleFragmentOp(Op, name="scale_fragment", role="consumer"):
 
 class InvertRowsOp(Op, name="invert_rows", role="consumer"):
     """Inverts a number of each row by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13). The inverse of 0
-    (a row without keys) and of NaN is 1. Results are multiplied by ``times``, if there is one."""
+    (a row without keys) and of NaN is 1. Results are multiplied by ``times``, if present."""
 
     example = (
         _ALIASES
@@ -222,9 +222,9 @@ class LogSumRowsOp(Op, name="log_sum_rows", role="consumer"):
 
 
 class StoreFragmentRowsOp(Op, name="store_fragment_rows", role="consumer", stores="tensor"):
-    """Stores a number for each row to the last dimension of ``tensor``, from ``indices`` on; rows
-    outside it, and from ``end`` on, if it is given, are not stored. One of four threads with a row
-    stores (PTX ISA 9.7.9.12)."""
+    """Stores a number for each row to the last dimension of ``tensor``, from ``indices`` on. Rows
+    outside the tensor and, if ``end`` is given, rows from ``end`` on are not stored. One of the
+    four threads with a row stores its number (PTX ISA 9.7.9.12)."""
 
     example = (
         _ALIASES
@@ -247,10 +247,10 @@ class StoreFragmentRowsOp(Op, name="store_fragment_rows", role="consumer", store
 class FragmentAsAOp(Op, name="fragment_as_a", role="consumer"):
     """Converts a fragment of C to one of A, rounded to nearest even.
 
-    With 16 bits, 16 columns of C are the registers of A of one instruction, two numbers in each.
-    With 8 bits a register has four columns, which are in two threads, two columns each, so the four
-    threads of a row exchange them (``shfl.sync.idx``); numbers beyond the largest become the
-    largest (``cvt.rn.satfinite``, PTX ISA 9.7.15.5.1.1, 9.7.9.21).
+    With 16-bit elements, 16 columns of C become the registers of A of one instruction, two numbers
+    in each. With 8-bit elements, a register of A has four columns, which C has in two threads, two
+    columns each, so the four threads of a row exchange them (``shfl.sync.idx``); numbers beyond the
+    largest finite one become that one (``cvt.rn.satfinite``, PTX ISA 9.7.15.5.1.1, 9.7.9.21).
     """
 
     example = (

@@ -2,9 +2,9 @@
 
 A warp that accesses tensor memory has a row of a tile in each of its threads:
 ``vector<32 x N x f32>``, a row for each lane of its sub-partition. ``vector<32 x 1 x f32>`` is a
-number for each row, ``vector<128 x 1 x f32>`` one for each lane of tensor memory: each warp has
-those of its own sub-partition. The numbers of the softmax are those of
-`tcir.interp.online_softmax`, at every level.
+number for each row, ``vector<128 x 1 x f32>`` a number for each lane of tensor memory: each warp
+has the numbers of its own sub-partition. `tcir.interp.online_softmax` defines the softmax's values
+at every level.
 """
 
 from tcir._mlir import ext, ir
@@ -29,8 +29,8 @@ def lane_numbers() -> ir.VectorType:
 
 
 class LaneNumbersOp(Op, name="lane_numbers", issued_by="warp", role="epilogue"):
-    """Fills a number for each lane of tensor memory with ``value``, in the registers of the warps
-    that access them (PTX ISA 9.7.16.8)."""
+    """Sets a number for each lane of tensor memory to ``value``, in registers of the warps that
+    access these lanes (PTX ISA 9.7.16.8)."""
 
     example = """
     func.func @example() {
@@ -122,8 +122,8 @@ class RowOnlineMaxOp(Op, name="row_online_max", pure=True):
     block. Exponents are relative to ``reference``. Earlier sums are multiplied by ``alpha``, 2 to
     the power of ``(before - reference) * scale`` (``ex2.approx.ftz.f32``, PTX ISA 9.7.3.21), where
     ``scale`` is the scale of scores times log2(e). Exponents may grow by up to ``tau`` before the
-    maximum moves (0: it always moves). ``below``, if there is one, is subtracted from ``largest``,
-    so that exponentials are up to ``2^(below * scale)``.
+    maximum moves (0: it always moves). ``below``, if present, is subtracted from ``largest``, so
+    that exponentials are at most ``2^(below * scale)``.
     """
 
     example = """
@@ -153,10 +153,10 @@ class RowOnlineMaxOp(Op, name="row_online_max", pure=True):
 class MaskRowsOp(Op, name="mask_rows", pure=True):
     """``scores`` with -inf where a row has no key.
 
-    ``scores`` belong to the rows from ``row`` on and to the keys from ``column`` on; keys number
-    ``keys`` and up do not exist. With ``causal_offset`` row i has the keys j <= i + causal_offset
-    only, with ``window_offset`` the keys j >= i + window_offset (``setp``, ``selp``, PTX ISA
-    9.7.6).
+    ``scores`` belong to the rows from ``row`` on and to the keys from ``column`` on; keys with
+    numbers from ``keys`` on do not exist. With ``causal_offset``, row i has only the keys j <= i +
+    causal_offset; with ``window_offset``, only the keys j >= i + window_offset (``setp``, ``selp``,
+    PTX ISA 9.7.6).
     """
 
     example = """
@@ -178,9 +178,10 @@ class RowExponentialsOp(Op, name="row_exponentials", pure=True):
     """2 to the power of ``(scores - reference) * scale``: an fma with the row's product, and
     ``ex2.approx.ftz.f32`` (PTX ISA 9.7.3.21).
 
-    With ``polynomial`` a polynomial computes the last columns of every 16 instead of the
-    special-function unit, with a relative error of 2^-13.26
-    (`tcir.interp.online_softmax.exp2_polynomial`). See there for rows whose product is too coarse.
+    With ``polynomial``, a polynomial instead of the special-function unit computes the last
+    ``polynomial`` columns of every 16, with a relative error of 2^-13.26
+    (`tcir.interp.online_softmax.exp2_polynomial`). In a row whose product is too coarse, a
+    difference and a product replace the fma (`tcir.interp.online_softmax.exponents`).
     """
 
     example = """
@@ -198,13 +199,13 @@ class RowExponentialsOp(Op, name="row_exponentials", pure=True):
 
     @property
     def polynomial(self) -> int:
-        """Columns of every 16 that have a polynomial."""
+        """Number of columns of every 16 that a polynomial computes."""
         return optional_integer(self, "polynomial") or 0
 
 
 class NarrowRowsOp(Op, name="narrow_rows", pure=True):
-    """Converts rows to 8 bits, rounded to nearest even; numbers beyond the largest become the
-    largest (``cvt.rn.satfinite``, PTX ISA 9.7.9.21)."""
+    """Converts rows to 8 bits, rounded to nearest even; numbers beyond the largest finite one
+    become that one (``cvt.rn.satfinite``, PTX ISA 9.7.9.21)."""
 
     example = """
     func.func @example(%p: vector<32x64xf32>) {
@@ -218,9 +219,9 @@ class NarrowRowsOp(Op, name="narrow_rows", pure=True):
 
 
 class RowsDifferOp(Op, name="rows_differ", pure=True):
-    """Whether the number of any row differs from ``value`` or is NaN, with one result for the warp.
+    """Whether the number of any row of the warp differs from ``value`` or is NaN: a single i1.
 
-    (``vote.sync``, PTX ISA 9.7.13.13.)
+    The threads of the warp vote (``vote.sync``, PTX ISA 9.7.13.13).
     """
 
     example = """
@@ -239,8 +240,8 @@ class RowsDifferOp(Op, name="rows_differ", pure=True):
 
 class RowInverseSumOp(Op, name="row_inverse_sum", pure=True):
     """Factor of a row of results: ``1 / total`` by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13); 1 if
-    the total is 0, as in a row without keys, or NaN. It is multiplied by ``times``, if there is
-    one.
+    the total is 0, as in a row without keys, or NaN. The factor is multiplied by ``times``, if
+    present.
     """
 
     example = """
@@ -255,7 +256,7 @@ class RowInverseSumOp(Op, name="row_inverse_sum", pure=True):
 
     @property
     def times(self) -> float:
-        """Factor of the results."""
+        """Factor by which the results are multiplied."""
         factor = optional_number(self, "times")
         return 1.0 if factor is None else factor
 

@@ -14,8 +14,8 @@ HALF_BYTES = 2
 class SmemPartOp(Op, name="smem_part", pure=True):
     """Part ``number`` of a shared tile cut into equal parts along M or N, itself a tile.
 
-    The result's type gives the size of a part: ``number`` must be in [0, tile's extent / part's),
-    and the part's elements are those of the tile from ``number`` times its extent on.
+    The result's type gives the part's extent: ``number`` must be in [0, extent of the tile / extent
+    of a part), and the part begins at ``number`` times its extent in the tile.
     """
 
     example = """
@@ -36,9 +36,9 @@ class SmemPartOp(Op, name="smem_part", pure=True):
 class SmemTransposedOp(Op, name="smem_transposed", pure=True):
     """The transpose of a shared tile, in the same bytes: element [i, j] is [j, i] of the tile.
 
-    A K-major tile has its rows in columns of one swizzle span; as an MN-major tile the same columns
-    are spans of M or N, with a line for each k. So one product sums over the elements of a row, and
-    another one over the rows (PTX ISA 9.7.15.5.1).
+    The columns of a K-major tile, one swizzle span of K wide, are those of an MN-major tile, one
+    span of M or N wide, with a row for each k. So one product can sum over the elements of a row,
+    and another product over the rows (PTX ISA 9.7.15.5.1).
     """
 
     example = """

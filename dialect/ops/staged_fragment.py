@@ -31,8 +31,8 @@ class StoreFragmentStagedOp(
     are those of the tile's first element; elements outside the tensor are not stored.
     ``tc.bulk_wait`` completes the stores.
 
-    With ``walk = array<i64: y, x>`` the rows are positions on a walk, as in `tc.store_fragment`; a
-    warp's rows are in one line of it, so TMA leaves out those that are no pixels.
+    With ``walk = array<i64: y, x>`` the rows are positions of a walk, as in `tc.store_fragment`; a
+    warp's rows lie in one line of an image, so TMA leaves out positions that are not pixels.
     """
 
     example = """

@@ -17,9 +17,9 @@ class StoreSharedOp(Op, name="store_shared", issued_by="warp", role="epilogue"):
     """Stores a register tile to rows of a shared tile, where TMA reads it (``tc.tma_store``).
 
     ``value`` is ``vector<32 x C x T>``. Row i goes to row ``row + i`` of the K-major tile
-    ``[rows, columns]``, from column ``column`` (a multiple of C, or of the columns of a
-    swizzle-span column) on. Each thread stores its row, 16 bytes at a time, through the generic
-    proxy (PTX ISA 9.7.9.12): before a ``tc.tma_store`` of it, ``tc.fence "proxy.async"``.
+    ``[rows, columns]``, from column ``column`` on, a multiple of C or of the elements in a swizzle
+    span. Each thread stores its row, 16 bytes at a time, through the generic proxy (PTX ISA
+    9.7.9.12): ``tc.fence "proxy.async"`` must precede a ``tc.tma_store`` of the tile.
     """
 
     example = """

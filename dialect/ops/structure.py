@@ -16,8 +16,8 @@ class RoleOp(Op, name="role", traits=[ir.NoTerminatorTrait], async_only=True):
 
     ``threads`` is ``"one"`` (one elected thread of the warp executes it) or ``"warp"``. The
     block argument is the position of the executing warp in ``warps`` (0..len-1). Roles of one
-    kernel run concurrently; values of the enclosing function may be used inside. A role with
-    ``leader`` is that of the leader of a CTA pair only.
+    kernel run concurrently; values of the enclosing function may be used inside. Only the leader of
+    a CTA pair executes a role with ``leader``.
     """
 
     example = """

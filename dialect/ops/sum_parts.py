@@ -13,10 +13,10 @@ class SumPartsOp(
 ):
     """The sum over the first dimension, in its order, rounded once to the element type of ``out``.
 
-    ``out[...] = round(((parts[0, ...] + parts[1, ...]) + parts[2, ...]) + ...)``: each sum of f32
-    is rounded to f32, one of i32 wraps. A product with ``k_part`` makes the parts. Below the tensor
-    level it is a kernel of its own, one thread an element, which also computes a ``tc.epilogue``
-    of ``out``.
+    ``out[...] = round(((parts[0, ...] + parts[1, ...]) + parts[2, ...]) + ...)``: each f32 sum is
+    rounded to f32, each i32 sum wraps. A product with ``k_part`` makes the parts. Below the tensor
+    level this op is a kernel of its own, with one thread per element, which also computes a
+    ``tc.epilogue`` of ``out``.
 
     With ``sizes`` the parts are those of a ``tc.grouped_matmul``. Rows of ``out`` that belong to no
     group are not written: they keep their contents.

@@ -18,9 +18,9 @@ FENCES = (
 class MbarrierWaitOp(Op, name="mbarrier_wait", async_only=True):
     """Blocks until the phase of parity ``parity`` (index, 0 or 1) of ``bar`` is complete.
 
-    On a fresh barrier parity 1 passes at once (``mbarrier.try_wait.parity`` in a loop,
-    PTX ISA 9.7.13.15.16). With ``cta_group = 2``, or ``cluster``, it acquires what threads of both
-    CTAs of a pair, or of all of a cluster, released (``.acquire.cluster``).
+    On a fresh barrier a wait for parity 1 passes at once (``mbarrier.try_wait.parity`` in a loop,
+    PTX ISA 9.7.13.15.16). With ``cta_group = 2`` (``cluster``), it acquires the writes that threads
+    of both CTAs of a pair (of all CTAs of a cluster) released (``.acquire.cluster``).
     """
 
     example = """
@@ -75,8 +75,8 @@ class MbarrierArriveOp(Op, name="mbarrier_arrive", role="epilogue", async_only=T
 class CommitOp(Op, name="commit", issued_by="thread", role="mma", async_only=True):
     """``tcgen05.commit``: one arrival on ``bar`` when this thread's tcgen05 work is complete.
 
-    The work is all its earlier mma, cp and shift (PTX ISA 9.7.16.12). Implies
-    ``tcgen05.fence::before_thread_sync``. With ``cta_group = 2`` the work is that on the pair.
+    The work is all earlier mma, cp and shift of the thread (PTX ISA 9.7.16.12). Implies
+    ``tcgen05.fence::before_thread_sync``. With ``cta_group = 2`` the work is that of the pair.
     With ``cta_mask`` it arrives on the barrier at the same address in each CTA of the mask: a bit
     for each rank of the cluster, or an array with such a mask for each CTA
     (``.multicast::cluster``).
@@ -122,7 +122,7 @@ class CtaBarrierOp(Op, name="cta_barrier", issued_by="cta"):
 
 
 class FirstWarpBarrierOp(Op, name="first_warp_barrier", issued_by="cta", async_only=True):
-    """The first warp waits until all warps of the CTA are here; the others go on.
+    """The first warp waits until all warps of the CTA have arrived; the others do not wait.
 
     ``bar.sync`` of the first warp, ``bar.arrive`` of the others (PTX ISA 9.7.13.1), on barrier 1 +
     ``slot`` (index), so the other warps may arrive for several slots before the first warp waits.
@@ -154,7 +154,7 @@ class WarpBarrierOp(Op, name="warp_barrier", issued_by="warp", role="epilogue", 
 class WarpsBarrierOp(Op, name="warps_barrier", issued_by="warp", role="epilogue", async_only=True):
     """``bar.sync``: ``warps`` adjacent warps of the role meet (PTX ISA 9.7.13.1).
 
-    They form group ``number`` (index) and use barrier 1 + ``number``.
+    These warps are group ``number`` (index) and use barrier 1 + ``number``.
     """
 
     example = """

@@ -114,12 +114,12 @@ class TmaLoadOp(
     asynchronous and counts its bytes on that mbarrier (PTX ISA 9.7.9.27).
 
     For an im2col_w128 map ``offsets`` is ``[w]``, which moves the bounding box and the start, and
-    ``halo`` is the number of pixels after each 32 of the traversal: they follow the box's 128 rows,
-    pixel k of the four groups in rows ``128 + 4 k`` to ``128 + 4 k + 3``. Details that PTX shows
-    only in figures are the assumptions ``im2col_w…``. For an im2col_w map ``halo`` is the number of
-    pixels after all others, in the rows that follow theirs.
+    ``halo`` is the number of additional pixels after each 32 of the traversal: they fill rows after
+    the box's 128, pixel k of the four groups in rows ``128 + 4 k`` to ``128 + 4 k + 3``. Details
+    that PTX shows only in figures are the assumptions ``im2col_w…``. For an im2col_w map ``halo``
+    is the number of additional pixels after the last one of the box, in the rows that follow.
 
-    If the map has two dimensions, the box one row, and there are five coordinates (a column and
+    If the map has two dimensions, the box has one row, and there are five coordinates (a column and
     four rows), the load gathers these four rows (``tile::gather4``).
 
     With ``cta_group = 2`` the bytes count on the mbarrier at the place of ``signal`` in the shared
@@ -127,9 +127,9 @@ class TmaLoadOp(
 
     With ``cta_mask`` each CTA of the mask gets the box at the place of ``tile`` in its own shared
     memory, and counts the bytes on its own mbarrier at the place of ``signal``
-    (``.multicast::cluster``; of a pair, on that of the leader): a bit for each rank of the cluster,
-    or an array with such a mask for each CTA. Without ``tc.async`` all CTAs of the cluster execute
-    the op together.
+    (``.multicast::cluster``), or in a pair on the leader's. A mask has a bit for each rank of the
+    cluster; the attribute may also be an array with a mask for each CTA. Without ``tc.async`` all
+    CTAs of the cluster execute the op together.
     """
 
     example = """
@@ -172,12 +172,12 @@ def box_rows(op: MakeTensorMapOp) -> int:
 
 
 def halo_of(op: TmaLoadOp) -> int:
-    """``halo``: pixels after each group of them; optional, hence not declared."""
+    """``halo``: number of pixels after each group of pixels; optional, hence not declared."""
     return optional_integer(op, "halo") or 0
 
 
 def halos(mode: str) -> int:
-    """Number of groups of pixels of a load that have a halo."""
+    """Number of groups of pixels in a load of this mode, each followed by a halo."""
     return TMA_WIDE_PIXELS // QUARTER_LANES if mode == "im2col_w128" else 1
 
 
@@ -186,7 +186,7 @@ GATHERED_ROWS = 4
 
 
 def gathers(op: TmaLoadOp) -> bool:
-    """Whether the four rows that are loaded have a coordinate each."""
+    """Whether the load gathers four rows, each at a coordinate of its own (``tile::gather4``)."""
     return _rank(op) == 2 and len(op.coords) == 1 + GATHERED_ROWS
 
 
@@ -208,7 +208,7 @@ def _counted_bytes(op: TmaLoadOp) -> int:
 
 
 def unit_bits(op: MakeTensorMapOp) -> tuple[int, int]:
-    """Bits of one of the map's units (``dims``, ``box``) in global and in shared memory."""
+    """Bits of an element, as ``dims`` and ``box`` count them, in global and in shared memory."""
     if "dtype" in op.attributes:
         return UNITS[string(op, "dtype")]
     width = 8 * element_bytes(op.tensor.type.element_type)

@@ -45,14 +45,14 @@ class TmaStoreOp(
 
     The box is read from consecutive rows of ``tile`` from row ``row`` on (see ``!tc.smem``);
     elements outside the tensor are not stored. With ``reduction`` (``"add"``, ``"min"``, …) each
-    element is combined with the one in memory (``cp.reduce.async.bulk.tensor``). A map whose box is
-    one row stores four, each at its own second coordinate (``tile::scatter4``), where five
-    coordinates are given. A map of mode ``"im2col"`` stores without offsets (``im2col_no_offs``).
+    element is combined with the one in memory (``cp.reduce.async.bulk.tensor``). If the box is one
+    row and there are five coordinates, the op stores four rows, each at its own second coordinate
+    (``tile::scatter4``). A map of mode ``"im2col"`` stores without offsets (``im2col_no_offs``).
 
     One elected thread of the warp issues it, in the thread's open bulk group: ``tc.bulk_commit``
-    closes the group, ``tc.bulk_wait`` waits for it. The tile is read through the async proxy: what
-    threads wrote needs ``tc.fence "proxy.async"`` of each, then ``tc.warp_barrier`` (PTX ISA
-    9.7.9.27).
+    closes the group, ``tc.bulk_wait`` waits for it. The tile is read through the async proxy: each
+    thread that wrote to it first executes ``tc.fence "proxy.async"``, then ``tc.warp_barrier``
+    (PTX ISA 9.7.9.27).
     """
 
     example = """
@@ -79,9 +79,9 @@ class TmaStoreOp(
 
 
 class BulkCommitOp(Op, name="bulk_commit", issued_by="warp", role="epilogue", async_only=True):
-    """``cp.async.bulk.commit_group``: the warp's stores since the last one are a group.
+    """``cp.async.bulk.commit_group``: the warp's stores since the last commit become a group.
 
-    Executed by the elected thread that issued them (PTX ISA 9.7.9.25.4).
+    The elected thread that issued the stores executes it (PTX ISA 9.7.9.25.4).
     """
 
     example = """
@@ -95,9 +95,9 @@ class BulkCommitOp(Op, name="bulk_commit", issued_by="warp", role="epilogue", as
 class BulkWaitOp(Op, name="bulk_wait", issued_by="warp", role="epilogue", async_only=True):
     """``cp.async.bulk.wait_group``: at most the last ``pending`` groups are not complete.
 
-    With ``read`` only their tiles have been read and may be reused; without it their writes are
-    visible as well. The elected thread waits: ``tc.warp_barrier`` releases the others (PTX ISA
-    9.7.9.25.4).
+    With ``read``, the stores of the other groups have only read their tiles, which may be reused;
+    without it their writes are also visible. The elected thread waits: ``tc.warp_barrier`` releases
+    the other threads (PTX ISA 9.7.9.25.4).
     """
 
     example = """
@@ -122,7 +122,7 @@ def _map(op: TmaStoreOp) -> MakeTensorMapOp:
 
 
 def scatters(op: TmaStoreOp) -> bool:
-    """Whether the four rows of the box have a coordinate each."""
+    """Whether four rows are stored, each at a coordinate of its own (``tile::scatter4``)."""
     return len(integers(_map(op), "dims")) == 2 and len(op.coords) == 1 + SCATTERED_ROWS
 
 

@@ -28,8 +28,9 @@ class TmemLdWordsOp(
     The result is ``vector<32 x R x i32>``: row = thread, column = register. ``shape`` is
     ``"32x32b"``, ``"16x64b"``, ``"16x128b"``, ``"16x256b"`` or ``"16x32bx2"``; it says which thread
     has which lane and column (PTX ISA 9.7.16.8). Shapes of 16 lanes read the first half of
-    sub-partition ``quarter``, or, with ``upper``, the second. ``pack``: a register holds the low
-    halves of two columns. ``split``: columns from the first window of ``16x32bx2`` to the second.
+    sub-partition ``quarter`` or, with ``upper``, its second half. With ``pack`` a register holds
+    the low halves of two columns. ``split`` is the distance in columns between the two windows of
+    ``16x32bx2``.
     Asynchronous, as ``tc.tmem_ld``.
     """
 
@@ -83,7 +84,7 @@ Words = TmemLdWordsOp | TmemStWordsOp
 
 
 def split_of(op: Words) -> int | None:
-    """``split``; only of shape 16x32bx2, hence not declared."""
+    """``split``; only shape 16x32bx2 has it, hence not declared."""
     return optional_integer(op, "split")
 
 

@@ -14,7 +14,7 @@ class TurnOp(Op, name="turn", issued_by="warp", role="consumer", async_only=True
     ``"wait"`` waits until the previous warpgroup has passed the turn on, and ``"pass"`` passes it
     to the next one. At the start, ``"begin"`` lets the last warpgroup pass the turn to the first;
     at the end, ``"end"`` lets the first wait once more, so that no arrival remains. Warpgroup w
-    waits by ``bar.sync`` on barrier 1 + w, for itself and the one before, which arrives by
+    waits by ``bar.sync`` on barrier 1 + w, on which the previous warpgroup arrives by
     ``bar.arrive`` (PTX ISA 9.7.13.1).
     """
 

@@ -24,10 +24,10 @@ class CpAsyncOp(Op, name="cp_async", loads="tensor", completed_by="tc.cp_async_w
     """``cp.async``: fills ``tile`` from ``tensor``, zero outside the tensor.
 
     The indices are those of the tile's first element. The tensor's last two dimensions are the
-    tile's: ``[mn, k]`` for a K-major tile, ``[k, mn]`` for an MN-major one; a leading dimension is
-    a batch. ``width`` is the bytes of one copy; ``tails`` names the dimensions in which the tile
-    may extend past the tensor (``""``, ``"outer"``, ``"inner"``, ``"outer inner"``); in the others
-    it must not. Asynchronous in a ``tc.async`` kernel: complete after `tc.cp_async_wait`
+    tile's: ``[mn, k]`` for a K-major tile, ``[k, mn]`` for an MN-major tile; a leading dimension is
+    a batch. ``width`` is the number of bytes of one copy; ``tails`` names the dimensions in which
+    the tile may extend past the tensor (``""``, ``"outer"``, ``"inner"``, ``"outer inner"``); it
+    must not in others. Asynchronous in a ``tc.async`` kernel: complete after `tc.cp_async_wait`
     (PTX ISA 9.7.9.25.3).
     """
 
@@ -49,7 +49,7 @@ class CpAsyncOp(Op, name="cp_async", loads="tensor", completed_by="tc.cp_async_w
 
 
 class CpAsyncCommitOp(Op, name="cp_async_commit"):
-    """``cp.async.commit_group``: the copies since the last one become a (possibly empty) group.
+    """``cp.async.commit_group``: the copies since the last commit become a (maybe empty) group.
 
     (PTX ISA 9.7.9.25.3.2.)
     """
@@ -65,7 +65,7 @@ class CpAsyncCommitOp(Op, name="cp_async_commit"):
 class CpAsyncWaitOp(Op, name="cp_async_wait"):
     """``cp.async.wait_group``: all but the last ``pending`` groups of each thread are complete.
 
-    Other threads see their bytes after a `tc.cta_barrier` (PTX ISA 9.7.9.25.3).
+    Other threads see the copied bytes after a `tc.cta_barrier` (PTX ISA 9.7.9.25.3).
     """
 
     example = """
@@ -95,7 +95,7 @@ class ZeroFragmentOp(Op, name="zero_fragment", role="consumer"):
 class AddFragmentOp(Op, name="add_fragment", role="consumer"):
     """``c = a + b`` of two accumulators of f32, rounded to nearest even (``add.rn.f32``).
 
-    Adds sums that a tensor core rounds coarsely to those that a loop carries (PTX ISA 9.7.3).
+    Adds the tensor core's coarsely rounded sums to f32 sums carried by a loop (PTX ISA 9.7.3).
     """
 
     example = """
@@ -139,7 +139,7 @@ class MmaSyncOp(Op, name="mma_sync"):
     """``mma.sync``: ``d = a * b^T + c`` of the CTA's tile, one K step of the atom.
 
     Numerics depend on the target: see `docs/explanation/numerics.md` (PTX ISA 9.7.14.5). i8 is
-    signed unless ``unsigned``, ``array<i64: a, b>``, has a 1 for its operand.
+    signed unless ``unsigned``, an ``array<i64: a, b>``, has a 1 for its operand.
     """
 
     example = """
@@ -188,7 +188,7 @@ class StoreFragmentOp(Op, name="store_fragment", role="consumer", stores="tensor
 
 
 def stored_types(element: str) -> tuple[str, ...]:
-    """Element types as which an accumulator of `element` can be stored."""
+    """Element types to which an accumulator of type `element` can be rounded when stored."""
     return ("f32", "f16", "bf16") if element == "f32" else (element,)
 
 

@@ -78,10 +78,10 @@ class WgmmaTapsOp(
 ):
     """`tc.wgmma` of several pairs of tiles, one group: ``d = a[0] * b[0]^T + a[1] * b[1]^T … + c``.
 
-    Tile t of A is read from row ``rows[t]`` on, so the taps of a filter are one tile of pixels with
-    a different first row each. The descriptor's start address moves by whole
-    rows, its base offset stays 0: an H200 takes the swizzle from the address that it reads, so a
-    start need not be a multiple of the pattern (PTX ISA 9.7.15.5.1.2, docs/explanation/hopper.md).
+    Tile t of A is read from row ``rows[t]`` on, so the taps of a filter can read one tile of
+    pixels, each from a different first row. The descriptor's start address moves by whole rows, and
+    its base offset stays 0: an H200 takes the swizzle from the address that it reads, so a start
+    need not be a multiple of the pattern (PTX ISA 9.7.15.5.1.2, docs/explanation/hopper.md).
     The tiles are K-major with a swizzle, whose rows are all the same distance apart.
     """
 
@@ -111,7 +111,7 @@ class WgmmaProductOp(
     reads_shared=("a", "b"),
     completed_by="tc.wgmma_wait",
 ):
-    """``d = a * b^T``: a `tc.wgmma` that adds to nothing, for sums that are added elsewhere.
+    """``d = a * b^T``: a `tc.wgmma` without an accumulator, for sums that are added elsewhere.
 
     Its first instruction has a false scale-d, so no register of D is read (PTX ISA 9.7.15.5). wgmma
     keeps 13 bits of sums of e4m3 and e5m2; a `tc.add_fragment` in f32 after every tile keeps 24.

@@ -45,10 +45,10 @@ def tile_to_llvm(
 ) -> list[Pass | str]:
     """The passes after tiling; `stages` and `acc_stages` are options of multi-buffer.
 
-    takes_over: whether CTAs do the work of those not launched yet (cluster launch control)
+    takes_over: whether CTAs take over the work of CTAs not launched yet (cluster launch control)
     programmatic: whether the launch may start before the previous one has ended; several: only in
         programs of several launches
-    warpgroups: passes for targets whose warpgroups multiply and store, on their roles
+    warpgroups: passes on the roles, for targets whose warpgroups both multiply and store
     """
     return [
         MultiBuffer(stages=stages, acc_stages=acc_stages),
@@ -68,6 +68,6 @@ def tile_to_llvm(
 def threads_to_llvm(*cleaning: Pass | str) -> list[Pass | str]:
     """The passes after the conversion to threads, where no ring has to be filled.
 
-    cleaning: passes that clean the threads' programs, while loops are ``scf.for``
+    cleaning: passes that clean up the threads' programs while their loops are still ``scf.for``
     """
     return [PlanWorkspaces(), *cleaning, *LOWER_TO_LLVM]

@@ -84,7 +84,7 @@ def scheduled(
 
 
 def convolutions(options: ConvOptions, *rewrites: Pass) -> list[Pass]:
-    """Passes from linalg to launches of ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``.
+    """Passes from linalg to launches of a ``tc.conv2d`` that TMA can encode, with its epilogue.
 
     rewrites: rewrites of the ``tc.conv2d``, one of which may leave its sums in parts
     """

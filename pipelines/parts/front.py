@@ -1,7 +1,7 @@
-"""The fronts: from linalg to launches, each of one op, of which CUDA cores' are kernels already.
+"""The fronts: from linalg to launches of one op each; those of CUDA cores are already kernels.
 
-A pipeline is a front, a schedule and a back: `raised`, rewrites of what it raised, and `launched`;
-the tiling passes of its schedule; and a list of `tcir.pipelines.parts.back`.
+A pipeline is a front (`raised`, rewrites of the raised ops, and `launched`), the tiling passes of
+its schedule, and a back, a list of passes from `tcir.pipelines.parts.back`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PassType = TypeVar("PassType", bound=Pass)
 def raised(
     tf32: bool = True, attention: bool = False, vectors: bool = False, siblings: bool = False
 ) -> list[Pass]:
-    """The passes that raise functions of layers to products and convolutions of `tc`, each with its
+    """The passes that raise each function of a layer to a product or convolution of ``tc`` with its
     ``tc.epilogue``.
 
     tf32:      f32 factors are cut to tf32 for tensor cores; false: CUDA cores multiply them in f32
@@ -52,8 +52,8 @@ def raised(
 
 
 def raised_block_scaled() -> list[Pass]:
-    """Passes that raise to ``tc.block_scaled_matmul`` with its ``tc.epilogue``, in functions of
-    layers."""
+    """The passes that raise each function of a layer to a ``tc.block_scaled_matmul`` with its
+    ``tc.epilogue``."""
     return [*ON_ARRAYS, SplitLayers(), FuseEpilogue(), RaiseBlockScaled()]
 
 
@@ -69,15 +69,15 @@ def launched(
     fusing: passes that fuse launches, before equal launches are shared
     quantise_apart: as in split-launches, and in convert-to-simt unless `simt` is given
     joining: passes that join launches
-    sharing: passes that share equal launches
-    simt:           converts those without tensor cores
+    sharing: passes that let equal launches share one kernel
+    simt:    the pass that converts launches without tensor cores to kernels of CUDA cores
     """
     split = [SplitLaunches(quantise_apart=quantise_apart), *joining, FoldConstantLaunches()]
     return [*split, *fusing, *sharing, simt or ConvertToSimt(quantise_apart=quantise_apart)]
 
 
 def with_options(cls: type[PassType], options: object) -> PassType:
-    """The pass whose options have the values of the pipeline's options of the same names; options
-    that the pipeline lacks have their defaults."""
+    """The pass with the pipeline's options as its options of the same names; options that the
+    pipeline lacks have their defaults."""
     names = [each.name for each in dataclasses.fields(cls)]  # type: ignore[arg-type]
     return cls(**{name: getattr(options, name) for name in names if hasattr(options, name)})

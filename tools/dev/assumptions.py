@@ -1,4 +1,4 @@
-"""Writes docs/reference/assumptions.md: the open questions about the hardware, from
+"""Writes docs/reference/assumptions.md, the open questions about the hardware, from
 `tcir.machine.REGISTRY`.
 
 python -m tcir.tools.dev.assumptions [--check]

@@ -75,14 +75,14 @@ def text(size: int, mask: str) -> str:
 
 
 def state(title: str) -> str:
-    """The program of a kernel of `KERNELS`, with roles and barriers."""
+    """The lowered program of a kernel of `KERNELS`, with roles and barriers."""
     target, (size, options, mask) = title.partition(",")[0], KERNELS[title]
     pipeline = f"attention{{{options} split-kv=1}}"
     return tcir.compile(text(size, mask), pipeline, target=target).ir[STATE]
 
 
 def names_of(kernel: KernelView) -> dict[ir.Value, str]:
-    """Q, K and V by the tensor that is loaded; S, P and O by their products."""
+    """Names of the tiles: Q, K and V by the tensor that is loaded; S, P and O by their product."""
     found: dict[ir.Value, str] = {}
     letters: dict[ir.Value, str] = {}
     for access in accesses_of(kernel):

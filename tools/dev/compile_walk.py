@@ -2,8 +2,8 @@
 CHECKOUT``.
 
 Every call from one function of the package to another is a step, counted the first time it occurs,
-in the order of the calls. The step is the room (folder or file of the package) of the callee. Rooms
-that do the work rather than organise it (`WORK`) are left out, and so are imports.
+in the order of the calls. A step is listed as the callee's room (folder or file of the package).
+Rooms that do the work rather than organise it (`WORK`) are left out, and so are imports.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WORK = {"dialect", "formats", "interp", "layout", "machine", "passes", "pipeline
 
 
 def main(root: Path) -> list[str]:
-    """Compiles `examples/matmul.mlir` twice, and traces the second time, when caches are filled."""
+    """Compiles `examples/matmul.mlir` twice and traces the second run, when caches are filled."""
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, str(_import_root(root, Path(folder))))
         import tcir

@@ -4,8 +4,8 @@ need.
     python3.11 -m tcir.tools.dev.constraints
 
 pip resolves all of them together to the newest versions that pyproject.toml allows, for the Python
-that runs this. That must be the oldest supported Python, since some packages have newer releases
-only for newer Pythons.
+that runs this command. It must be the oldest supported Python, since some packages have newer
+releases only for newer Pythons.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ptxas."""
 
 
 def main() -> int:
-    """Resolves, and writes the file."""
+    """Resolves the versions and writes the file."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = ",".join(sorted(set(project["optional-dependencies"]) - {"peers"}))
     words = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]

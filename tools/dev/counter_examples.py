@@ -32,7 +32,7 @@ def example_of(subject: str) -> str:
 
 
 def changed(text: str, changes: Changes) -> str:
-    """`text` with all of `changes` made at once, each wherever its words occur.
+    """`text` with all of `changes` made at once, each at every occurrence of its words.
 
     Raises:
         ValueError: for a change whose words do not occur.

@@ -1,4 +1,4 @@
-"""Line coverage by folder from the JSON report of coverage.py: the end of `make coverage`."""
+"""Prints line coverage by folder from coverage.py's JSON report: last step of `make coverage`."""
 
 from __future__ import annotations
 

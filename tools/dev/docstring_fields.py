@@ -21,8 +21,8 @@ class FieldLists(griffe.Extension):
 
 
 def as_list(paragraph: str) -> str:
-    """Converts a paragraph of fields, whose continuation lines are indented, to a list; another
-    paragraph is returned as it is."""
+    """Converts a paragraph of fields, whose continuation lines are indented, to a list; returns any
+    other paragraph unchanged."""
     lines = paragraph.split("\n")
     if not all(FIELD.match(line) or line.startswith(" ") for line in lines):
         return paragraph

@@ -1,7 +1,7 @@
 """Compiles the helper functions of the emulation: `python -m tcir.tools.dev.emulation_ptx`.
 
 nvcc 13.0 (on PATH) compiles `tensor_core.cu` to `src/tcir/emulation/tensor_core.ptx`, which is
-shipped. The first line of the PTX has the digest of the sources, which a test compares.
+shipped. The first line of the PTX has a digest of the sources, which a test checks.
 """
 
 from __future__ import annotations

@@ -11,7 +11,10 @@ from pathlib import Path
 def write_or_check(
     target: Path, document: Callable[[], str], tool: str, argv: Sequence[str] | None = None
 ) -> int:
-    """Writes ``document()``; with ``--check`` only compares: 1 if stale. `tool` is a module."""
+    """Writes ``document()`` to the page, or with ``--check`` only compares; returns 1 if stale.
+
+    tool: the module to run, which messages name
+    """
     parser = argparse.ArgumentParser(prog=f"python -m {tool}", description=f"Writes {target.name}.")
     parser.add_argument("--check", action="store_true", help="compare only")
     options = parser.parse_args(argv)

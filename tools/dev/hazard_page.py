@@ -1,5 +1,5 @@
-"""Writes docs/reference/hazard-rules.md: the tables of rules about conflicts of the simulated
-machine.
+"""Writes docs/reference/hazard-rules.md: the tables of the simulated machine's rules about
+conflicting accesses.
 
 ::
 

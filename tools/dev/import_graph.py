@@ -48,14 +48,14 @@ class ImportGraph:
         return found
 
     def cycles(self, folder: str) -> list[list[str]]:
-        """Cycles of imports between modules below a folder, without packages' own files."""
+        """Cycles of imports between modules below a folder, without its own ``__init__.py``."""
         inside = {name for name in self.edges if name.startswith(f"{folder}/")}
         edges = {name: self.edges[name] & inside for name in inside}
         return [sorted(group) for group in _components(edges) if len(group) > 1]
 
     def floors(self) -> dict[str, int]:
-        """Floor of each room of the package: a room on floor 0 imports no other room; a higher one
-        stands above the rooms that it imports."""
+        """Floor of each room of the package: a room on floor 0 imports no other room; any other is
+        one floor above the highest room that it imports."""
         edges: dict[str, set[str]] = {room: set() for name in self.edges if (room := _room(name))}
         for source, target in self.rooms(""):
             edges[source].add(target)
@@ -68,8 +68,8 @@ class ImportGraph:
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Dotted names that a module imports, also inside functions, and what it calls them. Only
-    statements are visited, which are few beside the nodes of their expressions."""
+    """Dotted names that a module imports, also inside functions, and the names it binds them to.
+    Only statements are visited, since they are far fewer than the nodes of expressions."""
     if isinstance(tree, ast.Import | ast.ImportFrom) and not getattr(tree, "level", 0):
         module = f"{tree.module}." if isinstance(tree, ast.ImportFrom) else ""
         yield from ((f"{module}{each.name}", each.asname or each.name) for each in tree.names)

@@ -1,8 +1,8 @@
-"""Writes docs/reference/kernels.md: what combines with what in the kernels of tensor cores.
+"""Writes docs/reference/kernels.md: which features combine in the kernels of tensor cores.
 
     python -m tcir.tools.dev.kernels_page [--check]
 
-The cells are read off the tiling passes' options and the rows of `tcir.passes.kernels.legal`.
+The cells come from the tiling passes' options and the rows of `tcir.passes.kernels.legal`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ compiles every *yes* to PTX and shows the reasons as errors, except where a pass
 
 @dataclass(frozen=True)
 class Route:
-    """A tiling pass, with a product and a core. named: features that other options of the pass
-    provide."""
+    """A tiling pass, with a product and a core.
+
+    named: facts of the features that this pass has under other options
+    """
 
     tiling: str
     product: str
@@ -49,7 +51,7 @@ class Route:
 
     @property
     def title(self) -> str:
-        """The heading of its row."""
+        """The heading of the route's row."""
         return f"`{self.tiling}`, {self.product}, {self.core}"
 
 
@@ -82,8 +84,8 @@ FEATURES: Mapping[str, legal.Facts] = {
 
 
 def reason(route: Route, name: str) -> Limit | Absent | None:
-    """Returns the limit that forbids a feature of a route, or the row that says why its pass has no
-    option; None if the route has the feature."""
+    """Returns the limit that forbids a feature for a route, or the row that says why its pass lacks
+    the option; None if the route has the feature."""
     feature, options = route.feature(name), legal.options_of(registered_passes()[route.tiling]())
     if not {*feature} - {"split_k", "sums"} <= {*options}:
         return legal.absent(route.tiling, route.core, name)

@@ -6,7 +6,7 @@
     python -m tcir.tools.dev.measures BEFORE AFTER # two checkouts, with the compile walk
 
 Ceilings are in pyproject.toml. A function that numba compiles may have any number of parameters,
-and keyword-only parameters of what `tcir.__all__` offers are not counted: both are listed.
+and keyword-only parameters of the functions in `tcir.__all__` are not counted; both are listed.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Tree:
 
     @cached_property
     def names_twice(self) -> dict[str, list[str]]:
-        """Names that several files give to different public classes, with the files."""
+        """Names of public classes that several files define, with the files."""
         found: dict[str, set[str]] = {}
         for path, tree in self.files.items():
             for node in ast.walk(tree):
@@ -130,9 +130,9 @@ class Tree:
 
     @cached_property
     def ops_by_name(self) -> list[str]:
-        """Places in module-level tables that list an op by its name although it has a class. Rules
-        that execute ops are registered by name, and pictures are drawn without MLIR's bindings, so
-        the folders interp/ and viz/ are left out."""
+        """Places in module-level tables that list an op by name although it has a class. Folders
+        interp/ and viz/ are left out, since rules that execute ops are registered by name, and
+        pictures are drawn without MLIR's bindings."""
         ours = {
             f"tc.{ast.literal_eval(keyword.value)}"
             for tree in self.below("dialect/ops")
@@ -321,7 +321,7 @@ def compare(roots: list[Path]) -> None:
 
 
 def walk(tree: Tree) -> dict[str, int]:
-    """Stays, rooms, moves and climbs of `tcir.compile` (see `compile_walk`)."""
+    """Numbers of stays, rooms, moves and climbs in the walk of `tcir.compile` (`compile_walk`)."""
     script = Path(__file__).with_name("compile_walk.py")
     words = [sys.executable, "-P", str(script), str(tree.root)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)

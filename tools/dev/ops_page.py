@@ -2,8 +2,8 @@
 
     python -m tcir.tools.dev.ops_page [--check | --load-pass-plugin FILE.py]
 
-Everything on the page is read off the op's class, its rules, and the tables of the rules that
-execute and lower it. With a plugin the page also has its ops, and is printed.
+Everything on the page comes from the op's class, its rules, and the tables of the rules that
+execute and lower it. With a plugin, the page also has the plugin's ops and is printed instead.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ this rule, and the values of the message; the examples of rules about whole kern
 
 
 def render() -> str:
-    """The page, with the ops of every dialect that is declared."""
+    """The page, with the ops of every declared dialect."""
     types = [type_ for dialect in DIALECTS.values() for type_ in dialect.types]
     parts = [INTRO, "## Types\n", *map(_type, types), _rules("Any op", "tc")]
     for heading, ops in _groups().items():

@@ -1,8 +1,8 @@
 """The instructions of the PTX ISA 9.1, section by section, and whether the machine executes them.
 
-Names and numbers are those of the document's table of contents, read in November 2026.
+Names and section numbers are those of the document's table of contents, read in November 2026.
 An instruction runs if the interpreter has a rule for it or for a form of it. It is rejected by name
-if `isa.refused` has a reason. All others do not exist for sm_100a.
+if `isa.refused` has a reason for it. All other instructions do not exist for sm_100a.
 """
 
 from __future__ import annotations

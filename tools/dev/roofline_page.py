@@ -1,5 +1,5 @@
-"""docs/reference/roofline.md: bounds from FLOPs and bytes alone for problems that other documents
-analyse.
+"""Writes docs/reference/roofline.md: bounds from FLOPs and bytes alone, for problems that other
+documents analyse.
 
 python -m tcir.tools.dev.roofline_page [--check]
 """
@@ -27,19 +27,19 @@ GEMM_SHAPES = ((128, 7168, 16384), (128, 4096, 7168), (128, 7168, 2048), (4096, 
 
 
 def gemv(m: int, k: int, batch: int) -> Roofline:
-    """NVFP4: A, b and their scales of 16 elements read once, f16 written."""
+    """NVFP4: A, b and their scales (one per 16 elements) are read once, and f16 is written."""
     nbytes = batch * ((m + 1) * (k // 2 + k // 16) + 2 * m)
     return Roofline(CHIP, {NVFP4: 2 * m * k * batch}, nbytes)
 
 
 def gemm(m: int, n: int, k: int, read: int = 0, written: int = 2) -> Roofline:
-    """NVFP4: A, B, scales; `read` and `written` bytes an element of the output."""
+    """NVFP4: A, B and scales read; also `read` and `written` bytes per element of the output."""
     nbytes = (m + n) * (k // 2 + k // 16) + m * n * (read + written)
     return Roofline(CHIP, {NVFP4: 2 * m * n * k}, nbytes)
 
 
 def issue_us(m: int, k: int, n: int) -> float:
-    """Microseconds in which all SMs issue the mma of a GEMV padded to N columns, K = 64 each."""
+    """Microseconds that all SMs take to issue a GEMV's mma, padded to N columns, K = 64 each."""
     constants = Constants(CHIP)
     tiles = ceil(m / 128) * (k // 64)
     cycles = mma_cycles(128, n, a_in_tmem=False)

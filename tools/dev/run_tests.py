@@ -39,7 +39,7 @@ class Tally:
         )
 
     def last_line(self) -> str:
-        """The sum, in the form that test harnesses read."""
+        """The summary line, in the form that test harnesses read."""
         return f"{self.passed} passed, {self.failed} failed"
 
 

@@ -1,7 +1,7 @@
 """Pytest plugin: --shard=I/N runs one of N parts of the tests, which take equally long.
 
-The part of a test depends only on the names of all that are collected and on test/durations.txt, so
-that parts can run on different machines. What the parts are expected to take is printed by
+The part of a test depends only on the names of all collected tests and on test/durations.txt, so
+that parts can run on different machines. The expected time of each part is printed by
 
     python -m pytest -p tcir.tools.dev.shards --shard 1/8 --collect-only -q test | head -1
 """
@@ -41,7 +41,7 @@ def durations(file: Path = DURATIONS) -> dict[str, float]:
 
 
 def seconds(name: str, stored: Mapping[str, float], unlisted: float = UNLISTED) -> float:
-    """Seconds of a test by its own line, else by its function's line, else `unlisted`."""
+    """Seconds of a test from its own line, else from its function's line, else `unlisted`."""
     return stored.get(name, stored.get(name.partition("[")[0], unlisted))
 
 
@@ -58,7 +58,7 @@ def parts(names: Iterable[str], stored: Mapping[str, float], count: int) -> dict
 
 
 def expected(part: Mapping[str, int], stored: Mapping[str, float], count: int) -> str:
-    """The time of each of `count` parts by the `stored` seconds, as a line of text."""
+    """A line of text with the expected time of each of `count` parts, from the `stored` seconds."""
     loads = [0.0] * count
     for name, number in part.items():
         loads[number] += seconds(name, stored)

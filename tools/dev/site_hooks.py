@@ -1,8 +1,8 @@
 """Changes that `make site` makes to mkdocs.
 
 In a console block only ``$ `` begins a command. Pygments would also take output that begins with
-``#`` or ``%`` (tables, registers) for commands, colour it, and copy it. Lines do not break inside
-a flag, after its ``--``; in the narrow cells of tables they may break after parts of a name.
+``#`` or ``%`` (tables, registers) for commands, colour it, and copy it. Lines do not break after
+the ``--`` of a flag; in the narrow cells of tables they may break after parts of a name.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ PATTERNS = {
 
 
 def texts(root: Path) -> Iterator[tuple[str, str, bool]]:
-    """Yields each text that a user reads: its place, the text, and whether it is a docstring."""
+    """Yields the place of each text that a user reads, the text, and whether it is a docstring."""
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*.py")):
             name = path.relative_to(root)

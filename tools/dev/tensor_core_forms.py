@@ -1,7 +1,7 @@
 """The forms of the tcgen05 and TMA instructions, and the op of ``tc`` for each.
 
 One `Form` per row of docs/reference/tensor-core-ops.md: an instruction in PTX, its section of the
-ISA, and the op with the attributes that select it, or the reason why there is none.
+ISA, and the op with the attributes that select the form, or the reason why there is no op.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ rule).
 
     python -m tcir.tools.dev.tensor_core_page [--check]
 
-The cells are read off the op classes and the tables of rules; the last one from decoding the
+The cells come from the op classes and the tables of rules, and the last one from decoding the
 instruction as `run_ptx` does.
 """
 

@@ -75,7 +75,7 @@ class ComparedCycles:
 
     @property
     def errors(self) -> tuple[float, ...]:
-        """Errors of the predicted cycles, relative to those of each run."""
+        """Errors of the predicted cycles, relative to the measured cycles of each run."""
         return tuple(self.predicted / cycles - 1 for cycles in self.measured)
 
     @property
@@ -128,8 +128,8 @@ def _table(rows: list[ComparedCycles]) -> str:
 def per_step(rows: list[ComparedCycles], copy: str) -> list[tuple[float, float]]:
     """Cycles of a CTA of matmul-warp, predicted and measured: per step of K, and for the rest.
 
-    They follow from the sizes 2048 and 4096, without the cycles that the model adds for waves: both
-    sizes have full waves.
+    Both follow from the sizes 2048 and 4096, which have full waves, so without the cycles that the
+    model adds for waves.
     """
     constants = json.loads((BENCH / "predictions_sm90.json").read_text())["constants"]
     by_name = {row.name: row for row in rows}

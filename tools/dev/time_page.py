@@ -1,5 +1,5 @@
-"""docs/explanation/time.md, the time model's rates, rules and constants, and
-docs/results/time-model.md, its validation: from `tcir.time`.
+"""Writes docs/explanation/time.md, the time model's rates, rules and constants, and
+docs/results/time-model.md, the model's validation, from `tcir.time`.
 
 python -m tcir.tools.dev.time_page [--check]
 """

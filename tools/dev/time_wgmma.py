@@ -2,8 +2,8 @@
 measurements.
 
 Tables are computed from `tcir.time.hopper_rows`, from bench/predictions_sm90a.json, which was
-frozen, and from bench/rest_sm90a.json: microseconds on an H200, from rest, with the clock not
-recorded.
+frozen, and from bench/rest_sm90a.json: microseconds on an H200 that starts from rest; its clock
+was not recorded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class WgmmaTime:
 
     @property
     def predicted(self) -> float:
-        """Predicted microseconds of the kernel at the boost clock, and of its launch."""
+        """Predicted microseconds: of the kernel at the boost clock, plus those of its launch."""
         return self.cycles / BOOST["clock"] / 1000 + BOOST["launch"]
 
     @property
@@ -62,8 +62,8 @@ def taken() -> list[WgmmaTime]:
 
 @dataclass(frozen=True)
 class Counted:
-    """A kernel: its predicted cycles, and by run the cycles that the SMs counted and the clock in
-    GHz."""
+    """A kernel: its predicted cycles, and for each run the cycles that the SMs counted and the
+    clock in GHz."""
 
     name: str
     predicted: int

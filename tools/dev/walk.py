@@ -1,9 +1,9 @@
 """Walks through the package, room by room: what `compile`, `validate` and `run_ptx` reach.
 
-    python -m tcir.tools.dev.walk        # writes them into docs/explanation/architecture.md
+python -m tcir.tools.dev.walk        # writes them into docs/explanation/architecture.md
 
-Functions and classes are followed by the names in their bodies; nothing is imported. A room is a
-folder of src/tcir; callers come before what they call, by the floors of the import graph.
+A walk goes from a function or class to the names in its body; nothing is imported. A room is a
+folder of src/tcir; callers come before callees, by the floors of the import graph.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def walks() -> str:
 
 
 def page(text: str) -> str:
-    """The page with its lists renewed."""
+    """The page with up-to-date lists."""
     before, _, rest = text.partition(MARK)
     _, _, after = rest.partition(MARK)
     return f"{before}{MARK}\n{walks()}{MARK}{after}"

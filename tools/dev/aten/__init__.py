@@ -1,2 +1,2 @@
-"""Measures ATen ops, compiled through the PyTorch door one by one, against f64:
+"""Compiles ATen ops one by one through the PyTorch door and compares their results with f64:
 docs/reference/aten.md."""

@@ -37,7 +37,7 @@ class Case:
 
     arguments:   shapes of floats, which are drawn from N(0, 1), and other arguments
     elementwise: whether the first elements are all pairs of NaN, infinities, zeros and ties
-    multiplied:  whether f32 is multiplied as tf32, with 10 bits after the point
+    multiplied:  whether f32 is multiplied as tf32, with 10 bits of mantissa
     """
 
     name: str
@@ -47,7 +47,7 @@ class Case:
     multiplied: bool = False
 
     def drawn(self) -> list[torch.Tensor]:
-        """The arguments in f64; the numbers are the same each time."""
+        """The arguments in f64; the random numbers are the same each time."""
         generator = torch.Generator().manual_seed(0)
         made = [_drawn(each, generator) for each in self.arguments]
         if self.elementwise:

@@ -1,4 +1,4 @@
-"""Lists the ops of torch-mlir's dialect that the table covers, and the reasons for the others."""
+"""Lists the ops of torch-mlir's dialect in the table, and why the others are not in it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ views (`permute_copy`) count as the op itself."""
 
 
 def dialect() -> set[str]:
-    """The ATen ops that torch-mlir's libraries name, without overloads."""
+    """Names of the ATen ops in torch-mlir's libraries, without their overloads."""
     folder = Path(import_bindings("_mlir_libs").__path__[0])
     found: set[str] = set()
     for library in folder.glob("*.so*"):

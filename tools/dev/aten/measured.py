@@ -1,7 +1,7 @@
 """Measures a case of the table: exports, imports and compiles it, and runs it on the simulated
 machine.
 
-Layouts of results are not compared here: kernels return the layouts that PyTorch traced.
+Layouts of results are not compared: kernels return the layouts that PyTorch traced.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ LOWERED, LEFT, ABSENT, RED = "lowered", "left to PyTorch", "not in PyTorch", "re
 class MeasuredOp:
     """Result for an op with one element type.
 
-    state: LOWERED; LEFT, for the reason in `words`; ABSENT: PyTorch does not have it on the CPU;
-           RED: wrong, as `words` describes, or a fault of the compiler
-    error: the largest error against f64, over the largest result
-    eager: the largest error of eager PyTorch
+    state: LOWERED; LEFT: not lowered, for the reason in `words`; ABSENT: PyTorch does not have it
+           on the CPU; RED: wrong, as `words` describes, or a fault of the compiler
+    error: the largest error against f64, divided by the largest result
+    eager: the same for eager PyTorch
     """
 
     state: str
@@ -79,7 +79,7 @@ class _Each(torch.nn.Module):
 
 
 def strided(tensor: torch.Tensor) -> torch.Tensor:
-    """Copies a tensor to a strided layout: its elements are every other element of memory, with
+    """Copies a tensor to a strided layout, which uses every other element of memory and has the
     dimensions in reverse order."""
     *outer, last = tensor.shape[::-1] or (1,)
     memory = torch.zeros((*outer, 2 * last), dtype=tensor.dtype)[..., ::2]
@@ -100,8 +100,8 @@ class CaseRunner:
     compilers: Compilers
 
     def cells(self, cases: Sequence[Case], types: Sequence[torch.dtype] = TYPES) -> Cells:
-        """Cells of each case. All cases are one program; if that is not lowered or is wrong, it is
-        split into fewer cases, then into single types."""
+        """Cells of each case. All cases are one program; if it is not lowered or is wrong, it is
+        split into programs of fewer cases, then of single types."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             cells = self._together(cases, types)

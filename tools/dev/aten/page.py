@@ -1,10 +1,10 @@
-"""Writes docs/reference/aten.md: what the PyTorch door makes of ATen ops, beside f64 and eager
-PyTorch.
+"""Writes docs/reference/aten.md: which ATen ops the PyTorch door lowers, and their errors against
+f64, next to those of eager PyTorch.
 
     python -m tcir.tools.dev.aten.page [NAME …] [--write PATH]
 
-measures the ops named, or all (a quarter of an hour), and replaces their rows. Needs PyTorch.
-Exit status 1 if one is wrong.
+measures the named ops, or all (a quarter of an hour), and replaces their rows. Needs PyTorch.
+Exit status 1 if an op is wrong.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def document(lines: Mapping[str, str]) -> str:
 
 def batches(names: Sequence[str], kept: Mapping[str, str] | None = None) -> list[list[str]]:
     """Groups the names into programs of up to `TOGETHER` cases; a case that the page lists as not
-    lowered is alone."""
+    lowered has a program to itself."""
     kept = rows() if kept is None else kept
     lowered = [name for name in names if LEFT not in kept.get(name, "")]
     together = [lowered[n : n + TOGETHER] for n in range(0, len(lowered), TOGETHER)]

@@ -1,2 +1,2 @@
-"""Measures whole networks, compiled through the PyTorch door, against f64:
+"""Compiles whole networks through the PyTorch door and compares their results with f64:
 docs/reference/networks.md."""

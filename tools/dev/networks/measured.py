@@ -41,7 +41,7 @@ class Measured:
     ops:      number of ops of its graph
     kinds:    number of kinds of op that were compiled alone
     share:    fraction of the contraction FLOPs in kernels
-    left:     ops that PyTorch computes, by reason
+    left:     ops left to PyTorch, by reason
     compared: comparison of each floating-point result, the worst first
     """
 
@@ -125,7 +125,7 @@ def flops(node: torch.fx.Node) -> int:
 
 
 class Tf32(TorchDispatchMode):
-    """Mode that truncates f32 factors of contractions to tf32, as tensor cores read them."""
+    """Dispatch mode that truncates f32 factors of contractions to tf32, as tensor cores do."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
         given = list(args)

@@ -25,9 +25,9 @@ class Network:
     """A small network with random weights.
 
     make:      returns the module, in f32
-    arguments: draws its arguments
-    types:     element types in which PyTorch exports it
-    why:       reason if these are not `TYPES`
+    arguments: draws the module's arguments
+    types:     element types in which PyTorch exports the module
+    why:       why these are not `TYPES`, if they differ
     """
 
     name: str
@@ -37,8 +37,8 @@ class Network:
     types: tuple[torch.dtype, ...] = TYPES
 
     def drawn(self, kind: torch.dtype) -> tuple[torch.nn.Module, dict[str, object]]:
-        """The module in evaluation mode and its arguments, in an element type; the numbers are the
-        same each time."""
+        """The module in evaluation mode and its arguments, in an element type; the random numbers
+        are the same each time."""
         torch.manual_seed(0)
         module = self.make().eval()
         with torch.no_grad():
@@ -70,8 +70,8 @@ def shipped(
 ) -> Network:
     """An unmodified model of transformers, with a small configuration.
 
-    attention: implementation of its attention
-    model:     end of the class's name
+    attention: implementation of the model's attention
+    model:     end of the name of the model's class
     called:    name in the table
     """
 

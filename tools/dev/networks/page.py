@@ -4,10 +4,11 @@
         [--rows FILE] [--write PATH]
     python -m tcir.tools.dev.networks.page --merge FILE …
 
-measures each network in a process of its own, all of them or those named, and replaces their rows
-in the page, one after the other as they are measured; with --rows it appends them to a file, which
---merge brings into the page later. A network that fails, or dies, has a row that says so; the
-others are measured. Needs PyTorch, transformers and diffusers. Exit status 1 if one fails.
+measures all networks or those named, each in a process of its own, and replaces a network's rows in
+the page as soon as they are measured; with --rows it appends them to a file instead, which --merge
+later brings into the page. A network that fails, or whose process crashes, has a row that says so;
+the others are still measured. Needs PyTorch, transformers and diffusers. Exit status 1 if one
+fails.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def document(rows: Mapping[tuple[str, str], list[str]]) -> str:
 
 
 def wanted(names: Sequence[str], kinds: Sequence[str] = tuple(NAMES)) -> list[tuple[str, str]]:
-    """The pairs of network and element type that exist among those given."""
+    """The pairs of a given network and a given element type in which PyTorch exports it."""
     return [(name, kind) for name in names for kind in kinds if NAMES[kind] in NETWORKS[name].types]
 
 

@@ -1,5 +1,4 @@
-"""Encoder-decoders, and models of speech and of pairs of text and images, as transformers ships
-them."""
+"""Encoder-decoders, speech models, and models of text-image pairs, as transformers ships them."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ def wave() -> Arguments:
 
 
 def captioned() -> Arguments:
-    """Images and texts, in enough pairs that the largest error does not depend on chance."""
+    """Images and texts: enough pairs that the largest error does not depend on chance."""
     return {**tokens(batch=8), **image(batch=8)()}
 
 

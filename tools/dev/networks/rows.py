@@ -42,7 +42,7 @@ def failed(name: str, kind: str, said: str) -> list[str]:
 
 
 def left(found: Measured) -> list[str]:
-    """Texts that name the ops that PyTorch runs, and why."""
+    """Texts that name the ops left to PyTorch, and why they are."""
     return [
         f"{', '.join(sorted(set(ops)))}: {short(without_place(reason)).split(': %')[0]}"
         for reason, ops in found.left.items()
@@ -72,7 +72,7 @@ def merged(*files: Path) -> Rows:
 
 
 def failures(rows: Rows) -> list[str]:
-    """Lines of networks that failed, or whose kernels have less than `LEAST` of the
+    """Lines of networks that failed, or whose kernels compute less than `LEAST` of the
     contractions."""
     return [
         lines[0] for lines in rows.values() if f" {FAILED}: " in lines[0] or share(lines[0]) < LEAST

@@ -1,4 +1,4 @@
-"""Networks written by hand after papers."""
+"""Networks written by hand, following papers."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class UNet(nn.Module):
 
 
 class Mixer(nn.Module):
-    """MLP-Mixer: a linear layer over patches, one over channels."""
+    """MLP-Mixer: an MLP over patches and an MLP over channels."""
 
     def __init__(self, patches: int = 16, width: int = 64) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class WaveNet(nn.Module):
 
 
 class Graph(nn.Module):
-    """A graph network that sums the messages of its neighbours at each node."""
+    """A graph network: each node sums the messages of its neighbours."""
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class Recurrent(nn.Module):
 
 
 class Volumes(nn.Module):
-    """Convolutions over three dimensions."""
+    """Three-dimensional convolutions."""
 
     def __init__(self) -> None:
         super().__init__()
