@@ -53,8 +53,9 @@ Every tile that two roles access in turn, read off the program after `assign-rol
 and V, the scores S, their exponentials P, the sums O. *Waits of the second* lead from the last
 access of the first role to the first access of the second one; *waits of the first* lead back,
 before a loop uses the tile or slot again. `a → b` is a wait of b on a barrier on which a arrives:
-with the bytes of a load, with a commit of its products, or after its last access. In brackets are
-the iterations that a way takes; both together must take at most one for each slot.
+with the bytes of a load, with a commit of its products, or after its last access. The number in
+brackets is how many iterations later the last of these waits takes place; the two numbers of a row
+must add up to at most the number of slots.
 
 `tcir.dialect.kernel.paths` finds the ways (`reuses_of`). The rule `tc.kernel/exchange` rejects a
 kernel whose tiles in tensor memory lack one; `test/dialect/test_paths.py` deletes every wait of

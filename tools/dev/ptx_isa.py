@@ -139,10 +139,10 @@ def section_text() -> list[str]:
     out = [
         "## The instructions of the PTX ISA 9.1, section by section",
         "",
-        f"{count['runs']} run, {count['refused']} are rejected by name, {count['absent']} do not "
-        "exist for sm_100a. *Runs* means: in the forms listed below; other forms are reported as "
-        "incomplete. Tests show a program with each instruction that runs, and the error of each "
-        "that does not.",
+        f"{count['runs']} instructions run, {count['refused']} are rejected by an error that names "
+        f"them, and {count['absent']} do not exist for sm_100a. *Runs* means: in the forms listed "
+        "below; other forms are reported as incomplete. The tests run a program with each of the "
+        "first, and show the error of each of the others.",
         "",
         "| section | instructions | |",
         "|---|---|---|",

@@ -68,10 +68,10 @@ class Late:
 
 @dataclass
 class LateAccesses:
-    """Late accesses of one function.
+    """Accesses of one function that take effect later than they are issued.
 
-    late: late accesses, by number of their instruction
-    at:   accesses that a wait, or an end of a thread, delivers, by number of that instruction
+    late: these accesses, by the number of their instruction
+    at:   the accesses that take effect at a wait or an exit, by the number of the wait or exit
     """
 
     late: dict[int, Late] = field(default_factory=dict)

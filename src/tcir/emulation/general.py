@@ -92,7 +92,9 @@ def _wide_access(s: Sequence) -> None:
     load = i.mnemonic.startswith("ld")
     values, address = i.operands[:2] if load else i.operands[1::-1]
     if not isinstance(values, Vector) or not isinstance(address, Address):
-        raise refused(i, f"a vector and an address, got {values} and {address}", "use this form")
+        raise refused(
+            i, f"a vector and an address, got {values} and {address}", "use the form {…}, […]"
+        )
     rest = "".join(f", {s.value(each)}" for each in i.operands[2:])
     base = s.new(64)
     s.do(f"mov.b64 {base}, {s.value(address.base)}")

@@ -223,8 +223,8 @@ def _largest(name: str, launches: Sequence[S]) -> S:
     woven = {(each.block, each.cluster, each.dynamic_smem) for each in launches}
     if len(woven) > 1:
         raise EmulationError(
-            f"expected launches of @{name} with one block, cluster and dynamic shared memory, got "
-            f"{', '.join(map(str, sorted(woven)))}: the rewritten text contains these sizes; "
+            f"expected equal block, cluster and dynamic shared memory in launches of @{name}, "
+            f"got {', '.join(map(str, sorted(woven)))}: the rewritten text contains these sizes; "
             "emulate the launches one by one"
         )
     return max(launches, key=lambda each: prod(each.grid))

@@ -2,8 +2,8 @@
 
     bundle/
       README.md        answers to questions that the person with the GPU may have
-      run.py           python run.py: runs the kernels, compares, times; a report to send back
-      tcir/            the parts of this package that run.py needs, besides cuda-python and numpy
+      run.py           python run.py: runs, checks and times the kernels; writes a report
+      tcir/            the parts of this package that run.py needs
       launch.json      the launches in order: sizes and parameters; the buffers, including
                        workspaces between launches; the origin of the program; digests of the data
       kernel.cubin  kernel.ptx

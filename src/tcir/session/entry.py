@@ -104,8 +104,8 @@ def compile(
     check_flags(validate=validate, cache=cache, tune=tune)
     if not isinstance(debug_prefix_map, Mapping | None):
         raise InputError(
-            f"debug_prefix_map: expected a mapping of prefixes, got {debug_prefix_map!r:.80}; such "
-            "as {os.getcwd(): '.'}"
+            "debug_prefix_map: expected a mapping of prefixes, such as {os.getcwd(): '.'}, got "
+            f"{debug_prefix_map!r:.80}"
         )
     steps = as_pipeline(pipeline, **options)
     store = user_store()

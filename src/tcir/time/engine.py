@@ -109,7 +109,7 @@ def simulate(
 ) -> Timeline:
     """Returns the modelled timeline of the CTAs of `stream`, which run concurrently in one wave.
 
-    target: a name, or `Constants` with choices
+    target: a name, or `Constants` in which open questions have been decided
 
     LaunchError if the target lacks an operation, or if the dependences of events form a cycle.
     """

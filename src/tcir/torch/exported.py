@@ -176,8 +176,9 @@ def _check_products(graph: torch.fx.GraphModule) -> None:
             if len(set(kinds)) > 1:
                 got = ", ".join(str(kind).removeprefix("torch.") for kind in kinds)
                 raise InputError(
-                    f"torch.compile: {name_of((node,))}: expected tensors of one type, as PyTorch "
-                    f"does, got {got}; convert the input, or the module: .half(), .float()"
+                    f"torch.compile: {name_of((node,))}: expected tensors of one type, which "
+                    f"eager PyTorch requires as well, got {got}; convert the input, or the module: "
+                    ".half(), .float()"
                 )
 
 

@@ -1,4 +1,5 @@
-"""Faults of an execution as the verdict of a line: any exception is the pass's fault."""
+"""Turns a failed execution into the verdict of a line of the report: any exception counts against
+the pass."""
 
 from __future__ import annotations
 

@@ -98,7 +98,8 @@ class Ranged:
         return [*floats, *specials, *ranges, *self._single(base)]
 
     def ranges(self) -> list[Draw]:
-        """Draws random floats up to about 10, where functions bend, and the full range."""
+        """Draws random floats twice: of magnitudes up to about 10, where functions are most curved,
+        and over the full range of the type."""
         if not any(map(is_drawn, self.specs)):
             return []
         base = self._base()

@@ -6,9 +6,10 @@ times the sum of all |s_k|. Another order of n additions errs by at most u n S, 
 exceeds S (Higham, Accuracy and Stability of Numerical Algorithms, 4.2). Roundings of f32 are nearly
 independent, so squares add up: u² s_k² of the reference's steps, and u² S² of each level of a tree.
 Steps that add the same number to partial sums of one exponent round alike: where a row has equal
-elements, as in layer norms of whole numbers, their errors and not the squares of these add up.
+elements, as in layer norms of whole numbers, the errors themselves add up, not their squares.
 In f16 and bf16 small elements vanish beside a large partial sum, all in the same direction, so the
-mean square is the square of the largest error. Sums that no order rounds are exact.
+mean square error is taken to be the square of the largest error. A sum that is not rounded in any
+order is exact.
 """
 
 from __future__ import annotations

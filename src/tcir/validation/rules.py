@@ -84,8 +84,8 @@ class Known:
         return (self.error > 0) & (np.abs(self.wide) <= self.error) & ~(self.least > 0)
 
     def opened(self, where: Array | bool) -> Known:
-        """The numbers with an infinite error at `where`; infinities and NaNs elsewhere are
-        certain."""
+        """Returns the numbers with an infinite error bound at `where`; infinities and NaNs
+        elsewhere must match."""
         finite = np.isfinite(self.wide)
         error, square = (np.where(finite, each, 0.0) for each in (self.error, self.square))
         return Known(self.value, np.where(where, np.inf, error), np.where(where, np.inf, square))

@@ -93,8 +93,8 @@ class WarpInterpreter:
         later: bool = False,
     ) -> None:
         """Calls `fetched` before every instruction from now on, except in loops that `watcher`
-        leaves to compiled code. later: a straight line may run before the calls for its
-        instructions, if it is `StraightLine.settled`"""
+        leaves to compiled code. later: whether a straight line that is `settled` may run before
+        the calls of `fetched` for its instructions"""
         self._watcher, self._later = watcher, later
         if watcher is None:
             self._heads = frozenset()

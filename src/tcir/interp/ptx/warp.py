@@ -26,10 +26,12 @@ class Warp:
 
     v[view][slot]: the 32 values of a slot, as the type `view` (see `registers.VIEWS`). p[slot]: a
     predicate as lane mask. undef[slot]: the lanes that have undefined bits, or that await a
-    tcgen05.ld, whose slots are in `pending` with the place of the load. unknown[slot]: the
+    tcgen05.ld (`pending` has its slots and the place of the load). unknown[slot]: the
     undefined bits of those lanes, unless all are undefined. private: offset of each lane's local
     variables.
-    live: the lanes that have not exited. Instructions write these directly.
+    live: the lanes that have not exited.
+
+    Instructions write all of these attributes directly.
     """
 
     __slots__ = (

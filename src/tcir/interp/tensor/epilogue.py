@@ -35,10 +35,10 @@ def tc_element(interpreter: Interpreter, op: tc.ElementOp, tensor: Array) -> Seq
 
 
 def spread(op: tc.ElementOp, tensor: Array, values: Mapping[ir.Value, Array]) -> Array:
-    """Returns the tensor with one dimension per dimension of the result, of extent 1 where it has
-    none.
+    """Returns the tensor with the rank of the result; a dimension that the tensor lacks has extent
+    1.
 
-    values: values at the op; the sizes of groups among them decide the group of each row
+    values: the values known at the op, whose group sizes decide the group of each row
     """
     dims = op.dims
     if op.of_group:

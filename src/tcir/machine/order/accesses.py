@@ -45,8 +45,8 @@ class PlaceOfLoads(NamedTuple):
 
 
 class Accesses:
-    """Accesses by position. CTAs that are executed together add one access each, and compiled loops
-    add one per load; hardly any of these is ever looked at."""
+    """Accesses by their numbers, built when they are read: CTAs that are executed together add one
+    access each, and compiled loops one per load, and few of these are ever read."""
 
     def __init__(self) -> None:
         self._known: list[Access | Twin | Loads | PlaceOfLoads] = []

@@ -124,8 +124,8 @@ class Mbarrier:
     def load(self, issuer: Clock) -> int:
         """Registers a load that signals the mbarrier; returns the load's number.
 
-        The waiters for its bytes are ordered after the earlier launches that its issuer has waited
-        for, which have ended by then (ThunderKittens' consumers rely on it).
+        Threads that wait for the load's bytes are ordered after the earlier launches that its
+        issuer has waited for, since those had ended before (ThunderKittens' consumers rely on it).
         """
         self.loads += 1
         if EARLIER in issuer:

@@ -160,7 +160,7 @@ class _Walk:
                 self._op(op)
 
     def limits(self, made: Made | None, wanted: Sequence[float]) -> None:
-        """Records the sums for which a value is one of `wanted`."""
+        """Records the sums for which the value computed from them is one of `wanted`."""
         if made and wanted:
             self.wanted.append(made.sums_for(wanted, self.first))
 

@@ -78,7 +78,7 @@ class FollowerCta:
         )
 
     def perform(self, machine: Machine, counts: Counts) -> None:
-        """Commits the follower's stores and adds the counts of its class."""
+        """Commits the follower's stores, and adds the `counts` of its class of CTAs."""
         for one in self.accesses:
             perform(machine.memory.buffers[one.buffer], one, np.ones(1, bool), [self.index])
         counts.with_own(self.counters).add_to(machine)
