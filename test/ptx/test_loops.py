@@ -58,8 +58,10 @@ def remembered(buffer: Buffer) -> list[Any]:
     return known
 
 
-def both(monkeypatch: pytest.MonkeyPatch, text: str, arrays: list[Any], **how: Any) -> RunReport:
-    """Runs it both ways, and compares all there is."""
+def both(
+    monkeypatch: pytest.MonkeyPatch, text: str, arrays: list[Any], *, of: Any = running, **how: Any
+) -> RunReport:
+    """Runs it both ways, and compares all there is. of: the module whose code is compiled or not"""
     found = []
     fill_in = tcir.run._fill_in
     for compiled in (False, True):
@@ -70,7 +72,7 @@ def both(monkeypatch: pytest.MonkeyPatch, text: str, arrays: list[Any], **how: A
             into.append([remembered(buffer) for buffer in launch.machine.memory.buffers])
 
         with monkeypatch.context() as patch:
-            patch.setattr(running, "COMPILED", compiled)
+            patch.setattr(of, "COMPILED", compiled)
             patch.setattr(tcir.run, "_fill_in", look)
             copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arrays]
             report = run_ptx(text, args=copies, **how)

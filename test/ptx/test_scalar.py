@@ -83,6 +83,20 @@ def test_all_pairs_of_special_values(group: str) -> None:
         compare(spelling, words)
 
 
+HALF = "cvt.rn.f16.f64"
+
+
+@pytest.mark.skipif(HALF in NUMPY_ONLY, reason="the processor has no F16C")
+def test_halves_are_rounded_once() -> None:
+    """Ties between f16 numbers and the f64 numbers beside them, which f32 cannot tell apart."""
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    with np.errstate(all="ignore"):
+        above = np.nextafter(halves, np.float16(np.inf)).astype(np.float64)
+        ties = (above + halves.astype(np.float64)) / 2
+    for numbers in (ties, np.nextafter(ties, np.inf), np.nextafter(ties, -np.inf)):
+        compare(HALF, [numbers.view(np.uint64)])
+
+
 @st.composite
 def operands(draw: st.DrawFn) -> tuple[str, list[np.ndarray]]:
     """An instruction and 32 lanes of each of its sources: special values, their neighbours, any."""

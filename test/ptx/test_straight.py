@@ -4,6 +4,7 @@ findings, counters."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 
 from tcir.interp.ptx.loops import straight
 from tcir.interp.ptx.loops.straight import StraightLine
-from tcir.run import RunReport, run_ptx
 
+from . import test_loops
 from .conftest import HEADER
 from .scalar import take_for
 from .test_lockstep_programs import END, SPECIAL, START, kernels, others
@@ -39,25 +40,7 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
     yield found
 
 
-def both(monkeypatch: pytest.MonkeyPatch, text: str, arrays: list[Any], **how: Any) -> RunReport:
-    """Runs it both ways, and compares all there is."""
-    found = []
-    for compiled in (False, True):
-        with monkeypatch.context() as patch:
-            patch.setattr(straight, "COMPILED", compiled)
-            copies = [a.copy() for a in arrays]
-            report = run_ptx(text, args=copies, **how)
-        found.append(
-            (
-                [a.tobytes() for a in copies], [(e.code, str(e), e.who) for e in report.errors],
-                list(map(str, report.findings)), report.counters, report.instructions,
-                report.lockstep, list(map(str, report.incomplete)),
-            )
-        )  # fmt: skip
-    for mine, theirs in zip(found[1], found[0], strict=True):
-        assert mine == theirs
-    return report
-
+both = partial(test_loops.both, of=straight)
 
 WAYS: tuple[dict[str, Any], ...] = (
     {"grid": 1, "block": 48, "order_seed": 1},

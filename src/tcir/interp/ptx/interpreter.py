@@ -176,8 +176,7 @@ class WarpInterpreter:
         unsure = warp.undef[guard] & mask
         if unsure:
             unsure = warp.guarded(guard, op.results, mask, op.site)
-        active = mask & ~warp.p[guard] if op.negate else mask & warp.p[guard]
-        if active:
+        if active := self.active(op):
             op.run(warp, active)
         if unsure:
             warp.depend(guard, op.results, unsure, op.site)

@@ -121,8 +121,10 @@ def decoded(
     """Result of `decode`, cached for later launches of the function. text: text of `module`"""
     key = (text, function.name, repr(layout), tuple(globals_.items()))
     with LOCK:
-        program = _KEPT.pop(key, None)
-    program = program or decode(module, function, layout, globals_)
+        if key in _KEPT:
+            _KEPT[key] = _KEPT.pop(key)  # the last one to be dropped
+            return _KEPT[key]
+    program = decode(module, function, layout, globals_)
     with LOCK:
         _KEPT[key] = program
         while sum(len(each.code) for each in _KEPT.values()) > _MOST_KEPT and len(_KEPT) > 1:

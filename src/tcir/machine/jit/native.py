@@ -82,6 +82,7 @@ def address(symbol: str) -> int:
         return int(_engine().get_function_address(symbol))
 
 
+@cache
 def converts_half() -> bool:
     """Whether this processor converts half to float, for which LLVM would call a library
     otherwise."""

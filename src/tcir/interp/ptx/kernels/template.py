@@ -2,8 +2,7 @@
 
 All kernels have one signature, so that one loop calls them by their addresses: a destination `d`,
 sources `a`, `b`, `c`, each with its stride in bytes between CTAs, and a number `imm`. Integers and
-floats
-are vectors of 32; predicates are bytes, 0 or 1.
+floats are vectors of 32; predicates are bytes, 0 or 1.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class LaneVector(NDArrayOperatorsMixin):
         if target.kind == "b":
             return not_equal(self, self.splat(0, source))
         if target.char == "e" and source.char != "f":
-            return _rounded_to_odd(self.astype(np.float64)).astype(target)
+            return cast(LaneVector, rounded_to_odd(self.astype(np.float64))).astype(target)
         word = _conversion(source, target)
         if word is None:
             return LaneVector(self.code, self.name, target, self.count)
@@ -171,16 +171,6 @@ class LaneVector(NDArrayOperatorsMixin):
             dtype = np.dtype(cast(DTypeLike, args[1])) if len(args) > 1 else args[0].dtype
             return args[0].splat(int(function is np.ones_like), dtype)
         raise Untraceable(function.__name__)
-
-
-def _rounded_to_odd(x: LaneVector) -> LaneVector:
-    """float64 as float32 whose last bit is 1 where it is inexact: enough to round once more."""
-    single = x.astype(np.float32)
-    back = single.astype(np.float64)
-    above = np.abs(back) > np.abs(x)
-    toward = np.where(above, np.nextafter(single, np.float32(0)), single)
-    odd = np.where((back != x) & ~np.isnan(x), toward.view(np.uint32) | 1, single.view(np.uint32))
-    return cast(LaneVector, odd).astype(np.uint32).view(np.float32)
 
 
 def choose(test: object, yes: object, no: object) -> LaneVector:
@@ -444,6 +434,18 @@ def are_lanes(*values: object) -> bool:
     """Whether these are lanes of a function that is being traced; used where LLVM has an operation
     that numpy lacks, and to skip shortcuts that depend on values."""
     return LaneVector in map(type, values)
+
+
+def rounded_to_odd(exact: Any) -> Any:
+    """float64 as float32 whose last bit is 1 where it is inexact, which may be rounded once more.
+    exact: an array, or lanes"""
+    single = exact.astype(np.float32)
+    back = single.astype(np.float64)
+    above = np.abs(back) > np.abs(exact)
+    toward = np.where(above, np.nextafter(single, np.float32(0)), single).astype(np.float32)
+    inexact = (back != exact) & ~np.isnan(exact)
+    odd = np.where(inexact, toward.view(np.uint32) | 1, single.view(np.uint32))
+    return odd.astype(np.uint32).view(np.float32)
 
 
 def intrinsic(name: str, *values: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.interp.ptx.kernels.traced import are_lanes, intrinsic
+from tcir.interp.ptx.kernels.traced import are_lanes, intrinsic, rounded_to_odd
 from tcir.interp.ptx.syntax import Type
 from tcir.machine.jit import jit
 
@@ -60,17 +60,7 @@ def encode_float(exact: np.ndarray, name: str, mode: str = "rn") -> np.ndarray:
     if name == "f64":
         out = exact.view(np.uint64)
     elif name == "bf16":
-        single = exact.astype(np.float32)
-        inexact = single.astype(np.float64) != exact
-        toward = np.where(
-            np.abs(single.astype(np.float64)) > np.abs(exact),
-            np.nextafter(single, np.float32(0)),
-            single,
-        ).astype(np.float32)
-        odd = np.where(
-            inexact & ~np.isnan(exact), toward.view(np.uint32) | 1, single.view(np.uint32)
-        )
-        odd = odd.astype(np.uint32)
+        odd = rounded_to_odd(exact).view(np.uint32)
         half = {
             "rn": 0x7FFF + (odd >> 16 & 1),
             "rna": np.uint32(0x8000),
