@@ -146,8 +146,9 @@ def modelled_page(found: dict[str, Any]) -> Iterable[str]:
         limits[each["limit"]] += each["modelled_us"]
     kernels, roof = (sum(each[key] for each in rows) for key in ("modelled_us", "roof_us"))
     yield (
-        f"`{found['name']}` on {found['target']}, modelled: {len(rows)} launches, {total:.0f} us; "
-        f"kernels alone {kernels:.0f}, at the roof of each launch {roof:.0f}. Limited by "
+        f"`{found['name']}` on {found['target']}, modelled: the {len(rows)} launches of a call "
+        f"take {total:.0f} us. Their kernels alone take {kernels:.0f} us together, and the roofs of "
+        f"the launches add up to {roof:.0f} us. Time of the kernels by what limits them: "
         + ", ".join(f"{limit} {us:.0f} us" for limit, us in limits.most_common())
         + "."
     )
@@ -182,9 +183,10 @@ def page(found: dict[str, Any]) -> Iterable[str]:
         sum(each[key] for each in rows) for key in ("us", "modelled_us", "roof_us")
     )
     yield (
-        f"`{found['name']}` on an {found['device'].removeprefix('NVIDIA ')}: {len(rows)} launches; "
-        f"in a CUDA graph {found['graph_us']:.0f} us, kernels alone {kernels:.0f}, modelled "
-        f"{modelled:.0f}, at the roof of each launch {roof:.0f}."
+        f"`{found['name']}` on an {found['device'].removeprefix('NVIDIA ')}: the {len(rows)} "
+        f"launches of a call take {found['graph_us']:.0f} us in a CUDA graph. Their kernels alone "
+        f"take {kernels:.0f} us together; the time model predicts {modelled:.0f} us, and the roofs "
+        f"of the launches add up to {roof:.0f} us."
     )
     yield ""
     yield "| launch | computes | CTAs | MB | us | modelled | limited by | roof, us | of the roof |"
