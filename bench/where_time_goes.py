@@ -147,8 +147,8 @@ def modelled_page(found: dict[str, Any]) -> Iterable[str]:
     kernels, roof = (sum(each[key] for each in rows) for key in ("modelled_us", "roof_us"))
     yield (
         f"`{found['name']}` on {found['target']}, modelled: the {len(rows)} launches of a call "
-        f"take {total:.0f} us. Their kernels alone take {kernels:.0f} us together, and the roofs of "
-        f"the launches add up to {roof:.0f} us. Time of the kernels by what limits them: "
+        f"take {total:.0f} us. Their kernels alone take {kernels:.0f} us together, and the roofs "
+        f"of the launches add up to {roof:.0f} us. Time of the kernels by what limits them: "
         + ", ".join(f"{limit} {us:.0f} us" for limit, us in limits.most_common())
         + "."
     )
