@@ -31,14 +31,16 @@ INTRO = """\
 
 # The first hour
 
-Every command and every block of Python in README and the tutorials, in the order of the pages,
-pasted into a clean clone after `source .venv/bin/activate`; `make test-all` pastes them again.
-Seconds on a virtual machine with two cores and some ten other jobs; with fewer beside it, the
-same took 6 minutes in all. Left out: `make test` (about 6 minutes on two idle cores), `tc-reduce`
-of a program with a pipeline (minutes), and what needs a GPU.
+This page shows that every command and every block of Python in README and the tutorials works. They
+were pasted, in the order of the pages, into a clean clone after `source .venv/bin/activate`;
+`make test-all` pastes them again. The column *s* has wall-clock seconds on a virtual machine with
+two cores and some ten other jobs; with fewer other jobs, all commands together took 6 minutes.
+Three things were left out: `make test` (5 minutes on two idle cores), `tc-reduce` of a program with
+a pipeline (minutes), and everything that needs a GPU.
 
-The first command installs, from an index of packages nearby; numba compiles once what it runs, and
-keeps it.
+The first command of the table installs the packages, from a package index nearby. Commands
+that run compiled Python for the first time are slower, because numba compiles once what it runs,
+and keeps it.
 
 """
 
@@ -119,7 +121,7 @@ def page(found: list[Row]) -> str:
         )
         before = row.file
     minutes = sum(row.seconds for row in found) / 60
-    return INTRO + "\n".join(lines) + f"\n\nTogether {minutes:.0f} minutes.\n"
+    return INTRO + "\n".join(lines) + f"\n\nAll commands together took {minutes:.0f} minutes.\n"
 
 
 def main() -> int:

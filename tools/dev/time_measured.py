@@ -28,36 +28,41 @@ STEP = 64
 
 _WHY = {
     ("matmul-warp 2048 f16", "matmul-warp 2048 f32 copy=cp.async"): (
-        "the part of a CTA that does not grow with K is twice as long as modelled (table above). "
-        "To explain both rows of `cp.async`, stores of threads would have to take 137 and 136 "
-        "cycles a KB, not 52. f16 stores half the bytes in as many pieces, of 16 bytes and not of "
-        "32: the model, which counted bytes, made it 3340 cycles faster than f32, the H200 3359 "
-        "slower. At a price by sectors of 32 bytes it has the 71546 of f32, -10.5 %. *Hypothesis:* "
-        "a store of eight short pieces costs by its pieces"
+        "the part of a CTA that does not grow with K takes twice as long as modelled (table "
+        "above). To explain both rows of `cp.async`, stores of threads would have to take 137 and "
+        "136 cycles a KB, not 52. f16 stores half as many bytes as f32 in as many pieces, which "
+        "have 16 bytes instead of 32. The model counted bytes, so it predicted f16 3340 cycles "
+        "faster than f32; on the H200 it is 3359 cycles slower. If stores were counted in sectors "
+        "of 32 bytes, f16 would get the 71546 cycles of f32, an error of -10.5 %. *Hypothesis:* a "
+        "store of eight short pieces costs by its pieces"
     ),
     ("gemv-simt 4096x7168x8 rows=2 warps=4", "gemv-simt 7168x2048x4 rows=2 warps=4"): (
-        "memory and arithmetic each need about half of the time, and how far they overlap is a "
-        "rule without a source: that a scheduler issues 16 instructions of a warp before it looks "
-        "at others. With 1 the six GEMV are 26 to 37 % too fast, with 64 between 7 % too fast and "
-        "27 % too slow. The loop has 251 instructions in PTX and 250 in SASS: what ptxas removes "
-        "is not the reason. `alu=independent` leaves +6.8 % and +5.1 %. *Hypothesis:* single "
+        "memory and arithmetic each need about half of the time, and no source says how far they "
+        "overlap. The model's rule is that a scheduler issues 16 instructions of a warp before it "
+        "looks at other warps. With 1 instruction instead of 16 the model is 26 to 37 % too fast "
+        "for the six GEMV kernels, with 64 between 7 % too fast and 27 % too slow. The loop has "
+        "251 instructions in PTX and 250 in SASS, so instructions that ptxas removes are not the "
+        "reason. `alu=independent` leaves errors of +6.8 % and +5.1 %. *Hypothesis:* single "
         "instructions between runs wait less than modelled, and memory and the integer pipe take "
         "longer"
     ),
     ("TMA load, 8 KiB x 4",): (
-        "with 32 KiB in flight per SM, an SM has a box each 569 cycles: 2278 from the request of "
-        "one to its end, while the model has 1356, the same however busy memory is. "
-        "`hbm-latency` of 809 would explain it, not 342; at 4 KiB, half of that in flight, 390. "
-        "SA's public curve has the same bend on a B200: with 32 KB in flight 79 % of its peak, "
-        "1.6 times the latency that 4 KB have. *Hypothesis:* latency grows as memory saturates"
+        "with 32 KiB in flight per SM, an SM completes a box every 569 cycles, so a box takes "
+        "2278 cycles from its request to its end. In the model it takes 1356 cycles, however busy "
+        "memory is. `hbm-latency` of 809 instead of 342 would explain this; at 4 KiB, with half "
+        "as many bytes in flight, 390 would. SA's public curve has the same bend on a B200: with "
+        "32 KB in flight it reaches 79 % of its peak, and the latency is 1.6 times that with 4 "
+        "KB. *Hypothesis:* latency grows as memory saturates"
     ),
     ("TMA copy, 16 KiB x 8", "TMA copy, 8 KiB x 4"): (
-        "all bytes were given the bandwidth of loads, 4560 B/ns. A copy reads and writes: a device "
-        "copy, a constant of the model (`hbm=copy`, 3685 B/ns), is the answer to ask for here, and "
-        "gave 148741 cycles in the frozen file, -0.4 %, for 16 KiB. With 8 KiB x 4 it leaves "
-        "-18.6 %: a stage is free when its store is complete, so 32 KiB are loaded or stored at a "
-        "time; without a limit of memory the model says 49216 cycles. A box takes 1392 cycles, so "
-        "a load and a store together 5570, against 2717 of an idle GPU: *hypothesis* as above"
+        "the model gave all bytes the bandwidth of loads, 4560 B/ns, but a copy reads and writes. "
+        "The bandwidth of a device copy, a constant of the model (`hbm=copy`, 3685 B/ns), is the "
+        "right answer for these rows; in the frozen file it gives 148741 cycles for 16 KiB, an "
+        "error of -0.4 %. For 8 KiB x 4 it leaves an error of -18.6 %: a stage is free when its "
+        "store is complete, so at most 32 KiB are loaded or stored at a time. Without a limit of "
+        "memory the model says 49216 cycles. On the H200 a box takes 1392 cycles, so the load and "
+        "the store of one of four stages take 5570 together, compared with 2717 on an idle GPU: "
+        "*hypothesis* as above"
     ),
 }
 """Reason of every miss, with the model's results under other constants."""
@@ -177,30 +182,35 @@ def section() -> str:
     return f"""
 ### Measured
 
-{where}; after the predictions were
-committed, none of them changed since. Two runs of `bench/time_hopper.py --run` in one visit, raw in
-`bench/measured_sm90.json`. Cycles are microseconds of a launch among many times the clock measured
-right after. All copies copied. `gemv-simt`, here and in the probes, is the kernel of that day;
-since 2026-11-24 it loads ahead and is faster ([gemv.md](../explanation/gemv.md)).
+{where}. The 20 kernels were measured after the predictions had been committed, and no prediction
+has changed since. `bench/time_hopper.py --run` ran twice in one visit; the raw measurements are in
+`bench/measured_sm90.json`. The measured cycles are the microseconds of one launch among many,
+multiplied by the clock that was measured right after the launches. All copies copied correctly.
+`gemv-simt`, here and in the probes, is the kernel of that day; since 2026-11-24 it loads ahead and
+is faster ([gemv.md](../explanation/gemv.md)).
 
-**Median error {median:.1%}, maximum {most:.1%}**; second run {again:.1%}. The target, a median of
-at most 10 %, is met. Of the {len(unseen)} kernels whose times could not be seen before, the median
-is {summary(unseen)[0]:.1%}, the maximum {summary(unseen)[1]:.1%}. Above 10 % is a **miss**:
-{sum(row.missed for row in rows)} of {len(rows)}.
+**The median error is {median:.1%} and the maximum {most:.1%}**; in the second run the median is
+{again:.1%}. The target, a median of at most 10 %, is met. For the {len(unseen)} kernels whose times
+could not be seen before, the median is {summary(unseen)[0]:.1%} and the maximum
+{summary(unseen)[1]:.1%}. An error above 10 % is a **miss**: {sum(row.missed for row in rows)} of
+the {len(rows)} kernels are misses.
 
 {_table(rows)}
 
-Errors may cancel. `matmul-warp` at 2048 and 4096 differ by 32 steps of K = {STEP} and by waves;
-this gives the cycles of a step and of all else:
+The errors of two parts of a kernel may cancel. The sizes 2048 and 4096 of `matmul-warp` differ by
+32 steps of K = {STEP} and by the number of waves, so the times of both sizes give the cycles of one
+step and those of the rest of a CTA:
 
 {_steps(rows)}
 
-A step needs 1709 cycles at the peak of `mma.sync`. The H200 with TMA takes hardly more, and
-less than modelled; its start and epilogue take longer than modelled. At 4096 the two cancel, so
-its +0.1 % is luck; at 1024, where 32 CTAs run and the rest of a CTA is 10490 cycles (at 1722 a
-step), they nearly do. With 128 CTAs at a time the rest is longer: they store together.
+A step needs 1709 cycles at the peak of `mma.sync`. On the H200, a step with TMA takes hardly more
+cycles than that, and fewer than modelled, but the start and the epilogue of a CTA take longer than
+modelled. At 4096 these two errors cancel, so the error of +0.1 % there is luck. At 1024 they nearly
+cancel: 32 CTAs run, and the rest of a CTA takes 10490 cycles (if a step takes 1722). With 128 CTAs
+at a time the rest takes longer, because they store at the same time.
 
-Every miss, with what the model says under other constants. No constant was changed for them.
+The next table has the reason for every miss, and what the model says under other constants. No
+constant was changed because of these misses.
 
 {_misses()}
 """
@@ -212,33 +222,41 @@ def probes() -> str:
     return f"""
 ### Probes of the misses
 
-`bench/time_probes.py` has a kernel for each hypothesis above; `bench/probes_sm90.json` was frozen
-before any ran, from the same model: where a hypothesis is right, the model is wrong by about what
-it says. {where}; two runs in one visit, raw in `bench/probes_measured_sm90.json`.
-The errors do not judge the model as those above do: these kernels were chosen where it misses.
+`bench/time_probes.py` has a kernel for each hypothesis above. `bench/probes_sm90.json` has
+predictions for these kernels by the unchanged model, frozen before any of them ran: where a
+hypothesis is right, the model's error is about as large as the hypothesis says. {where}. The probes
+ran twice in one visit; the raw measurements are in `bench/probes_measured_sm90.json`. These errors
+do not judge the model as the errors above do, because these kernels were chosen where the model
+misses.
 
 {_table(rows)}
 
-Boxes of 8 KiB, cycles a box: (cycles - 2300) / 64.
+The measurements lead to the following conclusions. Cycles of a box are for boxes of 8 KiB, computed
+as (cycles - 2300) / 64.
 
-- *Latency grows as memory saturates*: **confirmed**. A box takes 1007 cycles on one SM, 1168 on
-  all, 1482 with two in flight, 1859 with three; from eight on it is bandwidth, 4150 B/ns. But the
-  latency of the model, 1382 and 1720, belongs to no load this small: with one box it is a third
-  too long, for boxes in L2, which take 474, twice. The two misses cancel at three boxes.
-- *Writes have a bandwidth of their own*: **confirmed**, and not as low as GH's bulk stores. Stores
-  alone reach 3490 B/ns, copies 3580: a change between reads and writes costs nothing beside that,
-  and `hbm=copy`, 3685 B/ns, is 3 to 5 % high for both. Waiting for a store to complete takes 336
-  cycles on an idle GPU, where the model waits for memory: 1413.
+- *Latency grows as memory saturates*: **confirmed**. A box takes 1007 cycles if only one SM loads,
+  and 1168 if all SMs load one box at a time. It takes 1482 with two boxes in flight and 1859 with
+  three; from eight boxes on, the bandwidth of 4150 B/ns is the limit. But the model's latencies,
+  1382 and 1720 cycles, belong to no load this small: with one box they are a third too long, and
+  for boxes in L2, which take 474 cycles, twice as long as measured. The two errors cancel at three
+  boxes.
+- *Writes have a bandwidth of their own*: **confirmed**, but it is not as low as that of GH's bulk
+  stores. Stores alone reach 3490 B/ns and copies 3580 B/ns. So changes between reads and writes
+  cost nothing more, and `hbm=copy`, 3685 B/ns, is 3 to 5 % too high for both. On an idle GPU the
+  wait for a store takes 336 cycles; the model waits for memory, which takes 1413.
 - *A store of short pieces costs by its pieces*: **confirmed**, and half of a sector costs more than
-  a whole one. 8 x 32 bytes takes 1.4 times as long as rows of as many bytes, 8 x 16 bytes 3.8 times
-  as long as rows and 1.5 times as long as 8 x 32, which are twice the bytes.
-- *What does not grow with K*: 12 steps take 1850 cycles each, of f16 1830 (1726 and 1850 modelled);
-  the rest is 18.0 and 21.9 thousand cycles, 13.8 and 8.4 modelled. The f16 epilogue, of 16-byte
-  pieces, is the part that is missed most.
-- *Overlap in GEMV*: with its data in L2 the model is 13 and 10 % too fast, with memory 19 and 32 %:
-  arithmetic takes longer than modelled, and the two overlap less.
+  a whole sector. A store of 8 x 32 bytes takes 1.4 times as long as a row of as many bytes. A store
+  of 8 x 16 bytes takes 3.8 times as long as a row of as many bytes, and 1.5 times as long as 8 x 32
+  bytes, which are twice as many.
+- *What does not grow with K*: the two sizes differ by 12 steps, which take 1850 cycles each in f32
+  and 1830 in f16 (1726 and 1850 modelled). The rest takes 18.0 thousand cycles in f32 and 21.9
+  thousand in f16 (13.8 and 8.4 thousand modelled). The largest error is that of the f16 epilogue,
+  which stores pieces of 16 bytes.
+- *Overlap in GEMV*: with data in L2 the model is 13 and 10 % too fast, with data from memory 19 and
+  32 %. So arithmetic takes longer than modelled, and it overlaps less with memory.
 
-Nothing was changed for these kernels. Since 2026-11-26 `hbm-latency` and `tma-latency` of sm_90
-are those of the box on one SM and of the box in L2, and are judged by [other
-kernels](#kernels-of-wgmma); the wait for a store and the price of short pieces are as they were.
+Nothing in the model was changed for the kernels above. Since 2026-11-26 `hbm-latency` of sm_90 is
+that of the box on one SM, and `tma-latency` that of the box in L2; [other
+kernels](#kernels-of-wgmma) judge these values. The model's wait for a store and its cost of short
+pieces are unchanged.
 """

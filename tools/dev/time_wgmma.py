@@ -139,25 +139,27 @@ _WHY = (
         ("conv3_3x3_stride2 8", "conv3_3x3 8", "conv2_3x3 32", "conv3_3x3_stride2 32",
          "conv3_3x3 32", "conv4_reduce_first 32", "conv4_3x3_stride2 32", "conv4_reduce 32",
          "conv4_3x3 32", "conv5_3x3_stride2 32", "conv5_reduce 32", "conv5_3x3 32"),
-        "the port from L2. Two of GH's figures are 64 B/clk, the default; its 45 beside consumers "
-        "of wgmma (`l2-port=large`) puts each of these between -9 and +6 %",
+        "the port from L2 to the SM. Two of GH's figures for it are 64 B/clk, the default. With "
+        "GH's figure beside consumers of wgmma, 45 B/clk (`l2-port=large`), the error of each of "
+        "these kernels is between -9 and +6 %",
     ),
     (
         ("conv2_reduce_first 8", "conv3_expand 8", "conv2_reduce_first 32", "conv2_expand 32",
          "conv3_expand 32"),
-        "short K, so what a tile does behind its products is most of it. The model has threads' "
-        "loads of the bias come from global memory in the same share as the tiles, behind those of "
-        "the next tiles, which are requested ahead; in truth L2 has them after the first tile",
+        "K is short, so most of a tile's time is spent after its products. In the model, the "
+        "threads' loads of the bias come from global memory in the same share as the tiles, and "
+        "queue behind the loads of the next tiles, which are requested ahead; on the GPU, L2 has "
+        "the bias after the first tile",
     ),
     (
         ("conv3_shortcut 8", "conv3_shortcut 32"),
-        "a filter of 1x1 with stride 2 reads a quarter of the pixels; the model has all of the "
-        "input cross global memory, as far as so many bytes are loaded",
+        "a filter of 1x1 with stride 2 reads a quarter of the pixels, but in the model all bytes "
+        "of the input come from global memory, up to the number of bytes that are loaded",
     ),
     (
         ("gemm 2048 f16", "gemm 4096 f16", "gemm 6144 f16", "gemm 8192 f16"),
-        "the clock. From 4096³ on 1.48 to 1.49 GHz would explain each, at 2048³ 1.68; in cycles "
-        "they are within 7 % (*Counted*, below)",
+        "the clock. A clock of 1.48 to 1.49 GHz would explain the errors from 4096³ on, and 1.68 "
+        "GHz that of 2048³; in cycles the errors are within 7 % (*Counted*, below)",
     ),
 )  # fmt: skip
 """Reason of every miss."""
@@ -186,31 +188,34 @@ def section() -> str:
     return f"""
 ## Kernels of wgmma
 
-A `wgmma` is four events, one of each warp of its warpgroup: the tensor core of a warp's
-sub-partition takes N/2 cycles for its 16 rows, or as long as shared memory takes for the operands
-of the warpgroup (A, unless in registers, is read as well as B; of a sparse A, twice the B). Two
-warpgroups queue for the same four. `wgmma.wait_group` names the instructions of the groups that it
-waits for, which are complete `mma-latency` and 0.12 cycles a column behind their last column; in
-that time the tensor core serves others. Fences and commits cost their issue. GH's measurements:
+In the model a `wgmma` is four events, one for each warp of its warpgroup. The tensor core of a
+warp's sub-partition takes N/2 cycles for the warp's 16 rows, or as long as shared memory takes to
+deliver the operands of the warpgroup, whichever is longer. (B is read from shared memory, and so is
+A unless it is in registers; for a sparse A, twice as much of B is read.) Two warpgroups queue for
+the same four tensor cores. `wgmma.wait_group` names the instructions that it waits for. They are
+complete `mma-latency` and 0.12 cycles per column after their last column; in that time the tensor
+core executes other instructions. Fences and commits cost only their issue slots. The next table
+compares this model with GH's measurements of a GH200:
 
 {_rows()}
 
-The port's 45 B/clk under 48 KiB stages (R13) and CUTLASS's main loop, which needs 48 and takes no
-longer than its products (R09), do not agree; 64 stays the default. For sm_90, `tma-latency`
-and `hbm-latency` have been those of the probes above since 2026-11-26, before these kernels were
-predicted.
+Two of GH's measurements disagree about the port from L2: it delivers 45 B/clk with stages of 48 KiB
+(R13), but CUTLASS's main loop needs 48 B/clk and takes no longer than its products (R09). 64 B/clk
+stays the default. For sm_90, `tma-latency` and `hbm-latency` have had the values of the probes
+above since 2026-11-26, before these kernels were predicted.
 
 ### Predicted, and taken
 
-`bench/predictions_sm90a.json` has 51 kernels of `gemm` and `conv-implicit-gemm` for sm_90a:
-products of f16, and ResNet-50's convolutions at batch 8 and 32 (`python bench/time_hopper.py
---predict --wgmma`), frozen by `bench/predictions_sm90a.sha256` on 2026-11-26. For {len(kernels)}
-of them an H200 had been measured two days before, from rest
-([conv-sm90a.md](../explanation/conv-sm90a.md), [gemm-sm90a.md](../explanation/gemm-sm90a.md)), so
-they could be seen. No
-constant was fitted to them, and no rule changed with them in view. The clock was not recorded:
-1.98 GHz is what the H200 held in every kernel of up to 264 us [above](#measured), and 3.9 us are
-those of a launch (`launch`).
+`bench/predictions_sm90a.json` has predictions for 51 kernels of `gemm` and `conv-implicit-gemm` for
+sm_90a: products of f16, and ResNet-50's convolutions at batch 8 and 32
+(`python bench/time_hopper.py --predict --wgmma`). `bench/predictions_sm90a.sha256` has frozen them
+since 2026-11-26. {len(kernels)} of the kernels had been measured on an H200 two days before, each
+launch after a pause ([conv-sm90a.md](../explanation/conv-sm90a.md),
+[gemm-sm90a.md](../explanation/gemm-sm90a.md)), so their times could be seen. But no constant was
+fitted to them, and no rule was changed with them in view. The clock of these measurements was not
+recorded. The predicted microseconds therefore assume 1.98 GHz, which the H200 kept in every kernel
+of up to 264 us [above](#measured), and contain 3.9 us for a launch (`launch`). *taken, us* is the
+measured time:
 
 | | kernels | median error | maximum | misses | rank correlation |
 |---|---|---|---|---|---|
@@ -222,30 +227,34 @@ those of a launch (`launch`).
 
 ### Counted
 
-{where}, after the predictions were frozen: cycles that the SMs
-count themselves around launches back to back, as `bench/time_wgmma.py` does. The clock of a
-spinning kernel right after them, as in [Measured](#measured), would be wrong here: it recovers
-within microseconds, to 1.95 GHz after products of 4096³ that ran at 1.54. (For `matmul-warp` above,
-which draws less power, the difference is not known; if there is one, its measured cycles are too
-many.)
+{where}. After the predictions were frozen, `bench/time_wgmma.py` measured the cycles that the SMs
+count themselves around launches that follow each other. The clock of a spinning kernel right after
+the launches, which [Measured](#measured) uses, would be wrong here, because the clock recovers
+within microseconds: it was 1.95 GHz after products of 4096³ that ran at 1.54 GHz. (For
+`matmul-warp` above, which draws less power, this difference is not known; if there is one, its
+measured cycles are too many.)
 
-**Median error {median(errors):.1%}, maximum {max(errors):.1%}** of {len(errors)} kernels:
+**The median error is {median(errors):.1%} and the maximum {max(errors):.1%}** for {len(errors)}
+kernels:
 
 {_counted(cycles)}
 
-All results were right. Convolutions ran at 1.8 GHz, not at the 1.98 assumed from rest, so errors in
-cycles are larger than those in us above, in which the launch, too, is a large part. Of the 22
-convolutions that are more than 10 % too fast, 16 are within 10 % under `l2-port=large`; under
-it the median of all 51 is 4.7%. Those too slow have the two reasons above, the bias behind the
-tiles and strided pixels. What small kernels take between two launches is not in the model.
+All results were right. The convolutions ran at 1.8 GHz, not at the 1.98 GHz that the table of
+*Predicted, and taken* assumes, so their errors in cycles are larger than those in us there; the
+launch is also a large part of those us. Of the 22 convolutions that the model predicts more than 10
+% too fast, 16 are within 10 % under `l2-port=large`, and under this answer the median error of all
+51 kernels is 4.7%. The two reasons above explain the convolutions that are predicted too slow: the
+bias behind the tiles, and strided pixels. The model does not contain the time that small kernels
+take between two launches.
 
 ### The tiles that kernels choose
 
-`gemm` and `conv-implicit-gemm` for sm_90a take the width that a short rule finds fastest
-([conv-sm90a.md](../explanation/conv-sm90a.md#the-schedule)). `python bench/wgmma_tiles.py`
-asks this model about every width. Of 1024³ to 3072³ and the 22 layers at batch 8, 25 problems, the
-rule's width is the model's in 14, and within 3 % of it in 22. Where they differ, as columns:
-cycles, **modelled**:
+`gemm` and `conv-implicit-gemm` for sm_90a choose the width of a tile by a short rule that estimates
+which width is fastest ([conv-sm90a.md](../explanation/conv-sm90a.md#the-schedule)).
+`python bench/wgmma_tiles.py` computes the time of every width by this model for 25 problems,
+products of 1024³ to 3072³ and the 22 layers at batch 8. In 14 problems the rule's width is the
+fastest in the model, and in 22 it is within 3 % of the fastest. The next table has the problems
+where the two widths differ, as columns: cycles, all **modelled**:
 
 | problem | the rule's | the model's | slower by |
 |---|---|---|---|
@@ -261,5 +270,6 @@ cycles, **modelled**:
 | conv5_reduce, batch 8 | 32: 14486 | 16: 14419 | 0.5% |
 | conv5_3x3, batch 8 | 32: 27776 | 16: 27750 | 0.1% |
 
-The three beyond 3 % are 1x1 filters of short K at batch 8, where the model has the misses above.
+The three problems beyond 3 % are 1x1 filters of short K at batch 8, where the model has the misses
+above.
 """

@@ -113,7 +113,7 @@ MMA += [
 INTERVALS = [
     Row("mma interval", f"{'TS' if a == 'tmem' else 'SS'}, {'pair, ' if group == 2 else ''}"
         f"M = {m}, N = {n}", want, "cycles", partial(interval, n=n, m=m, group=group, a_in=a), True,
-        why="" if want not in (25, 27, 18) else "SA's averages are rounded down; about 1 too low")
+        why="" if want not in (25, 27, 18) else "SA rounds its averages down, about 1 too low")
     for group, m, a, pairs in (
         (1, 128, "smem", ((64, 48), (96, 56), (128, 64), (256, 128))),
         (1, 128, "tmem", ((64, 32), (128, 64), (256, 128))),
@@ -192,12 +192,13 @@ HELD_ONE_SM = [
 ]
 
 _POWER = (
-    "at 1.85 GHz, but no source states its clock: 1.2 to 1.4 GHz would explain each; power is not "
+    "the model assumes 1.85 GHz, but no source states its clock: 1.2 to 1.4 GHz would explain each "
+    "row. Power is not "
 )
 _POWER += (
     "modelled, and CUTLASS's charts show large GEMMs at 94 % of the peak at the clock they hold"
 )
-_ROWS16 = "a row of 16 bytes costs more than its sector; one row per cycle of the TMA engine fits"
+_ROWS16 = "a row of 16 bytes costs more than its sector; one per cycle of the TMA engine would fit"
 _FOUR = (4096, 4096, 4096)
 _EIGHT = (8192, 8192, 8192)
 _LADDERS: tuple[tuple[str, str, float, Gemm, tuple[int, int, int], int, str], ...] = (
@@ -209,7 +210,7 @@ _LADDERS: tuple[tuple[str, str, float, Gemm, tuple[int, int, int], int, str], ..
      "faster than the port's 62 B/clk"),
     ("gau-nernst, 4096", "v3 two stages", 914.4,
      Gemm("v3", k=128, stages=2, roles=False, ahead=1, each=True), _FOUR, 0,
-     "one warp does both; the cost of its other instructions is not in the stream"),
+     "one warp issues loads and mma; the cost of its other instructions is not in the stream"),
     ("gau-nernst, 4096", "v4 roles", 1053.6, Gemm("v4", n=128), _FOUR, 0, _POWER),
     ("gau-nernst, 4096", "v5 pairs", 1169.7, Gemm("v5", pair=True), _FOUR, 0, _POWER),
     ("gau-nernst, 4096", "v6 persistent", 1273.3, Gemm("v6", pair=True, accumulators=2), _FOUR,
@@ -218,7 +219,7 @@ _LADDERS: tuple[tuple[str, str, float, Gemm, tuple[int, int, int], int, str], ..
      Gemm("v7b", pair=True, accumulators=2, columns=16), _FOUR, 128, _POWER),
     ("CuTe DSL tour, 8192", "naive", 450,
      Gemm("naive", stages=4, roles=False, columns=64, store="element"), _EIGHT, 0,
-     "each load is waited for alone: a latency above that of a light load"),
+     "the kernel waits for each load alone; a latency above that of a light load would fit"),
     ("CuTe DSL tour, 8192", "prefetch", 880,
      Gemm("prefetch", stages=4, roles=False, ahead=2, columns=64, store="element"), _EIGHT, 0, ""),
     ("CuTe DSL tour, 8192", "vector stores", 1400,

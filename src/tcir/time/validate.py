@@ -151,7 +151,7 @@ def _under(outcomes: Sequence[PredictedTime]) -> list[str]:
             f"| {name} | {small.median:.1%} | {small.maximum:.0%} | {whole.median:.1%} | "
             f"{whole.maximum:.0%} | {wrong} |"
         )
-    return [*lines, "", f"Without effect on these rows: {', '.join(idle)}."]
+    return [*lines, "", f"These answers change no row: {', '.join(idle)}."]
 
 
 def report() -> str:
