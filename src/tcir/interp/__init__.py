@@ -1,8 +1,8 @@
-"""Executors: one for each level of a program, all with the same signature.
+"""Executors: functions that execute a program, one for each level of the compiler.
 
-An executor is a function with the signature of `Executor`. `execute` imports the executor of a
-level on first use, so `tcir.interp.ptx` stays importable without the MLIR bindings. User code adds
-a level with `register_executor`.
+All executors have the signature of `Executor`. `execute` imports the executor of a level on first
+use, so `tcir.interp.ptx` stays importable without the MLIR bindings. User code adds a level with
+`register_executor`.
 
 Levels: ``tensor`` (func on tensors), ``tile`` (`func.func` with the attribute ``tc.kernel``),
 ``thread`` (`gpu.module` with an `llvm.func` kernel).
@@ -24,14 +24,16 @@ from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """Shape and numpy (or ml_dtypes) element type of one result, or input.
+    """Shape and numpy (or ml_dtypes) element type of one result, or of one input.
 
-    unsigned: the sign bit has no meaning (block scales of type f8E4M3FN): numbers are >= 0.
-    groups: for group sizes (``tc.grouped_matmul``): the largest size, and the largest sum
-    below: for indices into a tensor: exclusive upper bound; the lower bound is 0
-    ends: for the ends of sequences: the last end
-    first: for a table of indices whose first column is a count instead: exclusive upper bound of
-           these counts
+    unsigned: the sign bit has no meaning, so all values are >= 0 (block scales of type f8E4M3FN)
+    groups: if the array holds group sizes (``tc.grouped_matmul``): the largest size, and the
+            largest sum of the sizes
+    below:  if the array holds indices into a tensor: exclusive upper bound of the indices, whose
+            lower bound is 0
+    ends:   if the array holds the ends of sequences: the last end
+    first:  if the first column of a table of indices holds counts instead: exclusive upper bound of
+            the counts
     """
 
     shape: tuple[int, ...]
@@ -44,7 +46,9 @@ class OutputSpec:
 
     @property
     def says_where(self) -> bool:
-        """Whether the array's values decide which elements a program reads."""
+        """Whether the array's values (group sizes, indices or ends of sequences) decide which
+        elements of other arrays a program reads.
+        """
         return any(each is not None for each in (self.groups, self.below, self.ends))
 
     def __str__(self) -> str:
@@ -62,18 +66,20 @@ class Outcome:
 
     outputs:    one array per `OutputSpec`, in order; meaningless when `incomplete` is not empty.
     findings:   hazards, as `tcir.machine.Finding` (severity, code, first, second, missing, cta).
-    counters:   counts of the machine (bytes moved, tensor cycles, …); empty for tensors.
+    counters:   counts of the simulated machine (bytes moved, tensor cycles, …); empty at the level
+                of tensors.
     incomplete: each op or instruction without a rule, with its location; never empty by omission.
     level:      "tensor", "tile", "thread" or "ptx".
     sites:      optional, per output index: a function from an element's index to words such as
                 "tile (3, 0), lane 17" that a report shows next to the first different element.
-    followers:  number of CTAs that replayed another CTA's execution, in its order
-                (docs/explanation/lockstep.md).
-    together:   why one process ran all CTAs, where several were allowed
+    followers:  number of CTAs that were not simulated by themselves but replayed the execution of
+                another CTA, in the order of that execution (docs/explanation/lockstep.md).
+    together:   reason why one process ran all CTAs although several processes were allowed
                 (docs/explanation/jobs.md).
-    executed:   number of CTAs executed as a sample; 0: all were executed.
-    stored:     for a sample, per output: the elements that it stored, as a flat array of bool.
-    whole:      why the whole grid ran although a sample was requested.
+    executed:   number of CTAs executed as a sample; 0 if all CTAs were executed.
+    stored:     for a sample, per output: the elements that the sample stored, as a flat array of
+                bool.
+    whole:      reason why the whole grid ran although a sample was requested.
     meets:      whether CTAs may act on each other, so that the result may depend on their timing.
     left:       module variables that the execution changed.
     """
@@ -105,14 +111,14 @@ class Outcome:
 
 
 class Executor(Protocol):
-    """Runs function `name` of `module` (an `ir.Module`; not modified) on `inputs`.
+    """Runs the function `name` of `module` (an `ir.Module`, which is not modified) on `inputs`.
 
-    inputs:     numpy arrays in the order of the kernel ABI (function inputs without a pure `outs`
-                argument); an executor never writes into them.
-    outputs:    the results wanted; buffers start as poison (never as zero).
+    inputs:     numpy arrays in the order of the kernel ABI (function inputs without arguments that
+                are only `outs`); an executor never writes into them.
+    outputs:    the results wanted; their buffers start as poison (never as zero).
 
-    An op without a rule is returned in `Outcome.incomplete`; an illegal use of the hardware raises
-    `tcir.machine.MachineError`; neither is ever skipped.
+    An op without a rule is listed in `Outcome.incomplete`, and an illegal use of the hardware
+    raises `tcir.machine.MachineError`. An executor never skips either of them.
     """
 
     def __call__(
@@ -143,7 +149,9 @@ def registered(level: str) -> bool:
 
 
 def executor_for(level: str) -> Executor:
-    """The executor of `level`; KeyError when there is none, AttributeError when it is not built."""
+    """Returns the executor of `level`. KeyError for a level without an executor, AttributeError for
+    an executor that is not built.
+    """
     found = _EXECUTORS[level]
     if isinstance(found, str):
         function: Executor = importlib.import_module(found).run

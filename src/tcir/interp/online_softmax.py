@@ -1,16 +1,18 @@
-"""A softmax over blocks of keys, in the f32 instructions of attention kernels.
+"""Online softmax over blocks of keys, in the f32 instructions of attention kernels.
 
-All levels share these definitions: rows are rows of scores, and a row's exponents are relative to
-its ``reference``. With ``c = f32(scale * log2(e))``, for each block of scores S::
+The executors of all levels use these definitions. Rows are rows of scores, and the exponents of a
+row are relative to the row's ``reference``. With ``c = f32(scale * log2(e))``, for each block of
+scores S::
 
     m', r, alpha = online_max(m, max(S), c, tau, below)
     P = exponentials(S, r, c)                          # 2^((S - r) * c)
     l' = fma(l, alpha, sum(P)); O' = alpha * O + P * V
 
-and at the end ``O / l``, and ``(m * c + log2(l)) * ln(2)`` for the logarithm of the sum.
+After the last block the result is ``O / l``, and the logarithm of the sum of exponentials is ``(m *
+c + log2(l)) * ln(2)``.
 
-Where keys are divided into parts, these logarithms give the weight of each part (`weight`,
-`combined_sum`).
+Where the keys are divided into parts, each part has such a logarithm, which gives the weight of the
+part in the combined result (`weight`, `combined_sum`).
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _LEAST = np.float32(2.0**-126)
 
 
 def log2_scale(scale: float) -> np.float32:
-    """``scale * log2(e)``, by which scores become exponents of two, rounded once to f32."""
+    """Returns ``scale * log2(e)``, rounded once to f32: the factor that turns a score into an
+    exponent of two.
+    """
     return np.float32(scale * attention.LOG2_E)
 
 
@@ -38,17 +42,17 @@ def flushed(x: Array) -> Array:
 
 
 def exp2(x: Array) -> Array:
-    """``ex2.approx.ftz.f32``, rounded to nearest (PTX ISA 9.7.3.21)."""
+    """Computes ``ex2.approx.ftz.f32``, rounded to nearest (PTX ISA 9.7.3.21)."""
     with np.errstate(all="ignore"):
         return flushed(np.exp2(flushed(x).astype(np.float64)).astype(np.float32))
 
 
 def exp2_polynomial(x: Array) -> Array:
-    """2^x by a polynomial, `attention.POLYNOMIAL`, for x below 128.
+    """Computes 2^x by the polynomial `attention.POLYNOMIAL`, for x below 128.
 
-    With n the nearest whole number of x: ``1 + c1 f + c2 f^2 + c3 f^3`` of f = x - n, in fused
-    multiply-adds, times 2^n, whose exponent comes from the sum that rounds x. Exact for whole x;
-    0 from `attention.LEAST_EXPONENT` on down; NaN for NaN.
+    n is the whole number nearest to x, and f = x - n. The result is ``1 + c1 f + c2 f^2 + c3 f^3``,
+    computed in fused multiply-adds, times 2^n; n is taken from the sum that rounds x. The result is
+    exact for whole x, 0 for x up to `attention.LEAST_EXPONENT`, and NaN for NaN.
     """
     with np.errstate(all="ignore"):
         x = np.maximum(np.asarray(x, np.float32), np.float32(attention.LEAST_EXPONENT))
@@ -61,13 +65,13 @@ def exp2_polynomial(x: Array) -> Array:
 
 
 def log2(x: Array) -> Array:
-    """``lg2.approx.ftz.f32``, rounded to nearest (PTX ISA 9.7.3.20)."""
+    """Computes ``lg2.approx.ftz.f32``, rounded to nearest (PTX ISA 9.7.3.20)."""
     with np.errstate(all="ignore"):
         return flushed(np.log2(flushed(x).astype(np.float64)).astype(np.float32))
 
 
 def reciprocal(x: Array) -> Array:
-    """``rcp.approx.ftz.f32``, rounded to nearest (PTX ISA 9.7.3.13)."""
+    """Computes ``rcp.approx.ftz.f32``, rounded to nearest (PTX ISA 9.7.3.13)."""
     with np.errstate(all="ignore"):
         return flushed((1.0 / flushed(x).astype(np.float64)).astype(np.float32))
 
@@ -77,8 +81,12 @@ TO_WHOLE = np.float32(attention.TO_WHOLE)
 
 
 def exponents(scores: Array, reference: Array, c: np.float32) -> Array:
-    """``(scores - reference) * c``: one fma with the row's ``reference * c``, which is rounded once
-    and cancels in ``O / l``; where its magnitude exceeds `FAR`, a difference and a product."""
+    """Computes ``(scores - reference) * c``.
+
+    This is one fma of the scores, c and the row's product ``reference * c``. The product is rounded
+    once, and its rounding error cancels in ``O / l``. Where the magnitude of the product exceeds
+    `FAR`, a subtraction and a multiplication are used instead.
+    """
     with np.errstate(all="ignore"):
         product = reference * c
         near = fma(scores, np.asarray(c), -product)
@@ -86,8 +94,9 @@ def exponents(scores: Array, reference: Array, c: np.float32) -> Array:
 
 
 def masked(scores: Array, row: int, column: int, keys: int, band: attention.Band) -> Array:
-    """Scores of the rows from `row` and the keys from `column` on, -inf from the key `keys` on and
-    outside the band."""
+    """Scores of a block whose first row is `row` and whose first key is `column`, with -inf for
+    every key that is not below `keys` or lies outside the row's band.
+    """
     rows, columns = scores.shape
     return np.where(allowed(rows, columns, keys, band, (row, column)), scores, np.float32(-np.inf))
 
@@ -95,18 +104,19 @@ def masked(scores: Array, row: int, column: int, keys: int, band: attention.Band
 def online_max(
     before: Array, largest: Array, c: np.float32, tau: float, below: float = 0.0
 ) -> tuple[Array, Array, Array]:
-    """New maximum of each row, the reference of its exponents, and the factor of its earlier sums.
+    """Returns the new maximum of each row, the reference of the row's exponents, and the factor by
+    which the row's earlier sums are multiplied.
 
-    before:  maximum before this block, -inf at first
+    before:  maximum before this block; -inf before the first block
     largest: maximum of the block
-    tau:     largest growth of exponents without rescaling the sums: up to it the earlier maximum
-             remains (0: the new maximum is always taken)
+    tau:     largest growth of exponents for which the sums are not rescaled: up to this growth the
+             earlier maximum remains (0: the new maximum is always taken)
     below:   difference between the largest score and the maximum that is kept, so that exponentials
              are up to ``2^(below * c)``
 
     The exponent of the factor is ``before * c - maximum * c``, because exponentials are relative to
-    these products; beyond `FAR` it is ``(before - maximum) * c``. A row with only -inf has the
-    reference 0, so that its exponentials are 0, not NaN.
+    these two products. If one of the products exceeds `FAR`, the exponent is ``(before - maximum) *
+    c``. A row with only -inf has the reference 0, so that its exponentials are 0 and not NaN.
     """
     with np.errstate(all="ignore"):
         after = np.fmax(before, largest - np.float32(below))
@@ -123,11 +133,11 @@ def online_max(
 
 
 def exponentials(scores: Array, reference: Array, c: np.float32, polynomial: int = 0) -> Array:
-    """``2^((scores - reference) * c)``, at most near ``2^tau``.
+    """Computes ``2^((scores - reference) * c)``, which is at most about ``2^tau``.
 
-    reference:  a column
-    polynomial: number of columns, the last ones of every 16, for which `exp2_polynomial` computes
-                the powers
+    reference:  one column with a number per row
+    polynomial: number of columns, the last ones of every 16 columns, whose powers are computed by
+                `exp2_polynomial`
     """
     x = exponents(scores, reference, c)
     powers = exp2(x)
@@ -137,8 +147,11 @@ def exponentials(scores: Array, reference: Array, c: np.float32, polynomial: int
 
 
 def row_sum(values: Array, parts: int) -> Array:
-    """Row sums, as a column: column n is added to partial sum ``n mod parts``; then the second half
-    of the partial sums is added to the first, until one is left."""
+    """Returns the sum of each row, as a column.
+
+    Column n is added to the partial sum number ``n mod parts``. Then the second half of the partial
+    sums is added to the first half, repeatedly, until one sum is left.
+    """
     with np.errstate(all="ignore"):
         total = values[:, :parts]
         for first in range(parts, values.shape[1], parts):
@@ -150,23 +163,26 @@ def row_sum(values: Array, parts: int) -> Array:
 
 
 def inverse_sum(total: Array, times: float = 1.0) -> Array:
-    """Factor of a row of O at the end: ``times / total``; ``times`` for a row without keys, so that
-    its O is zero, and for a row whose sum is NaN."""
+    """Returns the factor ``times / total`` by which a row of O is multiplied after the last block.
+    For a row without keys, and for a row whose sum is NaN, the factor is ``times``; the O of a row
+    without keys thus stays zero.
+    """
     with np.errstate(all="ignore"):
         inverse = reciprocal(np.where((total == 0) | np.isnan(total), np.float32(1), total))
         return inverse * np.float32(times)
 
 
 def log_sum(largest: Array, total: Array, c: np.float32) -> Array:
-    """The natural logarithm of the sum of exponentials; -inf where a row had no key."""
+    """Returns the natural logarithm of the sum of exponentials; -inf for a row without keys."""
     with np.errstate(all="ignore"):
         bits = largest * c + log2(total)
         return np.where(total == 0, np.float32(-np.inf), bits * LN_2).astype(np.float32)
 
 
 def weight(logarithm: Array, reference: Array) -> Array:
-    """Weight ``exp(logarithm - reference)`` of a part of the keys, whose sum of exponentials has
-    this natural logarithm."""
+    """Returns ``exp(logarithm - reference)``, the weight of a part of the keys; `logarithm` is the
+    natural logarithm of the part's sum of exponentials.
+    """
     with np.errstate(all="ignore"):
         return exp2((logarithm - reference) * np.float32(attention.LOG2_E))
 

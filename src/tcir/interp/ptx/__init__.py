@@ -1,4 +1,5 @@
-"""Executes PTX text on the simulated machine: parser, decoded instructions, warps.
+"""Executes PTX text on the simulated machine: the parser, the decoded instructions, and the warps.
 
-Depends on `tcir.machine`, not on the compiler. The entry point for users is `tcir.run.run_ptx`.
+This package depends on `tcir.machine`, not on the compiler. The entry point for users is
+`tcir.run.run_ptx`.
 """

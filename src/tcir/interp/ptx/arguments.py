@@ -1,5 +1,6 @@
-"""Converts the caller's arguments to kernel parameters: buffers, scalars, tensor maps,
-variables."""
+"""Converts the caller's arguments to kernel parameters. Arguments are buffers, scalars and tensor
+maps; the variables of the PTX module are bound here as well.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ MAX_VARIABLE = 1 << 28
 
 @dataclass(frozen=True, eq=False)
 class Uninitialized:
-    """An output buffer whose present contents the kernel may not read: reads are reported."""
+    """An output buffer whose initial contents the kernel may not read: such a read is reported."""
 
     array: np.ndarray
 
@@ -47,11 +48,13 @@ class Uninitialized:
 
 
 class BoundArrays:
-    """Binds the caller's arrays; arrays that overlap are bound through their common base.
+    """Binds the caller's arrays to addresses; arrays that overlap are bound through their common
+    base.
 
-    addressed: arrays that keep their CPU addresses. written: partly initialised arrays, with masks
-    of the initialised bytes. promises: the alignment promised for each array, by its `id`; with
-    `placement` "adverse" an address has exactly that alignment.
+    addressed: arrays that keep their CPU addresses
+    written:   arrays that are partly initialised, each with a mask of its initialised bytes
+    promises:  the alignment that the kernel assumes for each array, by the array's `id`; with
+               `placement` "adverse" the address has exactly that alignment and no larger one
     """
 
     def __init__(
@@ -90,7 +93,7 @@ class BoundArrays:
             self.bound.append((array, at))
 
     def address(self, array: np.ndarray, name: str) -> int:
-        """The address of an argument. name: its buffer's name in reports"""
+        """Returns the address of an array argument. name: name of its buffer in reports"""
         if array.dtype.hasobject:
             raise LaunchError("argument: expected an array of numbers, got one of Python objects")
         # Who has a masked array has imported it; another thread may be about to.
@@ -129,8 +132,9 @@ class BoundArrays:
         return at + start - whole.__array_interface__["data"][0]
 
     def unfinished(self, memory: Sequence[np.ndarray]) -> None:
-        """Marks these bytes only as those that launches before a programmatic one may still
-        write."""
+        """Marks the bytes of these arrays, and no others, as unfinished: in a programmatic
+        dependent launch, earlier launches may still write them.
+        """
         spans = [np.lib.array_utils.byte_bounds(each) for each in memory]
         for array, at in self.bound:
             start, buffer = (
@@ -155,12 +159,14 @@ class BoundArrays:
         return None
 
     def keep_written(self) -> None:
-        """Adds the bytes that the kernel wrote to the caller's masks."""
+        """Adds the bytes that the kernel wrote to the caller's masks of initialised bytes."""
         for part, after in self.partial:
             part[...] = after
 
     def written(self) -> Iterator[tuple[str, int]]:
-        """Read-only arguments that the kernel wrote: name and first byte."""
+        """Read-only arguments that the kernel wrote: the name of each, and its first written
+        byte.
+        """
         for before, after, name in self.read_only:
             kept = before.reshape(-1).view(np.uint8) == after.reshape(-1).view(np.uint8)
             if not kept.all():
@@ -184,8 +190,8 @@ def _offset(array: np.ndarray) -> int:
 
 
 def promised(function: Function, args: Sequence[object]) -> dict[int, int]:
-    """Alignment that each array in the arguments needs, by its `id`: that of the parameter or of a
-    tensor map, the largest of several.
+    """Alignment in bytes that each array in the arguments needs, by the array's `id`. A kernel
+    parameter or a tensor map states the alignment; if several do, the largest counts.
 
     Raises LaunchError if the arguments are not a list.
     """
@@ -307,11 +313,12 @@ def _number(what: str, variable: Variable, value: float) -> np.generic:
 def bind_variables(
     module: PtxModule, machine: Any, kept: dict[str, np.ndarray] | None = None
 ) -> dict[str, int]:
-    """Binds the module's global and constant variables, initialised, by default to zero.
+    """Binds the global and constant variables of the module to addresses, and initialises them
+    (with zeros if the text gives no value).
 
-    kept: bytes of variables that earlier launches bound. They stay as they are, unless they hold
-    addresses; newly bound variables are added. A variable among the arrays that keep their CPU
-    addresses is bound at its CPU address.
+    kept: bytes of the variables that earlier launches have bound, by name. These bytes stay as they
+    are, except those of variables initialised with addresses; variables bound now are added. A
+    variable that is among the arrays with CPU addresses is bound at its CPU address.
     """
     bound: dict[str, int] = {}
     images: dict[str, np.ndarray] = {}
@@ -354,7 +361,9 @@ def holds_addresses(variable: Variable) -> bool:
 def initialise(
     image: np.ndarray, variable: Variable, bound: Mapping[str, int], module: PtxModule
 ) -> None:
-    """Writes the initial value of a variable; bound: the addresses of the module's variables."""
+    """Writes the initial value of a variable. bound: the addresses of the module's variables, by
+    name
+    """
     name, size, initial = variable.name, variable.type.size, variable.initial or ()
     if count_of(initial) * size > variable.size:
         raise LaunchError(f"variable {name}: expected at most {variable.size} bytes of values")

@@ -1,9 +1,10 @@
-"""Calls of device functions, by copying the callee's body to each call (PTX ISA 9.7.12 "call").
+"""Replaces calls of device functions by copies of the callee's body (PTX ISA 9.7.12 "call").
 
-A copy has registers, labels and variables of its own; its parameters are the caller's variables. An
-indirect call becomes a chain of comparisons of the address with those of the functions that it may
-reach. A recursive call saves the state of its function's copy and starts the copy again
-(`isa/frames.py`). A call that cannot be replaced stays `call`, with the reason as its operand.
+Each copy has its own registers, labels and variables, and the caller's variables stand for its
+parameters. An indirect call becomes a chain of comparisons of the called address with the addresses
+of all functions that the call may reach. A recursive call saves the state of its function's copy
+and starts the same copy again (`isa/frames.py`). A call that cannot be replaced stays `call`, with
+the reason as its operand.
 """
 
 from __future__ import annotations
@@ -157,8 +158,9 @@ class _Copy:
             self.emit("call-return", (self.frame,))
 
     def save_stack(self) -> Reg | None:
-        """Saves the stack pointer of a function with alloca, so that its memory is free again
-        when it returns."""
+        """Saves the stack pointer of a function that contains alloca, so that the memory it
+        allocates is free again when it returns.
+        """
         if self.root is None or not any(_mnemonic(i) == "alloca" for i in self.source.body or ()):
             return None
         stack = self.temporary("stack", TYPES["u64"])
@@ -178,7 +180,9 @@ class _Copy:
         self.out.body.append(Instruction(mnemonic, operands, guard, old.site, scope, old.column))
 
     def emit(self, mnemonic: str, operands: tuple[Operand, ...]) -> None:
-        """Adds an instruction that is not in the text, with the location of the body's last one."""
+        """Adds an instruction that is not in the text; it gets the location of the last instruction
+        of the body.
+        """
         assert self.source.body
         self.add(self.source.body[-1], mnemonic, operands, None, self.root or BlockScope(None))
 
@@ -189,7 +193,7 @@ class _Copy:
         return scope
 
     def land(self, *jumps: BlockScope) -> None:
-        """Makes the next instruction the target of these branches."""
+        """Makes the next instruction that is added the target of these branches."""
         assert self.out.body is not None
         for scope in jumps:
             scope.labels["there"] = len(self.out.body)
@@ -210,7 +214,9 @@ class _Copy:
         self.land(*jumps)
 
     def call(self, old: Instruction, scope: BlockScope) -> None:
-        """Inlines the callee here, or every function that the address in a register may mean."""
+        """Inlines the callee at this call. For a call through a register, inlines every function
+        whose address the register may hold.
+        """
         operands = [self.operand(o) for o in old.operands]
         results = _listed(operands)
         if not operands:
@@ -294,7 +300,7 @@ class _Copy:
         self.land(*ends)
 
     def actual(self, operand: Operand, scope: BlockScope) -> Variable | Reg | Imm:
-        """Operand that replaces a parameter in a call."""
+        """Returns the operand that replaces a parameter of the callee in the copied body."""
         if isinstance(operand, Reg | Imm):
             return operand
         found = scope.variable(operand.name) if isinstance(operand, Symbol) else None
@@ -309,8 +315,9 @@ class _Copy:
         given: Sequence[Variable | Reg | Imm],
         results: int,
     ) -> None:
-        """Inlines the body of `callee` with these arguments, or branches to a copy of it that is
-        being executed."""
+        """Inlines the body of `callee` with these arguments. If the call is inside a copy of that
+        body, saves the copy's state and branches to its start instead.
+        """
         if not _fits(callee, given):
             raise _Stays(f"expected arguments as {callee.name} declares them, got others")
         names = [v.name for v in (*callee.results, *callee.params)]

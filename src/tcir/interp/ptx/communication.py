@@ -1,12 +1,14 @@
 """Instructions by which threads affect each other: strong accesses, and launch control.
 
-Under a seed warps and CTAs yield before these instructions. Between two of them, nothing that a
-program may rely on depends on other threads' progress (data races are findings in any order), so
-these are the only scheduling points needed. The results of `red` do not depend on their order, so a
-`red` is a scheduling point only if other CTAs may access its target in another way.
+If the run has a seed, warps and CTAs yield to each other before these instructions. Between two of
+these instructions, nothing that a program may rely on depends on the progress of other threads,
+because data races are findings in any order. So no other scheduling points are needed. The results
+of `red` do not depend on the order of several `red`, so a `red` is a scheduling point only if other
+CTAs may access its target by another instruction.
 
-A load and a store may together update a word. If other threads also write it, the update must be
-one atomic, or those threads must be excluded meanwhile (`tcir.machine.memory.updates`).
+A strong load and a strong store may together update a word, as an atomic would. If other threads
+also write the word, the update must be one atomic instruction, or those threads must be excluded
+during the update (`tcir.machine.memory.updates`).
 """
 
 from __future__ import annotations
@@ -32,22 +34,26 @@ def meets(mnemonic: str) -> bool:
 
 
 def among_ctas(mnemonic: str) -> bool:
-    """Whether an instruction may interact with threads of other clusters: not through
-    `.shared::cluster`, but through launch control."""
+    """Whether an instruction may interact with threads of other clusters. Instructions on
+    `.shared::cluster` do not; launch control does.
+    """
     asks = mnemonic.startswith("clusterlaunchcontrol")
     return meets(mnemonic) and (asks or _INSIDE.search(mnemonic) is None)
 
 
 def mark_reductions(code: Sequence[Op], body: Sequence[Instruction]) -> None:
-    """Also makes every `red` yield, if other clusters may concurrently read its target."""
+    """Makes every `red` a scheduling point if other clusters may concurrently read the target of
+    the `red`.
+    """
     if any(among_ctas(each.mnemonic) for each in body):
         for op, each in zip(code, body, strict=False):
             op.meets |= each.mnemonic.startswith("red.") and _INSIDE.search(each.mnemonic) is None
 
 
 def parted(straight: list[int], code: list[Op]) -> list[int]:
-    """Splits `straight` (see `DecodedEntry` in `program.py`) before each instruction that
-    `meets`."""
+    """Splits the ranges of `straight` (see `DecodedEntry` in `program.py`) before each instruction
+    whose `meets` is set.
+    """
     ends = list(straight)
     for at in reversed(range(len(code) - 1)):
         if ends[at] > at:
@@ -56,8 +62,9 @@ def parted(straight: list[int], code: list[Op]) -> list[int]:
 
 
 def mark_updates(code: Sequence[Op]) -> None:
-    """Assigns an `Update` to each pair of a strong load and a strong store that may form an
-    update."""
+    """Assigns an `Update` to each strong load and each strong store that may together update a
+    word.
+    """
     stores = {at: op for at, op in enumerate(code) if _strong(op, Store)}
     loads = [at for at, op in enumerate(code) if _strong(op, Load)] if stores else []
     for at in loads:

@@ -13,10 +13,12 @@ SPACES = {".shared": "shared", ".global": "global", ".const": "const", ".local":
 
 
 class Declarations(Reader):
-    """Reads declarations; knows the source line that .loc names."""
+    """Reads declarations, and keeps the source line that the last .loc names."""
 
     def debug(self) -> bool:
-        """Skips a debug or hint directive; remembers .file and .loc for the sites."""
+        """Skips a debug directive or a hint. The contents of .file and .loc are kept for the
+        locations in reports.
+        """
         text = self.peek.text
         if text == ".file":
             self.next()
@@ -49,7 +51,7 @@ class Declarations(Reader):
         return True
 
     def location(self) -> None:
-        """`.loc file line column{, function_name name{+n}, inlined_at file line column}`"""
+        """Reads `.loc file line column{, function_name name{+n}, inlined_at file line column}`."""
         self.next()
         if self.peek.kind == "place":
             file, line, _ = self.next().text.split(" ", 2)
@@ -81,7 +83,7 @@ class Declarations(Reader):
         return found
 
     def variable_list(self, extern: bool) -> list[Variable]:
-        """`.space {.align n} {.v4} .type name[size] {= init}, … ;`"""
+        """Reads `.space {.align n} {.v4} .type name[size] {= init}, … ;`."""
         space = SPACES.get(self.next().text, "param")
         align, lanes, kind = self.type_modifiers()
         out = []
@@ -175,7 +177,9 @@ class Declarations(Reader):
                 raise self.fail("',' or '}'")
 
     def initial_address(self, mask: int | None) -> Symbol:
-        """`name`, `generic(name)`, either with `+ offset`."""
+        """Reads an address in an initial value: `name` or `generic(name)`, each optionally with `+
+        offset`.
+        """
         name = self.word()
         if name == "generic":
             self.expect("(")
@@ -184,7 +188,9 @@ class Declarations(Reader):
         return Symbol(name, self.offset(), mask)
 
     def initial_number(self) -> Imm | Symbol:
-        """A constant, or the bits of an address that a constant masks: `0xff00(name)`."""
+        """Reads a number in an initial value: a constant, or a constant that masks bits of an
+        address, as in `0xff00(name)`.
+        """
         if self.peek.kind == "number" and self.tokens[self.at + 1].text == "(":
             mask = self.integer()
             self.expect("(")

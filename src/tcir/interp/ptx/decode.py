@@ -1,4 +1,6 @@
-"""Inputs of an instruction's decoder: modifiers and operands; and the resulting op."""
+"""`Decode`: the input of the functions that decode an instruction. It gives access to the modifiers
+and the operands, and creates the resulting op.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ from tcir.interp.ptx.syntax import (
 
 
 class Decode:
-    """One instruction being decoded: its modifiers, and slots for its operands."""
+    """One instruction during decoding: its modifiers, and the register slots of its operands."""
 
     def __init__(
         self,
@@ -85,7 +87,9 @@ class Decode:
         return None
 
     def skip(self, *names: str) -> None:
-        """Removes modifiers without influence on results here (cache hints, scopes, `.uni`)."""
+        """Removes modifiers that have no influence on results here (cache hints, scopes,
+        `.uni`).
+        """
         self._asked.update(names)
         self.modifiers = [m for m in self.modifiers if m not in names]
 
@@ -96,7 +100,9 @@ class Decode:
         return found
 
     def types(self, *allowed: str) -> list[Type]:
-        """Removes and returns the type modifiers in order; all have to be in `allowed` if given."""
+        """Removes and returns the type modifiers, in order. If `allowed` is given, raises
+        PtxSyntaxError for any other type.
+        """
         found = [TYPES[m] for m in self.modifiers if m in TYPES]
         self.modifiers = [m for m in self.modifiers if m not in TYPES]
         for kind in found:
@@ -111,7 +117,9 @@ class Decode:
         return found[0]
 
     def done(self, operands: int | Sequence[int] | None = None) -> None:
-        """No modifier may be left, and the operand count has to be one of `operands`."""
+        """Raises PtxSyntaxError if a modifier is left, or if the number of operands is not in
+        `operands`.
+        """
         if self.modifiers:
             left = self.modifiers[0]
             near = get_close_matches(left, sorted(self._asked | TYPES.keys()), n=1, cutoff=0.7)
@@ -150,8 +158,9 @@ class Decode:
         return self.slots.constant(size, bits & ((1 << (8 * size)) - 1))
 
     def src(self, operand: Operand, kind: Type, wider: bool = False) -> int:
-        """Slot of a source of type `kind`; with `wider`, wider registers are accepted (ld, st,
-        cvt)."""
+        """Slot of a source operand of type `kind`. With `wider`, registers that are wider than the
+        type are accepted, as ld, st and cvt do.
+        """
         self._read.append(slot := self._src(operand, kind, wider))
         return slot
 
@@ -198,7 +207,9 @@ class Decode:
         raise self.malformed(f"expected a register, got {type(operand).__name__}")
 
     def pred(self, operand: Operand) -> tuple[int, int]:
-        """Slot of a predicate source, and the mask to xor it with (FULL for `!%p`)."""
+        """Slot of a predicate source, and the mask that is combined with its value by xor (FULL for
+        `!%p`).
+        """
         slot, flip = self._pred(operand)
         self._read.append(slot)
         return slot, flip
@@ -236,7 +247,9 @@ class Decode:
         raise self.malformed("expected an integer constant")
 
     def address(self, operand: Operand) -> tuple[int, int, int, str | None]:
-        """Slot, byte size of the slot, offset, and the state space if the base is a symbol."""
+        """Slot of an address operand, size of the slot in bytes, offset, and the state space if the
+        base is a symbol.
+        """
         if isinstance(operand, Symbol) and operand.element:
             operand = Address(operand)
         if not isinstance(operand, Address) or operand.coordinates is not None:
@@ -244,7 +257,9 @@ class Decode:
         return self.base(operand)
 
     def base(self, operand: Address) -> tuple[int, int, int, str | None]:
-        """Like `address`, also for the base of a tensor address."""
+        """Like `address`, but also accepts the base of a tensor address (`[map,
+        {coordinates}]`).
+        """
         slot, size, offset, space = self._base(operand)
         self._read.append(slot)
         return slot, size, offset, space
@@ -278,7 +293,7 @@ class Decode:
 
     # --- results ------------------------------------------------------------------------------
     def op(self, kind: int, run: Run, *, aligned: bool = False, members: int = -1) -> Op:
-        """An op with the guard of the instruction; aligned, members: see `Op`."""
+        """Creates an op with the guard of the instruction. aligned, members: see `Op`"""
         guard, negate = -1, False
         if isinstance(self.instruction.guard, Not):
             guard, negate = self.instruction.guard.reg.index, True
@@ -291,7 +306,7 @@ class Decode:
         )  # fmt: skip
 
     def jump(self, kind: int, targets: tuple[int, ...], run: Run = no_effect) -> Op:
-        """A branch to instructions of the function."""
+        """Creates a branch op. targets: positions of the instructions that it may branch to"""
         op = self.op(kind, run)
         op.target, op.targets = targets[0], targets
         return op
@@ -300,9 +315,9 @@ class Decode:
         return self.op(PLAIN, run, aligned=aligned)
 
     def computing(self, run: Run, compute: Compute | None = None) -> Op:
-        """A plain op whose only effect is to write the registers requested as `dst`.
+        """Creates a plain op whose only effect is that it writes the registers requested by `dst`.
 
-        compute: its numpy function
+        compute: the numpy function of the op
         """
         op = self.plain(run)
         op.results = tuple(self._written)
@@ -313,5 +328,7 @@ class Decode:
         return self.op(BLOCKING, run, aligned=aligned)
 
     def among(self, members: int, run: Run) -> Op:
-        """An op that the lanes of a member mask execute together; members: slot of the mask."""
+        """Creates an op that all lanes of a member mask execute together. members: slot of the
+        mask
+        """
         return self.op(MEMBERS, run, members=members)

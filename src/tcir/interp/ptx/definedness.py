@@ -1,7 +1,8 @@
-"""Derives the undefined bits of a result from those of the operands (as MemorySanitizer does).
+"""Derives the undefined bits of a result from the undefined bits of the operands, as
+MemorySanitizer does.
 
-`Bits` are the undefined bits of a value in each lane, as bytes. A `Flow` computes those of a
-result; bits that it cannot determine exactly count as undefined.
+`Bits` are the undefined bits of a value in each lane, as bytes. A `Flow` is a function that
+computes the undefined bits of a result. Bits that it cannot determine exactly count as undefined.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PredicateFlow = Callable[[Function, Sequence[np.ndarray], Sequence[Bits]], NDArr
 
 @dataclass(frozen=True)
 class Unknown:
-    """Undefined bits of a register, with the origin of some of them."""
+    """Undefined bits of a register, and the origin of some of these bits."""
 
     bits: Bits
     origin: Origin
@@ -51,7 +52,7 @@ def words(bits: Bits) -> np.ndarray:
 
 
 def octets(values: np.ndarray) -> Bits:
-    """The bytes of one number per lane."""
+    """Views one number per lane as its bytes."""
     return np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
 
 
@@ -61,12 +62,14 @@ def as_bits(lanes: NDArray[np.bool_]) -> Bits:
 
 
 def whole(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out: np.dtype) -> Bits:
-    """Flow in which one undefined bit makes the whole result undefined."""
+    """Flow of an instruction for which one undefined bit makes the whole result undefined."""
     return as_bits(any_bit(fn, values, bits)).repeat(out.itemsize, axis=1)
 
 
 def elements(size: int) -> Flow:
-    """Flow in which one undefined bit makes its element of `size` bytes undefined."""
+    """Flow of an instruction on packed elements of `size` bytes: one undefined bit makes the same
+    element of the result undefined.
+    """
 
     def flow(
         fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out: np.dtype
@@ -81,7 +84,9 @@ def elements(size: int) -> Flow:
 
 
 def packed(size: int) -> Flow:
-    """Packs one element of `size` bytes from each operand, the last operand lowest."""
+    """Flow of an instruction that packs one element of `size` bytes from each operand, the last
+    operand in the lowest bits.
+    """
 
     def flow(
         fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out: np.dtype
@@ -93,17 +98,19 @@ def packed(size: int) -> Flow:
 
 
 def joined(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out: np.dtype) -> Bits:
-    """Concatenates the operands, the first in the lowest bits."""
+    """Flow of an instruction that concatenates its operands, the first one in the lowest bits."""
     return np.concatenate(bits, axis=1)
 
 
 def mixed(size: int) -> Callable[[Sequence[Bits]], Bits]:
-    """`whole` for operands of different sizes and a result of `size` bytes."""
+    """Flow like `whole`, for operands of different sizes and a result of `size` bytes."""
     return lambda bits: as_bits(any_bit(np.add, (), bits)).repeat(size, axis=1)
 
 
 def upward(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out: np.dtype) -> Bits:
-    """Sums and products: carries go to higher bits only."""
+    """Flow of sums and products: an undefined bit affects its own and higher bits only, as carries
+    do.
+    """
     total = np.zeros(32, np.uint64)
     for operand in bits:
         total |= words(operand)
@@ -112,10 +119,12 @@ def upward(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits], out
 
 
 def bitwise(data: int) -> Flow:
-    """Each bit of the result depends on one bit of each of the first `data` operands.
+    """Flow of an instruction in which each result bit depends on one bit of each of the first
+    `data` operands.
 
-    The other operands select the operation: a lane with an undefined bit in one of them is
-    undefined. Exact: finds the bits that change when undefined bits are taken as 0 or as 1.
+    The other operands select the operation: in a lane in which one of them has an undefined bit,
+    the whole result is undefined. The flow is exact: it finds the result bits that change when
+    undefined bits are taken as 0 or as 1.
     """
 
     def flow(
@@ -144,7 +153,9 @@ def _assumed(value: np.ndarray, bits: Bits, choice: int) -> np.ndarray:
 
 
 def equal(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits]) -> NDArray[np.bool_]:
-    """Lanes in which == or != is undefined, because the defined bits do not decide it."""
+    """Lanes in which the result of == or != is undefined because the defined bits do not decide
+    it.
+    """
     unknown = words(bits[0]) | words(bits[1])
     dtype = unknown.dtype
     differ = (values[0].view(dtype) ^ values[1].view(dtype)) & ~unknown
@@ -152,8 +163,9 @@ def equal(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits]) -> N
 
 
 def ordered(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits]) -> NDArray[np.bool_]:
-    """Lanes in which an ordered comparison of integers is undefined, since the extremes that the
-    undefined bits allow compare differently."""
+    """Lanes in which the result of an ordered comparison of integers is undefined: the smallest and
+    largest values that the undefined bits allow compare differently.
+    """
     extremes = []
     for value, unknown in zip(values, bits, strict=True):
         ends = [_assumed(value, unknown, choice) for choice in (0, 1)]
@@ -171,8 +183,9 @@ def any_bit(fn: Function, values: Sequence[np.ndarray], bits: Sequence[Bits]) ->
 
 
 def varying(fn: Callable[..., int], *operands: tuple[int, int]) -> int:
-    """Lanes in which `fn` depends on undefined bits; operands: predicates as (value, undefined
-    lanes)."""
+    """Lanes in which the result of `fn` depends on undefined bits. operands: predicates, each as
+    lane masks (value, undefined lanes)
+    """
     choices = [
         {value & ~unknown, value | unknown} if unknown else {value} for value, unknown in operands
     ]

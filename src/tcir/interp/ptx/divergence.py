@@ -1,9 +1,9 @@
-"""Divergence of a warp: groups of lanes with a program counter each.
+"""Divergence of a warp: groups of lanes, each group with its own program counter.
 
-Lanes that disagree on a branch become groups; the group with the lowest program counter runs, and
-groups that meet at the same instruction merge (min-PC reconvergence, a legal schedule under
-independent thread scheduling). A group whose wait fails, or that keeps spinning, yields, so that
-the lanes it waits for get their turn.
+Lanes that disagree on a branch become separate groups. The group with the lowest program counter
+runs, and groups that reach the same instruction merge (min-PC reconvergence, which is a legal
+schedule under independent thread scheduling). A group whose wait fails, or that keeps spinning,
+yields, so that the lanes for which it waits can run.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ class Group:
 
 
 class Divergence:
-    """The running group of a warp, `mask` at `pc`, and the others. mask is 0 while none runs.
+    """The running group of a warp (the lanes `mask`, at the instruction `pc`) and the warp's other
+    groups. mask is 0 while no group runs.
 
-    spins: backward branches that the running group has taken since it was chosen. stops: program
-    counters of the other groups, ascending; lowest: program counter of the first ready group.
+    spins:  backward branches that the running group has taken since it was chosen
+    stops:  program counters of the other groups, ascending
+    lowest: program counter of the first ready group
     """
 
     __slots__ = ("lowest", "mask", "others", "pc", "spins", "stops")
@@ -41,7 +43,7 @@ class Divergence:
         self.update()
 
     def update(self) -> None:
-        """Updates the cached program counters after a change of the other groups."""
+        """Updates the cached program counters after the other groups have changed."""
         self.stops = sorted([g.pc for g in self.others])
         ready = [g.pc for g in self.others if g.state == READY]
         self.lowest = min(ready) if ready else _NOWHERE
@@ -57,7 +59,9 @@ class Divergence:
         self.update()
 
     def reconverge(self) -> None:
-        """Merges the groups that stand at `pc`; then the lowest ready group is the running one."""
+        """Merges the groups whose program counter is `pc`; afterwards the ready group with the
+        lowest program counter is the running one.
+        """
         while self.pc >= self.lowest or self.pc in self.stops:
             if self.pc in self.stops:
                 for group in self.others:
@@ -72,19 +76,21 @@ class Divergence:
             self.update()
 
     def next_stop(self) -> int:
-        """The lowest instruction above `pc` at which a group stands."""
+        """Position of the first instruction after `pc` at which another group is stopped."""
         for stop in self.stops:
             if stop > self.pc:
                 return stop
         return _NOWHERE
 
     def leave(self, state: int) -> None:
-        """Stops the running group here; `resume` chooses another."""
+        """Stops the running group at its current instruction; `resume` then chooses another
+        group.
+        """
         self.add(Group(self.pc, self.mask, state))
         self.mask = 0
 
     def stay(self, lanes: int) -> None:
-        """Stops some lanes of the running group here, at a collective instruction."""
+        """Stops some lanes of the running group at its current instruction, which is collective."""
         self.add(Group(self.pc, lanes, BLOCKED))
         self.mask &= ~lanes
 
@@ -106,7 +112,7 @@ class Divergence:
         return False
 
     def others_run(self) -> bool:
-        """Whether another group can run and so end this group's wait."""
+        """Whether another group can run, and so may end the wait of this group."""
         return any(g.state != BLOCKED for g in self.others)
 
     def wake(self) -> None:

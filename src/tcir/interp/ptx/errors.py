@@ -1,4 +1,4 @@
-"""The error of a PTX text."""
+"""The error for invalid PTX text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tcir.errors import InputError
 
 
 class PtxSyntaxError(InputError, ValueError):
-    """Text that is not PTX; `line` and `column` (both from 1) say where."""
+    """Raised for text that is not valid PTX, at `line` and `column` (both counted from 1)."""
 
     def __init__(self, message: str, line: int, column: int) -> None:
         super().__init__(f"{line}:{column}: {message}")

@@ -1,10 +1,10 @@
-"""Constant expressions (PTX ISA 4.5), evaluated as they are read.
+"""Evaluates constant expressions (PTX ISA 4.5) while they are parsed.
 
-Integers have 64 bits and are signed, unless a literal has the suffix U or does not fit. An operator
-of one signed and one unsigned operand is unsigned. Where the ISA leaves a choice, this follows
-ptxas: `%` and `~` are unsigned, `&`, `|` and `^` have the signedness of their operands, shifts take
-the lowest 6 bits of their count, and `a ? b : c` has the type of the chosen operand. Decimal floats
-have 64 bits, and no operator mixes them with integers.
+Integers have 64 bits. They are signed unless a literal has the suffix U or does not fit into a
+signed integer. An operator with one signed and one unsigned operand is unsigned. Where the ISA
+leaves a choice, the evaluation follows ptxas: `%` and `~` are unsigned; `&`, `|` and `^` have the
+signedness of their operands; shifts take the lowest 6 bits of their count; and `a ? b : c` has the
+type of the chosen operand. Decimal floats have 64 bits, and no operator mixes floats with integers.
 """
 
 from __future__ import annotations

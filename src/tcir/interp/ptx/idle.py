@@ -1,4 +1,6 @@
-"""Loops that only wait: polling again changes nothing, so the warp may block instead."""
+"""Finds loops that only wait. Polling again changes nothing in such a loop, so the warp may block
+until the wait can succeed.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,12 @@ from tcir.interp.ptx.watch.polling import Polling
 
 
 def idle_waits(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]:
-    """Places of waits whose loop ends only when the wait succeeds, and whose iterations are all
-    alike.
+    """Yields the positions of waits whose loop ends only when the wait succeeds, and whose
+    iterations are all alike.
 
     Such a loop consists of the wait, moves of values that the loop does not change, `not.pred` and
-    branches. Any other loop, for instance one that counts or reads a clock, may give up.
+    branches. Any other loop, for instance one that counts or reads a clock, may end before the wait
+    succeeds.
     """
     for end, op in enumerate(code):
         if op.kind == BRANCH and op.target <= end:
@@ -25,8 +28,9 @@ def idle_waits(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]
 
 
 def waits_that_give_up(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]:
-    """Positions of waits whose loop may end although the wait has not succeeded, for instance by
-    counting."""
+    """Yields the positions of waits whose loop may end although the wait has not succeeded, for
+    instance because the loop counts its iterations.
+    """
     loops = [
         range(op.target, end + 1)
         for end, op in enumerate(code)
@@ -63,7 +67,8 @@ def _gives_up(code: Sequence[Op], body: Sequence[Instruction], loop: range, wait
 def polled_loads(
     code: Sequence[Op], body: Sequence[Instruction]
 ) -> Iterator[tuple[int, Polling | None]]:
-    """Locations of loads that repeat until the thread sees an awaited value, and that value.
+    """Yields the position of each load that repeats until the thread sees an awaited value, and the
+    condition for that value (None if the condition is not recognised).
 
     Such a loop consists only of a load, tests of its result and `nanosleep`, and every branch
     depends on the tests.

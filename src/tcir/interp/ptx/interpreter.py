@@ -33,7 +33,7 @@ _POLLS = 100_000
 class WarpInterpreter:
     """Runs a program on one warp.
 
-    divergence: the groups of lanes, up to date whenever `run` is suspended, has ended or has
+    divergence: the groups of lanes. It is up to date whenever `run` is suspended, has ended or has
     raised.
     """
 
@@ -93,8 +93,11 @@ class WarpInterpreter:
         later: bool = False,
     ) -> None:
         """Calls `fetched` before every instruction from now on, except in loops that `watcher`
-        leaves to compiled code. later: whether a straight line that is `settled` may run before
-        the calls of `fetched` for its instructions"""
+        allows compiled code to execute.
+
+        later: whether a sequence of computing instructions that is `settled` (see `StraightLine`)
+        may run before the calls of `fetched` for its instructions
+        """
         self._watcher, self._later = watcher, later
         if watcher is None:
             self._heads = frozenset()
@@ -113,7 +116,7 @@ class WarpInterpreter:
         return self.program.code[self.divergence.pc]
 
     def active(self, op: Op) -> int:
-        """The lanes of the running group that the guard of an instruction lets execute it."""
+        """Lanes of the running group whose guard lets them execute the instruction."""
         mask = self.divergence.mask
         if op.guard < 0:
             return mask

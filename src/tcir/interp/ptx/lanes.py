@@ -1,4 +1,4 @@
-"""Lane masks: a 32-bit integer, bit n for lane n of the warp."""
+"""Lane masks: 32-bit integers in which bit n stands for lane n of the warp."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""State that the warps of one launch share: sizes, parameters, instruction budget, special
-registers."""
+"""State that all warps of one launch share: sizes, parameters, instruction budget, special
+registers.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ Values = int | np.ndarray
 
 @dataclass(frozen=True)
 class LaunchSizes:
-    """CTAs of the grid, threads of a CTA, CTAs of a cluster; bytes of dynamic and of all shared
-    memory."""
+    """Sizes of a launch: CTAs of the grid, threads of a CTA, CTAs of a cluster, and bytes of
+    dynamic shared memory and of all shared memory of a CTA.
+    """
 
     grid: Triple
     block: Triple
@@ -51,8 +53,9 @@ class LaunchSizes:
 
 
 class LaunchState:
-    """State shared by all warps of a launch. params: bytes of the kernel parameters; cooperative:
-    whether there is a workspace for the grid's barrier."""
+    """State that all warps of a launch share. params: bytes of the kernel parameters. cooperative:
+    whether the launch has a workspace for the barrier of the whole grid
+    """
 
     def __init__(
         self, machine: Machine, sizes: LaunchSizes, params: bytes, cooperative: bool = True
@@ -70,9 +73,9 @@ class LaunchState:
         self._grid_workspace = 0
 
     def retire(self, agent: Agent, count: int, at: Site | None) -> None:
-        """Counts warp instructions; ends the run when the budget is spent.
+        """Counts executed warp instructions, and ends the run when the instruction budget is spent.
 
-        at: the warp's next instruction; at a backward branch, the head of the loop
+        at: the warp's next instruction; at a backward branch, the first instruction of the loop
         """
         self.instructions += count
         if self.instructions > self.max_instructions:
@@ -84,7 +87,7 @@ class LaunchState:
             )
 
     def print(self, text: str) -> None:
-        """Keeps a thread's output, up to the size of the driver's buffer."""
+        """Keeps a thread's printed text, up to the size of the driver's buffer."""
         if self._room:
             self.output.append(text[: self._room])
             self._room -= len(self.output[-1])
@@ -96,12 +99,12 @@ class LaunchState:
 
     @property
     def clocked(self) -> bool:
-        """Whether a warp has read a clock."""
+        """Whether any warp has read a clock."""
         return self._clock > 0
 
     # --- special registers --------------------------------------------------------------------
     def special(self, name: str, cta: CtaProtocol, warp: int, tid: np.ndarray) -> Values:
-        """A special register (PTX ISA 10); tid: the linear thread numbers of the lanes."""
+        """Values of a special register (PTX ISA 10). tid: the linear thread numbers of the lanes"""
         base, _, axis = name.partition(".")
         if axis == "w":
             return 0
@@ -170,6 +173,8 @@ class LaunchState:
         }
 
     def clock(self, name: str) -> int:
-        """%clock and friends: time is not modelled, so they count their own reads."""
+        """Value of %clock and similar registers. Time is not modelled, so each register counts how
+        often it was read.
+        """
         self._clock += 1
         return self._clock & (FULL if name in ("%clock", "%globaltimer_lo") else (1 << 63) - 1)

@@ -39,7 +39,9 @@ def launch_sizes(
     cluster: Size,
     dynamic_smem: int,
 ) -> LaunchSizes:
-    """Sizes as triples. Raises LaunchError for sizes that the kernel or an SM does not allow."""
+    """Returns the sizes as triples. Raises LaunchError for sizes that the kernel or an SM does not
+    allow.
+    """
     sizes = LaunchSizes(
         checked_grid(grid),
         _triple(block, "block", MAX_BLOCK),
@@ -131,8 +133,9 @@ def _check_memory(layout: AddressLayout, sizes: LaunchSizes) -> None:
 
 
 def check_residency(ctas: int, sizes: LaunchSizes) -> None:
-    """Raises LaunchError unless an SM can hold that many CTAs (CUDA C++ Programming Guide,
-    10.0)."""
+    """Raises LaunchError unless an SM has room for the required number of CTAs (CUDA C++
+    Programming Guide, 10.0).
+    """
     if not isinstance(ctas, int | np.integer):
         raise LaunchError(f"ctas_per_sm: expected a number of CTAs, got {ctas!r}")
     sm = DEFAULT_TARGET

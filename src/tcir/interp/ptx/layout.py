@@ -27,10 +27,12 @@ def align_up(value: int, alignment: int) -> int:
 
 @dataclass
 class AddressLayout:
-    """Addresses by name or key; those in shared memory count from the start of the CTA's window.
+    """Addresses of variables, by name or key. Addresses in shared memory count from the start of
+    the CTA's shared memory.
 
-    shared_start: first byte that the kernel may use. dynamic_base: start of the dynamic part.
-    shared_names: shared variables as the program spells them.
+    shared_start: first byte of shared memory that the kernel may use
+    dynamic_base: start of the dynamic shared memory
+    shared_names: shared variables as the program spells them
     """
 
     params: dict[str, int]
@@ -43,12 +45,14 @@ class AddressLayout:
     shared_names: dict[str, int] = field(default_factory=dict)
 
     def names(self) -> SharedNames:
-        """Shared variables by their addresses."""
+        """Names of the shared variables, by their addresses."""
         return SharedNames(self.shared_names)
 
     @property
     def static_bytes(self) -> int:
-        """Bytes of static shared memory, with the padding that aligns the dynamic part."""
+        """Bytes of static shared memory, including the padding that aligns the dynamic shared
+        memory.
+        """
         return self.dynamic_base - self.shared_start
 
 
@@ -77,9 +81,11 @@ def _saved(operands: Iterable[Operand | None]) -> Iterable[Variable]:
 def lay_out(
     module: PtxModule, function: Function, placement: Placement | None = None, dynamic: int = 0
 ) -> AddressLayout:
-    """Places parameters in order, static shared variables that are used, then the dynamic ones.
+    """Assigns addresses to the parameters in order, to the static shared variables that are used,
+    and then to the dynamic shared variables.
 
-    placement: None: the layout of a launch in issue order. dynamic: bytes of dynamic shared memory.
+    placement: None: the addresses of a launch in issue order. dynamic: bytes of dynamic shared
+    memory.
     """
     params, param_bytes = _in_order({v.name: v for v in function.params})
     used = _used(module, function)

@@ -39,7 +39,7 @@ def synchronise_lanes(w: Warp, m: int) -> None:
 
 
 class Incomplete(Exception):
-    """An instruction, or a modifier of it, that nothing here executes."""
+    """Raised for an instruction, or a modifier of an instruction, that tcir does not execute."""
 
     def __init__(self, instruction: str, site: Site, why: str) -> None:
         super().__init__(f"{site}: {why}")
@@ -51,15 +51,20 @@ class Incomplete(Exception):
 
 @dataclass(frozen=True)
 class Compute:
-    """results = fn(*sources), lane by lane: `fn` takes arrays of any number of lanes.
+    """The computation results = fn(*sources) of an instruction, lane by lane. `fn` takes arrays of
+    any number of lanes, and returns a tuple if there are several results.
 
-    sources, results: (slot, view) each, with `PREDICATE` as the view of a predicate, whose values
-    are bool. flips: predicate sources to negate. products: multiplications per lane, for the
-    counters. With several results `fn` returns a tuple. across: lanes of a warp exchange values, so
-    `fn` takes whole warps, 32 lanes each. divisor: the position of the source that makes the result
-    undefined where it is 0; -1: none does. moved: number of leading sources whose bits are only
-    moved; the other sources select where to. The undefined bits of a result do not depend on the
-    values of the leading sources.
+    sources:  (slot, view) of each operand; the view `PREDICATE` stands for a predicate, whose
+              values
+              are bool
+    results:  (slot, view) of each result, likewise
+    flips:    predicate sources to negate
+    products: multiplications per lane, for the counters
+    across:   lanes of a warp exchange values, so `fn` takes whole warps of 32 lanes
+    divisor:  position of the source that makes the result undefined where it is 0; -1: none does
+    moved:    number of leading sources whose bits are only moved; the other sources select where
+              to.
+              The undefined bits of a result do not depend on the values of the leading sources.
     """
 
     fn: Callable[..., np.ndarray | tuple[np.ndarray, ...]]
@@ -89,7 +94,9 @@ class Compute:
 
 @dataclass(frozen=True)
 class PendingGroups:
-    """A wait for all but the last `pending` groups of copies or wgmma; None: for all copies."""
+    """A wait for all groups of copies or of wgmma except the last `pending` groups; None: a wait
+    for all copies.
+    """
 
     pending: int | None
 
@@ -98,26 +105,29 @@ class PendingGroups:
 class Op:
     """One decoded instruction.
 
-    kind: how the interpreter treats it. run: called once per executed warp instruction.
-    guard: slot of the guard predicate, -1 for none; negate: `@!%p`.
-    target: target of a BRANCH; targets: all targets of a jump.
-    aligned: all live lanes of the warp must execute it together. members: slot of the member mask
-        of a MEMBERS.
-    idle: a wait whose loop only waits, or a polled load; awaited: the condition of that load
-        (`tcir.interp.ptx.watch.polling`); gives_up: a wait whose loop may end although the wait
-        never succeeds (`tcir.interp.ptx.idle`). heeded: whether an instruction reads a wait's
-        answer.
-    update: the update that a strong load or store may belong to; follows: the store after such a
-        load, by lane and value (`tcir.interp.ptx.watch.following`).
-    meets: its effect depends on the timing of other threads (`tcir.interp.ptx.communication`).
-    results: the slots it writes, if it only computes: an undefined guard makes them undefined and
-        is no error.
-    own: `run` as it was decoded; they differ where something watches the instruction. touches:
-        registers of wgmma that `run` reports.
+    kind:    how the interpreter treats the instruction
+    run:     function that is called once per executed warp instruction
+    guard:   slot of the guard predicate, -1 for none; negate: the guard is negated (`@!%p`)
+    target:  target of a BRANCH; targets: all targets of a jump
+    aligned: all live lanes of the warp must execute the instruction together
+    members: slot of the member mask, for the kind MEMBERS
+    idle:    the instruction is a wait in a loop that only waits, or a polled load; awaited: the
+             condition of that load (`tcir.interp.ptx.watch.polling`)
+    gives_up: the instruction is a wait whose loop may end although the wait never succeeds
+             (`tcir.interp.ptx.idle`)
+    heeded:  whether another instruction reads the answer of this wait
+    update:  the update to which this strong load or store may belong; follows: a function that
+             finds the store after such a load, by lane and value
+             (`tcir.interp.ptx.watch.following`)
+    meets:   the effect depends on the timing of other threads (`tcir.interp.ptx.communication`)
+    results: the slots that the instruction writes, if it only computes; an undefined guard then
+             makes them undefined and is no error
+    own:     `run` as it was decoded; `run` differs from it if the instruction is watched
+    touches: registers of wgmma that `run` reports
 
-    Fields that `tcir.interp.ptx.lockstep` uses: the registered name; the spelling of the whole
-    instruction except its operands; the slots that it reads and writes as operands; compute: its
-    function, if it only computes; form: its operands, if it moves data.
+    `tcir.interp.ptx.lockstep` uses these fields: name is the registered name; spelling is the whole
+    instruction except its operands; reads and writes are the slots of the operands; compute is the
+    function, if the instruction only computes; form describes the operands, if it moves data.
     """
 
     kind: int
@@ -147,7 +157,9 @@ class Op:
     form: object = None
 
     def following(self, at: int) -> Iterator[int]:
-        """Successors of the instruction at `at`; one may be the end."""
+        """Positions of the instructions that may follow the instruction at `at`; the end of the
+        program counts as a position.
+        """
         if self.kind == BRANCH:
             yield self.target
         if self.kind == INDEXED:

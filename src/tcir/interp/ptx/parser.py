@@ -1,6 +1,7 @@
-"""PTX modules to syntax trees: directives, scopes, instructions (PTX ISA 4.3, 5, 11).
+"""Parses PTX modules to syntax trees: directives, scopes, instructions (PTX ISA 4.3, 5, 11).
 
-Every error is a PtxSyntaxError with line and column. Nothing here recurses on the text's nesting.
+Every error is a PtxSyntaxError with line and column. No function here recurses on the nesting of
+the text.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _OPAQUE = {".texref", ".samplerref", ".surfref"}
 def parse(text: str) -> PtxModule:
     """Parses a module. Raises PtxSyntaxError.
 
-    Python's cycle collector is off meanwhile: no parsed object becomes garbage, and repeated visits
-    of these objects would take a third of the time.
+    Python's cycle collector is off during parsing: no parsed object becomes garbage, and repeated
+    visits of these objects by the collector would take a third of the time.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -84,7 +85,9 @@ class Parser(Declarations):
         return module
 
     def name_sources(self, module: PtxModule) -> None:
-        """Puts file names into the sites: compilers write .file after the code."""
+        """Puts file names into the locations of instructions, after parsing, because compilers
+        write .file after the code.
+        """
         names = {number: PurePosixPath(file).name for number, file in self.files.items()}
         for function in module.functions.values():
             for instruction in function.body or ():

@@ -1,7 +1,8 @@
-"""The text of a device printf (CUDA C++ Programming Guide, "Formatted Output").
+"""Formats the text of a device printf (CUDA C++ Programming Guide, "Formatted Output").
 
-Conversions and sizes are those of the guide; the rest is as an H200 prints it: `%k` unchanged,
-"(null)", "(nil)", the sign of NaN, hexadecimal floats.
+Conversions and sizes are those of the guide. Cases that the guide leaves open are printed as on an
+H200: an unknown conversion such as `%k` unchanged, "(null)", "(nil)", the sign of NaN, hexadecimal
+floats.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ SIZES = (None, "h", "l", "ll")
 
 
 class Arguments:
-    """The arguments of one call, packed as C aligns them; `read`: bytes at an offset."""
+    """The arguments of one printf call, packed with C's alignment. read: function that returns the
+    bytes at an offset
+    """
 
     def __init__(self, read: Callable[[int, int], bytes]) -> None:
         self._read, self._offset = read, 0
@@ -38,8 +41,9 @@ class Arguments:
 
 
 class Formatted:
-    """Formatted text. count: number of conversions, which vprintf returns; unsupported: conversions
-    with an unsupported size."""
+    """Formatted text. count: number of conversions, which vprintf returns. unsupported: conversions
+    whose size is not supported
+    """
 
     def __init__(self, text: str, arguments: Arguments, string: Callable[[int], str]) -> None:
         self.count = 0

@@ -33,8 +33,8 @@ STACK, STACK_ALIGNMENT = 16 << 10, 256
 class DecodedEntry:
     """The decoded entry function.
 
-    straight[pc]: the first instruction from pc on that may change the program counter or the mask.
-    incomplete: reachable instructions that have no rule.
+    straight[pc]: position of the first instruction, from pc on, that may change the program counter
+    or the mask of active lanes. incomplete: reachable instructions that have no rule.
     """
 
     function: Function
@@ -45,13 +45,16 @@ class DecodedEntry:
 
     @cached_property
     def parted(self) -> list[int]:
-        """Like `straight`, up to the next instruction that depends on the timing of other
-        threads."""
+        """Like `straight`, but each range also ends before the next instruction that depends on the
+        timing of other threads.
+        """
         return communication.parted(self.straight, self.code)
 
     @cached_property
     def until_loops(self) -> tuple[list[int], list[int]]:
-        """`straight` and `parted`, up to the next loop that compiled code executes."""
+        """`straight` and `parted`, with each range also ending before the next loop that compiled
+        code executes.
+        """
         heads = self.loops.heads if self.loops else frozenset()
         found = list(self.straight), list(self.parted)
         for ends in found:
@@ -63,7 +66,9 @@ class DecodedEntry:
 
     @cached_property
     def meets(self) -> bool:
-        """Whether an instruction lets threads of different clusters affect each other."""
+        """Whether the program has an instruction by which threads of different clusters may affect
+        each other.
+        """
         return any(communication.among_ctas(each.mnemonic) for each in self.function.body or ())
 
     @cached_property
@@ -73,7 +78,7 @@ class DecodedEntry:
 
     @cached_property
     def lines(self) -> StraightLines:
-        """Straight lines that compiled code executes."""
+        """Sequences of computing instructions that compiled code executes (`StraightLine`)."""
         return StraightLines(self.code, self.straight, self.storage)
 
 
@@ -118,7 +123,7 @@ def decoded(
     layout: AddressLayout,
     globals_: dict[str, int],
 ) -> DecodedEntry:
-    """Result of `decode`, cached for later launches of the function. text: text of `module`"""
+    """Result of `decode`, cached for later launches of the function. text: PTX text of `module`"""
     key = (text, function.name, repr(layout), tuple(globals_.items()))
     with LOCK:
         if key in _KEPT:
@@ -135,7 +140,9 @@ def decoded(
 def decode(
     module: PtxModule, function: Function, layout: AddressLayout, globals_: dict[str, int]
 ) -> DecodedEntry:
-    """Decodes every instruction once. Raises PtxSyntaxError for operands that do not fit."""
+    """Decodes every instruction of the entry function once. Raises PtxSyntaxError for operands that
+    do not fit the instruction.
+    """
     slots = Slots(local=layout.local)
     slots.stack = align_up(layout.local_bytes, STACK_ALIGNMENT)
     for reg in function.registers:

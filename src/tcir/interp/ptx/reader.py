@@ -1,4 +1,4 @@
-"""Registers and operands: the part of the parser below statements."""
+"""Parses registers and operands; the parser of statements builds on it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RANGED = re.compile(r"(.*?)(0|[1-9]\d*)\Z")
 
 
 class Reader(Expressions):
-    """Reads operands; knows the registers of the enclosing function."""
+    """Reads operands, given the registers of the enclosing function."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -77,7 +77,9 @@ class Reader(Expressions):
         return None
 
     def operand(self, scope: BlockScope, listed: bool = False) -> Operand:
-        """Reads an operand; listed: parentheses enclose a list, as in call, not an expression."""
+        """Reads an operand. listed: parentheses enclose a list, as in call, and not an
+        expression
+        """
         if self.tokens[self.at].kind == "punct":
             if self.accept("{"):
                 return self.vector("}", scope)

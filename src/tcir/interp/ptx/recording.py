@@ -1,6 +1,8 @@
-"""Wraps the instructions that are events, to record them: see `tcir.machine.events`.
+"""Records the instructions that are events of a trace, by wrappers around them: see
+`tcir.machine.events`.
 
-The warps of recorded CTAs run a program of their own, in which these instructions are wrapped.
+The warps of recorded CTAs run their own copy of the program, in which these instructions are
+wrapped.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ After = Callable[[WarpEvents], None]
 
 
 def recorded(program: DecodedEntry) -> DecodedEntry:
-    """The program of warps that have `WarpEvents`."""
+    """Returns the program of warps that record `WarpEvents`."""
     code = [_wrapped(op) for op in program.code]
     straight = list(range(len(code)))
     for at in reversed(range(len(code) - 1)):
@@ -61,7 +63,7 @@ def record(recorder: Recorder, interpreter: WarpInterpreter) -> None:
 
 
 def until_exit(agent: Agent, run: Blocking) -> Blocking:
-    """The run of a recorded warp, with its last event."""
+    """Runs a recorded warp, and adds its last event."""
     yield from run
     if agent.events is not None:
         agent.events.exit()

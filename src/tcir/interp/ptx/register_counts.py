@@ -1,4 +1,6 @@
-"""Registers per thread at the entry of a kernel with setmaxnreg, as ptxas allocates them."""
+"""Number of registers per thread at the entry of a kernel with setmaxnreg, as ptxas allocates
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,12 @@ _GRANULE = 8
 
 
 def at_entry(function: Function) -> int | None:
-    """Registers at entry; None: ptxas cannot determine them, and ignores setmaxnreg (C7508).
+    """Registers per thread at entry; None if ptxas cannot determine the number and ignores
+    setmaxnreg (warning C7508).
 
     The limit is .maxnreg, or follows from .minnctapersm with .maxntid or .reqntid. The kernel gets
-    as many registers as the limit, but no more than its largest setmaxnreg.inc: seen in cubins of
-    ptxas 13.5.
+    as many registers as the limit, but no more than its largest setmaxnreg.inc. This rule was
+    derived from cubins of ptxas 13.5.
     """
     caps = [cap for cap in (function.maxnreg, _of_residents(function)) if cap is not None]
     if not caps:

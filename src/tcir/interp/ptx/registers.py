@@ -1,6 +1,7 @@
-"""The register file of a warp: views of a register by type, slots and their storage.
+"""The register file of a warp: slots, their storage, and views of a register as different types.
 
-Operands are *slots* of the register file: registers, constants and special registers alike.
+Operands of instructions are *slots* of the register file. Registers, constants and special
+registers all have slots.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ def dtype_of(view: int) -> np.dtype:
 
 @dataclass
 class Slots:
-    """The slots of one function: a size in bytes each (0 = predicate) and initial contents."""
+    """The slots of one function: the size of each in bytes (0 for a predicate), and initial
+    contents.
+    """
 
     sizes: list[int] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
@@ -75,7 +78,9 @@ class Slots:
     _interned: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def stack_pointer(self) -> int:
-        """Start of alloca's free memory: a register that no name reaches."""
+        """Slot of the stack pointer for alloca, the start of its free memory. No register name of
+        the program refers to it.
+        """
         key = ("stack",)
         if key not in self._interned:
             self._interned[key] = slot = self.new(8, "stack pointer")
@@ -84,7 +89,7 @@ class Slots:
 
     @property
     def has_stack(self) -> bool:
-        """Whether an instruction needs the memory of alloca."""
+        """Whether the function has an instruction that needs the stack of alloca."""
         return ("stack",) in self._interned
 
     def new(self, size: int, name: str) -> int:
@@ -100,8 +105,9 @@ class Slots:
         return self._interned[key]
 
     def symbol(self, size: int, space: str, address: int) -> int:
-        """An address of a variable; in shared memory it depends on the CTA's rank, in local memory
-        on the thread."""
+        """Slot of a variable's address. The address of a variable in shared memory depends on the
+        CTA's rank in the cluster, that of a variable in local memory on the thread.
+        """
         windows = {"shared": self.shared, "local": self.private}
         if space not in windows:
             return self.constant(size, address & ((1 << (8 * size)) - 1))
@@ -120,7 +126,9 @@ class Slots:
         return self._interned[key]
 
     def carry(self) -> int:
-        """The condition code CC.CF, a predicate that no name reaches."""
+        """Slot of the condition code CC.CF, a predicate to which no register name of the program
+        refers.
+        """
         key = ("carry",)
         if key not in self._interned:
             self._interned[key] = self.new(0, "CC.CF")
@@ -135,7 +143,9 @@ class Slots:
 
 @dataclass(frozen=True)
 class Bank:
-    """The slots of one size: the row of each slot, and initial contents [rows, 32]."""
+    """All slots of one size: the row of each slot, and the initial contents of the rows, [rows,
+    32].
+    """
 
     size: int
     rows: dict[int, int]
@@ -144,7 +154,7 @@ class Bank:
 
 @dataclass(frozen=True)
 class WarpStorage:
-    """Allocations of each warp of a launch: registers, and bytes of local memory per thread."""
+    """Storage that each warp of a launch gets: registers, and bytes of local memory per thread."""
 
     slots: Slots
     banks: list[Bank]
@@ -152,8 +162,9 @@ class WarpStorage:
 
     @staticmethod
     def of(slots: Slots, local_bytes: int) -> WarpStorage:
-        """Creates the registers of a warp: constants are set, all others have the poison
-        pattern."""
+        """Creates the initial registers of a warp: constants have their values, all others the
+        poison pattern.
+        """
         banks = []
         for size in _UNSIGNED:
             members = [n for n, s in enumerate(slots.sizes) if s == size]
@@ -167,7 +178,9 @@ class WarpStorage:
         return WarpStorage(slots, banks, local_bytes)
 
     def registers(self) -> list[dict[int, np.ndarray]]:
-        """A register file: v[view][slot] is the 32 values of a slot, as the type of the view."""
+        """Returns a new register file v: v[view][slot] is the array of the 32 values of a slot, in
+        the type of the view.
+        """
         fresh = {bank.size: (bank.contents.copy(), bank.rows) for bank in self.banks}
         blocks = [fresh.get(dtype.itemsize, _NO_SLOTS) for dtype in VIEW_DTYPES]
         return [Rows(b.view(t), rows) for t, (b, rows) in zip(VIEW_DTYPES, blocks, strict=True)]
@@ -183,7 +196,7 @@ class LocalMemory(Tracked):
 
 
 class Rows(dict[int, np.ndarray]):
-    """The slots of one size as values of one type; a row is made on first use."""
+    """The slots of one size, viewed as values of one type. A slot's row is created on first use."""
 
     def __init__(self, block: np.ndarray, rows: dict[int, int]) -> None:
         self.block, self.rows = block, rows

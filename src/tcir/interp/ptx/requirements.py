@@ -1,7 +1,8 @@
-"""The .version and .target that an instruction needs, as ptxas demands them.
+"""The .version and .target that an instruction needs, as ptxas requires them.
 
-PTX ISA, "PTX ISA Notes" and "Target ISA Notes" of each instruction; every row was confirmed with
-ptxas 13.0 (accepted from this version and on these targets, rejected below).
+The sources are "PTX ISA Notes" and "Target ISA Notes" of each instruction in the PTX ISA. Every row
+was confirmed with ptxas 13.0, which accepts the instruction from this version on and on these
+targets, and rejects it below.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ Version = tuple[int, int]
 
 @dataclass(frozen=True)
 class RequiredTarget:
-    """The targets that support a feature: sm_`least` or later.
+    """Targets that support a feature: sm_`least` and later.
 
-    conditional: only variants with these suffixes (sm_100a, sm_100f); below: only architectures
-        before this one
+    conditional: only variants with these suffixes (sm_100a, sm_100f)
+    below:       only architectures before this one
     """
 
     least: int

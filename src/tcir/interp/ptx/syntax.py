@@ -36,7 +36,7 @@ TYPES: dict[str, Type] = {
 
 @dataclass(frozen=True)
 class Reg:
-    """A register of one function: `index` counts all registers that the text mentions."""
+    """A register of one function. index: its number among all registers that the text mentions"""
 
     name: str
     type: Type
@@ -65,8 +65,9 @@ class Imm:
 
 @dataclass(frozen=True)
 class IntegerTable:
-    """Decimal integers of an initial value, `1, 2, 3`: one token even for a hundred thousand of
-    them."""
+    """The decimal integers `1, 2, 3` of an initial value. They are one token, even if there are a
+    hundred thousand of them.
+    """
 
     text: str
 
@@ -81,10 +82,10 @@ class IntegerTable:
 
 @dataclass(frozen=True)
 class Symbol:
-    """The address of a variable, parameter, label or function, plus bytes.
+    """The address of a variable, parameter, label or function, plus an offset in bytes.
 
-    mask: in an initial value, `0xff00(name)`: only these bits of the address, moved to bit 0.
-    element: `name[index]`, which is also an address in brackets.
+    mask: in an initial value such as `0xff00(name)`: the bits of the address that are kept, moved
+    to bit 0. element: the symbol was written `name[index]`, which is also an address in brackets.
     """
 
     name: str
@@ -132,9 +133,9 @@ class Vector:
 
 @dataclass(frozen=True)
 class Address:
-    """`[base + offset]`, or `[base, {coordinates}]` of tensor copies, textures and surfaces.
+    """`[base + offset]`, or `[base, {coordinates}]` for tensor copies, textures and surfaces.
 
-    sampler: whether a sampler stands between base and coordinates
+    sampler: whether a sampler is written between base and coordinates
     """
 
     base: Operand
@@ -145,8 +146,9 @@ class Address:
 
 @dataclass(frozen=True)
 class Because:
-    """Stands in place of operands: the reason why a call cannot be executed, or the functions that
-    it may reach."""
+    """Replaces the operands of a call: gives the reason why the call cannot be executed, or the
+    functions that it may reach.
+    """
 
     text: str
 
@@ -215,7 +217,9 @@ class Site:
 
 @dataclass
 class Instruction:
-    """One instruction. `mnemonic` is the dotted word; `scope` resolves its labels."""
+    """One instruction. mnemonic: the dotted word. scope: the block in which its labels are looked
+    up
+    """
 
     mnemonic: str
     operands: tuple[Operand, ...]
@@ -255,10 +259,12 @@ class BlockScope:
 
 @dataclass
 class Variable:
-    """A variable in space param, shared, global, const or local, or a parameter in space reg.
+    """A variable in the state space param, shared, global, const or local, or a parameter in reg.
 
-    size in bytes, 0 = extern []. pointee: alignment that `.ptr .align` promises for a parameter's
-    target; 4 for `.ptr` alone (PTX ISA 7.1.5), 1 without `.ptr`.
+    size:    in bytes; 0 for `extern name[]`
+    pointee: alignment that `.ptr .align` promises for the target of a pointer parameter; 4 for
+             `.ptr`
+             alone (PTX ISA 7.1.5), 1 without `.ptr`
     """
 
     name: str
@@ -320,6 +326,6 @@ class PtxModule:
     variables: dict[str, Variable] = field(default_factory=dict)
 
     def address(self, name: str) -> int | None:
-        """Address of a function; the numbers are this machine's own."""
+        """Address of a function. The numbers are those of the simulated machine, not of a GPU."""
         names = [n for n, f in self.functions.items() if not f.entry]
         return FUNCTIONS + 16 * names.index(name) if name in names else None

@@ -1,8 +1,8 @@
-"""Instructions that access memory or order accesses: which lanes execute them together.
+"""Instructions that access memory or order accesses: determines which lanes execute them together.
 
-Lanes of a warp that have observed different things (see `tcir.machine.order.lanes`) execute such an
-instruction one set after the other, which is a legal schedule. All lanes execute an `.aligned`
-instruction together.
+Lanes of a warp that have observed different writes or barriers (see `tcir.machine.order.lanes`)
+execute such an instruction one set of lanes after the other, which is a legal schedule. An
+`.aligned` instruction is executed by all lanes together.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ FAMILIES = frozenset(
 
 
 def in_threads(op: Op) -> Op:
-    """The op, executed separately for each set of lanes with the same observations."""
+    """Returns an op that executes `op` separately for each set of lanes with the same
+    observations.
+    """
     run = op.run
     if op.aligned:
         op.run = _together(run)
@@ -72,7 +74,7 @@ def _blocking(run: Run) -> Run:
 
 
 def one_by_one(w: Warp, m: int, rows: Iterable[Row]) -> Iterator[Row]:
-    """Calls a function for each lane of a mask, with its row of operands."""
+    """Yields the row of operands of each lane of a mask, with only that lane active meanwhile."""
     lanes = w.agent.lanes
     for lane, row in zip(LANE_INDICES[m].tolist(), rows, strict=True):
         lanes.active = 1 << lane
@@ -81,7 +83,9 @@ def one_by_one(w: Warp, m: int, rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def alike(w: Warp, m: int, rows: Iterable[Row]) -> Iterator[Row]:
-    """Like `one_by_one`, but once for all lanes with the same operands."""
+    """Like `one_by_one`, but yields each distinct row of operands once, with all lanes that have it
+    active.
+    """
     same: dict[Row, int] = {}
     for lane, row in zip(LANE_INDICES[m].tolist(), rows, strict=True):
         same[row] = same.get(row, 0) | 1 << lane

@@ -1,4 +1,4 @@
-"""One warp: a register file of 32-lane arrays, local memory, and the waits of its lanes."""
+"""One warp: a register file of 32-lane arrays, local memory, and the pending waits of its lanes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ Results = tuple[int, ...] | None
 
 
 class Warp:
-    """Registers and local memory of 32 lanes.
+    """Registers and local memory of the 32 lanes of a warp.
 
-    v[view][slot]: the 32 values of a slot, as the type `view` (see `registers.VIEWS`). p[slot]: a
-    predicate as lane mask. undef[slot]: the lanes that have undefined bits, or that await a
-    tcgen05.ld (`pending` has its slots and the place of the load). unknown[slot]: the
-    undefined bits of those lanes, unless all are undefined. private: offset of each lane's local
-    variables.
-    live: the lanes that have not exited.
+    v[view][slot]: the 32 values of a slot, in the type of `view` (see `registers.VIEWS`)
+    p[slot]:       a predicate, as lane mask
+    undef[slot]:   lanes with undefined bits, or lanes that await a tcgen05.ld (`pending` has the
+                   slots of the load and its location)
+    unknown[slot]: the undefined bits of these lanes, unless all their bits are undefined
+    private:       offset of each lane's local variables
+    live:          the lanes that have not exited
 
     Instructions write all of these attributes directly.
     """
@@ -100,8 +101,10 @@ class Warp:
                 self.v[unsigned_view(slots.sizes[slot])][slot][:] = value
 
     def own_local(self, at: np.ndarray, lanes: np.ndarray, site: Site) -> np.ndarray:
-        """Returns addresses in local memory as offsets in each lane's own; an address in another
-        thread's is an error. An address without a thread number belongs to no variable."""
+        """Converts addresses in local memory to offsets in each lane's own local memory. An address
+        in another thread's local memory is an error; an address without a thread number belongs to
+        no variable.
+        """
         owners, own = at >> PRIVATE, self.private[lanes] >> PRIVATE
         strange = (owners != own) & (owners != 0)
         if strange.any():
@@ -118,7 +121,9 @@ class Warp:
 
     # --- undefined registers ------------------------------------------------------------------
     def read_undefined(self, site: Site, slots: tuple[int, ...], mask: int) -> None:
-        """Reports undefined bits where they matter; the value is unchanged."""
+        """Reports that an instruction reads undefined bits where they matter; the value is not
+        changed.
+        """
         for slot in slots:
             unknown = self.undefined(slot, mask, site)
             if unknown is None:
@@ -128,7 +133,7 @@ class Warp:
             self.undef[slot] &= ~mask
 
     def undefined(self, slot: int, mask: int, site: Site) -> Unknown | None:
-        """The undefined bits of an operand in the lanes of a mask, None if there are none."""
+        """Undefined bits of an operand in the lanes of a mask; None if there are none."""
         if self.undef[slot] & mask and slot in self.pending:
             load = self.pending[slot]
             self._used_before_wait(load, site)
@@ -150,7 +155,7 @@ class Warp:
         return Unknown(bits, Origin("undefined-register", site, place, missing, index, what))
 
     def define(self, slot: int, mask: int, unknown: Unknown | None) -> None:
-        """Records the undefined bits of a value that lanes of a register receive."""
+        """Records which bits of a value are undefined that lanes write to a register."""
         self.pending.pop(slot, None)
         if unknown is None:
             self.undef[slot] &= ~mask
@@ -165,7 +170,7 @@ class Warp:
     def result(
         self, sources: tuple[int, ...], mask: int, site: Site, flow: Callable[[list[Bits]], Bits]
     ) -> Unknown | None:
-        """Records the undefined bits of a result, computed by `flow` from those of the sources."""
+        """Computes the undefined bits of a result from those of the sources, by `flow`."""
         operands = [self.undefined(slot, mask, site) for slot in sources]
         found = [operand for operand in operands if operand is not None]
         if not found:
@@ -177,8 +182,9 @@ class Warp:
         return Unknown(flow(bits), found[0].origin)
 
     def copied(self, source: int, target: int, mask: int, site: Site) -> None:
-        """Copies the undefined bits, or the pending load, of a register: a copy does not count as a
-        use of the value."""
+        """Gives the destination of a copy the undefined bits, or the pending load, of its source,
+        because a copy does not count as a use of the value.
+        """
         load = self.pending.get(source)
         if load is None:
             self.define(target, mask, self.undefined(source, mask, site))
@@ -191,8 +197,9 @@ class Warp:
             self.unknown.pop(target, None)
 
     def guarded(self, guard: int, results: Results, mask: int, site: Site) -> int:
-        """Returns the lanes whose guard is undefined, and reports them unless the instruction only
-        computes."""
+        """Returns the lanes whose guard is undefined. If the instruction does more than compute,
+        they are also reported.
+        """
         if results is None:
             self.read_undefined(site, (guard,), mask)
         return self.undef[guard] & mask
@@ -206,7 +213,9 @@ class Warp:
                 self.define(slot, lanes, Unknown(bits, unknown.origin))
 
     def loaded(self, slots: dict[int, Site], mask: int, undefined: Undefined | None) -> None:
-        """Records that a tcgen05.ld fills registers; undefined: bytes [registers, 32, 4]."""
+        """Records that a tcgen05.ld will fill registers. undefined: mask of undefined bits, bytes
+        [registers, 32, 4]
+        """
         for n, slot in enumerate(slots if undefined or self.unknown else ()):
             if undefined is None or not undefined.where[n].any():
                 self.unknown.pop(slot, None)
@@ -220,8 +229,9 @@ class Warp:
             self.awaited()
 
     def awaited(self, load: Site | None = None) -> None:
-        """Records that the registers of one tcgen05.ld, or of all, are ready in all running
-        lanes."""
+        """Records that the registers of one tcgen05.ld, or of all of them, are ready in all running
+        lanes.
+        """
         for slot in [s for s, at in self.pending.items() if load is None or at is load]:
             known = self.unknown.get(slot)
             self.undef[slot] &= 0 if known is None else known.lanes
@@ -263,7 +273,7 @@ class Warp:
 
     # --- the cluster's barrier ----------------------------------------------------------------
     def complete_arrival(self) -> None:
-        """Arrives at the cluster's barrier once all live lanes have arrived."""
+        """Arrives at the cluster's barrier as soon as all live lanes of the warp have arrived."""
         if self.arrived and not self.live & ~self.arrived:
             relaxed, site = self.arrival
             self.agent.lanes.together()

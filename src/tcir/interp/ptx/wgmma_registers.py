@@ -1,8 +1,9 @@
 """Registers that wgmma reads and writes asynchronously (PTX ISA 9.7.15.7).
 
-Other instructions may touch a register of D, A or metadata only after a wait for the wgmma, and a
-wgmma may use a register that others touched only after wgmma.fence. So in a kernel with wgmma the
-instructions that name such registers record their accesses here. Below, A includes its metadata.
+Other instructions may touch a register of D, A or the metadata only after a wait for the wgmma. A
+wgmma may use a register that other instructions have touched only after wgmma.fence. So in a kernel
+with wgmma, all instructions that name such registers record their accesses here. In this file, A
+includes its metadata.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class RegisterFile(Protocol):
 
 
 class WgmmaRegisters:
-    """wgmma registers of one warp. in_flight: slot -> the last wgmma that uses it."""
+    """Registers of one warp that wgmma uses. in_flight: for each slot, the last wgmma that uses
+    it
+    """
 
     def __init__(self) -> None:
         self.in_flight: dict[int, Flight] = {}
@@ -63,8 +66,9 @@ class WgmmaRegisters:
                 self._early(w, self.in_flight[slot], slot, site)
 
     def touch_each(self, sites: Mapping[int, Site]) -> None:
-        """Records that instructions other than wgmma have read or written registers that are not in
-        flight. sites: last access to each register"""
+        """Records that instructions other than wgmma have read or written registers that no wgmma
+        in flight uses. sites: location of the last access to each register
+        """
         self.moved.difference_update(sites)
         self.touched.update(sites)
 
@@ -73,7 +77,9 @@ class WgmmaRegisters:
         self.moved.update(slots)
 
     def copies(self, w: RegisterFile, slots: tuple[int, ...], site: Site) -> bool:
-        """Whether a mov of these registers copies a result in flight, which is reported."""
+        """Whether a mov of these registers copies a result of a wgmma in flight, which is then
+        reported.
+        """
         slot = next((slot for d in self.accumulators for slot in d if slot in slots), None)
         if slot is not None:
             w.agent.cta.report(
@@ -89,7 +95,9 @@ class WgmmaRegisters:
     def take(
         self, w: RegisterFile, d: tuple[int, ...], a: tuple[int, ...], site: Site
     ) -> Flight | None:
-        """Checks the registers of a wgmma; returns the wgmma in flight that writes its D."""
+        """Checks the registers of a new wgmma; returns the wgmma in flight that writes the same
+        D.
+        """
         for slot in sorted((*d, *a), key=self.moved.__contains__):
             other = self.shapes.get(slot)
             if not self.fenced or slot in self.touched or other is not None and other != d:
@@ -127,7 +135,7 @@ class WgmmaRegisters:
             w.undef[slot] = 0
 
     def land(self, complete: int) -> None:
-        """Records that a wait covers the operations up to that number."""
+        """Records that a wait covers all wgmma up to this number."""
         for d, (flight, put) in list(self.accumulators.items()):
             if flight.number <= complete and flight.result is not None:
                 put(flight.result)

@@ -1,7 +1,7 @@
-"""Generic addresses: where the other state spaces lie in them (PTX ISA 5.1, cvta).
+"""Ranges of generic addresses that stand for the other state spaces (PTX ISA 5.1, cvta).
 
-The numbers are this machine's own; programs may only convert, never assume them. Global addresses
-are their own generic addresses and stay below these windows.
+The numbers are those of the simulated machine; programs may only convert addresses, and must not
+assume the numbers. Global addresses are their own generic addresses and are below these ranges.
 """
 
 from __future__ import annotations

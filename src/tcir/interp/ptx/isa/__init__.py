@@ -1,4 +1,6 @@
-"""Meaning of each instruction: one file per group, registered in `registry.DECODERS`."""
+"""The semantics of each instruction: one file per group of instructions, registered in
+`registry.DECODERS`.
+"""
 
 from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     async_copy,

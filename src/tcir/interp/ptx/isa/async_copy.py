@@ -1,4 +1,6 @@
-"""cp.async: copies of single threads, in groups (PTX ISA 9.7.9.25.3 "cp.async")."""
+"""cp.async: asynchronous copies that single threads issue, in groups (PTX ISA 9.7.9.25.3
+"cp.async").
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,12 @@ _U32_TYPE = TYPES["u32"]
 
 @dataclass(frozen=True)
 class AsyncCopy:
-    """A cp.async of `nbytes`; slots of the source size and of the ignore-src predicate (-1: none);
-    flip: `!%p`."""
+    """A cp.async of `nbytes` bytes.
+
+    count:  slot of the operand src-size; -1 without it
+    ignore: slot of the predicate ignore-src; -1 without it
+    flip:   mask that negates the predicate, for `!%p`
+    """
 
     shared: AccessTarget
     source: AccessTarget
@@ -115,8 +121,9 @@ def wait_group(d: Decode) -> Op:
 
 @instruction("cp.async.mbarrier.arrive")
 def arrive(d: Decode) -> Op:
-    """Arrives once the thread's copies are done; without .noinc the arrival is not part of the
-    count."""
+    """Arrives at the mbarrier once the thread's earlier copies are done. Without .noinc the pending
+    count is first increased, so that the arrival does not use up an expected one.
+    """
     increment = d.take("noinc") is None
     spaced = d.take("shared", "shared::cta") is not None
     d.require("b64")

@@ -62,7 +62,9 @@ def _require_release(d: Decode) -> None:
 
 @instruction("st.async")
 def store_async(d: Decode) -> Op:
-    """Completes on an mbarrier; with .mmio.release, a strong store that may take effect late."""
+    """Decodes st.async, which completes on an mbarrier. The form .mmio.release is a strong store
+    that may take effect late.
+    """
     if "mmio" in d.modifiers:
         _require_release(d)
         return store_now(d)
@@ -77,7 +79,9 @@ def store_async(d: Decode) -> Op:
 
 @instruction("red.async")
 def reduce_async(d: Decode) -> Op:
-    """Reduces integers; completes on an mbarrier, or is a strong reduction (.mmio.release)."""
+    """Decodes red.async, a reduction of integers that completes on an mbarrier. The form
+    .mmio.release is a strong reduction without an mbarrier.
+    """
     if d.take("mmio"):
         _require_release(d)
         return reduce_now(d)
@@ -91,7 +95,9 @@ def reduce_async(d: Decode) -> Op:
 
 @instruction("st.bulk")
 def fill(d: Decode) -> Op:
-    """`[addr], size, 0`: zeros a multiple of 8 bytes of this CTA's shared memory."""
+    """`[addr], size, 0`: writes zeros to this CTA's shared memory; size is a multiple of 8
+    bytes.
+    """
     d.skip("weak")
     named = take_space(d)
     d.done(3)

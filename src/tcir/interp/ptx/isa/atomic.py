@@ -64,7 +64,9 @@ def _float_extreme(name: str, largest: bool) -> Combine:
 
 
 def combination(d: Decode, name: str, kind: Type) -> Combine | None:
-    """New value from old value and operand; None for cas, which has two operands."""
+    """Function that computes the new value from the old value and the operand; None for cas, which
+    has two operands.
+    """
     if kind.kind != "f":
         return OPERATIONS.get(name)
     if name == "add":

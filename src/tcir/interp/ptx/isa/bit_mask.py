@@ -17,7 +17,7 @@ _ONES = 0xFFFFFFFF
 
 @instruction("bmsk")
 def bmsk(d: Decode) -> Op:
-    """`b` ones from bit `a` on; with .wrap both are modulo 32."""
+    """A mask of `b` ones that begins at bit `a`; with .wrap `a` and `b` are taken modulo 32."""
     clamp = d.require("clamp", "wrap") == "clamp"
 
     def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -52,7 +52,9 @@ def szext(d: Decode) -> Op:
 
 @instruction("fns")
 def fns(d: Decode) -> Op:
-    """Position of the `offset`-th set bit from bit `base`, upwards or downwards; else all ones."""
+    """Position of the `offset`-th set bit, counted upwards or downwards from bit `base`; all ones
+    if there is no such bit.
+    """
     kind = d.type("b32")
     d.done(4)
 

@@ -30,7 +30,7 @@ def _to_u32(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
 
 
 def bit_length(a: np.ndarray) -> np.ndarray:
-    """Number of bits up to the highest set one, of unsigned words."""
+    """Position of the highest set bit of unsigned words, counted from 1; 0 for the word 0."""
     value, out = a, np.zeros_like(a, np.uint32)
     step = 4 * a.dtype.itemsize
     while step:
@@ -130,7 +130,9 @@ def bfi(d: Decode) -> Op:
 
 @instruction("prmt")
 def prmt(d: Decode) -> Op:
-    """Four bytes chosen among the eight of b:a; the modes choose by the two low bits of c."""
+    """Selects four bytes of the eight bytes of b:a. In the named modes the two low bits of c select
+    them.
+    """
     mode = d.take("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
     kind = d.type("b32")
     chosen: dict[str, Callable[[int, int], int]] = {

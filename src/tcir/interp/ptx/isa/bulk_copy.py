@@ -115,7 +115,9 @@ def load(d: Decode) -> Op:
     "cp.reduce.async.bulk.relaxed",
 )
 def ordered(d: Decode) -> Op:
-    """Like `load`, for the syntax with the ordering before the state spaces (PTX ISA 9.3)."""
+    """Decodes the same instruction as `load`, in the syntax that has the ordering before the state
+    spaces (PTX ISA 9.3).
+    """
     base, _, order = d.name.rpartition(".")
     scope = [d.modifiers.pop(0)] if d.modifiers and d.modifiers[0] in _SCOPES else []
     d.name = ".".join([base, *d.modifiers[:2]])
@@ -179,7 +181,7 @@ def _reduction(d: Decode, allowed: dict[str, tuple[str, ...]]) -> Reduction:
 
 @instruction("cp.reduce.async.bulk.global.shared::cta")
 def reduce(d: Decode) -> Op:
-    """`[dst], [src], size {, policy}`: element by element, in any order."""
+    """`[dst], [src], size {, policy}`: combines element by element, in any order."""
     policy = d.take("L2::cache_hint") is not None
     d.require("bulk_group")
     scope = _relaxed(d, _SCOPES, reduction=True)
@@ -198,7 +200,9 @@ def reduce(d: Decode) -> Op:
 
 @instruction("cp.reduce.async.bulk.shared::cluster.shared::cta")
 def reduce_in_cluster(d: Decode) -> Op:
-    """`[dst], [src], size, [mbar]`: integers in the shared memory of a CTA of the cluster."""
+    """`[dst], [src], size, [mbar]`: combines integers with those in the shared memory of a CTA of
+    the cluster.
+    """
     if d.take(_COMPLETE) is None:
         raise d.malformed(f"expected .{_COMPLETE}")
     scope = _relaxed(d, _SCOPES[:2], reduction=True)

@@ -63,7 +63,7 @@ def add(d: Decode) -> Op:
 
 @instruction("sub.cc", "subc")
 def subtract(d: Decode) -> Op:
-    """CC.CF is the borrow."""
+    """Subtracts; CC.CF is the borrow."""
     return _operation(d, _subtract, d.type(*_TYPES), 2, d.name == "subc")
 
 

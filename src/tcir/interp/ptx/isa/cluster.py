@@ -1,6 +1,6 @@
-"""Clusters: their barrier, and which CTA an address belongs to (PTX ISA 9.7.13.4, 9.7.9).
+"""Clusters: their barrier, and the CTA to which an address belongs (PTX ISA 9.7.13.4, 9.7.9).
 
-Shared addresses hold the rank of their CTA in bits 24 and up, see `tcir.machine.engine.cluster`;
+Shared addresses have the rank of their CTA in bits 24 and up, see `tcir.machine.engine.cluster`.
 `mapa` is in `move`.
 """
 
@@ -23,8 +23,9 @@ from tcir.machine.memory.memories import RANK_SHIFT
 
 @instruction("barrier.cluster.arrive")
 def arrive(d: Decode) -> Op:
-    """barrier.cluster.arrive: all live lanes of the warp together with .aligned, each lane by
-    itself without."""
+    """barrier.cluster.arrive: with .aligned all live lanes of the warp arrive together, without it
+    each lane arrives by itself.
+    """
     aligned = d.take("aligned") is not None
     relaxed = d.take("release", "relaxed") == "relaxed"
     d.done(0)
@@ -83,7 +84,7 @@ def wait(d: Decode) -> Op:
 
 @instruction("getctarank")
 def getctarank(d: Decode) -> Op:
-    """The rank of the CTA whose shared memory an address is in."""
+    """Rank of the CTA in whose shared memory an address lies."""
     shared = d.take("shared::cluster") is not None
     kind = d.type("u32", "u64")
     d.done(2)
@@ -101,7 +102,7 @@ def getctarank(d: Decode) -> Op:
 
 @instruction("isspacep.shared", "isspacep.shared::cta")
 def isspacep(d: Decode) -> Op:
-    """Whether generic addresses are in this CTA's own shared memory."""
+    """Decodes isspacep.shared: whether generic addresses lie in this CTA's own shared memory."""
     d.done(2)
     source, dst = d.src(d.operands[1], TYPES["u64"]), d.pred_dst(d.operands[0])
     tag, site = np.uint64(SHARED >> RANK_SHIFT), d.site

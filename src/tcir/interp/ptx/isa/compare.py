@@ -158,7 +158,9 @@ _YES = {"u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "u16": 0xFFFF, "s16": 0xFFFF, "f32
 
 @instruction("set")
 def set_value(d: Decode) -> Op:
-    """`set.cmp{.bool}.dtype.stype d, a, b{, c}`: all ones, or 1.0, where true; packed by halves."""
+    """`set.cmp{.bool}.dtype.stype d, a, b{, c}`: d is all ones (or 1.0 for float results) where the
+    comparison is true, else 0. Packed types are compared half by half.
+    """
     combine = d.take("and", "or", "xor")
     result = next((TYPES[m] for m in d.modifiers if m in TYPES), None)
     if result is None or sum(m in TYPES for m in d.modifiers) != 2:
@@ -236,7 +238,7 @@ def _selected(
 
 @instruction("slct")
 def slct(d: Decode) -> Op:
-    """a where c ≥ 0, else b."""
+    """d is a where c ≥ 0, and b elsewhere."""
     d.skip("ftz")
     kinds = d.types()
     d.done(4)

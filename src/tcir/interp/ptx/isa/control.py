@@ -20,7 +20,7 @@ def bra(d: Decode) -> Op:
 
 @instruction("brx.idx")
 def brx(d: Decode) -> Op:
-    """Jumps to the label that the index picks from a .branchtargets list."""
+    """Branches to the label that the index selects from a .branchtargets list."""
     d.skip("uni")
     d.done(2)
     u32 = TYPES["u32"]
@@ -49,7 +49,7 @@ def brx(d: Decode) -> Op:
 
 @instruction("call")
 def call(d: Decode) -> Op:
-    """A call that `calls.inline_calls` could not replace, with the reason."""
+    """Reports a call that `calls.inline_calls` could not replace as incomplete, with the reason."""
     (why,) = d.operands
     assert isinstance(why, Because)
     raise d.incomplete(why.text)

@@ -1,7 +1,7 @@
 """cvt to and from packed 8-, 6- and 4-bit floats and scales, and cvt.pack (PTX ISA 9.7.9 "cvt").
 
-Two values go into one register, the first operand into the upper half. 8-bit and 6-bit codes take a
-byte each (the upper bits of a 6-bit one are zero), 4-bit codes half a byte.
+Two values go into one register, the first operand into the upper half. An 8-bit or 6-bit code takes
+one byte each (the upper bits of the byte of a 6-bit code are zero), a 4-bit code half a byte.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def _finite(name: str) -> np.ndarray:
 
 
 def encode_narrow(exact: np.ndarray, name: str, relu: bool = False) -> np.ndarray:
-    """uint8 codes of float64 values, rounded to nearest even, saturated to the largest finite."""
+    """Converts float64 values to uint8 codes: rounded to nearest even, and saturated to the largest
+    finite number.
+    """
     f = FLOATS[name]
     table = _finite(name)
     magnitude = np.minimum(np.where(np.isnan(exact), 0.0, np.abs(exact)), table[-1])
@@ -51,8 +53,9 @@ def encode_narrow(exact: np.ndarray, name: str, relu: bool = False) -> np.ndarra
 
 
 def encode_scale(exact: np.ndarray, mode: str, saturate: bool) -> np.ndarray:
-    """uint8 ue8m0 codes: the magnitude rounded down (rz) or up (rp) to a power of two, at least
-    2^-127."""
+    """Converts float64 values to uint8 codes of ue8m0: the magnitude is rounded down (rz) or up
+    (rp) to a power of two, and is at least 2^-127.
+    """
     magnitude = np.where(np.isfinite(exact) & (exact != 0), np.abs(exact), 1.0)
     mantissa, exponent = np.frexp(magnitude)
     power = exponent - 1 + ((mode == "rp") & (mantissa > 0.5))
@@ -63,14 +66,14 @@ def encode_scale(exact: np.ndarray, mode: str, saturate: bool) -> np.ndarray:
 
 
 def decode_narrow(codes: np.ndarray, name: str) -> np.ndarray:
-    """float64 values of uint8 codes; bits above the format's width are ignored."""
+    """Converts uint8 codes to float64 values; bits above the format's width are ignored."""
     if name == "ue8m0":
         return np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes.astype(np.int32) - 127))
     return decode(codes & np.uint8((1 << FLOATS[name].bits) - 1), name)[0]
 
 
 def convert_narrow(d: Decode) -> Op:
-    """A cvt with one of the types of NARROW on one side."""
+    """Decodes a cvt whose source or destination type is in NARROW."""
     if d.modifiers[-1] in NARROW:
         return _widen(d, *NARROW[d.modifiers.pop()])
     name = next(m for m in d.modifiers if m in NARROW)
@@ -129,7 +132,9 @@ def _widen(d: Decode, element: str, bits: int, _nan: int) -> Op:
 
 @instruction("cvt.pack")
 def pack(d: Decode) -> Op:
-    """Two s32, saturated and packed; results below 16 bits have the low bits of c above them."""
+    """Saturates two s32 and packs them into the low bits of d, a above b. If the elements have
+    fewer than 16 bits, the low bits of c are above both.
+    """
     d.require("sat")
     d.take("b32")
     d.require("s32")

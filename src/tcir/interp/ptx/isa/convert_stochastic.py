@@ -1,10 +1,11 @@
-"""cvt.rs: f32 to narrower floats, rounded by random bits of the caller (PTX ISA 9.7.9.21).
+"""cvt.rs: converts f32 to narrower floats, with stochastic rounding by random bits of the caller
+(PTX ISA 9.7.9.21).
 
 The random bits are added to the discarded fraction, highest bit to highest bit; a carry rounds away
-from zero. Two halves (`cvt.rs.f16x2.f32 d, a, b, rbits`) have 13 or 16 bits of their own each, in
-the same half of `rbits` as their result in `d`. For four narrow floats (`{a, b, e, f}`, `a` in the
-highest bits of `d`) a and b share bits, and so do e and f: see the assumptions `rs_pair_bits` and
-`rs_fp4_bits`.
+from zero. For two halves (`cvt.rs.f16x2.f32 d, a, b, rbits`) each half has 13 or 16 random bits of
+its own, which are in the same half of `rbits` as the result in `d`. For four narrow floats (`{a, b,
+e, f}`, with `a` in the highest bits of `d`) a and b share random bits, and so do e and f: see the
+assumptions `rs_pair_bits` and `rs_fp4_bits`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _LARGEST = {"f16": 65504.0, "bf16": float(2**128 - 2**120)}
 
 
 def rounded_by(exact: np.ndarray, random: np.ndarray, bits: int, name: str) -> np.ndarray:
-    """float64 values on the grid of a format, unbounded above; `random`: integers below 2^bits."""
+    """Rounds values stochastically to the grid of the format `name`, in float64; results may exceed
+    the largest finite number of the format. random: integers below 2^bits
+    """
     f = FLOATS[name]
     magnitude = np.where(np.isfinite(exact), np.abs(exact), 0.0)
     exponent = np.maximum(np.frexp(magnitude)[1] - 1, f.smallest_exponent)
@@ -46,7 +49,9 @@ def _reversed16(x: np.ndarray) -> np.ndarray:
 
 
 def random_bits(name: str, rbits: np.ndarray, assumed: Assumptions) -> tuple[int, list[np.ndarray]]:
-    """Number of random bits for each operand, and the bits themselves (from `rbits`, uint32)."""
+    """Number of random bits for each operand, and these bits of each operand, taken from `rbits`
+    (uint32).
+    """
     high, low = rbits >> np.uint32(16), rbits & np.uint32(0xFFFF)
     if name in _HALVES:
         width = 13 if name == "f16x2" else 16
@@ -66,7 +71,7 @@ def random_bits(name: str, rbits: np.ndarray, assumed: Assumptions) -> tuple[int
 
 
 def convert_stochastic(d: Decode) -> Op:
-    """A cvt.rs."""
+    """Decodes a cvt.rs."""
     d.require("rs")
     name = d.require(*_HALVES, *_QUARTERS)
     relu, finite = d.take("relu") is not None, d.take("satfinite") is not None

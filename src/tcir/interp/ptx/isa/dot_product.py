@@ -1,4 +1,4 @@
-"""Dot products of bytes and halves in a register, carry-less products (PTX ISA 9.7.1)."""
+"""Dot products of the bytes and halves of a register, and carry-less products (PTX ISA 9.7.1)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def dp4a(d: Decode) -> Op:
 
 @instruction("dp2a")
 def dp2a(d: Decode) -> Op:
-    """c plus the sum of the products of two halves of a with two bytes of b: .lo or .hi ones."""
+    """c plus the sum of two products: the two halves of a times two bytes of b, the lower (.lo) or
+    the upper (.hi) ones.
+    """
     start = 0 if d.require("lo", "hi") == "lo" else 2
     first, second = _signs(d)
 
@@ -61,7 +63,7 @@ def dp2a(d: Decode) -> Op:
 
 @instruction("clmad")
 def clmad(d: Decode) -> Op:
-    """Half of the carry-less product of a and b, xor c (PTX ISA 9.3)."""
+    """The lower or upper half of the carry-less product of a and b, xor c (PTX ISA 9.3)."""
     high = d.require("lo", "hi") == "hi"
 
     def multiply(a: int, b: int) -> int:

@@ -1,8 +1,8 @@
 """Floating-point arithmetic: f64, f32, f32x2, f16, f16x2, bf16, bf16x2 (PTX ISA 9.7.3, 9.7.4).
 
-The rounding of results, and their NaNs, are in `rounding`. The approximations (.approx, .full, ex2,
-lg2, sin, cos, tanh, rcp, rsqrt) are computed in float64 and rounded to nearest: closer than
-hardware, never bit-compared to it.
+`rounding` defines how results are rounded, and their NaNs. The approximations (.approx, .full, ex2,
+lg2, sin, cos, tanh, rcp, rsqrt) are computed in float64 and rounded to nearest. They are more
+accurate than the hardware's, and are never compared with it bit for bit.
 """
 
 from __future__ import annotations
@@ -188,8 +188,9 @@ def float_mul(d: Decode) -> Op:
 
 
 def require_rounding(d: Decode, *others: str) -> None:
-    """Raises PtxSyntaxError unless there is a rounding modifier or one of `others`: ptxas has no
-    default."""
+    """Raises PtxSyntaxError unless the instruction has a rounding modifier or one of `others`:
+    ptxas assumes no default rounding here.
+    """
     if not {"rn", "rz", "rm", "rp", *others} & set(d.modifiers):
         words = ", ".join(f".{word}" for word in (*others, "rn", "rz", "rm"))
         raise d.malformed(f"expected a rounding modifier ({words} or .rp), got none")
@@ -210,7 +211,7 @@ def float_fma(d: Decode) -> Op:
 
 
 def float_div(d: Decode) -> Op:
-    """Division in every rounding; .approx and .full round to nearest."""
+    """Decodes a division, with every rounding modifier; .approx and .full round to nearest."""
     require_rounding(d, "approx", "full")
     d.skip("approx", "full")
     return _direct(d, np.divide, "f32") or _wrap(
@@ -219,8 +220,9 @@ def float_div(d: Decode) -> Op:
 
 
 def float_minmax(d: Decode, largest: bool) -> Op:
-    """Minimum or maximum of two or three inputs; .xorsign.abs: that of the magnitudes, with the
-    product of the signs."""
+    """Decodes the minimum or maximum of two or three inputs. With .xorsign.abs the result is the
+    minimum or maximum of the magnitudes, and its sign is the xor of the inputs' signs.
+    """
     ftz = d.take("ftz") is not None
     propagate = d.take("NaN") is not None
     product = d.take("xorsign") is not None
@@ -286,7 +288,7 @@ def float_neg(d: Decode) -> Op:
 
 @instruction("copysign")
 def copysign(d: Decode) -> Op:
-    """The sign of a and the magnitude of b (in this order)."""
+    """d has the sign of a and the magnitude of b."""
     kind = d.type("f32", "f64")
     d.done(3)
     n = unsigned_view(kind.size)

@@ -1,7 +1,8 @@
-"""Recursive calls: the state of an activation is saved, and restored when the call returns.
+"""Recursive calls: the state of an activation is saved at the call, and restored when the call
+returns.
 
-These are no PTX instructions: `calls.inline_calls` inserts them where a function calls itself,
-directly or indirectly, and after the body of such a function.
+The instructions of this file are not PTX: `calls.inline_calls` inserts them where a function calls
+itself, directly or indirectly, and after the body of such a function.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def _copy(w: Warp, lane: int, target: np.ndarray, source: np.ndarray) -> None:
 
 @instruction("call-again")
 def again(d: Decode) -> Op:
-    """Saves the activation, passes the arguments and goes to the start of the function."""
+    """Saves the current activation, passes the arguments, and branches to the start of the
+    function.
+    """
     (resume,) = d.operands
     assert isinstance(resume, Resume)
     saver, start, site = _Saver(d, resume.frame), resume.frame.start, d.site
@@ -99,7 +102,9 @@ def again(d: Decode) -> Op:
 
 @instruction("call-return")
 def leave(d: Decode) -> Op:
-    """Ends the activation of each lane, which continues after its call or the outermost one."""
+    """Ends the innermost activation of each lane. The lane continues after the recursive call of
+    that activation, or after the outermost call.
+    """
     (frame,) = d.operands
     assert isinstance(frame, Activation)
     saver, behind = _Saver(d, frame), frame.end + 1
@@ -131,7 +136,7 @@ def leave(d: Decode) -> Op:
 
 @instruction("call-nowhere")
 def nowhere(d: Decode) -> Op:
-    """Reports an address that belongs to no function that the indirect call may reach."""
+    """Reports that the called address belongs to no function that the indirect call may reach."""
     register, names = d.operands
     assert isinstance(names, Because)
     slot, site = d.src(register, TYPES["u64"]), d.site

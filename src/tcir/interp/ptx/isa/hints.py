@@ -1,4 +1,4 @@
-"""Instructions without an effect on results: hints, prefetches, policies."""
+"""Instructions without an effect on results: hints, prefetches, cache policies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tcir.interp.ptx.warp import Warp
 
 @instruction("nanosleep")
 def nanosleep(d: Decode) -> Op:
-    """Time is not modelled."""
+    """Has no effect: time is not modelled."""
     d.skip("u32")
     d.done(1)
     d.src(d.operands[0], TYPES["u32"])
@@ -28,7 +28,9 @@ _EVICTIONS = ("L2::evict_last", "L2::evict_normal")
 
 @instruction("prefetch", "prefetchu")
 def prefetch(d: Decode) -> Op:
-    """Caches are not modelled; prefetching an unmapped address is no fault."""
+    """Has no effect: caches are not modelled, and prefetching an unmapped address is not a
+    fault.
+    """
     if d.name == "prefetchu":
         d.require("L1")
     else:
@@ -44,7 +46,9 @@ _LINE = 128
 
 @instruction("applypriority", "discard")
 def line(d: Decode) -> Op:
-    """`[a], 128`: a hint for a line of L2. `discard` also makes its bytes undefined."""
+    """`[a], 128`: a hint for one cache line of L2. `discard` also makes the line's bytes
+    undefined.
+    """
     d.skip("global")
     d.require("L2::evict_normal" if d.name == "applypriority" else "L2")
     d.done(2)
@@ -66,7 +70,7 @@ def line(d: Decode) -> Op:
 
 @instruction("cp.async.bulk.prefetch")
 def bulk_prefetch(d: Decode) -> Op:
-    """`.L2.global [src], size {, policy}`; the memory need not exist."""
+    """`.L2.global [src], size {, policy}`: has no effect; the memory need not exist."""
     d.require("L2")
     d.require("global")
     policy = d.take("L2::cache_hint") is not None
@@ -88,7 +92,7 @@ _PRIMARY = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_
 
 @instruction("createpolicy.fractional", "createpolicy.range", "createpolicy.cvt.L2")
 def createpolicy(d: Decode) -> Op:
-    """An opaque cache policy: 0 here, since caches are not modelled."""
+    """Creates an opaque cache policy, which is 0 here because caches are not modelled."""
     d.require("b64")
     ranged = d.name == "createpolicy.range"
     if ranged:

@@ -1,4 +1,7 @@
-"""Integer arithmetic (PTX ISA 9.7.1); the mnemonics shared with floats lead to `floating`."""
+"""Integer arithmetic (PTX ISA 9.7.1).
+
+Mnemonics that also exist for floats (`add`, `mul`, …) call `floating` for the float types.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,7 @@ def sub(d: Decode) -> Op:
 
 
 def high_product(a: np.ndarray, b: np.ndarray, kind: Type) -> np.ndarray:
-    """Upper half of the product, for 16, 32 and 64 bits."""
+    """Upper half of the product of two 16-, 32- or 64-bit integers."""
     if kind.size < 8:
         wide = np.int64 if kind.kind == "s" else np.uint64
         return (a.astype(wide) * b.astype(wide)) >> wide(_bits(kind))

@@ -1,4 +1,6 @@
-"""Launches: cluster launch control (PTX ISA 9.7.13.17), griddepcontrol (9.7.13)."""
+"""Instructions that control launches: cluster launch control (PTX ISA 9.7.13.17), griddepcontrol
+(9.7.13).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _B128, _U32 = TYPES["b128"], TYPES["u32"]
 
 @instruction("clusterlaunchcontrol.try_cancel.async")
 def cancel(d: Decode) -> Op:
-    """`[answer], [mbar]`: 16 bytes that complete on the mbarrier."""
+    """`[answer], [mbar]`: requests a cluster. The answer is 16 bytes that complete on the
+    mbarrier.
+    """
     spaced = d.take("shared::cta") is not None
     d.require("mbarrier::complete_tx::bytes")
     multicast = d.take("multicast::cluster::all") is not None
@@ -47,7 +51,9 @@ def _answers(w: Warp, slot: int, m: int, site: Site) -> list[tuple[int, int, int
 
 @instruction("clusterlaunchcontrol.query_cancel.is_canceled")
 def is_canceled(d: Decode) -> Op:
-    """Whether the request was granted; after one that was not, no further request is allowed."""
+    """Whether the request for a cluster was granted. After a request that was not granted, no
+    further request is allowed.
+    """
     d.require("pred")
     d.require("b128")
     d.done(2)
@@ -116,8 +122,9 @@ def first_ctaid(d: Decode) -> Op:
 
 @instruction("griddepcontrol.wait")
 def grid_wait(d: Decode) -> Op:
-    """In a programmatic launch, orders later accesses after the earlier launches; otherwise does
-    nothing."""
+    """griddepcontrol.wait: in a programmatic dependent launch, orders later accesses after those of
+    the earlier launches; in other launches it has no effect.
+    """
     d.done(0)
     site = d.site
 
@@ -129,6 +136,6 @@ def grid_wait(d: Decode) -> Op:
 
 @instruction("griddepcontrol.launch_dependents")
 def grid_launch_dependents(d: Decode) -> Op:
-    """Does nothing: the machine always executes the next launch after this one."""
+    """Has no effect: the simulated machine always executes the next launch after this one."""
     d.done(0)
     return d.plain(no_effect)

@@ -1,4 +1,4 @@
-"""Logic and shifts on words and predicates (PTX ISA 9.7.8)."""
+"""Logical operations and shifts on words and predicates (PTX ISA 9.7.8)."""
 
 from __future__ import annotations
 
@@ -133,7 +133,9 @@ def shift_left(a: np.ndarray, amount: np.ndarray) -> np.ndarray:
 
 
 def shift_right(a: np.ndarray, amount: np.ndarray) -> np.ndarray:
-    """Shifts right. Amounts of the width or more give 0, or copies of the sign bit."""
+    """Shifts right. A shift amount of the operand's width or more gives 0, or copies of the sign
+    bit.
+    """
     width = 8 * a.dtype.itemsize
     shifted = a >> np.minimum(amount, width - 1).astype(a.dtype)
     return shifted if a.dtype.kind == "i" else np.where(amount >= width, 0, shifted)

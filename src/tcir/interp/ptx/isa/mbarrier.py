@@ -29,7 +29,9 @@ MULTICAST = ("multicast::cluster", "multicast::cluster::16b")
 
 
 def shared_addresses(w: Warp, place: AccessTarget, m: int, site: Site) -> list[int]:
-    """Shared-memory addresses of the active lanes; generic ones have to point to shared memory."""
+    """Shared-memory addresses of the active lanes; generic addresses have to point to shared
+    memory.
+    """
     at = addresses(w, place, m, site)
     if place.space == "generic":
         parts = split(at)
@@ -42,7 +44,9 @@ def shared_addresses(w: Warp, place: AccessTarget, m: int, site: Site) -> list[i
 
 
 def shared_operand(d: Decode, operand: Operand, spaced: bool) -> PerLane:
-    """Function (warp, mask) → shared addresses of an address operand."""
+    """Returns a function (warp, mask) that computes the shared addresses of an address operand in
+    the lanes of the mask.
+    """
     place, site = AccessTarget.of(d, operand, "shared" if spaced else "generic"), d.site
 
     def at(w: Warp, m: int) -> list[int]:
@@ -56,7 +60,9 @@ def _space(d: Decode) -> bool:
 
 
 def lanes_of(d: Decode, operand: Operand) -> PerLane:
-    """Function (warp, mask) → the 32-bit values of the active lanes."""
+    """Returns a function (warp, mask) that reads the 32-bit values of an operand in the lanes of
+    the mask.
+    """
     slot = d.src(operand, _U32_TYPE)
     site = d.site
 
@@ -161,7 +167,9 @@ def arrive(d: Decode) -> Op:
 
 @instruction("mbarrier.pending_count")
 def pending_count(d: Decode) -> Op:
-    """Number of arrivals that were pending before the arrival that returned the state."""
+    """Number of arrivals that were still pending just before the arrival that returned this
+    state.
+    """
     d.require("b64")
     d.done(2)
     u64 = TYPES["u64"]
@@ -171,8 +179,9 @@ def pending_count(d: Decode) -> Op:
 
 @instruction("mbarrier.complete_tx", "mbarrier.expect_tx")
 def count_bytes(d: Decode) -> Op:
-    """complete_tx and expect_tx: change the tx-count only, as a delivery of bytes would
-    (complete_tx) or to announce more bytes (expect_tx)."""
+    """Decodes mbarrier.complete_tx and mbarrier.expect_tx, which change only the tx-count:
+    complete_tx as if bytes had been delivered, expect_tx to announce more bytes.
+    """
     complete = d.name.endswith("complete_tx")
     spaced = _space(d)
     _order(d)
@@ -191,7 +200,9 @@ def count_bytes(d: Decode) -> Op:
 
 @instruction("mbarrier.test_wait", "mbarrier.try_wait")
 def wait(d: Decode) -> Op:
-    """Whether the awaited phase is complete. `try_wait` may suspend; both forms may be polled."""
+    """Whether the awaited phase is complete. `try_wait` may suspend the thread; `test_wait` never
+    does. A program may poll with either instruction.
+    """
     parity_form = d.take("parity") is not None
     spaced = _space(d)
     order = _order(d)

@@ -1,8 +1,9 @@
-"""ld, st, prefetch and friends (PTX ISA 9.7.9 "ld", "st", …).
+"""ld, st, prefetch and related instructions (PTX ISA 9.7.9 "ld", "st", …).
 
-Ordering qualifiers (.volatile, .relaxed, .acquire, .release and scopes) never change a value here:
-every access of a warp is performed when it executes. They determine happens-before
-(`tcir.machine.order.strong`); .volatile and .mmio are relaxed accesses of scope sys (PTX ISA 8.4).
+Ordering qualifiers (.volatile, .relaxed, .acquire, .release and scopes) never change a value here,
+because every access of a warp is performed when the instruction executes. They do determine
+happens-before (`tcir.machine.order.strong`). Accesses with .volatile and .mmio count as relaxed
+accesses of scope sys (PTX ISA 8.4).
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def take_space(d: Decode) -> str:
 
 @dataclass(frozen=True)
 class AccessTarget:
-    """Target of an access: the slot of the address, its bytes, an offset, the state space."""
+    """Target of an access: slot of the address, size of the address in bytes, offset, and state
+    space.
+    """
 
     slot: int
     size: int
@@ -68,18 +71,19 @@ class AccessTarget:
 
     @staticmethod
     def of(d: Decode, operand: Operand, space: str) -> AccessTarget:
-        """Place of an address operand. A variable is in its declared space; call parameters are
-        in local memory here."""
+        """Decodes an address operand. A variable is in its declared state space; parameters of
+        calls are in local memory here.
+        """
         slot, size, offset, declared = d.address(operand)
         if declared is not None and (space == "generic" or declared == "local"):
             space = SPACE_WORDS[declared]
         return AccessTarget(slot, size, offset, space)
 
     def effective(self, value: np.ndarray) -> np.ndarray:
-        """int64 addresses from the values of the slot.
+        """Adds the offset to the values of the address slot and returns int64 addresses.
 
-        32-bit addresses wrap around (CuTe DSL relies on it), and wider ones are truncated to the
-        width of their state space (PTX ISA 6.4.1, "Addresses as Operands").
+        32-bit addresses wrap around (CuTe DSL relies on it), and wider addresses are truncated to
+        the width of their state space (PTX ISA 6.4.1, "Addresses as Operands").
         """
         at = value.astype(np.int64) + self.offset
         return at & 0xFFFFFFFF if self.size == 4 or self.space in _NARROW else at
@@ -105,9 +109,10 @@ def check_aligned(w: Warp, at: np.ndarray, nbytes: int, site: Site) -> None:
 
 @dataclass(frozen=True)
 class Load:
-    """An ld of `nbytes` per lane in elements of `dtype`; results as (element, slot, view).
+    """An ld of `nbytes` bytes per lane, in elements of `dtype`. moves: the results, each as
+    (element, slot, view)
 
-    plain: not a strong access. constant: the launch does not write the bytes.
+    plain: the access is not strong. constant: the launch does not write the loaded bytes.
     """
 
     place: AccessTarget
@@ -120,7 +125,9 @@ class Load:
 
 @dataclass(frozen=True)
 class Store:
-    """An st of `nbytes` per lane in elements of `dtype`; sources as (slot, view)."""
+    """An st of `nbytes` bytes per lane, in elements of `dtype`. sources: the operands, each as
+    (slot, view)
+    """
 
     place: AccessTarget
     nbytes: int
@@ -133,7 +140,9 @@ Positions = slice | np.ndarray
 
 
 def split(at: np.ndarray) -> list[tuple[str, Positions, np.ndarray]]:
-    """Generic addresses by state space: (space, positions, addresses inside the space)."""
+    """Divides generic addresses by state space; yields (space, positions in `at`, addresses inside
+    the space).
+    """
     tags = at >> 32
     first = int(tags[0])
     if (tags == first).all():
@@ -173,7 +182,7 @@ def load(
     site: Site,
     strong: Strong | None = None,
 ) -> np.ndarray:
-    """Like `read`, but the bytes must be defined."""
+    """Like `read`, but reports bytes that are undefined."""
     data, undefined = read(w, space, at, nbytes, lanes, site, strong)
     if undefined is not None:
         w.agent.cta.report_undefined(undefined.origin, site)
@@ -190,7 +199,8 @@ def read(
     strong: Strong | None = None,
     constant: bool = False,
 ) -> tuple[np.ndarray, Undefined | None]:
-    """uint8[n, nbytes] from n addresses; `lanes` are the lane numbers.
+    """Reads `nbytes` bytes from each of n addresses, as uint8 [n, nbytes]. lanes: the number of the
+    lane that reads each address
 
     strong: the qualifiers of a strong load. constant: the launch does not write the bytes.
     """
@@ -309,7 +319,7 @@ def store(
     strong: Strong | None = None,
     undefined: Undefined | None = None,
 ) -> None:
-    """The reverse of `read`; data: uint8[n, nbytes]."""
+    """Writes `data`, uint8 [n, nbytes], to n addresses; the parameters are those of `read`."""
     if space == "generic":
         parts = split(at)
         if len(parts) == 1:
@@ -441,7 +451,9 @@ def _loaded(
 
 
 def stored(w: Warp, sources: Sequence[int], size: int, m: int, site: Site) -> Undefined | None:
-    """Undefined part of the low `size` bytes of each source, bool [lanes, bytes]."""
+    """Mask of the undefined bytes among the low `size` bytes of each source, bool [lanes, bytes of
+    all sources]; None if there are none.
+    """
     found = [w.undefined(source, m, site) for source in sources]
     origins = [unknown.origin for unknown in found if unknown is not None]
     if not origins:

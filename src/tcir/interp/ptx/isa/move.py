@@ -220,7 +220,9 @@ def isspacep(d: Decode) -> Op:
 
 @instruction("mapa")
 def mapa(d: Decode) -> Op:
-    """Maps a shared address to another CTA of the cluster, whose rank goes into bits 24 and up."""
+    """Maps a shared address to the same offset in another CTA of the cluster: the rank of that CTA
+    is put into bits 24 and up.
+    """
     shared = d.take("shared::cluster") is not None
     kind = d.type("u32", "u64")
     d.done(3)

@@ -1,4 +1,6 @@
-"""Instructions of sm_100a that no rule executes: each is reported with its line and a reason."""
+"""Instructions of sm_100a that are known but not executed: each is reported with its line and a
+reason.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _LARGEST = 1 << 7
 
 @instruction("alloca")
 def alloca(d: Decode) -> Op:
-    """`ptr, size {, alignment}`: the address is one in local memory, not a generic one."""
+    """`ptr, size {, alignment}`: ptr is an address in the local state space, not a generic one."""
     kind = d.type("u32", "u64")
     d.done((2, 3))
     target, size = d.dst(d.operands[0], kind), d.src(d.operands[1], kind)
@@ -68,8 +68,9 @@ def stacksave(d: Decode) -> Op:
 
 @instruction("stackrestore")
 def stackrestore(d: Decode) -> Op:
-    """The value must come from stacksave: inside the thread's memory, and not above the part in
-    use."""
+    """Restores the stack pointer. The value must come from stacksave: it must be inside the
+    thread's memory, and not above the part in use.
+    """
     kind = d.type("u32", "u64")
     d.done(1)
     source, pointer, n = d.src(d.operands[0], kind), d.slots.stack_pointer(), view(kind)

@@ -22,9 +22,9 @@ _HINTS = ("ca", "cg", "cs", "cv", "wb", "wt")
 
 @dataclass(frozen=True)
 class SurfaceAccess:
-    """An access of `count` elements of type `kind`, whose first coordinate is in bytes.
+    """An access to `count` elements of type `kind` of a surface. The first coordinate counts bytes.
 
-    outside: "trap", "clamp" or "zero", for coordinates outside the surface
+    outside: what happens for coordinates outside the surface: "trap", "clamp" or "zero"
     """
 
     place: ObjectPlace
@@ -53,8 +53,11 @@ class SurfaceAccess:
     def addresses(
         self, w: Warp, surface: Texture, lanes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Addresses, and which of them are inside the surface. MachineError outside of it if the
-        access traps, or for a first coordinate that is not aligned."""
+        """Addresses of the elements, and a mask of the addresses inside the surface.
+
+        MachineError for coordinates outside the surface if the access traps, and for a first
+        coordinate that is not aligned.
+        """
         at, layer = self.place.apart(self.place.rows(w, lanes))
         if (at[0] % self.nbytes).any():
             raise w.error(

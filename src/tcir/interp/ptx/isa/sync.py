@@ -26,7 +26,7 @@ def uniform(w: Warp, slot: int, m: int, site: Site, what: str, view: int = U32) 
 
 @instruction("bar.sync", "barrier.sync", "barrier.cta.sync", "bar.cta.sync")
 def bar_sync(d: Decode) -> Op:
-    """All live lanes of the warp arrive together; `bar` is `barrier….aligned`."""
+    """All live lanes of the warp arrive together. `bar` means `barrier` with .aligned."""
     d.skip("aligned")
     d.done((1, 2))
     number = d.src(d.operands[0], _U32_TYPE)
@@ -42,7 +42,7 @@ def bar_sync(d: Decode) -> Op:
 
 @instruction("bar.arrive", "barrier.arrive", "barrier.cta.arrive", "bar.cta.arrive")
 def bar_arrive(d: Decode) -> Op:
-    """Arrives without waiting; the thread count has to be given."""
+    """Arrives without waiting; the instruction has to give the thread count."""
     d.skip("aligned")
     d.done(2)
     number, count = (d.src(o, _U32_TYPE) for o in d.operands)
@@ -58,7 +58,9 @@ def bar_arrive(d: Decode) -> Op:
 
 @instruction("bar.red", "barrier.red", "barrier.cta.red", "bar.cta.red")
 def bar_red(d: Decode) -> Op:
-    """bar.sync that also counts, ands or ors a predicate over all threads that arrive."""
+    """Like bar.sync, and also counts the threads whose predicate is true, or combines the
+    predicates of all arriving threads by and or or.
+    """
     d.skip("aligned")
     mode = d.require("popc", "and", "or")
     d.require("u32" if mode == "popc" else "pred")
@@ -161,10 +163,11 @@ def fence_proxy_async(d: Decode) -> Op:
     "fence.release.sync_restrict::shared::cta",
 )
 def fence_restricted(d: Decode) -> Op:
-    """One-way fences of accesses to shared memory; each form has one spelling.
+    """One-way fences that order only accesses to shared memory; PTX has exactly one spelling of
+    each.
 
-    The release form covers accesses to this CTA's shared memory, the acquire form accesses to that
-    of the cluster; both are executed as the full fences of which they are parts.
+    The release form covers accesses to this CTA's shared memory, the acquire form accesses to the
+    shared memory of the cluster. Both are executed as the full fence, which orders more.
     """
     proxy = d.name.startswith("fence.proxy")
     if proxy:

@@ -1,7 +1,8 @@
-"""vprintf, __assertfail, malloc and free, which the driver provides (CUDA's "System Calls" of
-device code).
+"""Device functions that the driver provides: vprintf, __assertfail, malloc and free (CUDA's "System
+Calls").
 
-These are no PTX instructions: `calls.inline_calls` inserts them at calls of these functions.
+The instructions of this file are not PTX: `calls.inline_calls` inserts them at calls of these
+functions.
 """
 
 from __future__ import annotations
@@ -113,7 +114,9 @@ def _print(reader: _Reader, text: int, at: int) -> int:
 
 @instruction("call-vprintf")
 def vprintf(d: Decode) -> Op:
-    """`(count) vprintf(format, arguments)`: pointers to the text and to the packed arguments."""
+    """`(count) vprintf(format, arguments)`: the operands are pointers to the format text and to the
+    packed arguments.
+    """
     call, site = _call(d), d.site
     text_at, arguments_at = (_Parameter(d, v) for v in call.arguments)
     results = [_Parameter(d, v) for v in call.results]
@@ -131,7 +134,9 @@ def vprintf(d: Decode) -> Op:
 
 @instruction("call-assertfail")
 def assertfail(d: Decode) -> Op:
-    """`__assertfail(message, file, line, function, size of a character)` ends the kernel."""
+    """`__assertfail(message, file, line, function, size of a character)`: ends the kernel with an
+    error.
+    """
     call, site = _call(d), d.site
     parameters = [_Parameter(d, v) for v in call.arguments]
 
@@ -172,7 +177,9 @@ def malloc(d: Decode) -> Op:
 
 @instruction("call-free")
 def free(d: Decode) -> Op:
-    """`free(address)`: each lane frees what malloc returned; nothing for 0."""
+    """`free(address)`: each lane frees memory that malloc returned; for address 0 nothing
+    happens.
+    """
     (address,) = (_Parameter(d, v) for v in _call(d).arguments)
     site = d.site
 

@@ -1,4 +1,4 @@
-"""Tensor maps changed by the kernel (PTX ISA 9.7.9.28 "tensormap.replace", 9.7.13.16)."""
+"""Changes of tensor maps by the kernel (PTX ISA 9.7.9.28 "tensormap.replace", 9.7.13.16)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _place(
 
 @instruction("tensormap.replace.tile")
 def replace(d: Decode) -> Op:
-    """`[map] {, ordinal}, new value`: a change through the generic proxy."""
+    """`[map] {, ordinal}, new value`: changes a field of the map through the generic proxy."""
     field = d.require(*LIMITS)
     space = d.take("global", "shared::cta", "shared")
     d.require("b1024")
@@ -65,7 +65,9 @@ def replace(d: Decode) -> Op:
 
 @instruction("tensormap.cp_fenceproxy")
 def copy_release(d: Decode) -> Op:
-    """`[global], [shared], 128`, by a whole warp: a copy, and a release to the tensormap proxy."""
+    """`[global], [shared], 128`, executed by a whole warp: copies the map, and releases the copy to
+    the tensormap proxy.
+    """
     for word in ("global", "shared::cta", "tensormap::generic", "release", "sync", "aligned"):
         d.require(word)
     d.require(*_SCOPES)

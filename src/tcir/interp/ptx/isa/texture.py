@@ -1,4 +1,6 @@
-"""tex, tld4 and txq of texture objects (PTX ISA 9.7.10), and the handles of objects."""
+"""tex, tld4 and txq of texture objects (PTX ISA 9.7.10), and the handles of texture and surface
+objects.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,9 @@ _GEOMETRY_WORDS = {
 
 @dataclass(frozen=True)
 class ObjectPlace:
-    """`[object, {coordinates}]`: slots of the handle, of the layer (-1: none) and of the
-    coordinates, whose view is `kind`."""
+    """The operand `[object, {coordinates}]`: slots of the handle, of the layer (-1: no layer) and
+    of the coordinates. view: register view of the coordinates
+    """
 
     handle: int
     layer: int
@@ -64,7 +67,7 @@ class ObjectPlace:
         return ObjectPlace(handle, layer, slots, view(kind), geometry, surface, d.site)
 
     def objects(self, w: Warp, m: int) -> Iterator[tuple[Texture, np.ndarray]]:
-        """The objects of the active lanes, each with its lanes."""
+        """The objects that the active lanes use, each with its lanes."""
         for slot in (self.handle, *self.slots):
             if w.undef[slot] & m:
                 w.read_undefined(self.site, (slot,), m)
@@ -93,16 +96,16 @@ class ObjectPlace:
 
     @property
     def views(self) -> tuple[int, ...]:
-        """Views of `slots`."""
+        """Register views of `slots`."""
         layer = (U32,) if self.layer >= 0 else ()
         return (*layer, *(self.view,) * len(self.coordinates))
 
     def rows(self, w: Warp, lanes: np.ndarray) -> list[np.ndarray]:
-        """Values of `slots` in these lanes."""
+        """Values of `slots` in the given lanes."""
         return [w.v[n][slot][lanes] for slot, n in zip(self.slots, self.views, strict=True)]
 
     def apart(self, rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Divides values of `slots` into coordinates [dims, n], f64 or int64, and layers [n]."""
+        """Divides values of `slots` into coordinates [dims, n] (f64 or int64) and layers [n]."""
         wide = np.stack(rows[len(rows) - len(self.coordinates) :])
         wide = wide.astype(np.float64 if self.view == F32 else np.int64)
         layer = rows[0].astype(np.int64) if self.layer >= 0 else np.zeros(len(rows[0]), np.int64)
@@ -110,7 +113,7 @@ class ObjectPlace:
 
 
 def handle_of(d: Decode, operand: Address) -> int:
-    """Slot of an object's handle; variables such as .texref are incomplete."""
+    """Slot of an object's handle. Variables such as .texref are reported as incomplete."""
     if not isinstance(operand.base, Reg) or operand.base.type.size != 8 or operand.sampler:
         raise d.incomplete(
             "no rule for .texref, .samplerref and .surfref; pass the handle of a texture or "
@@ -121,7 +124,9 @@ def handle_of(d: Decode, operand: Address) -> int:
 
 
 def objects(w: Warp, handle: int, m: int, site: Site) -> Iterator[tuple[Texture, np.ndarray]]:
-    """The distinct objects that the handles of the active lanes name, each with its lanes."""
+    """The distinct objects that the handles of the active lanes identify, each with the lanes that
+    use it.
+    """
     lanes = LANE_INDICES[m]
     handles = w.v[U64][handle][lanes]
     for each in [int(handles[0])] if (handles == handles[0]).all() else distinct(handles).tolist():
@@ -142,9 +147,11 @@ def objects(w: Warp, handle: int, m: int, site: Site) -> Iterator[tuple[Texture,
 def texels(
     w: Warp, texture: Texture, found: Texels, lanes: np.ndarray, site: Site
 ) -> tuple[np.ndarray, np.ndarray, Undefined | None]:
-    """The texels that are read, [texels, n], their bytes, and which of them are undefined.
+    """Reads the texels: returns a mask of the texels that are read, [texels, n], their bytes, and
+    the undefined ones among them.
 
-    The launch must not write them: the path of textures is not coherent (PTX ISA 9.7.10).
+    It is an error if the launch writes these texels, because texture accesses are not coherent with
+    stores (PTX ISA 9.7.10).
     """
     wanted = found.inside & (found.weights > 0)
     if not wanted.any():
@@ -162,7 +169,7 @@ def texels(
 
 @dataclass(frozen=True)
 class FetchedRegisters:
-    """The four registers of a fetch, of view U32, S32 or F32."""
+    """The four destination registers of a texture fetch; their view is U32, S32 or F32."""
 
     slots: tuple[int, ...]
     view: int
@@ -174,7 +181,9 @@ class FetchedRegisters:
         return FetchedRegisters(slots, {"f32": F32, "s32": S32, "u32": U32}[kind])
 
     def check(self, w: Warp, texture: Texture, site: Site) -> None:
-        """Raises MachineError unless the values are of the registers' kind of type."""
+        """Raises MachineError if the texture gives floats and the registers hold integers, or vice
+        versa.
+        """
         if texture.floats != (self.view == F32):
             kinds = ("an integer", "a float")
             raise w.error(
@@ -187,7 +196,9 @@ class FetchedRegisters:
     def write(
         self, w: Warp, lanes: np.ndarray, values: np.ndarray, undefined: Undefined | None
     ) -> None:
-        """Writes values [n, channels]. undefined: mask of the values that are undefined, [n]"""
+        """Writes values [n, channels] to the registers. undefined: mask [n] of the lanes with
+        undefined values
+        """
         mask = lane_mask(_among(lanes))
         unknown = None
         if undefined is not None:
@@ -200,7 +211,9 @@ class FetchedRegisters:
                 w.define(slot, mask, unknown)
 
     def leave(self, w: Warp, m: int, channels: int, site: Site) -> None:
-        """Makes the registers of missing channels undefined: nothing documents their value."""
+        """Makes the registers of channels that the format lacks undefined, because their value is
+        not documented.
+        """
         bits = np.where(LANE_MASK[m], np.uint8(0xFF), np.uint8(0))[:, None].repeat(4, axis=1)
         words = f"channel of a texel that has {channels}"
         origin = Origin("undefined-register", site, words, "the format lacks it", what=words)
@@ -210,13 +223,13 @@ class FetchedRegisters:
 
 @dataclass(frozen=True)
 class TextureFetch:
-    """A tex: its object and coordinates, and its results."""
+    """A tex: its object and coordinates, and its destination registers."""
 
     place: ObjectPlace
     results: FetchedRegisters
 
     def texels(self, texture: Texture, rows: Sequence[np.ndarray]) -> Texels:
-        """The texels of each lane; rows: the values of the place's slots"""
+        """The texels of each lane. rows: the values of the slots of the object operand"""
         fetch = texture.fetched if self.place.view == F32 else texture.indexed
         return fetch(*self.place.apart(rows))
 
@@ -230,7 +243,9 @@ def _among(lanes: np.ndarray) -> np.ndarray:
 
 @instruction("tex")
 def tex(d: Decode) -> Op:
-    """`d, [object, {coordinates}] {, level of detail or gradients}`: an object has one level."""
+    """`d, [object, {coordinates}] {, level of detail or gradients}`. An object has only one mipmap
+    level.
+    """
     level = d.take(*filter(None, _LEVELS))
     geometry = d.require(*GEOMETRIES)
     d.require("v4")
@@ -260,7 +275,7 @@ def tex(d: Decode) -> Op:
 
 @instruction("tld4")
 def tld4(d: Decode) -> Op:
-    """`d, [object, {x, y}]`: one channel of four texels."""
+    """`d, [object, {x, y}]`: fetches one channel of four texels."""
     component = "rgba".index(d.require(*"rgba"))
     geometry = d.require("2d", "a2d")
     d.require("v4")
@@ -305,7 +320,7 @@ _CODES = ("channel_order", "channel_data_type", "num_samples")
 
 @instruction("txq", "suq")
 def query(d: Decode) -> Op:
-    """`d, [object]`: a property of a texture or surface."""
+    """`d, [object]`: reads a property of a texture or surface."""
     which = d.require(*_MODELLED, *_CODES)
     d.type("b32")
     d.done(2)

@@ -29,9 +29,11 @@ _REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 @dataclass(frozen=True)
 class TensorCopy:
-    """A tensor copy between global and shared memory: the shared address, and the tensor.
+    """A tensor copy between global and shared memory. place: the shared address. tensor: the tensor
+    map and the coordinates
 
-    load: into shared memory. plain: neither a multicast, nor a reduction, nor one of a CTA pair.
+    load: the copy is into shared memory. plain: the copy is neither a multicast, nor a reduction,
+    nor one of a CTA pair.
     """
 
     place: AccessTarget
@@ -43,7 +45,9 @@ class TensorCopy:
 
 
 class TensorPlace:
-    """`[map, {coordinates}]`: the map's address per lane, and one slot per coordinate."""
+    """The operand `[map, {coordinates}]`: the address of the map in each lane, and one slot per
+    coordinate.
+    """
 
     def __init__(self, d: Decode, operand: Operand, rank: int, mode: str = "tile") -> None:
         rank = 5 if mode in _ROWS else rank
@@ -58,7 +62,9 @@ class TensorPlace:
         self.site = d.site
 
     def arguments(self, w: Warp, lane: int) -> dict[str, Any]:
-        """Map, its address if it lies in global memory, and coordinates, for the machine."""
+        """Returns the tensor map, its address if it is in global memory, and the coordinates, in
+        the form that the simulated machine takes.
+        """
         mask = 1 << lane
         for slot in (self.slot, *self.coordinates):
             if w.undef[slot] & mask:
@@ -182,7 +188,7 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
 
 @instruction("cp.reduce.async.bulk.tensor")
 def tensor_reduce(d: Decode) -> Op:
-    """Like the store, but each element is combined with the one in memory."""
+    """Like the tensor store, but each element is combined with the element in memory."""
     rank = int(d.require(*_DIMS)[0])
     d.skip("L2::cache_hint")
     d.require("bulk_group")
@@ -191,7 +197,9 @@ def tensor_reduce(d: Decode) -> Op:
 
 @instruction("cp.async.bulk.prefetch.tensor")
 def tensor_prefetch(d: Decode) -> Op:
-    """Checked like a load; the L2 cache is not modelled."""
+    """Checks the operands like those of a load and has no effect, because the L2 cache is not
+    modelled.
+    """
     rank = int(d.require(*_DIMS)[0])
     d.skip("L2::cache_hint")
     d.require("L2")
@@ -250,7 +258,7 @@ def bulk_wait(d: Decode) -> Op:
 
 @instruction("prefetch.tensormap", "prefetch.const.tensormap", "prefetch.param.tensormap")
 def prefetch_tensormap(d: Decode) -> Op:
-    """Fills a cache: no effect here."""
+    """Has no effect: the cache of tensor maps is not modelled."""
     d.done(1)
     d.address(d.operands[0])
     return d.plain(no_effect)

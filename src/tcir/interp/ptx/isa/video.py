@@ -1,7 +1,7 @@
 """Scalar and SIMD video instructions (PTX ISA 9.7.18), by the pseudocode of the ISA.
 
 Values are 64-bit integers here. Where nothing saturates, the ISA keeps 34 bits of a scalar result
-for the second operation, so that .min and .max see what the register will lack.
+for the second operation: .min and .max then compare bits that the destination register cuts off.
 """
 
 from __future__ import annotations
@@ -112,13 +112,15 @@ def _scalar(d: Decode, work: _Work, signs: Sequence[bool], saturates: bool = Tru
 
 @instruction("vadd", "vsub", "vabsdiff", "vmin", "vmax")
 def arithmetic(d: Decode) -> Op:
-    """One operation on words, halves or bytes, then a second operation or a merge into c."""
+    """Computes one operation on words, halves or bytes, and then a second operation or a merge into
+    c.
+    """
     return _scalar(d, _ARITHMETIC[d.name], _signs(d, 3))
 
 
 @instruction("vshl", "vshr")
 def shift(d: Decode) -> Op:
-    """A shift by at most 32 (.clamp), or by the lowest 5 bits (.wrap)."""
+    """Shifts by at most 32 (.clamp), or by the lowest 5 bits of the amount (.wrap)."""
     wrap, left = d.require("clamp", "wrap") == "wrap", d.name == "vshl"
 
     def run(a: _Numbers, b: _Numbers) -> _Numbers:
@@ -133,7 +135,7 @@ def shift(d: Decode) -> Op:
 
 @instruction("vset")
 def compare(d: Decode) -> Op:
-    """1 where the comparison is true, else 0."""
+    """d is 1 where the comparison is true, else 0."""
     name = d.require(*_COMPARE)
     work = _COMPARE[name]
     signs = [False, *_signs(d, 2)]
@@ -142,7 +144,9 @@ def compare(d: Decode) -> Op:
 
 @instruction("vmad")
 def multiply(d: Decode) -> Op:
-    """a * b + c, plus one (.po), or with the product or c negated; then shifted and saturated."""
+    """Computes a * b + c, optionally plus one (.po), or with the product or c negated; the result
+    is then shifted and saturated.
+    """
     saturate, plus = d.take("sat") is not None, d.take("po") is not None
     scale = int((d.take("shr7", "shr15") or "shr0")[3:])
     _, *signs = _signs(d, 3)
@@ -217,13 +221,15 @@ def _simd(d: Decode, work: _Work, signs: Sequence[bool], saturates: bool) -> Op:
 
 @instruction(*(f"{name}{count}" for name in _ARITHMETIC for count in (2, 4)))
 def arithmetic_of_elements(d: Decode) -> Op:
-    """One operation on halves or bytes selected from a and b; merged into c, or added to it."""
+    """Computes one operation on halves or bytes selected from a and b; the results are merged into
+    c, or added to c.
+    """
     return _simd(d, _ARITHMETIC[d.name[:-1]], _signs(d, 3), saturates=True)
 
 
 @instruction("vset2", "vset4")
 def compare_elements(d: Decode) -> Op:
-    """1 for each element whose comparison is true, else 0."""
+    """Writes 1 for each element whose comparison is true, else 0."""
     work = _COMPARE[d.require(*_COMPARE)]
     signs = [False, *_signs(d, 2)]
     return _simd(d, lambda a, b: work(a, b).astype(np.int64), signs, saturates=False)

@@ -32,8 +32,9 @@ def _pair(d: Decode) -> tuple[Operand, Operand | None]:
 
 @instruction("shfl.sync")
 def shfl(d: Decode) -> Op:
-    """Exchanges values between lanes. Operand c has the clamp in bits 4..0 and the segment mask in
-    bits 12..8."""
+    """Exchanges values between lanes. Operand c has the clamp value in bits 4..0 and the segment
+    mask in bits 12..8.
+    """
     mode = d.require("up", "down", "bfly", "idx")
     kind = d.type("b32")
     d.done(5)
@@ -178,7 +179,7 @@ def activemask(d: Decode) -> Op:
 
 @instruction("elect.sync")
 def elect(d: Decode) -> Op:
-    """Elects one lane of the member mask, always the same for the same mask."""
+    """Elects one lane of the member mask; for equal masks it is always the same lane."""
     d.done(2)
     target = d.operands[0]
     if not isinstance(target, Pair):

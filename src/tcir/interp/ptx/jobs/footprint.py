@@ -1,4 +1,4 @@
-"""Accesses of a block of CTAs to a global buffer."""
+"""Records which bytes of a global buffer a block of CTAs reads and writes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,14 @@ Word = TypeVar("Word", bound=np.generic)
 
 @dataclass(frozen=True)
 class Footprint:
-    """Accesses of one block to one buffer.
+    """Accesses of one block of CTAs to one buffer.
 
-    granule: the granularity of accesses, in bytes; written, read: a bit for each granule. data,
-    defined: one element for each written granule; which: its writer, an index into `accesses`.
+    granule: size in bytes of the units (granules) in which accesses are recorded
+    written: a bit for each granule that was written
+    read:    a bit for each granule that was read
+    data:    contents of the written granules
+    defined: which bytes of the written granules are defined
+    which:   for each written granule, its writer, as an index into `accesses`
     """
 
     granule: int
@@ -41,8 +45,9 @@ class Footprint:
     accesses: list[Access | Twin]
 
     def by(self, granule: int, size: int) -> Footprint:
-        """Refines the footprint to smaller granules, whose size divides the present one. size:
-        bytes of the buffer"""
+        """Returns the footprint in smaller granules, whose size divides the present size. size:
+        bytes of the buffer
+        """
         if granule == self.granule:
             return self
         times, room = self.granule // granule, _room(size, granule)
@@ -67,9 +72,10 @@ def _finer(bits: Bits, times: int) -> Bits:
 
 
 def footprints(memory: GlobalMemory, ledger: Ledger | None) -> dict[int, Footprint]:
-    """Footprints of the touched buffers, by the number of the buffer.
+    """Footprints of the buffers that were accessed, by the number of the buffer.
 
-    ledger: the ledger of CTAs executed in lockstep, whose loads the machine does not record
+    ledger: accesses of the CTAs that were executed in lockstep, whose loads the machine does not
+    record
     """
     found = {}
     for number, buffer in enumerate(memory.buffers):
@@ -101,8 +107,9 @@ def footprints(memory: GlobalMemory, ledger: Ledger | None) -> dict[int, Footpri
 
 
 def unrecorded(memory: GlobalMemory) -> dict[int, Footprint]:
-    """Footprints after `follow_stores`, without a record of accesses: the bytes that were stored
-    to, and as read all of each buffer that was accessed in another way."""
+    """Footprints after `follow_stores`, when accesses were not recorded. The written bytes are
+    those that stores marked. If a buffer was accessed in any other way, all of it counts as read.
+    """
     found = {}
     for number, buffer in enumerate(memory.buffers):
         assert buffer.stored is not None
@@ -115,7 +122,7 @@ def unrecorded(memory: GlobalMemory) -> dict[int, Footprint]:
 
 
 def follow_stores(memory: GlobalMemory) -> None:
-    """Marks bytes that are stored to, and buffers that are read, from now on."""
+    """From now on, marks the bytes that stores write, and the buffers that are read."""
     for buffer in memory.buffers:
         buffer.stored, buffer.read = np.zeros(buffer.data.size, bool), False
 
@@ -164,7 +171,7 @@ def _granules(array: NDArray[np.generic], granule: int) -> Bytes:
 
 
 def apart(memory: GlobalMemory, blocks: Sequence[dict[int, Footprint]]) -> bool:
-    """Whether no block touches bytes that another one wrote."""
+    """Whether no block accesses bytes that another block wrote."""
     for number, buffer in enumerate(memory.buffers):
         mine = _alike(number, buffer, blocks)
         if len(mine) < 2 or not any(one.data.size for one in mine):
@@ -187,8 +194,9 @@ def _alike(number: int, buffer: Buffer, blocks: Sequence[dict[int, Footprint]]) 
 
 
 def perform(memory: GlobalMemory, blocks: Sequence[dict[int, Footprint]]) -> None:
-    """Performs the writes of blocks that are `apart`, and records writers where the blocks recorded
-    them."""
+    """Performs the writes of blocks for which `apart` is true, and records the writer of each byte
+    where the blocks recorded it.
+    """
     for number, buffer in enumerate(memory.buffers):
         mine = [one for one in _alike(number, buffer, blocks) if one.data.size]
         if not mine:

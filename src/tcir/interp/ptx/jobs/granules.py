@@ -1,4 +1,6 @@
-"""Records of a buffer's granules as bit masks, made in one pass."""
+"""Converts a buffer's record of accesses, kept per granule (unit of bytes), to bit masks in one
+pass.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,14 @@ def mark(
     written: Bits,
     read: Bits,
 ) -> int:
-    """Fills the masks `written` and `read`; returns the number of written granules in the record,
-    or -1 if the ledger has a written granule that the record lacks.
+    """Fills the masks `written` and `read`. Returns the number of granules written according to the
+    machine's record, or -1 if the ledger has a written granule that the record lacks.
 
-    writer, readers, constant: arrays of the record; stored, loaded: those of the ledger, whose
-    granules are ``1 << shift`` of these. Empty arrays are ignored.
+    writer, readers, constant: arrays of the record
+    stored, loaded: arrays of the ledger, of which one granule covers ``1 << shift`` granules of the
+                    record
+
+    Empty arrays are ignored.
     """
     found = 0
     for byte in range(len(written)):
@@ -64,7 +69,7 @@ def gather(bits: Bits, whole: Words, packed: Words) -> None:
 
 @jit
 def scatter(bits: Bits, packed: Words, whole: Words) -> None:
-    """Copies the elements back to their granules: the reverse of `gather`."""
+    """Copies elements back to the granules whose bit is set: the reverse of `gather`."""
     at = 0
     for byte in range(len(bits)):
         if bits[byte]:
@@ -76,8 +81,9 @@ def scatter(bits: Bits, packed: Words, whole: Words) -> None:
 
 @jit
 def renumber(numbers: NDArray[np.int32], new: NDArray[np.int32]) -> int:
-    """Renumbers values from 0 on in order of appearance, and returns how many there are; new: the
-    new number of each, plus 1."""
+    """Renumbers values from 0 on in order of their first appearance, and returns the number of
+    different values. new: for each old number, its new number plus 1
+    """
     count = 0
     for n in range(len(numbers)):
         if new[numbers[n]] == 0:

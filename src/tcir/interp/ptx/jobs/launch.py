@@ -1,4 +1,4 @@
-"""Runs a launch in several processes, or gives the reason why one process must run it."""
+"""Runs a launch in several processes, or gives the reason why one process must run all of it."""
 
 from __future__ import annotations
 
@@ -40,11 +40,13 @@ PAUSE = 0.05
 
 @dataclass(frozen=True)
 class BlockReport:
-    """A worker's report on its block.
+    """Result that a worker sends about its block of clusters.
 
-    printed:   output, by cluster
+    touched:   accesses to global memory, by buffer
+    counts:    counters of the machine
+    printed:   printed text, by cluster
     group:     `cta_group` of its tcgen05 instructions
-    followers: CTAs that were executed in lockstep
+    followers: number of CTAs that were executed in lockstep
     """
 
     touched: dict[int, Footprint]
@@ -80,9 +82,10 @@ def why_together(program: DecodedEntry, launch: LaunchState, mine: Sequence[int]
 def run_in_blocks(
     launch: LaunchState, mine: Sequence[int], execute: Callable[[Block], Lockstep | None]
 ) -> list[BlockReport]:
-    """Runs clusters of the grid by ``execute(block)`` in workers and performs their writes.
+    """Executes the clusters of the grid by ``execute(block)`` in worker processes, and performs
+    their writes in this process.
 
-    Raises `TogetherError`, before anything is performed, if one process has to run the launch.
+    Raises `TogetherError`, before any write is performed, if one process has to run the launch.
     """
     machine = launch.machine
     progress = machine.progress

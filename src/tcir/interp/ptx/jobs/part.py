@@ -14,7 +14,7 @@ PIECE = 8
 
 
 class TogetherError(Exception):
-    """The CTAs of the grid have to run in one process."""
+    """Raised if all CTAs of the grid have to run in one process."""
 
 
 def clusters(machine: Machine) -> int:
@@ -23,10 +23,11 @@ def clusters(machine: Machine) -> int:
 
 
 def blocks(clusters: Sequence[int], jobs: int) -> list[Sequence[int]]:
-    """Divides clusters into at most `jobs` blocks that should take the same time.
+    """Divides clusters into at most `jobs` blocks that should take equal time.
 
-    Each block has a part of the grid's first half, a part of half of the rest, and so on: clusters
-    at the grid's end (tails) take longer in lockstep, and neighbours share pages of memory.
+    Each block has a part of the grid's first half, a part of half of the rest, and so on. Clusters
+    at the end of the grid (tails) take longer in lockstep, so every block gets some of them;
+    neighbouring clusters stay in one block because they share pages of memory.
     """
     count = min(jobs, len(clusters))
     cut: list[list[int]] = [[] for _ in range(count)]
@@ -41,7 +42,7 @@ def blocks(clusters: Sequence[int], jobs: int) -> list[Sequence[int]]:
 
 
 class JoinedLockstep(Protocol):
-    """Executes CTAs in lockstep with those that the machine runs."""
+    """Executes further CTAs in lockstep with the CTAs that the machine runs."""
 
     def ended(self, cta: Cta) -> int: ...
 
@@ -51,10 +52,10 @@ class JoinedLockstep(Protocol):
 
 
 class GridPart:
-    """Leaves out the clusters of other parts; see `tcir.machine.engine.machine.Followers`.
+    """Restricts a launch to some clusters of the grid; see `tcir.machine.engine.machine.Followers`.
 
-    mine: the numbers of the clusters that are executed
-    lockstep: executes CTAs of these clusters together, if set (`join`)
+    mine:     the numbers of the clusters that are executed
+    lockstep: if set (by `join`), executes CTAs of these clusters together
     """
 
     def __init__(self, machine: Machine, mine: Sequence[int]) -> None:
@@ -64,12 +65,14 @@ class GridPart:
         self._extents = [g // c for g, c in zip(machine.grid, machine.cluster, strict=True)]
 
     def join(self, lockstep: JoinedLockstep) -> None:
-        """Lets `JoinedLockstep` execute CTAs; in such a launch each CTA is a cluster."""
+        """Lets `lockstep` execute CTAs of this part. In such a launch each cluster has one CTA."""
         self.lockstep = lockstep
         lockstep.only(self.mine)
 
     def executed(self, index: tuple[int, ...]) -> bool:
-        """Whether a cluster is not in this part, or was executed in lockstep."""
+        """Whether a cluster need not run: it is not in this part, or was already executed in
+        lockstep.
+        """
         if self._number(index) not in self._mine:
             return True
         return self.lockstep is not None and self.lockstep.executed(index)
@@ -85,9 +88,10 @@ class GridPart:
 
 
 class Block(GridPart):
-    """The block that a worker executes; raises `TogetherError` once the attempt must fail.
+    """The clusters that one worker executes. Raises `TogetherError` as soon as one process has to
+    run the whole grid.
 
-    printed: output of the CTAs, by the number of their cluster
+    printed: printed text of the CTAs, by the number of their cluster
     """
 
     def __init__(self, launch: LaunchState, mine: Sequence[int]) -> None:
@@ -105,7 +109,9 @@ class Block(GridPart):
         return others
 
     def check(self) -> None:
-        """Raises `TogetherError` for anything that one process must find or order."""
+        """Raises `TogetherError` for any event that only one process can report or put into
+        order.
+        """
         if self.machine.findings:
             raise TogetherError("findings")
         if any(owner is None for owner, *_ in self.machine.strong):

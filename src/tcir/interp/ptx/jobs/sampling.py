@@ -1,4 +1,4 @@
-"""Decides whether single CTAs of a launch can be executed without the others."""
+"""Decides whether some CTAs of a launch can be executed without the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _COMMUNICATES = re.compile(
 
 
 def why_whole(program: DecodedEntry, machine: Machine) -> str:
-    """Reason why a CTA may wait for another one or add to its results; empty if there is none."""
+    """Reason why a CTA may wait for another CTA, or add to another CTA's results; empty if neither
+    can happen.
+    """
     if machine.side_by_side != 1:
         return "CTAs run side by side"
     for op in program.code:

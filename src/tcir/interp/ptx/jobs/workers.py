@@ -29,7 +29,8 @@ Tell = Callable[[int], None]
 
 
 def in_workers(works: Sequence[Callable[[Tell], Result]], tell: Tell) -> list[Result]:
-    """Results of `works`, each computed in a worker; tell: receives the sum of their progress.
+    """Results of `works`, each computed in a worker process. tell: function that receives the sum
+    of the workers' progress
 
     Raises `TogetherError` if a worker raises or dies; the other workers are then terminated.
     """

@@ -1,1 +1,3 @@
-"""LLVM IR of one instruction's computation in the 32 lanes of a warp."""
+"""LLVM IR of the computation of one instruction in the 32 lanes of a warp (a *kernel* of this
+package, not a GPU kernel).
+"""

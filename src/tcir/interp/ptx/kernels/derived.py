@@ -1,4 +1,4 @@
-"""The kernel of an instruction, derived from its numpy function."""
+"""Derives the compiled kernel of an instruction from the instruction's numpy function."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ Dtypes = tuple[np.dtype, ...]
 
 @dataclass(frozen=True)
 class DerivedKernel:
-    """Machine code of one result of an instruction. module: its LLVM IR, which defines `name`."""
+    """Machine code that computes one result of an instruction. module: its LLVM IR, which defines
+    the function `name`
+    """
 
     name: str
     module: str
@@ -42,8 +44,9 @@ def link(kernels: Iterable[DerivedKernel]) -> None:
 
 
 def kernels(fn: Function, sources: Dtypes, results: Dtypes) -> tuple[DerivedKernel, ...] | None:
-    """Returns a kernel for each result of a function of arrays with these dtypes; None if the
-    function cannot be traced, or has more operands than a kernel can have."""
+    """Returns one kernel for each result of a function of arrays with these dtypes. Returns None if
+    the function cannot be traced, or has more operands than a kernel can have.
+    """
     return _derived(_Rule(_contents(fn), sources, results, fn))
 
 
@@ -115,7 +118,7 @@ class _Itself:
 
 
 def one_kernel(fn: Function, result: DTypeLike, *sources: DTypeLike) -> DerivedKernel:
-    """The kernel of a function with one result, which can be traced."""
+    """Returns the kernel of a traceable function with one result."""
     found = kernels(fn, tuple(map(np.dtype, sources)), (np.dtype(result),))
     assert found is not None
     return found[0]

@@ -1,8 +1,9 @@
-"""Form of a kernel as LLVM IR: one computation for the 32 lanes of a warp, in `n` CTAs.
+"""Form of a compiled kernel as LLVM IR: one computation in the 32 lanes of a warp, for `n` CTAs.
 
-All kernels have one signature, so that one loop calls them by their addresses: a destination `d`,
-sources `a`, `b`, `c`, each with its stride in bytes between CTAs, and a number `imm`. Integers and
-floats are vectors of 32; predicates are bytes, 0 or 1.
+All kernels have one signature, so that one loop can call them by their addresses. The parameters
+are a destination `d`, sources `a`, `b` and `c`, each with its stride in bytes between CTAs, and a
+number `imm`. Integers and floats are vectors of 32 elements; predicates are bytes with the value 0
+or 1.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ def kernel(name: str, body: str) -> str:
 
 
 def vector(name: str, out: str, sources: tuple[str, ...], steps: str) -> str:
-    """Builds a kernel whose `steps` compute %r from the vectors %x, %y and %z of these types."""
+    """Returns the LLVM IR of a kernel whose `steps` compute the vector %r from the vectors %x, %y
+    and %z. out, sources: the element types of %r and of the other vectors
+    """
     loads = "".join(
         f"  %{value} = load <32 x {kind}>, ptr %{place}, align 1\n"
         for value, place, kind in zip("xyz", "abc", sources, strict=False)
@@ -64,7 +67,7 @@ def vector(name: str, out: str, sources: tuple[str, ...], steps: str) -> str:
 
 
 def lanes(name: str, steps: str) -> str:
-    """A kernel whose `steps` compute one lane, number %l."""
+    """Returns the LLVM IR of a kernel whose `steps` compute one lane, whose number is %l."""
     return kernel(name, _LANE_HEAD + steps + _LANE_TAIL)
 
 

@@ -1,9 +1,10 @@
-"""Traces the numpy function of an instruction to LLVM IR: calls it with `LaneVector` for arrays.
+"""Traces the numpy function of an instruction to LLVM IR, by a call with `LaneVector` objects in
+place of arrays.
 
-An instruction is written once, as a function of numpy arrays (`tcir.interp.ptx.isa`). `LaneVector`
-implements numpy's functions, operators, `astype` and `view` with numpy's result dtypes, and emits
-their computations on LLVM vectors. A function that needs values (`if x.any():`), or that
-exchanges values between lanes, cannot be traced.
+The semantics of an instruction are written once, as a function of numpy arrays
+(`tcir.interp.ptx.isa`). `LaneVector` implements numpy's functions, operators, `astype` and `view`
+with numpy's result dtypes, and emits their computations on LLVM vectors. A function that needs
+values (`if x.any():`), or that exchanges values between lanes, cannot be traced.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Function = Callable[..., Any]
 
 
 class Untraceable(Exception):
-    """A function that only numpy can execute."""
+    """Raised for a function that only numpy can execute."""
 
 
 def llvm_type(dtype: np.dtype) -> str:
@@ -41,9 +42,9 @@ def llvm_type(dtype: np.dtype) -> str:
 
 
 class FunctionText:
-    """Lines of a function; equal expressions share one value.
+    """Lines of LLVM IR of a function; equal expressions share one value.
 
-    declared: declarations of the intrinsics that it calls
+    declared: declarations of the intrinsics that the function calls
     """
 
     def __init__(self) -> None:
@@ -52,7 +53,7 @@ class FunctionText:
         self._names: dict[str, str] = {}
 
     def value(self, expression: str) -> str:
-        """The name of the value of an expression."""
+        """Returns the name of an expression's value, and adds its line if it is new."""
         name = self._names.get(expression)
         if name is None:
             name = self._names[expression] = f"%v{len(self._names)}"
@@ -61,8 +62,9 @@ class FunctionText:
 
 
 class LaneVector(NDArrayOperatorsMixin):
-    """A vector of `count` numbers, one or several for each lane of a warp. name: its value in LLVM.
-    most: upper bound of its integers, if known.
+    """A vector of `count` numbers, one or several for each lane of a warp, during tracing.
+
+    name: its LLVM value. most: upper bound of its integers, if known.
     """
 
     def __init__(
@@ -77,7 +79,9 @@ class LaneVector(NDArrayOperatorsMixin):
         return f"<{self.count} x {llvm_type(self.dtype)}>"
 
     def let(self, expression: str, dtype: np.dtype) -> LaneVector:
-        """Value of an expression with the same number of lanes."""
+        """Adds an expression, and returns its value as a vector with as many numbers as this
+        one.
+        """
         return LaneVector(self.code, self.code.value(expression), dtype, self.count)
 
     def __bool__(self) -> bool:
@@ -333,7 +337,7 @@ def invert(x: LaneVector) -> LaneVector:
 
 @_rule(np.absolute)
 def absolute(x: LaneVector) -> LaneVector:
-    """Magnitude; the least integer stays itself."""
+    """Traces the magnitude; that of the least integer is the least integer itself, as in numpy."""
     if x.dtype.kind == "f":
         return call("fabs", x)
     return x if x.dtype.kind == "u" else choose(less(x, x.splat(0, x.dtype)), negative(x), x)
@@ -388,7 +392,9 @@ RULES[np.maximum] = _extreme(_comparison("ge"))
 
 def _shift(left: bool) -> Callable[[LaneVector, LaneVector], LaneVector]:
     def rule(x: LaneVector, amount: LaneVector) -> LaneVector:
-        """As in numpy, amounts from the width on give 0, or copies of the sign."""
+        """Traces a shift. As in numpy, a shift amount of the type's width or more gives 0, or
+        copies of the sign.
+        """
         width = 8 * x.dtype.itemsize
         word = "shl" if left else "ashr" if x.dtype.kind == "i" else "lshr"
         known = amount.most is not None and amount.most < width
@@ -416,7 +422,7 @@ def bitwise_count(x: LaneVector) -> LaneVector:
 
 def _division(word: str) -> Callable[[LaneVector, LaneVector], LaneVector]:
     def rule(x: LaneVector, y: LaneVector) -> LaneVector:
-        """As in numpy, a division by zero gives 0."""
+        """Traces a division. As in numpy, a division by zero gives 0."""
         if x.dtype.kind != "u" or x.dtype != y.dtype:
             raise Untraceable("a division of signed numbers")
         zero, one = x.splat(0, x.dtype), x.splat(1, x.dtype)
@@ -431,14 +437,17 @@ RULES |= {np.floor_divide: _division("udiv"), np.remainder: _division("urem")}
 
 
 def are_lanes(*values: object) -> bool:
-    """Whether these are lanes of a function that is being traced; used where LLVM has an operation
-    that numpy lacks, and to skip shortcuts that depend on values."""
+    """Whether these values are `LaneVector` objects, because their function is being traced.
+    Functions use it where LLVM has an operation that numpy lacks, and to skip shortcuts that depend
+    on values.
+    """
     return LaneVector in map(type, values)
 
 
 def rounded_to_odd(exact: Any) -> Any:
-    """float64 as float32 whose last bit is 1 where it is inexact, which may be rounded once more.
-    exact: an array, or lanes"""
+    """Converts float64 to float32, rounded to odd: an inexact result has an odd last bit, so that
+    it may be rounded once more. exact: an array or a `LaneVector`
+    """
     single = exact.astype(np.float32)
     back = single.astype(np.float64)
     above = np.abs(back) > np.abs(exact)
@@ -449,7 +458,7 @@ def rounded_to_odd(exact: Any) -> Any:
 
 
 def intrinsic(name: str, *values: np.ndarray) -> np.ndarray:
-    """`call`, in a function of arrays that is being traced."""
+    """Calls an LLVM intrinsic (see `call`) in a function of arrays that is being traced."""
     return cast(np.ndarray, call(name, *cast(tuple[LaneVector, ...], values)))
 
 
@@ -460,8 +469,10 @@ FAILURES = (Untraceable, AttributeError, TypeError, ValueError, OverflowError, I
 def traced(
     fn: Function, sources: Sequence[np.dtype], result: np.dtype, which: int
 ) -> FunctionText | None:
-    """LLVM IR of a function of the vectors %x, %y, %z (bytes for bool): lines that end with %r,
-    which is result number `which` in this dtype. None if the function does not work on vectors."""
+    """Traces a function of the vectors %x, %y, %z (bytes for bool) to lines of LLVM IR. The last
+    line defines %r, which is result number `which`, in the dtype `result`. Returns None if the
+    function does not work on vectors.
+    """
     code = FunctionText()
     try:
         found = fn(*(_source(code, name, t) for name, t in zip("xyz", sources, strict=False)))

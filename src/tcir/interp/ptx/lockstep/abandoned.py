@@ -1,4 +1,4 @@
-"""The end of an attempt to run a launch in lockstep."""
+"""Exceptions that end an attempt to run a launch in lockstep."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import warnings
 
 
 class Abandoned(Exception):
-    """Raised when the launch must run again in another mode; alone: every CTA is executed
-    separately."""
+    """Raised when the launch must run again in another mode. alone: in that mode every CTA is
+    executed separately
+    """
 
     def __init__(self, why: str, alone: bool = False) -> None:
         super().__init__(why)
@@ -15,9 +16,10 @@ class Abandoned(Exception):
 
 
 class LockstepDivergence(RuntimeWarning):
-    """Raised when the row of a group that replays the leader differs from the leader's run, or a
-    rule raised: a bug that costs time and changes no result. Users get a warning, tests fail
-    (test/conftest.py)."""
+    """Warning for a bug of lockstep: the replay of the leader differs from the leader's run on the
+    machine, or a rule raised an exception. It costs time and changes no result. Users get a
+    warning; tests fail (test/conftest.py).
+    """
 
 
 def warn(mistake: Exception) -> str:

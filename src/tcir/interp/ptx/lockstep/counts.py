@@ -1,4 +1,4 @@
-"""Counters of a CTA."""
+"""The part of the machine's counters that one CTA has counted."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _TENSORS = "global_to_shared_by_tensor"
 
 @dataclass(frozen=True)
 class Counts:
-    """Counters by name (`tcir.machine.counters`), bytes of loads by tensor, and warp
-    instructions."""
+    """Counters by name (`tcir.machine.counters`), bytes of loads by tensor, and number of warp
+    instructions.
+    """
 
     by_name: dict[str, int]
     by_tensor: Counter[int]
@@ -25,7 +26,7 @@ class Counts:
 
     @classmethod
     def of(cls, launch: LaunchState) -> Counts:
-        """Everything that a launch has counted."""
+        """Returns everything that a launch has counted so far."""
         counters = launch.machine.counters
         plain = {name: count for name, count in vars(counters).items() if name != _TENSORS}
         return cls(plain, Counter(counters.global_to_shared_by_tensor), launch.instructions)
@@ -36,12 +37,16 @@ class Counts:
         return Counts(plain, tensors, self.instructions - before.instructions)
 
     def beyond(self, extra: Mapping[str, NDArray[np.int64]], row: int) -> Counts:
-        """Counts of a CTA that exceed these by `extra`."""
+        """Returns the counts of the CTA number `row`, which are larger than these (the leader's) by
+        its `extra`.
+        """
         plain = {n: c + (int(extra[n][row]) if n in extra else 0) for n, c in self.by_name.items()}
         return Counts(plain, self.by_tensor, self.instructions)
 
     def of_each(self, extra: Mapping[str, NDArray[np.int64]], rows: NDArray[np.bool_]) -> Counts:
-        """Total counts of CTAs, each of which exceeds these by its `extra`."""
+        """Returns the sum of the counts of the CTAs `rows`; those of each CTA are larger than these
+        (the leader's) by its `extra`.
+        """
         times = int(rows.sum())
         plain = {
             name: times * count + (int(extra[name][rows].sum()) if name in extra else 0)

@@ -1,4 +1,6 @@
-"""The CTAs that replay a trace: their registers, their memories, and which of them remain."""
+"""The CTAs that replay a trace in lockstep: their registers, their memories, and which of them
+remain in the group.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,16 @@ Operand = int | np.ndarray
 
 
 class LockstepGroup:
-    """State of a group; row 0 replays the leader, for comparison with its run on the machine.
+    """State of a group of CTAs. Row 0 replays the leader, to compare the replay with the leader's
+    run on the machine.
 
-    ctas: index of each CTA. alive: mask of the CTAs that have behaved like the leader so far. step:
-    current step of the trace; gone: CTAs that have left, with the step. registers: the varying
-    ones, by warp and slot. accesses: to global memory, in order of time. extra: what each CTA
-    counts beyond the leader, by counter.
+    ctas:      index of each CTA
+    alive:     mask of the CTAs that have behaved like the leader so far
+    step:      number of the current step of the trace
+    gone:      CTAs that have left, each with the step at which it left
+    registers: the varying registers, by warp and slot
+    accesses:  accesses to global memory, in order of time
+    extra:     difference of each CTA's count to the leader's, by counter
     """
 
     def __init__(self, machine: Machine, ctas: Sequence[Triple], warps: int, smem: int) -> None:
@@ -50,7 +56,9 @@ class LockstepGroup:
 
     @property
     def size(self) -> int:
-        """Bytes of memory used; many accesses share the arrays of `everyone`."""
+        """Bytes of memory used by the group. Arrays that several accesses share (`everyone`) count
+        once.
+        """
         arrays: list[np.ndarray] = [self.smem]
         if self._tmem is not None:
             arrays.append(self._tmem)
@@ -63,14 +71,18 @@ class LockstepGroup:
         return sum({id(array): array.nbytes for array in arrays}.values())
 
     def everyone(self, warp: int) -> tuple[Row, Row]:
-        """Row and thread of each lane of a warp in all CTAs: many accesses share them."""
+        """Row (CTA) and thread number of each lane of a warp in all CTAs, as arrays that many
+        accesses share.
+        """
         if warp not in self._everyone:
             thread = np.tile(32 * warp + np.arange(32), self.count)
             self._everyone[warp] = np.repeat(np.arange(self.count), 32), thread
         return self._everyone[warp]
 
     def leave(self, rows: NDArray[np.bool_] | np.bool_) -> None:
-        """Removes CTAs that differ from the leader, or that the machine must check."""
+        """Removes CTAs that differ from the leader, or that must run on the machine to be
+        checked.
+        """
         if np.any(rows):
             leaving = np.flatnonzero(self.alive & rows)
             self.gone += [(self.step, self.ctas[n]) for n in leaving]
@@ -78,7 +90,7 @@ class LockstepGroup:
             self.left = True
 
     def compress(self) -> None:
-        """Drops the rows of CTAs that have left, once they are many."""
+        """Drops the rows of CTAs that have left, once there are many such rows."""
         self.left = False
         kept = np.flatnonzero(self.alive)
         if len(kept) > 0.75 * self.count:
@@ -106,7 +118,9 @@ class LockstepGroup:
 
     @property
     def tmem(self) -> NDArray[np.uint32]:
-        """Tensor memory, which many kernels do not use: [CTAs, lanes, columns]."""
+        """Tensor memory, [CTAs, lanes, columns]; it is created on first use, since many kernels use
+        none.
+        """
         if self._tmem is None:
             self._tmem = np.full((self.count, LANES, COLUMNS), POISON_WORD, np.uint32)
         return self._tmem
@@ -117,7 +131,9 @@ class LockstepGroup:
         return [one for one in self.accesses if isinstance(one, LedgerStore)]
 
     def count_beyond(self, counter: str, amounts: NDArray[np.int64]) -> None:
-        """Adds the difference of each CTA's count to the leader's. amounts: [CTAs]"""
+        """Adds to `extra` how much the count of each CTA differs from the leader's. amounts:
+        [CTAs]
+        """
         beyond = amounts - amounts[0]
         if beyond.any():
             self.extra[counter] = self.extra.get(counter, 0) + beyond
@@ -125,18 +141,18 @@ class LockstepGroup:
     # --- registers -------------------------------------------------------------------------------
 
     def value(self, warp: int, operand: Operand, view: int) -> Row:
-        """An operand in all CTAs, as the type of a view."""
+        """Values of an operand in all CTAs, in the type of a view."""
         if isinstance(operand, int):
             row = self.registers[warp][operand]
             return row if view == PREDICATE else row.view(VIEW_DTYPES[view])
         return np.tile(operand, self.count)
 
     def by_cta(self, warp: int, operand: Operand, view: int) -> Row:
-        """Like `value`, as [CTAs, 32]."""
+        """Values of an operand as in `value`, with the shape [CTAs, 32]."""
         return self.value(warp, operand, view).reshape(self.count, -1)
 
     def lanes(self, mask: int) -> NDArray[np.bool_]:
-        """A lane mask in all CTAs: bool [CTAs * 32]."""
+        """A lane mask repeated for all CTAs: bool [CTAs * 32]."""
         return np.tile(LANE_MASK[mask], self.count)
 
     def assign(
@@ -148,8 +164,9 @@ class LockstepGroup:
         where: Row | None,
         old: Operand | None,
     ) -> None:
-        """Writes a register. where: the lanes that write (None: all); old: values of the other
-        lanes"""
+        """Writes a register in all CTAs. where: the lanes that write (None: all lanes). old: values
+        that the other lanes keep
+        """
         new = np.ascontiguousarray(result, dtype_of(view))
         if new.shape != (32 * self.count,):
             raise ValueError(f"expected {32 * self.count} lanes, got an array {new.shape}")

@@ -1,4 +1,4 @@
-"""Lanes that execute an instruction of the trace, in each CTA."""
+"""Determines the lanes that execute an instruction of the trace, in each CTA."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from tcir.interp.ptx.registers import PREDICATE
 
 @dataclass(frozen=True)
 class Active:
-    """Lanes of an instruction. mask: lanes of the running group; leader: lanes of the leader that
-    execute the instruction. whole: whether `leader` is all live lanes.
+    """Lanes that execute an instruction.
 
-    guard: the slot of a varying guard, -1 for none; negate: `@!%p`. unread, unwritten: lanes in
-    which an operand, or a written register, is undefined in the leader.
+    mask:      lanes of the running group
+    leader:    lanes that execute the instruction in the leader
+    whole:     whether all live lanes execute it in the leader
+    guard:     slot of the guard, if the guard varies between CTAs; -1 otherwise
+    negate:    the guard is negated (`@!%p`)
+    unread:    lanes in which an operand is undefined in the leader
+    unwritten: lanes in which a written register is undefined in the leader
     """
 
     warp: int
@@ -31,8 +35,9 @@ class Active:
     unwritten: int = 0
 
     def of(self, group: LockstepGroup) -> NDArray[np.bool_]:
-        """Lanes by CTA, bool [CTAs, 32]. A CTA leaves if a lane would read an undefined value, or
-        keep one in a result."""
+        """Lanes that execute the instruction, bool [CTAs, 32]. Removes a CTA from the group if one
+        of its lanes would read an undefined value, or would keep an undefined value in a result.
+        """
         if self.guard < 0:
             return np.broadcast_to(LANE_MASK[self.leader], (group.count, 32))
         own = group.by_cta(self.warp, self.guard, PREDICATE)
@@ -50,5 +55,7 @@ class Active:
         return self.guard < 0 and self.whole
 
     def where(self, group: LockstepGroup) -> NDArray[np.bool_] | None:
-        """Like `of`, as one mask [CTAs * 32]; None if `everywhere`."""
+        """Lanes as in `of`, as one mask [CTAs * 32]; None if all live lanes execute the instruction
+        in every CTA.
+        """
         return None if self.everywhere else self.of(group).reshape(-1)

@@ -1,4 +1,4 @@
-"""A launch in lockstep: leaders, groups, and their results."""
+"""Executes a launch in lockstep: chooses leaders, runs their groups, and commits the results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KEPT = 1 << 26
 
 
 class Lockstep(Leaders[TraceRecorder]):
-    """Follows the CTAs that the machine runs, and executes others with them.
+    """Records the CTAs that the machine runs, and executes other CTAs in lockstep with them.
 
     See `tcir.machine.engine.machine.Followers`.
     """
@@ -73,7 +73,7 @@ class Lockstep(Leaders[TraceRecorder]):
     # --- the leader ------------------------------------------------------------------------------
 
     def begin(self, cta: Cta) -> None:
-        """Called before a CTA starts."""
+        """Called before the machine starts a CTA."""
         self.finish()
         if not self.why:
             self._recording, self._stream = TraceRecorder(cta, RULES), Stream(self._polling)
@@ -81,14 +81,15 @@ class Lockstep(Leaders[TraceRecorder]):
             self.machine.effects = self._recording.effect
 
     def follow(self, interpreter: WarpInterpreter) -> Blocking:
-        """Runs a warp."""
+        """Runs a warp of the recorded CTA."""
         if self._recording is not None:
             self._recording.follow(interpreter, None if self._room < 0 else self._stream)
         return interpreter.run()
 
     def ended(self, cta: Cta) -> int:
-        """Called when a CTA has ended: executes those that do the same, and returns their
-        number."""
+        """Called when a CTA has ended: executes the CTAs that do the same as it, and returns their
+        number.
+        """
         recorder = self._recorded(cta)
         if recorder is None:
             return 0
@@ -247,7 +248,9 @@ class Lockstep(Leaders[TraceRecorder]):
             self._classes.clear()
 
     def classes(self) -> Classes | None:
-        """All CTAs, by equal behaviour; None: unknown, or the behaviour may depend on the order."""
+        """All CTAs, grouped into classes of equal behaviour. None if the classes are not known, or
+        if the behaviour may depend on the order.
+        """
         if self.why or self._room < 0:
             return None
         return self._classes

@@ -1,4 +1,6 @@
-"""Leaders of a launch in lockstep, at any level, and which CTAs have been executed."""
+"""Chooses the leaders of a launch in lockstep, at any level, and keeps which CTAs have been
+executed.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ LEAST, MOST = 4, 1 << 20
 
 
 def eligible(machine: Machine) -> bool:
-    """Whether there are enough CTAs, and the machine's schedule of each depends on that CTA alone.
+    """Whether the launch may run in lockstep: there are enough CTAs, and the machine's schedule of
+    each CTA depends on that CTA alone.
 
-    Under a seed operations complete later than they are issued, and only the detection of hazards
-    shows whether that may change a result.
+    If the run has a seed, operations complete later than they are issued. Only the detection of
+    hazards shows whether that may change a result, so it must be on.
     """
     return (
         machine.options.lockstep
@@ -32,7 +35,9 @@ def eligible(machine: Machine) -> bool:
 
 
 class Recorded(Protocol):
-    """What a leader does; why: the reason why no CTA can do the same, or ""."""
+    """Record of a leader's execution. why: reason why no other CTA can do the same; "" if others
+    can
+    """
 
     cta: Cta
     why: str
@@ -42,7 +47,9 @@ RecordedType = TypeVar("RecordedType", bound=Recorded)
 
 
 class Leaders(Generic[RecordedType]):
-    """A launch of which some CTAs are recorded, and others do the same."""
+    """A launch in which the machine runs some CTAs, which are recorded, and other CTAs do the
+    same.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -58,7 +65,7 @@ class Leaders(Generic[RecordedType]):
         self._recording: RecordedType | None = None
 
     def only(self, numbers: Sequence[int]) -> None:
-        """Restricts the launch to these CTAs; the others are executed elsewhere, or not at all."""
+        """Restricts the launch to these CTAs; other CTAs are executed elsewhere, or not at all."""
         self._done = bytearray([True]) * self.total
         for number in numbers:
             self._done[number] = False

@@ -1,4 +1,6 @@
-"""Readers and writers of global memory in a launch: no thread may touch another one's writes."""
+"""Ledger of the readers and writers of global memory in a launch. It checks that no thread accesses
+bytes that another thread writes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _MANY = -1
 
 @dataclass(frozen=True)
 class LedgerLoad:
-    """One load: `nbytes` from byte `at` [n] of a buffer; row, thread: CTA and thread of each."""
+    """A load of n lanes: each reads `nbytes` bytes of a buffer from byte `at` [n] on. row, thread:
+    CTA and thread number of each lane
+    """
 
     buffer: int
     at: Index
@@ -35,7 +39,8 @@ class LedgerLoad:
 
 @dataclass(frozen=True)
 class LedgerStore:
-    """One store: data uint8 [n, nbytes] to byte `at` [n] of a buffer; row, thread: as in a load.
+    """A store of n lanes: data, uint8 [n, nbytes], is written to a buffer from byte `at` [n] on.
+    row, thread: CTA and thread number of each lane
 
     access: the leader's access in the machine's record.
     """
@@ -49,7 +54,7 @@ class LedgerStore:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of each access."""
+        """Bytes that each lane stores."""
         return self.data.shape[1]
 
     @property
@@ -93,8 +98,9 @@ def _mark(
 
 
 class Ledger:
-    """Written granules of each buffer, the readers of each granule, and the buffers that are
-    read."""
+    """The granules (units of bytes) of each buffer that were written, the reader of each granule,
+    and the buffers that are read at unknown places.
+    """
 
     def __init__(self, memory: GlobalMemory) -> None:
         self.memory = memory
@@ -107,10 +113,11 @@ class Ledger:
     def note(
         self, accesses: Sequence[LedgerLoad | LedgerStore], anywhere: set[int], numbers: Index
     ) -> bool:
-        """Records accesses in order of time; returns whether there is no conflict.
+        """Records accesses in order of time. Returns False if a thread accesses bytes that another
+        thread writes.
 
-        anywhere: buffers that are also read at unknown places. numbers: number of each row's CTA;
-        0: ignored.
+        anywhere: buffers that are also read at unknown places
+        numbers:  number of the CTA of each row; rows with number 0 are ignored
         """
         self._read |= anywhere
         for one in accesses:
@@ -129,20 +136,21 @@ class Ledger:
         return not self._read & self._written
 
     def marks(self, number: int) -> tuple[NDArray[np.uint8], NDArray[np.int32], int]:
-        """Marks of a buffer: a bit for each written granule, the reader of each, and the
-        granule's bytes."""
+        """Record of a buffer: a bit for each granule that was written, the reader of each granule,
+        and the size of a granule in bytes.
+        """
         nothing = np.zeros(0, np.uint8), np.zeros(0, np.int32)
         return *self._threads.get(number, nothing), self._granules[number]
 
     def reads(self, number: int) -> bool:
-        """Whether all of a buffer may be read."""
+        """Whether the buffer is read at unknown places, so that any byte of it may be read."""
         return number in self._read
 
 
 def perform(
     buffer: Buffer, one: LedgerStore, chosen: NDArray[np.bool_], ctas: Sequence[Triple]
 ) -> None:
-    """Performs the writes of the chosen CTAs, and records the writers."""
+    """Performs the writes of a store in the chosen CTAs, and records their writers."""
     masks = [
         np.zeros(0, bool) if mask is None else mask for mask in (buffer.defined, buffer.stored)
     ]
@@ -180,6 +188,6 @@ def _store(
 
 
 def performed(buffer: Buffer, one: LedgerStore, chosen: NDArray[np.bool_]) -> bool:
-    """Whether memory already holds the stores of the chosen rows."""
+    """Whether memory already contains the values that the chosen rows store."""
     where = one.at[chosen][:, None] + np.arange(one.data.shape[1])
     return bool((buffer.data[where] == one.data[chosen]).all())

@@ -1,4 +1,4 @@
-"""ld and st of varying values (PTX ISA 9.7.9) in all CTAs of a group."""
+"""Replays ld and st (PTX ISA 9.7.9), and other accesses to memory, in all CTAs of a group."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def _loaded(
 
 @dataclass(frozen=True)
 class SharedFill:
-    """Bytes that are equal in every CTA and that no step has written, such as an address that
-    tcgen05.alloc wrote."""
+    """Fills in bytes of shared memory that are equal in every CTA and that no step of the trace has
+    written, such as an address that tcgen05.alloc wrote.
+    """
 
     at: NDArray[np.int64]
     data: Bytes
@@ -44,11 +45,12 @@ class SharedFill:
 
 @dataclass(frozen=True)
 class SharedLoad:
-    """A load from shared memory.
+    """Replays a load from shared memory.
 
-    at: addresses of the active lanes, the same in every CTA
-    again: whether the load may repeat the previous one; a repeat with the same value is polling
-    parts: the lanes in the parts that are executed one after the other, as positions in `at`
+    at:    addresses of the active lanes, which are the same in every CTA
+    again: whether the load may repeat the previous load; a repeat that reads the same value counts
+           as polling
+    parts: sets of lanes that are executed one set after the other, as positions in `at`
     """
 
     active: Active
@@ -79,7 +81,7 @@ class SharedLoad:
 class SharedMatrices:
     """Replays ldmatrix.
 
-    at: the addresses of the rows, equal in every CTA; again: as in `SharedLoad`
+    at: the addresses of the rows, which are the same in every CTA. again: as in `SharedLoad`
     """
 
     warp: int
@@ -98,10 +100,13 @@ class SharedMatrices:
 
 @dataclass(frozen=True)
 class CopyToShared:
-    """cp.async, which in the order of issue takes effect at once.
+    """Replays cp.async, which takes effect at once in the order of issue.
 
-    at: the shared addresses of the active lanes. count, ignore: operands; None: all bytes are read.
-    found: bytes that the leader's lanes read. buffer: None if they read nothing and write zeros.
+    at:     the shared addresses of the active lanes
+    count:  value of src-size; None: all bytes are read
+    ignore: value of the ignore-src predicate; None: all bytes are read
+    found:  bytes that the leader's lanes read
+    buffer: None if the lanes read nothing and write zeros
     """
 
     active: Active
@@ -153,7 +158,9 @@ class CopyToShared:
 
 @dataclass(frozen=True)
 class GlobalLoad:
-    """A load from one buffer at varying addresses; base: address of the buffer."""
+    """Replays a load from one buffer, at addresses that vary between CTAs. base: address of the
+    buffer
+    """
 
     active: Active
     load: Load
@@ -206,7 +213,8 @@ def _chosen(
 def note_last(
     group: LockstepGroup, warp: int, at: NDArray[np.int64], data: Bytes, again: bool
 ) -> None:
-    """Removes a CTA whose load repeats its last load where the leader's does not, or vice versa.
+    """Removes a CTA whose load repeats the CTA's previous load (same addresses and bytes) although
+    the leader's load does not repeat the leader's previous one, or vice versa.
 
     at: [CTAs, n]; data: uint8 [CTAs, n, bytes]
     """
@@ -246,8 +254,9 @@ def _stored(group: LockstepGroup, warp: int, store: Store, sources: tuple[Operan
 
 @dataclass(frozen=True)
 class SharedStore:
-    """Replays a store to shared memory. at: the addresses of the active lanes, equal in
-    every CTA"""
+    """Replays a store to shared memory. at: the addresses of the active lanes, which are the same
+    in every CTA
+    """
 
     active: Active
     store: Store
@@ -262,7 +271,7 @@ class SharedStore:
 
 @dataclass(frozen=True)
 class GlobalStore:
-    """A store to one buffer at varying addresses."""
+    """Replays a store to one buffer, at addresses that vary between CTAs."""
 
     active: Active
     store: Store

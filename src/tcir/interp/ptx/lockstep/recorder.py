@@ -1,5 +1,6 @@
-"""Records the instructions that the leader of a group executes, and which values may differ in
-other CTAs."""
+"""Records the instructions that the leader of a group executes, and tracks which values may differ
+in other CTAs.
+"""
 
 from __future__ import annotations
 
@@ -39,9 +40,9 @@ class NoReplay(Exception):
 
 @dataclass
 class TracedWarp:
-    """A warp of the leader; varying: the slots whose values may differ between the CTAs.
+    """A warp of the leader. varying: the slots whose values may differ between the CTAs
 
-    last_load: place of the last load, and whether it is a step.
+    last_load: location of the warp's last load, and whether that load is a step of the trace.
     """
 
     warp: Warp
@@ -60,27 +61,28 @@ def no_note() -> None:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Follows loops whose registers and memory do not vary between CTAs; only their loads are
-    recorded."""
+    """Observes compiled loops whose registers and memory do not vary between CTAs; only the loads
+    of such loops are recorded.
+    """
 
     recorder: TraceRecorder
     traced: TracedWarp
 
     def avoided(self) -> set[int]:
-        """Slots that a loop without variation does not touch."""
+        """Slots that vary between CTAs, which a compiled loop therefore must not touch."""
         return self.traced.varying
 
     def loaded(self, buffer: Buffer, site: Site) -> None:
-        """Records loads from a buffer. site: instruction of the last of them"""
+        """Records loads from a buffer. site: location of the last of these loads"""
         buffers = self.recorder.cta.machine.memory.buffers
         self.recorder.reads.add(next(n for n, one in enumerate(buffers) if one is buffer))
         self.traced.last_load = site, False
 
 
 class TraceRecorder:
-    """Follows the warps of a CTA; `steps` is the trace, `why` the reason if there is none.
+    """Records the warps of a CTA. steps: the trace. why: reason why there is no trace
 
-    shared: words of shared memory that may differ between the CTAs.
+    shared: for each word of shared memory, whether it may differ between the CTAs.
     """
 
     def __init__(self, cta: Cta, rules: dict[type, Rule]) -> None:
@@ -93,7 +95,9 @@ class TraceRecorder:
         """Positions of the global buffers that are read alike in all CTAs."""
 
     def follow(self, interpreter: WarpInterpreter, stream: Stream | None) -> None:
-        """Records one warp from its first instruction on. stream: records its instructions"""
+        """Records one warp from its first instruction on. stream: digest of its instructions, if
+        wanted
+        """
         if self.why:
             return
         traced = TracedWarp(interpreter.warp)
@@ -206,8 +210,9 @@ class TraceRecorder:
     def masked(
         self, traced: TracedWarp, active: Active, sources: list[int], results: list[int]
     ) -> Active:
-        """Adds the undefined lanes of these registers, which matter if the guard varies between
-        CTAs."""
+        """Adds to an instruction's lanes those in which these registers are undefined. They matter
+        if the guard varies between CTAs.
+        """
         if active.guard < 0:
             return active
         undef = traced.warp.undef
@@ -222,7 +227,9 @@ class TraceRecorder:
         )  # fmt: skip
 
     def operand(self, traced: TracedWarp, slot: int, view: int) -> Operand:
-        """Operand that stands for a register's current value."""
+        """Returns the operand of a step that stands for a register's current value: the slot if the
+        value varies, otherwise the value.
+        """
         if slot in traced.varying:
             return slot
         if view == PREDICATE:
@@ -230,11 +237,13 @@ class TraceRecorder:
         return traced.warp.v[view][slot].copy()
 
     def old(self, traced: TracedWarp, slot: int, view: int, active: Active) -> Operand | None:
-        """Old value of a register, for lanes that do not write it; None: all write it."""
+        """Operand for the old value of a register, which lanes that do not write it keep; None if
+        all lanes write it.
+        """
         return None if active.everywhere else self.operand(traced, slot, view)
 
     def same(self, traced: TracedWarp, op: Op, slots: tuple[int, ...], lanes: int) -> None:
-        """Requires these registers to have the leader's values."""
+        """Adds steps that require these registers to have the leader's values in every CTA."""
         for slot in slots:
             if traced.warp.undef[slot] & lanes:
                 raise NoReplay("an undefined operand")
@@ -252,10 +261,11 @@ class TraceRecorder:
             raise NoReplay("an address outside the shared memory of the CTA")
 
     def readable(self, where: np.ndarray, always: bool = False) -> bool:
-        """Whether bytes of shared memory vary; they must be defined. Bytes that do not vary are
-        added to the trace, because not every one was written by a step.
+        """Whether any of these bytes of shared memory vary between CTAs. All of them must be
+        defined. The bytes that do not vary are added to the trace, because not every one of them
+        was written by a step.
 
-        always: whether they are added even if none varies
+        always: whether the bytes are also added if none of them varies
         """
         self._inside(where)
         smem = self.cta.smem

@@ -1,9 +1,10 @@
-"""Repeats a launch under a seed, after the same launch in the order of issue.
+"""Executes a launch under a seed, after the same launch was executed in the order of issue.
 
-CTAs in lockstep form classes: a leader and the CTAs that behaved alike. If the leader has no
-hazard, no result of the class depends on the order. So under a seed some CTAs of each class run on
-the machine, with every check and in their own orders. If their instructions and stores equal those
-of the launch in the order of issue, the stores of the other CTAs are taken from that launch.
+CTAs in lockstep form classes: a leader and the CTAs that behaved like it. If the leader has no
+hazard, no result of the class depends on the order of execution. So under a seed only some CTAs of
+each class run on the machine, with every check and each in its own order. If their instructions and
+stores equal those of the launch in the order of issue, the stores of the other CTAs of the class
+are taken from that launch.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ SAMPLE = 16
 
 @dataclass
 class ClassPart:
-    """CTAs and their stores.
+    """Part of a class of CTAs, and the stores of these CTAs.
 
-    rows: mask of the CTAs that are valid; extra: as in `LockstepGroup`
+    rows: mask of the CTAs that belong to the class; extra: as in `LockstepGroup`
     """
 
     ctas: Sequence[Triple]
@@ -45,8 +46,9 @@ class ClassPart:
 
 @dataclass
 class Alike:
-    """A class of CTAs with the same behaviour. counts: counts of its leader; stream: see
-    `Stream`"""
+    """A class of CTAs with the same behaviour. counts: counters of the class's leader. stream:
+    digest of the leader's instructions (`Stream`)
+    """
 
     stream: tuple[tuple[int, ...], ...]
     counts: Counts
@@ -61,8 +63,9 @@ Classes = list[Alike]
 
 
 def launch_key(launch: LaunchState, text: str) -> bytes:
-    """Key of everything that a launch depends on, except the order; text: program text and
-    entry."""
+    """Hash of everything that a launch depends on, except the order of execution. text: text of the
+    program, and its entry
+    """
     machine = launch.machine
     options = replace(machine.options, order_seed=None, products=None, repeats=None, events=None)
     found = hashlib.sha256(f"{text}\0{launch.sizes}\0{options}\0".encode())
@@ -76,7 +79,9 @@ def launch_key(launch: LaunchState, text: str) -> bytes:
 
 
 class Repetition:
-    """Runs some CTAs of each class; see `tcir.machine.engine.machine.Followers`."""
+    """Runs some CTAs of each class and takes the stores of the others from the earlier launch; see
+    `tcir.machine.engine.machine.Followers`.
+    """
 
     def __init__(self, program: DecodedEntry, launch: LaunchState, classes: Classes) -> None:
         self.launch, self.machine = launch, launch.machine
@@ -115,7 +120,7 @@ class Repetition:
         return interpreter.run()
 
     def ended(self, cta: Cta) -> int:
-        """Called when a CTA has ended: commits the stores of the others of its class."""
+        """Called when a CTA has ended: commits the stores of the other CTAs of its class."""
         alike, part, row = self._running.pop(cta.index)
         if self.machine.findings:
             raise Abandoned("findings", alone=True)

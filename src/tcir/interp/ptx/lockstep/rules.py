@@ -1,4 +1,4 @@
-"""Adds the instructions that move data to a trace."""
+"""Rules that add the instructions that move data to a trace."""
 
 from __future__ import annotations
 

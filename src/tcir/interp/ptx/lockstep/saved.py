@@ -1,4 +1,6 @@
-"""Contents of buffers before a launch, in case it runs again from the beginning."""
+"""Saves the contents of buffers before a launch, in case the launch must run again from the
+beginning.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ PART = 1 << 20
 
 
 class Saved:
-    """Saved bytes of a buffer; for an output filled with one value only that value is stored."""
+    """Saved bytes of a buffer. For an output that is filled with one value, only that value is
+    saved.
+    """
 
     def __init__(self, data: NDArray[np.uint8]) -> None:
         self._parts = [_saved(data[at : at + PART]) for at in range(0, data.size, PART)]

@@ -1,4 +1,4 @@
-"""Steps of a trace that need no memory: computation, and comparison with the leader."""
+"""Steps of a trace that access no memory: computations, and comparisons with the leader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcir.machine.memory.effects import Effect
 
 
 class Step(Protocol):
-    """One instruction, or part of one."""
+    """One step of a trace: an instruction, or a part of an instruction."""
 
     def run(self, group: LockstepGroup) -> None:
         """Executes the step in all CTAs of the group."""
@@ -21,8 +21,11 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class Computing:
-    """An instruction that only computes; old: previous values of its results, for lanes that do not
-    execute it. spelling: its PTX text without operands."""
+    """Replays an instruction that only computes.
+
+    old:      previous values of its results, which lanes that do not execute it keep
+    spelling: its PTX text without operands
+    """
 
     active: Active
     compute: Compute
@@ -51,7 +54,7 @@ class Computing:
 
 @dataclass(frozen=True)
 class SameLanes:
-    """Requires a varying guard to select the same lanes as in the leader."""
+    """Requires that a varying guard selects the same lanes as in the leader."""
 
     active: Active
 
@@ -62,7 +65,7 @@ class SameLanes:
 
 @dataclass(frozen=True)
 class SameValue:
-    """Requires a register to have the leader's value, in these lanes."""
+    """Requires that a register has the leader's value in these lanes."""
 
     warp: int
     slot: int
@@ -77,7 +80,7 @@ class SameValue:
 
 @dataclass(frozen=True)
 class OnMemories:
-    """An operation of the tensor core."""
+    """Replays an operation of the tensor core on the memories of the CTAs."""
 
     effect: Effect
 

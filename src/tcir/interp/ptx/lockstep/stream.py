@@ -1,4 +1,6 @@
-"""Instructions of the warps of a CTA, whatever the order in which they take turns."""
+"""Digest of the instructions that the warps of a CTA execute, independent of the order in which the
+warps take turns.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,11 @@ from tcir.interp.ptx.program import DecodedEntry
 
 
 def polling(program: DecodedEntry) -> frozenset[int] | None:
-    """Instructions that a warp executes until a wait succeeds: waits, branches, and computations on
-    the answers of waits.
+    """Positions of the instructions that a warp may repeat until a wait succeeds: waits, branches,
+    and computations on the answers of waits.
 
-    Returns None if an answer also decides something else, so a result may depend on it.
+    Returns None if an answer is also used in another way, so that a result may depend on the number
+    of repetitions.
     """
     answers = {s for op in program.code if op.kind == TRY_WAIT for s in op.writes}
     while more := {
@@ -37,7 +40,7 @@ _BASE, _MODULUS = 0x9E3779B97F4A7C15F39CC0605CEDC835, (1 << 127) - 1
 
 
 class LaneStreams:
-    """Digest of the instructions of each lane of a warp, as the value of a polynomial."""
+    """Digest of the instructions of each lane of a warp, computed as the value of a polynomial."""
 
     def __init__(self, interpreter: WarpInterpreter, polling: frozenset[int]) -> None:
         self._state, self._polling = interpreter.divergence, polling
@@ -68,18 +71,20 @@ class LaneStreams:
 
 
 class Stream:
-    """Instructions of each lane of a CTA, except those executed while polling."""
+    """Digests of the instructions of each lane of a CTA, except instructions executed while
+    polling.
+    """
 
     def __init__(self, polling: frozenset[int]) -> None:
         self._polling = polling
         self._warps: dict[int, LaneStreams] = {}
 
     def of(self, interpreter: WarpInterpreter) -> Callable[[], None]:
-        """Returns a function to call before every instruction of a warp."""
+        """Returns the function that has to be called before every instruction of a warp."""
         lanes = LaneStreams(interpreter, self._polling)
         self._warps[interpreter.warp.index] = lanes
         return lanes.note
 
     def digest(self) -> tuple[tuple[int, ...], ...]:
-        """Digest of all lanes; those of equal streams are equal."""
+        """Digest of all lanes of the CTA; CTAs with equal instructions have equal digests."""
         return tuple(lanes.values() for _, lanes in sorted(self._warps.items()))

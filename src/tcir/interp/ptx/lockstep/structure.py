@@ -1,4 +1,4 @@
-"""Instructions whose effect is the same in all CTAs if their operands are."""
+"""Instructions whose effect is the same in all CTAs if their operands are the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensor copies and accesses to tensor memory in all CTAs of a group."""
+"""Replays tensor copies and accesses to tensor memory in all CTAs of a group."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Index = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TensorMove:
-    """A tensor copy that one lane issues. Its coordinates may vary between CTAs, its box in shared
-    memory may not.
+    """Replays a tensor copy that one lane issues. Its coordinates may vary between CTAs; its box in
+    shared memory may not.
 
-    shared: address of the box in shared memory; im2col_offsets: the offsets' values
+    shared: address of the box in shared memory; im2col_offsets: values of the im2col offsets
     """
 
     warp: int
@@ -69,7 +69,9 @@ class TensorMove:
         group.count_beyond(counter, moved_bytes)
 
     def box(self, assumptions: Assumptions, coords: tuple[int, ...]) -> Box | None:
-        """Words moved at these coordinates; None if the machine rejects them."""
+        """Words that a copy at these coordinates moves; None if the machine rejects the
+        coordinates.
+        """
         tensor = TensorOperand(self.tensor_map, coords, self.copy.mode, self.im2col_offsets)
         make = load_box if self.copy.load else store_box
         try:
@@ -158,7 +160,9 @@ class TensorMove:
 
 @dataclass(frozen=True)
 class TmemLoad:
-    """Replays tcgen05.ld. lanes, columns: lane and column of each element, [registers, 32]"""
+    """Replays tcgen05.ld. lanes, columns: lane and column of tensor memory for each element,
+    [registers, 32]
+    """
 
     active: Active
     lanes: Index
@@ -180,7 +184,7 @@ class TmemLoad:
 
 @dataclass(frozen=True)
 class TmemStore:
-    """Replays a tcgen05.st of whole words."""
+    """Replays a tcgen05.st that writes whole 32-bit words."""
 
     warp: int
     lanes: Index

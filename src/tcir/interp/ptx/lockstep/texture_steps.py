@@ -1,4 +1,4 @@
-"""tex of one object (PTX ISA 9.7.10) in all CTAs of a group."""
+"""Replays tex of one object (PTX ISA 9.7.10) in all CTAs of a group."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from tcir.machine.textures import Texels, Texture
 
 @dataclass(frozen=True)
 class TextureLoad:
-    """A fetch at varying coordinates; the texels are in one buffer.
+    """Replays a texture fetch at varying coordinates; all texels are in one buffer.
 
-    operands: the layer, if there is one, and the coordinates. old: by channel, values of
-    lanes that do not fetch. again: whether the fetch may repeat the warp's last load
+    operands: the layer, if there is one, and the coordinates
+    old:      for each channel, the values that lanes without a fetch keep
+    again:    whether the fetch may repeat the warp's previous load
     """
 
     active: Active

@@ -1,5 +1,6 @@
-"""Executes loops that compute and load by one call of compiled code, not instruction by
+"""Executes loops that compute and load by one call of compiled code, instead of instruction by
 instruction.
 
-The code returns before anything that the machine must check, which is then executed as usual.
+The compiled code returns before any instruction that the machine must check; that instruction is
+then executed as usual.
 """

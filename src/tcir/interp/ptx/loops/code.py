@@ -1,4 +1,6 @@
-"""Instructions of a program in the form that compiled code reads: one row of numbers each."""
+"""Encodes the instructions of a program for compiled code, as one row of numbers per
+instruction.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,16 @@ PARTS = 8
 
 @dataclass(frozen=True)
 class LoopCode:
-    """Instructions in the form that compiled code reads. rows: int64 [instructions, `WIDTH`]; the
-    operation is `NONE` for instructions that are not executed here, and `COMPUTE` for those in
-    `kernels`, for which `code` has the kernel's address.
+    """Instructions in the form that compiled code reads.
 
-    heads: first instructions of loops that are executed here entirely. predicates: slots of
-    predicates, in the order in which `rows` numbers them. sites: locations of the instructions;
-    places: first instruction at each.
+    rows:       int64 [instructions, `WIDTH`]. The operation is `NONE` for instructions that
+                compiled
+                code does not execute, and `COMPUTE` for the instructions in `kernels`, for which
+                `code` contains the address of their kernel.
+    heads:      first instructions of loops that compiled code can execute entirely
+    predicates: slots of predicates, in the order in which `rows` numbers them
+    sites:      locations of the instructions
+    places:     first instruction at each location
     """
 
     rows: NDArray[np.int64]
@@ -42,7 +47,7 @@ class LoopCode:
 
     @cached_property
     def code(self) -> NDArray[np.int64]:
-        """`rows` with the addresses of kernels."""
+        """`rows` with the addresses of the kernels filled in."""
         link(self.kernels.values())
         found = self.rows.copy()
         for at, kernel in self.kernels.items():
@@ -50,7 +55,7 @@ class LoopCode:
         return found
 
     def without(self, slots: Set[int]) -> NDArray[np.int64]:
-        """`code` without the instructions that read or write these slots."""
+        """`code` with the operation `NONE` for all instructions that read or write these slots."""
         key = frozenset(slots)
         found = self._parts.get(key)
         if found is None:
@@ -66,7 +71,7 @@ class LoopCode:
 
 
 def loop_code(ops: list[Op], storage: WarpStorage) -> LoopCode | None:
-    """Code of the program's loops; None if it has none that qualifies."""
+    """Encodes the loops of a program; None if no loop qualifies."""
     encoder = Encoder(storage)
     loops = [
         range(op.target, end + 1)

@@ -1,4 +1,4 @@
-"""One instruction as rows of numbers, which compiled code reads."""
+"""Encodes one instruction as rows of numbers, which compiled code reads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from tcir.interp.ptx.registers import VIEW_DTYPES, WarpStorage
 
 
 class Encoder:
-    """Encodes instructions of a program. predicates: slots of the predicates that they name,
-    numbered in this order."""
+    """Encodes instructions of a program. predicates: slots of the predicates that the instructions
+    name; their order gives their numbers
+    """
 
     def __init__(self, storage: WarpStorage) -> None:
         self.slots = storage.slots
@@ -20,8 +21,9 @@ class Encoder:
         self.predicates: dict[int, int] = {}
 
     def encodable(self, op: Op) -> bool:
-        """Whether compiled code can execute the instruction in a loop, apart from conditions on its
-        operands' values."""
+        """Whether compiled code can execute the instruction in a loop, provided that the values of
+        its operands allow it.
+        """
         if op.kind == BRANCH:
             return op.target >= 0
         if op.kind != PLAIN or op.aligned or op.run is not op.own or op.touches:
@@ -31,7 +33,7 @@ class Encoder:
         return self.computes(op) and op.compute is not None and len(op.compute.results) == 1
 
     def computes(self, op: Op) -> bool:
-        """Whether the instruction only computes, and compiled code can do that."""
+        """Whether the instruction only computes, and compiled code can execute it."""
         compute = op.compute
         if compute is None or op.run is not op.own:
             return False

@@ -1,5 +1,6 @@
-"""The compiled loop over instructions, which executes the same as `WarpInterpreter`, in the same
-order."""
+"""The compiled loop over instructions. It executes the same instructions as `WarpInterpreter`, in
+the same order.
+"""
 
 from __future__ import annotations
 
@@ -301,7 +302,7 @@ def execute(
     journal: Longs,
     last: Longs,
 ) -> int:
-    """Runs instructions until the machine must execute one; returns why it ended."""
+    """Executes instructions until the machine must execute one; returns the reason for the end."""
     at, found = np.empty(32, np.int64), np.empty(32, np.int64)
     scratch = np.empty((6, 256), np.uint8)
     while True:
@@ -343,8 +344,9 @@ def execute(
 
 @jit
 def execute_line(codes: Longs, mask: int, banks: Longs, preds: Longs) -> int:
-    """Executes instructions that compute, one after the other; returns their number of
-    multiplications."""
+    """Executes a sequence of computing instructions; returns the number of multiplications
+    executed.
+    """
     scratch = np.empty((6, 256), np.uint8)
     products = 0
     for code in codes:

@@ -1,4 +1,6 @@
-"""The loops of one warp, between its registers and the machine's records."""
+"""Runs the loops of one warp by compiled code, on the warp's registers and the machine's
+records.
+"""
 
 from __future__ import annotations
 
@@ -62,12 +64,13 @@ class LoopWatcher(Protocol):
         """Slots of the registers that a loop must not touch."""
 
     def loaded(self, buffer: Buffer, site: Site) -> None:
-        """Called after loads from a buffer. site: instruction of the last of them"""
+        """Called after loads from a buffer. site: location of the last of these loads"""
 
 
 class Loops:
     """Executes loops of one warp by compiled code. heads: first instructions of the loops; empty
-    once compiled calls have proved too slow"""
+    once compiled calls have turned out to be too slow
+    """
 
     def __init__(self, program: LoopCode, warp: Warp, watched: LoopWatcher | None) -> None:
         self.program, self.warp, self.watched = program, warp, watched
@@ -82,9 +85,12 @@ class Loops:
         self._tries = TRIES
 
     def run(self, divergence: Divergence, room: int) -> tuple[int, bool, bool]:
-        """Executes as many instructions as compiled code can. room: number of instructions until
-        other warps take their turn. Returns the number of executed instructions, whether a loop
-        branched back, and whether it is the turn of other warps.
+        """Executes as many instructions as compiled code can.
+
+        room: number of instructions until other warps take their turn
+
+        Returns the number of executed instructions, whether a loop branched back, and whether other
+        warps have to take their turn now.
         """
         warp, state = self.warp, self._state
         if warp.agent.polls or warp.pending or not self._ordered(divergence):

@@ -1,7 +1,9 @@
-"""Straight lines: instructions that only compute, one after the other, executed by one call.
+"""Straight lines: sequences of instructions that only compute, each executed by one call of
+compiled code.
 
-A line is encoded once `WORTH` of its instructions have been executed. Until then, and wherever a
-register that it needs is undefined or in flight, the interpreter executes them one at a time.
+A straight line is encoded once `WORTH` of its instructions have been executed. Until then, and
+whenever a register that it needs is undefined or in flight, the interpreter executes its
+instructions one at a time.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _NONE = np.zeros(1, np.int64)
 
 
 def banks_of(warp: Warp) -> NDArray[np.int64]:
-    """Where the registers of each size are, and the kernel that selects: int64 [2, 9]."""
+    """For each size of registers (in bytes), the address of the registers, and the address of the
+    kernel that selects lanes: int64 [2, 9].
+    """
     banks = np.zeros((2, 9), np.int64)
     for size, kernel in SELECT.items():
         block = cast(Rows, warp.v[unsigned_view(size)]).block
@@ -42,8 +46,9 @@ def banks_of(warp: Warp) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A line up to `end` that is not encoded yet. left: number of its instructions to execute
-    before it is encoded."""
+    """A straight line, up to the instruction `end`, that is not encoded yet. left: number of its
+    instructions that will be executed before it is encoded
+    """
 
     end: int
     left: int
@@ -51,13 +56,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class StraightLine:
-    """A line up to `end` in the form that compiled code reads.
+    """A straight line, up to the instruction `end`, in the form that compiled code reads.
 
-    code: see `tcir.interp.ptx.loops.execution`. needed: slots that must be defined before the line;
-    results: slots that are defined after it. predicates: slots of predicates, as `code` numbers
-    them. touched: registers of wgmma, each with the last instruction that touches it. settled:
-    whether each register keeps every value that is read or written here, so that an observer can
-    still see the values afterwards.
+    code:       see `tcir.interp.ptx.loops.execution`
+    needed:     slots that must be defined before the line
+    results:    slots that are defined after the line
+    predicates: slots of predicates, in the order in which `code` numbers them
+    touched:    registers of wgmma, each with the last instruction that touches it
+    settled:    whether each register keeps every value that is read or written in the line until
+                its
+                end, so that an observer can still see the values afterwards
     """
 
     end: int
@@ -69,8 +77,9 @@ class StraightLine:
     settled: bool
 
     def execute(self, warp: Warp, mask: int, banks: NDArray[np.int64]) -> bool:
-        """Executes all instructions; returns False, with nothing changed, if an operand is
-        undefined or in flight. banks: `banks_of` the warp"""
+        """Executes all instructions of the line. Returns False, with nothing changed, if an operand
+        is undefined or in flight. banks: `banks_of(warp)`
+        """
         undef, p = warp.undef, warp.p
         for slot in self.needed:
             if undef[slot] & mask:
@@ -90,7 +99,7 @@ class StraightLine:
 
 
 class StraightLines:
-    """The straight lines of a program. at: by their first instruction"""
+    """The straight lines of a program. at: the lines, by their first instruction"""
 
     def __init__(self, code: Sequence[Op], ends: Sequence[int], storage: WarpStorage) -> None:
         """ends: the end of the plain instructions from each one on"""
@@ -110,7 +119,9 @@ class StraightLines:
         }
 
     def ready(self, start: int) -> StraightLine | None:
-        """The line that begins at an instruction, if it is encoded. Several threads may ask."""
+        """Returns the straight line that begins at an instruction, if it is encoded. Several
+        threads may call this concurrently.
+        """
         line = self.at.get(start)
         if line is None or isinstance(line, StraightLine):
             return line

@@ -1,4 +1,4 @@
-"""Accesses of instructions to registers that an operation in flight still reads or writes.
+"""Observes accesses of instructions to registers or memory that an operation in flight still uses.
 
-Each file wraps the ops of a program that touch such registers.
+Each file wraps the ops of a program that need such a check.
 """

@@ -1,8 +1,9 @@
-"""Replays a thread after a load that finds another value, as far as the thread only computes.
+"""Determines what a thread would do if a load found another value, by a replay of the instructions
+after the load that only compute.
 
-The value of a loaded word may decide whether the thread stores to it. In the order of this run the
-load may find nothing to do, or the stores of other threads; in another order it finds the value
-before them.
+The value of a loaded word may decide whether the thread stores to the word. In the order of this
+run the load may find a value for which the thread does not store, or the stores of other threads.
+In another order of execution the load would find the value before those stores.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ class Following:
     load: int
 
     def store(self, w: Warp, lane: int, found: bytes) -> Put | None:
-        """The strong store that a lane would reach if its next instruction, a load, found these
-        bytes; None if it would reach none."""
+        """Returns the strong store that a lane would reach if the load that it executes next found
+        these bytes; None if it would reach none.
+        """
         form = self.code[self.load].form
         assert isinstance(form, Load)
         own = _Lane(w, lane)

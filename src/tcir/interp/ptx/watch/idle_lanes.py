@@ -1,7 +1,10 @@
-"""Loads whose value only a guarded store uses, so that lanes in which the guard is false do not
-need it. Triton lets all threads load a tensor with fewer elements than threads, and only some of
-them store. If the operation is in place, an idle thread reads an element that another one
-overwrites. That is a race, but no result depends on it, so these lanes are reported to the machine.
+"""Finds loads whose value only a guarded store uses: lanes in which the guard is false do not need
+the value.
+
+Triton lets all threads load a tensor with fewer elements than threads, and only some of the threads
+store. If the operation is in place, an idle thread reads an element that another thread overwrites.
+That is a race, but no result depends on it, so the machine receives the lanes whose loaded value is
+unused.
 """
 
 from __future__ import annotations

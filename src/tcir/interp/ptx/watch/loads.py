@@ -1,7 +1,7 @@
-"""Reports to the machine which loads are in flight when their thread releases others.
+"""Reports to the machine which loads are still in flight when their thread signals other threads.
 
-This matters only in kernels with bulk copies, which may overwrite bytes before the load has read
-them.
+This matters only in kernels with bulk copies, because a bulk copy may overwrite bytes before the
+load has read them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _FENCE = "fence.proxy.async"
 
 
 def watch_loads(code: list[Op]) -> None:
-    """Wraps loads that may be incomplete at a signal to other threads, and their first uses, to
-    report to the machine."""
+    """Wraps loads that may be incomplete when the thread signals other threads, and the first uses
+    of their values, so that both are reported to the machine.
+    """
     if not any(op.name.startswith(_COPIES) for op in code):
         return
     uses = _uses_behind_a_signal(code)

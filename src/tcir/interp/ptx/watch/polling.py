@@ -1,7 +1,8 @@
-"""The condition of a loop that polls a word, evaluated for any value, not only the loaded one.
+"""Evaluates the condition of a loop that polls a word, for any value and not only for the loaded
+one.
 
-Overwriting a polled word is harmful only if the threads that poll wait for the old value and not
-for the new one: a counter that grows past the awaited value is harmless.
+Overwriting a polled word is harmful only if the polling threads wait for the old value and would
+not accept the new one. A counter that grows past the awaited value is harmless.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ Registers = dict[tuple[int, int], np.ndarray]
 
 @dataclass(frozen=True)
 class Polling:
-    """A loop of one load and tests of its result.
+    """A loop that consists of one load and tests of its result.
 
-    tests: the instructions after the load, up to the loop's end; form: form of the load; begin:
-    where the loop begins; needs: registers that the tests only read.
+    tests: the instructions after the load, up to the loop's end
+    form:  form of the load
+    begin: first instruction of the loop
+    needs: registers that the tests only read
     """
 
     tests: tuple[Op, ...]
@@ -36,7 +39,9 @@ class Polling:
 
     @staticmethod
     def of(code: Sequence[Op], loop: range, load: int) -> Polling | None:
-        """Recognises a polling loop; None: the thread also uses the loaded value itself."""
+        """Recognises a polling loop. Returns None if the thread also uses the loaded value after
+        the loop.
+        """
         form = code[load].form
         if not isinstance(form, Load) or _used_behind(code, loop):
             return None
@@ -46,7 +51,7 @@ class Polling:
         return Polling(tests, form, loop[0], tuple(dict.fromkeys(needs)))
 
     def awaited(self, w: Warp) -> Awaited:
-        """The condition that the lanes of a warp wait for now."""
+        """Returns the condition for which the lanes of a warp wait now."""
         lanes = np.arange(32)
         before = {
             (slot, view): (w.p[slot] >> lanes & 1).astype(bool)

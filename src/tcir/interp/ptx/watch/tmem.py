@@ -1,4 +1,6 @@
-"""Registers of tcgen05.ld that are written before tcgen05.wait::ld (PTX ISA 9.7.16.8)."""
+"""Checks writes to registers of a tcgen05.ld that is not yet covered by tcgen05.wait::ld (PTX ISA
+9.7.16.8).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Reports to `WgmmaRegisters` the registers that other instructions of a kernel with wgmma
-touch."""
+"""In kernels with wgmma, reports the registers that other instructions touch to
+`WgmmaRegisters`.
+"""
 
 from __future__ import annotations
 

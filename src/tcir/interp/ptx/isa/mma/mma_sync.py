@@ -1,4 +1,7 @@
-"""mma.sync and mma.sp (PTX ISA 9.7.14.5, 9.7.14.6): fragments to matrices and back."""
+"""mma.sync and mma.sp (PTX ISA 9.7.14.5, 9.7.14.6).
+
+Fragments in registers are converted to matrices and multiplied, and the result is converted back.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 
 @dataclass(frozen=True)
 class MmaSyncForm:
-    """Shape and types of one product."""
+    """Shape and element types of one mma.sync."""
 
     m: int
     k: int
@@ -118,14 +121,18 @@ def _form(d: Decode, sparse: bool) -> MmaSyncForm:
 
 
 def registers_of(count: int, bits: int) -> int:
-    """Registers of a lane that hold its share of `count` elements."""
+    """Number of registers in which one lane holds its share of a matrix of `count` elements with
+    `bits` bits each.
+    """
     return max(1, count * bits // 32 // max(32, bits))
 
 
 def fragments_of(
     d: Decode, counts: list[int], wide: bool
 ) -> tuple[list[int], list[tuple[int, ...]]]:
-    """Slots of d, and of a, b and c, with the given numbers of 32- or 64-bit registers."""
+    """Slots of the operand d, and of the operands a, b and c. counts: number of registers of each
+    operand. wide: the registers have 64 bits, not 32
+    """
     kind = TYPES["b64" if wide else "b32"]
     targets = [d.dst(o, kind) for o in d.vector(d.operands[0], counts[0])]
     sources = [
@@ -150,12 +157,12 @@ def collective(
     spread: Spread | None = None,
     together: bool = False,
 ) -> Op:
-    """An op whose `fn` maps the words of a, b, c (and further operands) to those of d, all
-    [registers, 32].
+    """Creates an op that calls `fn` with the words of a, b, c (and further operands) and writes the
+    returned words to d. The words of an operand are an array [registers, 32].
 
-    products: multiplications per instruction. spread: flow of undefined bits; None: one undefined
-    bit makes all of D undefined. together: `fn` takes operands of several warps, [warps, registers,
-    32].
+    products: multiplications per instruction
+    spread:   computes the undefined bits of d; None: one undefined bit makes all of d undefined
+    together: `fn` also takes operands of several warps at once, [warps, registers, 32]
     """
     n, site = view("u64" if wide else "u32"), d.site
     every = tuple(s for operand in sources for s in operand)
@@ -189,7 +196,7 @@ def collective(
     lengths = [len(operand) for operand in sources]
 
     def of_warps(*registers: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Applies `fn` to many warps; each register is [warps * 32]."""
+        """Applies `fn` to many warps at once; each register is an array [warps * 32]."""
         rows = iter([row.reshape(-1, 32) for row in registers])
         operands = [np.stack([next(rows) for _ in range(n)], axis=1) for n in lengths]
         if together:
@@ -205,7 +212,7 @@ def collective(
 
 
 def multiplied_by(d: Decode, form: MmaSyncForm, operation: str | None) -> Matrices:
-    """D of A [M, K] codes, B [8, K] codes and C [M, 8] words."""
+    """Returns D = A · B + C, given A [M, K] and B [8, K] as codes and C [M, 8] as words."""
     if form.a == "b1":
         assert operation is not None
         return lambda a, b, c: bit_sum(a, b, c, operation)
@@ -223,7 +230,9 @@ def multiplied_by(d: Decode, form: MmaSyncForm, operation: str | None) -> Matric
 
 
 def dense(form: MmaSyncForm, multiply: Matrices) -> Matrices:
-    """Computes D from the words of a, b and c, whose element positions `fragments` defines."""
+    """Computes D from the words of a, b and c; `fragments` gives the positions of their
+    elements.
+    """
     m, n, k, bits, half = form.m, form.n, form.k, form.bits, form.d == "f16"
     a_at, b_at, c_at = fragment_a(bits, m, k), fragment_b(bits, k, n), fragment_c(m, n)
     code = {32: np.uint32, 16: np.uint16}.get(bits, np.uint8)
@@ -241,8 +250,9 @@ def dense(form: MmaSyncForm, multiply: Matrices) -> Matrices:
 
 
 def dense_spread(form: MmaSyncForm) -> Spread:
-    """An undefined bit in a row of A makes that row of D undefined, in a column of B that column,
-    in an element of C that element."""
+    """Computes the undefined bits of D: an undefined bit in a row of A makes that row of D
+    undefined, one in a column of B that column of D, and one in an element of C that element of D.
+    """
     m, n, k, bits, half = form.m, form.n, form.k, form.bits, form.d == "f16"
     a_at, b_at, c_at = fragment_a(bits, m, k), fragment_b(bits, k, n), fragment_c(m, n)
 
@@ -297,7 +307,7 @@ def _volta(form: MmaSyncForm) -> Matrices:
 
 
 def doubles(form: MmaSyncForm, mode: str) -> Matrices:
-    """Products and sums of f64, rounded by `mode`."""
+    """Multiplies and adds matrices of f64; each result is rounded by `mode`."""
     m, k = form.m, form.k
     a_at, b_at, c_at = fragment_a(64, m, k), fragment_b(64, k), fragment_c(m)
 
@@ -352,10 +362,11 @@ def mma(d: Decode) -> Op:
 
 @instruction("mma.sp.sync", "mma.sp::ordered_metadata.sync")
 def sparse(d: Decode) -> Op:
-    """mma.sp: A holds the non-zeros of a pattern, `d, a, b, c, e, selector`.
+    """mma.sp, `d, a, b, c, e, selector`: A contains only the elements that a sparsity pattern
+    keeps.
 
-    The pattern is 2:4, for tf32 1:2, for 4-bit types 4:8 in pairs. e holds the positions
-    (`values.sparse`).
+    The pattern is 2:4, but 1:2 for tf32, and 4:8 in pairs for 4-bit types. e contains the positions
+    of the kept elements (`values.sparse`).
     """
     ordered = "ordered" in d.name
     form = _form(d, True)

@@ -36,7 +36,9 @@ _SHARED = np.full(32, TOGETHER)
 
 @dataclass(frozen=True)
 class MatrixLoad:
-    """An ldmatrix of b16: `fragments` makes words [..., count, 32] of rows [..., 8·count, 16]."""
+    """An ldmatrix of b16. fragments: function from rows [..., 8·count, 16] (bytes) to words [...,
+    count, 32]
+    """
 
     place: AccessTarget
     count: int
@@ -68,7 +70,9 @@ def _matrices(d: Decode) -> tuple[int, bool]:
 
 @instruction("ldmatrix.sync")
 def ldmatrix(d: Decode) -> Op:
-    """Row j of matrix i is at the address of lane 8i + j; lane t gets row t/4, columns 2(t%4)…"""
+    """Loads `count` matrices of 8 rows. Lane 8i + j supplies the address of row j of matrix i; lane
+    t receives the elements of row t/4 in columns 2(t%4) and 2(t%4) + 1.
+    """
     if "m8n16" in d.modifiers or "m16n16" in d.modifiers:
         return _load_bytes(d)
     count, transposed = _matrices(d)
@@ -171,7 +175,7 @@ def stmatrix(d: Decode) -> Op:
 
 @instruction("movmatrix.sync")
 def movmatrix(d: Decode) -> Op:
-    """The transpose of an 8 x 8 matrix of 16-bit elements, four lanes to a row."""
+    """Transposes an 8 x 8 matrix of 16-bit elements, of which four lanes hold one row."""
     d.require("aligned")
     d.require("m8n8")
     d.require("trans")

@@ -1,7 +1,7 @@
 """wmma.load, wmma.mma, wmma.store (PTX ISA 9.7.14.4): matrices of a warp in opaque fragments.
 
-The ISA leaves open which element lies in which register. Here a fragment consists of mma.sync
-fragments side by side, in blocks of 8 columns; a program that depends on this relies on
+The ISA leaves open which register contains which element. Here a fragment consists of mma.sync
+fragments side by side, in blocks of 8 columns. A program that depends on this order relies on
 undocumented behaviour.
 """
 
@@ -201,7 +201,7 @@ def store_matrix(d: Decode) -> Op:
 def multiply(d: Decode) -> Op:
     """`wmma.mma{.op.popc}.sync.aligned.alayout.blayout.shape{.rnd}.types{.satfinite} d, a, b, c`
 
-    f16 names the types of D and C only.
+    For f16 products `.types` gives only the types of D and C.
     """
     operation = d.take("xor", "and") if d.take("popc") else None
     d.require("sync")

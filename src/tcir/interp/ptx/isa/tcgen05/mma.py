@@ -1,7 +1,7 @@
-"""tcgen05.mma (PTX ISA 9.7.16.10.9): A in shared or in tensor memory, dense or sparse.
+"""tcgen05.mma (PTX ISA 9.7.16.10.9) with A in shared or in tensor memory, dense or sparse.
 
 `[d], adesc|[a], bdesc, {[metadata],} idesc, {lane mask}?, enable-input-d, scale-input-d?`. The
-forms `.ws` and `.block_scale` have files of their own.
+forms `.ws` and `.block_scale` have their own files.
 """
 
 from __future__ import annotations

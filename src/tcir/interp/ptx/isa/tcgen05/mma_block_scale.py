@@ -1,7 +1,7 @@
 """tcgen05.mma ... .block_scale (PTX ISA 9.7.16.10.9.1).
 
-`[d], adesc|[a], bdesc, {[metadata],} idesc, [sfa], [sfb], enable-input-d`; no lane mask,
-scale-input-d or .ashift.
+`[d], adesc|[a], bdesc, {[metadata],} idesc, [sfa], [sfb], enable-input-d`. This form has no lane
+mask, no scale-input-d and no .ashift.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _scales(d: Decode, kind: str) -> int:
 
 
 def block_scale(d: Decode) -> Op:
-    """The form with scale factors in tensor memory."""
+    """Decodes the form of tcgen05.mma that has scale factors in tensor memory."""
     d.require("block_scale")
     sparse = d.take("sp") is not None
     group = cta_group(d)

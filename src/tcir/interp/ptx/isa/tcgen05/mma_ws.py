@@ -1,4 +1,5 @@
-"""tcgen05.mma.ws: M of 32, 64 or 128, with a buffer for B (PTX ISA 9.7.16.10.9.3).
+"""tcgen05.mma.ws: M is 32, 64 or 128, and B may be kept in a collector buffer (PTX ISA
+9.7.16.10.9.3).
 
 `[d], adesc|[a], bdesc, {[metadata],} idesc, enable-input-d, zero-column-mask-desc?`.
 """
@@ -19,7 +20,7 @@ from tcir.machine import MmaOptions
 
 
 def weight_stationary(d: Decode) -> Op:
-    """tcgen05.mma.ws, dense or sparse, of one CTA."""
+    """Decodes tcgen05.mma.ws, dense or sparse; it is executed by one CTA."""
     d.require("ws")
     sparse = d.take("sp") is not None
     if "cta_group::2" in d.modifiers:

@@ -1,4 +1,6 @@
-"""Operands of tcgen05 instructions: read for one lane at a time, or the same in all lanes."""
+"""Operands of tcgen05 instructions: some are read for one lane at a time, others must be equal in
+all lanes.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ USES = ("fill", "use", "lastuse", "discard")
 
 
 def collective(d: Decode) -> None:
-    """Takes the modifiers `.sync.aligned`."""
+    """Removes the modifiers `.sync.aligned`."""
     d.require("sync")
     d.require("aligned")
 
 
 def cta_group(d: Decode) -> int:
-    """Takes the modifier `.cta_group::N`."""
+    """Removes the modifier `.cta_group::N` and returns N."""
     return int(d.require("cta_group::1", "cta_group::2")[-1])
 
 
@@ -66,7 +68,9 @@ class TmemAddress:
 
 
 def per_thread(d: Decode, issue: Callable[[Warp, int], None]) -> Op:
-    """Runs `issue` for each active lane; more than one is reported."""
+    """Creates an op that calls `issue` once for each active lane; more than one active lane is
+    reported as `double-issue`.
+    """
     site = d.site
 
     def run(w: Warp, m: int) -> None:
@@ -80,15 +84,18 @@ def per_thread(d: Decode, issue: Callable[[Warp, int], None]) -> Op:
 
 
 def collector(d: Decode, *buffers: str) -> tuple[str, str]:
-    """Takes the modifier `.collector::BUFFER::OP` and returns BUFFER and OP; by default `discard`
-    of the first buffer."""
+    """Removes the modifier `.collector::BUFFER::OP` and returns BUFFER and OP. Without the
+    modifier, returns the first of `buffers` and `discard`.
+    """
     word = d.take(*(f"collector::{buffer}::{use}" for buffer in buffers for use in USES))
     _, buffer, use = (word or f"collector::{buffers[0]}::discard").split("::")
     return buffer, use
 
 
 class DecodedMmaOperands:
-    """`[d], adesc|[a], bdesc, {[metadata],} idesc`, with which every form of tcgen05.mma begins."""
+    """The operands `[d], adesc|[a], bdesc, {[metadata],} idesc`, with which every form of
+    tcgen05.mma begins.
+    """
 
     def __init__(self, d: Decode, *, sparse: bool) -> None:
         first = iter(d.operands[: 4 + sparse])
@@ -104,13 +111,13 @@ class DecodedMmaOperands:
         self.rest = list(d.operands[4 + sparse :])
 
     def read(self, w: Warp, lane: int) -> tuple[int, SharedDesc | TmemAddr, SharedDesc, int]:
-        """Returns (d, a, b, idesc) for the machine."""
+        """Returns the values of (d, a, b, idesc), in the form that the simulated machine takes."""
         a = self.a(w, lane)
         operand = TmemAddr(a) if self.in_tmem else SharedDesc(a)
         return self.target(w, lane), operand, SharedDesc(self.b(w, lane)), self.idesc(w, lane)
 
     def selectors(self, w: Warp, lane: int) -> int | None:
-        """The address of a sparse A's metadata."""
+        """Address of the metadata of a sparse A."""
         return None if self.metadata is None else self.metadata(w, lane)
 
 

@@ -1,2 +1,3 @@
-"""Helpers that instructions share: element-wise application, rounding, exact arithmetic,
-fragments."""
+"""Helpers that several instructions use: elementwise application, rounding, exact arithmetic,
+fragments.
+"""

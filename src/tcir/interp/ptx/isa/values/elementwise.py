@@ -27,9 +27,11 @@ def elementwise(
     flow: Flow = whole,
     moved: int = 0,
 ) -> Op:
-    """dst = fn(sources…): `out` and `views` are the register views of result and sources.
+    """Creates the op dst = fn(sources…), lane by lane. out: register view of the result. views:
+    register views of the sources
 
-    flow: computes the undefined bits of the result from those of the sources. moved: see `Compute`.
+    flow: computes the undefined bits of the result from the undefined bits of the sources. moved:
+    see `Compute`.
     """
     site = d.site
     compute = Compute(fn, tuple(zip(sources, views, strict=True)), ((dst, out),), moved=moved)
@@ -93,7 +95,7 @@ def elementwise(
 
 
 def parts(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The elements of each number, from its lowest bits on."""
+    """The packed elements of each number, lowest bits first."""
     whole = values if are_lanes(values) else np.ascontiguousarray(values)
     return whole.view(dtype)
 
@@ -106,8 +108,9 @@ def predicate(
     dst: int,
     flow: PredicateFlow = any_bit,
 ) -> Op:
-    """dst predicate = fn(sources…) lane by lane; flow: computes the lanes in which it is
-    undefined."""
+    """Creates the op dst = fn(sources…) for a predicate dst, lane by lane. flow: computes the lanes
+    in which the predicate is undefined
+    """
     site = d.site
 
     def unknown(w: Warp, m: int) -> Unknown | None:
@@ -132,7 +135,7 @@ def predicate(
 
 
 def counted(op: Op, products: int) -> Op:
-    """Returns the op with its number of multiplications per lane."""
+    """Makes the op count `products` multiplications per active lane, and returns it."""
     compute = op.run
 
     def run(w: Warp, m: int) -> None:
@@ -149,7 +152,7 @@ def same_type(
     d: Decode, fn: Callable[..., np.ndarray], kind: Type, count: int, flow: Flow = whole,
     moved: int = 0,
 ) -> Op:  # fmt: skip
-    """`op d, a, b, …` with one type for all operands. moved: see `Compute`."""
+    """Creates the op of `op d, a, b, …`, whose operands all have one type. moved: see `Compute`"""
     d.done(count + 1)
     n = view(kind)
     dst = d.dst(d.operands[0], kind)

@@ -1,7 +1,8 @@
-"""Where the elements of warp matrices lie in registers (PTX ISA 9.7.14).
+"""Positions of the elements of warp matrices in registers (PTX ISA 9.7.14).
 
-With g = lane / 4 and c = lane % 4, each element index of a lane maps to a row and a column: two
-int arrays [elements, 32]. A register holds 32 / bits neighbouring elements.
+The functions map each element index of a lane to a row and a column, as two int arrays [elements,
+32]. In the formulas g = lane / 4 and c = lane % 4. A register contains 32 / bits neighbouring
+elements.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ _G, _C = _LANE >> 2, _LANE & 3
 
 
 def fragment_a(bits: int, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column (of K) of A, m x k: with m = 16, two rows per block of k."""
+    """Row and column (along K) of the elements of A, m x k. With m = 16, a lane has two rows of
+    each block of k.
+    """
     per = max(1, 32 // bits)
     rows, columns = [], []
     for block in range(k // (4 * per)):
@@ -25,7 +28,9 @@ def fragment_a(bits: int, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fragment_b(bits: int, k: int, n: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Row (of K) and column of B, k x n: one block of 8 columns after the other."""
+    """Row (along K) and column of the elements of B, k x n, one block of 8 columns after the
+    other.
+    """
     per = max(1, 32 // bits)
     rows = [_C * per + i + 4 * per * block for block in range(k // (4 * per)) for i in range(per)]
     tiles = [_G + 8 * tile for tile in range(n // 8) for _ in rows]
@@ -33,7 +38,7 @@ def fragment_b(bits: int, k: int, n: int = 8) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fragment_c(m: int, n: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of C and D, m x n: one block of 8 columns after the other."""
+    """Row and column of the elements of C and D, m x n, one block of 8 columns after the other."""
     tiles = range(n // 8)
     rows = [_G + 8 * half for _ in tiles for half in range(m // 8) for _ in range(2)]
     columns = [2 * _C + i + 8 * tile for tile in tiles for _ in range(m // 8) for i in range(2)]
@@ -41,7 +46,7 @@ def fragment_c(m: int, n: int = 8) -> tuple[np.ndarray, np.ndarray]:
 
 
 def elements(words: np.ndarray, bits: int) -> np.ndarray:
-    """Registers [..., r, 32] to codes [..., r · 32 / bits, 32]."""
+    """Unpacks registers [..., r, 32] into codes of `bits` bits, [..., r · 32 / bits, 32]."""
     if bits >= 32:
         return words
     per = 32 // bits
@@ -56,14 +61,14 @@ _UPPER = (_LANE >= 16) * 4  # the second group of a pair has rows (or columns) 4
 
 
 def quad(lanes: np.ndarray) -> np.ndarray:
-    """Index of the product, out of four, in which a lane participates."""
+    """Number of the product in which a lane participates: m8n8k4 computes four products at once."""
     return lanes % 16 // 4
 
 
 def volta_operand(transposed: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Index along M or N, and along K, of the four elements of a lane.
+    """Index along M or N, and index along K, of the four elements that a lane has of A or B.
 
-    `transposed`: a lane's elements lie along M (A is .col) or N (B is .row).
+    `transposed`: the elements of a lane lie along M (A is .col) or along N (B is .row).
     """
     i = np.arange(4)[:, None]
     if transposed:
@@ -72,7 +77,9 @@ def volta_operand(transposed: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def volta_accumulator(half: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of the eight elements of C or D; `half`: they are f16."""
+    """Row and column of the eight elements that a lane has of C or D; `half`: the elements are
+    f16.
+    """
     i = np.arange(8)[:, None]
     if half:
         return np.broadcast_to(_LANE % 4 + _UPPER, (8, 32)), np.broadcast_to(i, (8, 32))

@@ -1,4 +1,6 @@
-"""f64 arithmetic by exact fractions: slow, for operations that are rare in these kernels."""
+"""f64 arithmetic by exact fractions. It is slow, and is used for operations that are rare in these
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ Excess = Callable[..., Fraction]
 
 
 def fma64(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """a · b + c of f64 arrays, rounded once to nearest even."""
+    """Computes a · b + c of f64 arrays, rounded once to nearest even."""
     out = np.asarray(a * b + c)
     # A product that overflows float64 is finite beside an infinite c.
     out = np.where(np.isfinite(a) & np.isfinite(b) & np.isinf(c), c, out)
@@ -30,7 +32,9 @@ def fma64(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def directed64(nearest: np.ndarray, excess: Excess, mode: str, *operands: np.ndarray) -> np.ndarray:
-    """Moves results rounded to nearest to the neighbour required by `mode` (rz, rm, rp)."""
+    """Corrects results that were rounded to nearest to the rounding `mode` (rz, rm, rp), by a step
+    to the neighbouring number where needed.
+    """
     out = nearest.copy()
     usable = ~np.isnan(nearest)
     for operand in operands:

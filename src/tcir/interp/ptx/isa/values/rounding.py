@@ -1,9 +1,9 @@
-"""Floats as bits and as float64 values: exact decoding, one correct rounding, NaN results.
+"""Floats as bits and as float64 values: exact decoding, correct rounding in one step, NaN results.
 
-Sums and products are computed in float64 with the inexact part folded into the lowest bit ("round
-to odd"), then rounded once to the type: one correct rounding in every mode. The NaN of f32 and of
-the narrower types is one canonical pattern; f64 passes the operand's NaN on, made quiet, as an H200
-does (docs/explanation/hopper.md).
+Sums and products are computed in float64, where an inexact result gets an odd last bit ("round to
+odd"). Rounding this result to the narrower type is then correct in every mode, because it has the
+effect of one rounding. The NaN of f32 and of the narrower types is one canonical pattern. An f64
+instruction passes the operand's NaN on, made quiet, as an H200 does (docs/explanation/hopper.md).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _QUIET = np.uint64(1 << 51)
 
 
 def element(kind: Type) -> str:
-    """Name of a packed type's element: f16x2 → f16."""
+    """Name of the element of a packed type: f16 for f16x2."""
     return kind.name.removesuffix("x2")
 
 
 def decode_float(bits: np.ndarray, name: str) -> np.ndarray:
-    """float64 values of f64, f32, f16 or bf16 bit patterns: exact."""
+    """Converts bit patterns of f64, f32, f16 or bf16 to float64 values, which is exact."""
     if name == "bf16":
         return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
     dtype = {"f64": np.float64, "f32": np.float32, "f16": np.float16}[name]
@@ -56,7 +56,9 @@ def _directed(rounded: np.ndarray, exact: np.ndarray, mode: str) -> np.ndarray:
 
 
 def encode_float(exact: np.ndarray, name: str, mode: str = "rn") -> np.ndarray:
-    """Bit patterns of float64 values rounded once; rna: ties away from zero. NaN is canonical."""
+    """Converts float64 values to bit patterns, rounded once. The mode rna rounds to nearest with
+    ties away from zero. NaN becomes the canonical NaN.
+    """
     if name == "f64":
         out = exact.view(np.uint64)
     elif name == "bf16":
@@ -86,14 +88,18 @@ def encode_float(exact: np.ndarray, name: str, mode: str = "rn") -> np.ndarray:
 
 
 def pass_on_nan(bits: np.ndarray, *operands: np.ndarray) -> np.ndarray:
-    """f64 results as uint64, with the NaN of the last operand that is a NaN, made quiet."""
+    """Results of f64 as uint64, in which the NaN of the last NaN operand, made quiet, is filled
+    in.
+    """
     for operand in operands:
         bits = np.where(np.isnan(operand.view(np.float64)), operand | _QUIET, bits)
     return bits
 
 
 def settled(values: np.ndarray, name: str, *operands: np.ndarray) -> np.ndarray:
-    """Results in float32 or float64 with every NaN replaced by the canonical NaN of the type."""
+    """Results in float32 or float64 with the NaN that the hardware gives: the canonical NaN in f32,
+    and in f64 the NaN of an operand, if one is a NaN.
+    """
     unsigned = UNSIGNED[name]
     bits = np.where(np.isnan(values), unsigned(CANONICAL[name]), values.view(unsigned))
     if name == "f64":
@@ -102,8 +108,9 @@ def settled(values: np.ndarray, name: str, *operands: np.ndarray) -> np.ndarray:
 
 
 def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """a · b + c of float32, rounded once: the product of two 24-bit significands is exact in
-    float64."""
+    """Computes a · b + c of float32, rounded once: the product of two 24-bit significands is exact
+    in float64, and the sum is rounded to odd there.
+    """
     if are_lanes(a):
         return intrinsic("fma", a, b, c)
     wide = np.float64
@@ -111,8 +118,9 @@ def fused(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def add_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a + b in float64, rounded to odd: an inexact sum is moved to its odd neighbour (2Sum gives
-    the exact rest)."""
+    """Computes a + b in float64, rounded to odd: an inexact sum is moved to its neighbour with an
+    odd last bit. The 2Sum algorithm gives the exact error of the sum.
+    """
     if are_lanes(a, b):
         total = a + b
         part = total - a
@@ -142,13 +150,14 @@ def _make_odd(
 
 
 def exp2(a: np.ndarray) -> np.ndarray:
-    """2^a of float64, by the C library, which compiled lanes call as well: numpy's own may differ
-    in the last bit."""
+    """Computes 2^a of float64 by the C library, because compiled code calls the same function:
+    numpy's own function may differ in the last bit.
+    """
     return _each(_exp2, "exp2", a)
 
 
 def log2(a: np.ndarray) -> np.ndarray:
-    """The binary logarithm of float64, likewise."""
+    """Computes the binary logarithm of float64 by the C library, for the same reason as `exp2`."""
     return _each(_log2, "log2", a)
 
 
@@ -173,7 +182,9 @@ def _log2(numbers: NDArray[np.float64]) -> None:
 
 
 def odd_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a / b of f32 values in float64, rounded to odd at 29 bits: enough for every mode of f32."""
+    """Computes a / b of f32 values in float64, rounded to odd at 29 bits, which suffices for every
+    rounding mode of f32.
+    """
     nearest = a / b
     cut = (nearest.view(np.int64) & ~np.int64((1 << 24) - 1)).view(np.float64)
     back = np.abs(cut * b)  # 29 + 24 bits: exact
@@ -181,7 +192,7 @@ def odd_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def odd_root(a: np.ndarray) -> np.ndarray:
-    """√a of f32 values in float64, rounded to odd at 26 bits."""
+    """Computes √a of f32 values in float64, rounded to odd at 26 bits."""
     nearest = np.sqrt(a)
     cut = (nearest.view(np.int64) & ~np.int64((1 << 27) - 1)).view(np.float64)
     return _sticky(nearest, cut, cut * cut, a)
@@ -203,19 +214,21 @@ def flush(x: np.ndarray, name: str) -> np.ndarray:
 
 
 def saturated(exact: np.ndarray) -> np.ndarray:
-    """.sat: to [0, 1]; NaN and -0 become +0."""
+    """Clamps values to [0, 1] (.sat); NaN and -0 become +0."""
     return np.where(np.isnan(exact), 0.0, np.clip(exact, 0.0, 1.0) + 0.0)
 
 
 def rectified(exact: np.ndarray) -> np.ndarray:
-    """.relu: negative values and -0 become +0; NaN stays."""
+    """Replaces negative values and -0 by +0 (.relu); NaN stays."""
     return np.where(exact <= 0, 0.0, exact)
 
 
 def minmax_bits(
     a: np.ndarray, b: np.ndarray, name: str, largest: bool, propagate: bool
 ) -> np.ndarray:
-    """IEEE 754 minimumNumber or maximumNumber on bits; `propagate`: a NaN decides."""
+    """Computes IEEE 754 minimumNumber or maximumNumber on bit patterns. propagate: the result is
+    NaN if an operand is NaN
+    """
     unsigned = UNSIGNED[name]
     va, vb = decode_float(a, name), decode_float(b, name)
     first = va > vb if largest else va < vb

@@ -1,4 +1,4 @@
-"""Metadata of a sparse A in registers: mma.sp (PTX ISA 9.7.14.6), wgmma .sp (9.7.15.6)."""
+"""Metadata of a sparse A in registers, for mma.sp (PTX ISA 9.7.14.6) and wgmma .sp (9.7.15.6)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ _SINGLES = (0b0100, 0b1110)
 
 
 def contributors(chunks: int) -> int:
-    """Number of lanes of a group of four that hold the metadata; the selector chooses them."""
+    """Number of lanes, of each group of four, whose registers contain the metadata; the selector
+    says which lanes.
+    """
     return {4: 1, 8: 2, 16: 4}[chunks]
 
 
 def metadata(words: np.ndarray, bits: int, chunks: int, selector: int) -> np.ndarray:
     """The 4-bit code of every chunk, int [16, chunks], from the register e of all lanes.
 
-    `selector` names the lane, or pair of lanes, of a group of four that holds the codes. Elements
-    of 16 and 32 bits: four chunks of row g in a word's lower half, of row g + 8 in the upper half.
-    Elements of 8 and 4 bits: even lanes have row g, odd lanes row g + 8. Seen on an H200.
+    `selector` is the number of the lane, or pair of lanes, that contains the codes in each group of
+    four lanes (number g). For elements of 16 and 32 bits, the lower half of a word contains four
+    chunks of row g, and the upper half four chunks of row g + 8. For elements of 8 and 4 bits, even
+    lanes contain row g and odd lanes row g + 8. These layouts were observed on an H200.
     """
     lanes = contributors(chunks)
     nibbles = words[:, None] >> (4 * np.arange(8, dtype=np.uint32)) & np.uint32(15)
@@ -38,7 +41,9 @@ def metadata(words: np.ndarray, bits: int, chunks: int, selector: int) -> np.nda
 def positions(
     codes: np.ndarray, bits: int, ordered: bool, site: Site, section: str = "9.7.14.6.1"
 ) -> np.ndarray:
-    """Column of B for every non-zero of A: int [16, k / 2]. Raises MachineError."""
+    """Index along K, hence row of B, of every kept element of A: int [16, k / 2]. Raises
+    MachineError for an invalid code.
+    """
     known = _SINGLES if bits == 32 else _PAIRS
     bad = codes[~np.isin(codes, known)]
     if bits != 32 and not ordered:  # the two may come in either order

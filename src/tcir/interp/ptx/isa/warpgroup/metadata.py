@@ -1,4 +1,6 @@
-"""Metadata and selector of a sparse A of wgmma (PTX ISA 9.7.15.6.1): the k of each element."""
+"""Metadata and selector of a sparse A of wgmma (PTX ISA 9.7.15.6.1): they give the index along K of
+each kept element.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ from tcir.machine.wgmma.unit import WgmmaForm
 
 @dataclass(frozen=True)
 class SparsityMetadata:
-    """The metadata of a sparse A.
+    """The metadata operand of a wgmma with a sparse A.
 
-    slot: register; chunks: 4-bit codes per row; lanes: lanes whose bits are used
+    slot:   slot of the metadata register
+    chunks: number of 4-bit codes per row of A
+    lanes:  mask of the lanes whose bits are used
     """
 
     slot: int
@@ -48,7 +52,7 @@ class SparsityMetadata:
         return cls(slot, form.bits, chunks, selector, lanes, d.site)
 
     def select(self, w: Warp) -> np.ndarray:
-        """k of every stored element, int32 [16, K / 2]."""
+        """Index along K of every element of A that is stored, int32 [16, K / 2]."""
         if w.undef[self.slot] & self.lanes:
             w.read_undefined(self.site, (self.slot,), self.lanes)
         codes = metadata(w.v[U32][self.slot], self.bits, self.chunks, self.selector)

@@ -12,8 +12,9 @@ from tcir.machine.order.register_pool import Request
 
 @instruction("setmaxnreg.inc.sync.aligned", "setmaxnreg.dec.sync.aligned")
 def setmaxnreg(d: Decode) -> Op:
-    """`imm-reg-count`: changes the budget only; PTX itself has as many registers as a program
-    names."""
+    """`imm-reg-count`: changes only the budget of registers. At PTX level a thread always has as
+    many registers as the program names.
+    """
     d.skip("u32")
     d.done(1)
     count = d.immediate(d.operands[0])

@@ -22,7 +22,9 @@ from tcir.interp.ptx.warp import Warp
 
 @dataclass(frozen=True)
 class WgmmaOperands:
-    """Registers that a wgmma holds until a wait. a: registers of A and of its metadata"""
+    """Registers that a wgmma may use until a wait covers it. d: registers of D. a: registers of A
+    and of its metadata
+    """
 
     d: tuple[int, ...]
     a: tuple[int, ...]
@@ -125,7 +127,7 @@ def commit_group(d: Decode) -> Op:
 
 @instruction("wgmma.wait_group")
 def wait_group(d: Decode) -> Op:
-    """`N`: all but the last N groups."""
+    """`N`: waits for all groups except the last N."""
     d.require("sync")
     d.require("aligned")
     d.done(1)

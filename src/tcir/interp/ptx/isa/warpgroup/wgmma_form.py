@@ -1,4 +1,6 @@
-"""Form of a wgmma.mma_async, from its modifiers and immediates (PTX ISA 9.7.15.5, 9.7.15.6)."""
+"""Form of a wgmma.mma_async, derived from its modifiers and immediates (PTX ISA 9.7.15.5,
+9.7.15.6).
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,21 @@ _SPARSE = (
 
 
 def example(d: Decode) -> str:
-    """Text of a correct instruction, with a dense or a sparse A."""
+    """Text of a correct wgmma for error messages, with a sparse A if the decoded instruction has
+    one.
+    """
     return _SPARSE if is_sparse(d) else _DENSE
 
 
 def is_sparse(d: Decode) -> bool:
-    """Whether A is sparse."""
+    """Whether the decoded instruction has a sparse A."""
     return d.name.endswith(".sp")
 
 
 def form_of(d: Decode) -> WgmmaForm:
-    """Returns the form that the modifiers give; `with_immediates` adds signs and majors."""
+    """Returns the form that the modifiers give; `with_immediates` later adds the negations and the
+    transpositions of the operands.
+    """
     sparse = is_sparse(d)
     for word in ("sync", "aligned"):
         if d.take(word) is None:
@@ -94,7 +100,9 @@ def _check_shape(d: Decode, types: MmaTypes, shape: str, sizes: tuple[int, int, 
 
 
 def with_immediates(d: Decode, form: WgmmaForm, rest: list[Operand], registers: bool) -> WgmmaForm:
-    """The form with the signs and majors of the immediates after scale-d."""
+    """Returns the form with the negations and transpositions that the immediates after scale-d
+    give.
+    """
     wide = form.bits == 16
     count = 0 if form.types.d_type == "s32" else 2 + (wide and (1 if registers else 2))
     if len(rest) != count:

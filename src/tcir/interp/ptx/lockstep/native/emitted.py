@@ -1,4 +1,4 @@
-"""The steps of kernels to which a trace is lowered, before memory is assigned to their operands."""
+"""The kernel calls to which a trace is lowered, before memory is assigned to their operands."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ address."""
 
 
 class EmittedOperand(NamedTuple):
-    """Operand of a kernel.
+    """Operand of a kernel call.
 
-    kind: its memory
-    at: number of a row, or an offset
-    stride: bytes from one CTA to the next; 0: shared by all
+    kind:   number of the memory that contains it
+    at:     number of a row of that memory, or an offset
+    stride: bytes from the operand of one CTA to that of the next; 0: all CTAs share the operand
     """
 
     kind: int
@@ -36,7 +36,9 @@ NOTHING = EmittedOperand(GIVEN, 0, 0)
 
 
 class Called(NamedTuple):
-    """A call of a kernel with operands d, a, b, c; lead: the kernel that the leader calls."""
+    """A call of a kernel with operands d, a, b, c. lead: the kernel that is called instead for the
+    leader
+    """
 
     kernel: str | DerivedKernel
     d: EmittedOperand
@@ -49,8 +51,9 @@ class Called(NamedTuple):
 
 @dataclass(frozen=True)
 class Aside:
-    """A function that numpy executes before step `step`, with its sources, its results and the
-    lanes of each."""
+    """A function that numpy executes before the step number `step`. sources, results: its operands,
+    each with the dtype of a lane
+    """
 
     step: int
     fn: Callable[..., Array | tuple[Array, ...]]
@@ -60,7 +63,9 @@ class Aside:
 
 @dataclass
 class Emitted:
-    """rows: bytes per lane of each row. pool: the constants."""
+    """The kernel calls of a trace, in order. rows: for each row, the bytes per lane. pool: the
+    constants
+    """
 
     called: list[Called] = field(default_factory=list)
     asides: list[Aside] = field(default_factory=list)
@@ -76,7 +81,7 @@ class Emitted:
         return EmittedOperand(ROW, len(self.rows) - 1, 32 * size)
 
     def constant(self, values: Array) -> EmittedOperand:
-        """Adds a constant, shared by all CTAs."""
+        """Adds a constant, which all CTAs share."""
         content = np.ascontiguousarray(values).tobytes()
         if content not in self._constants:
             self._constants[content] = self.kept(len(content)).at
@@ -85,7 +90,7 @@ class Emitted:
         return EmittedOperand(POOL, self._constants[content], 0)
 
     def kept(self, nbytes: int) -> EmittedOperand:
-        """Reserves bytes that the leader writes and the others read."""
+        """Reserves bytes of the pool that the leader writes and the followers read."""
         at = len(self.pool)
         self.pool += bytes(-(-nbytes // 64) * 64)
         return EmittedOperand(POOL, at, 0)
@@ -100,7 +105,7 @@ class Emitted:
         imm: int = 0,
         lead: str = "",
     ) -> None:
-        """Adds a step."""
+        """Adds a call of a kernel."""
         self.called.append(Called(kernel, d, a, b, c, imm, lead or kernel))
         self._used.append([one.at for one in (d, a, b, c) if one.kind == ROW])
 
@@ -110,13 +115,14 @@ class Emitted:
         sources: Sequence[tuple[EmittedOperand, np.dtype]],
         results: Sequence[tuple[EmittedOperand, np.dtype]],
     ) -> None:
-        """Adds a function of arrays of whole warps."""
+        """Adds a function that numpy executes on arrays of whole warps."""
         self.asides.append(Aside(len(self.called), fn, tuple(sources), tuple(results)))
         self._used.append([one.at for one, _ in (*sources, *results) if one.kind == ROW])
 
     def offsets(self, reuse: bool) -> tuple[NDArray[np.int64], int]:
-        """Offset of each row and of the end, and the bytes of all rows. reuse: whether a row may
-        use the memory of a row that is no longer read."""
+        """Offset of each row and of the end of the rows, and the bytes of all rows. reuse: whether
+        a row may use the memory of a row that is no longer read
+        """
         found = np.zeros(len(self.rows) + 1, np.int64)
         if not reuse:
             np.cumsum([32 * size for size in self.rows], out=found[1:])

@@ -43,8 +43,9 @@ MOST = 64
 
 
 class StepTable:
-    """Steps of a leader or of followers in the form that `run` reads, without the addresses of
-    memories."""
+    """The steps of a leader, or those of followers, in the form that `run` reads, but without the
+    addresses of the memories.
+    """
 
     def __init__(self, lowered: NativeLowering, lead: bool) -> None:
         out = lowered.out
@@ -66,8 +67,12 @@ class StepTable:
         self.pooled = np.array([name in PLACING for name in names], bool)
 
     def at_places(self, bases: Index, each: Index, moves: NDArray[np.bool_]) -> Index:
-        """The table with the addresses of memories. each: by kind, factor of a place's offset.
-        moves: by kind, whether the address advances with the CTAs."""
+        """Returns the table with the addresses of the memories filled in.
+
+        bases: for each kind of memory, its address
+        each:  for each kind of memory, the factor by which a place's offset is multiplied
+        moves: for each kind of memory, whether the address advances from CTA to CTA
+        """
         code = self.code.copy()
         code[:, 1:13:3] = bases[self.kind] + self.at * each[self.kind]
         code[:, 2:13:3] = self.stride
@@ -78,7 +83,7 @@ class StepTable:
 
 @dataclass
 class CtaMemories:
-    """Memories of `count` CTAs, laid out for the kernels."""
+    """Memories of `count` CTAs, in the layout that the kernels expect."""
 
     count: int
     shared: NDArray[np.uint8]
@@ -90,7 +95,7 @@ class CtaMemories:
 
 
 class Native:
-    """A leader's trace."""
+    """The trace of a leader, lowered to compiled kernels."""
 
     def __init__(
         self, steps: Sequence[Step], specials: dict[int, int], shared: int, buffers: list[Buffer]
@@ -102,8 +107,9 @@ class Native:
         self.leader, self.followers = StepTable(lowered, lead=True), StepTable(lowered, lead=False)
 
     def run(self, group: LockstepGroup, special: NDArray[np.uint32]) -> bool:
-        """Executes the steps in a fresh group; returns False if numpy must execute them. special:
-        special registers by number and CTA."""
+        """Executes the steps in a fresh group of CTAs; returns False if numpy must execute them
+        instead. special: values of the special registers, by number of the register and by CTA
+        """
         lowered, count = self.lowered, group.count
         memories = CtaMemories(
             count,

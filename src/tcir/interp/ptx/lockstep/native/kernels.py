@@ -1,5 +1,4 @@
-"""LLVM text of the compiled replay: all kernels, and the loop that executes the steps of a
-trace."""
+"""LLVM IR of the compiled replay: all kernels, and the loop that executes the steps of a trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernels as machine code of this computer."""
+"""Compiles the kernels to machine code of the computer on which tcir runs."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def address(kernel: str) -> int:
 
 @cache
 def runner() -> Callable[[int, int, int, int, int], None]:
-    """Function that runs steps: takes their address and number, the half-open range of CTAs, and
-    the CTAs per pass."""
+    """Returns the compiled function that runs steps. Its parameters are the address of the steps,
+    their number, the half-open range of CTAs, and the number of CTAs per pass.
+    """
     return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)(address("run"))

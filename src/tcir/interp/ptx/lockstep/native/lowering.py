@@ -39,7 +39,7 @@ LEFT_FLAG = EmittedOperand(LEFT, 0, 1)
 
 
 class NotNative(Exception):
-    """A step that numpy has to execute."""
+    """Raised for a step that has no kernel, so that numpy has to execute it."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,9 @@ class GlobalAccess:
 
 
 class NativeLowering:
-    """Lowers the steps of a trace to native kernels. registers: current row of each register, by
-    warp and slot"""
+    """Lowers the steps of a trace to native kernels. registers: for each warp and slot, the row
+    that contains the register now
+    """
 
     def __init__(self, specials: dict[int, int], shared: int, buffers: Sequence[Buffer]) -> None:
         """specials: the number of each special register that tells the CTAs apart, by slot.

@@ -1,5 +1,6 @@
-"""Kernels of loads and stores, and of comparisons that make a CTA leave by setting its flag at
-`c`."""
+"""Kernels of loads and stores, and of comparisons with the leader. A comparison that fails makes a
+CTA leave the group, by setting the CTA's flag at `c`.
+"""
 
 from __future__ import annotations
 
