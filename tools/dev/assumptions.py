@@ -35,9 +35,9 @@ The simulated machine does not depend on these points, or no source proposes a s
 | --- | --- |
 | columns that `.ashift` moves | the 8 that the mma reads |
 | `.ashift` with M = 256 | each CTA moves its own 128 rows |
-| N in steps of 8 at M = 128, dense kinds | allowed, as in PTX's table; an older CUTLASS asserts steps of 16 |
+| N in steps of 8 at M = 128, dense kinds | as in PTX's table; older CUTLASS asserts steps of 16 |
 | scale-input-d of kind i8 | ignored, with a warning: ptxas drops it (UTCIMMA) |
-| data path C, the name of path E | concluded by analogy, and marked as uncertain in `tcir.machine.tmem.places` |
+| data path C, the name of path E | by analogy, marked as uncertain in `tcir.machine.tmem.places` |
 | lane bits of `immHalfSplitoff` | ignored: the operand is only a column distance |
 | base offset of a matrix descriptor with a swizzle | rejected unless 0 |
 | bandwidth of tensor memory | does not affect results |
