@@ -1,4 +1,4 @@
-"""Tables of rules: one function per op, found in one step and open to user code."""
+"""Tables of rules: one function per op, found by one lookup. User code can add rules."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 class Rules(Generic[Rule]):
-    """The rules of one level, by op.
+    """The rules of one level of programs, by op.
 
-    Use an instance as a decorator, ``@execute(tc.MmaOp)``; the ops of upstream dialects are named,
-    ``@execute("scf.for")``, so that their classes need not be imported. A later rule for the same
-    op replaces the earlier one, so user code can add ops and override ours.
+    Use an instance as a decorator, ``@execute(tc.MmaOp)``. The ops of upstream dialects are given
+    by name, ``@execute("scf.for")``, so that their classes need not be imported. A later rule for
+    the same op replaces the earlier one, so user code can add ops and replace the rules of tcir.
     """
 
     def __init__(self, level: str) -> None:
@@ -43,11 +43,13 @@ class Rules(Generic[Rule]):
         return name in self._rules
 
     def names(self) -> list[str]:
-        """Every op with a rule, sorted."""
+        """Names of all ops with a rule, sorted."""
         return sorted(self._rules)
 
     def missing(self, operation: ir.Operation) -> list[str]:
-        """One line per place and op nested in `operation` that has no rule."""
+        """One line of text for each op nested in `operation` that has no rule, with its
+        location.
+        """
         sites = dict.fromkeys(
             site_of(op) for op in nested(operation) if op.operation.name not in self._rules
         )
@@ -55,5 +57,5 @@ class Rules(Generic[Rule]):
 
 
 def site_of(op: ir.OpView | ir.Operation) -> str:
-    """Site of an op in a report: its location and its name."""
+    """How reports name an op: its location and its name."""
     return f"{format_location(op.location)}{op.operation.name}"

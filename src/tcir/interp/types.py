@@ -1,4 +1,4 @@
-"""MLIR types and constants as numpy (and ml_dtypes) types and values."""
+"""Converts MLIR types and constants to numpy (and ml_dtypes) types and values."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ def ends_of_integers(dtype: DType) -> tuple[int, int]:
 
 
 def poison(shape: tuple[int, ...], dtype: DType) -> Array:
-    """An undefined tensor: all bits set, which is NaN in every float type that has one."""
+    """Returns an undefined tensor: all bits are set, which is NaN in every float type that has a
+    NaN.
+    """
     if dtype == np.bool_:
         return np.ones(shape, dtype)
     if dtype in _BELOW_A_BYTE:
@@ -106,7 +108,7 @@ def constant(attribute: ir.Attribute, type_: ir.Type) -> Array:
 
 
 def dense(array: Array, type_: ir.Type) -> ir.DenseElementsAttr:
-    """The dense attribute of a tensor's type with an array's elements, bit for bit."""
+    """Returns a dense attribute of a tensor type, with the elements of an array, bit for bit."""
     bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
     return ir.DenseElementsAttr.get(bits.reshape(array.shape), type=type_)
 

@@ -1,6 +1,7 @@
-"""Executes whole-tensor programs with numpy: the reference for every lower level.
+"""Executes programs on whole tensors with numpy; the results are the reference for every lower
+level.
 
-One file per dialect; `evaluate` is the table and takes rules from user code::
+There is one file per dialect. `evaluate` is the table of rules and takes rules from user code::
 
     from tcir.interp.tensor import evaluate
 
@@ -37,10 +38,11 @@ def run(
     options: RunOptions = DEFAULT_OPTIONS,
     unread: Collection[int] = (),
 ) -> Outcome:
-    """Runs `func.func @name`; see `tcir.interp.Executor`. The options have no effect.
+    """Runs `func.func @name`; see `tcir.interp.Executor`. The execution options have no effect at
+    this level.
 
-    unread: positions of arguments that were not inputs in the program before passes; bufferisation
-    turns them into buffers of results. In a function without results, the memrefs after its inputs
+    unread: positions of arguments that were not inputs before the passes ran, because bufferisation
+    turned them into buffers of results. In a function without results, the memrefs after its inputs
     are its results.
     """
     function = function_named(module.operation, name)

@@ -1,4 +1,4 @@
-"""Rules of `affine`: indices, loops, loads and stores; and the value of an affine expression."""
+"""Rules of `affine`: indices, loops, loads and stores; also evaluates affine expressions."""
 
 from __future__ import annotations
 

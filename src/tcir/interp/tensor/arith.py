@@ -1,7 +1,7 @@
-"""Rules of `arith`, elementwise over whatever shape the operands have.
+"""Rules of `arith`, elementwise over operands of any shape.
 
-Floats round to nearest even after every op. Signless integers wrap. The same functions serve
-scalars, tensors and vectors, here and at the tile level.
+Floats round to nearest even after every op. Signless integers wrap. The same functions execute ops
+on scalars, tensors and vectors, here and at the tile level.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LARGEST = {
 
 
 def unsigned(x: Array) -> Array:
-    """Reads the same bits as unsigned."""
+    """Views signed integers as unsigned ones with the same bits."""
     x = np.asarray(x)
     if x.dtype in NARROW:
         return x.view(np.uint8) & np.uint8(NARROW[x.dtype])
@@ -43,7 +43,9 @@ def whole(x: Array) -> Array:
 
 
 def as_signed(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Returns the low bits of integers `x` as the signless (signed in numpy) type `dtype`."""
+    """Returns the low bits of the integers `x` in the type `dtype` (signless in MLIR, signed in
+    numpy).
+    """
     x = np.asarray(x)
     if dtype in NARROW:
         x = x.astype(np.int8, casting="unsafe")
@@ -57,10 +59,10 @@ def truncated_division(a: Array, b: Array) -> Array:
 
 
 def convert(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Converts float to float, rounded once to nearest even; NaN and infinities stay.
+    """Converts floats to another float type, rounded once to nearest even; NaN and infinities stay.
 
-    ml_dtypes converts float64 by way of float32, which could round twice; here float64 is first
-    rounded to odd in float32, so that only the second rounding counts.
+    ml_dtypes converts float64 by way of float32, which could round twice. So float64 is first
+    rounded to odd in float32 here, after which the second rounding gives the correct result.
     """
     x = np.asarray(x)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -236,8 +238,9 @@ def arith_float_to_float(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Ar
 
 @evaluate("arith.scaling_extf")
 def arith_scaling_extf(_: Interpreter, op: ir.OpView, x: Array, scale: Array) -> Sequence[Array]:
-    """Multiplies by a scale that is a power of two; IncompleteError for other scales, which the op
-    rounds to a power of two."""
+    """Multiplies by a scale that is a power of two. The op rounds any other scale to a power of
+    two; for such a scale, raises IncompleteError.
+    """
     if scale.dtype.name != "float8_e8m0fnu":
         raise IncompleteError(f"arith.scaling_extf by {scale.dtype}: expected f8E8M0FNU scales")
     dtype = dtype_of(op.operation.results[0].type)
@@ -262,9 +265,10 @@ def arith_unsigned_cast(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Arr
 
 @evaluate("arith.fptosi", "arith.fptoui")
 def arith_float_to_integer(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Array]:
-    """Converts toward zero. Out-of-range values are poison in MLIR; here they get the result of
-    ``cvt.rzi`` to 32 or 64 bits: the nearest integer, and for NaN 0 or the top bit (PTX ISA
-    9.7.9.21)."""
+    """Converts floats to integers, rounded toward zero. Values out of range are poison in MLIR.
+    Here they get the result of ``cvt.rzi`` to 32 or 64 bits: the nearest integer in range, and for
+    NaN either 0 or the value with only the top bit set (PTX ISA 9.7.9.21).
+    """
     dtype, source = dtype_of(op.operation.results[0].type), np.asarray(x).dtype
     sign = "i" if op.operation.name == "arith.fptosi" else "u"
     info = np.iinfo(f"{sign}{max(dtype.itemsize, 4)}")

@@ -1,5 +1,6 @@
-"""The rules of ``tc.attention``, computed in float64 and rounded once, like contractions, and of
-``tc.combine_parts``, computed in f32 step by step."""
+"""Rules of ``tc.attention``, which is computed in float64 and rounded once, as contractions are,
+and of ``tc.combine_parts``, which is computed in f32 step by step.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +22,16 @@ from tcir.interp.types import Array, dtype_of
 
 
 def by_heads(array: Array, layout: str) -> Array:
-    """Converts an array between `layout` and [..., h, m, d], in which heads precede rows."""
+    """Converts an array between `layout` and [..., h, m, d], in which the dimension of heads comes
+    before that of rows.
+    """
     return array if layout[1] == "h" else array.swapaxes(-3, -2)
 
 
 def keys_of(op: tc.AttentionOp, *limits: Array) -> Array:
-    """Mask [b or 1, 1, m, n] of the keys that each row attends to; InputError for a length outside
-    0 to n, or invalid ends of sequences."""
+    """Mask [b or 1, 1, m, n] of the keys to which each row attends. InputError for a length outside
+    0 to n, or for invalid ends of sequences.
+    """
     of = op.extents()
     if op.sequences:
         return _keys_of_sequences(op, *limits)[None, None]
@@ -58,7 +62,7 @@ def _keys_of_sequences(op: tc.AttentionOp, *limits: Array) -> Array:
 
 
 def wrong_ends(ends: Array, count: int, what: str) -> str:
-    """Why `ends` do not divide `count` rows or keys into sequences; "" if they do."""
+    """Reason why `ends` do not divide `count` rows or keys into sequences; "" if they do."""
     rule = f"expected ends of {what} from 0 to {count} that never decrease, got"
     for place in np.flatnonzero(np.diff(ends) < 0)[:1]:
         return f"{rule} {ends[place + 1]} after {ends[place]} for sequence {place}"
@@ -68,7 +72,8 @@ def wrong_ends(ends: Array, count: int, what: str) -> str:
 
 
 def attended(scores: Array, v: Array) -> tuple[Array, Array]:
-    """Results and logarithms of the sums of exponentials, in float64.
+    """Computes, in float64, the results of the attention and the logarithms of its sums of
+    exponentials.
 
     scores: float64 [..., m, n], -inf where a row does not attend to the key; v: float64 [..., n, e]
     """
@@ -82,8 +87,10 @@ def attended(scores: Array, v: Array) -> tuple[Array, Array]:
 
 
 def of_pages(op: tc.AttentionOp, array: Array, *limits: Array) -> Array:
-    """Keys or values [b, g, n, d], gathered from pages [pages, g, page, d] if the op has pages. An
-    invalid page number gives zeros, and InputError if the batch has keys in that page."""
+    """Returns keys or values as [b, g, n, d]. If the op has pages, they are gathered from pages
+    [pages, g, page, d]. For an invalid page number, the gathered rows are zeros if the batch has no
+    keys in that page; otherwise raises InputError.
+    """
     if op.page is None:
         return array
     (rows,) = limits

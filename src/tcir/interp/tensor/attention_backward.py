@@ -18,7 +18,9 @@ from tcir.interp.types import Array, dtype_of
 def heads_of(
     op: tc.AttentionBackwardOp, q: Array, k: Array, v: Array, dout: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """q, k, v and dout by heads, in float64; keys and values are repeated for each query head."""
+    """Returns q, k, v and dout as [..., h, m, d] in float64; the keys and values of a group are
+    repeated for each of its query heads.
+    """
     of, queries, keys = op.extents(), string(op, "q_layout"), string(op, "kv_layout")
     q, dout = (by_heads(each, queries).astype(np.float64) for each in (q, dout))
     k, v = (

@@ -1,6 +1,7 @@
-"""Rules of ``tc.block_scaled_matmul`` and ``tc.scales_to_blocked``, from their definitions.
+"""Rules of ``tc.block_scaled_matmul`` and ``tc.scales_to_blocked``, written from the definitions of
+these ops.
 
-Elements and scales are decoded by ml_dtypes; products and sums are taken in float64, where every
+Elements and scales are decoded by ml_dtypes. Products and sums are computed in float64, where every
 product is exact, and rounded once to f32.
 """
 
@@ -31,8 +32,9 @@ def scale_values(scales: Array) -> Array:
 
 
 def row_major(scales: Array, shape: Sequence[int], vector: bool, block: int) -> Array:
-    """Extracts the row-major scales (or other numbers in that layout) of an operand of this shape
-    from blocks of 128 x 4."""
+    """Extracts the row-major scales of an operand of this shape from blocks of 128 x 4; the array
+    may also contain other numbers in this layout.
+    """
     *outer, k = shape
     rows, each = np.arange(1 if vector else outer[-1]), np.arange(k // block)
     places = blocked_offset(rows[:, None], each, len(each))
@@ -41,7 +43,7 @@ def row_major(scales: Array, shape: Sequence[int], vector: bool, block: int) -> 
 
 
 def widened(elements: Array, scales: Array, block: int) -> Array:
-    """Elements times their row-major scales, in float64, where every product is exact."""
+    """Multiplies elements by their row-major scales in float64, where every product is exact."""
     values: Array = elements.astype(np.float64)
     values *= np.repeat(scale_values(scales), block, axis=-1)
     return values

@@ -1,8 +1,8 @@
-"""Structured ops whose body is ``out + ext(a) * ext(b)``: recognised, and summed fast.
+"""Recognises structured ops whose body is ``out + ext(a) * ext(b)``, and computes their sums fast.
 
-Products and sums are taken in float64 and rounded once to the accumulator's type (a mathematical
-reference: for f16 and bf16 operands every product is exact, and integer-valued sums below 2^53 are
-exact). Integer bodies are summed in int64 and wrapped to the accumulator's width.
+Products and sums are computed in float64 and rounded once to the accumulator's type. This is a
+mathematical reference: for f16 and bf16 operands every product is exact, and integer-valued sums
+below 2^53 are exact. Bodies on integers are summed in int64 and wrapped to the accumulator's width.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _SIGNED = ("arith.extf", "arith.extsi")
 
 @dataclass(frozen=True)
 class ContractionBody:
-    """Numbers of the block arguments that are multiplied, and whether each is zero-extended
-    (unsigned)."""
+    """Positions of the block arguments that are multiplied, and whether each of them is
+    zero-extended (unsigned).
+    """
 
     a: int
     b: int
@@ -113,8 +114,9 @@ def contract(
 def batched_product(
     a: Array, dims_a: Sequence[int], b: Array, dims_b: Sequence[int], dims_out: Sequence[int]
 ) -> Array:
-    """Computes ``sum a * b`` over the loops not in `dims_out`, by one matrix product. The result's
-    axes are `dims_out`, of size 1 where neither operand has the loop."""
+    """Computes ``sum a * b`` over the loops that are not in `dims_out`, by one matrix product. The
+    axes of the result are `dims_out`; an axis has size 1 if neither operand uses its loop.
+    """
     for dims, keep in ((dims_a, dims_b), (dims_b, dims_a)):  # loops only one side sums over
         alone = [d for d in dims if d not in keep and d not in dims_out]
         if alone:

@@ -24,7 +24,9 @@ def tc_epilogue(interpreter: Interpreter, op: tc.EpilogueOp, sums: Array) -> Seq
 
 
 def half(number: int, block: int, sums: Array) -> Array:
-    """Columns of gates (0) or of values (1), which alternate in blocks of `block`."""
+    """Returns the columns of gates (half 0) or of values (half 1); the two alternate in blocks of
+    `block` columns.
+    """
     rows = sums.shape[:-1]
     return sums.reshape(*rows, -1, 2, block)[..., number, :].reshape(*rows, -1)
 
@@ -35,10 +37,10 @@ def tc_element(interpreter: Interpreter, op: tc.ElementOp, tensor: Array) -> Seq
 
 
 def spread(op: tc.ElementOp, tensor: Array, values: Mapping[ir.Value, Array]) -> Array:
-    """Returns the tensor with the rank of the result; a dimension that the tensor lacks has extent
+    """Reshapes the tensor to the rank of the result; a dimension that the tensor lacks has extent
     1.
 
-    values: the values known at the op, whose group sizes decide the group of each row
+    values: the values known at the op; the group sizes among them decide the group of each row
     """
     dims = op.dims
     if op.of_group:

@@ -38,7 +38,9 @@ def tc_grouped_matmul(
 
 
 def in_parts(a: Array, b: Array, part: int | None) -> Array:
-    """The product of two matrices. part: size of the ranges of K, each of which has its own."""
+    """Computes the product of two matrices. part: length of the ranges along K, each of which gets
+    a product of its own
+    """
     if part is None:
         return a @ b
     ranges = [slice(first, first + part) for first in range(0, a.shape[-1], part)]
@@ -48,7 +50,9 @@ def in_parts(a: Array, b: Array, part: int | None) -> Array:
 def groups_of(
     op: tc.GroupedMatmulOp | tc.SumPartsOp, sizes: Array
 ) -> Iterator[tuple[EllipsisType | int | slice, ...]]:
-    """Yields the index of the rows of each group, in an array whose last dimension is columns."""
+    """Yields, for each group, the index of its rows in an array whose last dimension is the
+    columns.
+    """
     first = 0
     for group, size in enumerate(int(n) for n in sizes):
         rows = (group, slice(0, size)) if op.masked else (slice(first, first + size),)
@@ -57,7 +61,9 @@ def groups_of(
 
 
 def written(op: tc.GroupedMatmulOp | tc.SumPartsOp, sizes: Array, values: Array) -> Array:
-    """Returns `values` in the rows of groups, and the unwritten value of a result in the others."""
+    """Returns an array with `values` in the rows that belong to groups, and with the value of an
+    unwritten result in all other rows.
+    """
     out = OutputSpec(values.shape, values.dtype).unwritten()
     for rows in groups_of(op, sizes):
         out[rows] = values[rows]

@@ -1,5 +1,6 @@
-"""The evaluator of whole-tensor programs: walks a block, looks up each op's rule, and keeps its
-results."""
+"""The evaluator of programs on whole tensors. It walks the ops of a block, calls the rule of each
+op, and keeps the results.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ class Interpreter:
         """The operation being executed."""
 
     def block(self, block: ir.Block, arguments: Sequence[Array], outer: Values) -> Sequence[Array]:
-        """Runs `block` and returns its terminator's operands; `outer` holds values from outside."""
+        """Runs `block` and returns the operands of its terminator. outer: values from outside the
+        block
+        """
         values = dict(outer)
         values.update(zip(block.arguments, arguments, strict=True))
         results: Sequence[Array] = ()
@@ -51,7 +54,7 @@ class Interpreter:
         return results
 
     def region(self, op: ir.OpView, arguments: Sequence[Array], number: int = 0) -> Sequence[Array]:
-        """Runs the single block of one of `op`'s regions with the values visible at `op`."""
+        """Runs the single block of one of the regions of `op`, with the values visible at `op`."""
         outer = self.values
         try:
             return self.block(op.operation.regions[number].blocks[0], arguments, outer)

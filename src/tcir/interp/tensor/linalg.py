@@ -1,9 +1,10 @@
-"""Rules of `linalg`: every structured op, named or generic, by its indexing maps and its body.
+"""Rules of `linalg`: every structured op, named or generic, is executed from its indexing maps and
+its body.
 
 Contractions (`tcir.interp.tensor.contraction`; with more than two factors `scaled_contraction`) are
 summed in float64 and rounded once. Any other body is evaluated as written: all parallel loops at
-once as arrays, reduction loops one point after the other in lexicographic order, rounding at each
-op of the body.
+once as arrays, and reduction loops one point after the other in lexicographic order, with a
+rounding at each op of the body.
 """
 
 from __future__ import annotations

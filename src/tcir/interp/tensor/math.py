@@ -1,4 +1,6 @@
-"""Rules of `math`: numpy's functions in the operand's type (f16, bf16, f8 in float32)."""
+"""Rules of `math`: numpy's functions in the type of the operand (in float32 for f16, bf16 and
+f8).
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,17 @@ from tcir.interp.types import Array
 
 
 def power(x: Array, exponent: Array) -> Array:
-    """Powers as in C: for the exponent 0.5 numpy takes the square root, which differs for -inf and
-    -0."""
+    """Computes powers as in C. numpy takes the square root for the exponent 0.5, which gives
+    another result for -inf and -0.
+    """
     root = np.where(np.isneginf(x), -x, np.abs(np.sqrt(x)))
     return np.where(exponent == 0.5, root, np.power(x, exponent)).astype(np.asarray(x).dtype)
 
 
 def in_f64(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Returns a function that computes in float64, so that its result is rounded once; numpy's f32
-    functions are off by units in the last place."""
+    """Returns a function that computes `function` in float64, so that its result is rounded once;
+    the results of numpy's f32 functions are off by units in the last place.
+    """
     return lambda *operands: function(*(np.asarray(each, np.float64) for each in operands))
 
 
@@ -75,8 +79,9 @@ def math_function(_: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[A
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
-    """Computes ``a * b + c`` rounded once to the type of `a`: the product of up to 32 bits is exact
-    in float64, whose sum is rounded to odd, so that the final rounding is correct."""
+    """Computes ``a * b + c`` rounded once to the type of `a`. The product of factors of up to 32
+    bits is exact in float64, and the sum is rounded to odd there, so the final rounding is correct.
+    """
     dtype = np.asarray(a).dtype
     with np.errstate(all="ignore"):
         x = np.asarray(a, np.float64) * np.asarray(b, np.float64)

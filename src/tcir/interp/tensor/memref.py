@@ -1,7 +1,7 @@
-"""Rules of `memref` and `bufferization`, which upstream's bufferisation produces from tensors.
+"""Rules of `memref` and `bufferization`, to which upstream's bufferisation converts ops on tensors.
 
 A memref is a numpy array that is written in place. Casts, reshapes and subviews are arrays that
-share its memory. Allocations, casts and extents follow the rules of tensors (`tensor`). Freed
+share its memory. The rules of allocations, casts and extents are those of tensors (`tensor`). Freed
 memory is undefined, as is memory that was never written.
 """
 
@@ -27,7 +27,9 @@ def dealloc(_: Interpreter, __: ir.OpView, buffer: Array) -> Sequence[Array]:
 
 @evaluate("memref.get_global")
 def get_global(_: Interpreter, op: ir.OpView) -> Sequence[Array]:
-    """Returns a new buffer with a constant's value; uses need not share one, as it is read-only."""
+    """Returns a new buffer with a constant's value. The uses of a constant need not share one
+    buffer, because constants are read-only.
+    """
     name = ir.FlatSymbolRefAttr(op.operation.attributes["name"]).value
     for each in module_of(op.operation).regions[0].blocks[0].operations:
         made = each.operation
@@ -86,7 +88,7 @@ def _same_memory(view: Array, buffer: Array) -> Array:
     "bufferization.alloc_tensor",
 )
 def converted(_: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array]:
-    """Returns a copy: a tensor is a value, and nothing may write its buffer."""
+    """Returns a copy of the array: a tensor is a value, and no later write may change it."""
     if op.operation.name != "bufferization.alloc_tensor":
         return [operands[0].copy()]
     if op.copy is not None:

@@ -1,4 +1,4 @@
-"""``linalg.pack`` and ``linalg.unpack``: tensors in tiles."""
+"""``linalg.pack`` and ``linalg.unpack``: divide tensors into tiles, and join the tiles."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from tcir.interp.types import Array
 
 @dataclass(frozen=True)
 class Tiles:
-    """The tiles of a tensor. sizes: tile size by dimension; inner: the order of the dimensions in a
-    tile; outer: the order of the dimensions over tiles."""
+    """How a tensor is divided into tiles. sizes: tile size by dimension. inner: order of the
+    dimensions in a tile. outer: order of the dimensions over tiles.
+    """
 
     sizes: dict[int, int]
     inner: list[int]
@@ -34,7 +35,7 @@ class Tiles:
         return [-(-n // (tile := self.sizes.get(d, 1))) * tile for d, n in enumerate(shape)]
 
     def split(self, whole: Sequence[int]) -> list[int]:
-        """Splits each dimension into the number of tiles and the size of a tile."""
+        """Splits each dimension into two: the number of tiles and the size of a tile."""
         return [
             n
             for d, size in enumerate(whole)
@@ -43,7 +44,9 @@ class Tiles:
 
     @property
     def order(self) -> list[int]:
-        """Permutation of the split dimensions, with the dimensions inside a tile last."""
+        """Permutation of the dimensions after `split` that puts the dimensions inside a tile
+        last.
+        """
         apart = [d for d in self.outer if d not in self.sizes]
         return [2 * d for d in self.outer] + [2 * d + 1 for d in (*self.inner, *apart)]
 

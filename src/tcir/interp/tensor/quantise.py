@@ -1,4 +1,4 @@
-"""Block quantisation, in f32 step by step, with the conversions of ml_dtypes."""
+"""Block quantisation, computed in f32 step by step, with the conversions of ml_dtypes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from tcir.interp.types import Array, DType, dtype_of, shape_of
 def quantised(
     values: Array, form: QuantisedFormat, codes: DType, scales: DType
 ) -> tuple[Array, Array]:
-    """Quantises f32 values to elements ``[..., K]`` and scales ``[..., K / block]`` in these
-    types."""
+    """Quantises f32 values to elements ``[..., K]`` and scales ``[..., K / block]`` of the given
+    types.
+    """
     blocks = values.reshape(*values.shape[:-1], -1, form.block)
     with np.errstate(all="ignore"):
         factors = scales_of(np.abs(blocks).max(axis=-1), form, scales)  # NaN if there is one
@@ -36,7 +37,9 @@ def elements_of(blocks: Array, scales: Array, form: QuantisedFormat, kind: DType
 
 
 def scales_of(amax: Array, form: QuantisedFormat, kind: DType) -> Array:
-    """Returns the scales of blocks with these largest magnitudes; NaN for infinity and NaN."""
+    """Returns the scales of blocks whose largest magnitudes are given; the scale is NaN if the
+    magnitude is infinity or NaN.
+    """
     finite = np.isfinite(amax)
     found = _scales(np.where(finite, amax, np.float32(0)), form, kind)
     return np.where(finite, found, np.array(np.nan).astype(kind))

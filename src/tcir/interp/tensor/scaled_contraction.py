@@ -1,10 +1,10 @@
-"""Structured ops whose body is ``out + a * b * c * …``: products of three factors and more.
+"""Structured ops whose body is ``out + a * b * c * …``: sums of products of three or more factors.
 
 Contractions of block-scaled operands have this form: each factor is one element of one input,
-widened. An input may be indexed by ``k floordiv 16``, or by any expression of the loops; its
-elements are then gathered first. As in `tcir.interp.tensor.contraction`, products and sums are
-taken in float64 and rounded once to the accumulator's type: with factors of 4, 6 and 8 bits every
-product is exact.
+converted to a wider type. An input may be indexed by ``k floordiv 16``, or by any expression of the
+loops; its elements are then gathered first. As in `tcir.interp.tensor.contraction`, products and
+sums are computed in float64 and rounded once to the accumulator's type: with factors of 4, 6 and 8
+bits every product is exact.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ Axis = tuple[int, int]
 
 
 def recognise_product(block: ir.Block) -> list[int] | None:
-    """Returns the multiplied inputs if the body is a sum of products of three or more; else
-    None."""
+    """Returns the inputs that are multiplied, if the body is a sum of products of three or more
+    factors; otherwise None.
+    """
     inputs = len(block.arguments) - 1
     (result,) = list(block.operations)[-1].operation.operands
     add = _made_by(result, "arith.addf")
@@ -69,7 +70,9 @@ def _factors(value: ir.Value, block: ir.Block) -> list[int] | None:
 def contract_product(
     factors: Sequence[int], block: ir.Block, operands: Sequence[Array], maps: Sequence[ir.AffineMap]
 ) -> Array:
-    """Returns the new value of the output operand; `maps` are affine maps, the output's last."""
+    """Returns the new value of the output operand. maps: affine maps of the operands, with that of
+    the output last
+    """
     rows = {e.position for e in maps[-1].results if isinstance(e, ir.AffineDimExpr)}
     gathered = [n for n in factors if not all(_is_read_once(e, rows) for e in maps[n].results)]
     axes = [[] if n in gathered else [_axis(e) for e in m.results] for n, m in enumerate(maps)]

@@ -1,4 +1,4 @@
-"""Rules of `scf` around tensors, as tiling leaves it."""
+"""Rules of `scf` ops on tensors, as tiling creates them."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ def scf_if(interpreter: Interpreter, op: ir.OpView, condition: Array) -> Sequenc
 
 @evaluate("scf.forall")
 def scf_forall(interpreter: Interpreter, op: ir.OpView, *_: Array) -> Sequence[Array]:
-    """Runs the iterations in ascending and in descending order. Results that differ are an error,
-    because the iterations are unordered."""
+    """Runs the iterations in ascending and in descending order. Different results are an error,
+    because the iterations of `scf.forall` are unordered.
+    """
     if _on_buffers(op):
         raise IncompleteError("scf.forall on buffers: iterations are independent only on tensors")
     values = interpreter.values

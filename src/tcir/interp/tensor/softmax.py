@@ -1,4 +1,4 @@
-"""The rule of ``linalg.softmax``, evaluated as the ops it decomposes into."""
+"""The rule of ``linalg.softmax``, which executes the ops into which it decomposes."""
 
 from __future__ import annotations
 

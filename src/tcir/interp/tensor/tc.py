@@ -1,4 +1,4 @@
-"""Rules of the high-level `tc` ops on tensors, written from their definitions."""
+"""Rules of the high-level `tc` ops on tensors, written from the definitions of these ops."""
 
 from __future__ import annotations
 

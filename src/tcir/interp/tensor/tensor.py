@@ -1,4 +1,4 @@
-"""Rules of `tensor`: creation, padding, slices, reshapes. All values are copies or fresh."""
+"""Rules of `tensor`: creation, padding, slices, reshapes. Every result is a new array or a copy."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ DYNAMIC = -(2**63)
 
 
 def mixed(op: ir.OpView, static: str, operands: Any, values: Any) -> list[int]:
-    """Returns static attribute `static` with its dynamic entries filled from `operands`, in
-    order."""
+    """Returns the static attribute `static` with its dynamic entries filled in from `operands`, in
+    order.
+    """
     dynamic = iter(operands)
     return [
         int(values[next(dynamic)]) if entry == DYNAMIC else entry for entry in integers(op, static)
@@ -38,8 +39,9 @@ def _slices(interpreter: Interpreter, op: ir.OpView) -> tuple[list[int], tuple[s
 
 
 def inside(op: ir.OpView, array: Array, indices: Sequence[Array]) -> tuple[Array, ...]:
-    """Returns `indices` of `op` into `array`; InputError if one is outside (numpy would count back
-    from -1)."""
+    """Returns the `indices` of `op` into `array`. InputError if an index is out of bounds, because
+    numpy would count a negative index from the end.
+    """
     if any(np.any(np.less(i, 0) | (i >= n)) for i, n in zip(indices, array.shape, strict=True)):
         got = [i.tolist() for i in indices]
         raise InputError(f"{op.operation.name}: expected indices within {array.shape}, got {got}")

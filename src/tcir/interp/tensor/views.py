@@ -1,4 +1,6 @@
-"""An operand of a structured op, seen through its indexing map: one axis per loop it uses."""
+"""Views an operand of a structured op through its indexing map, as an array with one axis for each
+loop that the map uses.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,9 @@ def indexing(map_: Any) -> list[AffineExpression]:
 def loop_sizes(
     loops: int, maps: Sequence[list[AffineExpression]], shapes: Sequence[Sequence[int]]
 ) -> list[int]:
-    """Returns the trip counts of the loops, each of which must be the plain index of some operand's
-    dimension."""
+    """Returns the trip counts of the loops. For each loop, some operand must have a dimension whose
+    index is that loop alone.
+    """
     sizes: dict[int, int] = {}
     for results, shape in zip(maps, shapes, strict=True):
         for expression, size in zip(results, shape, strict=True):
@@ -69,8 +72,9 @@ def loop_sizes(
 def view(
     array: Array, results: list[AffineExpression], sizes: Sequence[int], writeable: bool = False
 ) -> tuple[Array, list[int]]:
-    """Returns a view of `array` with one axis per loop its map uses (ascending), and those
-    loops."""
+    """Returns a view of `array` with one axis for each loop that its map uses (in ascending order),
+    and the numbers of these loops.
+    """
     dims = sorted({d for e in results for d in e.coefficients})
     strides = dict.fromkeys(dims, 0)
     start: list[int] = []
@@ -97,8 +101,9 @@ def view(
 
 
 def aligned(array: Array, dims: Sequence[int], order: Sequence[int]) -> Array:
-    """Returns `array` (axes = loops `dims`) with one axis per loop in `order`, of size 1 where
-    unused."""
+    """Returns `array`, whose axes are the loops `dims`, with one axis for each loop in `order`; the
+    axis of a loop that is not in `dims` has size 1.
+    """
     transposed = array.transpose([dims.index(d) for d in order if d in dims])
     sizes = iter(transposed.shape)
     return transposed.reshape([next(sizes) if d in dims else 1 for d in order])

@@ -1,7 +1,9 @@
-"""Executes a thread-level kernel (scf, arith, cf, llvm, nvvm) by spelling it as naive PTX.
+"""Executes a thread-level kernel (scf, arith, cf, llvm, nvvm): translates ("spells") each op to
+naive PTX, and runs the PTX.
 
-One file per dialect; `spelling` is the table and takes rules from user code. The spelling never
-goes through LLVM, so its results can be compared with those of the NVPTX back end's PTX.
+There is one file per dialect. `spelling` is the table of rules and takes rules from user code. The
+translation never uses LLVM, so its results are an independent check of the PTX from the NVPTX back
+end.
 """
 
 from __future__ import annotations
@@ -31,21 +33,22 @@ PTX_HEADER = ".version 8.8\n.target {target}\n.address_size 64\n"
 
 @dataclass(frozen=True)
 class Spelling:
-    """PTX of a module, or the ops that have no rule (then `ptx` is empty)."""
+    """PTX of a module. If some ops have no rule, lists these ops, and `ptx` is empty."""
 
     ptx: str
     incomplete: tuple[str, ...] = ()
 
     @property
     def instructions(self) -> list[str]:
-        """Lines of the PTX without its source locations: everything that an execution depends
-        on."""
+        """Lines of the PTX without its source locations. Two kernels with equal lines have equal
+        executions.
+        """
         locations = ("\t.loc\t", ".file ")
         return [line for line in self.ptx.splitlines() if not line.startswith(locations)]
 
 
 def spell(module: ir.Module, name: str) -> Spelling:
-    """Spells the kernel `name` in the `gpu.module` of `module` as PTX, one op at a time."""
+    """Translates the kernel `name` in the `gpu.module` of `module` to PTX, one op at a time."""
     function, shared = _find(module, name)
     missing = spelling.missing(function)
     if missing:
@@ -92,8 +95,8 @@ def run(
 
     buffers: for one kernel of several, the buffer numbers of `inputs` and `outputs`
              (`tcir.program.execution`)
-    whole:   the `outputs` that another kernel reads: all of their bytes must be written
-    spelled: result of `spell`, for several executions of one kernel
+    whole:   the `outputs` that another kernel reads, of which all bytes must be written
+    spelled: result of `spell`, to reuse it for several executions of one kernel
     """
     spelled = spelled or spell(module, name)
     if spelled.incomplete:

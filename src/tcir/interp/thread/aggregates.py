@@ -1,4 +1,4 @@
-"""Vectors and structs: ops that only rename scalars."""
+"""Vectors and structs: their ops emit no PTX, because they only give other names to scalars."""
 
 from __future__ import annotations
 

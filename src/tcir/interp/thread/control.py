@@ -1,4 +1,4 @@
-"""Control flow: `scf`, `cf` and the branches of `llvm`, all as labels and moves."""
+"""Control flow: `scf`, `cf` and the branches of `llvm`, all translated to labels and moves."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _terminator(speller: Speller, op: ir.Operation) -> None:
 
 
 def function_body(speller: Speller, region: ir.Region) -> None:
-    """Spells the blocks of a function in an order where definitions come before uses."""
+    """Translates the blocks of a function, in an order in which definitions precede uses."""
     for position, block in enumerate(_reverse_postorder(region.blocks[0])):
         if position:
             speller.place(speller.block_label(block))

@@ -1,4 +1,4 @@
-"""Inline assembly: spells its text with the operands filled in."""
+"""Inline assembly: emits its text with the operands filled in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops of `nvvm`: each is one PTX instruction, written from the PTX ISA."""
+"""Ops of `nvvm` that are one PTX instruction each, written from the PTX ISA."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _SREG = {
 
 
 def address(speller: Speller, value: ir.Value, space: int) -> str:
-    """Returns ``[register]`` for a pointer into the address space; IncompleteError for another
-    space."""
+    """Returns ``[register]`` for a pointer to the given address space; IncompleteError for a
+    pointer to another address space.
+    """
     found = pointer_space(value.type)
     if found != space:
         raise IncompleteError(f"no rule for an address of type {value.type}")
@@ -37,7 +38,7 @@ def address(speller: Speller, value: ir.Value, space: int) -> str:
 
 
 def immediate(value: ir.Value) -> int:
-    """Returns the number of a constant operand, where PTX takes an immediate."""
+    """Returns the number of a constant operand, for PTX operands that must be immediates."""
     op = defining(value)
     if op is None or op.operation.name not in CONSTANTS:
         raise IncompleteError("no rule for an operand that is not a constant")
@@ -68,10 +69,11 @@ class _Operand:
 
 
 def instruction(text: str, *names: str, **words: Mapping[str, str]) -> None:
-    """Adds the rule of ops that are one instruction.
+    """Adds the rule of ops each of which is one instruction.
 
-    text: the instruction, with operands a, b, c (`_Operand`), the result d, and attributes
-    words: PTX of an attribute, by its text in MLIR ("" if absent); other attributes are integers
+    text:  the instruction, with operands a, b, c (`_Operand`), the result d, and attributes
+    words: PTX of an attribute, by its text in MLIR ("" if it is absent); attributes that are not
+           listed are integers
     """
     fields = re.findall(r"\{(\w+)", text)
     operands = [name for name in "abc" if name in fields]
@@ -293,7 +295,7 @@ def _tma_load(speller: Speller, op: ir.Operation) -> None:
 
 
 def segments(op: ir.Operation) -> list[list[Any]]:
-    """Returns the operands grouped by the op's fields."""
+    """Returns the operands of an op, grouped by the fields of the op's definition."""
     operands, parts = list(op.operands), []
     for size in op.attributes["operandSegmentSizes"]:
         parts.append(operands[:size])

@@ -1,4 +1,4 @@
-"""Arithmetic: `arith` and the same ops of `llvm`, scalar by scalar."""
+"""Arithmetic of `arith`, and the corresponding ops of `llvm`, one scalar at a time."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ Pattern: TypeAlias = Callable[[ir.Type, ir.Type], str]
 
 
 def per_scalar(*names: str, attributes: Sequence[str] = ()) -> Callable[[Spell], Spell]:
-    """Decorator: the rule of ops on scalars, and on vectors of one shape scalar by scalar.
+    """Decorator that makes a function the rule of ops on scalars, and on vectors of one shape,
+    whose scalars it translates one after the other.
 
     attributes: attributes that the function reads
     """
@@ -92,7 +93,7 @@ def per_scalar(*names: str, attributes: Sequence[str] = ()) -> Callable[[Spell],
 
 
 def instruction(pattern: Pattern, *names: str) -> None:
-    """Adds a rule for ops that are one instruction per scalar."""
+    """Adds a rule for ops each of which is one instruction per scalar."""
 
     @per_scalar(*names)
     def spell(speller: Speller, op: ir.Operation, target: str, *sources: str) -> None:

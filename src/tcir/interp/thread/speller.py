@@ -1,12 +1,12 @@
-"""Spells a thread-level kernel as PTX, one op at a time.
+"""Translates ("spells") a thread-level kernel to PTX, one op at a time.
 
-No optimisation and no LLVM: every SSA value has registers of its own, block arguments are moved,
-structured control flow becomes labels. It is thus an independent check of both the upstream passes
-and the NVPTX back end, as long as it stays naive.
+The translation optimises nothing and does not use LLVM: every SSA value has its own registers,
+block arguments are moved, and structured control flow becomes labels. As long as it stays this
+naive, it is an independent check of the upstream passes and of the NVPTX back end.
 
-A value is a tuple of registers, one per scalar: vectors and structs are taken apart. Ops that only
-rename scalars (bitcasts of one width, extracting, inserting, shuffling) give other names to the
-same registers and spell nothing.
+A value is a tuple of registers, one per scalar: vectors and structs are divided into their scalars.
+Ops that only rename scalars (bitcasts of one width, extracting, inserting, shuffling) give other
+names to the same registers and emit nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def pointer_space(kind: ir.Type) -> int | None:
 
 
 def register_class(kind: ir.Type) -> str:
-    """``pred``, ``b16``, ``b32`` or ``b64``: the register that holds a scalar."""
+    """Returns the class of register for a scalar: ``pred``, ``b16``, ``b32`` or ``b64``."""
     space = pointer_space(kind)
     if space is not None and space in _POINTER_CLASS:
         return _POINTER_CLASS[space]
@@ -79,7 +79,7 @@ def bits(kind: ir.Type) -> int:
 
 
 class Speller:
-    """PTX of one kernel under construction."""
+    """The PTX of one kernel while it is built."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -133,7 +133,9 @@ class Speller:
         self._values[value] = tuple(registers)
 
     def read(self, value: ir.Value) -> Registers:
-        """The registers of `value`; those of block arguments are created on first use."""
+        """Returns the registers of `value`; the registers of block arguments are created on first
+        use.
+        """
         if value not in self._values:
             if not isinstance(value.owner, ir.Block):
                 raise IncompleteError(f"a use of {value} before its definition")
@@ -152,7 +154,7 @@ class Speller:
         return register
 
     def move(self, targets: Iterable[ir.Value], sources: Iterable[ir.Value]) -> None:
-        """Spells ``targets := sources``, a parallel copy."""
+        """Emits ``targets := sources`` as a parallel copy."""
         pairs = [
             (target, source, register_class(scalar))
             for new, old in zip(targets, sources, strict=True)
@@ -168,7 +170,9 @@ class Speller:
             self.emit(f"mov.{name} {target}, {source}")
 
     def read_or_define(self, value: ir.Value) -> Registers:
-        """The registers of a value that control flow assigns to."""
+        """Returns the registers of a value to which control flow assigns; they are created on first
+        use.
+        """
         return self._values.get(value) or self.define(value)
 
     def op(self, op: ir.Operation) -> None:
@@ -195,7 +199,7 @@ class Speller:
             self._line = line
 
     def body(self, block: ir.Block) -> ir.Operation:
-        """Spells all ops of `block` but the last, which is returned."""
+        """Translates all ops of `block` except the last op, which is returned."""
         *ops, last = block.operations
         for op in ops:
             self.op(op.operation)
@@ -211,7 +215,7 @@ class Speller:
 
 
 def only(op: ir.Operation, *allowed: str) -> None:
-    """Rejects an op with an attribute that its rule ignores."""
+    """Raises IncompleteError for an op with an attribute that its rule would ignore."""
     for name in sorted(set(op.attributes) - set(allowed) - _WITHOUT_MEANING):
         if not name.startswith("tc."):
             raise IncompleteError(f"no rule for the attribute {name} = {op.attributes[name]}")
@@ -225,7 +229,9 @@ _WITHOUT_MEANING = frozenset({
 
 
 def expect(op: ir.Operation, name: str, *values: str) -> str:
-    """The attribute `name` as text; must be one of `values` (default: absent)."""
+    """Returns the attribute `name` as text. It must be one of `values`; by default it must be
+    absent.
+    """
     text = str(op.attributes[name]) if name in op.attributes else ""
     if text not in values:
         raise IncompleteError(f"no rule for {name} = {text}")

@@ -1,4 +1,6 @@
-"""Ops of `nvvm` for whole warps and per-thread asynchronous copies, from the PTX ISA."""
+"""Ops of `nvvm` that a whole warp executes, and asynchronous copies of single threads, written from
+the PTX ISA.
+"""
 
 from __future__ import annotations
 

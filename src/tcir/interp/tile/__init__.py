@@ -1,15 +1,17 @@
 """Executes kernels of tile programs (`func.func` with ``tc.kernel``) on the simulated machine.
 
-Three semantics of the same ops, by the kernel's attributes and ops:
+The same ops have three semantics, depending on the kernel's attributes and ops:
 
-- without ``tc.async`` the body is a sequential program: every op takes effect before the next;
-- with ``tc.async`` copies, multiplications and commits complete later, in the machine's order, and
-  one agent executes the CTA's program;
-- with `tc.role` regions every warp is an agent: it runs the whole kernel, skips the roles that do
-  not list it; an op outside roles that belongs to one thread or warp is executed by it alone.
+- Without ``tc.async`` the body is a sequential program: every op takes effect before the next op.
+- With ``tc.async``, copies, multiplications and commits complete later, in an order that the
+  machine chooses. One agent (an independently scheduled thread of execution) runs the CTA's
+  program.
+- With `tc.role` regions every warp is an agent. It runs the whole kernel, but skips the roles that
+  do not list it. An op outside roles that belongs to one thread or warp is executed only by that
+  thread or warp.
 
-Objects are at their planned addresses, or, before memory is planned, at separate ones.
-`execute` is the table of rules and takes rules from user code.
+Objects are at the addresses that memory planning gave them; before memory is planned, each object
+gets separate memory. `execute` is the table of rules and takes rules from user code.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ def run(
 
     An element of a result that no CTA stores is an error finding, ``output-never-written``, except
     in a kernel with the attribute ``tc.unwritten`` (groups with fewer rows than they have room
-    for); a changed input is an error finding, ``input-overwritten``.
+    for). A changed input is an error finding, ``input-overwritten``.
     """
     way = options
     while True:

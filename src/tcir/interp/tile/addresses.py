@@ -1,7 +1,7 @@
-"""Addresses of the elements of a shared tile, from the definition of ``!tc.smem`` alone.
+"""Addresses of the elements of a shared tile, computed from the definition of ``!tc.smem`` alone.
 
-Deliberately independent of the compiler's layouts and descriptors: an address that both sides get
-wrong in the same way would otherwise go unnoticed.
+This code is deliberately independent of the compiler's layouts and descriptors. If it shared their
+code, a wrong address would be wrong on both sides, and no comparison would show it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ the chunk's bytes. PTX ISA 9.7.16.10.6; CUTLASS cute/swizzle.hpp: Swizzle<1,4,3>
 
 @dataclass(frozen=True)
 class TileLayout:
-    """Plain-data form of ``!tc.smem<[mn, k], element, major, swizzle>``."""
+    """The parameters of the type ``!tc.smem<[mn, k], element, major, swizzle>`` as plain data."""
 
     mn: int
     k: int
@@ -36,7 +36,9 @@ class TileLayout:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tile: whole swizzle-span columns, rounded up to 128 for TMA boxes."""
+        """Bytes of the tile: whole columns as wide as the swizzle span, rounded up to 128 bytes for
+        TMA boxes.
+        """
         inner, outer = (self.k, self.mn) if self.major == "K" else (self.mn, self.k)
         rows = -(-inner * self.element_bytes // self.span) * outer
         return -(-rows * self.span // 128) * 128
@@ -44,18 +46,18 @@ class TileLayout:
     def elements(
         self, base: int, k_first: int, k_count: int, rows: tuple[int, int] | None = None
     ) -> Array:
-        """Byte address of element (mn, k_first + j) of a tile at `base`: int64[mn, k_count]. rows:
-        limits mn to [first, last).
+        """Byte addresses of the elements (mn, k_first + j) of a tile at address `base`: int64[mn,
+        k_count]. rows: limits mn to [first, last)
         """
         if rows is None:
             return _elements(self, base, k_first, k_count)
         return _rows(self, base, k_first, k_count, rows)
 
     def elements_from(self, row: int, base: int, k_first: int, k_count: int) -> Array:
-        """Byte addresses as in `elements`, for 128 rows from `row` on, continuing in the next
-        column: int64[128, k_count].
+        """Byte addresses as in `elements`, of 128 consecutive rows from `row` on. After the last
+        row of the tile, the rows continue in the next column: int64[128, k_count].
 
-        For tiles with equidistant rows (K-major, not swizzled).
+        Only for tiles whose rows are equidistant (K-major, not swizzled).
         """
         return _elements_from(self, row, base, k_first, k_count)
 

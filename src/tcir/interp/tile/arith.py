@@ -1,4 +1,4 @@
-"""Rules of `arith`, `math` and `vector`: indices are Python ints, everything else numpy."""
+"""Rules of `arith`, `math` and `vector`. Indices are Python ints, all other values are numpy's."""
 
 from __future__ import annotations
 

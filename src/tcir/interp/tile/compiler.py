@@ -1,7 +1,8 @@
-"""Compiles a kernel to closures, once per execution; ops are looked up only here.
+"""Compiles a kernel to Python closures, once per execution; ops are looked up only during
+compilation.
 
-A *step* is a function of a `Frame`; it is a generator function when it may block (the machine's
-scheduler then runs other agents). Values live in a list, one slot per MLIR value.
+A *step* is a function of a `Frame`. If it may block, it is a generator function, and the machine's
+scheduler runs other agents while it waits. Values are kept in a list, with one slot per MLIR value.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ execute: Rules[Callable[[Compiler, Any], Step]] = Rules("tile")
 
 @dataclass
 class Frame:
-    """The state of one agent of one CTA."""
+    """The state of one agent (the whole CTA, or one warp) of one CTA."""
 
     values: list[Any]
     agent: Agent
@@ -51,7 +52,9 @@ class Frame:
     loads: list[PendingLoad] = field(default_factory=list)
 
     def elected(self, warp: int = 0) -> bool:
-        """Whether this agent executes an op that `warp` executes for the CTA."""
+        """Whether this agent executes an op that only the warp number `warp` executes for the
+        CTA.
+        """
         return self.whole or self.in_role or self.warp == warp
 
 
@@ -78,7 +81,7 @@ class Compiler:
         self._slots: dict[ir.Value, int] = {}
 
     def masks(self, op: ir.OpView) -> list[int]:
-        """Returns masks of the CTAs that an op reaches, by the rank of the executing CTA."""
+        """Returns the mask of CTAs that an op reaches, for each rank of the executing CTA."""
         try:
             return masks_of(op, self.cluster_ctas)
         except ValueError as error:
@@ -106,11 +109,13 @@ class Compiler:
         return self.slot(op.operation.results[0])
 
     def site(self, op: ir.OpView) -> Site:
-        """The op as shown in the machine's findings."""
+        """Name and location of the op, as the machine's findings show it."""
         return Site(site_of(op.operation))
 
     def step(self, view: ir.OpView) -> Step:
-        """The step of one op; IncompleteError, with its location, if there is no rule."""
+        """Returns the step of one op; IncompleteError, with the op's location, if there is no
+        rule.
+        """
         op = view.operation
         if op.name not in execute:
             raise IncompleteError(f"{site_of(op)}: no rule at tile level")
@@ -118,7 +123,7 @@ class Compiler:
         return of_leader(step) if LEADER in op.attributes else step
 
     def assigns(self, op: ir.OpView, compute: Callable[[Frame], Any]) -> Step:
-        """A step that gives the op's only result what `compute` returns."""
+        """Returns a step that sets the op's only result to the return value of `compute`."""
         result = self.result(op)
 
         def step(frame: Frame) -> None:
@@ -127,8 +132,9 @@ class Compiler:
         return step
 
     def issues(self, op: ir.OpView, issue: Callable[[Frame], None]) -> Step:
-        """A step that issues an op to the tensor core once for a CTA or a pair of CTAs; in a
-        sequential program the op is complete afterwards."""
+        """Returns a step that issues an op to the tensor core, once for a CTA or for a pair of
+        CTAs. In a sequential program the op is complete after the step.
+        """
         sequential = self.sequential
 
         def step(frame: Frame) -> None:
@@ -140,7 +146,7 @@ class Compiler:
         return of_pair(step, self.site(op)) if sequential and cta_group_of(op) == PAIR else step
 
     def block(self, block: ir.Block) -> Step:
-        """The steps of a block, without its terminator if the terminator only yields."""
+        """Returns the steps of a block; a terminator that only yields is left out."""
         return sequence([self.step(view) for view in block.operations])
 
 
@@ -150,7 +156,7 @@ def may_block(step: Step) -> TypeGuard[Callable[[Frame], Blocking]]:
 
 
 def blocking(step: Step) -> Callable[[Frame], Blocking]:
-    """The step as a generator function, even if it does not block."""
+    """Returns the step as a generator function; a step that does not block is wrapped."""
     if may_block(step):
         return step
 
@@ -166,22 +172,24 @@ def nothing(frame: Frame) -> None:
 
 
 def is_leader(frame: Frame) -> bool:
-    """Whether the CTA has an even rank in its cluster, and so is the leader of its pair."""
+    """Whether the CTA has an even rank in its cluster, which makes it the leader of its CTA
+    pair.
+    """
     return frame.cta.rank_in_cluster % PAIR == 0
 
 
 def in_leader(address: int) -> int:
-    """Maps a shared address to the same offset in the pair's leader."""
+    """Maps a shared address to the same offset in the leader of the CTA pair."""
     return address & ~(1 << RANK_SHIFT)
 
 
 def in_cta(address: int, rank: int) -> int:
-    """Maps a shared address to the same offset in the CTA of that rank."""
+    """Maps a shared address to the same offset in the CTA with the given rank."""
     return address & ((1 << RANK_SHIFT) - 1) | rank << RANK_SHIFT
 
 
 def of_leader(step: Step) -> Step:
-    """Returns a step that runs `step` in the leader of a pair only."""
+    """Returns a step that runs `step` only in the leader of a CTA pair."""
     if may_block(step):
 
         def waiting(frame: Frame) -> Blocking:
@@ -198,16 +206,16 @@ def of_leader(step: Step) -> Step:
 
 
 def meet(frame: Frame, site: Site, *, relaxed: bool = False) -> Blocking:
-    """Arrives at the cluster barrier and waits for all others."""
+    """Arrives at the cluster barrier and waits until all agents of the cluster have arrived."""
     frame.agent.cluster_barrier.arrive(relaxed=relaxed, site=site)
     yield from frame.agent.cluster_barrier.wait(site=site)
 
 
 def of_pair(step: Step, site: Site) -> Step:
-    """Returns a step that runs `step` of a sequential program once for a pair.
+    """Returns a step that runs `step` of a sequential program once for a CTA pair.
 
-    Both CTAs reach the step and the leader executes it. It observes the earlier accesses of both
-    CTAs, and both CTAs observe its accesses.
+    Both CTAs reach the step, and the leader executes it. The step observes the earlier accesses of
+    both CTAs, and both CTAs then observe its accesses.
     """
 
     def together(frame: Frame) -> Blocking:

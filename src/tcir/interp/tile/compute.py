@@ -1,4 +1,4 @@
-"""Rules of the tensor-core ops: products, sparse ones, and weight-stationary ones."""
+"""Rules of the tensor-core ops: dense products, sparse products, and weight-stationary products."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ RESULTS = {"f32": "f32", "i32": "s32"}
 
 
 def instruction_of(op: ir.OpView, m: int, **more: Any) -> InstructionDescriptor:
-    """Returns the instruction descriptor of an mma without block scales; `m`: rows of A in a
-    CTA."""
+    """Returns the instruction descriptor of an mma without block scales. m: number of rows of A in
+    one CTA
+    """
     kind, b_name = KINDS[str(op.b.type.element)]
     a_name, result = KINDS[str(op.a.type.element)][1], RESULTS[str(op.d.type.element)]
     if "unsigned" in op.operation.attributes:

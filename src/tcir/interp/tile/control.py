@@ -1,4 +1,4 @@
-"""Rules of structured control flow and of the position in the grid."""
+"""Rules of structured control flow, and of the ops that return the CTA's position in the grid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tcir.interp.tile.compiler import (
 
 @execute("func.return", "scf.condition")
 def terminator(_: Compiler, __: ir.OpView) -> Step:
-    """Does nothing: the rule of scf.while reads its condition."""
+    """Does nothing: the rule of scf.while reads the condition of this terminator."""
     return nothing
 
 

@@ -64,8 +64,9 @@ def _computed(compiler: Compiler, op: ir.OpView) -> Step:
 
 @execute(tc.ElementOp)
 def element(compiler: Compiler, op: tc.ElementOp) -> Step:
-    """Reads the tensor's elements at the indices of the accumulator's elements; MachineError for an
-    index outside the tensor, unless `tails` names the dimension."""
+    """Reads the elements of the tensor at the indices of the accumulator's elements. MachineError
+    for an index outside the tensor, unless `tails` names the dimension.
+    """
     around = op.operation.parent.opview
     if isinstance(op.tensor.type, tc.FragmentType):
         (source_,) = compiler.operands(op)
@@ -81,7 +82,7 @@ def fetch_fragment(compiler: Compiler, op: tc.FetchFragmentOp) -> Step:
 
 @execute(tc.FragmentPartOp)
 def fragment_part(compiler: Compiler, op: tc.FragmentPartOp) -> Step:
-    """Takes columns of a fragment; IncompleteError if a warp does not hold whole rows."""
+    """Returns some columns of a fragment; IncompleteError if a warp does not have whole rows."""
     (whole_,), result, site = compiler.operands(op), compiler.result(op), compiler.site(op)
     first, width = integer(op, "first"), op.columns.type.shape[1]
     part = held_by(compiler, op.whole.type)

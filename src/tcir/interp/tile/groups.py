@@ -55,8 +55,9 @@ def _sizes(frame: Frame, source: MemRef, site: Site) -> np.ndarray:
 def place(
     sizes: np.ndarray, rows: np.ndarray, tile: int, height: int, packed: bool
 ) -> tuple[int, int, int]:
-    """Returns the group of a tile of `height` rows, its first row, and its number of rows; `rows`:
-    rows that each group has room for."""
+    """Returns the group to which a tile of `height` rows belongs, the tile's first row, and its
+    number of rows. rows: number of rows for which each group has room
+    """
     before = 0
     for group, (size, room) in enumerate(zip(sizes, rows, strict=True)):
         tiles = -(-room // height)
@@ -69,7 +70,9 @@ def place(
 
 
 def place_by_ends(ends: np.ndarray, tile: int, height: int) -> tuple[int, int, int]:
-    """Like `place`, for groups whose rows go from one of `ends` to the next."""
+    """Like `place`, for groups whose rows are next to each other: group n has the rows from
+    ``ends[n]`` up to ``ends[n + 1]``.
+    """
     for group, (start, end) in enumerate(pairwise(ends.tolist())):
         tiles = max(0, -(-(end - start) // height))
         if tile < tiles:

@@ -1,5 +1,6 @@
-"""One CTA of a kernel: the state that its agents share, and the program-order semantics of early
-levels."""
+"""One CTA of a kernel: the state that its agents share, and the execution in program order for
+kernels without ``tc.async``.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +26,15 @@ OWN = Site("the interpreter's own setup")
 
 
 class LoopTurns:
-    """Counts the iterations of all loops of a launch, at most `most`."""
+    """Counts the iterations of all loops of a launch, which may be `most` in total."""
 
     def __init__(self, most: int) -> None:
         self.most, self.count = most, 0
 
     def spend(self, turns: int, site: Site) -> None:
-        """Counts the iterations of a loop before it starts; MachineError beyond the budget."""
+        """Counts the iterations of a loop before the loop starts; MachineError if they exceed the
+        budget.
+        """
         self.count += turns
         if self.count > self.most:
             raise MachineError(
@@ -43,7 +46,7 @@ class LoopTurns:
 
 
 class CtaRun:
-    """State and services of one CTA for the rules."""
+    """State of one CTA, and the functions that the rules use."""
 
     def __init__(self, cta: Cta, places: Places, turns: LoopTurns, cta_group: int = 1) -> None:
         self.cta = cta
@@ -60,14 +63,16 @@ class CtaRun:
         return MachineError(code, message, site=site)
 
     def below(self, what: str, index: int, count: int, site: Site) -> int:
-        """Returns an index; MachineError unless 0 <= index < count. what: noun, with article."""
+        """Returns an index; MachineError unless 0 <= index < count. what: noun with article for the
+        error message
+        """
         if not 0 <= index < count:
             code = f"bad-{what.split()[-1]}"
             raise self.error(code, f"expected {what} below {count}, got {index}", site)
         return index
 
     def consume(self, frame: Frame, tile: RegisterTile, site: Site) -> None:
-        """Checks that the registers of a tensor-memory load were waited for before use."""
+        """Checks that a wait has covered a tensor-memory load before its registers are used."""
         load = tile.load
         if load is not None and not load.ready:
             load.ready = True  # reported once
@@ -95,13 +100,16 @@ class CtaRun:
         return int(np.ascontiguousarray(raw).view(np.uint32)[0, 0])
 
     def own_origin(self, _: Frame) -> int:
-        """First column of the interpreter's own allocation (before memory is planned)."""
+        """First column of the tensor memory that the interpreter allocates itself, before memory is
+        planned.
+        """
         return self._own_column
 
     @contextmanager
     def as_warp(self, frame: Frame, quarter: int) -> Iterator[None]:
-        """Lets an agent that is the whole CTA access a sub-partition as the warp that may access
-        it."""
+        """Lets an agent that is the whole CTA access a sub-partition of tensor memory as the warp
+        that has access to it.
+        """
         if not frame.whole:
             yield
             return
@@ -113,25 +121,29 @@ class CtaRun:
             agent.warp = warp
 
     def tmem_operand(self, address: int) -> TmemAddr:
-        """Returns an A operand in tensor memory."""
+        """Returns an operand A that is in tensor memory."""
         return TmemAddr(address)
 
     def element_operand(self, addresses: Array) -> ElementAddresses:
-        """Returns an operand in shared memory by its element addresses, which each CTA of a pair
-        applies to its own memory."""
+        """Returns an operand in shared memory, given by the addresses of its elements; each CTA of
+        a pair applies the addresses to its own memory.
+        """
         return ElementAddresses(addresses, -self.cta.window)
 
     # Loads in program order ---------------------------------------------------------------------
 
     def announce(self, frame: Frame, nbytes: int, site: Site) -> int:
-        """Arms the interpreter's mbarrier for a load without `signal`; returns its address."""
+        """Arms an mbarrier of the interpreter for a load that has no operand `signal`; returns the
+        mbarrier's address.
+        """
         bar = self.cta.shared + self.places.scratch
         frame.agent.mbarrier.arrive(bar, expect_tx=nbytes, site=site)
         return bar
 
     def complete_load(self, frame: Frame, nbytes: int, box: int, site: Site) -> None:
-        """Completes a load that `announce` armed; MachineError if it moved other than `nbytes`
-        bytes."""
+        """Completes a load for which `announce` armed an mbarrier; MachineError unless it moved
+        `nbytes` bytes.
+        """
         frame.agent.drain()
         parity, self._loads = self._loads % 2, self._loads + 1
         bar = self.cta.shared + self.places.scratch
@@ -175,8 +187,9 @@ class CtaRun:
 
 @dataclass(frozen=True)
 class TileProgram:
-    """A compiled kernel as its CTAs run it. warps: warps of a CTA; roles: whether each warp is an
-    agent."""
+    """A compiled kernel, as its CTAs run it. warps: number of warps of a CTA. roles: whether each
+    warp is an agent
+    """
 
     compiler: Compiler
     step: Step
@@ -187,7 +200,9 @@ class TileProgram:
 
     @property
     def agents(self) -> list[tuple[str, int, int]]:
-        """Name, warp and threads of a CTA's agents: one for all of it, or one per warp."""
+        """Name, warp and threads of each agent of a CTA. There is one agent for the whole CTA, or
+        one per warp.
+        """
         if not self.roles:
             return [("the CTA", 0, WARP * self.warps)]
         return [(f"warp {w}", w, WARP) for w in range(self.warps)]
@@ -205,7 +220,7 @@ class TileProgram:
 
 
 def start_cta(cta: Cta, program: TileProgram, trace: Trace | None = None) -> list[Agent]:
-    """Returns the agents of one CTA; a trace records the operations that they issue."""
+    """Returns the agents of one CTA. trace: if given, records the operations that they issue"""
     run = program.run(cta)
 
     def agent(name: str, warp: int, threads: int) -> Agent:

@@ -1,4 +1,4 @@
-"""Global memory: rules of loads, and stores of contiguous elements."""
+"""Rules of loads from global memory, and of stores of contiguous elements to it."""
 
 from __future__ import annotations
 
@@ -73,8 +73,9 @@ def load_rows(compiler: Compiler, op: tc.LoadRowsOp) -> Step:
 def gather(
     frame: Frame, source: MemRef, places: Sequence[Array], shape: Sequence[int], site: Site
 ) -> Array:
-    """Loads the elements at indices, one array per dimension, broadcast to `shape`; zeros outside
-    the tensor."""
+    """Loads the elements at the given indices (one array per dimension, broadcast to `shape`); an
+    index outside the tensor gives zero.
+    """
     linear, inside = np.zeros(shape, np.int64), np.ones(shape, bool)
     for index, extent in zip(places, source.shape, strict=True):
         inside = inside & (index >= 0) & (index < extent)
@@ -97,10 +98,10 @@ def store_elements(
     stored: Stored,
     lanes: Array | None = None,
 ) -> None:
-    """Stores rows of contiguous elements, and records them.
+    """Stores rows of contiguous elements, and records which store wrote each element.
 
     elements: linear indices in the tensor, [rows, columns]; data: the bytes of these elements
-    lanes: as in `Writers.record`
+    lanes:    as in `Writers.record`
     """
     first = target.address + elements[:, 0] * target.dtype.itemsize
     raw = np.ascontiguousarray(data).view(np.uint8).reshape(len(elements), -1)

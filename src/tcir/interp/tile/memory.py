@@ -1,4 +1,6 @@
-"""Rules of the ops that name memory: tiles, rings, barriers, allocations, views of buffers."""
+"""Rules of the ops that create or select memory: tiles, rings, barriers, allocations, views of
+buffers.
+"""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
     masks = compiler.masks(op) if CTA_MASK in op.attributes else None
 
     def issue(frame: Frame, bar: int, mask: int | None) -> int:
-        """Starts the load; returns the bytes that it counts."""
+        """Starts the load; returns the number of bytes that it counts on its mbarrier."""
         v = frame.values
         tensor_map: DecodedMap = v[map_[0]]
         tile: SmemTile = v[tile_[0]]
@@ -119,8 +119,9 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
         frame.cta_run.complete_load(frame, nbytes, counted, site)
 
     def together(frame: Frame) -> Blocking:
-        """Loads in a sequential program: all CTAs reach the op, and all of their loads are complete
-        after it."""
+        """Executes the loads of a sequential program: all CTAs of the cluster reach the op, and all
+        of their loads are complete after it.
+        """
         assert masks is not None
         rank = frame.cta.rank_in_cluster
         count = transposed(masks)[rank].bit_count()
@@ -138,7 +139,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
 
 
 def segments(compiler: Compiler, op: ir.OpView) -> list[list[int]]:
-    """Operand slots, one list per declared operand."""
+    """Slots of an op's operands, one list for each operand of the op's definition."""
     slots = compiler.operands(op)
     sizes = list(ir.DenseI32ArrayAttr(op.operation.attributes["operandSegmentSizes"]))
     ends = np.cumsum(sizes).tolist()
@@ -180,10 +181,11 @@ def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
 def clip(
     first: list[int], shape: tuple[int, ...], rows: int, row_dim: int, column_dim: int = -1
 ) -> tuple[int, int]:
-    """Returns how many of `rows` rows, and how many columns, from `first` on are inside the tensor.
+    """Returns how many of `rows` rows, and how many columns, are inside the tensor, counted from
+    `first` on.
 
-    Indices are unsigned, so a negative one is far outside. Rows run along `row_dim`, columns along
-    `column_dim`; a row outside in any dimension is not stored.
+    Indices are unsigned, so a negative index is far outside. Rows run along `row_dim`, columns
+    along `column_dim`; a row that is outside in any dimension is not stored.
     """
     if any(not 0 <= i < n for i, n in zip(first, shape, strict=True)):
         return 0, 0

@@ -1,4 +1,6 @@
-"""Addresses of tiles and barriers: planned or, before memory is planned, chosen here."""
+"""Addresses of tiles and barriers: those that memory planning chose or, before memory is planned,
+addresses chosen here.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,20 @@ from tcir.interp.tile.addresses import TileLayout
 
 
 def layout_of(type_: ir.Type) -> TileLayout:
-    """Plain data of a `!tc.smem` type."""
+    """Returns the parameters of a `!tc.smem` type as plain data."""
     mn, k = type_.shape
     return TileLayout(mn, k, tc.element_bytes(type_.element), type_.major, type_.swizzle)
 
 
 @dataclass
 class Places:
-    """Shared-memory bytes and tensor-memory columns of every object, by op.
+    """Addresses of every object by the op that creates it, in bytes of shared memory or columns of
+    tensor memory.
 
-    An object without a planned address gets one of its own for the whole kernel: each execution of
-    its op makes the memory undefined again, so no value of the previous one survives. This models
-    a new tile as long as tiles do not outlive the loop iteration that created them.
+    An object without a planned address gets separate memory for the whole kernel. Each execution of
+    its op makes this memory undefined again, so no value from the previous execution survives. This
+    is equivalent to a new tile each time, as long as tiles do not outlive the loop iteration that
+    created them.
     """
 
     shared: dict[Any, int] = field(default_factory=dict)
@@ -43,7 +47,9 @@ class Places:
 
     @staticmethod
     def of(function: ir.Operation) -> Places:
-        """Addresses of all objects of a kernel; IncompleteError if tensor memory is too small."""
+        """Returns the addresses of all objects of a kernel; IncompleteError if tensor memory is too
+        small.
+        """
         places = Places()
         ops = [op.operation for op in nested(function)]
         has_alloc = any(op.name == "tc.tmem_alloc" for op in ops)

@@ -80,8 +80,9 @@ def store_scales(compiler: Compiler, op: tc.StoreScalesOp) -> Step:
 
 @execute(tc.QuantiseFragmentOp)
 def quantise_fragment(compiler: Compiler, op: tc.QuantiseFragmentOp) -> Step:
-    """Quantises the agent's part of a fragment; the result has the block's scale for every
-    element."""
+    """Quantises the agent's part of a fragment. In the returned scales, every element of a block
+    has the block's scale.
+    """
     (values_,), site, form = compiler.operands(op), compiler.site(op), op.format
     codes_, scales_ = compiler.slots_of((op.codes, op.scales))
     kinds = dtype_of(op.codes.type.element), dtype_of(op.scales.type.element)

@@ -1,5 +1,6 @@
-"""Execution of ops on registers, which are unlimited at this level except in the pool that
-warpgroups redistribute."""
+"""Rules of ops on registers. At this level registers are unlimited, except for the pool that
+warpgroups redistribute.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 
 @execute(tc.WarpgroupRegistersOp)
 def warpgroup_registers(compiler: Compiler, op: tc.WarpgroupRegistersOp) -> Step:
-    """Checks the shares of an SM's register pool; at this level no threads exist that could take
-    them."""
+    """Checks that the shares of all warpgroups fit into an SM's register pool; at this level there
+    are no threads whose registers would change.
+    """
     shares, site = integers(op, "registers"), compiler.site(op)
     most = launch_registers(WARPGROUP * len(shares)) * len(shares)
 

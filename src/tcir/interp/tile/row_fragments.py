@@ -1,4 +1,6 @@
-"""Rules of rows of fragments; an agent has the rows of the CTA, or those of its warp."""
+"""Rules of softmax ops on fragments, with one number per row. An agent has the rows of the whole
+CTA, or those of its warp.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,7 @@ def exp_fragment(compiler: Compiler, op: tc.ExpFragmentOp) -> Step:
 
 
 def row_sums(elements: Array) -> Array:
-    """Sums of f32 in the order of ``tc.add_row_sums``: [rows, 1]."""
+    """Sums of f32 along each row, in the order that ``tc.add_row_sums`` defines: [rows, 1]."""
     rows, columns = elements.shape
     # [rows, thread, odd, atom]: columns of an atom are those of threads 0, 0, 1, 1, 2, 2, 3, 3
     held = elements.reshape(rows, columns // COLUMNS, COLUMNS // 2, 2).transpose(0, 2, 3, 1)
@@ -138,7 +140,9 @@ def fragment_as_a(compiler: Compiler, op: tc.FragmentAsAOp) -> Step:
 
 @execute(tc.StoreFragmentRowsOp)
 def store_fragment_rows(compiler: Compiler, op: tc.StoreFragmentRowsOp) -> Step:
-    """Stores the columns inside the tensor, and records the writer."""
+    """Stores the columns that are inside the tensor, and records this store as the writer of the
+    elements.
+    """
     (rows_,), (tensor_,), indices_, ends = segments(compiler, op)
     site, writers, part = compiler.site(op), compiler.writers, held_by(compiler, op.rows.type)
 

@@ -1,4 +1,6 @@
-"""Rules of rows of registers: the numbers of a softmax over blocks."""
+"""Rules of softmax ops on rows of registers, where each thread has one row, and the row's maximum
+and sum.
+"""
 
 from __future__ import annotations
 

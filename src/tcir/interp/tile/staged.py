@@ -1,6 +1,6 @@
-"""Offsets of the elements of a ``!tc.staged`` tile, from the type's definition alone.
+"""Offsets of the elements of a ``!tc.staged`` tile, computed from the definition of the type alone.
 
-Deliberately independent of the compiler's address arithmetic, like `addresses`.
+Like `addresses`, this code is deliberately independent of the compiler's address arithmetic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tcir.interp.types import Array, dtype_of
 
 @dataclass(frozen=True)
 class StagedLayout:
-    """Plain-data form of ``!tc.staged``."""
+    """The parameters of the type ``!tc.staged`` as plain data."""
 
     mn: int
     k: int
@@ -43,6 +43,6 @@ def _offsets(tile: StagedLayout) -> Array:
 
 
 def staged_layout(type_: ir.Type) -> StagedLayout:
-    """Plain data of a `!tc.staged` type."""
+    """Returns the parameters of a `!tc.staged` type as plain data."""
     mn, k = type_.shape
     return StagedLayout(mn, k, dtype_of(type_.element).itemsize, type_.major == "K", type_.swizzle)

@@ -1,4 +1,4 @@
-"""Execution of stores of fragments through shared memory by TMA."""
+"""Rule of the store of a fragment through shared memory by TMA."""
 
 from __future__ import annotations
 

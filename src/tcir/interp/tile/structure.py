@@ -1,5 +1,6 @@
-"""Rules of roles, where each warp runs the whole kernel and enters the roles that list it, and of
-regions that one thread executes."""
+"""Rules of roles and of regions that one thread executes. With roles, each warp runs the whole
+kernel and enters the roles that list it.
+"""
 
 from __future__ import annotations
 

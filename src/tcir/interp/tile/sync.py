@@ -49,11 +49,11 @@ def mbarrier_expect_tx(compiler: Compiler, op: tc.MbarrierExpectTxOp) -> Step:
 
 @execute(tc.MbarrierArriveOp)
 def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
-    """Arrives once per thread: a warp of a role for its own threads, an agent that is the whole CTA
-    for the threads of all warps of a sub-partition.
+    """Arrives at an mbarrier once per thread: a warp of a role arrives for its own threads, and an
+    agent that is the whole CTA arrives for the threads of all warps of a sub-partition.
 
-    With ``once``, a warp of a role arrives once, and the whole CTA once for each consumer warp. In
-    a pair, the arrivals are on the leader's barrier.
+    With ``once``, a warp of a role arrives once, and the whole CTA arrives once for each consumer
+    warp. In a CTA pair, the arrivals are on the leader's barrier.
     """
     (bar,) = compiler.operands(op)
     site, warps, pair = compiler.site(op), compiler.warps_of_quarter, cta_group_of(op) == PAIR
@@ -117,13 +117,15 @@ def cta_barrier(compiler: Compiler, op: tc.CtaBarrierOp) -> Step:
 
 @execute(tc.FirstWarpBarrierOp)
 def first_warp_barrier(compiler: Compiler, op: tc.FirstWarpBarrierOp) -> Step:
-    """Does nothing: without roles all warps are one agent, whose accesses are in program order."""
+    """Does nothing: without roles one agent executes all warps, and its accesses are in program
+    order.
+    """
     return nothing
 
 
 @execute(tc.WarpsBarrierOp)
 def warps_barrier(compiler: Compiler, op: tc.WarpsBarrierOp) -> Step:
-    """Synchronises warps; does nothing without roles, where one agent is all warps."""
+    """Synchronises warps. Does nothing without roles, because one agent then executes all warps."""
     (number,) = compiler.operands(op)
     threads, site = WARP * integer(op, "warps"), compiler.site(op)
 
@@ -136,7 +138,9 @@ def warps_barrier(compiler: Compiler, op: tc.WarpsBarrierOp) -> Step:
 
 @execute(tc.TurnOp)
 def turn(compiler: Compiler, op: tc.TurnOp) -> Step:
-    """Synchronises warpgroups; does nothing without roles, where one agent is all warps."""
+    """Synchronises warpgroups. Does nothing without roles, because one agent then executes all
+    warps.
+    """
     kind, count, site = string(op, "kind"), integer(op, "warpgroups"), compiler.site(op)
     threads = 2 * WARPGROUP
 
@@ -154,5 +158,7 @@ def turn(compiler: Compiler, op: tc.TurnOp) -> Step:
 
 @execute(tc.WarpBarrierOp)
 def warp_barrier(compiler: Compiler, op: tc.WarpBarrierOp) -> Step:
-    """Does nothing: at this level a warp is one agent, whose accesses are in program order."""
+    """Does nothing: at this level one agent executes a warp, and its accesses are in program
+    order.
+    """
     return nothing

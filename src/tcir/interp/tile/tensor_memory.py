@@ -1,4 +1,6 @@
-"""Rules of tensor memory: registers of a warp, rows of a shared tile, and the shift."""
+"""Rules of tensor memory: copies from and to the registers of a warp, copies of the rows of a
+shared tile, and the shift.
+"""
 
 from __future__ import annotations
 

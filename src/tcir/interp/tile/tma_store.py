@@ -1,4 +1,6 @@
-"""Rules of TMA stores and bulk groups, and of register tiles in the shared memory TMA accesses."""
+"""Rules of TMA stores and bulk groups, and of copies between register tiles and the shared memory
+that TMA accesses.
+"""
 
 from __future__ import annotations
 

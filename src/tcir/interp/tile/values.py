@@ -26,7 +26,9 @@ class Site:
 
 @dataclass(frozen=True)
 class MemRef:
-    """A contiguous row-major array in global memory; `buffer` numbers the kernel's buffers."""
+    """A contiguous row-major array in global memory. buffer: its number among the kernel's
+    buffers
+    """
 
     address: int
     shape: tuple[int, ...]
@@ -52,7 +54,9 @@ class StagedTile:
 
 @dataclass(frozen=True)
 class TmemTile:
-    """A tensor-memory tile; `column` counts from the allocation that `origin` finds."""
+    """A tile in tensor memory. column: counted from the start of the allocation that `origin`
+    finds
+    """
 
     origin: Callable[[Any], int]
     column: int
@@ -78,7 +82,7 @@ class LaneMasks:
 
 @dataclass(frozen=True)
 class LaunchResponses:
-    """`count` responses of cluster launch control, from address `base` of shared memory on."""
+    """`count` responses of cluster launch control in shared memory, from address `base` on."""
 
     base: int
     count: int
@@ -93,14 +97,14 @@ class Mbarrier:
 
 @dataclass(frozen=True)
 class Ring:
-    """Equal objects used in turn."""
+    """Equal objects that are used in turn, such as the stages of a pipeline."""
 
     slots: tuple[Any, ...]
 
 
 @dataclass
 class PendingLoad:
-    """An asynchronous read of tensor memory: `ready` once its warp has waited for it."""
+    """An asynchronous read of tensor memory. ready: whether its warp has waited for it"""
 
     site: Site
     ready: bool = False
@@ -108,10 +112,10 @@ class PendingLoad:
 
 @dataclass
 class RegisterTile:
-    """A register tile: row = thread of the warp.
+    """A register tile, in which each row belongs to one thread of the warp.
 
-    `quarter` and `column` are its origin in tensor memory (-1: none), `load` is the read whose
-    direct result it is, if any.
+    `quarter` and `column` are its origin in tensor memory (-1: none). `load` is the read that
+    filled it directly, if there is one.
     """
 
     data: Array
@@ -132,7 +136,9 @@ class Stored:
 
 @dataclass
 class Writers:
-    """Store that wrote each element of the kernel's buffers; -1 for none."""
+    """For each element of the kernel's buffers, the number of the store that wrote it; -1 if none
+    has.
+    """
 
     owner: dict[int, Array] = field(default_factory=dict)
     lane: dict[int, Array] = field(default_factory=dict)
@@ -146,9 +152,10 @@ class Writers:
     def record(
         self, target: MemRef, elements: Array, stored: Stored, lanes: Array | None = None
     ) -> None:
-        """Makes a store the writer of some elements of a result; MachineError for an input.
+        """Records a store as the writer of some elements of a result; MachineError if the buffer is
+        an input.
 
-        lanes: lanes of the tile that the elements come from
+        lanes: the tile's lanes from which the elements come
         """
         owner = self.owner.get(target.buffer)
         if owner is None:
@@ -160,7 +167,9 @@ class Writers:
         self.stores.append(stored)
 
     def adopt(self, known: Writers) -> None:
-        """Takes the writers of elements that were not stored in this run from another run."""
+        """Takes over the writers of another run, for the elements that were not stored in this
+        run.
+        """
         count = len(self.stores)
         self.stores += known.stores
         for buffer, owner in self.owner.items():

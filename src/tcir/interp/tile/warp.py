@@ -1,8 +1,9 @@
-"""Rules of the warp level: cp.async, fragments as whole matrices, mma.sync, stores.
+"""Rules of kernels for warps: cp.async, fragments as whole matrices, mma.sync, stores.
 
 At this level a fragment is a matrix; its distribution over threads matters only at lower levels.
-Without roles one agent represents all threads of the CTA and holds the whole fragment, so its
-copies are those of one thread, in order of groups; a warp of a role holds its part.
+Without roles one agent executes all threads of the CTA and has the whole fragment. Its copies then
+form groups like those of one thread. With roles, each warp is an agent and has its part of the
+fragment.
 """
 
 from __future__ import annotations
@@ -109,20 +110,23 @@ def cp_async_wait(compiler: Compiler, op: tc.CpAsyncWaitOp) -> Step:
 
 @dataclass(frozen=True)
 class AccumulatorPart:
-    """Part of an accumulator that an agent holds: its shape, and its first row and column."""
+    """The part of an accumulator that an agent has: its shape, and its first row and column."""
 
     shape: tuple[int, int]
     origin: tuple[int, int] = (0, 0)
 
     def moved(self, first: list[int]) -> list[int]:
-        """Returns the indices of the part's first element, given those of the accumulator's."""
+        """Returns the indices of the part's first element, given those of the accumulator's first
+        element.
+        """
         *batch, row, column = first
         return [*batch, row + self.origin[0], column + self.origin[1]]
 
 
 def held_by(compiler: Compiler, kind: tc.FragmentType) -> Callable[[Frame], AccumulatorPart]:
-    """Returns the part of a fragment of C, or of its rows, that an agent holds: all of it, or that
-    of a warp of a role."""
+    """Returns the part of a fragment of C, or of its rows, that an agent has: all of it, or the
+    part of a warp if the kernel has roles.
+    """
     rows, columns = kind.shape
     everything = AccumulatorPart((rows, columns))
     if "tc.warps" not in compiler.attributes:
@@ -204,7 +208,9 @@ def mma_sync(compiler: Compiler, op: tc.MmaSyncOp) -> Step:
 def walk_of(
     op: tc.StoreFragmentOp | tc.StoreFragmentStagedOp | tc.FragmentEpilogueOp,
 ) -> tuple[int, int] | None:
-    """Rows and columns of the images if the fragment's rows are pixels; None: rows of a matrix."""
+    """Numbers of rows and columns of the images, if the fragment's rows are pixels; None if they
+    are rows of a matrix.
+    """
     if WALK not in op.attributes:
         return None
     y, x = integers(op, WALK)
@@ -212,7 +218,9 @@ def walk_of(
 
 
 def pixels(positions: Array | int, walk: tuple[int, int]) -> list[Array]:
-    """Image n, row p and column q of positions on a walk."""
+    """Image n, row p and column q of pixels, given by their positions in the order of the
+    fragment's rows.
+    """
     rows, q = np.divmod(positions, walk[1])
     n, p = np.divmod(rows, walk[0])
     return [n, p, q]

@@ -1,4 +1,6 @@
-"""Rules of wgmma: an agent that is the CTA computes all rows, a warp of a role 16 rows."""
+"""Rules of wgmma. An agent that is the whole CTA computes all rows, an agent that is a warp of a
+role 16 rows.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +21,25 @@ from tcir.machine.wgmma.unit import Flight, WgmmaForm
 
 @execute(tc.WgmmaOp)
 def wgmma(compiler: Compiler, op: tc.WgmmaOp) -> Step:
-    """Issues a group with one instruction for every 32 bytes of K."""
+    """Issues a group of wgmma, one instruction for every 32 bytes of K."""
     a, b, c = compiler.operands(op)
     return _group(compiler, op, [(a, b, 0)], c, (op.a.type, op.b.type))
 
 
 @execute(tc.WgmmaProductOp)
 def wgmma_product(compiler: Compiler, op: tc.WgmmaProductOp) -> Step:
-    """Issues the group of `wgmma`, with a false scale-d in the first instruction."""
+    """Issues the group of `wgmma`; in the first instruction scale-d is false, so that it overwrites
+    D.
+    """
     a, b = compiler.operands(op)
     return _group(compiler, op, [(a, b, 0)], None, (op.a.type, op.b.type))
 
 
 @execute(tc.WgmmaTapsOp)
 def wgmma_taps(compiler: Compiler, op: tc.WgmmaTapsOp) -> Step:
-    """Issues one group with instructions for each pair of tiles; A is read from the pair's row
-    on."""
+    """Issues one group of wgmma, with the instructions for each pair of tiles. A is read from the
+    row on that the pair gives.
+    """
     a, b, (c,) = segments(compiler, op)
     pairs = list(zip(a, b, integers(op, "rows"), strict=True))
     return _group(compiler, op, pairs, c, (op.a[0].type, op.b[0].type))
@@ -42,8 +47,9 @@ def wgmma_taps(compiler: Compiler, op: tc.WgmmaTapsOp) -> Step:
 
 @execute(tc.WgmmaFragmentOp, tc.WgmmaFragmentProductOp)
 def wgmma_fragment(compiler: Compiler, op: tc.WgmmaFragmentOp | tc.WgmmaFragmentProductOp) -> Step:
-    """Issues a group with one instruction for every 32 bytes of a row of A, which is in registers.
-    Without an accumulator to add to, the first instruction has a false scale-d."""
+    """Issues a group of wgmma with A in registers, one instruction for every 32 bytes of a row of
+    A. Without an accumulator to add to, scale-d is false in the first instruction.
+    """
     a_, b_, *c = compiler.operands(op)
     result, site = compiler.result(op), compiler.site(op)
     n, k = op.b.type.shape
@@ -131,8 +137,9 @@ def wgmma_wait(compiler: Compiler, op: tc.WgmmaWaitOp) -> Step:
 
 
 def settled(frame: Frame, fragment: int, site: object) -> np.ndarray:
-    """Returns the registers of an accumulator; reports those of a wgmma that no wait has
-    covered."""
+    """Returns the registers of an accumulator; reports an error if a wgmma that uses them is not
+    covered by a wait.
+    """
     total = frame.values[fragment]
     if isinstance(total, Flight):
         frame.cta.report(

@@ -1,4 +1,4 @@
-"""Counters of a CTA."""
+"""The part of the machine's counters that one CTA has counted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Counts:
         return Counts(plain, self.by_tensor - before.by_tensor)
 
     def with_own(self, own: Counters) -> Counts:
-        """Returns the counts with the counters that may differ taken from `own`."""
+        """Returns these counts, with the counters that may differ between CTAs taken from `own`."""
         return Counts(self.by_name | {n: getattr(own, n) for n in OWN}, self.by_tensor)
 
     def add_to(self, machine: Machine) -> None:

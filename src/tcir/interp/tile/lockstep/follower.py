@@ -25,7 +25,7 @@ Bytes = NDArray[np.uint8]
 
 
 class FollowerLeft(Exception):
-    """Raised when a follower diverges from the leader or needs a checked execution."""
+    """Raised when a follower differs from the leader, or must run on the machine to be checked."""
 
 
 class FollowerMemories:
@@ -41,16 +41,18 @@ class FollowerMemories:
 
 
 class Forgetful:
-    """Stands in for a memory that tracks its defined bytes, but tracks none."""
+    """Stands in for a memory that tracks its defined bytes; this one tracks none."""
 
     def poison(self, start: int, size: int) -> None:
         """Does nothing."""
 
 
 class FollowerCta:
-    """State of a follower for the rules of this level. counters: only the counters that may differ
-    between CTAs. reads: positions of the global buffers that it has read. accesses: its writes to
-    global buffers.
+    """State of a follower, as the rules of this level use it.
+
+    counters: only the counters that may differ between CTAs
+    reads:    positions of the global buffers that it has read
+    accesses: its writes to global buffers
     """
 
     def __init__(self, index: Triple, machine: Machine, memories: FollowerMemories) -> None:
@@ -78,18 +80,21 @@ class FollowerCta:
         )
 
     def perform(self, machine: Machine, counts: Counts) -> None:
-        """Commits the follower's stores, and adds the `counts` of its class of CTAs."""
+        """Commits the follower's stores to global memory, and adds the `counts` of its class of
+        CTAs to the machine's counters.
+        """
         for one in self.accesses:
             perform(machine.memory.buffers[one.buffer], one, np.ones(1, bool), [self.index])
         counts.with_own(self.counters).add_to(machine)
 
     def report(self, *_: object) -> NoReturn:
-        """Raises FollowerLeft: only the machine reports findings."""
+        """Raises FollowerLeft, because only the machine reports findings."""
         raise FollowerLeft
 
     def find(self, addresses: Index, nbytes: int, site: object) -> tuple[int, Buffer, Index]:
-        """Returns the position of the buffer that holds these words of global memory, the buffer,
-        and the byte offsets in it."""
+        """Finds the buffer that contains these words of global memory. Returns its position, the
+        buffer, and the byte offsets of the words in it.
+        """
         low, high = int(addresses.min()), int(addresses.max()) + nbytes
         buffer = self.memory.find(low, high, site)
         return self.memory.buffers.index(buffer), buffer, addresses - buffer.base
@@ -106,8 +111,9 @@ class FollowerCta:
 
 
 class FollowerAgent:
-    """An agent of a follower: accepts the operations of the rules if they are the leader's, in its
-    order."""
+    """An agent of a follower. It accepts the operations of the rules as long as they are those of
+    the leader's agent, in the same order.
+    """
 
     def __init__(self, cta: FollowerCta, number: int, warp: int, calls: Sequence[UnitCall]) -> None:
         self.cta, self.number, self.warp = cta, number, warp
@@ -127,7 +133,9 @@ class FollowerAgent:
         return unit
 
     def call(self, unit: str, name: str, operands: Operands, named: dict[str, object]) -> object:
-        """Executes one operation; FollowerLeft unless it is the next of the leader's agent."""
+        """Executes one operation; FollowerLeft unless it is the next operation of the leader's
+        agent.
+        """
         if self.ended:
             raise FollowerLeft
         call = self._calls[self._next]
@@ -162,7 +170,7 @@ class FollowerAgent:
     def load(
         self, _: UnitCall, space: str, addresses: Index, nbytes: int, *, site: object
     ) -> Bytes:
-        """Follows `load` of `tcir.machine.memory.generic.Memory`."""
+        """Replays `load` of `tcir.machine.memory.generic.Memory`."""
         span = np.arange(nbytes)
         if space != "global":
             found: Bytes = self.cta.memories.smem[0, addresses[:, None] + span]
@@ -179,7 +187,7 @@ class FollowerAgent:
     def store(
         self, call: UnitCall, space: str, addresses: Index, data: Bytes, *, site: object
     ) -> None:
-        """Follows `store` of `tcir.machine.memory.generic.Memory`."""
+        """Replays `store` of `tcir.machine.memory.generic.Memory`."""
         if space == "global":
             self.cta.counters.global_store += data.size
             self.cta.store(call, self.number, addresses, data, site)
@@ -198,7 +206,7 @@ class FollowerAgent:
         site: object,
         **more: object,
     ) -> None:
-        """Follows a load of `tcir.machine.tma.unit.Tma`."""
+        """Replays a load of `tcir.machine.tma.unit.Tma`."""
         box = load_box(tensor, target, self.cta.assumptions, site)
         eb = box.fields.piece_bytes
         words = np.empty(0, f"u{eb}")
@@ -222,7 +230,7 @@ class FollowerAgent:
         *,
         site: object,
     ) -> None:
-        """Follows a store of `tcir.machine.tma.unit.Tma`."""
+        """Replays a store of `tcir.machine.tma.unit.Tma`."""
         box: Box = store_box(tensor, source, self.cta.assumptions, site)
         if reduction is not None or box.gaps is not None:
             raise FollowerLeft
@@ -253,7 +261,7 @@ class FollowerAgent:
         *,
         site: object,
     ) -> NDArray[np.uint32]:
-        """Follows a load of `tcir.machine.tmem.unit.Tmem`."""
+        """Replays a load of `tcir.machine.tmem.unit.Tmem`."""
         lanes, columns, halves = self._reach(address, shape, num, pack, split)
         words = self.cta.memories.tmem[0]
         found: NDArray[np.uint32] = words[lanes, columns]
@@ -273,7 +281,7 @@ class FollowerAgent:
         *,
         site: object,
     ) -> None:
-        """Follows a store of `tcir.machine.tmem.unit.Tmem`."""
+        """Replays a store of `tcir.machine.tmem.unit.Tmem`."""
         lanes, columns, halves = self._reach(address, shape, num, unpack, split)
         if halves == 2:
             raise FollowerLeft
@@ -311,8 +319,9 @@ class FollowerUnit:
 def take_turns(
     trace: Trace, agents: Sequence[FollowerAgent], bodies: Sequence[Generator[object, object, None]]
 ) -> None:
-    """Runs a follower's agents in the leader's turns; FollowerLeft if one yields or ends
-    elsewhere."""
+    """Runs a follower's agents in the order in which the leader's agents took turns; FollowerLeft
+    if an agent yields or ends at another point.
+    """
     for number, ends in trace.turns:
         try:
             next(bodies[number])

@@ -42,7 +42,9 @@ class Lockstep(Leaders[Trace]):
     # --- the leader ------------------------------------------------------------------------------
 
     def begin(self, cta: Cta) -> Trace | None:
-        """Called before a CTA starts; returns the trace that records it, None without one."""
+        """Called before a CTA starts; returns the trace that records the CTA, or None if it is not
+        recorded.
+        """
         self.finish()
         if self.why:
             return None
@@ -58,8 +60,9 @@ class Lockstep(Leaders[Trace]):
             raise Abandoned("findings", alone=True)
 
     def ended(self, cta: Cta) -> int:
-        """Called when a CTA has ended: executes the CTAs that do the same, and returns their
-        number."""
+        """Called when a CTA has ended: executes the CTAs that do the same as it, and returns their
+        number.
+        """
         trace = self._recorded(cta)
         if trace is None:
             return 0
@@ -142,5 +145,7 @@ class Lockstep(Leaders[Trace]):
         return alone
 
     def classes(self) -> list[Alike]:
-        """Returns classes of CTAs that behave alike; empty if unknown, or too large to keep."""
+        """Returns the classes of CTAs that behave alike; empty if they are unknown or need too much
+        memory.
+        """
         return self._classes if not self.why and self._room >= 0 else []

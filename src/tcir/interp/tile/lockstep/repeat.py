@@ -1,7 +1,8 @@
-"""Repeats a launch under a seed, after the same launch in issue order.
+"""Executes a launch under a seed, after the same launch was executed in issue order.
 
-See `tcir.interp.ptx.lockstep.repeat`: some CTAs of each class that issues the same operations run
-under the seed, with every check; the stores of the others are repeated from issue order.
+As in `tcir.interp.ptx.lockstep.repeat`, some CTAs of each class (CTAs that issue the same
+operations) run under the seed, with every check; the stores of the other CTAs are taken from the
+launch in issue order.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from tcir.machine.memory.protocols import Triple
 
 @dataclass
 class Alike:
-    """A class of CTAs. streams: see `Trace`; counts: the leader's counts."""
+    """A class of CTAs that issue the same operations. streams: see `Trace`. counts: counters of the
+    class's leader
+    """
 
     streams: list[list[tuple[str, str, object]]]
     counts: Counts
@@ -32,8 +35,9 @@ class Alike:
 
 
 def launch_key(machine: Machine, text: str) -> bytes:
-    """Returns a key of everything that a launch depends on except the order; text: the kernel's
-    text."""
+    """Returns a hash of everything that a launch depends on except the order of execution. text:
+    the text of the kernel
+    """
     options = replace(machine.options, order_seed=None, products=None, repeats=None)
     found = hashlib.sha256(f"{text}\0{options}\0".encode())
     for buffer in machine.memory.buffers:
@@ -43,7 +47,9 @@ def launch_key(machine: Machine, text: str) -> bytes:
 
 
 class Repetition:
-    """Runs some CTAs of each class; see `tcir.machine.engine.machine.Followers`."""
+    """Runs some CTAs of each class and takes the stores of the others from the earlier launch; see
+    `tcir.machine.engine.machine.Followers`.
+    """
 
     committed = True
     """True, so that an error is reported as in a run of every CTA."""
@@ -62,7 +68,9 @@ class Repetition:
             self._others[id(each)] = [c for c in each.members if c.index not in self._running]
 
     def executed(self, index: tuple[int, ...]) -> bool:
-        """Whether a CTA was repeated from another one, so that the machine need not run it."""
+        """Whether the stores of a CTA were taken from the earlier launch, so that the machine need
+        not run it.
+        """
         return index not in self._running
 
     def begin(self, cta: Cta) -> Trace:
@@ -71,7 +79,7 @@ class Repetition:
         return self._trace
 
     def ended(self, cta: Cta) -> int:
-        """Called when a CTA has ended: the others of its class then commit their stores."""
+        """Called when a CTA has ended: the other CTAs of its class then commit their stores."""
         trace, (each, known) = self._trace, self._running.pop(cta.index)
         if self.machine.findings:
             raise Abandoned("findings", alone=True)

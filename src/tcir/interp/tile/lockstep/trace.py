@@ -33,12 +33,13 @@ KNOWN = {
 
 @dataclass
 class UnitCall:
-    """One operation of a unit.
+    """One operation that an agent issued to a unit of the machine.
 
-    key: the operands that must be the same in a follower. turns: how often the operation yielded;
-    None: it cannot block. result: its result, or the address that an allocation wrote. effect:
-    effect of an operation of the tensor core. access: access of a write to global memory, for the
-    machine's record.
+    key:    the operands that must be the same in a follower
+    turns:  how often the operation yielded; None: it cannot block
+    result: its result, or the address that an allocation wrote
+    effect: effect of an operation of the tensor core
+    access: access of a write to global memory, for the machine's record
     """
 
     unit: str
@@ -52,7 +53,9 @@ class UnitCall:
 
 
 def key_of(unit: str, name: str, operands: Operands, named: Mapping[str, object]) -> Key:
-    """Returns the operands except those that may differ: data, and places in global memory."""
+    """Returns the operands of an operation except those that may differ between CTAs, which are
+    data and positions in global memory.
+    """
     rest = tuple(named.items())
     match unit, name:
         case "memory", "load" | "store":
@@ -78,7 +81,7 @@ def _plain(operand: object) -> object:
 
 
 def alike(a: Key, b: Key) -> bool:
-    """Whether operands are equal; equal arrays mostly are the same object."""
+    """Whether operands are equal; most equal arrays are the same object, which is tested first."""
     try:
         return a == b
     except ValueError:  # of arrays that are not
@@ -94,8 +97,12 @@ def _alike(a: object, b: object) -> bool:
 
 
 class Trace:
-    """Trace of one leader. calls: operations by agent, in order; turns: agents in the order in
-    which they ran, and whether each ended in that turn; why: reason if there is no trace."""
+    """Trace of one leader.
+
+    calls: operations of each agent, in order
+    turns: agents in the order in which they ran, and whether each ended in that turn
+    why:   reason why there is no trace; "" if there is one
+    """
 
     def __init__(self, cta: Cta) -> None:
         self.cta = cta
@@ -106,7 +113,9 @@ class Trace:
 
     @property
     def streams(self) -> list[list[tuple[str, str, object]]]:
-        """Operations of each agent and their sites, independent of the order of agents."""
+        """Operations of each agent and their locations, independent of the order in which agents
+        ran.
+        """
         return [[(call.unit, call.name, call.site) for call in calls] for calls in self.calls]
 
     def agent(self, agent: Agent) -> tuple[int, RecordedAgent]:
@@ -177,7 +186,7 @@ def _access(agent: Agent, call: UnitCall, named: Mapping[str, object]) -> Access
 
 
 class RecordedAgent:
-    """An agent of the leader as this level's rules see it: every operation is recorded."""
+    """An agent of the leader, as the rules of this level use it: every operation is recorded."""
 
     def __init__(self, agent: Agent, trace: Trace, calls: list[UnitCall]) -> None:
         self._agent, self._trace, self._calls = agent, trace, calls
