@@ -55,11 +55,11 @@ class Edit(Bug):
 
 
 PTX = "llvm-to-ptx"
-RELATIVE = "the same results: rotations are relative"
-VARIANCE = "1e-5 of the results, as variances are near 1"
-GELU = "the error is below a rounding to f16"
-ROUNDINGS = "one rounding to f16 more"
-DIRECTION = "1.8 times the input program's root mean square error"
+RELATIVE = "the results are equal, because rotations are relative"
+VARIANCE = "it changes results by 1e-5 of their value, because variances are near 1"
+GELU = "its error is smaller than that of a rounding to f16"
+ROUNDINGS = "it is only one more rounding to f16"
+DIRECTION = "the root mean square error is only 1.8 times that of the input program"
 BUGS = (
     Bug("bert", "one more key is visible", "raise-attention"),
     Bug("bert", "no key is masked", "raise-attention"),
