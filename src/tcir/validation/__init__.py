@@ -1,1 +1,1 @@
-"""Executing a program after every pass and comparing the results."""
+"""Validation: executes a program after every pass and compares the results."""

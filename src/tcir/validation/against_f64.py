@@ -1,7 +1,7 @@
-"""Results judged by their errors against f64, in proportion to those of a reference.
+"""Judges results by their errors against f64, in proportion to the errors of a reference.
 
-A result without a worst-case bound, such as that of a deep network, is right as long as its error
-is in proportion to the reference's own.
+A result without a worst-case bound, such as that of a deep network, counts as right as long as its
+error against f64 is in proportion to the reference's own error against f64.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SPREAD = 12**-0.5
 
 
 def is_floating(dtype: np.dtype) -> bool:
-    """Whether the type is floating-point, including ml_dtypes' types."""
+    """Whether the type is a floating-point type, of numpy or of ml_dtypes."""
     try:
         _rounding(dtype)
     except ValueError:
@@ -36,7 +36,9 @@ def is_floating(dtype: np.dtype) -> bool:
 
 
 def more_roundings(dtype: np.dtype, roundings: Mapping[str, int] = ROUNDINGS) -> float:
-    """Allowed error of results of a type beyond one rounding, relative to the largest result."""
+    """Error that results of a type may have in addition to one rounding, as a fraction of the
+    largest result.
+    """
     more = roundings.get(dtype.name, 1) - 1
     return more * _rounding(dtype) if is_floating(dtype) else 0.0
 
@@ -47,20 +49,21 @@ def _rounding(dtype: np.dtype) -> float:
 
 
 def has_numbers(results: Sequence[Array]) -> bool:
-    """Whether each floating-point result has a finite element, or no element at all."""
+    """Whether each floating-point result either has a finite element or has no elements."""
     floats = (each for each in results if each.size and is_floating(each.dtype))
     return all(np.isfinite(each.astype(np.float64)).any() for each in floats)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A result compared with the reference's.
+    """Comparison of a result with the result of the reference.
 
-    failure: what is wrong; "" if nothing is
-    ratio:   the error over the allowed error; rms: the same ratio for root mean squares
-    error:   the largest error against f64, over the largest result
-    own: the reference's largest error against f64, over the largest result
-    finite: whether the reference has a finite element, or no element at all
+    failure: description of the fault; "" if there is none
+    ratio:   largest error divided by the allowed error
+    rms:     root mean square of the errors divided by the allowed root mean square
+    error:   largest error against f64, as a fraction of the largest result
+    own:     the reference's largest error against f64, as a fraction of the largest result
+    finite:  whether the reference has a finite element, or no elements
     """
 
     failure: str = ""
@@ -72,7 +75,7 @@ class Compared:
 
     @property
     def excess(self) -> float:
-        """The larger of the two ratios."""
+        """The larger of `ratio` and `rms`."""
         return max(self.ratio, self.rms)
 
     def __str__(self) -> str:
@@ -85,12 +88,12 @@ class Compared:
 def compare(
     mine: Array, theirs: Array, exact: Array, reference: str, more: float = 0.0
 ) -> Compared:
-    """Compares a result with that of the reference in its own types (`theirs`) and in f64
-    (`exact`).
+    """Compares a result (`mine`) with the reference's results in the program's own types (`theirs`)
+    and in f64 (`exact`).
 
-    more: error that `mine` may have, as a fraction of the largest result, in addition to `FACTOR`
-          times the reference's own error and one rounding. The root mean square of the errors
-          is limited likewise
+    more: error that `mine` may have in addition to `FACTOR` times the reference's own error and one
+    rounding, as a fraction of the largest result. The root mean square of the errors is limited in
+    the same way
     """
     if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
         words = [f"{list(each.shape)} of {each.dtype}" for each in (theirs, mine)]
@@ -129,17 +132,20 @@ def _ratio(error: float, allowed: float) -> float:
 
 @dataclass(frozen=True)
 class Precise:
-    """Results of the input program on some inputs: in f64 (`right`), and in its own types.
+    """Results of the input program for some inputs: in f64 (`right`), and in the program's own
+    types.
 
-    own: each set of results with the program's roundings: its own results, and those with factors
-         cut to tf32, as tensor cores read them
+    own: sets of results with the program's roundings: the program's own results, and those with
+         factors cut to tf32, as tensor cores read them
     """
 
     right: Sequence[Array]
     own: Sequence[Sequence[Array]] = field(default_factory=list)
 
     def compared(self, got: Sequence[Array]) -> list[Compared]:
-        """Compares each result with the one of `own` that allows the largest error."""
+        """Compares each result with each set in `own`, and returns the comparison with the set that
+        allows the largest error.
+        """
         found = []
         for number, (mine, right) in enumerate(zip(got, self.right, strict=True)):
             more = more_roundings(mine.dtype)
@@ -148,8 +154,9 @@ class Precise:
         return found
 
     def difference(self, number: int, got: Sequence[Array]) -> Difference:
-        """The element of a result whose distance from f64 is largest; its count is the number of
-        elements that differ from the input program's."""
+        """The element of a result whose distance from the f64 result is largest. Its count is the
+        number of elements that differ from the input program's result.
+        """
         mine, theirs, right = got[number], self.own[0][number], self.right[number]
         a, b, exact = (each.astype(np.float64) for each in (mine, theirs, right))
         with np.errstate(invalid="ignore"):

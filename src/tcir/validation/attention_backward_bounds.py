@@ -1,14 +1,15 @@
-"""Bounds of the error of a kernel's gradients of attention, element by element.
+"""Bounds on the error of the gradients that a kernel for the backward pass of attention computes,
+element by element.
 
 A kernel computes ``x = fma(S, c, -lse log2(e))``, ``p = ex2(x)``, ``ds = p (dp - delta)`` in f32
-from sums of products S and dp, rounds p and ds to the type of the operands, and multiplies them. No
-row is normalised: lse is an operand. So the error follows step by step from the rules of these ops
-(`tcir.validation.rules`), with the errors of sums in any order for the products. The numbers of
-each step here are those of such a kernel; their distance from the reference, which rounds once, is
-added.
+from sums of products S and dp. It rounds p and ds to the type of the operands, and multiplies them.
+It does not normalise rows, because lse (the logarithm of a row's sum of exponentials) is an
+operand. So the error follows step by step from the rules of these ops (`tcir.validation.rules`),
+where the errors of products are those of sums in any order. The numbers of each step here are those
+of such a kernel; their distance from the reference, which rounds once, is added.
 
-The largest terms are the roundings of p and ds: for a gradient of the queries 2^-11 (f16) or 2^-8
-(bf16) of ``scale * sum |ds| |k|``.
+The largest terms are the roundings of p and ds. For a gradient of the queries they are 2^-11 (f16)
+or 2^-8 (bf16) of ``scale * sum |ds| |k|``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Products: TypeAlias = Callable[[Known, Known], Known]
 def attention_backward(
     op: tc.AttentionBackwardOp, operands: Sequence[Known], products: Products
 ) -> list[Known]:
-    """Gradients of ``tc.attention_backward`` with their errors."""
+    """Computes the gradients of ``tc.attention_backward`` and bounds on their errors."""
     of, queries, keys = op.extents(), string(op, "q_layout"), string(op, "kv_layout")
     q, k, v, dout = (
         each.like(partial(by_heads, layout=layout))

@@ -80,7 +80,9 @@ EX2, HALF = 2.0**-22, 2.0**-24
 
 
 class Powers(NamedTuple):
-    """Largest relative error of an exponential of base two, and its root mean square."""
+    """Largest relative error of an exponential of base two, and the root mean square of the
+    error.
+    """
 
     most: float
     mean: float
@@ -92,10 +94,11 @@ BY_POLYNOMIAL = Powers(POLYNOMIAL_ERROR, POLYNOMIAL_ERROR)
 
 
 class Factors(NamedTuple):
-    """The rounded exponentials P, by which values are multiplied.
+    """The exponentials P, rounded to the type of the values, by which the values are multiplied.
 
-    dtype: type of P; lift: largest P, where p is up to 1; least: exponent of the least p that
-           certainly does not round to zero
+    dtype: type of P
+    lift:  largest P that occurs, while the unrounded p is at most 1
+    least: exponent of the smallest p that certainly does not round to zero
     """
 
     dtype: DType
@@ -123,8 +126,9 @@ def attention(
     values: Mapping[ir.Value, Array],
     powers: Powers = BY_EX2,
 ) -> list[Known]:
-    """Results of ``tc.attention`` with their errors. values: the tensors that its body reads;
-    powers: the errors of exponentials"""
+    """Computes the results of ``tc.attention`` and bounds on their errors. values: the tensors that
+    its body reads. powers: the errors of exponentials
+    """
     of = op.extents()
     q = operands[0].like(partial(by_heads, layout=string(op, "q_layout")))
     k, v = (each.like(partial(by_heads, layout=string(op, "kv_layout"))) for each in operands[1:3])
@@ -212,7 +216,9 @@ class _Head:
     factors: Factors
 
     def results(self) -> tuple[Known, Known]:
-        """The result [m, e] and the logarithms [m], before they are rounded."""
+        """Computes the result [m, e] and the logarithms [m] of the sums of exponentials, before
+        they are rounded.
+        """
         q, k, v = (reduce(np.multiply, (x.wide for x in y)) for y in (self.q, self.k, (self.v,)))
         transposed = tuple(each.like(np.transpose) for each in self.k)
         scores, exact = self.products(self.q, transposed), q @ k.T
@@ -366,8 +372,10 @@ class _Exponentials:
 
     @property
     def whole(self) -> Array:
-        """Mask of exponentials in rows of powers of two that all types represent, whichever of the
-        scores is the reference r: their errors are below half a unit, so that P is exact."""
+        """Mask of the exponentials in rows that consist only of powers of two which every type
+        represents, whichever of the scores is the reference r. The errors of these exponentials are
+        below half a unit, so that P is exact.
+        """
         near = np.where(np.isneginf(self.x), 0.0, self.x)
         rows = np.logical_and.reduce(near == np.rint(near), axis=-1, keepdims=True)
         certain: Array = rows & (near >= max(self.least, -24)) & (self.most < 2.0**-12)
@@ -375,13 +383,15 @@ class _Exponentials:
 
     @property
     def sum_error(self) -> Array:
-        """Largest relative error of the sums of exponentials, as a column."""
+        """Largest relative error of the sum of exponentials of each row, as a column."""
         parts = (self.p * self.most).sum(axis=-1, keepdims=True)
         return parts / self.total + self.order * HALF
 
     def logarithms(self, lse: Array) -> Known:
-        """The logarithms of the sums, with their errors: that of lg2.approx is 2^-22 of the
-        logarithm, or of 1, and counts once more where parts are combined."""
+        """The logarithms of the sums and their errors. The error of lg2.approx is 2^-22 of the
+        logarithm, or 2^-22 if the logarithm is below 1; it counts once more where parts are
+        combined.
+        """
         bits = np.abs(np.log2(self.total)) + TAU + 1
         size = np.abs(np.where(np.isfinite(lse), lse, 0.0))[:, None]
         last = 2 * (math.log(2) * (EX2 * bits + HALF * self.largest) + 4 * HALF * size)

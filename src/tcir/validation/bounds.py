@@ -72,11 +72,12 @@ NARROW = ("float16", "bfloat16")
 class Sums:
     """How a tensor core adds products.
 
-    window: bits kept below the largest exponent
-    terms: products of one fused sum; least: minimum number of products that are not zero fill
-    factors: relative error of a product from rounding its factors
+    window:   bits kept below the largest exponent
+    terms:    number of products of one fused sum
+    least:    minimum number of products of a fused sum that are not zero fill
+    factors:  relative error of a product from rounding its factors
     fraction: fraction bits of a fused sum
-    chain: maximum number of consecutive fused sums before f32 takes over; None: no limit
+    chain:    maximum number of consecutive fused sums before sums in f32 take over; None: no limit
     """
 
     window: int = WINDOW
@@ -102,13 +103,13 @@ WHOLE = Sums()
 
 
 def sums_of(dtype: str, target: str) -> Sums:
-    """Summation of products of `dtype` on a target of our pipelines.
+    """Returns how products of `dtype` are summed on a target for which tcir has a pipeline.
 
-    mma.sync of sm_80 keeps 24 bits and adds 16 bytes of a row at once, that of sm_90 keeps 25 bits
-    and adds 32 bytes (`tcir.machine.numerics.warp_mma`); tf32 drops 13 of 23 bits of each factor,
-    which is under 2^-10 of it. On a target with wgmma, fp8 has the bound of wgmma, which is wider
-    than that of mma.sync. Rows may have any number of elements, and only the last step has zero
-    fill.
+    mma.sync of sm_80 keeps 24 bits and adds the products of 16 bytes of a row at once; that of
+    sm_90 keeps 25 bits and adds those of 32 bytes (`tcir.machine.numerics.warp_mma`). tf32 drops 13
+    of the 23 fraction bits of each factor, an error of less than 2^-10 of the factor. On a target
+    with wgmma, fp8 has the bound of wgmma, which is wider than that of mma.sync. Rows may have any
+    number of elements, and only the last step of a row contains zero fill.
     """
     if dtype in ("float16", "bfloat16") and TARGETS[target].tcgen05:
         return Sums()
@@ -121,8 +122,9 @@ def sums_of(dtype: str, target: str) -> Sums:
 
 
 def encoded(magnitudes: Array, dtype: DType) -> Array:
-    """Magnitudes of factors as their encoded exponents give them: a subnormal number of `dtype`
-    counts as the smallest normal number. Zeros stay: their products have no exponent."""
+    """Magnitudes of factors according to their encoded exponents: a subnormal number of `dtype`
+    counts as the smallest normal number. Zeros stay zero, because their products have no exponent.
+    """
     if not is_float(dtype):
         return magnitudes
     least = float(ml_dtypes.finfo(dtype).smallest_normal)  # type: ignore[no-untyped-call]
@@ -157,7 +159,7 @@ def fused_sum_bound(
 
 
 def spread_of(inputs: Sequence[Array]) -> float:
-    """Root mean square of the products, as a multiple of their mean magnitude."""
+    """Root mean square of the products, divided by their mean magnitude."""
     spread = 1.0
     for array in inputs:
         magnitudes = np.abs(array.astype(np.float64))
@@ -174,9 +176,10 @@ def expected_squares(
     how: Sums,
     spread: float,
 ) -> Array:
-    """Mean square of result - reference that sums of random products may have, per element.
+    """Mean square of (result - reference) that sums of random products may have, per element.
 
-    Arguments are those of `fused_sum_bound`, and `spread_of` the inputs as `spread`.
+    The arguments are those of `fused_sum_bound`; `spread` is the result of `spread_of` for the
+    inputs.
     """
     number = np.maximum(counts.astype(np.float64), 1)
     size, largest = (
@@ -194,8 +197,8 @@ def squares_limit(expected: Array, reference: Array) -> float:
     """The largest allowed mean of error^2 / expected square: 1, plus an allowance for chance in
     small arrays.
 
-    An element on the other side of a tie is off by a whole unit, whose square is unit / error times
-    the expected one.
+    If result and reference round to different sides of a tie, the element is off by a whole unit,
+    whose square is unit / error times the expected square.
     """
     if not expected.size:
         return 1.0
@@ -208,5 +211,7 @@ def squares_limit(expected: Array, reference: Array) -> float:
 
 
 def upper(values: Array) -> Array:
-    """`values`, which are rounded sums, increased by the most that rounding may have removed."""
+    """Upper bounds of `values`, which are rounded sums: each is increased by the most that rounding
+    may have removed.
+    """
     return values.astype(np.float64) * (1 + 2.0**-7)

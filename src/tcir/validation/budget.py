@@ -1,4 +1,6 @@
-"""Time budget of a validation by kinds, for all states together."""
+"""Time budget of a validation that executes each kind of launch once; all states (the program after
+each pass) share it.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from tcir.validation.report import Line
 
 @dataclass
 class StatesBudget:
-    """The time limit of executions, and the time that they took.
+    """The time limit of all executions together, and the time that they have taken.
 
-    seconds: limit for all of them together; None: no limit
+    seconds: the limit; None: no limit
     started: time at which the validation began
-    latest:  seconds of the state that was executed last
+    latest:  seconds that the last executed state took
     """
 
     seconds: float | None
@@ -22,10 +24,12 @@ class StatesBudget:
     latest: float = 0.0
 
     def leaves_out(self, line: Line, *, last: bool = False) -> bool:
-        """Whether a state is left out because too little time remains; its line then reports that.
+        """Whether a state is left out because too little time remains; the state's line in the
+        report then says so.
 
-        Twice the time of the state executed before must remain. The last state, the PTX, has the
-        instructions that ship, and is executed if any time remains.
+        To be executed, a state needs twice the time of the previously executed state. The last
+        state, the PTX, is executed if any time remains, because it has the instructions that users
+        run.
         """
         if self.seconds is None:
             return False

@@ -1,4 +1,4 @@
-"""Comparing results, bit for bit or within a bound, and locating the first difference."""
+"""Compares results, bit for bit or within a bound, and locates the first difference."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ class Difference:
 
 
 def bits(array: Array) -> Array:
-    """The elements as unsigned integers of their width."""
+    """The elements as unsigned integers of the same width."""
     contiguous = np.asarray(array, order="C")
     return contiguous.view(f"u{array.dtype.itemsize}")
 
 
 def unequal(expected: Array, got: Array) -> Array:
-    """Mask of the elements that differ in a bit (so -0 is not 0), except that all NaN are equal.
+    """Mask of the elements that differ in any bit, so that -0 differs from 0; two NaNs always count
+    as equal.
 
     Neither linalg nor LLVM defines which NaN an operation returns (LLVM LangRef, "Behavior of
-    Floating-Point NaN values"); the NaN of a PTX instruction is defined by `tcir.machine`.
+    Floating-Point NaN values"). For PTX instructions, `tcir.machine` defines it.
     """
     wrong: Array = bits(expected) != bits(got)
     if is_float(expected.dtype) and wrong.any():
@@ -52,14 +53,16 @@ def unequal(expected: Array, got: Array) -> Array:
 
 
 def same_bits(expected: Arrays, got: Arrays) -> bool:
-    """Whether all results agree bit for bit, where any two NaNs are equal: see `unequal`."""
+    """Whether all results agree bit for bit, where two NaNs count as equal (see `unequal`)."""
     return not any(unequal(a, b).any() for a, b in zip(expected, got, strict=True))
 
 
 def first_difference(
     expected: Arrays, got: Arrays, bounds: Arrays | None = None
 ) -> Difference | None:
-    """The first element whose bits differ, or with `bounds`, whose error exceeds its bound."""
+    """The first element whose bits differ or, if `bounds` is given, whose error exceeds its
+    bound.
+    """
     for number, (a, b) in enumerate(zip(expected, got, strict=True)):
         wrong = unequal(a, b)
         if bounds is not None:
@@ -74,14 +77,16 @@ def first_difference(
 
 
 def errors(expected: Array, got: Array) -> Array:
-    """|got - expected| in float64; 0 for equal infinities and for two NaNs."""
+    """Computes |got - expected| in float64; 0 for equal infinities and for two NaNs."""
     with np.errstate(invalid="ignore"):
         distance = np.abs(got.astype(np.float64) - expected.astype(np.float64))
     return np.where(unequal(expected, got), distance, 0.0)
 
 
 def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float, float]:
-    """The largest error, and the largest ratio of an error to its bound, over finite bounds."""
+    """The largest error, and the largest ratio of an error to its bound, among elements with a
+    finite bound.
+    """
     error, ratio = 0.0, 0.0
     for a, b, bound in zip(expected, got, bounds, strict=True):
         distance = np.where(np.isinf(bound), 0.0, errors(a, b))
@@ -94,8 +99,9 @@ def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float,
 
 
 def mean_squares(expected: Arrays, got: Arrays, squares: Arrays) -> list[float]:
-    """For each result, the mean of error^2 over its expected square, without elements whose
-    expected square is infinite and without NaN."""
+    """For each result, the mean of error^2 / expected square. Elements whose expected square is
+    infinite, and NaNs, are left out.
+    """
     means = []
     for a, b, square in zip(expected, got, squares, strict=True):
         error = errors(a, b) ** 2

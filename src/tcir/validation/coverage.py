@@ -10,11 +10,11 @@ FULL_RANGE, SPECIAL_VALUES = "full range", "special values"
 
 @dataclass(frozen=True)
 class Coverage:
-    """Names of the kinds of input that were executed, and why others were left out.
+    """Names of the kinds of input that were executed, and the reason why others were left out.
 
     executed: "full range": magnitudes up to both ends of the inputs' types; "special values": NaN,
               infinities, zeros of both signs, subnormal numbers, as far as the types have them
-    small:    "" if nothing was left out
+    small:    reason why a kind of input was left out; "" if none was
     """
 
     executed: Sequence[str] = ()

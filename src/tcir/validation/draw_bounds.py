@@ -1,4 +1,4 @@
-"""Bounds on the errors of later states, for a program on tensors."""
+"""Bounds on the errors of the states after each pass, derived from the input program on tensors."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _SUM_OF_PRODUCTS = Arithmetic.of("products") | names(
 
 @dataclass(frozen=True)
 class DrawBounds:
-    """Bounds of the draws of one input program.
+    """Computes the bounds for the draws (sets of inputs) of one input program.
 
-    known:  whether the inputs are made so that all sums are exact
-    raised: the program before and after raise-attention, if it has attention
+    known:  whether the inputs are drawn so that all sums are exact
+    raised: the program before and after the pass raise-attention, if it has attention
     past:   whether the states come after raise-attention
     powers: errors of the exponentials of attention in the states
     """
@@ -64,9 +64,10 @@ class DrawBounds:
     powers: Powers = BY_EX2
 
     def of_state(self, module: ir.Module) -> DrawBounds:
-        """Bounds for a state and those after it: a state that has more ``tc.attention`` ops than
-        the input comes after raise-attention, and a kernel may compute exponentials by a
-        polynomial."""
+        """Returns the bounds for a state and the states after it. A state that has more
+        ``tc.attention`` ops than the input comes after raise-attention, and a kernel may then
+        compute exponentials by a polynomial.
+        """
         past = self.past or (
             self.raised is not None and attentions(module) > attentions(self.raised.before)
         )
@@ -79,8 +80,9 @@ class DrawBounds:
         return replace(self, past=past, powers=powers)
 
     def prepare_all(self, draws: Draws) -> None:
-        """Sets the bounds of draws, and drops the draws that show nothing without a bound. A main
-        draw without a finite result has no bound."""
+        """Sets the bounds of all draws, and drops the draws that show nothing without a bound. A
+        main draw without a finite result gets no bound.
+        """
         for draw in (*draws.more, draws.main):
             if draw is draws.main and not has_numbers(draw.reference):
                 draw.no_bound = "whole numbers gave no finite result"
@@ -89,8 +91,9 @@ class DrawBounds:
         draws.more[:] = [d for d in draws.more if d.exact or d.bound is not None or not d.rounded]
 
     def prepare(self, draw: Draw) -> None:
-        """Sets the bound of a draw. Runs the program on magnitudes, for the sums of |a * b|, and on
-        ones, for the numbers of products."""
+        """Sets the bound of a draw. The program is executed on the magnitudes of the inputs, for
+        the sums of |a * b|, and on ones, for the numbers of products.
+        """
         if self._foreign or len(self._products) != 1 or not self.known:
             self.carry(draw)
             return
@@ -133,9 +136,10 @@ class DrawBounds:
         return sorted({op.name for op in ops if not _SUM_OF_PRODUCTS.has(op)})
 
     def carry(self, draw: Draw) -> None:
-        """Sets the bound of a program that continues after its sums, element by element. After
-        raise-attention it is the distance of the op from the program (`Raised`) plus that of a
-        kernel from the op."""
+        """Sets the bound, element by element, of a program that has ops after its sums. After
+        raise-attention, the bound is the distance of ``tc.attention`` from the original ops
+        (`Raised`) plus that of a kernel from ``tc.attention``.
+        """
         if not self.past or self.raised is None:
             self._set(draw, self._carried(with_quantisation_raised(self.module), draw))
             return

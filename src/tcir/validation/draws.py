@@ -1,4 +1,4 @@
-"""Inputs on which a program is executed, and its results on each."""
+"""Sets of inputs on which a program is executed, and the program's results on each."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ among the inputs, and the result of a function on these is not always certain.""
 
 @dataclass(frozen=True)
 class Bound:
-    """Allowed errors of the results.
+    """Allowed errors of the results of a draw.
 
-    errors: largest error of each element
+    errors:  largest error of each element
     squares: mean square error of each element
-    limits: for each result, the largest allowed mean of error^2 / square
+    limits:  for each result, the largest allowed mean of error^2 / square
     """
 
     errors: list[Array]
@@ -53,8 +53,9 @@ class Bound:
     def of(
         errors: list[Array], squares: list[Array], reference: list[Array], *, open_share: float = 0
     ) -> Bound | None:
-        """Returns the bound of a draw. Elements with an infinite bound may have any value; None if
-        they are more than `open_share` of a result."""
+        """Returns the bound of a draw, in which elements with an infinite bound may have any value.
+        Returns None if a result has more such elements than the fraction `open_share`.
+        """
         finite = [np.isfinite(error) for error in errors]
         if any(each.size and np.mean(~each) > open_share for each in finite):
             return None
@@ -64,8 +65,10 @@ class Bound:
         return Bound(errors, squares, list(map(bounds.squares_limit, squares, reference)))
 
     def checked(self, reference: Sequence[Array], *, nan: bool) -> float:
-        """Share of the elements for which neither 0 nor an error of 2^-10 of their row's largest
-        number is within the bound; nan: whether NaN counts."""
+        """Share of the elements whose bound is tight enough to show an error: it excludes both the
+        result 0 and an error of 2^-10 of the row's largest number. nan: whether elements that are
+        NaN count
+        """
         shares = []
         for error, values in zip(self.errors, reference, strict=True):
             with np.errstate(invalid="ignore"):
@@ -79,17 +82,17 @@ class Bound:
 
 @dataclass
 class Draw:
-    """One execution's inputs, and the results of the input program.
+    """One set of inputs, and the results of the input program on it.
 
-    words: description of the inputs, for the table
-    bound:    allowed errors of later results; None: they agree bit for bit
-    no_bound: why there is no bound
-    precise:  without a bound: results in f64, against which later results are judged
+    words:    description of the inputs, for the report
+    bound:    allowed errors of later results; None: they must agree bit for bit
+    no_bound: reason why there is no bound
+    precise:  if there is no bound: results in f64, against which later results are judged
     rounded:  whether sums round, so that the execution shows nothing without a bound
-    exact:    whether later results agree bit for bit, so that no bound is derived
+    exact:    whether later results must agree bit for bit, so that no bound is derived
     partly:   whether all elements may be without a bound
     exponentials: whether the inputs test only launches with exponentials, so that tensor rules may
-              compute the others
+              compute the other launches
     """
 
     inputs: list[Array]
@@ -105,18 +108,20 @@ class Draw:
 
     @cached_property
     def images(self) -> list[Array]:
-        """The inputs as kernels below the tensor level receive them."""
+        """The memory images of the inputs, which kernels below the tensor level receive."""
         return images(self.inputs)
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Inputs of a program.
+    """All sets of inputs of a program.
 
-    main is executed in every completion order, `more` in the order of issue.
-    known: whether the inputs are made so that all sums are exact
-    spans: whether they span their formats; special: and have special values
-    few:   whether most values are near 1, although the program has no sums that require that
+    main:    inputs that are executed in every completion order
+    more:    further sets of inputs, executed only in the order of issue
+    known:   whether the inputs are drawn so that all sums are exact
+    spans:   whether the inputs span the range of their formats
+    special: whether the inputs also have special values
+    few:     whether most values are near 1, although the program has no sums that require that
     """
 
     contraction: Contraction | None

@@ -28,10 +28,11 @@ WORTH_SAYING = 10.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated cost of a validation down to PTX, within a factor of about three.
+    """Estimated cost of a validation of all states down to PTX, accurate within a factor of about
+    three.
 
-    Times were measured on one core of a server, with exact numerics and hazards: those of products
-    for f16, those of elements for f32 on CUDA cores.
+    The estimate uses times that were measured on one core of a server, with exact numerics and
+    hazard detection: times per product for f16, and times per element for f32 on CUDA cores.
     """
 
     seconds: float
@@ -45,7 +46,7 @@ class Estimate:
         """Estimates the cost of a validation.
 
         points: iterations of the loops of the input's reductions
-        budget: seconds; None: unlimited
+        budget: in seconds; None: unlimited
         """
         elements = sum(math.prod(s.shape) for s in (*signature.inputs, *signature.outputs))
         nbytes = BASE + ELEMENT * elements + min(KEPT, int(PER_PRODUCT * points))
@@ -63,8 +64,9 @@ class Estimate:
 
     @property
     def long(self) -> bool:
-        """Whether the estimate is worth printing: the validation takes long, or executes only a
-        share of the CTAs."""
+        """Whether the estimate is printed, because the validation takes long or executes only a
+        share of the CTAs.
+        """
         return self.seconds >= WORTH_SAYING or self.share < 1
 
     @property
@@ -83,7 +85,7 @@ class Estimate:
 
 
 def duration(seconds: float) -> str:
-    """Formats an approximate duration in the largest unit of which it has at least two."""
+    """Formats an approximate duration, in the largest unit that gives a number of at least two."""
     for unit, size in (("years", 365 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * size:
             return f"about {seconds / size:.0f} {unit}"

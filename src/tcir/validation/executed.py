@@ -1,5 +1,6 @@
-"""Parts of a state that determine its execution: states that agree in them have the same
-outcome."""
+"""The parts of a state that determine its execution. States in which these parts are equal have
+equal outcomes, so only one of them is executed.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Threads:
-    """The kernels of a module, in order, the workspaces between them, and the constants.
+    """The kernels of a thread-level module, in order, the workspaces between them, and the
+    constants.
 
-    instructions: instructions of each kernel, as the thread level's executor spells them
-    spelled:      by name of the kernel: its instructions with their source locations, which do not
-                  affect its execution
+    instructions: instructions of each kernel, as the thread level's executor translates them
+    spelled:      by name of the kernel: its PTX with source locations, which do not affect its
+                  execution
     """
 
     launches: tuple[Launch, ...]
@@ -37,8 +39,9 @@ class Threads:
 
     @staticmethod
     def of(module: ir.Module, programs: Sequence[Program]) -> Threads | None:
-        """Returns None unless all programs are kernels that the executor of this package can
-        spell."""
+        """Returns the kernels of a module. Returns None unless tcir's own executor runs all
+        programs and can translate them.
+        """
         if any(program.level != "thread" for program in programs):
             return None
         if registered("thread"):
@@ -58,8 +61,9 @@ class Threads:
 
 
 def digest(module: ir.Module, programs: Sequence[Program], known: bytes = b"") -> bytes | None:
-    """Digest of a module, computed unless it is `known`; None if a foreign executor runs one of its
-    programs."""
+    """Digest of a module; `known` is used if it is not empty. None if an executor that user code
+    registered runs one of its programs.
+    """
     if any(registered(program.level) for program in programs):
         return None
     return known or digest_of(bytecode_of(module))
@@ -67,8 +71,9 @@ def digest(module: ir.Module, programs: Sequence[Program], known: bytes = b"") -
 
 @dataclass(frozen=True)
 class ExecutedState:
-    """A state whose executions all passed without a finding: its line, and its outcome in issue
-    order."""
+    """A state whose executions all passed without a finding: its line in the report, and its
+    outcome in issue order.
+    """
 
     module: bytes | None
     threads: Threads | None

@@ -1,4 +1,4 @@
-"""Executions of the states of one program, each on given inputs and in a given order."""
+"""Executes the states of one program, on given inputs and in a given order."""
 
 from __future__ import annotations
 
@@ -45,9 +45,12 @@ class Executions:
     """How the states of one program are executed.
 
     products: results of products that states share
-    before:   work of the previous state, which limits instructions; initially that of tensors
-    kinds:    computes launches of the same kind as another one; None: the machine executes each
-    repeats: data that the orders of one state share (`tcir.run_options.RunOptions.repeats`)
+    before:   work of the previous state, which limits the number of instructions; initially that of
+              the program on tensors
+    kinds:    computes launches of the same kind as a launch that is executed; None: the machine
+              executes every launch
+    repeats:  data that the completion orders of one state share
+              (`tcir.run_options.RunOptions.repeats`)
     """
 
     plan: Plan
@@ -57,16 +60,18 @@ class Executions:
     kinds: Kinds | None = None
 
     def after(self, work: Work) -> Executions:
-        """Returns these executions with `work` as that of the preceding state."""
+        """Returns a copy in which `work` is the work of the previous state."""
         return dataclasses.replace(self, before=work)
 
     def of_one_state(self) -> Executions:
-        """Returns the executions of the next state."""
+        """Returns a copy for the next state, whose orders share no data with those of this
+        state.
+        """
         repeats: dict[bytes, Any] | None = {} if self.plan.settings.orders > 1 else None
         return dataclasses.replace(self, repeats=repeats)
 
     def on(self, draw: Draw) -> Executions:
-        """Returns the executions of the state on further inputs."""
+        """Returns a copy that executes the state on the inputs of another draw."""
         if self.kinds is None or not draw.exponentials:
             return self
         return dataclasses.replace(self, kinds=self.kinds.with_exponentials())
@@ -103,8 +108,9 @@ class Executions:
     def on_tensors(
         self, module: ir.Module, programs: Sequence[Program], inputs: list[Array], line: Line
     ) -> list[Array] | None:
-        """Results of the program on other inputs; None if it has no results, with the reason in
-        `line`."""
+        """Results of the program on other inputs. If it has no results, returns None and puts the
+        reason into `line`.
+        """
         outcome = guarded(line, lambda: self.module(module, programs, Draw(inputs)))
         return None if outcome is None else outcome.outputs
 
@@ -118,7 +124,7 @@ class Executions:
     ) -> Outcome:
         """Executes the program of `module`, or its kernels one after the other.
 
-        spelled: PTX of thread-level kernels, by name
+        spelled: for thread-level kernels: their PTX, by name
         """
         outputs = self.plan.signature.outputs
         if not programs:

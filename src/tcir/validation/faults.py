@@ -1,5 +1,6 @@
-"""Turns a failed execution into the verdict of a line of the report: any exception counts against
-the pass."""
+"""Turns a failed execution into the verdict of a line of the report. Any exception counts as a
+failure of the pass.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from tcir.validation.report import Line
 
 
 def guarded(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
-    """Runs an execution; an illegal or unsupported operation becomes the line's verdict.
+    """Runs an execution. An illegal or unsupported operation becomes the verdict of the line.
 
-    Returns None unless there are results to compare.
+    Returns None if there are no results to compare.
     """
     try:
         outcome = run()
@@ -48,10 +49,11 @@ def guarded(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
 
 @contextmanager
 def blamed_on_the_pass(line: Line) -> Iterator[None]:
-    """Makes every exception of an execution after a pass that pass's verdict.
+    """Turns every exception that an execution after a pass raises into that pass's verdict.
 
-    The program before the pass was executed, so the pass's result is at fault. An exception of a
-    type that tcir does not define may be a bug in the interpreter, and is reported as such.
+    The program before the pass was executed without an exception, so the pass's result is at fault.
+    An exception of a type that tcir does not define may be a bug in the interpreter, and is
+    reported as a possible bug.
     """
     try:
         yield
@@ -107,5 +109,5 @@ def _words(finding: Any) -> str:
 
 
 def rules_of(level: str) -> str:
-    """Rules by which a level is executed, in words."""
+    """Describes in words by which rules a level is executed."""
     return {"none": "no launch", "tensor": "tensor rules"}.get(level, f"machine, {level} level")

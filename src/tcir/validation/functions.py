@@ -1,7 +1,8 @@
-"""Errors of functions: one part from their lowering and from numpy, the rest from their operands.
+"""Errors of functions such as exp. One part comes from their lowering and from numpy, the rest from
+the errors of their operands.
 
-Lowerings are in `passes/emit/functions/`; errors of approximate instructions are those of PTX ISA
-9.7.3. ``sqrt.rn`` and roundings to whole numbers are exact on both sides.
+The lowerings are in `passes/emit/functions/`; the errors of approximate instructions are those in
+PTX ISA 9.7.3. ``sqrt.rn`` and roundings to whole numbers are exact in the kernel and in numpy.
 """
 
 from __future__ import annotations
@@ -88,8 +89,10 @@ CIRCULAR = ("math.cos", "math.sin", "math.tan")
 
 
 def farthest(name: str, x: Array, error: Array, exponent: Array) -> tuple[Array, Array]:
-    """Value of a function at x before rounding, and the largest difference between it and the
-    values at arguments within `error` of x; infinite if there is no finite difference."""
+    """Value of a function at x before rounding, and the largest difference between this value and
+    the values at arguments within `error` of x. The difference is infinite if it has no finite
+    bound.
+    """
     operands = (exponent,) if name in ("math.powf", "math.fpowi") else ()
     function = FUNCTIONS[name]
     middle = function(x, *operands)

@@ -1,5 +1,6 @@
-"""The verdict on the results of one execution, compared with those of the input program and of the
-previous state."""
+"""Judges the results of one execution by comparisons with the results of the input program and of
+the previous state.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from tcir.validation.settings import Settings
 class Judge:
     """Judges executions of one state on the inputs of `draw`.
 
-    outputs, sites: results of the previous state, and the writer of each of their elements
+    outputs: results of the previous state
+    sites:   for each result, a function that finds the op that wrote an element
     """
 
     settings: Settings
@@ -32,7 +34,9 @@ class Judge:
     sites: Mapping[int, Any]
 
     def fill(self, line: Line, outcome: Outcome) -> None:
-        """Compares the results of one execution, whose findings are already in `line`."""
+        """Compares the results of one execution, and writes the verdict into `line`, which already
+        has the findings.
+        """
         self._compare(line, outcome)
         if outcome.executed and line.verdict in ("equal", "within bound"):
             how = "" if line.verdict == "equal" else "within bound, "
@@ -108,8 +112,9 @@ class Judge:
 
 
 def bound_of(draw: Draw, settings: Settings) -> tuple[Bound | None, str]:
-    """The bound on the results of `draw`, or None, and the reason why a result beyond it, or a
-    different one if there is none, is wrong."""
+    """Returns the bound on the results of `draw`, or None, and the words that say why a wrong
+    result is wrong. A result is wrong if it exceeds the bound or, without a bound, if it differs.
+    """
     if draw.bound is not None:
         return draw.bound, "beyond the bound"
     if settings.inputs == "integers":

@@ -1,9 +1,10 @@
-"""Executes each kind of launch once on the machine; tensor rules compute the other launches.
+"""Executes only one launch of each kind on the simulated machine; tensor rules compute the other
+launches.
 
-A kind is a function that several launches share (pass share-kernels): the same computation on
-buffers of the same shapes, with weights and constants of their own. Tensor rules compute the other
-launches from the buffers that the state gives them, so a launch with a wrong buffer has a wrong
-result.
+A kind is a function that several launches share (pass share-kernels): they do the same computation
+on buffers of the same shapes, each with its own weights and constants. Tensor rules compute the
+other launches from the buffers that the state assigns to them, so a launch to which a wrong buffer
+is assigned has a wrong result.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _EXPONENTIALS = names("math.exp", "math.exp2", "linalg.softmax", tc.AttentionOp)
 
 @dataclass(frozen=True)
 class Kinds:
-    """The launches of a program on tensors by name, each with the function of its kind.
+    """The launches of a program on tensors, by name; each has the function of its kind.
 
     module:  the program, which later passes do not change
     seconds: estimated seconds of each kind, by its function's name
@@ -56,8 +57,9 @@ class Kinds:
     def of(
         module: ir.Module, find: Callable[[ir.Module], Sequence[Program]], by: Settings
     ) -> Kinds:
-        """The kinds of a module of functions on tensors. A kind that exceeds what the kinds of
-        earlier launches leave of the budget is left out."""
+        """Finds the kinds of a module of functions on tensors. The budget is given to kinds in the
+        order of their first launches; a kind that exceeds the remaining budget is left out.
+        """
         kept = copied(module)
         launches = {program.title: program for program in find(kept)}
         seconds, left, spent = dict[str, float](), set[str](), 0.0
@@ -74,7 +76,7 @@ class Kinds:
         return Kinds(kept, launches, seconds, frozenset(left), by.budget)
 
     def with_exponentials(self) -> Kinds:
-        """The same kinds, with those that have no exponentials left out."""
+        """Returns a copy in which the kinds without exponentials are left out as well."""
         of = {program.name: program.op for program in self.launches.values()}
         others = {
             kind
@@ -85,7 +87,7 @@ class Kinds:
 
     @property
     def long(self) -> bool:
-        """Whether the estimate is printed: always, as whole networks take long."""
+        """Whether the estimate is printed, which is always so because whole networks take long."""
         return True
 
     def __str__(self) -> str:
@@ -100,11 +102,11 @@ class Kinds:
 
     @property
     def left_words(self) -> str:
-        """Names of the kinds that are left out."""
+        """Names of the kinds that are left out, for messages."""
         return ", ".join(f"@{name}" for name in self.seconds if name in self.left)
 
     def notes(self) -> list[str]:
-        """The launches that tensor rules compute, by kind."""
+        """Notes for the report that name the launches which tensor rules compute, by kind."""
         notes = []
         for kind in self.seconds:
             others = [f"@{t}" for t, p in self.launches.items() if p.name == kind and t != kind]
@@ -118,10 +120,11 @@ class Kinds:
     def step(
         self, level: str, title: str, here: Mapping[int, int], options: RunOptions
     ) -> RunStep | None:
-        """Function that computes a launch of a state by tensor rules; None if the machine executes
-        the launch.
+        """Returns a function that computes a launch of a state by tensor rules; None if the machine
+        executes the launch.
 
-        here: number of each buffer of the kind's own launch in the state's launch
+        here: for each buffer of the kind's own launch, the number of the corresponding buffer in
+        the state's launch
         """
         known = self.launches.get(title)
         if known is None or not (known.repeat or known.name in self.left):
@@ -155,7 +158,7 @@ class Kinds:
         return run
 
     def of_program(self, program: Program, options: RunOptions) -> RunStep | None:
-        """`step` for a program of a state in tiles or threads."""
+        """Returns the `step` for a program of a state on tiles or threads."""
         own = self.launches.get(program.name)
         known = self.launches.get(program.title)
         if own is None or known is None:
@@ -169,7 +172,7 @@ class Kinds:
     def of_launch(
         self, launch: Launch, launches: Sequence[Launch], options: RunOptions
     ) -> RunStep | None:
-        """`step` for a launch of a kernel in PTX."""
+        """Returns the `step` for a launch of a PTX kernel."""
         known = self.launches.get(launch.title)
         own = next((each for each in launches if known and each.title == known.name), None)
         if own is None or _without_buffers(own) != _without_buffers(launch):

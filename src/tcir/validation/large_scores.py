@@ -1,8 +1,10 @@
-"""Inputs on which a softmax needs its maximum: without it, exponentials are infinite.
+"""Inputs for which a softmax must subtract the row's maximum, because exponentials are infinite
+otherwise.
 
-On moderate inputs scores are near 1, and a softmax whose maximum is not subtracted has the same
-results. Larger matrices give larger scores. They also saturate the softmax, where roundings decide
-between keys, so errors show little: these inputs show only where NaN and infinities are.
+On moderate inputs scores are near 1, and a softmax that does not subtract the maximum has the same
+results. Larger matrices give larger scores. They also saturate the softmax: roundings then decide
+between keys, so the sizes of errors show little. These inputs are therefore only used to compare
+where NaN and infinities are.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ LARGEST = float(np.finfo(np.float64).max)
 
 
 def with_maxima(module: ir.Module) -> tuple[ir.Module, int]:
-    """A copy of a program on tensors that also returns the maxima that it subtracts, and their
-    number."""
+    """Returns a copy of a program on tensors that also returns the maxima that its softmaxes
+    subtract, and the number of these results.
+    """
     from tcir._mlir import ir
 
     copy = copied(module)
@@ -91,10 +94,11 @@ def large_scores(
     run: Callable[[ir.Module, Sequence[Array]], list[Array]],
     inputs: Callable[[float], list[Array]],
 ) -> Draw | str | None:
-    """Inputs with large scores in every softmax of a program; else the reason why there are none,
-    or None for a program without a softmax.
+    """Returns inputs that give large scores in every softmax of a program, or the reason why there
+    are none; None for a program without a softmax.
 
-    run: executes a program on tensors; inputs: returns inputs whose matrices have a given factor
+    run: executes a program on tensors; inputs: returns inputs whose matrices are multiplied by a
+    given factor
     """
     copy, count = with_maxima(module)
     if not count:

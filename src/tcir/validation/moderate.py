@@ -1,7 +1,7 @@
-"""Inputs for deep programs: numbers whose sums of products are about 1, as in trained networks.
+"""Inputs for deep programs: numbers for which sums of products are about 1, as in trained networks.
 
-On whole numbers or standard normal weights the activations grow with each layer, until exponentials
-are saturated and results are NaN, and nothing is compared.
+With whole numbers or standard normal weights, the activations grow with each layer until
+exponentials are saturated and results are NaN, and a comparison shows nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _AROUND = (1 / 2, 3 / 2)
 def moderate_inputs(
     module: ir.Module, signature: Signature, inputs: Sequence[Array], seed: int, gain: float = 1.0
 ) -> list[Array]:
-    """Replaces the floats of `inputs`: those with two dimensions or more by normal numbers, divided
-    by the root of the number of products in a sum that multiplies them, and multiplied by `gain`;
-    vectors and scalars by numbers from 1/2 to 3/2."""
+    """Replaces the floats of `inputs`. Arrays of two or more dimensions get normal numbers,
+    multiplied by `gain` and divided by the square root of the number of products in a sum that
+    multiplies them. Vectors and scalars get numbers from 1/2 to 3/2.
+    """
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
     scales = _scales(block)
     generator = np.random.default_rng(seed)

@@ -1,6 +1,6 @@
-"""Completion orders of one state: one after the other, or in several processes.
+"""Tries the completion orders of one state, one after the other or in several processes.
 
-Every order is drawn from its own seed and judged on its own, so the process that executes it does
+Every order is drawn from its own seed and judged separately, so the process that executes it does
 not matter. The results are merged in the sequence of the orders, up to the first failure.
 """
 
@@ -23,9 +23,10 @@ leaves (`tcir.run_options.RunOptions.repeats`) often makes further orders as che
 class Tried:
     """Outcome of one completion order.
 
-    line: the line with its verdict
-    work: counters; those of a sample are extrapolated to all CTAs
-    ctas: number of CTAs executed; followers: number that followed another CTA of their class
+    line:      the report line with its verdict
+    work:      counters; those of a sample are extrapolated to all CTAs
+    ctas:      number of CTAs executed
+    followers: number of CTAs that replayed another CTA of their class
     """
 
     line: Line
@@ -37,9 +38,9 @@ class Tried:
 def tried(
     orders: Sequence[int], jobs: int, attempt: Callable[[int], Tried]
 ) -> Generator[Tried, None, None]:
-    """Results of `attempt` for each order, in sequence; the duration of the first predicts that of
-    the others. jobs: number of forks of this process that may share the other orders. Orders that
-    forks cannot execute are executed in this process.
+    """Results of `attempt` for each order, in sequence. The duration of the first order predicts
+    the durations of the others. jobs: number of forks of this process that may share the other
+    orders; orders that forks cannot execute are executed in this process
     """
     if not orders:
         return

@@ -1,4 +1,6 @@
-"""The plan of a validation, made before it executes anything: the programs, levels and options."""
+"""Plans a validation before anything is executed: which programs, at which levels, with which
+options.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """How one input program is validated, and the estimated cost.
+    """How one input program is validated, and the estimated cost of the validation.
 
-    points: iterations of the loops of its reductions
+    points: iterations of the loops of the program's reductions
     """
 
     settings: Settings
@@ -46,13 +48,13 @@ class Plan:
 
     @property
     def sample(self) -> Sample | None:
-        """Selects the CTAs to execute; None: all."""
+        """Selects the CTAs to execute as a sample; None: all CTAs."""
         share = self.estimate.share
         return Sample(share, self.settings.seed) if share < 1 else None
 
     def instructions(self, level: str, before: Work) -> int:
-        """Maximum number of instructions that a kernel at `level` may execute, which ends an
-        endless loop. before: work of the previous state
+        """Maximum number of instructions that a kernel at `level` may execute; the limit ends
+        endless loops. before: work of the previous state
         """
         if self.settings.max_instructions is not None:
             return self.settings.max_instructions

@@ -1,13 +1,14 @@
-"""Bounds on results that are made of a contraction, element by element.
+"""Bounds on results that are computed from a contraction, element by element.
 
-The bound of the sums (`tcir.validation.bounds`) is carried through every op after them: an op
-multiplies the error of an operand by at most its slope there, and both sides round its result, a
-unit in the last place in all, unless they round the same number. A contraction of such results adds
-their errors times the other factor to its own. Comparisons whose operands are closer than their
-errors may go either way; a select then errs by the distance of its operands.
+The bound of the sums (`tcir.validation.bounds`) is carried through every op after them. An op
+multiplies the error of an operand by at most the op's slope at that operand. Both sides round the
+op's result, which adds one unit in the last place in all, unless both round the same number. A
+contraction of such results adds to its own error their errors times the other factor. If the
+operands of a comparison are closer than their errors, it may go either way; a select then errs by
+the difference of its operands.
 
-Functions are lowered to a few instructions of stated accuracy; `tcir.validation.functions` has
-their largest errors. With exact inputs, and so exact sums, there are no other errors.
+Functions are lowered to a few instructions of documented accuracy; `tcir.validation.functions` has
+their largest errors. If inputs are exact, and thus sums, there are no other errors.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ NORMAL = 2.0**-100
 
 
 class NoBoundError(Exception):
-    """An op through which no error can be propagated."""
+    """Raised for an op through which no error can be propagated."""
 
 
 def carried(
@@ -81,12 +82,13 @@ def carried(
     *,
     partly: bool = True,
 ) -> list[Known]:
-    """The results, with error bounds, of a function on tensors that has contractions.
+    """Computes the results, with error bounds, of a function on tensors that has contractions.
 
-    how: returns how products of factors of given types are summed
-    tf32: how products of two f32 factors that are cut to tf32 are summed
+    how:    returns how products of factors of given types are summed
+    tf32:   how products of two f32 factors that are cut to tf32 are summed
     powers: errors of the exponentials of an attention
-    partly: whether results may have no bound; otherwise sums without any bound end the propagation
+    partly: whether some results may have no bound; otherwise the propagation ends at the first sums
+            that have none
     """
     with np.errstate(all="ignore"):
         return _Carrier(how, sums, tf32, powers, partly).run(function, inputs)
@@ -499,8 +501,9 @@ def _computed(op: ir.Operation, operands: list[Known]) -> Known:
 
 
 def quantised_blocks(op: ir.OpView, values: Known, *norm: Known) -> list[Known]:
-    """Bounds of the codes and scales of numbers with errors, from those of the ends of their
-    intervals."""
+    """Codes and scales of block-quantised numbers that have errors, with bounds derived from the
+    results for both ends of the numbers' intervals.
+    """
     with np.errstate(all="ignore"):
         y = RULES["arith.mulf"](values.value * norm[0].value, values, *norm) if norm else values
         results = evaluate[op.operation.name](Interpreter(), op, y.value)
@@ -525,11 +528,11 @@ def is_exact(
     sizes: Array,
     bits: int = bounds.WHOLE.bits,
 ) -> bool:
-    """Whether sums of products are the same in any order: all partial sums are multiples of the
-    products' quantum, and below 2^bits of it.
+    """Whether sums of products are the same in any order, because all partial sums are multiples of
+    the products' quantum (a power of two) and below 2^bits times the quantum.
 
     sizes: the sums of magnitudes, as the factors' exponents give them (`bounds.encoded`)
-    bits: bits of a fused sum
+    bits:  bits of a fused sum
     """
     quantum = float(np.prod([quantum_of(each) for each in factors]))
     if quantum < LEAST:

@@ -1,8 +1,8 @@
 """Errors of block-quantised results whose inputs have errors.
 
 A scale grows with the largest magnitude of its block. The magnitude of an element grows with that
-of its number, and shrinks as the scale grows. So all lie between the results for the ends of the
-numbers' intervals.
+of its number, and shrinks as the scale grows. So all scales and elements lie between their values
+for the ends of the numbers' intervals.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def hull(op: ir.OpView, values: Array, error: Array) -> list[Array]:
     """Largest errors of the elements and scales of ``tc.quantise_blocks``.
 
-    values, error: its input times the norm constant, and the error of that product
+    values, error: the input of the op times the norm constant, and the error of this product
     """
     from tcir.formats import to_blocked
     from tcir.interp.tensor.quantise import elements_of, scales_of
@@ -59,7 +59,7 @@ def hull(op: ir.OpView, values: Array, error: Array) -> list[Array]:
 
 
 def rows_of(op: ir.OpView, rows: Array) -> list[Array]:
-    """Masks of the elements and scales of ``tc.quantise_blocks`` in these rows."""
+    """Masks of the elements and scales of ``tc.quantise_blocks`` that belong to the given rows."""
     from tcir.formats import to_blocked
 
     width = op.codes.type.shape[-1]

@@ -1,9 +1,9 @@
-"""The input program after raising passes, for bounds.
+"""The input program after the raising passes, from which bounds are derived.
 
-Errors are propagated through ``tc.quantise_blocks`` (`tcir.validation.quantised`), not through the
-shifts and masks of a quantisation in ``linalg``; its codes are the same. ``tc.attention`` computes
-without some roundings of the program. Its distance from the program is bounded by the errors of the
-program in which each of these roundings may be left out.
+Errors are propagated through ``tc.quantise_blocks`` (`tcir.validation.quantised`) and not through
+the shifts and masks of a quantisation in ``linalg``; both compute the same codes. ``tc.attention``
+omits some roundings of the original ops. Its distance from the original program is bounded by the
+errors of a program in which each of these roundings may be left out.
 """
 
 from __future__ import annotations
@@ -33,19 +33,25 @@ _NUMBER = "tc.number"
 
 @dataclass(frozen=True)
 class Raised:
-    """The program before and after raising; roundings that raising removes are marked."""
+    """The program before and after raise-attention; the roundings that the pass removes are
+    marked.
+    """
 
     before: ir.Module
     after: ir.Module
 
 
 def with_quantisation_raised(module: ir.Module) -> ir.Module:
-    """A copy of the module after raise-quantise, without its remarks."""
+    """Returns a copy of the module after the pass raise-quantise; the pass's remarks are
+    dropped.
+    """
     return _after("raise-quantise", module)
 
 
 def with_attention_raised(module: ir.Module) -> Raised | None:
-    """Copies of the module before and after raise-attention; None if that changes nothing."""
+    """Returns copies of the module before and after the pass raise-attention; None if the pass
+    changes nothing.
+    """
     from tcir._mlir import ir
 
     before = with_quantisation_raised(module)
@@ -91,7 +97,7 @@ def attentions(module: ir.Module) -> int:
 
 
 def copied(module: ir.Module) -> ir.Module:
-    """A copy of a module that passes over the original do not change."""
+    """Returns a copy of a module, which passes over the original do not change."""
     from tcir._mlir import ir
 
     return ir.Module.parse(module.operation.get_asm(print_generic_op_form=True), module.context)

@@ -1,8 +1,9 @@
-"""Executions over the full range, and with special values, of programs whose sums round.
+"""Draws inputs over the full range of their formats, and with special values, for programs whose
+sums round.
 
-An element counts as checked if its bound is finite, or if its class (NaN, infinity) is certain.
-Draws in which too few elements are checked are repeated with numbers nearer to 1, or left out, as
-the report states.
+An element counts as checked if its bound is finite, or if it is certain whether it is NaN, an
+infinity or a number. A draw in which too few elements are checked is repeated with numbers nearer
+to 1, or left out; the report names what was left out.
 """
 
 from __future__ import annotations
@@ -43,16 +44,18 @@ CHECKED = 1 / 2
 
 @dataclass
 class Ranged:
-    """Makes the draws.
+    """Makes the draws of one program.
 
-    run:      the program on tensors
-    bound:    sets the bound of a draw, with open elements; returns whether it has one
-    work:     products and elements of one execution
+    run:      executes the program on tensors
+    bound:    sets the bound of a draw, in which elements may be open; returns whether it has one
+    work:     number of products and elements of one execution
     filtered: numbers of the inputs that are multiplied by values from a pad or an insertion
-    single:   changes random inputs so that sums have single products; None if that is impossible
-    follow:   replaces inputs that follow from others
+    single:   changes random inputs so that each sum has a single product; None if that is
+              impossible
+    follow:   replaces the inputs that are computed from other inputs
     spans:    whether other draws cover the full range, so that only special values are missing
-    executed: what the draws cover; missing: descriptions of the omitted draws, with the reasons
+    executed: the kinds of input that the draws cover
+    missing:  descriptions of the omitted draws, with the reasons
     """
 
     specs: Sequence[OutputSpec]
@@ -80,8 +83,9 @@ class Ranged:
         return Coverage([what for what in wanted if what in has], "; ".join(small))
 
     def draws(self) -> list[Draw]:
-        """Draws random floats, special values, and the full range, except where nothing could be
-        checked."""
+        """Draws random floats, special values, and the full range, except draws in which nothing
+        could be checked.
+        """
         for number, spec in enumerate(self.specs):
             wide = is_integer(spec.dtype) and not is_byte(spec)
             if wide and not spec.says_where and not self.spans:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reference:
-    """Inputs as kernels receive them, the results of the input program, and the bound of each
-    result: the largest allowed error of each element.
+    """The inputs as kernels receive them, the results of the input program, and the bound of each
+    result, which is the largest allowed error of each element.
     """
 
     inputs: list[Array]

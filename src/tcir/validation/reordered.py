@@ -1,15 +1,16 @@
 """Bounds on the difference between sums of the same elements in different orders.
 
-The reference adds the elements of a row one after the other: step k rounds the partial sum s_k.
-With u the half unit in the last place of 1 and S the sum of magnitudes, that errs by at most u
-times the sum of all |s_k|. Another order of n additions errs by at most u n S, as no partial sum
-exceeds S (Higham, Accuracy and Stability of Numerical Algorithms, 4.2). Roundings of f32 are nearly
-independent, so squares add up: u² s_k² of the reference's steps, and u² S² of each level of a tree.
-Steps that add the same number to partial sums of one exponent round alike: where a row has equal
-elements, as in layer norms of whole numbers, the errors themselves add up, not their squares.
-In f16 and bf16 small elements vanish beside a large partial sum, all in the same direction, so the
-mean square error is taken to be the square of the largest error. A sum that is not rounded in any
-order is exact.
+The reference adds the elements of a row one after the other; step k rounds the partial sum s_k. Let
+u be half a unit in the last place of 1, and S the sum of magnitudes. The reference errs by at most
+u times the sum of all |s_k|. Another order of n additions errs by at most u n S, because no partial
+sum exceeds S (Higham, Accuracy and Stability of Numerical Algorithms, 4.2).
+
+For the mean square, roundings of f32 are nearly independent, so their squares add up: u² s_k² for
+each step of the reference, and u² S² for each level of a tree. Steps that add the same number to
+partial sums of one exponent round alike, however. Where a row has equal elements, as in layer norms
+of whole numbers, the errors themselves add up, not their squares. In f16 and bf16 small elements
+vanish beside a large partial sum, all in the same direction, so the mean square error is taken to
+be the square of the largest error. A sum that is not rounded in any order is exact.
 """
 
 from __future__ import annotations
@@ -37,13 +38,15 @@ _ROOM = 1 + 2.0**-7
 
 @dataclass
 class AnyOrder:
-    """A sum that a reduction computes in any order, and the sizes of its terms and partial sums.
+    """A sum that a reduction may compute in any order, and the sizes of its terms and partial sums.
 
-    element: the value in the op's body that is added; None: `add` receives each element
-    sizes: the sum of magnitudes
-    partial, squares: sums of the magnitudes and squares of the partial sums
-    quantum: the largest power of two of which all elements are multiples
-    first: the elements of the first `_ROWS` rows, one step after the other
+    element:  the value in the op's body that is added; None: the caller passes each element to
+              `add`
+    sizes:    the sum of the magnitudes of the elements
+    partial:  the sum of the magnitudes of the partial sums
+    squares:  the sum of the squares of the partial sums
+    quantum:  the largest power of two of which all elements are multiples
+    first:    the elements of the first `_ROWS` rows, one array per step
     """
 
     element: ir.Value | None = None
@@ -56,7 +59,9 @@ class AnyOrder:
 
     @staticmethod
     def of(op: ir.Operation, number: int) -> AnyOrder | None:
-        """The sum that is result `number` of an op, if the body adds an element to the total."""
+        """Returns the sum that is result number `number` of an op; None unless the op's body adds
+        one element to the total.
+        """
         from tcir._mlir import ir
 
         block = op.regions[0].blocks[0]
@@ -70,12 +75,12 @@ class AnyOrder:
         return AnyOrder(added[0])
 
     def step(self, known: Mapping[ir.Value, Known], total: Known) -> None:
-        """Adds the element of one point of the loops. total: the partial sum that includes it"""
+        """Adds the element of one point of the loops. total: the partial sum after this element"""
         assert self.element is not None, "a sum of a body"
         self.add(known[self.element], total)
 
     def add(self, added: Known, total: Known) -> None:
-        """Adds an element. total: the partial sum that includes it"""
+        """Adds an element. total: the partial sum after this element"""
         element = added.finite()
         self.sizes = self.sizes + element.size
         reached = np.abs(total.finite().wide)
@@ -85,7 +90,9 @@ class AnyOrder:
         self.count += 1
 
     def widened(self, total: Known, start: Known) -> Known:
-        """The sum with the errors of any order; start: the number that the sum began with."""
+        """Returns the sum with the errors of any order of additions. start: the initial value of
+        the sum
+        """
         dtype = np.asarray(total.value).dtype
         if self.count < 2 or not is_float(dtype):
             return total
@@ -116,7 +123,7 @@ def _equal(steps: list[Array]) -> float:
 
 
 def quantum_of(array: Array) -> float:
-    """Largest power of two that divides all elements; infinite for zeros."""
+    """Largest power of two that divides all elements; infinite if all elements are zero."""
     wide = np.asarray(array, np.float64)
     fractions, exponents = np.frexp(wide[wide != 0])
     whole = np.ldexp(np.abs(fractions), 53).astype(np.int64)

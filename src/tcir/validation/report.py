@@ -77,7 +77,7 @@ EXIT_CODES = {
 
 @dataclass
 class Line:
-    """The line of one pass; see the module's docstring for the fields."""
+    """The report line of one pass; see the module's docstring for the fields."""
 
     index: int
     name: str
@@ -103,12 +103,15 @@ class Line:
 
     @property
     def held(self) -> bool:
-        """Whether nothing is wrong or missing, as far as the state was executed."""
+        """Whether nothing is wrong or missing in the executions of this state, which may be those
+        of a sample.
+        """
         return self.verdict in ("equal", "within bound", "sampled")
 
     def take(self, other: Line) -> None:
-        """Merges one more execution of this state: its findings, and its verdict if its error is
-        the largest so far."""
+        """Merges another execution of this state into the line: adds its findings, and takes over
+        its verdict if its error is the largest so far.
+        """
         self.findings += [each for each in other.findings if each not in self.findings]
         self.level, self.counters = other.level or self.level, other.counters or self.counters
         if other.held and (self.max_error_over_bound or 0) > (other.max_error_over_bound or 0):
@@ -119,13 +122,15 @@ class Line:
         self.rms_error_over_bound = other.rms_error_over_bound
 
     def locate(self, state: State) -> None:
-        """Fills in `sites`: the lines of `state` that the findings and differences name."""
+        """Fills in `sites`: the lines of the program `state` that findings and differences name."""
         told = [self.compared, "" if self.difference is None else str(self.difference)]
         words = "\n".join([*told, *(each["text"] for each in self.findings)])
         self.sites = list(state.sites(words).items())
 
     def in_orders(self) -> str:
-        """States how many completion orders held, and which CTAs had an order of their own."""
+        """Text that states how many completion orders passed, and how many CTAs had an order of
+        their own.
+        """
         words = f", {self.orders} completion orders" if self.orders > 1 else ""
         if self.drawn < self.drawn_of:
             words += f" ({self.drawn} of {self.drawn_of} CTAs drew their own)"
@@ -160,7 +165,7 @@ HEADER = f"{'#':>3}  {'pass':<30} {'ops':>6} {'time':>10}  {'verdict':<13} compa
 
 @dataclass
 class Report:
-    """All lines of a run, and statistics of the generated code."""
+    """All lines of a validation, and statistics of the generated code."""
 
     program: str = ""
     pipeline: str = ""
@@ -206,9 +211,9 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """The worst verdict of the lines; a pass that was not executed makes it incomplete.
+        """The worst verdict of all lines; it is "incomplete" if a pass was not executed.
 
-        Lines after a "different" one do not change the verdict.
+        Lines after a "different" line do not change the verdict.
         """
         verdicts = {line.verdict for line in self.passes}
         if "different" in verdicts:
@@ -226,23 +231,28 @@ class Report:
 
     @property
     def held(self) -> bool:
-        """Whether every pass was executed, and all that was executed of its result held."""
+        """Whether every pass was executed, and nothing that was executed (possibly a sample) was
+        wrong.
+        """
         return bool(self.passes) and all(
             line.held or line.verdict in ("reference", "-") for line in self.passes
         )
 
     @property
     def ok(self) -> bool:
-        """Whether every pass was executed and its result held; False without validation."""
+        """Whether every pass was executed and passed; False for a compilation without
+        validation.
+        """
         return self.verdict == "held"
 
     def __bool__(self) -> bool:
         return self.ok
 
     def check(self) -> Report:
-        """Returns the report if it held; otherwise raises `tcir.VerdictError` with its summary.
+        """Returns the report if the validation passed; otherwise raises `tcir.VerdictError` with
+        the report's summary.
 
-        A compilation without execution has not held: compile with ``validate=True``.
+        A compilation without execution has not passed: compile with ``validate=True``.
         """
         if not self:
             failure = self.first_failure() if self.validated else None
@@ -252,7 +262,9 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0: held. 1: different. 2: incomplete. 3: bad input. 4: internal error."""
+        """Exit status. 0: passed. 1: different results. 2: incomplete. 3: bad input. 4: internal
+        error.
+        """
         return self.error_code if self.verdict == "error" else EXIT_CODES[self.verdict]
 
     def __getitem__(self, name: str) -> Line:
@@ -266,11 +278,11 @@ class Report:
 
     @property
     def steps(self) -> list[Line | Unchanged]:
-        """All passes in order, also those that changed nothing."""
+        """All passes in order, including those that changed nothing."""
         return sorted([*self.passes, *self.unchanged], key=lambda step: step.index)
 
     def first_failure(self) -> Line | None:
-        """The first pass with a different result, else the first incomplete one."""
+        """The first pass with a different result; if there is none, the first incomplete pass."""
         for wanted in (("different",), ("incomplete", "not executed")):
             for line in self.passes:
                 if line.verdict in wanted:
@@ -278,7 +290,7 @@ class Report:
         return None
 
     def summary(self) -> str:
-        """The last line: the verdict, and the pass responsible."""
+        """The last line of the report: the verdict, and the pass that caused it."""
         failure = self.first_failure() if self.validated else None
         if failure is None:
             compared = [line for line in self.passes if line.verdict != "reference"]
@@ -334,7 +346,7 @@ class Report:
 
     @property
     def next_index(self) -> int:
-        """Index of the next step."""
+        """Index of the pass that is executed next."""
         return self.steps[-1].index + 1 if self.steps else 1
 
     def __str__(self) -> str:
@@ -343,7 +355,7 @@ class Report:
     __repr__ = __str__
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON object described above."""
+        """The report as the JSON object that the module's docstring describes."""
         own = dataclasses.asdict(dataclasses.replace(self, states={}, streams=()))
         for name in ("error_code", "conditions", "states", "streams"):
             del own[name]
@@ -366,11 +378,11 @@ class Report:
         return report_html(self.as_dict(), self.states, self._timeline())
 
     def save(self, path: str | Path) -> None:
-        """Writes `page` to a file."""
+        """Writes the report as an HTML page (`page`) to a file."""
         write_atomic(path, self.page().encode())
 
     def open(self) -> None:
-        """Shows `page` in a browser, from a temporary file."""
+        """Opens the report as an HTML page (`page`) in a browser, from a temporary file."""
         handle, name = tempfile.mkstemp(prefix="tcir-", suffix=".html")
         os.close(handle)
         self.save(name)

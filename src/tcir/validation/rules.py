@@ -1,9 +1,9 @@
-"""Error bounds on the results of elementwise ops, from the errors of their operands.
+"""Error bounds on the results of elementwise ops, derived from the errors of the operands.
 
-Infinities and NaNs are classes: a class that arithmetic decides must come out exactly. It is
-undecided where an operand is itself open, where a number within the error of an operand rounds to
-an infinity, or where a zero within that error has the other sign: such results are open, and
-nothing is claimed about them.
+Infinities and NaNs are classes of values. If arithmetic decides the class of a result, the result
+must have exactly this class. The class is undecided if an operand is itself undecided ("open"), if
+a number within the error of an operand rounds to an infinity, or if a zero within that error has
+the other sign. Such results are open as well: they may have any value.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ _F64 = 2.0**-50
 
 @dataclass(frozen=True)
 class Known:
-    """Numbers, their largest errors, and their mean square errors.
+    """Numbers with their largest errors and their mean square errors.
 
-    The error of a certain infinity or NaN is 0, that of an open value infinite.
+    The error of a value that is certainly infinite or NaN is 0. The error of an open value, which
+    may be anything, is infinite.
 
-    floor: a lower bound of the numbers, where it says more than the error
+    floor: a lower bound of the numbers, where it is tighter than the one from the error
     """
 
     value: Array
@@ -43,12 +44,12 @@ class Known:
 
     @staticmethod
     def exact(value: Array) -> Known:
-        """Numbers without errors, equal at every level."""
+        """Returns numbers without errors, which must be equal at every level."""
         zeros = np.zeros(np.shape(value))
         return Known(value, zeros, zeros)
 
     def like(self, change: Callable[[Array], Array]) -> Known:
-        """The numbers and their errors, rearranged by `change`."""
+        """Returns the numbers and their errors after `change`, which only rearranges elements."""
         floor = None if self.floor is None else change(self.floor)
         return Known(change(self.value), change(self.error), change(self.square), floor)
 
@@ -59,12 +60,12 @@ class Known:
 
     @property
     def size(self) -> Array:
-        """Upper bound of the magnitudes."""
+        """Upper bounds of the magnitudes."""
         return np.abs(self.wide) + self.error
 
     @property
     def least(self) -> Array:
-        """Lower bound of the numbers."""
+        """Lower bounds of the numbers."""
         least = self.wide - self.error
         return least if self.floor is None else np.fmax(self.floor, least)
 
@@ -80,18 +81,21 @@ class Known:
 
     @cached_property
     def signless(self) -> Array:
-        """Mask of the values that may be zero or may have either sign."""
+        """Mask of the values that may be zero or whose sign is not certain."""
         return (self.error > 0) & (np.abs(self.wide) <= self.error) & ~(self.least > 0)
 
     def opened(self, where: Array | bool) -> Known:
-        """Returns the numbers with an infinite error bound at `where`; infinities and NaNs
-        elsewhere must match."""
+        """Returns the numbers with an infinite error at `where`. Elsewhere, infinities and NaNs
+        have the error 0, so that they must match.
+        """
         finite = np.isfinite(self.wide)
         error, square = (np.where(finite, each, 0.0) for each in (self.error, self.square))
         return Known(self.value, np.where(where, np.inf, error), np.where(where, np.inf, square))
 
     def finite(self) -> Known:
-        """The numbers, with exact zeros in place of open, infinite and NaN ones."""
+        """Returns the numbers with exact zeros in place of values that are open, infinite or
+        NaN.
+        """
         kept = np.isfinite(self.wide) & ~self.open
         if kept.all():
             return self
@@ -105,7 +109,9 @@ class Known:
 
 
 def overflow(dtype: DType) -> float:
-    """Least magnitude that rounds to infinity, or to the type's replacement for it."""
+    """Least magnitude that rounds to infinity, or to the number that the type has instead of
+    infinity.
+    """
     info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     largest = float(info.max)
     return largest + float(np.ldexp(float(info.eps), int(np.frexp(largest)[1]) - 2))

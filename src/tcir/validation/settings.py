@@ -39,21 +39,26 @@ class ValidateOptions(TypedDict, total=False):
 class Settings:
     """How programs are executed.
 
-    seed: seed of the inputs, and of the first completion order
-    inputs:   "integers" (everything exact, results must be equal) or "random"
-    orders:   completion orders tried at each asynchronous level; the first is the issue order
+    seed:     seed of the inputs, and of the first completion order
+    inputs:   "integers" (all sums are exact, so results must be equal) or "random"
+    orders:   number of completion orders tried at each asynchronous level; the first is the issue
+              order
     numerics: "exact" or "fast" (not bit-exact)
-    max_instructions: limit of one execution (at the tile level: of loop iterations); None: in
-              proportion to the level before, or to the input's arrays (`tcir.validation.work`)
-    jobs:     number of processes that may run blocks of a grid, from the thread level on; with
-              several orders, that may run the orders, at every level
-    skip:     number of completion orders, after the order of issue, that other validations try
-    events:   records the events of some CTAs, at the PTX level, in the order of issue
-    budget:   seconds; a validation that is estimated to take longer executes a sample of the CTAs
-    kinds:    whether each kind of launch is executed once (`tcir.validation.kinds`); the budget
+    max_instructions: limit of one execution in instructions (at the tile level: in loop
+                      iterations);
+              None: in proportion to the level before, or to the input's arrays
+              (`tcir.validation.work`)
+    jobs:     number of processes. They may run blocks of a grid, from the thread level on; if there
+              are several orders, they may run the orders instead, at every level
+    skip:     number of completion orders, after the order of issue, that are left to other
+              validations
+    events:   whether the events of some CTAs are recorded, at the PTX level, in the order of issue
+    budget:   in seconds; a validation that is estimated to take longer executes a sample of the
+              CTAs
+    kinds:    whether only one launch of each kind is executed (`tcir.validation.kinds`); the budget
               then leaves out whole kinds, and states (`tcir.validation.budget`)
-    strict:   whether "small numbers" is a verdict of its own, which is no success
-    ordering: "silicon" or "isa", and assumptions: see `tcir.run_options.RunOptions`
+    strict:   whether "small numbers" is a verdict of its own, which does not count as passed
+    ordering: "silicon" or "isa"; ordering and assumptions: see `tcir.run_options.RunOptions`
     """
 
     seed: int = 0

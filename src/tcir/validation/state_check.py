@@ -1,4 +1,6 @@
-"""One state of a program: executed in every order, compared, judged."""
+"""Checks one state (the program after one pass): executes it in every completion order, compares
+the results, and judges them.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,12 @@ Stores = tuple[int, dict[int, Array]]
 
 @dataclass(frozen=True)
 class Baseline:
-    """The last state that held, with which the next one is compared.
+    """The last state that passed, with which the next state is compared.
 
-    outputs, sites: its results, and the writer of each of their elements
-    algorithm: work of the input program, until a state without tensors was compared with it
+    outputs:   its results
+    sites:     for each result, a function that finds the op that wrote an element
+    algorithm: work of the input program; None after the first state without tensors was compared
+               with it
     """
 
     outputs: list[Array]
@@ -46,9 +50,9 @@ class Baseline:
 
 
 class StateCheck:
-    """Checks one state, once.
+    """Checks one state.
 
-    baseline: the previous state that held; after the check, this state if it held
+    baseline: the previous state that passed; after the check, this state if it passed
     """
 
     def __init__(
@@ -60,7 +64,9 @@ class StateCheck:
         self._stores = baseline.stores
 
     def compare_orders(self, orders: int, levels: tuple[str, ...]) -> Outcome | None:
-        """Fills in the line; returns the outcome in the order of issue if every order held."""
+        """Executes every completion order and fills in the line. Returns the outcome in the order
+        of issue if every order passed.
+        """
         line = self.line
         if not self.draws.main.reference:
             line.verdict = "incomplete"
@@ -156,8 +162,9 @@ class StateCheck:
         return True
 
     def again(self, execute: Execute) -> None:
-        """Executes the state twice more, each time on the memory that the previous execution
-        left."""
+        """Executes the state twice more, each time on the memory contents that the previous
+        execution left.
+        """
         line = Line(self.line.index, self.line.name)
         for _ in range(2):
             self._attempt(None, line, execute)

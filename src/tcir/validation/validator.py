@@ -1,14 +1,14 @@
-"""Executing the program after every pass and comparing the results.
+"""Executes a program after every pass and compares the results.
 
-Every result is compared bit for bit with the result before the pass and with that of the input
-program. If it differs from the latter and the inputs are random floats, or a function such as exp
-is approximated, a bound decides (`tcir.validation.bounds`, `tcir.validation.propagation`). A hazard
-of severity "error" makes a pass "different" regardless of the numbers. A pass that leaves the
-module, or the instructions of its thread-level kernels, as they were has the outcome of the state
-before it, which is not executed a second time.
+Every result is compared bit for bit with the result before the pass and with the result of the
+input program. If it differs from the latter, and the inputs are random floats or a function such as
+exp is approximated, a bound decides (`tcir.validation.bounds`, `tcir.validation.propagation`). A
+hazard of severity "error" makes a pass "different" regardless of the numbers. A pass that does not
+change the module, or does not change the instructions of its thread-level kernels, has the outcome
+of the state before it, and is not executed.
 
-A `Plan` has the cost of a validation; `Validation.start` executes the input program by a plan, and
-the validation then checks one state after the other.
+A `Plan` has the estimated cost of a validation. `Validation.start` executes the input program
+according to a plan, and the validation then checks one state after the other.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ if TYPE_CHECKING:
 class Validation:
     """Executes the states of one program and fills in a report line for each.
 
-    draws:    all inputs, with the results of the input program on each
+    draws:    all sets of inputs, with the results of the input program on each
     input:    the line of the input program, the reference for all states
-    coverage: what the inputs covered
+    coverage: the kinds of input that were covered
     """
 
     @property
     def kinds(self) -> Kinds | None:
-        """The kinds of launch that are executed once each, once they are known."""
+        """The kinds of launch, of which one launch each is executed; None until they are known."""
         return self.runs.kinds
 
     def __init__(
@@ -101,8 +101,9 @@ class Validation:
         return self.draws.main
 
     def check(self, module: ir.Module, line: Line, known_as: bytes = b"") -> Line:
-        """Executes `module` under every order and fills in the verdict of `line`; known_as: its
-        digest, where the caller has it (`tcir.program.source.digest_of`)."""
+        """Executes `module` in every completion order and fills in the verdict of `line`. known_as:
+        digest of the module, if the caller has it (`tcir.program.source.digest_of`)
+        """
         if self.budget.leaves_out(line):
             return line
         with blamed_on_the_pass(line):
@@ -180,8 +181,9 @@ class Validation:
     def check_ptx(
         self, ptx: str, launches: LaunchSequence, line: Line
     ) -> tuple[Line, Sequence[EventStream]]:
-        """Executes PTX text under every order and fills in the verdict of `line`. Returns also the
-        events of each launch, in the order of issue."""
+        """Executes PTX text in every completion order and fills in the verdict of `line`. Also
+        returns the events of each launch, in the order of issue.
+        """
         settings = self.runs.plan.settings
         events = settings.events
         if events is None and (settings.jobs == 1 or settings.orders > 1):

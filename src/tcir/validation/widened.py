@@ -1,9 +1,9 @@
-"""The input program in f64, from which its own roundings are measured.
+"""The input program in f64, against which the program's own roundings are measured.
 
-In a copy of the program all f16, bf16 and f32 become f64, conversions among them are dropped, and
-constants become f64; integers and types of 8 bits and less stay. The reference interpreter executes
-the copy like the program. A second copy has the program's types, and drops the bits of f32 factors
-that tensor cores do not read (tf32).
+In a copy of the program, all f16, bf16 and f32 types become f64, conversions between them are
+dropped, and constants are converted to f64; integers and types of 8 bits or fewer stay. The
+reference interpreter executes the copy like the program. A second copy has the program's own types,
+but drops the bits of f32 factors that tensor cores do not read (tf32).
 """
 
 from __future__ import annotations
@@ -47,10 +47,11 @@ _READ_BY_TF32 = -(2**13)
 def judged(
     runs: Executions, module: ir.Module, programs: Sequence[Program], draws: Draws, *, rounded: bool
 ) -> Draws:
-    """The draws of a program on tensors, the main one judged against f64 if it has no bound.
+    """Returns the draws of a program on tensors. If the main draw has no bound, it will be judged
+    against f64.
 
-    rounded: whether no inputs make its results exact, so that moderate numbers show more than
-             whole ones, which saturate exponentials
+    rounded: whether no inputs make the program's results exact. Moderate numbers then show more
+    than whole numbers, which saturate exponentials
     """
     main, plan = draws.main, runs.plan
     if main.bound is not None:
@@ -92,7 +93,8 @@ def _with_large_scores(module: ir.Module, plan: Plan, inputs: Sequence[Array]) -
 def precise(
     module: ir.Module, signature: Signature, inputs: Sequence[Array], results: Sequence[Array]
 ) -> Precise:
-    """The results of a program on tensors in f64. Raises IncompleteError if there are none.
+    """Computes the results of a program on tensors in f64. Raises IncompleteError if that is not
+    possible.
 
     results: the program's own results for `inputs`
     """
@@ -121,8 +123,9 @@ def _types(module: ir.Module, signature: Signature) -> list[ir.Type]:
 
 
 def widened(module: ir.Module) -> ir.Module:
-    """A copy of a program on tensors in f64. Raises IncompleteError that names an op without an f64
-    form."""
+    """Returns a copy of a program on tensors in f64. Raises IncompleteError that names an op
+    without an f64 form.
+    """
     from tcir._mlir import ir
 
     copy = copied(module)
@@ -170,8 +173,9 @@ def _wide(kind: ir.Type) -> ir.Type:
 
 
 def with_tf32_factors(module: ir.Module) -> ir.Module | None:
-    """A copy of a program whose products of f32 tensors read the bits that tf32 has; None if it
-    has no such products."""
+    """Returns a copy of a program in which products of f32 tensors read only the bits that tf32
+    has; None if the program has no such products.
+    """
     from tcir._mlir import arith, ir
 
     copy = copied(module)

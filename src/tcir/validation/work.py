@@ -1,4 +1,6 @@
-"""The work of a program, from the counters of its executions: budgets and remarks."""
+"""The work of a program, measured by the counters of its executions; used for budgets and for
+remarks.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +56,10 @@ UNITS = ("instructions", "loop_turns")
 class Algorithm:
     """Work of the input program, before any schedule is chosen.
 
-    products: products of its contraction, with operands padded for tensor cores; 0 if it has none
-    simt_products: the same for CUDA cores, whose CTAs also have whole tiles of rows
+    products:      number of products of its contraction, with operands padded for tensor cores; 0
+                   if
+                   it has none
+    simt_products: number of products on CUDA cores, where CTAs also have whole tiles of rows
     stored:        bytes of its results
     """
 
@@ -65,7 +69,9 @@ class Algorithm:
 
     @staticmethod
     def of(contraction: Contraction | None, outputs: Sequence[OutputSpec]) -> Algorithm:
-        """Work of a program that computes `contraction`; None: work of any other program."""
+        """Returns the work of a program that computes `contraction`; for None, that of a program
+        without a single contraction.
+        """
         stored = sum(math.prod(spec.shape) * spec.dtype.itemsize for spec in outputs)
         if contraction is None:
             return Algorithm(0, 0, stored)
@@ -79,10 +85,10 @@ class Algorithm:
         return Algorithm(both * padded * sums, both * rows_only * contraction.products, stored)
 
     def exceeded(self, work: Work) -> list[str]:
-        """Counters in which the first state below tensors exceeds the input program.
+        """Describes the counters in which the first state below tensors exceeds the input program.
 
-        ``products 131072 -> 1835008 (14x)``: products of the padded contraction, and of the
-        kernels.
+        ``products 131072 -> 1835008 (14x)`` gives the number of products of the padded contraction
+        and the number that the kernels compute.
         """
         found = []
         products = work.counters.get("products", 0)
@@ -106,8 +112,8 @@ def _up(n: int, step: int) -> int:
 class Work:
     """The work of one execution.
 
-    levels: levels of its kernels, in order: "tensor", "tile" or "thread"
-    counters: counters of `tcir.interp.Outcome`
+    levels:   levels of its kernels, in order: "tensor", "tile" or "thread"
+    counters: the counters of `tcir.interp.Outcome`
     """
 
     levels: tuple[str, ...]
@@ -133,10 +139,12 @@ class Work:
         return most
 
     def jumps(self, after: Work) -> list[str]:
-        """``mma 4 -> 56 (14x)`` for each counter of `WORK` that grew at least `JUMP` times.
+        """Describes each counter of `WORK` that grew by a factor of at least `JUMP`, as in ``mma 4
+        -> 56 (14x)``.
 
-        Counters of a program that still has a kernel on tensors cover only a part of its work, and
-        those of a program with kernels on tiles and on threads only a part of its instructions.
+        Two cases are left out: the counters of a program that still has a kernel on tensors cover
+        only a part of its work, and those of a program with kernels on tiles and on threads only a
+        part of its instructions.
         """
         if "tensor" in (*self.levels, *after.levels):
             return []
