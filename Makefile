@@ -56,7 +56,7 @@ test-scripts: $(SCRIPTS_STAMP) ## tests with CuPy, numba.cuda, cuda.core, load_i
 	PATH="$(abspath $(SCRIPTS))/bin:$$PATH" "$(SCRIPTS)/bin/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all \
 	    --only-skips 'is there$$' test/cuda_scripts
 
-test-all: $(STAMP) ## all tests, or one of N parts of them with SHARD=I/N
+test-all: $(STAMP) ## all tests, or one of N parts of them with SHARD=I/N; TCIR_ORDERS=10 tries ten completion orders, not three
 	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all --shard $(SHARD) --junit build/all.xml
 
 test-modes: $(STAMP) ## the machine's quick tests in every mode: no lockstep, no compiled code, two processes

@@ -1,6 +1,7 @@
 """conv-implicit-gemm by pairs of CTAs: every level equal, what pairs load, breaks at their pass.
 
-`make test` runs the quick cases under two completion orders, `make test-all` all of them under ten.
+`make test` runs the quick cases under two completion orders, `make test-all` all of them under
+three or `TCIR_ORDERS`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Block-scaled products on tensor cores: every format and schedule at every level, to the bit.
 
-Every level runs under two completion orders; `make test-all` runs all cases, the PTX under ten.
+Every level runs under two completion orders; `make test-all` runs all cases, the PTX under
+three or `TCIR_ORDERS`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """conv-shift-reuse over its whole family, at every level, against numpy, and numpy against torch.
 
-Every level runs under two completion orders, the PTX under ten.
+Every level runs under two completion orders, the PTX under three or `TCIR_ORDERS`.
 """
 
 from __future__ import annotations

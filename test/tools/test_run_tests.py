@@ -76,9 +76,21 @@ def test_what_is_no_shard(text: str) -> None:
         shard(text)
 
 
-@pytest.mark.parametrize(("words", "orders"), [([], 2), (["--all"], 10)])
-def test_completion_orders(tmp_path: Path, words: list[str], orders: int) -> None:
-    """The end-to-end tests get ten of them in `make test-all`, two in `make test`."""
+@pytest.mark.parametrize(
+    ("words", "chosen", "orders"), [([], "5", 2), (["--all"], None, 3), (["--all"], "5", 5)]
+)
+def test_completion_orders(
+    tmp_path: Path,
+    words: list[str],
+    chosen: str | None,
+    orders: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The end-to-end tests get three or `TCIR_ORDERS` of them in `make test-all`, two in
+    `make test`."""
+    monkeypatch.delenv("TCIR_ORDERS", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("TCIR_ORDERS", chosen)
     shared = Path(__file__).parents[1] / "endtoend" / "conftest.py"
     (tmp_path / "conftest.py").write_text(shared.read_text())
     code, lines = run(
