@@ -1,4 +1,5 @@
-"""Reads ops from Python: their attributes, plain attributes, types, and the sources of values.
+"""Accessors for ops in Python: attributes of ops, plain attributes, types, and the ops that define
+values.
 
 ``integer(op, name)`` reads an attribute *of an op*, ``integer_of(attribute)`` reads a plain
 attribute, and ``integer_type(bits)`` builds a type; likewise for strings and lists.
@@ -22,7 +23,7 @@ def optional_integer(op: ir.OpView, name: str) -> int | None:
 
 
 def optional_number(op: ir.OpView, name: str) -> float | None:
-    """Value of an optional float attribute; None if the op does not have it."""
+    """Value of an optional float attribute; None if the op does not have the attribute."""
     attributes = op.operation.attributes
     return float(ir.FloatAttr(attributes[name]).value) if name in attributes else None
 
@@ -48,8 +49,8 @@ def integers(op: ir.OpView, name: str) -> list[int]:
 
 
 def not_arrays(op: ir.OpView, **lengths: int | None) -> str | None:
-    """Describes the first attribute that is not an ``array<i64>`` of the given length; None if
-    all are."""
+    """Describes the first of the named attributes that is not an ``array<i64>`` of the given
+    length; None if all of them are."""
     for name, length in lengths.items():
         if not isinstance(op.attributes[name], ir.DenseI64ArrayAttr):
             return f"{name} = {op.attributes[name]}"
@@ -72,7 +73,8 @@ def string_of(attribute: ir.Attribute) -> str:
 
 
 def integers_of(attribute: ir.Attribute) -> list[int]:
-    """The elements of an integer list, as ``array<i64>``, ``array<i32>``, ``[1, 2]`` or dense."""
+    """The elements of a list of integers, written as ``array<i64>``, ``array<i32>``, ``[1, 2]`` or
+    as a dense attribute."""
     if isinstance(attribute, ir.ArrayAttr):
         return [integer_of(each) for each in attribute]
     if isinstance(attribute, ir.DenseIntElementsAttr | ir.DenseI32ArrayAttr):
@@ -96,7 +98,8 @@ def defining(value: ir.Value, kind: Any = ir.OpView) -> Any:
 
 
 def is_fill_only(argument: ir.Value) -> bool:
-    """Whether all uses of a tensor argument are ``outs`` of `linalg.fill`: its data is not read."""
+    """Whether a tensor argument is used only as ``outs`` of `linalg.fill`, so that its data is
+    never read."""
     uses = list(argument.uses)
     return bool(uses) and all(
         use.owner.operation.name == "linalg.fill" and use.operand_number == 1 for use in uses
@@ -123,7 +126,8 @@ signed."""
 
 
 def unsigned_operands(op: ir.OpView) -> tuple[int, int]:
-    """Returns 1 for each operand of an i8 product that is unsigned, 0 for each signed one."""
+    """Returns a flag for each operand of an i8 product: 1 if the operand is unsigned, 0 if it is
+    signed."""
     if UNSIGNED not in op.attributes:
         return 0, 0
     first, second = integers(op, UNSIGNED)

@@ -1,4 +1,5 @@
-"""Dialects defined in Python, ``tc`` and those of plugins, and loading them into a context."""
+"""Dialects defined in Python (``tc`` and the dialects of plugins), and how they are loaded into an
+MLIR context."""
 
 from __future__ import annotations
 
@@ -64,8 +65,8 @@ def load(context: ir.Context | None = None) -> None:
     """Loads ``tc`` and the dialects of plugins into ``context`` (default: the current one).
 
     A Python-defined dialect belongs to one context, so every context that parses or builds ``tc``
-    IR needs this call once; further calls do nothing. A context lacks ops that are declared after
-    it was created.
+    IR needs this call once; further calls do nothing. Ops that are declared after a context was
+    created do not exist in that context.
     """
     context = context or ir.Context.current
     # The bindings keep the module that declares a dialect, and the classes of its ops and types,

@@ -1,8 +1,8 @@
 """CTA pairs (``cta_group = 2``): two CTAs of a cluster whose ranks differ in bit 0 only.
 
-The CTA of even rank is the *leader*: it issues the tcgen05 instructions that act on both. Ops of
-pairs are marked by discardable attributes: `CTA_GROUP`, `LEADER` and, on a commit, ``cta_mask``
-(see `tcir.dialect.multicast`).
+The CTA of even rank is the *leader*: it issues the tcgen05 instructions that act on both CTAs. Ops
+that act on a pair carry discardable attributes: `CTA_GROUP`, `LEADER` and, if the op is a commit,
+``cta_mask`` (see `tcir.dialect.multicast`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def cta_group_of(op: ir.OpView) -> int:
 
 
 def wrong_group(op: ir.OpView) -> Mapping[str, object] | None:
-    """Value for the message if ``cta_group`` is present and neither 1 nor 2; else None."""
+    """Value for the error message if ``cta_group`` is present and neither 1 nor 2; else None."""
     got = op.attributes.get(CTA_GROUP, None)
     legal = got is None or (isinstance(got, ir.IntegerAttr) and got.value in (1, PAIR))
     return None if legal else {"got": got}
@@ -44,11 +44,12 @@ def kernel_cta_group(kernel: ir.OpView | ir.Operation) -> int:
 
 
 def columns_of(op: ir.OpView) -> int:
-    """N of an mma: the rows of B; in a CTA pair, the rows of both halves of B."""
+    """N of an mma, which is the number of rows of B. In a CTA pair each CTA has half of B; N counts
+    the rows of both halves."""
     return int(op.b.type.shape[0]) * cta_group_of(op)
 
 
 def wrong_n(legal: Legal, n: int, group: int) -> Mapping[str, object]:
-    """Values for the message about an illegal N of an mma."""
+    """Values for the error message about an illegal N of an mma."""
     m, nearest = TMEM_LANES * group, legal.nearest(n)
     return {"legal": legal, "m": m, "group": group, "got": n, "nearest": nearest}

@@ -1,6 +1,7 @@
-"""Whether an op has the operands, attributes, results and regions that its class declares.
+"""Checks whether an op has the operands, attributes, results and regions that its class declares.
 
-MLIR calls an op's own verifier before it checks the declarations, so the rules check them first.
+MLIR calls the verifier of the op's class before it checks these declarations, so the verifier rules
+call this check first.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def as_declared(op: ir.OpView) -> bool:
 def wrong_sizes(op: ir.OpView) -> list[str] | None:
     """Names of the operands if ``operandSegmentSizes`` does not match them; None if it does.
 
-    MLIR ignores the attribute if only one operand is optional or variadic. The accessors of the
-    op classes use it, except those of ``counted`` classes.
+    MLIR ignores the attribute if only one operand is optional or variadic. The accessors of the op
+    classes read the attribute, except the accessors of classes with the trait ``counted``.
     """
     fields = _fields(type(op))[0]  # type: ignore[arg-type]
     if all(f.variadicity.name == "single" for f in fields):
@@ -55,7 +56,9 @@ def _fields(op: type[ir.OpView]) -> tuple[list[Field], list[Field], list[Field],
 
 
 def counted_sizes(kinds: Sequence[str], count: int) -> list[int]:
-    """How many of `count` values each field takes; exactly one field is not "single"."""
+    """Number of values that each operand (or result) field of an op takes, if the op has `count`
+    values in all. Exactly one field is optional or variadic and takes the values that are left;
+    each "single" field takes one."""
     return [1 if kind == "single" else count - len(kinds) + 1 for kind in kinds]
 
 

@@ -43,9 +43,10 @@ def accumulator_type(element: str) -> str:
 
 @dataclass(frozen=True)
 class CoreMatrix:
-    """Eight rows of 16 bytes along K that one 32-bit register of a warp holds.
+    """A matrix of eight rows of 16 bytes along K. A warp holds it in one 32-bit register per
+    thread.
 
-    mn, k: coordinates of the first element of row 0; thread 4g + c has word c of row g
+    mn, k: coordinates of the first element of row 0; thread 4g + c holds 32-bit word c of row g
     """
 
     mn: int
@@ -54,7 +55,8 @@ class CoreMatrix:
 
 @lru_cache(maxsize=64)
 def elements(atom_name: str, operand: str) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
-    """``[register][lane]`` -> coordinates ``(row, column)`` of the elements, lowest bits first."""
+    """Coordinates ``(row, column)`` of the elements that each register of each lane holds, as
+    ``[register][lane]``; the element in the register's lowest bits comes first."""
     atom: MmaAtom = mma_atom(atom_name)
     layout, (rows, _), bits = atom.operand(operand)
     per = 32 // bits
@@ -88,9 +90,9 @@ def matrices(atom_name: str, operand: str) -> tuple[CoreMatrix, ...] | None:
 
 
 def loads_for(atom: str, operand: str, major: str, element_bytes: int) -> tuple[str, str]:
-    """Returns how a fragment is loaded from a tile, ``ldmatrix``, ``ldmatrix.trans`` or ``loads``,
-    and why ldmatrix cannot load it; empty if it can (PTX ISA 9.7.14.5.15).
-    """
+    """Returns the instruction that loads a fragment from a tile (``ldmatrix``, ``ldmatrix.trans``
+    or ``loads``), and the reason if ldmatrix cannot load it; the reason is "" if it can (PTX ISA
+    9.7.14.5.15)."""
     if matrices(atom, operand) is None:
         return "loads", f"registers of {operand} of {atom} are no rows of 16 bytes"
     if major == "K":
@@ -105,7 +107,7 @@ def loads_for(atom: str, operand: str, major: str, element_bytes: int) -> tuple[
 
 @dataclass(frozen=True)
 class WarpShare:
-    """One warp's part of a fragment: whole atoms in a grid of rows and columns.
+    """One warp's part of a fragment: a grid of whole mma atoms.
 
     rows, columns: extents of the warp's part
     atom_rows, atom_columns: extents of the atom
@@ -128,7 +130,8 @@ class WarpShare:
 
 
 def share(atom_name: str, operand: str, shape: list[int], warps: tuple[int, int]) -> WarpShare:
-    """The part of each warp if ``warps`` = (m, n) warps divide the CTA's tile."""
+    """The part of a fragment of `shape` that each warp holds if ``warps`` = (m, n) warps divide the
+    CTA's tile equally."""
     atom = mma_atom(atom_name)
     if operand == ROW:  # the rows of C that a thread has
         return WarpShare(shape[0] // warps[0], 1, atom.shape[0], 1, ROWS_OF_THREAD)

@@ -1,4 +1,5 @@
-"""How ops on tensors that compute sums of products declare the loops and operand indices."""
+"""How ops on tensors that compute sums of products declare their loops, and the loops that index
+their operands."""
 
 from __future__ import annotations
 
@@ -18,10 +19,11 @@ BATCH, M, N, K = range(4)
 
 @dataclass(frozen=True)
 class IndexedOperand:
-    """A factor of an op, and the index of each of its dimensions.
+    """A factor of an op's products, and for each dimension of the factor the loop that indexes it.
 
-    scales_of: for block scales in the tensor core's 128x4 layout: their row-major shape, to which
-               the indices refer; None: they refer to the operand itself
+    scales_of: set only for block scales stored in the tensor core's 128x4 layout. The indices then
+        refer to this shape, which the scales would have if row-major; None: they refer to the
+        operand itself
     batch:     number of batch dimensions of such scales
     """
 

@@ -2,7 +2,7 @@
 
 Sections are those of the PTX ISA 9.1; "driver API" is the CUDA driver API's tensor-map encoding
 (``cuTensorMapEncodeTiled``, ``cuTensorMapEncodeIm2col``). Verifiers, passes and the generated
-``docs/reference/ops.md`` read these tables; no limit is written down a second time.
+``docs/reference/ops.md`` read these tables; no limit is stated anywhere else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from tcir.target import DEFAULT_TARGET
 
 @dataclass(frozen=True)
 class Legal:
-    """The legal values of one quantity: ``values`` in ``unit``, according to ``source``."""
+    """The legal values of one quantity: ``values`` in ``unit``; ``source`` is the document that
+    states them."""
 
     values: range | tuple[int, ...]
     unit: str
@@ -83,7 +84,8 @@ CP_SHAPES = {
 
 @dataclass(frozen=True)
 class MmaKind:
-    """Shapes and types of one dense ``tcgen05.mma`` kind; ``m`` and ``n`` by cta_group."""
+    """Shapes and types of one dense ``tcgen05.mma`` kind. ``m`` and ``n`` map each cta_group to the
+    legal extents."""
 
     a_types: tuple[str, ...]
     d_types: tuple[str, ...]
@@ -236,8 +238,8 @@ block clusters); 16 need a function attribute and fewer CTAs in flight."""
 
 
 def launch_registers(threads: int) -> int:
-    """Registers per thread of a CTA that has an SM to itself: ``.maxnreg`` of a kernel whose
-    warpgroups redistribute registers. A multiple of 8, at most 255."""
+    """Registers per thread if a CTA of `threads` threads has an SM to itself, a multiple of 8 and
+    at most 255. This is ``.maxnreg`` of a kernel whose warpgroups redistribute their registers."""
     return min(DEFAULT_TARGET.registers // threads, 255) // 8 * 8
 
 

@@ -18,8 +18,8 @@ sets it."""
 
 
 def executions(op: ir.OpView) -> float:
-    """Number of times that the loops around `op` execute it, or an upper bound of it; infinity if
-    neither is known."""
+    """Number of times that `op` is executed by the loops around it, or an upper bound of that
+    number; infinity if no bound is known."""
     count, around = 1, op.operation.parent
     while around is not None and around.name in ("scf.for", "scf.while"):
         loop = around.opview

@@ -1,4 +1,4 @@
-"""Multicast: an op that takes effect at the same place of several CTAs of its cluster."""
+"""Multicast: an op takes effect at the same shared-memory offset in several CTAs of its cluster."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ each CTA."""
 
 
 def mask_of(op: ir.OpView, rank: int) -> int:
-    """Mask of the CTAs that `op` reaches from the CTA of rank `rank`; without the attribute, that
-    CTA only."""
+    """Mask of the CTAs that `op` reaches if the CTA of rank `rank` executes it. Without the
+    attribute ``cta_mask`` it reaches that CTA only."""
     if CTA_MASK not in op.attributes:
         return 1 << rank
     if isinstance(op.attributes[CTA_MASK], ir.IntegerAttr):
@@ -27,7 +27,8 @@ def mask_of(op: ir.OpView, rank: int) -> int:
 
 
 def masks_of(op: ir.OpView, ctas: int) -> list[int]:
-    """Mask of `op` for each CTA of a cluster; ValueError if the masks do not fit the cluster."""
+    """The mask of `op` for each CTA of a cluster of `ctas` CTAs; ValueError if the masks do not fit
+    the cluster."""
     got = op.attributes.get(CTA_MASK, None)
     if isinstance(got, ir.DenseI64ArrayAttr) and len(got) != ctas:
         raise ValueError(
@@ -48,7 +49,8 @@ def ranks_in(mask: int) -> list[int]:
 
 
 def transposed(masks: Sequence[int]) -> list[int]:
-    """Mask, for each CTA, of the CTAs that reach it."""
+    """For each CTA of a cluster, the mask of the CTAs that reach it. Element i of `masks` is the
+    mask of the CTAs that CTA i reaches."""
     ranks = range(len(masks))
     return [sum(1 << each for each in ranks if masks[each] >> rank & 1) for rank in ranks]
 
@@ -59,12 +61,12 @@ def cluster_ctas(kernel: ir.OpView | ir.Operation) -> int:
 
 
 def has_multicast(kernel: ir.OpView | ir.Operation) -> bool:
-    """Whether an op of the kernel reaches other CTAs by a mask."""
+    """Whether an op of the kernel reaches other CTAs through a ``cta_mask``."""
     return any(CTA_MASK in op.operation.attributes for op in nested(kernel))
 
 
 def wrong_mask(op: ir.OpView) -> Mapping[str, object] | None:
-    """Value for the message if ``cta_mask`` is present but is neither a mask nor an array of
+    """Value for the error message if ``cta_mask`` is present but is neither a mask nor an array of
     masks; else None."""
     got = op.attributes.get(CTA_MASK, None)
     if isinstance(got, ir.IntegerAttr):

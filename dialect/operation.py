@@ -19,22 +19,24 @@ Arithmetic = Literal["products", "codes", "rounded", ""]
 
 @dataclass(frozen=True)
 class Traits:
-    """Facts about an op for passes, rules, executors and the generated page; keywords of its class.
+    """Facts about an op for passes, rules, executors and the generated page. An op class states
+    them as class keywords.
 
     issued_by:    ``"thread"``: one elected thread; ``"warp"``: all threads of a warp together;
                   ``"cta"``: the CTA as a whole, outside roles (PTX ISA 9.7.16.5, table 46);
-                  left out: any
+                  left out: any threads
     role:         the role whose warps execute it (producer, mma, epilogue, … of the kernel's warp
-                  map); assign-roles requires it of every op with effects; left out: any, or none
+                  map); assign-roles requires it of every op with effects; left out: any role, or
+                  none
     in_shared:    alignment in bytes of its result, an object of ``nbytes`` bytes in shared memory,
-                  placed by attribute ``offset``
+                  placed by the attribute ``offset``
     reads_shared: operands that are shared tiles it reads
     loads:        the global tensor, an operand, that it reads through a pointer
     stores:       the operand that it writes: a global tensor, or the tensor map of a global tensor
     completed_by: the op that signals its completion; left out: it completes before the next op
     pure:         whether every role may duplicate it
-    async_only:   whether it has no meaning in a kernel without ``tc.async``
-    lowered_by:   passes that lower it, where no rule of ``convert-tc-to-nvvm`` does
+    async_only:   whether it is only legal in a kernel with ``tc.async``
+    lowered_by:   passes that lower it, if no rule of ``convert-tc-to-nvvm`` lowers it
     counted:      whether it needs no ``operandSegmentSizes``: at most one operand is optional or
                   variadic
 
@@ -75,8 +77,8 @@ class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc
     Class keywords are the op's `Traits`; the rules registered for the class are its verifier.
     ``example`` is MLIR text with the op, for the generated page. ``form`` is how
     `tcir.dialect.pretty` prints the op: text with operands and attributes in braces,
-    ``"{ring}[{index}]"``, or a function of their `Names`; left out, all operands and attributes
-    follow the name.
+    ``"{ring}[{index}]"``, or a function of their `Names`; without ``form``, the name is followed by
+    all operands and attributes.
     """
 
     example = ""
@@ -111,7 +113,8 @@ class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc
             cls.__init__ = __init__  # type: ignore[method-assign, assignment]
 
     def indexing(self) -> Indexing:
-        """Factors of the op by its loops; each op with ``arithmetic="products"`` overrides this."""
+        """The factors of the op's products and the loops that index them. Each op with
+        ``arithmetic="products"`` overrides this."""
         raise NotImplementedError(
             f'{self.operation.name}: an op with arithmetic="products" has to define indexing'
         )

@@ -43,10 +43,11 @@ NOUNS = {
 
 
 def pretty(module: Any, elided: int | None = None, *, named: bool = False) -> str:
-    """The short form of ``module`` (an `ir.Module`, or an operation).
+    """The short form of ``module``, which is an `ir.Module` or an operation, as text.
 
     elided: number of elements above which the values of a constant are left out
-    named:  whether results of our ops are named after their kind, with MLIR's number: ``%bar6``
+    named:  whether results of ``tc`` ops are named after their kind, followed by MLIR's number:
+            ``%bar6``
     """
     lines = pretty_lines(module, elided)
     return "".join(
@@ -69,7 +70,7 @@ def _named(lines: list[tuple[str, Op | None]]) -> Iterator[str]:
 def pretty_lines(
     module: ir.Module | ir.Operation, elided: int | None = _ELIDED, *, verified: bool = False
 ) -> list[tuple[str, Op | None]]:
-    """The lines of `pretty`, each with the op of ours that begins on it, if any.
+    """The lines of `pretty`, each with the ``tc`` op that begins on it, if any.
 
     verified: whether the module is known to be valid; if not, MLIR verifies it before printing
     """
@@ -150,7 +151,7 @@ class _Names(dict[str, str]):
         return _attribute(self.op.attributes[name])
 
     def rest(self) -> str:
-        """The attributes not shown yet."""
+        """The attributes that the short form has not printed yet."""
         shown = [f" {name}={_attribute(self.left[name])}" for name in sorted(self.left)]
         return "".join(shown)
 

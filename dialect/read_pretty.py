@@ -33,7 +33,7 @@ _OF_OWN = {"tc.make_tensor_map": "!tc.tensor_map", "tc.tmem_alloc": "!tc.tmem_ba
 
 
 class UnreadableError(Exception):
-    """A line that is not in the short form; line: its number."""
+    """A line that is not in the short form. Its field ``line`` is the number of that line."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -93,7 +93,8 @@ def _patterns(name: str) -> list[tuple[re.Pattern[str], dict[str, str]]]:
 
 
 def read_pretty(text: str) -> str:
-    """The text of a module in the short form as MLIR reads it; UnreadableError names a line.
+    """Converts the text of a module in the short form to text that MLIR can parse. UnreadableError
+    names a line that is not in the short form.
 
     Raises MLIR's own error for ops of other dialects that cannot be parsed.
     """
@@ -126,12 +127,13 @@ class _Reading:
         self._split(rest.strip())
 
     def hole(self) -> tuple[str, str | None]:
-        """A placeholder op without operands; the type of its result is provisional for a slot."""
+        """A placeholder op without operands, which stands for the op on this line. The result type
+        of a slot is provisional."""
         kinds = self.result_types or [_OF_OWN.get(self.name, "index")] * len(self.results)
         return self._pieces("tcir.hole", [], {}, [], kinds)
 
     def resolve(self, types: _Types) -> None:
-        """Sets the types of results that the line does not give."""
+        """Sets the types of the results whose types the line does not give."""
         if self.results and not self.result_types:
             kind = _OF_OWN.get(self.name)
             if kind is None and "ring" not in self.groups:
@@ -148,7 +150,7 @@ class _Reading:
             self.result_types = [kind]
 
     def arguments(self) -> Iterator[tuple[str, str]]:
-        """Names and types of the body's arguments."""
+        """Names and types of the arguments of the op's body."""
         for each in _at_commas(_long_types(self.header)[1:-1]) if self.header else ():
             name, _, kind = each.partition(": ")
             yield name, kind
@@ -204,8 +206,8 @@ class _Reading:
             self.attributes[each[1]] = rest[each.end() : end].strip()
 
     def generic(self, types: _Types) -> tuple[str, str | None]:
-        """The op in MLIR's generic form; if it has a body, the text before the body and the text
-        after it."""
+        """The op in MLIR's generic form, as text. If the op has a body, it is the text before the
+        body and the text after the body."""
         operands = [value for f in self.operand_fields for value in self.groups[f.name]]
         attributes = {name: _mlir_attribute(value) for name, value in self.attributes.items()}
         single = all(f.variadicity.name == "single" for f in self.operand_fields)
@@ -255,7 +257,8 @@ class _Types:
                 self._defined.setdefault(name, []).append((n, kind))
 
     def at(self, number: int, name: str) -> str:
-        """The type of a value that is used on a line: its last definition before the line."""
+        """The type of the value `name` as used on line `number`: the type of its last definition
+        before that line."""
         before = [each for each in self._defined.get(name, ()) if each[0] < number]
         if not before:
             raise UnreadableError(number + 1, f"expected a value before this line, got {name}")

@@ -1,4 +1,4 @@
-"""Verifier rules as data: one rule, one message, one source.
+"""Verifier rules as data: each rule has one error message and one source.
 
 A rule is a function of one operation that returns ``None`` if the operation keeps the rule, else
 the values for the message. The functions are next to their ops::
@@ -13,9 +13,10 @@ the values for the message. The functions are next to their ops::
     def _(op: MmaOp) -> Broken:
         return None if ... else {"legal": ..., "n": n}
 
-``bad`` is a counter-example: the op's ``example`` with these changes breaks this rule. With those
-of ``good`` it keeps the rule, at limits and with attributes that the example does not have. Without
-either, the pair is in ``test/dialect/pairs``.
+``bad`` is a counter-example: the op's ``example`` with these changes breaks this rule. ``good`` has
+changes after which the example still keeps the rule, for example at a limit or with attributes that
+the example does not have. A rule with neither ``bad`` nor ``good`` has its two examples in
+``test/dialect/pairs``.
 
 Rules of one op run in the order of their definition and stop at the first broken one, so each may
 rely on the rules above it. ``!tc.smem`` and other types also have rules: they run for every operand
@@ -44,7 +45,8 @@ Examples = Changes | tuple[Changes, ...]
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: its subject, name, source, message and check; changes to the subject's example.
+    """One verifier rule: its subject (an op or type), name, source, message and check, and changes
+    to the subject's example.
 
     bad:  changes that make a counter-example, which breaks this rule
     good: changes that make further examples, which break no rule
@@ -64,7 +66,7 @@ class Rule:
         return f"{self.subject}/{self.name}"
 
     def message(self, values: Mapping[str, object]) -> str:
-        """The diagnostic for one violation."""
+        """The error message for one violation, with `values` filled in."""
         return f"{self.subject}: {self.text.format(**values)}"
 
 
@@ -113,8 +115,8 @@ def _all(changes: Examples) -> tuple[Changes, ...]:
 
 
 def one_of(op: ir.OpView, name: str, legal: Iterable[str]) -> Broken:
-    """Values ``legal`` and ``got`` if the string attribute `name` is present and illegal; else
-    None."""
+    """Values ``legal`` and ``got`` for the error message if the string attribute `name` is present
+    and illegal; else None."""
     got, names = op.attributes.get(name, None), list(legal)
     if got is None or (isinstance(got, ir.StringAttr) and got.value in names):
         return None
@@ -124,7 +126,8 @@ def one_of(op: ir.OpView, name: str, legal: Iterable[str]) -> Broken:
 def same_rules(
     subject: Subject, of: Subject, bad: Mapping[str, Examples], good: Mapping[str, Examples] = {}
 ) -> None:
-    """Registers for `subject` the rules of a similar op `of` that are named in `bad`.
+    """Registers for the op `subject` the rules of a similar op `of`: those whose names are keys of
+    `bad`.
 
     bad, good: changes to the example of `subject`, by the name of the rule, as in `verify`
     """
@@ -142,7 +145,8 @@ def rules_of(subject: str) -> list[Rule]:
 
 
 def broken_rule(op: ir.OpView) -> str | None:
-    """Message of the first rule that ``op`` breaks, else None; rules of its types come first."""
+    """Message of the first rule that ``op`` breaks, else None. Rules of its operands' and results'
+    types are checked first."""
     types = dict.fromkeys(value.type for value in (*op.operands, *op.results))
     for each in types:
         if message := _broken_type(each):
@@ -166,7 +170,7 @@ def _first(rules: list[Rule], subject: Any) -> str | None:
 
 
 def report_broken(op: ir.OpView) -> bool:
-    """Reports the first broken rule at ``op``'s location; True if all hold.
+    """Reports the first broken rule at ``op``'s location. Returns True if the op breaks no rule.
 
     MLIR calls this before it checks the declared kinds of operands and attributes. An op that is
     malformed in that sense is left to MLIR's own diagnostic, which follows at once.
@@ -197,7 +201,7 @@ def _sizes(op: ir.OpView, names: list[str]) -> Broken:
 
 
 def unsigned_problem(op: ir.OpView, element: str) -> Broken:
-    """Values for the message unless ``unsigned`` has a 0 or 1 for each of two i8 operands."""
+    """Values for the error message unless ``unsigned`` has a 0 or 1 for each of two i8 operands."""
     if UNSIGNED not in op.attributes:
         return None
     well_formed = not_arrays(op, unsigned=2) is None and set(integers(op, UNSIGNED)) <= {0, 1}

@@ -1,4 +1,4 @@
-"""Rules of the types, checked on every operand and result of that type."""
+"""Verifier rules of the types, checked on every operand and result that has such a type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Types of the ``tc`` dialect. Type parameters are attributes, so types print generically."""
+"""Types of the ``tc`` dialect. Their parameters are MLIR attributes, so the types print in generic
+form."""
 
 import re
 from functools import cache
@@ -14,7 +15,7 @@ SWIZZLE_BYTES = SWIZZLE_SPANS
 
 
 def element_bytes(element: ir.Type) -> int:
-    """Bytes of one element of ``element`` in memory, where an i1 is a byte, 0 or 1."""
+    """Bytes that one element of type ``element`` takes in memory. An i1 takes a byte, 0 or 1."""
     return _bytes_of(str(element))
 
 
@@ -46,19 +47,19 @@ class SmemType(ShapedType, name="smem"):
     """A shared-memory operand tile ``[mn, k]`` in a canonical tcgen05 layout.
 
     ``!tc.smem<array<i64: mn, k>, element, major, swizzle>``. ``major`` is ``"K"`` or ``"MN"``,
-    ``swizzle`` ``"NONE" | "32B" | "64B" | "128B" | "128B_ATOM_32B"``; with span S bytes (16 without
-    a swizzle) a tile is a stack of *rows* of S bytes, which is also the order in which TMA boxes
-    fill it:
+    ``swizzle`` ``"NONE" | "32B" | "64B" | "128B" | "128B_ATOM_32B"``; the span of a swizzle is S
+    bytes (16 without a swizzle). A tile is a stack of *rows* of S bytes, in the order in which TMA
+    boxes fill it:
 
     - K-major: ``k`` is split into columns of S bytes; row ``column * mn + m``.
     - MN-major: ``mn`` is split into columns of S bytes; row ``column * k + kk``.
 
-    The XOR swizzle acts on absolute shared-memory address bits (PTX ISA 9.7.16.10.6): with 128
-    bytes bits 7 to 9 into bits 4 to 6, with 64 bytes bits 7 and 8 into 4 and 5, with 32 bytes bit 7
-    into 4; with atoms of 32 bytes, which MN-major f32 needs (table 54), bits 7 and 8 into 5 and 6
-    (CuTe's ``Swizzle<2, 5, 2>``). A tile of ``i8`` holds either the bytes of narrower operands,
-    where k counts bytes, or blocks of scale factors as rows of 16 bytes; the op that reads the tile
-    determines which.
+    The swizzle XORs bits of the absolute shared-memory address into lower bits (PTX ISA
+    9.7.16.10.6). With 128 bytes, bits 7 to 9 are XORed into bits 4 to 6; with 64 bytes, bits 7 and
+    8 into bits 4 and 5; with 32 bytes, bit 7 into bit 4. With atoms of 32 bytes, which MN-major f32
+    needs (table 54), bits 7 and 8 are XORed into bits 5 and 6 (CuTe's ``Swizzle<2, 5, 2>``). A tile
+    of ``i8`` holds either the bytes of narrower operands, where k counts bytes, or blocks of scale
+    factors as rows of 16 bytes; the op that reads the tile determines which.
     """
 
     example = """
@@ -98,7 +99,8 @@ class SmemType(ShapedType, name="smem"):
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes: whole swizzle-span columns, rounded up to 128."""
+        """Size in bytes. The tile takes whole columns of one swizzle span each; the size is rounded
+        up to 128."""
         return -(-self.rows * self.span // 128) * 128
 
     @property
@@ -124,9 +126,9 @@ class TmemType(ShapedType, name="tmem"):
     """A tensor-memory tile of 128 lanes: ``!tc.tmem<array<i64: 128, cols>, element>``.
 
     32-bit elements (accumulators) take one column each; 16-bit elements of an A operand are
-    packed two per column, lower k in the low half (PTX ISA 9.7.16.10.4). ``i8`` are bytes, four
-    per column: scale factors, where a block of 128 rows times 4 scales takes 16 bytes of every
-    lane, or packed elements of an A operand.
+    packed two per column, lower k in the low half (PTX ISA 9.7.16.10.4). ``i8`` elements are bytes,
+    four per column. They are scale factors, of which a block of 128 rows times 4 scales takes 16
+    bytes of every lane, or packed elements of an A operand.
     """
 
     example = """
@@ -160,16 +162,18 @@ class MbarrierType(TC.Type, name="mbarrier"):
 class TensorMapType(TC.Type, name="tensor_map"):
     """A TMA descriptor of a global tensor (PTX ISA 5.5).
 
-    Its parameters are on ``tc.make_tensor_map``.
+    The attributes of ``tc.make_tensor_map`` hold its parameters.
     """
 
 
 class TmemBaseType(TC.Type, name="tmem_base"):
-    """The address returned by ``tc.tmem_alloc``: base of a run of whole columns."""
+    """The address that ``tc.tmem_alloc`` returns: the base of consecutive whole columns of tensor
+    memory."""
 
 
 class LaneMasksType(TC.Type, name="lane_mask_table"):
-    """A table in shared memory; each entry is a mask of the 128 lanes an mma must not write.
+    """A table in shared memory. Each entry is a mask of the tensor-memory lanes, out of 128, that
+    an mma must not write.
 
     An entry is 16 bytes: bit i of word q is lane ``32 * q + i`` (``disable-output-lane``, PTX ISA
     9.7.16.10.9).
@@ -216,12 +220,12 @@ def one_of(type_: ir.Type) -> ir.Type:
 
 
 def slots(type_: ir.Type) -> int:
-    """Number of objects: the count of a ring, 1 for any other type."""
+    """Number of objects of a type: the count of a ring, 1 for any other type."""
     return type_.count if isinstance(type_, RingType) else 1
 
 
 def shared_bytes(type_: ir.Type) -> int:
-    """Bytes of shared memory of a tile, barrier or ring of them."""
+    """Bytes of shared memory of a tile, a barrier, or a ring of tiles or barriers."""
     return slots(type_) * int(one_of(type_).nbytes)
 
 

@@ -20,7 +20,8 @@ T = TypeVar("T")
 
 
 def name_of(op: OpKey) -> str:
-    """Name of an op given by class or name; TypeError for the name of an op that has a class."""
+    """Name of an op, given by its class or by its name. Raises TypeError for a name if the op has a
+    class in the bindings, because the class must be used then."""
     if not isinstance(op, str):
         return str(op.OPERATION_NAME)
     if op.partition(".")[0] not in WITHOUT_CLASSES:
@@ -31,12 +32,12 @@ def name_of(op: OpKey) -> str:
 
 
 def names(*ops: OpKey) -> frozenset[str]:
-    """Names of the ops given by class or name."""
+    """Names of the given ops, each given by its class or by its name."""
     return frozenset(map(name_of, ops))
 
 
 def by_name(table: Mapping[OpKey, T]) -> dict[str, T]:
-    """The table with the names of ops as keys, which were classes or names."""
+    """Copies a table whose keys are op classes or op names; the keys of the copy are names."""
     return {name_of(op): fact for op, fact in table.items()}
 
 

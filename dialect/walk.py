@@ -8,13 +8,15 @@ from tcir._mlir import ir
 
 
 def walk(op: ir.OpView | ir.Operation) -> Iterator[ir.OpView]:
-    """``op`` and every op inside it, in program order, outer before inner."""
+    """Yields ``op`` and every op inside it in program order; an op comes before the ops in its
+    regions."""
     yield op.operation.opview
     yield from nested(op)
 
 
 def nested(op: ir.OpView | ir.Operation) -> Iterator[ir.OpView]:
-    """Every op inside the regions of ``op``, in program order, outer before inner."""
+    """Yields every op inside the regions of ``op`` in program order; an op comes before the ops in
+    its own regions."""
     for region in op.operation.regions:
         for block in region:
             for inner in block:

@@ -1,6 +1,7 @@
-"""The warps and roles of a specialised kernel: one table for tiling, planning and roles.
+"""The warps and roles of a warp-specialised kernel, in one table that tiling, memory planning and
+role assignment share.
 
-A kernel names its map in the attribute ``tc.warp_map``; the default is ``tcgen05``.
+A kernel names its warp map in the attribute ``tc.warp_map``; the default is ``tcgen05``.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ class WarpMap:
 
     allocates: the role whose first warp allocates and frees tensor memory; "": no role does
 
-    Warp w accesses the 32 lanes of tensor memory from 32 * (w mod 4) on (PTX ISA 9.7.16.8), so
-    roles of whole warps are whole warpgroups: warps 4n to 4n + 3. Several warpgroups of an epilogue
-    divide the columns.
+    Warp w accesses the 32 lanes of tensor memory from 32 * (w mod 4) on (PTX ISA 9.7.16.8), so a
+    role that all threads of its warps execute consists of whole warpgroups (warps 4n to 4n + 3). If
+    an epilogue has several warpgroups, each takes a part of the columns.
 
-    Shares of registers are per warpgroup, for all roles or for none: all warps of a warpgroup
-    execute setmaxnreg, including warps without a role.
+    Either all roles state a number of registers or none does. The number applies to a whole
+    warpgroup, because all its warps execute setmaxnreg, including warps without a role.
     """
 
     roles: tuple[Role, ...]
@@ -94,7 +95,8 @@ class WarpMap:
 
     @property
     def register_shares(self) -> tuple[int, ...]:
-        """Registers per thread of each warpgroup, in order; empty when no role has a share."""
+        """Registers per thread of each warpgroup, in order; empty if no role states a number of
+        registers."""
         shares = {w // _WARPS: r.registers for r in self.roles if r.registers for w in r.warps}
         return tuple(shares[group] for group in sorted(shares))
 
@@ -108,8 +110,8 @@ class WarpMap:
 
     @property
     def warps(self) -> int:
-        """Number of warps of a CTA, including warps without a role: up to the last warp of a role
-        or, where registers are redistributed, to the end of its warpgroup."""
+        """Number of warps of a CTA, including warps without a role. The last warp is the last one
+        of a role or, if registers are redistributed, the last one of that role's warpgroup."""
         warps = 1 + max(warp for role in self.roles for warp in role.warps)
         return -(-warps // _WARPS) * _WARPS if self.register_shares else warps
 
@@ -120,8 +122,8 @@ class WarpMap:
 
     @property
     def warps_of_quarter(self) -> int:
-        """Number of warps of a role that access one sub-partition of tensor memory; 0 if no role
-        does."""
+        """Number of warps of one role that access the same sub-partition of tensor memory; 0 if no
+        role accesses tensor memory."""
         sharing = (role for role in self.roles if role.kind in (EPILOGUE, *SOFTMAX))
         return max((len(role.warps) // QUARTERS for role in sharing), default=0)
 
@@ -244,20 +246,20 @@ WARP_MAPS = {
 
 
 def role_of(op: ir.OpView) -> str:
-    """The role that executes an op, from its attribute `FOR_ROLE` or else its traits; "" if neither
-    names a role."""
+    """The role that executes an op: the one its attribute `FOR_ROLE` names or, without the
+    attribute, the one its traits name; "" if neither names a role."""
     if FOR_ROLE in op.operation.attributes:
         return string(op, FOR_ROLE)
     return traits_of(op).role
 
 
 def role_kinds() -> tuple[str, ...]:
-    """Names of the roles of all maps."""
+    """Names of the roles of all warp maps."""
     return tuple(dict.fromkeys(kind for each in WARP_MAPS.values() for kind in each.kinds))
 
 
 def warp_map_of(kernel: ir.OpView) -> WarpMap:
-    """The map a kernel names; `PassError` if it is not in the table."""
+    """The warp map that a kernel names; `PassError` if the table has no such map."""
     name = string(kernel, WARP_MAP) if WARP_MAP in kernel.attributes else TCGEN05
     if name not in WARP_MAPS:
         raise PassError(

@@ -19,11 +19,10 @@ WALK = "walk"
 class StagedType(ShapedType, name="staged"):
     """A shared-memory tile ``[mn, k]`` read by warps.
 
-    ``!tc.staged<array<i64: mn, k>, element, major, array<i64: bits, base, shift>>``: the ``major``
-    dimension (``"K"`` or ``"MN"``) is contiguous, rows are adjacent, and in the byte offset from
-    the start of the tile the bits ``[base, base + bits)`` are XORed with the bits ``shift``
-    positions higher. The swizzle does not depend on the tile's address, so tiles may start
-    anywhere.
+    ``!tc.staged<array<i64: mn, k>, element, major, array<i64: bits, base, shift>>``: The ``major``
+    dimension (``"K"`` or ``"MN"``) is contiguous, and rows are adjacent. In the byte offset from
+    the start of the tile, bits ``[base, base + bits)`` are XORed with the bits ``shift`` positions
+    higher. The swizzle does not depend on the tile's address, so tiles may start anywhere.
     """
 
     example = """
@@ -55,13 +54,14 @@ class StagedType(ShapedType, name="staged"):
 
     @property
     def swizzle(self) -> tuple[int, int, int]:
-        """``(bits, base, shift)``."""
+        """The swizzle as ``(bits, base, shift)``: the number of bits that are XORed, the lowest of
+        them, and the distance to the bits they are XORed with."""
         bits, base, shift = integers_of(self.swizzle_attr)
         return bits, base, shift
 
     @property
     def pitch(self) -> int:
-        """Bytes of one row: the contiguous extent."""
+        """Bytes of one row: the extent of the contiguous dimension in bytes."""
         mn, k = self.shape
         return (k if self.major == "K" else mn) * element_bytes(self.element)
 
@@ -82,12 +82,13 @@ class StagedType(ShapedType, name="staged"):
 class FragmentType(ShapedType, name="fragment"):
     """A matrix in the registers of a CTA's warps, distributed as the mma atom requires.
 
-    ``!tc.fragment<array<i64: rows, columns>, element, operand, atom>``: A is ``[m, k]``, B
-    ``[n, k]``, C ``[m, n]`` of the CTA's tile; ``"row"`` is ``[m, 1]``, a number for each row of C,
-    held by every thread with elements of the row. ``atom`` names the instruction as `tcir.layout`
-    does (``"mma.m16n8k16.f16"``). The kernel's ``tc.warps = array<i64: m, n>`` says how warps
-    divide the tile: warp w has part ``w mod m`` of the rows of A and C, and part ``w div m`` of the
-    rows of B (the columns of C).
+    ``!tc.fragment<array<i64: rows, columns>, element, operand, atom>``: ``operand`` is ``"A"``,
+    ``"B"``, ``"C"`` or ``"row"``. In the CTA's tile A is ``[m, k]``, B is ``[n, k]`` and C is ``[m,
+    n]``. ``"row"`` is ``[m, 1]``, a number for each row of C, which every thread with elements of
+    the row holds. ``atom`` names the instruction as `tcir.layout` does (``"mma.m16n8k16.f16"``).
+    The kernel's attribute ``tc.warps = array<i64: m, n>`` defines how warps divide the tile: warp w
+    has part ``w mod m`` of the rows of A and C, and part ``w div m`` of the rows of B (the columns
+    of C).
     """
 
     example = """

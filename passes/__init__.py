@@ -1,1 +1,2 @@
-"""The passes, one per file, in a folder per stage; helpers are beside the passes that use them."""
+"""The compiler passes, one per file, in a folder per stage. Helper modules are in the folder of the
+passes that use them."""

@@ -1,1 +1,1 @@
-"""Rules about whole kernels; ``verify-tc-kernel`` checks them."""
+"""Rules about whole kernels. The pass ``verify-tc-kernel`` checks them."""

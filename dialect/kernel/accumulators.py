@@ -1,4 +1,4 @@
-"""Rules about accumulators that a loop over output tiles uses again."""
+"""Rules about accumulators that each iteration of a loop over output tiles uses again."""
 
 from __future__ import annotations
 

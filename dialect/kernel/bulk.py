@@ -1,4 +1,4 @@
-"""Rules about bulk groups of a kernel: every TMA store must be waited for."""
+"""Rules about the bulk groups of a kernel: the kernel must wait for every TMA store."""
 
 from __future__ import annotations
 

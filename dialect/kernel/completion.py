@@ -65,7 +65,7 @@ def _(kernel: KernelView) -> Found:
 
 
 def barrier_of(value: ir.Value) -> ir.Value:
-    """The ring if ``value`` is a slot of a ring of barriers, else ``value``."""
+    """The ring if ``value`` is one slot of a ring of mbarriers, else ``value`` itself."""
     slot = defining(value, SlotOp)
     return value if slot is None else slot.ring
 

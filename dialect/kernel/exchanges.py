@@ -1,4 +1,4 @@
-"""Rules about tiles in tensor memory that two roles access in turn."""
+"""Rules about tiles in tensor memory that two warp roles access in turn."""
 
 from __future__ import annotations
 

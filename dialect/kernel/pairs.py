@@ -1,5 +1,5 @@
-"""Rules about kernels of CTA pairs: ops that act on both CTAs, and the CTA whose barrier gets
-arrivals."""
+"""Rules about kernels of CTA pairs: which ops act on both CTAs, and which CTA's mbarrier receives
+the arrivals."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def has_pairs(kernel: KernelView) -> bool:
 
 
 def of_leader(site: KernelOp) -> bool:
-    """Whether only the leader of a pair executes an op."""
+    """Whether only the leader of a CTA pair executes an op."""
     return LEADER in site.op.attributes or (
         site.role is not None and LEADER in site.role.attributes
     )

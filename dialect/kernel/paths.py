@@ -1,4 +1,5 @@
-"""Tiles that two roles access in turn, and the paths of barriers that order the accesses."""
+"""Finds tiles that two warp roles access in turn, and the paths of mbarriers that order these
+accesses."""
 
 from __future__ import annotations
 
@@ -40,11 +41,12 @@ class TileAccess:
 
 @dataclass(frozen=True)
 class Path:
-    """The last access of a role in an iteration, the first access of another role or to other
-    columns, and the waits that order the second access after the first.
+    """A path from the last access of one warp role in an iteration to the first access of another
+    role, or to the first access of other columns: the waits that order the second access after the
+    first.
 
-    waits: in order; None: there is no path
-    turns: number of iterations between the accesses that the parities of the waits imply
+    waits: the mbarrier waits, in order; None: nothing orders the accesses
+    turns: number of iterations between the two accesses that the parities of the waits imply
     """
 
     before: TileAccess
@@ -55,10 +57,11 @@ class Path:
 
 @dataclass(frozen=True)
 class Reuse:
-    """A tile that is used again, or columns that two tiles share: the path from the first access
-    to the second, and the path back if a loop repeats both.
+    """A tile that two places of a kernel access, or columns that two tiles share. It has the path
+    from the first access to the second and, if a loop repeats both accesses, the path from the
+    second back to the first.
 
-    most: largest total number of iterations of both paths
+    most: largest number of iterations that both paths together may take
     """
 
     there: Path
@@ -67,20 +70,21 @@ class Reuse:
 
     @property
     def paths(self) -> list[Path]:
-        """The path there, and the path back if there is one."""
+        """The path from the first access to the second, and the path back if there is one."""
         return [self.there] if self.back is None else [self.there, self.back]
 
     @property
     def missing(self) -> list[Path]:
-        """Paths that do not exist, or that together take too many iterations."""
+        """Paths that no wait establishes, and paths that together take more iterations than
+        allowed."""
         late = sum(path.turns for path in self.paths) > self.most
         return [path for path in self.paths if path.waits is None or late and path.turns]
 
 
 def reuses_of(kernel: KernelView) -> list[Reuse]:
-    """Reuses between each two loops of different roles (or parts of roles outside loops) if one of
-    them writes a tile that the other accesses; and of columns that one product reads as A and
-    another one overwrites."""
+    """Finds each pair of accesses of different roles to one tile, where at least one access writes
+    it. The accesses are in loops of these roles, or in parts of the roles outside loops. Also finds
+    columns that one product reads as A and another product overwrites."""
     groups: dict[ir.Value, dict[_Place, list[TileAccess]]] = {}
     for access in accesses_of(kernel):
         if access.site.role is not None:
@@ -203,7 +207,8 @@ def _tile(value: ir.Value) -> ir.Value:
 
 
 def arrival_of(site: KernelOp) -> ir.Value | None:
-    """The barrier on which an op arrives, or on which a load counts its bytes; None without one."""
+    """The mbarrier on which an op arrives, or on which a load counts its bytes; None if the op uses
+    no mbarrier."""
     if isinstance(site.op, CommitOp | MbarrierArriveOp):
         return barrier_of(site.op.bar)
     if isinstance(site.op, TmaLoadOp) and site.op.signal is not None:
@@ -227,7 +232,8 @@ def _iterations(sites: list[KernelOp], first: int, last: int) -> int | None:
 
 
 def loops_of(op: ir.OpView) -> list[ir.Operation]:
-    """The loops around an op that load, multiply or exchange, inner first."""
+    """The loops around an op that contain loads, products or exchanges, the innermost loop
+    first."""
     found, around = [], op.operation.parent
     while around is not None and around.name != RoleOp.OPERATION_NAME:
         if around.name == scf.ForOp.OPERATION_NAME and any(map(_takes_turns, walk(around))):

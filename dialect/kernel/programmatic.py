@@ -1,4 +1,5 @@
-"""Rules for kernels that may start before the previous launch has ended."""
+"""Rules for kernels that may start before the previous launch has ended (programmatic dependent
+launch)."""
 
 from __future__ import annotations
 

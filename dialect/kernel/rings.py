@@ -1,4 +1,4 @@
-"""Rules about rings of tiles whose slots are filled again."""
+"""Rules about rings of tiles: when a slot may be filled again."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _(kernel: KernelView) -> Found:
 
 
 def loaded_slot(op: ir.OpView) -> SlotOp | None:
-    """The slot of a ring of tiles that a TMA load fills, all or part of it."""
+    """The slot of a ring of tiles that a TMA load fills, as a whole or in part."""
     if not isinstance(op, TmaLoadOp):
         return None
     found: SlotOp | None = defining(whole_tile(op.tile), SlotOp)

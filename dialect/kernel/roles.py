@@ -1,4 +1,4 @@
-"""Rules about roles: their warps, and ops outside them."""
+"""Rules about warp roles: the warps of each role, and ops that must not be outside roles."""
 
 from __future__ import annotations
 

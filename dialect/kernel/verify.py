@@ -14,9 +14,11 @@ load_folder("tcir.dialect.kernel")
 
 
 def verify_kernel(func: ir.OpView) -> list[tuple[ir.Location, str]]:
-    """Every violation of a kernel rule in ``func``, as (location, message); [] if there is none.
+    """Returns every violation of a kernel rule in ``func`` as (location, message); [] if there is
+    none.
 
-    The ops must have been verified: kernel rules rely on the rules of the ops.
+    The ops must have been verified before, because kernel rules rely on the rules of the single
+    ops.
     """
     kernel = view(func)
     return [

@@ -1,4 +1,5 @@
-"""The view of a kernel that its rules use: ops in program order, each with its role."""
+"""What the rules see of a kernel: its ops in program order, each with the warp role that executes
+it."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class KernelView:
 
     @property
     def asynchronous(self) -> bool:
-        """Whether barriers are placed, so that asynchronous ops take effect later."""
+        """Whether barriers have been placed in the kernel, so that asynchronous ops take effect
+        only when a barrier reports it."""
         return "tc.async" in self.func.attributes
 
     @property

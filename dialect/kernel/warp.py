@@ -1,4 +1,4 @@
-"""Rules about whole kernels of the warp level."""
+"""Rules about kernels whose ops work on fragments in registers (mma.sync and wgmma)."""
 
 from __future__ import annotations
 

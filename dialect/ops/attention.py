@@ -56,8 +56,8 @@ def powers_type(value: str) -> str:
 
 
 def by_polynomial(columns: int, polynomial: int) -> list[int]:
-    """The columns, of `columns`, whose exponentials a polynomial computes: the last `polynomial` of
-    every `PERIOD`."""
+    """Numbers of the columns, out of `columns`, whose exponentials are computed by a polynomial:
+    the last `polynomial` columns of every `PERIOD`."""
     return [n for n in range(columns) if n % PERIOD >= PERIOD - polynomial]
 
 
@@ -73,25 +73,26 @@ class Band:
 
     @staticmethod
     def of(op: ir.OpView) -> "Band":
-        """Returns the band of an op with these attributes."""
+        """Returns the band that an op's attributes describe."""
         return Band(optional_integer(op, "window_offset"), optional_integer(op, "causal_offset"))
 
     def give(self, op: ir.OpView) -> None:
-        """Sets the band's attributes on an op."""
+        """Sets the attributes of `op` that describe this band."""
         integer = ir.IntegerType.get_signless(64)
         for name, offset in (("window_offset", self.first), ("causal_offset", self.last)):
             if offset is not None:
                 op.attributes[name] = ir.IntegerAttr.get(integer, offset)
 
     def scores(self, rows: range, keys: int) -> int:
-        """Number of scores of the rows `rows` if keys are numbered 0 to `keys` - 1."""
+        """Number of scores that the rows `rows` have in the band if the keys are numbered 0 to
+        `keys` - 1."""
         first = -max(rows.stop, keys) if self.first is None else self.first
         last = keys if self.last is None else self.last
         return sum(max(min(row + last + 1, keys) - max(row + first, 0), 0) for row in rows)
 
     @property
     def limits(self) -> bool:
-        """Whether rows have different keys."""
+        """Whether the band leaves out keys, so that rows have different keys."""
         return self != Band()
 
     def __str__(self) -> str:
@@ -104,7 +105,7 @@ class Band:
 
 
 def broken_band(op: ir.OpView) -> Broken:
-    """Values for the message if the attributes of an op's band are illegal; else None."""
+    """Values for the error message if the attributes of an op's band are illegal; else None."""
     given = [op.attributes.get(name, None) for name in ("causal_offset", "window_offset")]
     if all(isinstance(each, ir.IntegerAttr | None) for each in given):
         band = Band.of(op)
@@ -122,39 +123,42 @@ class AttentionOp(
 ):
     """Scaled dot-product attention: ``out = softmax(scale * f(q * k^T)) * v`` for each head.
 
-    ``q`` is ``[b, h, m, d]`` (``q_layout = "bhmd"``) or ``[b, m, h, d]`` (``"bmhd"``), ``k`` and
-    ``v`` are ``[b, g, n, d]`` and ``[b, g, n, e]`` (``kv_layout = "bhnd"``) or with n before g
-    (``"bnhd"``), and ``out`` is like ``q`` with e elements (``out_layout``). h is a multiple of g:
-    head i reads the keys and values of head ``i div (h / g)``. ``scale`` is positive.
+    ``q`` is ``[b, h, m, d]`` (``q_layout = "bhmd"``) or ``[b, m, h, d]`` (``"bmhd"``), ``k`` is
+    ``[b, g, n, d]`` and ``v`` is ``[b, g, n, e]`` (``kv_layout = "bhnd"``), or n is before g in
+    both (``"bnhd"``). ``out`` has the shape of ``q`` with e instead of d, and its own
+    ``out_layout``. h is a multiple of g: head i reads the keys and values of head ``i div (h /
+    g)``. ``scale`` is positive.
 
     With ``causal_offset``, row i has only the keys j <= i + causal_offset: 0 aligns the first row
     with the first key, n - m the last row with the last key. With ``window_offset``, it has only
     the keys j >= i + window_offset. ``limits``, if present, is ``[b]`` of i32: for each batch a
-    number of keys from 0 to n; its rows have only the keys below that number (padding, a cache that
-    is not full). Values of keys that a row does not have must be finite: they may be multiplied by
-    zero. A row without keys is 0.
+    number of keys from 0 to n. The rows of that batch have only the keys below this number; the
+    others are padding, or a part of a cache that is not filled. Values of keys that a row does not
+    have must be finite: they may be multiplied by zero. A row without keys is 0.
 
     With ``limits`` of ``[b, 1 + p]``, keys and values are in pages: the first dimension of ``k``
     and ``v`` is the number of pages, and n is the number of keys in a page. Each row of this table
-    holds a batch's number of keys, at most p pages of them, and then the numbers of its p pages.
+    holds the number of keys of a batch, which fit in p pages, and then the numbers of its p pages.
     Entries beyond the page of the batch's last key are not used.
 
-    f is the body: it takes a sum of products, reads elements of other tensors with ``tc.element``,
-    whose map is from ``[b, h, m, n]``, and ends in ``tc.yield`` of an f32. If it yields -inf, the
-    row does not have that key. An empty body leaves the sums as they are.
+    f is the body: it takes a sum of products and ends in ``tc.yield`` of an f32. It may read
+    elements of other tensors with ``tc.element``, whose map takes the indices ``[b, h, m, n]``. If
+    it yields -inf, the row does not have that key. An empty body leaves the sums as they are.
 
     With two ``limits``, each ``[s + 1]`` of i32, rows and keys of s sequences follow each other
     without gaps, and b is 1: sequence i has the rows from element i of the first tensor up to
-    element i + 1, and the keys likewise by the second tensor. In each tensor elements do not
-    decrease, from 0 to m (rows) or n (keys). A row has only keys of its sequence. Offsets apply to
-    the numbers of rows and keys in their sequence; with ``aligned_ends`` the last row of a sequence
-    has the number of its last key. A body may only read elements that depend on the head alone.
+    element i + 1, and the second tensor gives its keys in the same way. In each tensor elements do
+    not decrease, from 0 to m (rows) or n (keys). A row has only keys of its sequence. Offsets apply
+    to the numbers of rows and keys in their sequence; with ``aligned_ends`` the last row of a
+    sequence has the number of its last key. A body may only read elements that depend on the head
+    alone.
 
     Scores and sums are f32; exponentials are rounded to the type of ``v``, results to that of
     ``out``. ``q``, ``k`` and ``v`` may each be e4m3 or e5m2; exponentials are then up to 2^8 and
-    rounded to e4m3. Scale factors of ``q`` and ``k`` are part of ``scale``; that of ``v`` is part
-    of ``out_scale``, an optional factor of the results. The result ``lse`` is the natural logarithm
-    of each row's sum of exponentials, ``[b, h, m]`` of f32, -inf for a row without keys.
+    rounded to e4m3. Scale factors of ``q`` and ``k`` are part of ``scale``; the scale factor of
+    ``v`` is part of ``out_scale``, an optional factor of the results. The result ``lse`` is the
+    natural logarithm of each row's sum of exponentials, ``[b, h, m]`` of f32, -inf for a row
+    without keys.
 
     With ``key_part`` each result covers a part of the keys: part i has ``key_part`` keys, from ``i
     * key_part`` on. ``out``, of f32, and ``lse`` have the parts as their first dimension
@@ -209,7 +213,8 @@ class AttentionOp(
 
     @property
     def band(self) -> Band:
-        """Band of keys that each row has, by the numbers of row and key."""
+        """The band of keys that each row has; it relates the number of a row to the numbers of its
+        keys."""
         return Band.of(self)
 
     @property
@@ -246,12 +251,12 @@ class AttentionOp(
 
     @property
     def parts(self) -> int:
-        """Number of parts of the keys."""
+        """Number of parts into which the keys are divided."""
         return -(-self.extents()["n"] // self.key_part) if self.key_part else 1
 
     @property
     def modified(self) -> bool:
-        """Whether there is a body."""
+        """Whether the op has a body, which modifies the scores."""
         return len(self.body.blocks) > 0
 
     @property
@@ -279,8 +284,8 @@ class AttentionOp(
         return {**q, "g": k["h"], "n": k["n"] * count, "e": v["d"]}
 
     def scores(self) -> int:
-        """Number of scores of a head: one for each row and key, except masked scores; sequences
-        count as if all had the same length."""
+        """Number of scores of a head that are not masked: one for each row and each key that the
+        row has. Sequences are counted as if all of them had the same length."""
         extents, band, count = self.extents(), self.band, max(self.sequences, 1)
         rows, keys = -(-extents["m"] // count), -(-extents["n"] // count)
         if not band.limits:

@@ -30,12 +30,12 @@ class AttentionBackwardOp(
         dq = scale * ds * k
         dk = scale * ds^T * q;  dv = p^T * dout
 
-    ``q``, ``k``, ``v`` and the masks are those of ``tc.attention``, ``dout`` is the gradient of its
-    result, ``lse`` its second result, and ``delta`` the sum over e of ``dout * out``, both ``[b, h,
-    m]`` of f32. Gradients have the shape of their operand; ``dk`` and ``dv`` are sums over the
-    query heads of a group. p and ds are rounded to the type of the operands before these products;
-    sums are f32. A row whose ``lse`` is -inf has no key and contributes to no gradient; the ``lse``
-    of other rows must be finite.
+    ``q``, ``k``, ``v`` and the masks are those of ``tc.attention``. ``dout`` is the gradient of its
+    result, and ``lse`` is its second result; ``delta`` is the sum over e of ``dout * out``. ``lse``
+    and ``delta`` are ``[b, h, m]`` of f32. Gradients have the shape of their operand; ``dk`` and
+    ``dv`` are sums over the query heads of a group. p and ds are rounded to the type of the
+    operands before these products; sums are f32. A row whose ``lse`` is -inf has no key and
+    contributes to no gradient; the ``lse`` of other rows must be finite.
     """
 
     example = """
@@ -81,7 +81,8 @@ class AttentionBackwardOp(
 
     @property
     def band(self) -> Band:
-        """Band of keys that each row has, by the numbers of row and key."""
+        """The band of keys that each row has; it relates the number of a row to the numbers of its
+        keys."""
         return Band.of(self)
 
     @property

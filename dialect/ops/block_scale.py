@@ -1,4 +1,4 @@
-"""Tensor core, block-scaled."""
+"""Ops of the tensor core on block-scaled operands."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -47,7 +47,8 @@ ROWS_PER_COLUMN = 32
 
 @dataclass(frozen=True)
 class ScaledStep:
-    """One instruction, whose K is 32 bytes of a row of A or B (a padded element takes a byte)."""
+    """One block-scaled mma instruction. Its K covers 32 bytes of a row of A or B; a padded fp4 or
+    fp6 element takes one byte."""
 
     kind: str
     block: int
@@ -59,7 +60,8 @@ class ScaledStep:
 
     @property
     def scales(self) -> int:
-        """Scales per row: 1, 2 or 4 (scale_vec::1X, ::2X, ::4X)."""
+        """Number of scales per row that one instruction reads: 1, 2 or 4 (scale_vec::1X, ::2X,
+        ::4X)."""
         return self.k // self.block
 
 
@@ -84,12 +86,12 @@ class MmaBlockScaleOp(
 
     ``sfa`` and ``sfb`` are tiles of scale factors in tensor memory. The scales of row r are in the
     column ``r / 32`` after ``sfa_column`` (``sfb_column``), in lane ``r mod 32`` of every
-    sub-partition, in the bytes from ``sfa_id`` (``sfb_id``) on (PTX ISA 9.7.16.10.7). Issued by
-    one thread, asynchronous.
+    sub-partition, in the bytes from ``sfa_id`` (``sfb_id``) on (PTX ISA 9.7.16.10.7). One thread
+    issues the op; it completes asynchronously.
 
-    With ``cta_group = 2`` it multiplies for a pair, M = 256: each CTA has 128 rows of A and D and
-    half of B's rows, as in ``tc.mma``, the scales of its rows of A, and those of all rows of B.
-    ``collector`` as in ``tc.mma``.
+    With ``cta_group = 2`` it multiplies for a CTA pair, and M is 256. Each CTA has 128 rows of A
+    and D and half of B's rows, as in ``tc.mma``; it has the scales of its own rows of A and of all
+    rows of B. ``collector`` has the meaning that it has in ``tc.mma``.
     """
 
     example = """
@@ -139,12 +141,14 @@ class CpScalesOp(
     reads_shared=("source",),
     completed_by="tc.commit",
 ):
-    """``tcgen05.cp.32x128b.warpx4``: a block of scale factors into tensor memory, four times.
+    """``tcgen05.cp.32x128b.warpx4``: copies a block of scale factors into tensor memory, once for
+    each sub-partition.
 
     Copies rows ``[32 * block, +32)`` of ``source``, 16 bytes each, to the 4 columns from ``column``
     of ``target``: row i to lane i of every sub-partition (PTX ISA 9.7.16.9). A 128x4 block
     (byte ``4 * c + s`` of row i is scale s of row ``32 * c + i``) becomes the scale factors of one
-    set of columns for ``tc.mma_block_scale``. Issued by one thread, asynchronous.
+    set of columns for ``tc.mma_block_scale``. One thread issues the op; it completes
+    asynchronously.
 
     With ``cta_group = 2`` each CTA of the pair copies from its own ``source`` to its own
     ``target``.
@@ -167,7 +171,7 @@ class CpScalesOp(
 
 
 def scaled_step(op: ir.OpView) -> ScaledStep:
-    """The operands of a verified op."""
+    """The kind and the scale block of a verified block-scaled mma op."""
     return ScaledStep(string(op, "kind"), integer(op, "block"))
 
 
@@ -343,8 +347,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
 
 
 def wrong_slices(op: ir.OpView, step_of_b: int) -> Broken:
-    """Values for the message if a slice lies outside A or B; else None. A step reads 32 bytes of
-    each row of A and `step_of_b` bytes of each row of B."""
+    """Values for the error message if a slice lies outside A or B; else None. A step reads 32 bytes
+    of each row of A and `step_of_b` bytes of each row of B."""
     a, b = op.a.type.shape[1] // MMA_K_BYTES, op.b.type.shape[1] // step_of_b
     got_a, got_b = integer(op, "a_slice"), integer(op, "b_slice")
     if 0 <= got_a < a and 0 <= got_b < b:

@@ -47,7 +47,8 @@ KINDS = (
 
 
 def kinds_of(a: str, b: str, a_scale: str, b_scale: str, block: int) -> list[str]:
-    """Names of the kinds that multiply these types; empty if the hardware has none."""
+    """Names of the tcgen05.mma kinds that multiply operands of these types; empty if the hardware
+    has no such kind."""
     return [
         kind.name
         for kind in KINDS
@@ -60,13 +61,14 @@ def kinds_of(a: str, b: str, a_scale: str, b_scale: str, block: int) -> list[str
 
 
 def packed_kind(kinds: Sequence[str]) -> str:
-    """The one of `kinds` whose operands take the least shared memory: packed fp4 takes half as much
-    as padded fp4."""
+    """The kind, out of `kinds`, whose operands take the least shared memory. Packed fp4 takes half
+    as much as padded fp4."""
     return min(kinds, key=lambda name: (name == "mxf8f6f4", len(name)))
 
 
 def scales_shape(shape: list[int], block: int, layout: str) -> list[int]:
-    """Shape of the scales of an operand ``[..., rows, K]`` or, if row-major, also ``[..., K]``."""
+    """Shape of the scales of an operand ``[..., rows, K]``. With row-major scales the operand may
+    also be ``[..., K]``."""
     *outer, k = shape
     scales = k // block
     if layout == "row_major":
@@ -84,9 +86,9 @@ class BlockScaledMatmulOp(
     """Product of block-scaled matrices, or of a matrix and a vector, K innermost in both.
 
     ``out[m,n] = alpha * sum_k (a[m,k] * a_scales[m, k / block]) * (b[n,k] * b_scales[n, k /
-    block])``: the sum in f32, then one f32 product with ``alpha`` if there is a global scale
-    (``a_global * b_global``, rounded to f32; NVFP4 checkpoints have one), then one rounding (RNE)
-    to the element type of ``out``.
+    block])``: the sum is computed in f32. If there is a global scale (NVFP4 checkpoints have one),
+    the sum is multiplied by ``alpha``, which is ``a_global * b_global`` rounded to f32. The result
+    is rounded once (RNE) to the element type of ``out``.
 
     ``a`` is ``[M,K]`` or ``[L,M,K]``. ``b`` is ``[N,K]`` or ``[L,N,K]``, and ``out`` ``[M,N]`` or
     ``[L,M,N]``; or ``b`` has one dimension less, ``[K]`` or ``[L,K]``, and so has ``out``. With
@@ -129,7 +131,8 @@ class BlockScaledMatmulOp(
     out: ext.Result[ir.RankedTensorType]
 
     def indexing(self) -> Indexing:
-        """Factors by the loops of a matrix product; `b` may be a vector."""
+        """Factors of the op's products and the loops of a matrix product that index them; `b` may
+        be a vector."""
         block, batch = integer(self, "block"), self.a.type.rank - 2
         factors = []
         for value, scale, loop, layout in (
@@ -376,9 +379,9 @@ class ScalesToBlockedOp(Op, name="scales_to_blocked", lowered_by=("convert-to-si
     """Reorders row-major block scales to the layout that the tensor core reads; padding is 0.
 
     ``scales`` is ``[..., rows, n]`` and ``out`` ``[..., ceil(rows / 128), ceil(n / 4), 512]``; or
-    ``scales`` is ``[..., n]``, one row each, and ``out`` ``[..., 1, ceil(n / 4), 512]``. Scale
-    ``s`` of row ``r`` is byte ``(r % 32) * 16 + (r % 128) / 32 * 4 + s % 4`` of its block.
-    PTX ISA 9.7.16.10.7.
+    ``scales`` is ``[..., n]``, the scales of a single row, and ``out`` ``[..., 1, ceil(n / 4),
+    512]``. Scale ``s`` of row ``r`` is byte ``(r % 32) * 16 + (r % 128) / 32 * 4 + s % 4`` of its
+    block. PTX ISA 9.7.16.10.7.
     """
 
     example = """

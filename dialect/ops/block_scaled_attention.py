@@ -30,8 +30,8 @@ class BlockScaledAttentionOp(
     belongs to ``block`` elements of a row. ``q``, ``k`` and their scales have the types of the
     operands of ``tc.block_scaled_matmul``, and the scales its layout ``"blocked_128x4"``:
     ``q_scales`` is ``[b, h, ceil(m / 128), ceil(d / block / 4), 512]`` and ``k_scales`` ``[b, g,
-    ceil(n / 128), ceil(d / block / 4), 512]``. ``q`` is ``[b, h, m, d]``, ``k`` ``[b, g, n, d]``
-    and ``v`` ``[b, g, n, e]`` of f16 or bf16, or e4m3 or e5m2. Padding of the scales does not
+    ceil(n / 128), ceil(d / block / 4), 512]``. ``q`` is ``[b, h, m, d]`` and ``k`` is ``[b, g, n,
+    d]``; ``v`` is ``[b, g, n, e]`` of f16, bf16, e4m3 or e5m2. Padding of the scales does not
     affect results: it may be anything. A NaN scale makes every score that depends on it NaN.
 
     ``limits`` is empty, or ``[b]`` of i32, the number of keys of each batch. Everything else is as

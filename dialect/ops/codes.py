@@ -51,7 +51,8 @@ class UnpackCodesOp(Op, name="unpack_codes", lowered_by=("convert-to-simt",)):
 
 
 def ends(op: PackCodesOp | UnpackCodesOp) -> tuple[ir.RankedTensorType, ir.RankedTensorType]:
-    """Types of the codes (a byte per element) and of the packed elements."""
+    """Element types of a pack or unpack op: the type of the codes, which take a byte per element,
+    and the type of the packed elements."""
     if isinstance(op, PackCodesOp):
         return op.codes.type, op.out.type
     return op.out.type, op.packed.type

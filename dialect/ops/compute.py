@@ -1,4 +1,4 @@
-"""Tensor core."""
+"""Ops of the tensor core."""
 
 from functools import partial
 from typing import Any
@@ -22,23 +22,22 @@ class MmaOp(
 ):
     """``tcgen05.mma``: one K step, ``D = A_slice * B_slice^T (+ D)``.
 
-    ``d`` is a 128 x N tensor-memory tile, ``a`` 128 x K in tensor memory or shared memory, ``b``
-    N x K in shared memory; the step multiplies 32 bytes of A's K from ``32*a_slice`` on by 32 bytes
-    of B's K from ``32*b_slice`` on. The element type determines the kind: f16 for f16 and bf16,
-    tf32 for f32, f8f6f4 for the f8 types, i8 for i8 (signed, unless ``unsigned = array<i64: a, b>``
-    says otherwise). D is i32 for kind i8, else f32. Unless ``accumulate``, old D is ignored. With
-    ``ashift``
-    (A in tensor memory only) the 8 columns of the slice move one lane down *after* the
-    multiplication: ``A[i] = A[i+1]`` except lanes 31, 63, 95, 127, which keep their value (PTX ISA
-    9.7.16.10.9). With ``a_row`` A in shared memory starts at that row: row i of A is row ``a_row +
-    i`` of each 16-byte core-matrix column; rows past the end of a column are rows of the next
-    column. With ``scale_d`` old D is first divided by ``2**scale_d`` (scale-input-d).
-    ``collector`` controls A's collector buffer: ``"fill"`` keeps A there, ``"use"`` and
-    ``"lastuse"`` read the same A from there, ``"discard"`` is the default. Issued by one thread,
-    asynchronous.
+    ``d`` is a 128 x N tensor-memory tile, ``a`` is a 128 x K tile in tensor memory or shared
+    memory, and ``b`` is an N x K tile in shared memory. The step multiplies 32 bytes of A's K from
+    ``32*a_slice`` on by 32 bytes of B's K from ``32*b_slice`` on. The element type determines the
+    kind: f16 for f16 and bf16, tf32 for f32, f8f6f4 for the f8 types, i8 for i8 (signed, unless
+    ``unsigned = array<i64: a, b>`` says otherwise). D is i32 for kind i8, else f32. Old D is
+    ignored unless ``accumulate`` is true. With ``ashift`` (A in tensor memory only) the 8 columns
+    of the slice move one lane down *after* the multiplication: ``A[i] = A[i+1]`` except lanes 31,
+    63, 95, 127, which keep their value (PTX ISA 9.7.16.10.9). With ``a_row`` A in shared memory
+    starts at that row: row i of A is row ``a_row + i`` of each 16-byte core-matrix column; rows
+    past the end of a column are rows of the next column. With ``scale_d`` old D is first divided by
+    ``2**scale_d`` (scale-input-d). ``collector`` controls A's collector buffer: ``"fill"`` keeps A
+    there, ``"use"`` and ``"lastuse"`` read the same A from there, ``"discard"`` is the default. One
+    thread issues the op; it completes asynchronously.
 
-    With ``cta_group = 2`` it multiplies for a pair, M = 256: each CTA's ``a`` has 128 rows of A,
-    its ``d`` the same rows of D, and its ``b`` half the rows of B, so ``d`` has twice as many
+    With ``cta_group = 2`` it multiplies for a CTA pair, and M is 256: each CTA's ``a`` has 128 rows
+    of A, its ``d`` the same rows of D, and its ``b`` half the rows of B, so ``d`` has twice as many
     columns as ``b`` has rows.
     """
 
@@ -63,14 +62,15 @@ class MmaOp(
 
     @staticmethod
     def form(n: Names) -> str:
-        """The short form; ``.ashift`` only if set."""
+        """The short printed form of the op; it contains ``.ashift`` only if the flag is set."""
         a, b = f"{n['a']}[j={n['a_slice']}]", f"{n['b']}[j={n['b_slice']}]"
         shift = " .ashift" if n["ashift"] == "true" else ""
         return f"{n['d']}, {a}, {b} acc={n['accumulate']}{shift}"
 
 
 def first_row(op: MmaOp) -> int:
-    """``a_row``: the row of A's tile that is row 0 of the product; optional, hence not declared."""
+    """``a_row``: the row of A's tile that is row 0 of the product. The attribute is optional, so
+    the class does not declare it."""
     return integer(op, "a_row") if "a_row" in op.attributes else 0
 
 
@@ -82,12 +82,12 @@ SCALE_D = Legal(range(16), "", "PTX ISA 9.7.16.10.9")
 
 
 def collector_of(op: ir.OpView) -> str:
-    """``collector``; optional, hence not declared."""
+    """``collector``. The attribute is optional, so the class does not declare it."""
     return string(op, "collector") if "collector" in op.attributes else "discard"
 
 
 def scale_of(op: ir.OpView) -> int | None:
-    """``scale_d``; optional, hence not declared."""
+    """``scale_d``. The attribute is optional, so the class does not declare it."""
     return optional_integer(op, "scale_d")
 
 
@@ -115,7 +115,7 @@ def _(op: MmaOp) -> Broken:
 
 
 def kind_of(op: ir.OpView) -> str:
-    """The kind of the instruction: see `MMA_KIND_OF`."""
+    """The kind of the mma instruction (f16, tf32, f8f6f4 or i8): see `MMA_KIND_OF`."""
     return MMA_KIND_OF[str(op.b.type.element)]
 
 

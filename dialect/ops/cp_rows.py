@@ -1,4 +1,4 @@
-"""Data movement."""
+"""Data movement between shared memory, tensor memory and registers."""
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, string
@@ -22,17 +22,17 @@ class CpRowsOp(
     reads_shared=("source",),
     completed_by="tc.commit",
 ):
-    """``tcgen05.cp`` of any ``shape``: rows of a shared tile into tensor memory.
+    """``tcgen05.cp`` of any ``shape``: copies rows of a shared tile into tensor memory.
 
     ``shape`` is source rows x bits: ``"128x256b"``, ``"128x128b"`` (row i to lane i), ``"4x256b"``
     (row i to lane ``32 i + 31``), ``"64x128b"`` with ``multicast`` ``"warpx2::02_13"`` (row i to
     lanes i and i + 64) or ``"warpx2::01_23"`` (rows 0 to 31 to lanes i and i + 32, the others to
-    i + 32 and i + 64), ``"32x128b"`` with ``"warpx4"`` (to lane i of every sub-partition). The rows
-    are those of ``source`` from ``row`` on, from byte ``byte`` of K on; they go to the columns from
-    ``column`` of ``target`` on. With ``format``, ``"b4x16_p64"`` or ``"b6x16_p32"``, padded
+    i + 32 and i + 64), ``"32x128b"`` with ``"warpx4"`` (to lane i of every sub-partition). The op
+    copies the rows of ``source`` from ``row`` on, starting at byte ``byte`` of K, to the columns of
+    ``target`` from ``column`` on. With ``format``, ``"b4x16_p64"`` or ``"b6x16_p32"``, padded
     elements of 4 or 6 bits become a byte each (PTX ISA 9.7.16.9). ``tc.cp``, ``tc.cp_scales`` and
-    ``tc.refresh`` are special cases, for A, scale factors and halos. Issued by one thread,
-    asynchronous.
+    ``tc.refresh`` are special cases, for A, scale factors and halos. One thread issues the op; it
+    completes asynchronously.
 
     With ``cta_group = 2`` each CTA of the pair copies from its own ``source`` to its own
     ``target``.
@@ -59,7 +59,7 @@ class CpRowsOp(
 
 
 def format_of(op: CpRowsOp) -> str | None:
-    """``format``; optional, hence not declared."""
+    """``format``. The attribute is optional, so the class does not declare it."""
     return string(op, "format") if "format" in op.attributes else None
 
 
@@ -171,6 +171,6 @@ def _(op: CpRowsOp) -> Broken:
 
 
 def lane_of(op: CpRowsOp) -> int:
-    """Lane in the target's address: for shape 4x256b, as for ``tc.refresh``, the last of a
-    sub-partition."""
+    """The lane in the target's address. For shape 4x256b, as for ``tc.refresh``, it is the last
+    lane of a sub-partition; for other shapes it is 0."""
     return QUARTER_LANES - 1 if string(op, "shape") == "4x256b" else 0

@@ -1,4 +1,4 @@
-"""Epilogues of whole tensors and of fragments; both have the same kind of body."""
+"""Epilogues of whole tensors and epilogues of fragments; both have a body of the same kind."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -39,11 +39,12 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
 
     The body takes the element of ``sums``, reads elements of other tensors with ``tc.element``, and
     ends in ``tc.yield`` of the element of ``out``. The tiling pass of the contraction that computes
-    ``sums`` clones the body onto register tiles; an epilogue without one cannot be lowered.
+    ``sums`` clones the body onto register tiles; an epilogue whose ``sums`` no contraction computes
+    cannot be lowered.
 
     If ``sums`` has twice as many columns as ``out``, the body takes two elements, gate and value of
-    a gated activation. Their columns alternate: 2n and 2n + 1 or, with ``gate_block = b``, blocks
-    of b columns.
+    a gated activation. The columns of gates and values alternate: element n uses columns 2n and 2n
+    + 1 or, with ``gate_block = b``, blocks of b columns alternate.
     """
 
     example = """
@@ -68,12 +69,12 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
 
     @property
     def gated(self) -> bool:
-        """Whether each element of the result is computed from two sums."""
+        """Whether each element of the result is computed from two sums, a gate and a value."""
         return len(self.body.blocks[0].arguments) == 2
 
     @property
     def gate_block(self) -> int:
-        """Number of adjacent columns of gates; as many columns of values follow them."""
+        """Number of adjacent columns of gates, which are followed by as many columns of values."""
         return optional_integer(self, GATE_BLOCK) or 1
 
     @property
@@ -84,7 +85,7 @@ class EpilogueOp(Op, name="epilogue", arithmetic="rounded", traits=[ir.NoTermina
 
     @property
     def rank(self) -> int:
-        """Dimensions of the result."""
+        """Number of dimensions of the result."""
         return int(self.out.type.rank)
 
     @property
@@ -106,14 +107,14 @@ class FragmentEpilogueOp(
 
     The body is that of ``tc.epilogue``: it takes the element of ``sums``, reads elements of other
     tensors with ``tc.element``, and ends in ``tc.yield`` of the element of ``out``, a fragment of
-    the same shape. The indices are those of the tile's first element in the result; the maps of
-    ``tc.element`` apply to them plus the position in the tile. ``tails`` is as in `tc.cp_async`:
-    elements outside are read as zeros, and their results are not stored. A thread computes the
-    elements that it holds: two neighbouring columns of rows r and r + 8 of every atom (PTX ISA
-    9.7.14.5).
+    the same shape. The op's indices are the position of the tile's first element in the result. The
+    maps of ``tc.element`` apply to the sum of these indices and the position in the tile. ``tails``
+    has the meaning that it has in `tc.cp_async`: elements outside are read as zeros, and their
+    results are not stored. A thread computes the elements that it holds: two neighbouring columns
+    of rows r and r + 8 of every atom (PTX ISA 9.7.14.5).
 
-    If ``sums`` has twice as many columns, the body takes two elements, as in a ``tc.epilogue`` with
-    ``gate_block = 8``: a thread has the same columns of each block of 8.
+    If ``sums`` has twice as many columns as the result, the body takes two elements, as in a
+    ``tc.epilogue`` with ``gate_block = 8``: a thread has the same columns of each block of 8.
 
     With ``walk`` (as in `tc.store_fragment`) the result has four dimensions, pixels ``[n, p, q]``
     and channels; nothing outside a tensor is read.
@@ -143,12 +144,12 @@ class FragmentEpilogueOp(
 
     @property
     def gated(self) -> bool:
-        """Whether each element of the result is computed from two sums."""
+        """Whether each element of the result is computed from two sums, a gate and a value."""
         return len(self.body.blocks[0].arguments) == 2
 
     @property
     def rank(self) -> int:
-        """Dimensions of the result."""
+        """Number of dimensions of the result."""
         return 4 if WALK in self.attributes else len(self.indices)
 
 
@@ -166,10 +167,10 @@ def _is_read_by(tensor: ir.MemRefType, dims: Sequence[int | None]) -> bool:
 
 
 class FragmentPartOp(Op, name="fragment_part", role="consumer"):
-    """Columns of an accumulator, from ``first`` on, as many as the result has.
+    """Selects columns of an accumulator: as many as the result has, from column ``first`` on.
 
-    Selects the registers that hold these columns; each warp must have whole rows (``tc.warps =
-    array<i64: w, 1>``; PTX ISA 9.7.14.5).
+    The op selects the registers that hold these columns, so each warp must have whole rows
+    (``tc.warps = array<i64: w, 1>``; PTX ISA 9.7.14.5).
     """
 
     example = """
@@ -189,9 +190,10 @@ class FragmentPartOp(Op, name="fragment_part", role="consumer"):
 class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"):
     """Loads to registers the elements of ``tensor`` that a later ``tc.fragment_epilogue`` reads.
 
-    ``map`` is that of the ``tc.element``; the indices and ``tails`` are those of the epilogue:
-    elements outside are zero. A thread loads what its own elements need: pairs of columns of a
-    matrix, and a value that several elements need only once (PTX ISA 9.7.9.8).
+    ``map`` is the map of the ``tc.element`` that reads them. The indices and ``tails`` are those of
+    the epilogue: elements outside the tensor are zero. A thread loads what its own elements need:
+    it loads a matrix in pairs of columns, and a value that several elements need is loaded once
+    (PTX ISA 9.7.9.8).
     """
 
     example = """
@@ -218,7 +220,7 @@ class FetchFragmentOp(Op, name="fetch_fragment", role="consumer", loads="tensor"
 
     @property
     def out_rank(self) -> int:
-        """Dimensions of the result."""
+        """Number of dimensions of the result."""
         return len(self.indices)
 
 
@@ -231,8 +233,8 @@ class ElementOp(Op, name="element", arithmetic="rounded", loads="tensor"):
     fragment, which a ``tc.fetch_fragment`` with the same map loaded.
 
     With the unit attribute ``of_group`` the tensor has one more leading dimension, the group of the
-    row, as no affine map from the rows of a contiguous ``tc.grouped_matmul`` to their groups
-    exists. So ``[G,N]`` is a bias for each group, ``[G]`` a scale for each.
+    row, because no affine map takes a row of a contiguous ``tc.grouped_matmul`` to its group. A
+    tensor ``[G,N]`` is then a bias for each group, and a tensor ``[G]`` is a scale for each group.
     """
 
     example = """
@@ -265,7 +267,7 @@ class ElementOp(Op, name="element", arithmetic="rounded", loads="tensor"):
 
     @property
     def out_rank(self) -> int:
-        """Dimensions of the result."""
+        """Number of dimensions of the result."""
         return int(self.attributes["map"].value.n_dims)
 
 

@@ -1,4 +1,4 @@
-"""Programmatic dependent launch."""
+"""Ops of programmatic dependent launch."""
 
 from tcir._mlir import ir
 from tcir.dialect.operation import Op, traits_of
@@ -19,10 +19,10 @@ def accesses_global(op: ir.OpView) -> bool:
 class GridWaitOp(Op, name="grid_wait", async_only=True):
     """``griddepcontrol.wait``: waits until the previous launches have ended.
 
-    Only then are all of their writes visible. A kernel with the attribute ``tc.programmatic`` may
-    start earlier (programmatic stream serialization), so an access to global memory must come after
-    this op, in the same role or before the roles. In a launch that is not programmatic the op does
-    nothing (PTX ISA 9.7.13, griddepcontrol).
+    When they have ended, all of their writes are visible. A kernel with the attribute
+    ``tc.programmatic`` may start earlier (programmatic stream serialization), so an access to
+    global memory must come after this op, in the same role or before the roles. In a launch that is
+    not programmatic the op does nothing (PTX ISA 9.7.13, griddepcontrol).
     """
 
     example = """

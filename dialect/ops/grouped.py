@@ -25,14 +25,15 @@ class GroupedMatmulOp(
 ):
     """A matrix product for each group of rows of ``a``: group g has ``sizes[g]`` rows.
 
-    Contiguous: ``a`` is ``[T,K]``, the rows of the groups in sequence, ``out`` ``[T,N]``.
-    Masked: ``a`` is ``[G,C,K]``, where the rows of group g are the first of its C rows, and ``out``
-    ``[G,C,N]``. ``b`` is ``[G,K,N]`` (``b_layout = "kn"``) or ``[G,N,K]`` (``"nk"``), a matrix for
-    each group; ``a_layout`` is ``"mk"``. Sums are as in ``tc.matmul``; with ``k_part`` they stay in
-    parts, which are the first dimension of ``out`` (``tc.sum_parts``).
+    In the contiguous form ``a`` is ``[T,K]`` and holds the rows of the groups one after another;
+    ``out`` is ``[T,N]``. In the masked form ``a`` is ``[G,C,K]``, where the first ``sizes[g]`` of
+    the C rows belong to group g, and ``out`` is ``[G,C,N]``. ``b`` is ``[G,K,N]`` (``b_layout =
+    "kn"``) or ``[G,N,K]`` (``"nk"``), a matrix for each group; ``a_layout`` is ``"mk"``. Sums are
+    as in ``tc.matmul``; with ``k_part`` they stay in parts, which are the first dimension of
+    ``out`` (``tc.sum_parts``).
 
-    Rows of ``out`` that belong to no group are not written: they keep their contents. Sizes are at
-    least 0 and fit in ``a``; rows that do not fit are left out.
+    Rows of ``out`` that belong to no group are not written: they keep their contents. Each size is
+    at least 0, and the rows of all groups should fit in ``a``; rows that do not fit are left out.
     """
 
     example = """
@@ -53,7 +54,7 @@ class GroupedMatmulOp(
 
     @property
     def masked(self) -> bool:
-        """Whether every group has its own rows of ``a``."""
+        """Whether the form is masked: every group has its own rows of ``a``."""
         return bool(self.a.type.rank == 3)
 
     def indexing(self) -> Indexing:
@@ -101,10 +102,11 @@ class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
 
 
 class CountTilesOp(Op, name="count_tiles", loads="sizes", pure=True):
-    """Number of tiles of 128 rows in all groups: the sum of ``ceil(n / 128)`` over their sizes n.
+    """Number of tiles of 128 rows in all groups: the sum of ``ceil(n / 128)``, where n runs over
+    the sizes of the groups.
 
-    With ``tile_rows`` tiles have that many rows instead. Each thread reads the sizes (PTX ISA
-    9.7.9.8).
+    With ``tile_rows`` a tile has that many rows instead of 128. Each thread reads the sizes (PTX
+    ISA 9.7.9.8).
     """
 
     example = """

@@ -1,6 +1,7 @@
 """Shift and halo.
 
-Ops that shift a tile of A and complete it: the stand-alone shift, and the copy of its halo.
+Ops that shift a tile of A in tensor memory by one lane, and the copy of the halo, the lanes that a
+shift leaves without a new row.
 """
 
 from tcir._mlir import ext, ir
@@ -22,8 +23,8 @@ class ShiftOp(Op, name="shift", issued_by="thread", role="mma", completed_by="tc
 
     ``tile[i] = tile[i+1]`` in sub-partition ``quarter``, except for its last lane, which keeps its
     value (PTX ISA 9.7.16.9). That one instruction moves one sub-partition, and not all, is an
-    assumption (``shift_quarters``). Issued by one thread, asynchronous. With ``cta_group = 2`` it
-    moves these columns in both CTAs of a pair.
+    assumption (``shift_quarters``). One thread issues the op; it completes asynchronously. With
+    ``cta_group = 2`` the op moves these columns in both CTAs of a pair.
     """
 
     example = """
@@ -47,12 +48,13 @@ class RefreshOp(
     reads_shared=("source",),
     completed_by="tc.commit",
 ):
-    """``tcgen05.cp.4x256b``: one row of 32 bytes into the last lane of every sub-partition.
+    """``tcgen05.cp.4x256b``: copies a row of 32 bytes into the last lane of every sub-partition.
 
     Copies elements ``[slice * 32 bytes, ...)`` of K of rows ``row`` to ``row + 3`` of ``source`` to
     the 8 columns of slice ``slice`` of lanes 31, 63, 95, 127 of ``target`` (PTX ISA 9.7.16.9; which
     rows and lane are assumptions, ``cp4x256b_rows`` and ``cp4x256b_lane``).
-    Issued by one thread, asynchronous; ordered after a ``tc.shift``, not after an ``.ashift``.
+    One thread issues the op; it completes asynchronously. It is ordered after an earlier
+    ``tc.shift``, but not after the ``.ashift`` of an earlier mma.
 
     With ``cta_group = 2`` each CTA of the pair copies from its own ``source`` to its own
     ``target``.

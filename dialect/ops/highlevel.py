@@ -28,8 +28,9 @@ class Conv2dOp(
 ):
     """2-D convolution, channels last, padding folded in, f32 accumulation.
 
-    ``out[n,p,q,k] = sum_{r,s,c} x[n, p*sh - pt + r*dh, q*sw - pl + s*dw, c] * w(r,s,c,k)``, zero
-    outside ``x``, then rounded once (RNE) to the element type of ``out``.
+    ``out[n,p,q,k] = sum_{r,s,c} x[n, p*sh - pt + r*dh, q*sw - pl + s*dw, c] * w(r,s,c,k)``, where
+    ``x`` is zero outside its bounds. The sum is then rounded once (RNE) to the element type of
+    ``out``.
 
     f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 operands are signed
     unless ``unsigned`` (``array<i64: x, w>``, 0 or 1 each) says otherwise; their sums are i32 and
@@ -65,7 +66,7 @@ class Conv2dOp(
     out: ext.Result[ir.RankedTensorType]
 
     def indexing(self) -> Indexing:
-        """Factors by the loops n, p, q, k, r, s, c."""
+        """Factors of the op's products; the loops n, p, q, k, r, s, c index them."""
         n, k, r, s, c = ((loop, 1) for loop in (0, 3, 4, 5, 6))
         channels = None if "groups" in self.attributes else c
         filters = (k, r, s, c) if string(self, "filter") == "fhwc" else (r, s, c, k)
@@ -85,8 +86,8 @@ class MatmulOp(
 
     ``a`` is ``[M,K]`` (``a_layout = "mk"``) or ``[K,M]`` (``"km"``), ``b`` is ``[K,N]``
     (``"kn"``) or ``[N,K]`` (``"nk"``), ``out`` is ``[M,N]``, or ``[N,M]`` with ``out_layout =
-    "nm"`` (left out: ``"mn"``); all three carry the same leading batch dimension or none, or ``b``
-    has none and is the same for all of the batch.
+    "nm"`` (left out: ``"mn"``); All three have the same leading batch dimension, or none of them
+    has one; or only ``b`` has none, and the whole batch is multiplied by the same ``b``.
 
     With ``k_part`` the sums stay in parts: part p sums over ``k_part`` elements of K from ``p *
     k_part`` on, and ``out``, of f32 or i32, has the parts as its first dimension
@@ -108,7 +109,8 @@ class MatmulOp(
     out: ext.Result[ir.RankedTensorType]
 
     def indexing(self) -> Indexing:
-        """Factors by the loops of a matrix product; `b` without a batch serves the whole batch."""
+        """Factors of the op's products and the loops of a matrix product that index them. A `b`
+        without a batch dimension serves the whole batch."""
         factors = []
         for value, loop, last in (
             (self.a, M, string(self, "a_layout") == "mk"),
@@ -135,7 +137,7 @@ def _static(*tensors: ir.Value) -> Broken:
 
 
 def types_problem(x: ir.Value, w: ir.Value, out: ir.Value) -> Broken:
-    """Values for the message `TYPES` if no tensor core computes a result of this type from
+    """Values for the error message `TYPES` if no tensor core computes a result of this type from
     operands of these types; else None."""
     a, b, c = (str(v.type.element_type) for v in (x, w, out))
     same = a == b and a in (*OPERAND_TYPES, "f32")
@@ -450,12 +452,13 @@ def _(op: MatmulOp) -> Broken:
 
 
 def k_part(op: ir.OpView) -> int | None:
-    """Elements of K in a part of a product's sums; None if they are whole."""
+    """Elements of K in one part of a product's sums; None if the sums are not divided into
+    parts."""
     return optional_integer(op, "k_part")
 
 
 def k_parts(op: ir.OpView) -> int | None:
-    """Number of parts of a product's sums; None if they are whole."""
+    """Number of parts of a product's sums; None if the sums are not divided into parts."""
     return None if k_part(op) is None else int(op.out.type.shape[0])
 
 

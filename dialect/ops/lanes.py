@@ -43,8 +43,8 @@ class LaneIndexOp(Op, name="lane_index", pure=True):
 class LaneMasksOp(Op, name="lane_masks", in_shared=LANE_MASK_BYTES):
     """A table of ``count`` lane masks in shared memory; see ``!tc.lane_mask_table``.
 
-    Attribute ``offset`` (bytes, a multiple of 16) once memory is planned. An entry is an mma's
-    ``disable-output-lane`` (PTX ISA 9.7.16.10.9).
+    Once memory is planned, the attribute ``offset`` is its address (bytes, a multiple of 16). An
+    entry is an mma's ``disable-output-lane`` (PTX ISA 9.7.16.10.9).
     """
 
     example = """
@@ -88,8 +88,9 @@ class WriteLaneMaskOp(Op, name="write_lane_mask", issued_by="warp", role="epilog
 class EnableLanesOp(Op, name="enable_lanes", role="mma"):
     """``d`` without the lanes disabled by entry ``entry``, as the D operand of ``tc.mma``.
 
-    The entry is read here. An mma on the result leaves the disabled lanes unchanged
-    (``disable-output-lane``, PTX ISA 9.7.16.10.9); no other op may use the result.
+    The entry is read when this op is executed, not when the mma is. An mma on the result leaves the
+    disabled lanes unchanged (``disable-output-lane``, PTX ISA 9.7.16.10.9); no other op may use the
+    result.
     """
 
     example = """

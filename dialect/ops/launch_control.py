@@ -13,7 +13,8 @@ class LaunchResponsesOp(
 ):
     """``count`` responses of cluster launch control in shared memory, 16 bytes each.
 
-    Attribute ``offset`` (bytes, a multiple of 16) once memory is planned (PTX ISA 9.7.13.17).
+    Once memory is planned, the attribute ``offset`` is their address (bytes, a multiple of 16; PTX
+    ISA 9.7.13.17).
     """
 
     example = """
@@ -45,7 +46,8 @@ class LaunchRequestOp(
 
     Response ``slot`` is written through the async proxy, and its 16 bytes are counted on ``signal``
     (``tc.mbarrier_expect_tx``). A CTA that is granted is never launched: the requesting CTA must do
-    its work (PTX ISA 9.7.13.17). After a request that is not granted there must be no other.
+    its work (PTX ISA 9.7.13.17). After a request that is not granted, the CTA must make no other
+    request.
 
     With ``cta_group = 2`` the leader of a pair requests another pair, and each CTA gets the
     response, at the same place and counted on its own barrier (``.multicast::cluster::all``).

@@ -13,9 +13,10 @@ class LoadSharedOp(
     """Loads a register tile from rows of a shared tile, which TMA has filled (``tc.tma_load``).
 
     ``value`` is ``vector<32 x C x T>``. Row i comes from row ``row + i`` of the K-major tile
-    ``[rows, columns]``, from column ``column`` on, a multiple of C or of the elements in a swizzle
-    span. Each thread loads its row, 16 bytes at a time, through the generic proxy (PTX ISA
-    9.7.9.8): ``tc.fence "proxy.async"`` and an arrival of every thread must precede the next fill.
+    ``[rows, columns]``, from column ``column`` on. ``column`` is a multiple of C or of the number
+    of elements in a swizzle span. Each thread loads its row, 16 bytes at a time, through the
+    generic proxy (PTX ISA 9.7.9.8): ``tc.fence "proxy.async"`` and an arrival of every thread must
+    precede the next fill.
     """
 
     example = """

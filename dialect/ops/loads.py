@@ -14,12 +14,13 @@ from tcir.dialect.rules import Broken, verify
 class LoadRowsOp(Op, name="load_rows", issued_by="warp", role="epilogue", loads="tensor"):
     """Loads a register tile from global memory; elements outside the tensor are zeros.
 
-    ``value`` is ``vector<32 x C x T>``. From ``indices`` (one per dimension, unsigned) its rows go
-    along dimension ``row_dim`` of ``tensor`` and its columns along ``column_dim``. Without
-    ``row_dim`` (``column_dim``) all rows (columns) are the same: a vector or a number is broadcast.
-    Where each row has its own indices, as in ``tc.store_lanes``, there is no ``row_dim``, and every
-    index is a ``vector<32xindex>`` whose element i is for row i. Each thread loads its row, with
-    vector loads where its columns are contiguous (PTX ISA 9.7.9.8).
+    ``value`` is ``vector<32 x C x T>``. Its first element is at ``indices`` of ``tensor`` (one
+    index per dimension, unsigned); its rows follow dimension ``row_dim`` of ``tensor``, and its
+    columns follow ``column_dim``. Without ``row_dim`` (``column_dim``) all rows (columns) are the
+    same: a vector or a number is broadcast. Where each row has its own indices, as in
+    ``tc.store_lanes``, there is no ``row_dim``, and every index is a ``vector<32xindex>`` whose
+    element i is for row i. Each thread loads its row, with vector loads where its columns are
+    contiguous (PTX ISA 9.7.9.8).
     """
 
     example = """
@@ -128,7 +129,7 @@ def _(op: LoadRowsOp) -> Broken:
 
 
 class LoadIndexOp(Op, name="load_index", loads="tensor", pure=True, counted=True):
-    """An element of a tensor of i32, sign-extended to an index.
+    """Loads an element of a tensor of i32, sign-extended to an index.
 
     All threads load it from the same address (PTX ISA 9.7.9.8).
     """

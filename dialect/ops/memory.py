@@ -61,8 +61,8 @@ class TmemTileOp(Op, name="tmem_tile"):
     Before ``plan-memory`` it has no operand and no address. Afterwards it occupies consecutive
     columns of the allocation ``base``, from attribute ``column`` on; the slots of a ring follow one
     another. Tiles with the same number ``shares`` overlap: each later tile occupies the last
-    columns of the first. A program writes a tile only when the tiles that it overlaps are no longer
-    needed.
+    columns of the first. A program may write such a tile only when the tiles that it overlaps are
+    no longer needed.
     """
 
     example = """
@@ -118,7 +118,8 @@ class TmemAllocOp(Op, name="tmem_alloc", issued_by="cta"):
 
 
 class TmemRelinquishOp(Op, name="tmem_relinquish", issued_by="cta"):
-    """``tcgen05.relinquish_alloc_permit``: no more allocations by this CTA (PTX ISA 9.7.16.7)."""
+    """``tcgen05.relinquish_alloc_permit``: this CTA gives up its right to allocate tensor memory
+    (PTX ISA 9.7.16.7)."""
 
     example = """
     func.func @example() {
@@ -148,8 +149,9 @@ class MbarrierInitOp(
 ):
     """One mbarrier or a ring of them, each expecting ``arrivals`` arrivals a phase.
 
-    Attribute ``offset`` (bytes) once memory is planned, 8 bytes a slot. The initialisation is part
-    of the op; the fence and CTA barrier that publish it are separate ops (PTX ISA 9.7.13.15).
+    Once memory is planned, the attribute ``offset`` is the address in bytes; each slot takes 8
+    bytes. The initialisation is part of the op; the fence and CTA barrier that publish it are
+    separate ops (PTX ISA 9.7.13.15).
     """
 
     example = """

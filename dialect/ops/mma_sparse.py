@@ -1,4 +1,4 @@
-"""Tensor core, sparse."""
+"""The tensor core op with a sparse A."""
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer
@@ -35,13 +35,14 @@ class MmaSparseOp(
 ):
     """``tcgen05.mma.sp``: one K step with a sparse A, ``D = A_slice * B_slice^T (+ D)``.
 
-    As ``tc.mma``, but A stores half of its elements: one of two neighbours (f32 as tf32), or two of
-    four (16- and 8-bit types). A step reads 32 bytes of each row of A from ``32*a_slice`` on, and
-    64 bytes of each row of B from ``64*b_slice`` on. ``metadata`` is a tile of i32 in tensor memory
-    that gives the positions of the stored elements: 4 bits per stored pair (f32: per element). For
-    8-bit types row m is in lane ``m`` of the two columns from ``metadata_column`` on; for 16- and
-    32-bit types it is in column ``metadata_column + selector``, as PTX ISA 9.7.16.10.8 places it.
-    ``scale_d`` and ``collector`` are as in ``tc.mma``. Issued by one thread, asynchronous.
+    The op is ``tc.mma``, except that A stores half of its elements: one of two neighbours (f32 as
+    tf32), or two of four (16- and 8-bit types). A step reads 32 bytes of each row of A from
+    ``32*a_slice`` on, and 64 bytes of each row of B from ``64*b_slice`` on. ``metadata`` is a tile
+    of i32 in tensor memory that gives the positions of the stored elements: 4 bits per stored pair
+    (f32: per element). For 8-bit types row m is in lane ``m`` of the two columns from
+    ``metadata_column`` on; for 16- and 32-bit types it is in column ``metadata_column + selector``,
+    as PTX ISA 9.7.16.10.8 places it. ``scale_d`` and ``collector`` are as in ``tc.mma``. One thread
+    issues the op; it completes asynchronously.
     """
 
     example = """
@@ -147,7 +148,7 @@ def _(op: MmaSparseOp) -> Broken:
 
 
 def wrong_metadata(op: ir.OpView, columns: int, step: int) -> Broken:
-    """Values for the message unless ``metadata`` is i32 and has `columns` columns from
+    """Values for the error message unless ``metadata`` is i32 and has `columns` columns from
     ``metadata_column`` on, which must be a multiple of `step`."""
     begin, type_ = integer(op, "metadata_column"), op.metadata.type
     end = begin + columns
@@ -181,7 +182,8 @@ class MmaWsSparseOp(
     slices, ``metadata`` and ``selector`` are as in ``tc.mma_sparse``: A stores half of its
     elements, and a step reads 32 bytes of each row of A and 64 bytes of each row of B. With M = 32
     or 64 the metadata of A must be stored 128 / M times, M lanes apart, like the rows of D. Old D
-    is added if ``accumulate`` (PTX ISA 9.7.16.10.9.3). Issued by one thread, asynchronous.
+    is added if ``accumulate`` is true (PTX ISA 9.7.16.10.9.3). One thread issues the op; it
+    completes asynchronously.
     """
 
     example = """
@@ -280,14 +282,15 @@ class MmaBlockScaleSparseOp(
 ):
     """``tcgen05.mma.sp.kind.block_scale``: one K step with a sparse A and a scale per block of k.
 
-    As ``tc.mma_block_scale``, but A stores half of its elements: two of four neighbours (kind
-    ``mxf8f6f4``), or two of four pairs of fp4. A step reads 32 bytes of each row of A from
-    ``32*a_slice`` on, and 64 bytes of each row of B from ``64*b_slice`` on. ``metadata`` is a tile
-    of i32 in tensor memory that gives the positions of the stored elements: 4 bits for every four
-    neighbours (pairs), for row m in lane ``m`` of the two columns from ``metadata_column`` on, the
-    first in the low bits (PTX ISA 9.7.16.10.8). A step has as many scales as a dense step and twice
-    its k: ``block``, 16 or 32 as in the instruction's qualifier, counts the stored elements of A,
-    and a scale of A or B is for ``2*block`` values of k. Issued by one thread, asynchronous.
+    The op is ``tc.mma_block_scale``, except that A stores half of its elements: two of four
+    neighbours (kind ``mxf8f6f4``), or two of four pairs of fp4. A step reads 32 bytes of each row
+    of A from ``32*a_slice`` on, and 64 bytes of each row of B from ``64*b_slice`` on. ``metadata``
+    is a tile of i32 in tensor memory that gives the positions of the stored elements: 4 bits for
+    every four neighbours (pairs), for row m in lane ``m`` of the two columns from
+    ``metadata_column`` on, the first in the low bits (PTX ISA 9.7.16.10.8). A step has as many
+    scales as a dense step and twice its k: ``block``, 16 or 32 as in the instruction's qualifier,
+    counts the stored elements of A, and a scale of A or B is for ``2*block`` values of k. One
+    thread issues the op; it completes asynchronously.
     """
 
     example = """

@@ -1,4 +1,4 @@
-"""Tensor core, weight-stationary."""
+"""Weight-stationary tensor core op."""
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import string
@@ -26,11 +26,12 @@ class MmaWsOp(
 ):
     """``tcgen05.mma.ws``: one K step with few rows of A, ``D = A_slice * B_slice^T (+ D)``.
 
-    As ``tc.mma``, of M = 32, 64 or 128 rows of A and N = 64, 128 or 256 rows of B. ``d`` has all
-    128 lanes: column n of D is column ``n mod (N M / 128)``, in lanes ``M * (n / (N M / 128))`` and
-    up, one lane per row of A. Four collector buffers keep B: ``buffer`` is ``"b0"`` (default) to
-    ``"b3"``, ``collector`` as in ``tc.mma`` (PTX ISA 9.7.16.10.9.3). Issued by one thread,
-    asynchronous. The zero-column mask is left out: the ISA's text and example differ.
+    The op is ``tc.mma`` with M = 32, 64 or 128 rows of A and N = 64, 128 or 256 rows of B. ``d``
+    has all 128 lanes: column n of D is column ``n mod (N M / 128)``, in lanes ``M * (n / (N M /
+    128))`` and up, one lane per row of A. Four collector buffers keep B: ``buffer`` is ``"b0"``
+    (default) to ``"b3"``, and ``collector`` has the meaning that it has in ``tc.mma`` (PTX ISA
+    9.7.16.10.9.3). One thread issues the op; it completes asynchronously. The op does not offer the
+    zero-column mask, because the ISA's text and example contradict each other.
     """
 
     example = """
@@ -54,7 +55,7 @@ class MmaWsOp(
 
 
 def buffer_of(op: ir.OpView) -> str:
-    """``buffer``; optional, hence not declared."""
+    """``buffer``. The attribute is optional, so the class does not declare it."""
     return string(op, "buffer") if "buffer" in op.attributes else WS_BUFFERS[0]
 
 

@@ -1,4 +1,4 @@
-"""Data movement."""
+"""Data movement between shared memory, tensor memory and registers."""
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import constant_of, integer, string
@@ -28,11 +28,11 @@ class CpOp(
     reads_shared=("source",),
     completed_by="tc.commit",
 ):
-    """``tcgen05.cp.128x256b``: one K slice of a shared tile into tensor memory.
+    """``tcgen05.cp.128x256b``: copies one K slice of a shared tile into tensor memory.
 
     Copies 128 rows x 32 bytes, elements ``[slice * 32 bytes, ...)`` of K of ``source``, to the 8
-    columns of slice ``slice`` of ``target``: row i goes to lane i (PTX ISA 9.7.16.9). Issued by one
-    thread, asynchronous.
+    columns of slice ``slice`` of ``target``: row i goes to lane i (PTX ISA 9.7.16.9). One thread
+    issues the op; it completes asynchronously.
 
     With ``cta_group = 2`` each CTA of the pair copies from its own ``source`` to its own
     ``target``.
@@ -54,10 +54,11 @@ class CpOp(
 
 
 class TmemLdOp(Op, name="tmem_ld", issued_by="warp", role="epilogue", completed_by="tc.tmem_wait"):
-    """``tcgen05.ld.32x32b.xN``: 32 lanes of sub-partition ``quarter``, N columns from ``column``.
+    """``tcgen05.ld.32x32b.xN``: loads N columns, from ``column`` on, of the 32 lanes of
+    sub-partition ``quarter``.
 
     The result is ``vector<32xN>`` of the source's elements: row = lane in the sub-partition =
-    thread of the warp (PTX ISA 9.7.16.8). Asynchronous: its registers are ready after
+    thread of the warp (PTX ISA 9.7.16.8). The load is asynchronous: its registers are ready after
     ``tc.tmem_wait`` of kind ``"ld"``.
     """
 
@@ -77,10 +78,11 @@ class TmemLdOp(Op, name="tmem_ld", issued_by="warp", role="epilogue", completed_
 
 
 class TmemStOp(Op, name="tmem_st", issued_by="warp", role="epilogue", completed_by="tc.tmem_wait"):
-    """``tcgen05.st.32x32b.xN``: 32 lanes of sub-partition ``quarter``, N columns from ``column``.
+    """``tcgen05.st.32x32b.xN``: stores N columns, from ``column`` on, of the 32 lanes of
+    sub-partition ``quarter``.
 
     ``value`` is ``vector<32xNxf32>``: row = lane in the sub-partition = thread of the warp (PTX ISA
-    9.7.16.8). Asynchronous: complete after ``tc.tmem_wait`` of kind ``"st"``.
+    9.7.16.8). The store is asynchronous: it is complete after ``tc.tmem_wait`` of kind ``"st"``.
     """
 
     example = """

@@ -21,10 +21,13 @@ from tcir.dialect.warp_types import FragmentType
 
 @dataclass(frozen=True)
 class QuantisedFormat:
-    """A format with block scales that a kernel quantises to.
+    """A format with block scales to which a kernel quantises.
 
-    block: elements that share a scale; bits: bits of an element; largest: the largest element;
-    exponent: exponent of the largest element; rounding: rounding of ue8m0 scales, of `ROUNDINGS`
+    block: number of elements that share a scale
+    bits: bits of an element
+    largest: the largest value of an element
+    exponent: exponent of the largest element
+    rounding: rounding of ue8m0 scales, one of `ROUNDINGS`
     """
 
     name: str
@@ -104,16 +107,17 @@ class QuantiseBlocksOp(
 
     @property
     def row_major(self) -> bool:
-        """Whether scales are row-major, not in blocks."""
+        """Whether the scales are row-major instead of in 128x4 blocks."""
         return bool(self.scales.type.rank == self.values.type.rank)
 
 
 class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"):
     """Quantises the rows of a register tile in blocks, as ``tc.quantise_blocks`` does.
 
-    ``values`` is ``vector<32 x C x f32>``; a thread has a row, and so whole blocks. ``codes`` has C
-    columns of fp8, or C / 2 of i8, each two f4E2M1FN, the first in the low half. ``scales`` has
-    C / 16 (f8E4M3FN) or C / 32 (f8E8M0FNU) columns: 1, 2 or 4. Conversions: PTX ISA 9.7.9.21.
+    ``values`` is ``vector<32 x C x f32>``; each thread holds one row, so it holds whole blocks.
+    ``codes`` has C columns of fp8, or C / 2 columns of i8, each of which holds two f4E2M1FN, the
+    first in the low half. ``scales`` has C / 16 (f8E4M3FN) or C / 32 (f8E8M0FNU) columns: 1, 2 or
+    4. Conversions: PTX ISA 9.7.9.21.
     """
 
     example = """
@@ -175,7 +179,8 @@ class QuantiseFragmentOp(Op, name="quantise_fragment", role="consumer"):
     ``scales`` has for each element the scale of its block, so it is distributed like the values and
     the codes; a thread keeps one scale for its 8 elements of a block. Four threads share a row of a
     block and exchange their largest magnitudes (``shfl.sync.bfly``, PTX ISA 9.7.9.6; conversions:
-    9.7.9.21). FP4 needs threads with whole rows (``tc.quantise_rows``).
+    9.7.9.21). FP4 is not supported here: it needs threads that hold whole rows
+    (``tc.quantise_rows``).
     """
 
     example = """
@@ -229,7 +234,7 @@ class StoreFragmentScalesOp(Op, name="store_fragment_scales", role="consumer", s
 
     @property
     def row_major(self) -> bool:
-        """Whether scales are row-major, not in blocks."""
+        """Whether the scales are row-major instead of in 128x4 blocks."""
         return bool(self.tensor.type.rank == len(self.indices))
 
 
@@ -239,12 +244,13 @@ def scale_rounding(op: ir.OpView) -> str:
 
 
 def rounded_format(op: ir.OpView, form: QuantisedFormat) -> QuantisedFormat:
-    """The format with the rounding that an op names."""
+    """The block format `form` with the rounding that the attribute of an op names."""
     return replace(form, rounding=scale_rounding(op))
 
 
 def rounding_problem(op: ir.OpView) -> Broken:
-    """Values for the message if an op names an unknown rounding of ue8m0 scales; else None."""
+    """Values for the error message if an op names an unknown rounding of ue8m0 scales; else
+    None."""
     if "scale_rounding" not in op.attributes:
         return None
     got = op.attributes["scale_rounding"]

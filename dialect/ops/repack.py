@@ -1,4 +1,4 @@
-"""Layout changes."""
+"""Op that changes the layout of a tensor."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ class RepackOp(Op, name="repack", lowered_by=("convert-to-simt",)):
 
 
 def zeros_before(op: ir.OpView) -> list[int]:
-    """``low`` of a ``tc.repack``: zeros before each dimension of the result."""
+    """``low`` of a ``tc.repack``: the number of zeros before each dimension of the result."""
     return integers(op, "low") if "low" in op.attributes else [0] * len(op.out.type.shape)
 
 

@@ -1,8 +1,9 @@
-"""Rows of fragments: maxima, exponentials and sums of a softmax whose scores wgmma leaves in
-registers, and the exponentials' conversion to A of the next product.
+"""Softmax on rows of fragments.
 
-A fragment of ``"row"`` has a number for each row of C in all four threads that have elements of the
-row. `tcir.interp.online_softmax` defines the values.
+These ops compute the maxima, exponentials and sums of a softmax whose scores wgmma leaves in
+registers, and convert the exponentials to operand A of the next product. A fragment of kind
+``"row"`` has a number for each row of C, held by all four threads that have elements of that row.
+`tcir.interp.online_softmax` defines the values.
 """
 
 from collections.abc import Sequence
@@ -28,9 +29,9 @@ AS_A = ("f16", "bf16", *FP8)
 
 
 class FillRowsOp(Op, name="fill_rows", role="consumer"):
-    """Fills all rows with one number, the initial value of maxima (-inf) or sums (0).
+    """Fills all rows with one number: the initial value of maxima (-inf) or of sums (0).
 
-    The layout is in PTX ISA 9.7.14.5.
+    PTX ISA 9.7.14.5 defines the layout of the rows in registers.
     """
 
     example = (
@@ -48,12 +49,12 @@ class FillRowsOp(Op, name="fill_rows", role="consumer"):
 
 
 class MaskFragmentOp(Op, name="mask_fragment", role="consumer"):
-    """Scores with -inf for keys that a row does not have.
+    """Replaces the scores of keys that a row does not have by -inf.
 
     Element [i, j] is the score of row r = ``row + i`` and key k = ``column + j``. It is kept if k <
-    ``keys``, k <= r + ``causal_offset`` and k >= r + ``window_offset`` (offsets that are left out
-    do not count); otherwise it becomes -inf. A warp that keeps all of its elements compares none
-    (``setp``, ``selp``, PTX ISA 9.7.6).
+    ``keys``, k <= r + ``causal_offset`` and k >= r + ``window_offset`` (an offset that is left out
+    imposes no condition); otherwise it becomes -inf. A warp whose elements are all kept executes no
+    comparisons (``setp``, ``selp``, PTX ISA 9.7.6).
     """
 
     example = (
@@ -80,14 +81,15 @@ class MaskFragmentOp(Op, name="mask_fragment", role="consumer"):
 
 
 class OnlineMaxOp(Op, name="online_max", role="consumer"):
-    """Returns the new maximum of each row after a block of scores, the reference of its exponents,
-    and the factor of the sums of earlier blocks (`tcir.interp.online_softmax.online_max`).
+    """Computes three numbers of each row of a softmax over blocks: the new maximum after a block of
+    scores, the reference that exponents are relative to, and the factor by which the sums of
+    earlier blocks are multiplied (`tcir.interp.online_softmax.online_max`).
 
     ``scale`` is log2(e) times the scale of the scores, rounded to f32. The earlier maximum remains
-    until exponents grow by more than ``tau``. ``below``, if present, is subtracted from the
-    largest score of the block, so that exponentials are at most ``2^(below * scale)``. The four
-    threads of a row exchange their maxima (``shfl.sync.bfly``, PTX ISA 9.7.9.6). NaN scores do not
-    affect the maximum.
+    until exponents grow by more than ``tau``. ``below``, if present, is subtracted from the largest
+    score of the block, so that exponentials are at most ``2^(below * scale)``. The four threads of
+    a row exchange their maxima (``shfl.sync.bfly``, PTX ISA 9.7.9.6). NaN scores do not affect the
+    maximum.
     """
 
     example = (
@@ -111,13 +113,14 @@ class OnlineMaxOp(Op, name="online_max", role="consumer"):
 
     @property
     def below(self) -> float:
-        """Difference between the largest score and the reference."""
+        """``below``: how far the reference of exponents is below the largest score."""
         return optional_number(self, "below") or 0.0
 
 
 class ExpFragmentOp(Op, name="exp_fragment", role="consumer"):
-    """``2^((score - reference) * scale)`` of each element, `tcir.interp.online_softmax.exponents`:
-    an fma and an ``ex2.approx.ftz.f32`` (PTX ISA 9.7.3.21)."""
+    """Computes ``2^((score - reference) * scale)`` of each element, as
+    `tcir.interp.online_softmax.exponents` defines it, by an fma and an ``ex2.approx.ftz.f32`` (PTX
+    ISA 9.7.3.21)."""
 
     example = (
         _ALIASES
@@ -139,7 +142,8 @@ class AddRowSumsOp(Op, name="add_row_sums", role="consumer"):
     """``fma(before, alpha, sum of the row's elements)``.
 
     A thread sums its even columns and its odd columns, each in order, then adds these two sums; the
-    sums of the four threads with a row are added as (0 + 1) + (2 + 3). All are f32 (PTX ISA 9.7.3).
+    sums of the four threads 0 to 3 that share a row are added as (0 + 1) + (2 + 3). All are f32
+    (PTX ISA 9.7.3).
     """
 
     example = (
@@ -159,7 +163,8 @@ class AddRowSumsOp(Op, name="add_row_sums", role="consumer"):
 
 
 class ScaleFragmentOp(Op, name="scale_fragment", role="consumer"):
-    """Each element times the number of its row, rounded to f32 (``mul.rn.f32``, PTX ISA 9.7.3)."""
+    """Multiplies each element by the number of its row, rounded to f32 (``mul.rn.f32``, PTX ISA
+    9.7.3)."""
 
     example = (
         _ALIASES
@@ -177,8 +182,9 @@ class ScaleFragmentOp(Op, name="scale_fragment", role="consumer"):
 
 
 class InvertRowsOp(Op, name="invert_rows", role="consumer"):
-    """Inverts a number of each row by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13). The inverse of 0
-    (a row without keys) and of NaN is 1. Results are multiplied by ``times``, if present."""
+    """Inverts the number of each row by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13). The inverse of 0
+    (a row without keys) and of NaN is defined as 1. If ``times`` is present, each inverse is
+    multiplied by it."""
 
     example = (
         _ALIASES
@@ -201,9 +207,9 @@ class InvertRowsOp(Op, name="invert_rows", role="consumer"):
 
 
 class LogSumRowsOp(Op, name="log_sum_rows", role="consumer"):
-    """The natural logarithm of each row's sum of exponentials, from the maximum of its scores and
-    the sum relative to it: ``(maximum * scale + log2(sum)) * ln(2)``; -inf where the sum is 0
-    (``lg2.approx.ftz.f32``, PTX ISA 9.7.3.20)."""
+    """Computes the natural logarithm of each row's sum of exponentials from the maximum of its
+    scores and the sum relative to that maximum: ``(maximum * scale + log2(sum)) * ln(2)``; -inf
+    where the sum is 0 (``lg2.approx.ftz.f32``, PTX ISA 9.7.3.20)."""
 
     example = (
         _ALIASES
@@ -222,9 +228,9 @@ class LogSumRowsOp(Op, name="log_sum_rows", role="consumer"):
 
 
 class StoreFragmentRowsOp(Op, name="store_fragment_rows", role="consumer", stores="tensor"):
-    """Stores a number for each row to the last dimension of ``tensor``, from ``indices`` on. Rows
-    outside the tensor and, if ``end`` is given, rows from ``end`` on are not stored. One of the
-    four threads with a row stores its number (PTX ISA 9.7.9.12)."""
+    """Stores the number of each row to the last dimension of ``tensor``, from ``indices`` on. Rows
+    outside the tensor and, if ``end`` is given, rows from ``end`` on are not stored. Four threads
+    hold the number of a row; one of them stores it (PTX ISA 9.7.9.12)."""
 
     example = (
         _ALIASES
@@ -248,9 +254,10 @@ class FragmentAsAOp(Op, name="fragment_as_a", role="consumer"):
     """Converts a fragment of C to one of A, rounded to nearest even.
 
     With 16-bit elements, 16 columns of C become the registers of A of one instruction, two numbers
-    in each. With 8-bit elements, a register of A has four columns, which C has in two threads, two
-    columns each, so the four threads of a row exchange them (``shfl.sync.idx``); numbers beyond the
-    largest finite one become that one (``cvt.rn.satfinite``, PTX ISA 9.7.15.5.1.1, 9.7.9.21).
+    in each. With 8-bit elements, a register of A has four columns, but C has these columns in two
+    threads, two columns in each, so the four threads of a row exchange them (``shfl.sync.idx``);
+    numbers beyond the largest finite number become that number (``cvt.rn.satfinite``, PTX ISA
+    9.7.15.5.1.1, 9.7.9.21).
     """
 
     example = (

@@ -1,10 +1,10 @@
 """Rows of registers.
 
-A warp that accesses tensor memory has a row of a tile in each of its threads:
-``vector<32 x N x f32>``, a row for each lane of its sub-partition. ``vector<32 x 1 x f32>`` is a
-number for each row, ``vector<128 x 1 x f32>`` a number for each lane of tensor memory: each warp
-has the numbers of its own sub-partition. `tcir.interp.online_softmax` defines the softmax's values
-at every level.
+A warp that accesses tensor memory holds a row of a tile in each of its threads. The type
+``vector<32 x N x f32>`` is a row for each lane of the warp's sub-partition, and ``vector<32 x 1 x
+f32>`` is a number for each of these rows. The type ``vector<128 x 1 x f32>`` is a number for each
+lane of tensor memory; each warp holds the numbers of its own sub-partition.
+`tcir.interp.online_softmax` defines the softmax's values at every level.
 """
 
 from tcir._mlir import ext, ir
@@ -43,8 +43,8 @@ class LaneNumbersOp(Op, name="lane_numbers", issued_by="warp", role="epilogue"):
 
 
 class RowNumbersOp(Op, name="row_numbers", pure=True):
-    """The numbers of the lanes of sub-partition ``quarter``, one for each row of a warp
-    (PTX ISA 9.7.16.8)."""
+    """Selects the numbers of the 32 lanes of sub-partition ``quarter``, one for each row that the
+    warp holds (PTX ISA 9.7.16.8)."""
 
     example = """
     func.func @example(%numbers: vector<128x1xf32>, %quarter: index) {
@@ -80,7 +80,7 @@ class SetRowNumbersOp(Op, name="set_row_numbers", pure=True):
 
 
 class RowMaxOp(Op, name="row_max", pure=True):
-    """The largest number of each row; NaN for a row of NaN only.
+    """The largest number of each row; NaN only if all numbers of the row are NaN.
 
     (``max.f32``, PTX ISA 9.7.3.)
     """
@@ -99,8 +99,9 @@ class RowMaxOp(Op, name="row_max", pure=True):
 class RowSumOp(Op, name="row_sum", pure=True):
     """The sum of each row, in f32 and in a fixed order.
 
-    Column n is added to partial sum ``n mod 8``, from the first column to the last; of the partial
-    sums the second half is added to the first until one is left (``add.f32``, PTX ISA 9.7.3).
+    Column n is added to partial sum ``n mod 8``, from the first column to the last. Then the second
+    half of the partial sums is added to the first half, until one sum is left (``add.f32``, PTX ISA
+    9.7.3).
     """
 
     example = """
@@ -115,15 +116,15 @@ class RowSumOp(Op, name="row_sum", pure=True):
 
 
 class RowOnlineMaxOp(Op, name="row_online_max", pure=True):
-    """New maximum of each row of a softmax over blocks, the reference of its exponents, and the
-    factor of its earlier sums.
+    """Computes three numbers of each row of a softmax over blocks: its new maximum, the reference
+    that exponents are relative to, and the factor by which earlier sums are multiplied.
 
-    ``before`` is the maximum before this block, -inf at first, and ``largest`` the maximum of the
-    block. Exponents are relative to ``reference``. Earlier sums are multiplied by ``alpha``, 2 to
-    the power of ``(before - reference) * scale`` (``ex2.approx.ftz.f32``, PTX ISA 9.7.3.21), where
-    ``scale`` is the scale of scores times log2(e). Exponents may grow by up to ``tau`` before the
-    maximum moves (0: it always moves). ``below``, if present, is subtracted from ``largest``, so
-    that exponentials are at most ``2^(below * scale)``.
+    ``before`` is the maximum before this block, -inf at first, and ``largest`` is the maximum of
+    the block. Exponents are relative to ``reference``. Earlier sums are multiplied by ``alpha``,
+    which is 2 to the power of ``(before - reference) * scale`` (``ex2.approx.ftz.f32``, PTX ISA
+    9.7.3.21), where ``scale`` is the scale of scores times log2(e). The maximum moves only when
+    exponents have grown by more than ``tau`` (0: it always moves). ``below``, if present, is
+    subtracted from ``largest``, so that exponentials are at most ``2^(below * scale)``.
     """
 
     example = """
@@ -146,17 +147,17 @@ class RowOnlineMaxOp(Op, name="row_online_max", pure=True):
 
     @property
     def below(self) -> float:
-        """Difference between the largest score and the reference."""
+        """``below``: how far the reference of exponents is below the largest score."""
         return optional_number(self, "below") or 0.0
 
 
 class MaskRowsOp(Op, name="mask_rows", pure=True):
-    """``scores`` with -inf where a row has no key.
+    """Replaces the elements of ``scores`` that belong to keys which a row does not have by -inf.
 
     ``scores`` belong to the rows from ``row`` on and to the keys from ``column`` on; keys with
     numbers from ``keys`` on do not exist. With ``causal_offset``, row i has only the keys j <= i +
-    causal_offset; with ``window_offset``, only the keys j >= i + window_offset (``setp``, ``selp``,
-    PTX ISA 9.7.6).
+    causal_offset; with ``window_offset``, it has only the keys j >= i + window_offset (``setp``,
+    ``selp``, PTX ISA 9.7.6).
     """
 
     example = """
@@ -175,13 +176,14 @@ class MaskRowsOp(Op, name="mask_rows", pure=True):
 
 
 class RowExponentialsOp(Op, name="row_exponentials", pure=True):
-    """2 to the power of ``(scores - reference) * scale``: an fma with the row's product, and
+    """Computes 2 to the power of ``(scores - reference) * scale``. For each row, the product
+    ``reference * scale`` is computed once; each element then takes an fma with this product and an
     ``ex2.approx.ftz.f32`` (PTX ISA 9.7.3.21).
 
     With ``polynomial``, a polynomial instead of the special-function unit computes the last
     ``polynomial`` columns of every 16, with a relative error of 2^-13.26
-    (`tcir.interp.online_softmax.exp2_polynomial`). In a row whose product is too coarse, a
-    difference and a product replace the fma (`tcir.interp.online_softmax.exponents`).
+    (`tcir.interp.online_softmax.exp2_polynomial`). In a row whose product would be too inexact, a
+    difference and a multiplication replace the fma (`tcir.interp.online_softmax.exponents`).
     """
 
     example = """
@@ -199,13 +201,13 @@ class RowExponentialsOp(Op, name="row_exponentials", pure=True):
 
     @property
     def polynomial(self) -> int:
-        """Number of columns of every 16 that a polynomial computes."""
+        """Number of columns, out of every 16, whose exponentials a polynomial computes."""
         return optional_integer(self, "polynomial") or 0
 
 
 class NarrowRowsOp(Op, name="narrow_rows", pure=True):
-    """Converts rows to 8 bits, rounded to nearest even; numbers beyond the largest finite one
-    become that one (``cvt.rn.satfinite``, PTX ISA 9.7.9.21)."""
+    """Converts rows to 8-bit floats, rounded to nearest even; numbers beyond the largest finite
+    number become that number (``cvt.rn.satfinite``, PTX ISA 9.7.9.21)."""
 
     example = """
     func.func @example(%p: vector<32x64xf32>) {
@@ -239,10 +241,9 @@ class RowsDifferOp(Op, name="rows_differ", pure=True):
 
 
 class RowInverseSumOp(Op, name="row_inverse_sum", pure=True):
-    """Factor of a row of results: ``1 / total`` by ``rcp.approx.ftz.f32`` (PTX ISA 9.7.3.13); 1 if
-    the total is 0, as in a row without keys, or NaN. The factor is multiplied by ``times``, if
-    present.
-    """
+    """Factor by which a row of results is multiplied: ``1 / total`` by ``rcp.approx.ftz.f32`` (PTX
+    ISA 9.7.3.13), or 1 if the total is NaN or 0, as in a row without keys. If ``times`` is present,
+    the factor is multiplied by it."""
 
     example = """
     func.func @example(%total: vector<32x1xf32>) {

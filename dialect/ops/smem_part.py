@@ -12,10 +12,11 @@ HALF_BYTES = 2
 
 
 class SmemPartOp(Op, name="smem_part", pure=True):
-    """Part ``number`` of a shared tile cut into equal parts along M or N, itself a tile.
+    """Part ``number`` of a shared tile that is cut into equal parts along M or N. The part is
+    itself a tile.
 
-    The result's type gives the part's extent: ``number`` must be in [0, extent of the tile / extent
-    of a part), and the part begins at ``number`` times its extent in the tile.
+    The result's type gives the part's extent: ``number`` must be less than the extent of the tile
+    divided by the extent of a part, and the part begins at row ``number`` times its extent.
     """
 
     example = """
@@ -34,11 +35,13 @@ class SmemPartOp(Op, name="smem_part", pure=True):
 
 
 class SmemTransposedOp(Op, name="smem_transposed", pure=True):
-    """The transpose of a shared tile, in the same bytes: element [i, j] is [j, i] of the tile.
+    """The transpose of a shared tile, in the same bytes: element [i, j] of the result is element
+    [j, i] of the tile.
 
-    The columns of a K-major tile, one swizzle span of K wide, are those of an MN-major tile, one
-    span of M or N wide, with a row for each k. So one product can sum over the elements of a row,
-    and another product over the rows (PTX ISA 9.7.15.5.1).
+    A K-major tile consists of columns that are one swizzle span of K wide. Read as an MN-major
+    tile, they are columns that are one span of M or N wide, with a row for each k. So one product
+    can sum over the elements of a row of the tile, and another product can sum over its rows (PTX
+    ISA 9.7.15.5.1).
     """
 
     example = """
@@ -56,7 +59,7 @@ class SmemTransposedOp(Op, name="smem_transposed", pure=True):
 
 
 def whole_tile(tile: ir.Value) -> ir.Value:
-    """The tile that `tile` is a part or the transpose of, or itself."""
+    """The tile that `tile` is a part or the transpose of; `tile` itself if it is neither."""
     view = defining(tile, SmemPartOp | SmemTransposedOp)
     return tile if view is None else whole_tile(view.tile)
 

@@ -22,13 +22,14 @@ class StoreFragmentStagedOp(
 ):
     """Stores an accumulator, rounded once (RNE), through tiles of shared memory by TMA.
 
-    ``ring`` holds tiles with all rows of the fragment and one swizzle span of its columns, used in
-    turn from ``slot`` on. For each tile, a warp waits until TMA has read its earlier rows of the
-    tile (with n tiles, all but the last n - 1 bulk groups: ``cp.async.bulk.wait_group.read``),
-    writes its next rows (``stmatrix`` for elements of 16 bits, pairs for others) and fences them
-    for the async proxy. One elected thread then stores them as a box of ``map`` and closes the bulk
-    group (PTX ISA 9.7.9.27). Warps share no rows, so they do not wait for each other. The indices
-    are those of the tile's first element; elements outside the tensor are not stored.
+    ``ring`` holds tiles, each with all rows of the fragment and one swizzle span of its columns;
+    the tiles are used in turn, from ``slot`` on. For each tile, a warp waits until TMA has read the
+    rows that the warp wrote to the tile before. With n tiles it waits for all but the last n - 1
+    bulk groups (``cp.async.bulk.wait_group.read``). The warp then writes its next rows (by
+    ``stmatrix`` for elements of 16 bits, in pairs for others) and executes a fence for the async
+    proxy. Then one elected thread stores these rows as a box of ``map`` and closes the bulk group
+    (PTX ISA 9.7.9.27). No two warps share a row, so the warps do not wait for each other. The
+    indices are those of the tile's first element; elements outside the tensor are not stored.
     ``tc.bulk_wait`` completes the stores.
 
     With ``walk = array<i64: y, x>`` the rows are positions of a walk, as in `tc.store_fragment`; a
@@ -58,7 +59,7 @@ class StoreFragmentStagedOp(
 
     @property
     def tensor(self) -> ir.Value:
-        """The tensor of the map."""
+        """The global tensor that the tensor map describes."""
         return defining(self.map, MakeTensorMapOp).tensor
 
     @property

@@ -16,10 +16,11 @@ STORE_BYTES = 16
 class StoreSharedOp(Op, name="store_shared", issued_by="warp", role="epilogue"):
     """Stores a register tile to rows of a shared tile, where TMA reads it (``tc.tma_store``).
 
-    ``value`` is ``vector<32 x C x T>``. Row i goes to row ``row + i`` of the K-major tile
-    ``[rows, columns]``, from column ``column`` on, a multiple of C or of the elements in a swizzle
-    span. Each thread stores its row, 16 bytes at a time, through the generic proxy (PTX ISA
-    9.7.9.12): ``tc.fence "proxy.async"`` must precede a ``tc.tma_store`` of the tile.
+    ``value`` is ``vector<32 x C x T>``. Row i goes to row ``row + i`` of the K-major tile ``[rows,
+    columns]``, from column ``column`` on. ``column`` is a multiple of C or of the number of
+    elements in a swizzle span. Each thread stores its row, 16 bytes at a time, through the generic
+    proxy (PTX ISA 9.7.9.12): ``tc.fence "proxy.async"`` must precede a ``tc.tma_store`` of the
+    tile.
     """
 
     example = """
@@ -39,8 +40,8 @@ class StoreSharedOp(Op, name="store_shared", issued_by="warp", role="epilogue"):
 
 
 def column_step(tile: SmemType, columns: int) -> int:
-    """Required divisor of the first column, so that no store of 16 bytes crosses a swizzle-span
-    column."""
+    """The number that must divide the first column, so that no store of 16 bytes crosses the
+    boundary between two swizzle spans."""
     return gcd(columns, tile.span // element_bytes(tile.element))
 
 

@@ -13,10 +13,11 @@ from tcir.dialect.rules import Broken, same_rules, verify
 class StoreRowsOp(Op, name="store_rows", issued_by="warp", role="epilogue", stores="tensor"):
     """Stores rows of a register tile to global memory, clipped to the tensor.
 
-    ``value`` is ``vector<32 x C x T>``. Row i < ``rows`` goes along dimension ``row_dim`` of
-    ``tensor``, columns along ``column_dim`` (left out: the last), from ``indices`` (one per
-    dimension, unsigned); elements outside the tensor in any dimension are not written. Each thread
-    stores its row, with vector stores where its columns are contiguous (PTX ISA 9.7.9.11).
+    ``value`` is ``vector<32 x C x T>``. The tile's first element goes to ``indices`` of ``tensor``
+    (one index per dimension, unsigned). The first ``rows`` rows of the tile follow dimension
+    ``row_dim`` of ``tensor``, and its columns follow ``column_dim`` (left out: the last dimension);
+    elements outside the tensor in any dimension are not written. Each thread stores its row, with
+    vector stores where its columns are contiguous (PTX ISA 9.7.9.11).
     """
 
     example = """
@@ -39,12 +40,13 @@ class StoreRowsOp(Op, name="store_rows", issued_by="warp", role="epilogue", stor
 
 
 class StoreLanesOp(Op, name="store_lanes", issued_by="warp", role="epilogue", stores="tensor"):
-    """Stores rows of a register tile to global memory, each at its lane's indices.
+    """Stores rows of a register tile to global memory, each row at the indices of its lane.
 
-    ``value`` is ``vector<32 x C x T>``. Row i goes to the indices in element i of ``places`` (one
-    ``vector<32xindex>`` per dimension but the last, unsigned), columns along the last dimension
-    from ``column``; elements outside the tensor in any dimension are not written.
-    Each thread stores its row with vector stores (PTX ISA 9.7.9.11).
+    ``value`` is ``vector<32 x C x T>``. ``places`` has a ``vector<32xindex>`` (unsigned) for each
+    dimension of the tensor except the last. Row i goes to the indices in element i of these
+    vectors; its columns follow the last dimension from ``column`` on. Elements outside the tensor
+    in any dimension are not written. Each thread stores its row with vector stores (PTX ISA
+    9.7.9.11).
     """
 
     example = """
@@ -180,7 +182,7 @@ def _(op: StoreRowsOp) -> Broken:
 
 
 def column_dim(op: StoreRowsOp) -> int:
-    """The dimension of the tensor that columns go along."""
+    """The dimension of the tensor that the columns of the register tile follow."""
     found = optional_integer(op, "column_dim")
     return int(op.tensor.type.rank) - 1 if found is None else found
 

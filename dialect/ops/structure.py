@@ -14,8 +14,8 @@ from tcir.dialect.warp_map import role_kinds
 class RoleOp(Op, name="role", traits=[ir.NoTerminatorTrait], async_only=True):
     """The part of a kernel executed by the warps in ``warps``; ``kind`` names it.
 
-    ``threads`` is ``"one"`` (one elected thread of the warp executes it) or ``"warp"``. The
-    block argument is the position of the executing warp in ``warps`` (0..len-1). Roles of one
+    ``threads`` is ``"one"`` (one elected thread of the warp executes it) or ``"warp"``. The block
+    argument is the position of the executing warp in the list ``warps``, from 0. Roles of one
     kernel run concurrently; values of the enclosing function may be used inside. Only the leader of
     a CTA pair executes a role with ``leader``.
     """
@@ -38,10 +38,11 @@ class RoleOp(Op, name="role", traits=[ir.NoTerminatorTrait], async_only=True):
 
 
 class OneThreadOp(Op, name="one_thread", traits=[ir.NoTerminatorTrait]):
-    """One thread of the CTA executes the body, e.g. TMA loads in a main loop; the others skip it.
+    """One thread of the CTA executes the body, for example TMA loads in a main loop; the other
+    threads skip it.
 
-    For kernels without roles, where all warps run the same program. Values of the enclosing
-    function may be used inside.
+    The op is for kernels without roles, where all warps run the same program. Values of the
+    enclosing function may be used inside.
     """
 
     example = """

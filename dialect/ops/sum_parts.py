@@ -14,9 +14,9 @@ class SumPartsOp(
     """The sum over the first dimension, in its order, rounded once to the element type of ``out``.
 
     ``out[...] = round(((parts[0, ...] + parts[1, ...]) + parts[2, ...]) + ...)``: each f32 sum is
-    rounded to f32, each i32 sum wraps. A product with ``k_part`` makes the parts. Below the tensor
-    level this op is a kernel of its own, with one thread per element, which also computes a
-    ``tc.epilogue`` of ``out``.
+    rounded to f32, each i32 sum wraps. The parts are the result of a product with ``k_part``. Below
+    the tensor level this op is a kernel of its own, with one thread per element, which also
+    computes a ``tc.epilogue`` of ``out``.
 
     With ``sizes`` the parts are those of a ``tc.grouped_matmul``. Rows of ``out`` that belong to no
     group are not written: they keep their contents.
@@ -35,7 +35,7 @@ class SumPartsOp(
 
     @property
     def masked(self) -> bool:
-        """Whether every group has its own rows of ``out``."""
+        """Whether the form is masked: every group has its own rows of ``out``."""
         return bool(self.out.type.rank == 3)
 
 

@@ -19,8 +19,9 @@ class MbarrierWaitOp(Op, name="mbarrier_wait", async_only=True):
     """Blocks until the phase of parity ``parity`` (index, 0 or 1) of ``bar`` is complete.
 
     On a fresh barrier a wait for parity 1 passes at once (``mbarrier.try_wait.parity`` in a loop,
-    PTX ISA 9.7.13.15.16). With ``cta_group = 2`` (``cluster``), it acquires the writes that threads
-    of both CTAs of a pair (of all CTAs of a cluster) released (``.acquire.cluster``).
+    PTX ISA 9.7.13.15.16). With ``cta_group = 2`` the wait acquires writes that threads of both CTAs
+    of a pair released; with ``cluster`` it acquires writes of all CTAs of a cluster
+    (``.acquire.cluster``).
     """
 
     example = """
@@ -36,7 +37,8 @@ class MbarrierWaitOp(Op, name="mbarrier_wait", async_only=True):
 
 
 class MbarrierExpectTxOp(Op, name="mbarrier_expect_tx", issued_by="thread", async_only=True):
-    """``mbarrier.arrive.expect_tx``: expects ``nbytes`` more bytes, then arrives once.
+    """``mbarrier.arrive.expect_tx``: the current phase expects ``nbytes`` more bytes, and the
+    thread arrives once.
 
     (PTX ISA 9.7.13.15.13.)
     """
@@ -53,13 +55,14 @@ class MbarrierExpectTxOp(Op, name="mbarrier_expect_tx", issued_by="thread", asyn
 
 
 class MbarrierArriveOp(Op, name="mbarrier_arrive", role="epilogue", async_only=True):
-    """``mbarrier.arrive`` of every thread that executes it: 32 arrivals, 1 in a role of one thread.
+    """``mbarrier.arrive`` by every thread that executes the op: 32 arrivals per warp, or 1 in a
+    role of one thread.
 
     With ``once`` each warp arrives once, when its threads have reached the op together. With
     ``cta_mask`` as well, it arrives on the barrier at the same address in each CTA of the mask, as
-    ``tc.commit`` does (``.release.cluster``, PTX ISA 9.7.13.15.13). Releases each thread's earlier
-    writes. With ``cta_group = 2`` it arrives on the barrier at the same address in the leader of
-    the pair (``mapa``, ``.release.cluster``).
+    ``tc.commit`` does (``.release.cluster``, PTX ISA 9.7.13.15.13). The op releases each thread's
+    earlier writes. With ``cta_group = 2`` it arrives on the barrier at the same address in the
+    leader of the pair (``mapa``, ``.release.cluster``).
     """
 
     example = """
@@ -75,11 +78,11 @@ class MbarrierArriveOp(Op, name="mbarrier_arrive", role="epilogue", async_only=T
 class CommitOp(Op, name="commit", issued_by="thread", role="mma", async_only=True):
     """``tcgen05.commit``: one arrival on ``bar`` when this thread's tcgen05 work is complete.
 
-    The work is all earlier mma, cp and shift of the thread (PTX ISA 9.7.16.12). Implies
-    ``tcgen05.fence::before_thread_sync``. With ``cta_group = 2`` the work is that of the pair.
-    With ``cta_mask`` it arrives on the barrier at the same address in each CTA of the mask: a bit
-    for each rank of the cluster, or an array with such a mask for each CTA
-    (``.multicast::cluster``).
+    The work consists of all mma, cp and shift ops that the thread issued before (PTX ISA
+    9.7.16.12). The op implies ``tcgen05.fence::before_thread_sync``. With ``cta_group = 2`` the
+    work is that of the pair. With ``cta_mask`` it arrives on the barrier at the same address in
+    each CTA of the mask: a bit for each rank of the cluster, or an array with such a mask for each
+    CTA (``.multicast::cluster``).
     """
 
     example = """
@@ -111,7 +114,7 @@ class FenceOp(Op, name="fence"):
 
 
 class CtaBarrierOp(Op, name="cta_barrier", issued_by="cta"):
-    """``bar.sync 0``: all threads of the CTA (PTX ISA 9.7.13.1)."""
+    """``bar.sync 0``: a barrier of all threads of the CTA (PTX ISA 9.7.13.1)."""
 
     example = """
     func.func @example() {
@@ -124,10 +127,10 @@ class CtaBarrierOp(Op, name="cta_barrier", issued_by="cta"):
 class FirstWarpBarrierOp(Op, name="first_warp_barrier", issued_by="cta", async_only=True):
     """The first warp waits until all warps of the CTA have arrived; the others do not wait.
 
-    ``bar.sync`` of the first warp, ``bar.arrive`` of the others (PTX ISA 9.7.13.1), on barrier 1 +
-    ``slot`` (index), so the other warps may arrive for several slots before the first warp waits.
-    Afterwards the first warp may overwrite data that the others have accessed before. Legal in
-    kernels without roles.
+    The first warp executes ``bar.sync`` and the others ``bar.arrive`` (PTX ISA 9.7.13.1), on
+    barrier number 1 + ``slot``, so the other warps may arrive for several slots before the first
+    warp waits. Afterwards the first warp may overwrite data that the others have accessed before.
+    The op is legal in kernels without roles.
     """
 
     example = """
@@ -141,7 +144,7 @@ class FirstWarpBarrierOp(Op, name="first_warp_barrier", issued_by="cta", async_o
 
 
 class WarpBarrierOp(Op, name="warp_barrier", issued_by="warp", role="epilogue", async_only=True):
-    """``bar.warp.sync``: all 32 threads of the executing warp (PTX ISA 9.7.13.2)."""
+    """``bar.warp.sync``: a barrier of all 32 threads of the executing warp (PTX ISA 9.7.13.2)."""
 
     example = """
     func.func @example() {
@@ -152,9 +155,9 @@ class WarpBarrierOp(Op, name="warp_barrier", issued_by="warp", role="epilogue", 
 
 
 class WarpsBarrierOp(Op, name="warps_barrier", issued_by="warp", role="epilogue", async_only=True):
-    """``bar.sync``: ``warps`` adjacent warps of the role meet (PTX ISA 9.7.13.1).
+    """``bar.sync``: a barrier of ``warps`` adjacent warps of the role (PTX ISA 9.7.13.1).
 
-    These warps are group ``number`` (index) and use barrier 1 + ``number``.
+    These warps are group ``number`` (an index), and they use barrier 1 + ``number``.
     """
 
     example = """

@@ -1,4 +1,4 @@
-"""TMA."""
+"""TMA tensor maps and loads."""
 
 from collections.abc import Sequence
 from math import prod
@@ -63,20 +63,22 @@ other tiles: it gets barriers of its own (place-barriers)."""
 
 
 class MakeTensorMapOp(Op, name="make_tensor_map"):
-    """TMA descriptor of a kernel argument, innermost dimension first like the driver's call.
+    """Makes the TMA descriptor of a kernel argument; the innermost dimension is first, as in the
+    driver's call.
 
-    ``mode`` ``"tiled"``, ``"im2col"``, ``"im2col_w"`` or ``"im2col_w128"``; ``dims`` in elements,
-    ``strides`` in bytes without the innermost, ``element_strides``; ``box`` in elements (tiled).
-    For im2col ``box`` is ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is ``[lower w,
-    lower h, upper w, upper h]`` (tiled: empty; other ranks: lower corner, then upper corner,
-    ``rank - 2`` each). For im2col_w (PTX ISA 5.5.5) the box traverses W, then N, at the row of the
-    coordinates, and ``corners`` is ``[lower w, upper w]``; for im2col_w128 it has 128 pixels, and
-    ``box`` is ``[channels_per_pixel, 128]``. ``swizzle`` as in ``!tc.smem``. Out-of-bounds elements
-    read as zero (PTX ISA 5.5).
+    ``mode`` is ``"tiled"``, ``"im2col"``, ``"im2col_w"`` or ``"im2col_w128"``. ``dims`` are in
+    elements, ``strides`` in bytes and without the innermost dimension; ``element_strides`` and
+    ``box`` (for mode tiled) are in elements. For im2col, ``box`` is ``[channels_per_pixel,
+    pixels_per_column]`` and ``corners`` is ``[lower w, lower h, upper w, upper h]``. For tensors of
+    another rank ``corners`` is the lower corner, then the upper corner, each of ``rank - 2``
+    numbers; for tiled it is empty. For im2col_w (PTX ISA 5.5.5) the box traverses W, then N, at the
+    row of the coordinates, and ``corners`` is ``[lower w, upper w]``; for im2col_w128 it has 128
+    pixels, and ``box`` is ``[channels_per_pixel, 128]``. ``swizzle`` has the values of
+    ``!tc.smem``. Out-of-bounds elements read as zero (PTX ISA 5.5).
 
-    A tensor of bytes has the attribute ``dtype``: ``"u8"``; or, for packed elements of 4 or 6 bits,
-    ``"u4_align16b"`` or ``"u6_align16b"``, whose ``dims`` and ``box`` count elements, 16 of which
-    take 16 bytes in shared memory.
+    A tensor of bytes has the attribute ``dtype``. It is ``"u8"``, or ``"u4_align16b"`` or
+    ``"u6_align16b"`` for packed elements of 4 or 6 bits; ``dims`` and ``box`` then count elements,
+    16 of which take 16 bytes in shared memory.
 
     ``evict``, if present, is the L2 eviction priority of the loaded data (``.L2::cache_hint``):
     ``"last"`` evicts it after other data, ``"first"`` before.
@@ -107,17 +109,19 @@ class MakeTensorMapOp(Op, name="make_tensor_map"):
 class TmaLoadOp(
     Op, name="tma_load", issued_by="thread", role="producer", completed_by="tc.mbarrier_wait"
 ):
-    """``cp.async.bulk.tensor`` global -> shared: one box at ``coords`` (innermost first, signed).
+    """``cp.async.bulk.tensor`` from global to shared memory: loads one box at ``coords`` (innermost
+    coordinate first, signed).
 
     The box fills consecutive rows of ``tile`` from row ``row`` (see ``!tc.smem``). ``offsets`` are
     the im2col tap offsets ``[w, h]`` (dynamic values, empty for tiled). With ``signal`` the load is
     asynchronous and counts its bytes on that mbarrier (PTX ISA 9.7.9.27).
 
-    For an im2col_w128 map ``offsets`` is ``[w]``, which moves the bounding box and the start, and
-    ``halo`` is the number of additional pixels after each 32 of the traversal: they fill rows after
-    the box's 128, pixel k of the four groups in rows ``128 + 4 k`` to ``128 + 4 k + 3``. Details
-    that PTX shows only in figures are the assumptions ``im2col_w…``. For an im2col_w map ``halo``
-    is the number of additional pixels after the last one of the box, in the rows that follow.
+    For an im2col_w128 map ``offsets`` is ``[w]``, which moves the bounding box and the first pixel,
+    and ``halo`` is the number of additional pixels after each 32 of the traversal: they fill rows
+    after the box's 128, pixel k of the four groups in rows ``128 + 4 k`` to ``128 + 4 k + 3``.
+    Details that PTX shows only in figures are the assumptions ``im2col_w…``. For an im2col_w map
+    ``halo`` is the number of additional pixels after the last one of the box, in the rows that
+    follow.
 
     If the map has two dimensions, the box has one row, and there are five coordinates (a column and
     four rows), the load gathers these four rows (``tile::gather4``).
@@ -127,9 +131,9 @@ class TmaLoadOp(
 
     With ``cta_mask`` each CTA of the mask gets the box at the place of ``tile`` in its own shared
     memory, and counts the bytes on its own mbarrier at the place of ``signal``
-    (``.multicast::cluster``), or in a pair on the leader's. A mask has a bit for each rank of the
-    cluster; the attribute may also be an array with a mask for each CTA. Without ``tc.async`` all
-    CTAs of the cluster execute the op together.
+    (``.multicast::cluster``), or, in a CTA pair, on the mbarrier of the pair's leader. A mask has a
+    bit for each rank of the cluster; the attribute may also be an array with a mask for each CTA.
+    Without ``tc.async`` all CTAs of the cluster execute the op together.
     """
 
     example = """
@@ -164,7 +168,7 @@ class TmaLoadOp(
 
 
 def box_rows(op: MakeTensorMapOp) -> int:
-    """Rows of ``box[0]`` elements that one load of this map writes."""
+    """Number of rows that one load of this map writes, each of ``box[0]`` elements."""
     box, steps = integers(op, "box"), integers(op, "element_strides")
     if string(op, "mode") != "tiled":
         return box[1]
@@ -172,7 +176,8 @@ def box_rows(op: MakeTensorMapOp) -> int:
 
 
 def halo_of(op: TmaLoadOp) -> int:
-    """``halo``: number of pixels after each group of pixels; optional, hence not declared."""
+    """``halo``: number of additional pixels after each group of pixels. The attribute is optional,
+    so the class does not declare it."""
     return optional_integer(op, "halo") or 0
 
 
@@ -186,7 +191,7 @@ GATHERED_ROWS = 4
 
 
 def gathers(op: TmaLoadOp) -> bool:
-    """Whether the load gathers four rows, each at a coordinate of its own (``tile::gather4``)."""
+    """Whether the load gathers four rows, each at its own coordinate (``tile::gather4``)."""
     return _rank(op) == 2 and len(op.coords) == 1 + GATHERED_ROWS
 
 
@@ -208,7 +213,8 @@ def _counted_bytes(op: TmaLoadOp) -> int:
 
 
 def unit_bits(op: MakeTensorMapOp) -> tuple[int, int]:
-    """Bits of an element, as ``dims`` and ``box`` count them, in global and in shared memory."""
+    """Bits of an element as ``dims`` and ``box`` count elements: first in global memory, then in
+    shared memory."""
     if "dtype" in op.attributes:
         return UNITS[string(op, "dtype")]
     width = 8 * element_bytes(op.tensor.type.element_type)
@@ -216,7 +222,8 @@ def unit_bits(op: MakeTensorMapOp) -> tuple[int, int]:
 
 
 def map_dtype(op: MakeTensorMapOp) -> str:
-    """The map's element type as tensor maps name it: ``dtype``, else the tensor's."""
+    """The map's element type by its tensor-map name: the attribute ``dtype`` or, without it, the
+    tensor's element type."""
     if "dtype" in op.attributes:
         return string(op, "dtype")
     element = str(op.tensor.type.element_type)

@@ -41,13 +41,15 @@ class TmaStoreOp(
     stores="map",
     completed_by="tc.bulk_wait",
 ):
-    """``cp.async.bulk.tensor`` shared -> global: one box to ``coords`` (innermost first).
+    """``cp.async.bulk.tensor`` from shared to global memory: stores one box to ``coords``
+    (innermost coordinate first).
 
     The box is read from consecutive rows of ``tile`` from row ``row`` on (see ``!tc.smem``);
     elements outside the tensor are not stored. With ``reduction`` (``"add"``, ``"min"``, …) each
     element is combined with the one in memory (``cp.reduce.async.bulk.tensor``). If the box is one
     row and there are five coordinates, the op stores four rows, each at its own second coordinate
-    (``tile::scatter4``). A map of mode ``"im2col"`` stores without offsets (``im2col_no_offs``).
+    (``tile::scatter4``). With a map of mode ``"im2col"`` the store has no offsets
+    (``im2col_no_offs``).
 
     One elected thread of the warp issues it, in the thread's open bulk group: ``tc.bulk_commit``
     closes the group, ``tc.bulk_wait`` waits for it. The tile is read through the async proxy: each
@@ -74,7 +76,7 @@ class TmaStoreOp(
 
     @staticmethod
     def form(n: Names) -> str:
-        """The short form."""
+        """The short printed form of the op."""
         return f"{n['tile']}[row={n['row']}] -> {n['map']}[{n['coords']}]"
 
 
@@ -93,7 +95,8 @@ class BulkCommitOp(Op, name="bulk_commit", issued_by="warp", role="epilogue", as
 
 
 class BulkWaitOp(Op, name="bulk_wait", issued_by="warp", role="epilogue", async_only=True):
-    """``cp.async.bulk.wait_group``: at most the last ``pending`` groups are not complete.
+    """``cp.async.bulk.wait_group``: waits until at most the last ``pending`` bulk groups are
+    incomplete.
 
     With ``read``, the stores of the other groups have only read their tiles, which may be reused;
     without it their writes are also visible. The elected thread waits: ``tc.warp_barrier`` releases
@@ -113,7 +116,7 @@ class BulkWaitOp(Op, name="bulk_wait", issued_by="warp", role="epilogue", async_
 
 
 def reduction_of(op: TmaStoreOp) -> str | None:
-    """``reduction``; optional, hence not declared."""
+    """``reduction``. The attribute is optional, so the class does not declare it."""
     return string(op, "reduction") if "reduction" in op.attributes else None
 
 
@@ -122,7 +125,7 @@ def _map(op: TmaStoreOp) -> MakeTensorMapOp:
 
 
 def scatters(op: TmaStoreOp) -> bool:
-    """Whether four rows are stored, each at a coordinate of its own (``tile::scatter4``)."""
+    """Whether the op stores four rows, each at its own coordinate (``tile::scatter4``)."""
     return len(integers(_map(op), "dims")) == 2 and len(op.coords) == 1 + SCATTERED_ROWS
 
 

@@ -1,4 +1,4 @@
-"""Data movement."""
+"""Data movement between shared memory, tensor memory and registers."""
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import constant_of, optional_integer, string
@@ -23,15 +23,14 @@ SPLIT_SHAPE = "16x32bx2"
 class TmemLdWordsOp(
     Op, name="tmem_ld_words", issued_by="warp", role="epilogue", completed_by="tc.tmem_wait"
 ):
-    """``tcgen05.ld`` of any ``shape``: the 32-bit registers of a warp's threads.
+    """``tcgen05.ld`` of any ``shape``: loads the 32-bit registers of a warp's threads.
 
     The result is ``vector<32 x R x i32>``: row = thread, column = register. ``shape`` is
-    ``"32x32b"``, ``"16x64b"``, ``"16x128b"``, ``"16x256b"`` or ``"16x32bx2"``; it says which thread
-    has which lane and column (PTX ISA 9.7.16.8). Shapes of 16 lanes read the first half of
-    sub-partition ``quarter`` or, with ``upper``, its second half. With ``pack`` a register holds
-    the low halves of two columns. ``split`` is the distance in columns between the two windows of
-    ``16x32bx2``.
-    Asynchronous, as ``tc.tmem_ld``.
+    ``"32x32b"``, ``"16x64b"``, ``"16x128b"``, ``"16x256b"`` or ``"16x32bx2"``; the shape determines
+    which thread has which lane and column (PTX ISA 9.7.16.8). Shapes of 16 lanes read the first
+    half of sub-partition ``quarter`` or, with ``upper``, its second half. With ``pack`` a register
+    holds the low halves of two columns. ``split`` is the distance in columns between the two
+    windows of ``16x32bx2``. The load is asynchronous, like ``tc.tmem_ld``.
     """
 
     example = """
@@ -56,10 +55,11 @@ class TmemLdWordsOp(
 class TmemStWordsOp(
     Op, name="tmem_st_words", issued_by="warp", role="epilogue", completed_by="tc.tmem_wait"
 ):
-    """``tcgen05.st`` of any ``shape``: the 32-bit registers of a warp's threads.
+    """``tcgen05.st`` of any ``shape``: stores the 32-bit registers of a warp's threads.
 
-    ``value`` is ``vector<32 x R x i32>``; attributes as in ``tc.tmem_ld_words`` (``pack`` is
-    ``.unpack::16b``: each half of a register goes to a column of its own; PTX ISA 9.7.16.8).
+    ``value`` is ``vector<32 x R x i32>``; the attributes are those of ``tc.tmem_ld_words``. Here
+    ``pack`` means ``.unpack::16b``: each half of a register goes to a column of its own (PTX ISA
+    9.7.16.8).
     """
 
     example = """
@@ -84,12 +84,13 @@ Words = TmemLdWordsOp | TmemStWordsOp
 
 
 def split_of(op: Words) -> int | None:
-    """``split``; only shape 16x32bx2 has it, hence not declared."""
+    """``split``. Only shape 16x32bx2 has the attribute, so the class does not declare it."""
     return optional_integer(op, "split")
 
 
 def repetitions(op: Words) -> int:
-    """The modifier ``.num``."""
+    """The modifier ``.num`` of the instruction: how often its shape is repeated along the
+    columns."""
     return int(op.value.type.shape[1]) // TMEM_LD_REGISTERS[string(op, "shape")]
 
 

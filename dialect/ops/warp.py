@@ -2,8 +2,8 @@
 
 Warp-level ops: cp.async into shared tiles, fragments, mma.sync, stores of fragments.
 
-Each is an operation of a whole CTA on its tile; the atom (`tcir.dialect.fragments`) and the
-kernel's ``tc.warps`` determine what each thread does.
+Each of these ops is an operation of a whole CTA on its tile; the atom (`tcir.dialect.fragments`)
+and the kernel's ``tc.warps`` determine what each thread does.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ from tcir.layout.atoms import mma_atom
 
 
 class CpAsyncOp(Op, name="cp_async", loads="tensor", completed_by="tc.cp_async_wait"):
-    """``cp.async``: fills ``tile`` from ``tensor``, zero outside the tensor.
+    """``cp.async``: fills ``tile`` from ``tensor``; elements outside the tensor are zero.
 
     The indices are those of the tile's first element. The tensor's last two dimensions are the
     tile's: ``[mn, k]`` for a K-major tile, ``[k, mn]`` for an MN-major tile; a leading dimension is
     a batch. ``width`` is the number of bytes of one copy; ``tails`` names the dimensions in which
-    the tile may extend past the tensor (``""``, ``"outer"``, ``"inner"``, ``"outer inner"``); it
-    must not in others. Asynchronous in a ``tc.async`` kernel: complete after `tc.cp_async_wait`
-    (PTX ISA 9.7.9.25.3).
+    the tile may extend past the tensor (``""``, ``"outer"``, ``"inner"``, ``"outer inner"``); in
+    other dimensions it must not. In a ``tc.async`` kernel the copy is asynchronous: it is complete
+    after `tc.cp_async_wait` (PTX ISA 9.7.9.25.3).
     """
 
     example = """
@@ -49,7 +49,8 @@ class CpAsyncOp(Op, name="cp_async", loads="tensor", completed_by="tc.cp_async_w
 
 
 class CpAsyncCommitOp(Op, name="cp_async_commit"):
-    """``cp.async.commit_group``: the copies since the last commit become a (maybe empty) group.
+    """``cp.async.commit_group``: the copies since the last commit become a group, which may be
+    empty.
 
     (PTX ISA 9.7.9.25.3.2.)
     """
@@ -63,7 +64,8 @@ class CpAsyncCommitOp(Op, name="cp_async_commit"):
 
 
 class CpAsyncWaitOp(Op, name="cp_async_wait"):
-    """``cp.async.wait_group``: all but the last ``pending`` groups of each thread are complete.
+    """``cp.async.wait_group``: waits until all but the last ``pending`` groups of each thread are
+    complete.
 
     Other threads see the copied bytes after a `tc.cta_barrier` (PTX ISA 9.7.9.25.3).
     """
@@ -95,7 +97,8 @@ class ZeroFragmentOp(Op, name="zero_fragment", role="consumer"):
 class AddFragmentOp(Op, name="add_fragment", role="consumer"):
     """``c = a + b`` of two accumulators of f32, rounded to nearest even (``add.rn.f32``).
 
-    Adds the tensor core's coarsely rounded sums to f32 sums carried by a loop (PTX ISA 9.7.3).
+    It adds the sums of the tensor core, which are rounded coarsely, to f32 sums that a loop carries
+    (PTX ISA 9.7.3).
     """
 
     example = """
@@ -117,7 +120,7 @@ class LoadFragmentOp(Op, name="load_fragment", reads_shared=("tile",)):
     The tile is a ``!tc.staged``, filled by threads, or a ``!tc.smem``, filled by TMA.
 
     ``via`` is ``"ldmatrix"``, ``"ldmatrix.trans"`` (MN-major tiles of 16-bit elements) or
-    ``"loads"``: plain 32-bit loads, for what ldmatrix cannot load (PTX ISA 9.7.14.5.15).
+    ``"loads"``: plain 32-bit loads, for fragments that ldmatrix cannot load (PTX ISA 9.7.14.5.15).
     """
 
     example = """
@@ -136,7 +139,7 @@ class LoadFragmentOp(Op, name="load_fragment", reads_shared=("tile",)):
 
 
 class MmaSyncOp(Op, name="mma_sync"):
-    """``mma.sync``: ``d = a * b^T + c`` of the CTA's tile, one K step of the atom.
+    """``mma.sync``: computes ``d = a * b^T + c`` for the CTA's tile and one K step of the mma atom.
 
     Numerics depend on the target: see `docs/explanation/numerics.md` (PTX ISA 9.7.14.5). i8 is
     signed unless ``unsigned``, an ``array<i64: a, b>``, has a 1 for its operand.
@@ -161,8 +164,8 @@ class MmaSyncOp(Op, name="mma_sync"):
 class StoreFragmentOp(Op, name="store_fragment", role="consumer", stores="tensor"):
     """Stores an accumulator to ``tensor``, rounded once (RNE) to its element type.
 
-    The indices are those of the tile's first element; ``tails`` as in `tc.cp_async`: elements
-    outside are not stored (PTX ISA 9.7.9.12).
+    The indices are those of the tile's first element. ``tails`` has the meaning that it has in
+    `tc.cp_async`: elements outside the tensor are not stored (PTX ISA 9.7.9.12).
 
     With ``walk = array<i64: y, x>`` the rows of the fragment are consecutive pixels of images of y
     rows of x pixels: position ``(n * y + p) * x + q`` is the pixel ``[n, p, q]`` of a tensor of

@@ -1,10 +1,10 @@
 """Warpgroups.
 
-Shares of the registers, and the tensor core of Hopper, which multiplies tiles in shared memory for
-a warpgroup and leaves the sums in its registers.
+Ops that redistribute registers among warpgroups, and ops of Hopper's tensor core, which multiplies
+tiles in shared memory for a warpgroup and leaves the sums in the warpgroup's registers.
 
-A fragment of C is that of mma.sync: with ``tc.warps = array<i64: 4 * g, 1>`` a warp has 16 rows of
-the 64 of its warpgroup, in the registers in which wgmma leaves them (PTX ISA 9.7.15.5.1.1).
+A fragment of C has the layout of mma.sync: with ``tc.warps = array<i64: 4 * g, 1>`` a warp has 16
+of the 64 rows of its warpgroup, in the registers in which wgmma leaves them (PTX ISA 9.7.15.5.1.1).
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ _TRANSPOSED_BYTES = 2
 
 
 def columns_of(element: ir.Type) -> Legal:
-    """Legal N of an instruction, by element type."""
+    """Legal N of one wgmma instruction for operands of this element type."""
     return WGMMA_N_INTEGERS if str(element) == "i8" else WGMMA_N
 
 
@@ -44,12 +44,13 @@ class WgmmaOp(
     reads_shared=("a", "b"),
     completed_by="tc.wgmma_wait",
 ):
-    """``wgmma.mma_async``: ``d = a * b^T + c`` of whole tiles; each warpgroup has 64 rows of A.
+    """``wgmma.mma_async``: computes ``d = a * b^T + c`` for whole tiles; each warpgroup has 64 rows
+    of A.
 
-    One group: ``wgmma.fence``, an instruction for every 32 bytes of K, ``commit_group``. In a
-    ``tc.async`` kernel the registers of C and the tiles belong to the hardware until a
-    ``tc.wgmma_wait`` (PTX ISA 9.7.15). i8 is signed unless ``unsigned``, ``array<i64: a, b>``,
-    has a 1 for its operand. Numerics: `docs/explanation/numerics.md`.
+    The op is one wgmma group: ``wgmma.fence``, an instruction for every 32 bytes of K, and
+    ``commit_group``. In a ``tc.async`` kernel the registers of C and the tiles belong to the
+    hardware until a ``tc.wgmma_wait`` (PTX ISA 9.7.15). i8 is signed unless ``unsigned``,
+    ``array<i64: a, b>``, has a 1 for its operand. Numerics: `docs/explanation/numerics.md`.
     """
 
     example = """
@@ -76,13 +77,15 @@ class WgmmaTapsOp(
     reads_shared=("a", "b"),
     completed_by="tc.wgmma_wait",
 ):
-    """`tc.wgmma` of several pairs of tiles, one group: ``d = a[0] * b[0]^T + a[1] * b[1]^T … + c``.
+    """`tc.wgmma` of several pairs of tiles as one wgmma group: ``d = a[0] * b[0]^T + a[1] * b[1]^T
+    … + c``.
 
     Tile t of A is read from row ``rows[t]`` on, so the taps of a filter can read one tile of
     pixels, each from a different first row. The descriptor's start address moves by whole rows, and
     its base offset stays 0: an H200 takes the swizzle from the address that it reads, so a start
     need not be a multiple of the pattern (PTX ISA 9.7.15.5.1.2, docs/explanation/hopper.md).
-    The tiles are K-major with a swizzle, whose rows are all the same distance apart.
+    The tiles are K-major with a swizzle, because the rows of such tiles are all the same distance
+    apart.
     """
 
     example = """
@@ -113,8 +116,9 @@ class WgmmaProductOp(
 ):
     """``d = a * b^T``: a `tc.wgmma` without an accumulator, for sums that are added elsewhere.
 
-    Its first instruction has a false scale-d, so no register of D is read (PTX ISA 9.7.15.5). wgmma
-    keeps 13 bits of sums of e4m3 and e5m2; a `tc.add_fragment` in f32 after every tile keeps 24.
+    Its first instruction has a false scale-d, so no register of D is read (PTX ISA 9.7.15.5). For
+    operands of e4m3 and e5m2 wgmma keeps only 13 bits of a sum; a `tc.add_fragment` in f32 after
+    every tile keeps 24 bits.
     """
 
     example = """
@@ -195,7 +199,8 @@ WGMMA_OPS = (WgmmaOp, WgmmaProductOp, WgmmaTapsOp, *FRAGMENT_PRODUCTS)
 
 
 class WgmmaWaitOp(Op, name="wgmma_wait", issued_by="warp", role="consumer", async_only=True):
-    """``wgmma.wait_group``: all but the last ``pending`` groups of the warpgroup are complete.
+    """``wgmma.wait_group``: waits until all but the last ``pending`` groups of the warpgroup are
+    complete.
 
     Its result is the accumulator, which may be read if no group is pending; the tiles that the
     complete groups read may be overwritten (PTX ISA 9.7.15.7.3).
@@ -494,10 +499,12 @@ def _(op: WgmmaWaitOp) -> Broken:
 
 
 class WarpgroupRegistersOp(Op, name="warpgroup_registers", issued_by="cta", async_only=True):
-    """``setmaxnreg``: ``registers[n]`` per thread of warpgroup n, warps 4n to 4n + 3, from here on.
+    """``setmaxnreg``: from here on each thread of warpgroup n (warps 4n to 4n + 3) has
+    ``registers[n]`` registers.
 
     The kernel is launched with as many registers as fit on the SM (``.maxnreg``). Warpgroups with
-    smaller shares give back what those with larger ones take (PTX ISA 9.7.19, setmaxnreg).
+    smaller shares give back the registers that warpgroups with larger shares take (PTX ISA 9.7.19,
+    setmaxnreg).
     """
 
     example = """

@@ -1,4 +1,4 @@
-"""Affine indexing maps as linear forms."""
+"""Indexing maps whose results are linear in the loops, as forms: coefficients by dimension."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ Form: TypeAlias = dict[int, int]
 
 
 def linear_form(expression: ir.AffineExpr) -> Form | None:
-    """`expression` as a `Form`; None when it has a constant, a symbol, a division or a product."""
+    """`expression` as a linear `Form`; None if it has a constant, a symbol, a division or a
+    product."""
     if isinstance(expression, ir.AffineDimExpr):
         return {expression.position: 1}
     if isinstance(expression, ir.AffineAddExpr):
@@ -31,20 +32,21 @@ def linear_form(expression: ir.AffineExpr) -> Form | None:
 
 
 def linear_forms(affine_map: ir.AffineMap) -> list[Form] | None:
-    """All results of `affine_map` as forms, None when one is not linear."""
+    """All results of `affine_map` as linear forms; None if one of them is not linear."""
     forms = [linear_form(result) for result in affine_map.results]
     return None if None in forms else forms  # type: ignore[return-value]
 
 
 def single_dim(form: Form) -> int | None:
-    """The dimension that `form` consists of; None for any other form."""
+    """The dimension if `form` is a single dimension with coefficient 1; None for any other form."""
     if len(form) == 1 and next(iter(form.values())) == 1:
         return next(iter(form))
     return None
 
 
 def single_dims(forms: list[Form]) -> list[int] | None:
-    """Distinct dimensions, one per form; None otherwise."""
+    """The dimensions if each form is a single dimension and no dimension occurs twice; None
+    otherwise."""
     dims = [single_dim(form) for form in forms]
     if None in dims or len(set(dims)) != len(dims):
         return None

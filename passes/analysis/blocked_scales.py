@@ -1,8 +1,8 @@
 """Recognition of block scales in the tensor core's 128x4 layout, by the offsets of their map.
 
 The layout can be indexed in many ways, ``(m mod 128) floordiv 32`` or ``(m floordiv 32) mod 4``,
-over tensors of three to five dimensions after the batch. So the offsets of a map are computed for
-every row and every k, and compared with those of the layout.
+over tensors of three to five dimensions after the batch. So the code computes the offset that a map
+gives for every row and every k, and compares it with the offset in the layout.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ Parts: TypeAlias = dict[int, "np.ndarray[Any, Any]"]
 def offsets(
     affine_map: ir.AffineMap, shape: Sequence[int], sizes: Mapping[int, int]
 ) -> Parts | None:
-    """The row-major element number that a map gives in a tensor of `shape`.
+    """The row-major element numbers that a map gives in a tensor of `shape`.
 
-    None if it is not a sum of functions of one loop each, or leaves the tensor.
+    None if the number is not a sum of functions of one loop each, or if an index is outside the
+    tensor.
     """
     total: Parts = {CONSTANT: np.zeros(1, np.int64)}
     for n, (expression, extent) in enumerate(zip(affine_map.results, shape, strict=True)):
@@ -79,8 +80,8 @@ def _sum(a: Parts, b: Parts) -> Parts:
 def is_layout(
     found: Parts, batch: Mapping[int, int], row: Mapping[int, int], k: Mapping[int, int], step: int
 ) -> bool:
-    """Whether offsets are those of the layout; loops are given by their sizes, `step` values share
-    a scale.
+    """Whether the offsets are those of the 128x4 layout. Loops are given by their sizes; `step`
+    values of k share a scale.
 
     `batch` and `row` have at most one loop, `k` has exactly one.
     """
@@ -104,8 +105,8 @@ def is_layout(
 
 
 def groups(shape: Sequence[int], wanted: Sequence[int]) -> list[list[int]] | None:
-    """Groups of neighbouring dimensions of `shape` that form the dimensions of `wanted`, or
-    None."""
+    """Groups of neighbouring dimensions of `shape`, one for each dimension of `wanted`, whose sizes
+    multiply to it; None if there are no such groups."""
     found: list[list[int]] = []
     rest = list(range(len(shape)))
     for n, extent in enumerate(wanted):

@@ -1,4 +1,4 @@
-"""Numbers of the buffers of a module of launches, by what the buffers are."""
+"""Numbers the buffers of a module of launches: arguments, constants, results and workspaces."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def unwritten_arguments(module: ir.Module) -> Set[ir.Value]:
     """Arguments of launches on tensors whose buffers no launch of the program writes, in all
     launches of the same kernel (`share-kernels`): arguments and constants of the program.
 
-    None if some launches are kernels already, whose results are not known.
+    None if some launches have already become kernels, because it is not known what those write.
     """
     programs = programs_on_tensors(module)
     written = {

@@ -1,7 +1,8 @@
 """Operands of products that are computed from narrower elements, such as quantised weights.
 
-An element of the operand is traced back to the elements in memory, as `tcir.passes.simt.elements`
-does, but for all rows and columns at once: indices are kept as digits of the row and of k.
+An element of the operand is traced back to the elements in memory from which it is computed, as in
+`tcir.passes.simt.elements`. Here this is done for all rows and columns at once: each index is kept
+as mixed-radix digits of the row and of k.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class NotComputedError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """One element of an argument, at an index of digits that runs over all its dimensions."""
+    """One element of an argument. Its index consists of digits and has an entry for each of the
+    argument's dimensions."""
 
     argument: ir.Value
     at: Number
@@ -101,11 +103,12 @@ Node: TypeAlias = "Read | Fixed | ComputedResult"
 
 @dataclass(frozen=True, eq=False)
 class Computed:
-    """An operand ``[rows, k]`` of which a stored number holds ``len(lanes)`` elements along k.
+    """An operand ``[rows, k]`` that is computed from numbers in memory. Each stored number holds
+    ``len(lanes)`` elements along k.
 
     rows, k: its extents; element: its type
     lanes: the value that computes each of the elements in a stored number
-    stored:  the read of those numbers
+    stored:  the read of the stored numbers
     """
 
     rows: int
@@ -117,8 +120,9 @@ class Computed:
     @staticmethod
     def of(operand: ir.Value, layout: str) -> Computed:
         """Describes an operand that a function computes from its arguments; raises NotComputedError
-        if no kernel can compute it. layout: its dimensions as the product names them, ``nk`` or
-        ``kn``, or several of a name in a row, as ``nkk``; tiles have k innermost either way."""
+        if no kernel can compute it. layout: a letter for each of its dimensions: ``nk`` or ``kn``,
+        or ``nkk`` if k consists of two dimensions. Tiles have k innermost in every case.
+        """
         kind = operand.type
         if kind.rank != len(layout):
             raise NotComputedError(f"expected an operand of rows and k, got {kind}")
@@ -148,12 +152,12 @@ class Computed:
 
     @property
     def step(self) -> int:
-        """Elements along k of a step of the main loop."""
+        """Elements along k that one step of the main loop covers."""
         return k_step(self.k, tc.element_bytes(self.element))
 
     @property
     def columns(self) -> int:
-        """Stored numbers of a row that a thread converts at a time."""
+        """Number of stored numbers of a row that a thread converts at a time."""
         return UNIT // tc.element_bytes(self.stored.element)
 
     @property
@@ -168,7 +172,7 @@ class Computed:
 
     @property
     def beside(self) -> list[Read]:
-        """The reads of scales and zero points."""
+        """The reads other than that of the stored numbers: scales and zero points."""
         return [each for each in self.reads if not each.by_column]
 
 

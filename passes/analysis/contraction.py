@@ -26,11 +26,13 @@ CHANNELS_LAST = FHWC = (0, 1, 2, 3)
 class Conv:
     """A convolution: operand numbers of input and filter, and the parameters in its maps.
 
-    image, weights, out: the dimensions that are ``(n, h, w, g, c)``, ``(g, k, r, s, c)``, ``(n, p,
-    q, g, k)``: with channels last ``image`` and ``out`` are in order
-    groups, channels, filters: whether there are a g, a c and a k; a depthwise one has no c
+    image, weights, out: numbers of the dimensions that are ``(n, h, w, g, c)``, ``(g, k, r, s, c)``
+        and ``(n, p, q, g, k)``. With channels last, the numbers in ``image`` and ``out`` ascend
+    groups, channels, filters: whether the convolution has g, c and k; a depthwise convolution has
+        no c
 
-    In one dimension there is no h, r and p; in three there is another before them.
+    A 1-D convolution has no h, r and p; a 3-D convolution has another dimension before each of
+    them.
     """
 
     x: int
@@ -75,7 +77,7 @@ def is_contraction(op: ir.OpView) -> bool:
 
 
 def value(map_attribute: ir.Attribute) -> ir.AffineMap:
-    """The affine map in an attribute."""
+    """The affine map that an attribute holds."""
     return ir.AffineMapAttr(map_attribute).value
 
 
@@ -85,9 +87,10 @@ def n_loops(map_attribute: ir.Attribute) -> int:
 
 
 def recognise(op: ir.OpView, order: Sequence[int] | None = None) -> Conv | Matmul | Einsum | None:
-    """The contraction that the indexing maps of `op` describe; None if no form fits.
+    """The contraction that the indexing maps of `op` describe; None if they describe neither a
+    convolution nor a matrix product.
 
-    order: order of the result's dimensions to assume; None: their own
+    order: order of the result's dimensions to assume; None: the op's own order
     """
     attributes = list(linalg.get_indexing_maps(op.operation) or ())  # of other ops None
     maps = [forms for m in attributes if (forms := linear_forms(value(m))) is not None]
@@ -171,9 +174,9 @@ def _matmul(
 
 
 def body_problem(op: ir.OpView) -> str:
-    """Why the body of `op` is not ``out + ext(a) * ext(b)``; "" if it is.
+    """Reason why the body of `op` is not ``out + ext(a) * ext(b)``; "" if it is.
 
-    Sums are f32, those of integers i32.
+    Sums must be f32, or i32 if the factors are integers.
     """
     block = op.operation.regions[0].blocks[0]
     kinds = [str(argument.type) for argument in block.arguments]
@@ -192,8 +195,11 @@ def unsigned_factors(op: ir.OpView) -> list[int]:
 
 
 def set_unsigned(raised: ir.OpView, op: ir.OpView, first: int, second: int) -> None:
-    """Marks operands of a product as unsigned if `op` widens them so. first, second: numbers of its
-    inputs"""
+    """Marks operands of the product `raised` as unsigned if the body of `op` extends them as
+    unsigned integers.
+
+    first, second: numbers of the two operands among the inputs of `op`
+    """
     unsigned = unsigned_factors(op)
     if any(unsigned):
         raised.operation.attributes[UNSIGNED] = i64s([unsigned[first], unsigned[second]])
@@ -280,14 +286,14 @@ _HINTS = (
 
 
 def unaccepted(op: ir.OpView) -> str:
-    """Why no kernel computes an op of this name; "" if one may."""
+    """Reason why no kernel computes an op of this name; "" if a kernel may compute it."""
     name = op.operation.name.removeprefix("linalg.")
     hint = next((hint for part, hint in _HINTS if part in name), None)
     return f"expected an accepted contraction, got linalg.{name}: {hint}" if hint else ""
 
 
 def maps_problem(op: ir.OpView) -> str:
-    """Why the indexing maps of `op` match no accepted form; names the nearest one."""
+    """Reason why the indexing maps of `op` match no accepted form; it names the nearest form."""
     if problem := unaccepted(op):
         return problem
     maps = ", ".join(str(value(m)) for m in linalg.get_indexing_maps(op.operation))

@@ -1,4 +1,4 @@
-"""Products that CUDA cores compute, and why tensor cores do not."""
+"""Finds products that CUDA cores must compute, and the reason why tensor cores cannot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ FLAT = 2
 
 
 def no_tensor_core(op: ir.OpView, tf32: bool = True) -> str:
-    """Why no tensor core computes the product `op`; "" if one does, or if `op` is no product.
+    """Reason why no tensor core computes the product `op`; "" if a tensor core computes it, or if
+    `op` is not a product.
 
     tf32: whether f32 factors may be truncated to tf32
     """

@@ -17,8 +17,8 @@ ROW, COLUMN = "row", "column"
 
 @dataclass(frozen=True)
 class Digit:
-    """``(dim // step) mod extent`` of a loop or dimension `dim`; the constant `step` if `dim` is
-    None."""
+    """A mixed-radix digit of an index: ``(dim // step) mod extent`` of a loop or dimension `dim`;
+    if `dim` is None, the constant `step`."""
 
     dim: object
     step: int
@@ -34,17 +34,18 @@ class NoDigitsError(Exception):
 
 
 def whole(dim: object, extent: int) -> Number:
-    """Returns the index that runs over a whole loop or dimension of this extent."""
+    """Returns the index that runs over a whole loop or dimension `dim` of this extent."""
     return number([Digit(dim, 1, extent)])
 
 
 def constant(value: int, extent: int) -> Number:
-    """A number as an index below `extent`."""
+    """Writes the constant `value`, which is less than `extent`, as an index."""
     return number([Digit(None, value, extent)])
 
 
 def number(digits: Iterable[Digit]) -> Number:
-    """A number made of digits; adjacent ones that are parts of one digit are joined."""
+    """Writes a number as a sequence of digits. Adjacent digits that are parts of one larger digit
+    are joined."""
     found: list[Digit] = []
     for each in digits:
         last = found[-1] if found else None
@@ -103,12 +104,12 @@ def _halves(digit: Digit, extent: int) -> tuple[Digit, Digit]:
 
 
 def size_of(index: Number) -> int:
-    """Number of values of an index."""
+    """Number of values that an index takes."""
     return prod(digit.extent for digit in index)
 
 
 def known(index: Number) -> int | None:
-    """The index as a constant, if it is the same for all elements."""
+    """The value of an index if it is a constant, the same for all elements; None otherwise."""
     if not index:
         return 0
     (first, *others) = index

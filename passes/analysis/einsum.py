@@ -1,4 +1,4 @@
-"""Sums of products over any loops, as matrix products of regrouped operands."""
+"""Sums of products over any loops, written as matrix products of regrouped operands."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from tcir.passes.analysis.affine import Form, single_dims
 class Side:
     """An operand of a product, with its dimensions in groups of loops.
 
-    order:  the dimensions in the order of the groups, for a repacking kernel; None: no repacking
+    order:  the dimensions in the order of the groups, if a kernel must repack the operand; None: no
+            repacking is needed
     shape:  shape of the operand in groups, batch first if there is one
-    layout: letters of the last two groups
+    layout: letters of the last two groups, such as ``mk``
     """
 
     number: int
@@ -26,10 +27,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Einsum:
-    """``out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n]``, each letter a group of
-    loops, or none.
+    """``out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n]``, where each name stands
+    for a group of loops, which may be empty.
 
-    Loops of one iteration belong to no group. groups: the result's dimensions, by letter.
+    Loops of one iteration belong to no group. groups: the result's dimensions in each group, by its
+    name.
     """
 
     a: Side

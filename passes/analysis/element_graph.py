@@ -1,7 +1,8 @@
-"""The arith and math ops that compute an element of a tensor, back to elements of other tensors.
+"""Traces the arith and math ops that compute an element of a tensor back to elements of other
+tensors.
 
-Traces ``linalg`` ops without reductions, ops on whole tensors, and reshapes that split the columns
-into blocks or join them.
+It passes through ``linalg`` ops without reductions, ops on whole tensors, and reshapes that split
+the columns into blocks or join them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ AMAX, VALUE = "amax", "value"
 
 
 class NotRaised(Exception):
-    """Raised when an op prevents raising, with the reason."""
+    """Raised with the reason when an op prevents a match."""
 
     def __init__(self, op: ir.Operation, words: str) -> None:
         super().__init__(words)
@@ -32,7 +33,7 @@ class NotRaised(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Number:
-    """A number: the result of an op on others, or, without an op, the variable `name`."""
+    """A number: the result of an op on other numbers or, if there is no op, the variable `name`."""
 
     op: ir.Operation | None
     operands: tuple[Number, ...] = ()
@@ -43,9 +44,10 @@ class Number:
 class ElementGraph:
     """The elements of tensors, as functions of variables.
 
-    rank:   rank of the values with columns in blocks; the last two indices are block and place
-    blocks: blocks of a row, and values per block
-    leaf:   returns the variable that stands for an element, if one does
+    rank:   rank of the tensor once its columns are divided into blocks; the last two indices are
+            the block and the place in the block
+    blocks: number of blocks of a row, and number of values in a block
+    leaf:   returns the variable that stands for an element, or None if the element is computed
     """
 
     rank: int
@@ -60,7 +62,7 @@ class ElementGraph:
         return self.known[tensor, dims]
 
     def start(self, tensor: ir.Value) -> Number:
-        """Number with which a tensor is filled."""
+        """The number with which a tensor is filled, if it is filled with one."""
         return self.of(tensor, (None,) * tensor.type.rank)
 
     def _new(self, tensor: ir.Value, dims: Dims) -> Number:

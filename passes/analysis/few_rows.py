@@ -1,4 +1,5 @@
-"""Products with few rows or columns, whose matrix streams through registers."""
+"""Products with few rows or columns, for which each element of the large matrix is read once and
+goes through registers."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ MEMBERS = 4
 
 
 def has_few_rows(op: tc.MatmulOp) -> bool:
-    """Whether at most 16 rows or columns multiply a matrix of many; both factors have K last."""
+    """Whether the op multiplies a large matrix by at most 16 rows or columns, and both factors have
+    K as their last dimension."""
     a, b = op.a.type, op.b.type
     whole = a.shape[-1] * tc.element_bytes(a.element_type) % ROW_BYTES == 0
     alike = a.element_type == b.element_type and str(a.element_type) in TYPES
@@ -37,8 +39,8 @@ def has_few_rows(op: tc.MatmulOp) -> bool:
 
 
 def narrow_matrix(op: tc.MatmulOp) -> Computed | None:
-    """How the matrix that few rows or columns multiply is computed from narrower numbers; None for
-    other products."""
+    """Describes how the matrix that few rows or columns multiply is computed from narrower numbers;
+    None for other products."""
     if k_part(op) is not None:
         return None
     sides = (op.a, string(op, "a_layout")), (op.b, string(op, "b_layout"))
@@ -51,7 +53,8 @@ def narrow_matrix(op: tc.MatmulOp) -> Computed | None:
 
 
 def reads_narrow_matrix(op: ir.Operation) -> bool:
-    """Whether a factor of a ``linalg`` product, not of ``tc`` yet, is such a matrix."""
+    """Whether a factor of a ``linalg`` product (before it becomes a ``tc`` op) is a matrix computed
+    from narrower numbers."""
     maps = [ir.AffineMapAttr(each).value for each in linalg.get_indexing_maps(op)]
     kept = _dims(maps[-1])
     for factor, read in zip(op.operands, maps[:-1]):

@@ -1,4 +1,5 @@
-"""Tensors that are the same at each call: made of frozen arguments alone, such as weights."""
+"""Tensors that are the same at each call because they are made of frozen arguments only, such as
+weights."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ FROZEN = "tc.frozen"
 
 
 def freeze(module: ir.Module, numbers: Sequence[int]) -> None:
-    """Marks arguments of the module's only function as the same at each call."""
+    """Marks the arguments `numbers` of the module's only function as frozen: the same at each
+    call."""
     (function,) = (op for op in module.body.operations if isinstance(op, func.FuncOp))
     with module.context:
         module.context.allow_unregistered_dialects = True
@@ -64,10 +66,11 @@ class Frozen:
 
 
 def computed_once(function: func.FuncOp) -> list[ir.Value]:
-    """Tensors to compute once for many calls. Some are computed from frozen arguments and read,
-    together with others, by a larger elementwise op, which would compute each element many times if
-    they were fused into it (a batch norm's factors, the cosines of positions). The others are
-    concatenations of frozen arguments, because a product cannot read its operand in parts."""
+    """Tensors that a program should compute once for many calls. The first kind is computed from
+    frozen arguments and read, together with other tensors, by a larger elementwise op: fused into
+    that op, each element would be computed many times. Examples are the factors of a batch norm and
+    the cosines of positions. The second kind is a concatenation of frozen arguments, because a
+    product cannot read its operand in parts."""
     frozen = Frozen.of(function)
     found: dict[ir.Value, None] = {}
     for op in function.entry_block if frozen.made else ():

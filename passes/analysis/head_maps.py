@@ -1,4 +1,5 @@
-"""Tensor maps of heads, which are a whole tensor in memory or part of another one."""
+"""Tensor maps of the heads of an attention, which are a whole tensor in memory or part of a larger
+tensor."""
 
 from __future__ import annotations
 
@@ -18,17 +19,18 @@ VALUES = "dn"
 
 
 def row_of(layout: str) -> str:
-    """The letter of a layout's rows: m of queries, n of keys."""
+    """The letter of the rows in a layout: m for queries, n for keys."""
     return next(letter for letter in layout if letter in "mn")
 
 
 @dataclass(frozen=True)
 class MapDim:
-    """A dimension of a tensor map: a digit of a dimension of the heads.
+    """A dimension of a tensor map: one digit of the index of a dimension of the heads.
 
-    letter: letter of the dimension; below: product of the sizes of the less significant digits,
-        None if this digit is the only one
-    size, stride: size and stride of the digit, in elements; start: where the heads begin
+    letter: letter of the heads' dimension
+    below: product of the sizes of the less significant digits; None if this digit is the only one
+    size, stride: size and stride of the digit, in elements
+    start: coordinate at which the heads begin
     """
 
     letter: str
@@ -38,7 +40,7 @@ class MapDim:
     start: int = 0
 
     def coordinate(self, number: Index) -> Index:
-        """The coordinate of an index of the heads' dimension."""
+        """The coordinate of this digit for an index `number` of the heads' dimension."""
         if self.below is not None:
             number = index.rem(index.div(number, self.below), self.size)
         return index.add(number, self.start)
@@ -63,7 +65,8 @@ def map_dims(heads: Strided, layout: str) -> list[MapDim]:
 
 
 def no_map(heads: Strided, layout: str, inner: str = "d") -> str:
-    """Reason why no tensor map can describe heads as they lie in memory; "" if one can.
+    """Reason why no tensor map can describe the heads where they are in memory; "" if a tensor map
+    can.
 
     inner: letters of the dimensions that may be innermost (stride 1)
     """
@@ -87,8 +90,10 @@ def no_map(heads: Strided, layout: str, inner: str = "d") -> str:
 def views_of(
     op: ir.OpView, is_memory: Callable[[ir.Value], bool] | None = None
 ) -> dict[ir.Value, Strided]:
-    """Queries, keys and values of an attention that its kernel reads in place, as views of other
-    tensors; none for gradients. is_memory: whether a tensor has its own memory, at which views end
+    """Views of other tensors that are the queries, keys and values of an attention and that its
+    kernel reads in place; none for gradients.
+
+    is_memory: whether a tensor has its own memory, at which views end
     """
     if not isinstance(op, tc.AttentionOp):
         return {}

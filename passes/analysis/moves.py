@@ -1,4 +1,4 @@
-"""Structured ops that only move elements or repeat one: named or generic."""
+"""Structured ops, named or generic, that only move elements or repeat them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Move:
 
     @property
     def is_view(self) -> bool:
-        """Whether the result has the source's elements in their order: only dimensions of extent 1
-        move, appear or vanish."""
+        """Whether the result has the source's elements in the same order in memory: only dimensions
+        of extent 1 move, appear or vanish."""
         shape = self.source.type.shape
         moved = [d for d, size in zip(self.dims, shape, strict=True) if size != 1]
         return (
@@ -46,7 +46,7 @@ class Move:
 
 
 def move_of(value: ir.Value) -> Move | None:
-    """The move that makes `value`; None if none does."""
+    """The transpose or broadcast that makes `value`; None if `value` is made by another op."""
     found = parallel(value)
     if found is None:
         return None
@@ -68,7 +68,7 @@ def move_of(value: ir.Value) -> Move | None:
 
 
 def is_widening(value: ir.Value) -> bool:
-    """Whether `value` has the elements of one tensor in their order, in a wider type."""
+    """Whether `value` has the elements of one tensor, in the same order, in a wider type."""
     if not isinstance(value, ir.BlockArgument) and value.owner.name in WIDENING:
         return True
     found = parallel(value)
@@ -87,7 +87,8 @@ def is_widening(value: ir.Value) -> bool:
 
 
 def filling(value: ir.Value) -> ir.Value | None:
-    """The number that a ``linalg.fill``, or its generic form, repeats; None for anything else."""
+    """The number with which a ``linalg.fill``, or its generic form, fills `value`; None if `value`
+    is made by another op."""
     found = parallel(value)
     if found is None:
         return None
@@ -104,7 +105,8 @@ def filling(value: ir.Value) -> ir.Value | None:
 
 
 def parallel(value: ir.Value) -> tuple[ir.Operation, list[ir.AffineMap]] | None:
-    """The op of one result without reduction that defines `value`, and its indexing maps."""
+    """The op that defines `value`, and its indexing maps, if it has one result and no reduction
+    loop."""
     if isinstance(value, ir.BlockArgument) or not value.owner.name.startswith("linalg."):
         return None
     attributes = linalg.get_indexing_maps(value.owner)

@@ -1,4 +1,4 @@
-"""Input check of pipelines: functions on tensors, not on buffers."""
+"""Checks that the input of a pipeline consists of functions on tensors, not on buffers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reductions on tensors: the elements that they combine, and how partial results combine."""
+"""Reductions on tensors: which elements they combine, and how their partial results can be
+combined."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ class Combined:
 
 
 def combined(op: ir.Operation, number: int) -> Combined | None:
-    """Combination that computes result `number` of a reduction; None if the result depends on the
-    order."""
+    """Describes how result `number` of a reduction combines its elements; None if the result
+    depends on the order of the elements."""
     block = op.regions[0].blocks[0]
     total = block.arguments[len(op.operands) - len(op.results) + number]
     last = list(block)[-1].operation.operands[number]
@@ -51,8 +52,8 @@ def is_product(op: ir.Operation) -> bool:
 
 
 def reads_once(op: ir.Operation) -> bool:
-    """Whether a sum of products reads each element of one factor once, as that of a matrix and a
-    vector does: its time is that of reading the factor."""
+    """Whether a sum of products reads each element of one factor once, as the product of a matrix
+    and a vector does. Its time is then the time to read that factor."""
     if not is_product(op) or is_scaled_contraction(op):
         return False
     maps = [value(each) for each in linalg.get_indexing_maps(op)]
@@ -68,7 +69,7 @@ def _covers(index: ir.AffineMap, op: ir.Operation, maps: Sequence[ir.AffineMap])
 
 
 def loop_sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> dict[int, int]:
-    """Trip counts of the loops that are the index of a tensor's dimension."""
+    """Trip counts of those loops that are, on their own, the index of a tensor's dimension."""
     return {
         index.position: int(size)
         for operand, each in zip(op.operands, maps)
@@ -96,7 +97,8 @@ def is_window(op: ir.Operation) -> bool:
 
 
 def factors_in(op: ir.Operation) -> list[ir.Value]:
-    """The factors in the body of a sum of products of two inputs; empty for any other op."""
+    """The two factors in the body of an op that sums products of its two inputs; empty for any
+    other op."""
     if not is_contraction(op) or len(op.operands) != 3 or len(op.results) != 1:
         return []
     block = op.regions[0].blocks[0]
@@ -109,7 +111,7 @@ def factors_in(op: ir.Operation) -> list[ir.Value]:
 
 
 def element_of(number: ir.Value) -> ir.Value:
-    """The element from which a factor in a body is computed."""
+    """The element of an input from which a factor in the body is computed."""
     while not isinstance(number, ir.BlockArgument) and len(number.owner.operands) == 1:
         number = number.owner.operands[0]
     return number

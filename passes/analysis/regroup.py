@@ -1,4 +1,4 @@
-"""Results of contractions whose dimensions are groups of the program's dimensions."""
+"""Results of contractions that have a dimension for each group of the program's dimensions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ Groups: TypeAlias = "Sequence[Sequence[int]]"
 
 
 def replace_result(tail: Tail, made: ir.Value, groups: Groups) -> None:
-    """Replaces the result of a contraction by that of `made`, and adapts its epilogue."""
+    """Replaces the result of a contraction by the result of `made`, whose dimensions are the given
+    groups, and adapts the ops after the contraction."""
     if made.type == tail.result.type:
         tail.result.replace_all_uses_with(made)
         return
@@ -64,7 +65,7 @@ def _read(element: tc.ElementOp, groups: Groups) -> tuple[list[int], list[int]]:
 
 
 def groups_of(dims: Sequence[int], groups: Groups) -> list[int] | None:
-    """Numbers of the groups that make up `dims`, in sequence; None if no groups do."""
+    """Numbers of the consecutive groups that together make up `dims`; None if no groups do."""
     read = list[int]()
     while dims:
         number = next((n for n, group in enumerate(groups) if group[:1] == (dims[0],)), None)

@@ -1,4 +1,5 @@
-"""Chains of elementwise ops and reductions over one row: one group of threads can hold them."""
+"""Chains of elementwise ops and reductions over one row, so that one group of threads can hold the
+row."""
 
 from __future__ import annotations
 
@@ -32,11 +33,12 @@ LONGEST = 50 << 10
 
 @dataclass(frozen=True)
 class RowChain:
-    """A result, or several, whose reductions are all over the same row.
+    """One or several results of a chain of ops whose reductions are all over the same row.
 
     rows:    dimensions of the first result that index the row, without those of size 1
     columns: sizes of a row's dimensions, without those of size 1
-    own:     dimensions of the result along the row: as many as `columns`, or none
+    own:     dimensions of the result along the row: as many as `columns`, or none if the result has
+             one element per row
     sums:    the reductions in order, each with its indices as positions in `rows` (None: 0)
     across:  whether memory is contiguous from row to row instead of along a row
     loads:   tensors in memory from which the result is computed, with their indices
@@ -52,7 +54,8 @@ class RowChain:
 
 def chain_of(result: ir.Value, stored: Collection[ir.Value] = ()) -> RowChain | None:
     """The chain that computes `result` from tensors in memory (arguments and `stored`); None if its
-    reductions are over different rows, over windows, or products that read a factor repeatedly."""
+    reductions are over different rows or over windows, or if they are products that read a factor
+    repeatedly."""
     walk = _Walk(result, stored)
     if walk.crossed or not walk.sums:
         return None
@@ -76,8 +79,9 @@ def chain_of(result: ir.Value, stored: Collection[ir.Value] = ()) -> RowChain | 
 
 
 def joint_chain(results: Sequence[ir.Value], stored: Collection[ir.Value] = ()) -> RowChain | None:
-    """The chain that computes several results, each an element of a row that a group of threads
-    reads once for all of them; None if they are not of the same row."""
+    """The chain that computes several results, each of them an element of the same row, so that a
+    group of threads reads the row once for all of them; None if the results do not belong to one
+    row."""
     first, *others = (chain_of(each, stored) for each in results)
     if first is None or not others:
         return first
@@ -101,7 +105,7 @@ def joint_chain(results: Sequence[ir.Value], stored: Collection[ir.Value] = ()) 
 
 
 def in_order(values: Collection[ir.Value]) -> list[ir.Value]:
-    """Results of ops of one block in the order of the program."""
+    """Sorts results of ops of one block into program order."""
     block = next((each.owner.operation.block for each in values), ())
     return [each for op in block for each in op.operation.results if each in values]
 
@@ -131,8 +135,8 @@ def loads_of(result: ir.Value) -> list[tuple[ir.Value, At]]:
 
 
 def moving(loads: Iterable[tuple[ir.Value, At]], along: Atom) -> list[ir.Type]:
-    """Types of the tensors whose element may change with the index `along`; the elements of all
-    others are loaded once for a run of indices."""
+    """Types of the tensors whose element may change with the index `along`. An element of any other
+    tensor is loaded once for a run of indices."""
     kind, number = along
     mine = {along, (f"part of {kind}", number)}
     return [
@@ -143,7 +147,8 @@ def moving(loads: Iterable[tuple[ir.Value, At]], along: Atom) -> list[ir.Type]:
 
 
 def goes_along(loads: Iterable[tuple[ir.Value, At]], result: ir.Value) -> bool:
-    """Whether most of the bytes read are contiguous along the last dimension of a result."""
+    """Whether most of the bytes that a result reads are contiguous along the last dimension of the
+    result."""
     sized = [dim for dim, size in enumerate(result.type.shape) if size != 1]
     along = total = 0
     for tensor, at in loads:
@@ -154,7 +159,7 @@ def goes_along(loads: Iterable[tuple[ir.Value, At]], result: ir.Value) -> bool:
 
 
 def is_single(symbol: Symbol) -> bool:
-    """Whether an index is 0, or one dimension of the result or of a row."""
+    """Whether an index is 0, or a single dimension of the result or of a row."""
     return symbol is not None and all(kind in ("d", "c") for kind, _ in symbol) and len(symbol) < 2
 
 

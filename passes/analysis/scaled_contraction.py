@@ -23,7 +23,8 @@ Factor = tuple[int, list[Axis], list[Axis]]
 
 @dataclass(frozen=True)
 class BlockScaledOperand:
-    """Operand numbers of elements and scales, and the loops over the rows."""
+    """The operand numbers of a block-scaled factor's elements and scales, and the loops over its
+    rows."""
 
     elements: int
     scales: int
@@ -51,7 +52,8 @@ class Mismatch(Exception):
 
 
 def is_scaled_contraction(op: ir.OpView) -> bool:
-    """Whether `op` sums products of three or more tensors, some of a type with block scales."""
+    """Whether `op` sums products of three or more tensors, of which at least one has an element
+    type that is used for block scales."""
     tensors = [o for o in op.operation.operands if isinstance(o.type, ir.RankedTensorType)]
     if not op.operation.name.startswith("linalg.") or len(tensors) < 4:
         return False
@@ -65,8 +67,8 @@ def is_scaled_contraction(op: ir.OpView) -> bool:
 
 
 def other_scales(op: ir.OpView) -> str:
-    """Why CUDA cores must compute a scaled contraction; "" if tensor cores can apply its type of
-    scales."""
+    """Reason why CUDA cores must compute a scaled contraction; "" if tensor cores can apply scales
+    of its type."""
     maps = [value(each) for each in linalg.get_indexing_maps(op.operation)]
     rows = {e.position for e in maps[-1].results if isinstance(e, ir.AffineDimExpr)}
     kinds = [str(each.type.element_type) for each in op.operation.operands]

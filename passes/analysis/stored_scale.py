@@ -1,4 +1,4 @@
-"""Block quantisation in linalg: rejection of divisions by an unrounded scale."""
+"""Rejects block quantisation in linalg that divides by a scale which has not been rounded yet."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ MOVED = {"f8E4M3FN": "up to 1 part in 16", "f8E8M0FNU": "a factor of up to 2"}
 
 
 def check_stored_scales(function: func.FuncOp) -> None:
-    """Raises a match failure where elements are divided by a scale that is rounded for storing.
+    """Raises a match failure if elements are divided by a scale that is rounded only when it is
+    stored.
 
-    The reader of the codes multiplies by the stored scale.
+    Whoever reads the codes multiplies by the stored scale, so the division must use the stored
+    scale.
     """
     truncations = [op.operation for op in walk(function) if op.operation.name == TRUNCATION]
     stored = {_source(op.operands[0]): _element(op) for op in truncations}

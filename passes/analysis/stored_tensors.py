@@ -1,4 +1,4 @@
-"""Tensors between contractions: marked, so that upstream's fusion stops at them."""
+"""Marks tensors between contractions, so that upstream's elementwise fusion stops at them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MULTIPLIES = names(arith.MulFOp, arith.MulIOp, "linalg.mul")
 
 
 class Stay(Enum):
-    """Layout changes before a product that are not folded into it: only those of computed tensors,
-    or also those of arguments."""
+    """Which layout changes before a product are not folded into the product: those of computed
+    tensors only, or also those of arguments."""
 
     COMPUTED = auto()
     ALL = auto()
@@ -27,12 +27,13 @@ class Stay(Enum):
 def mark(function: func.FuncOp, products: Sequence[ir.OpView], stay: Mapping[int, Stay]) -> None:
     """Marks tensors that contractions read and other ops of the function compute.
 
-    A mark is a call of an undefined function, through which no pass looks. It comes before the
-    reshapes, padding and casts of a contraction, and also before the moves of a product, because
-    fusion folds these into its maps and body. Factors whose types no tensor core multiplies
-    together are marked after their cast: f16 and f32 both as f32.
+    A mark is a call of an undefined function, which no pass can look into. It comes before the
+    reshapes, padding and casts of a contraction, and before the transposes and broadcasts of a
+    product, because fusion folds these ops into the contraction's maps and body. If no tensor core
+    multiplies factors of these types (f16 and f32), the factors are marked after their cast to a
+    common type (f32).
 
-    stay: moves that are not folded, by the number of the product
+    stay: the layout changes that are not folded, by the number of the product
     """
     for op in list(function.entry_block):
         if not is_contraction(op):
@@ -47,8 +48,9 @@ def mark(function: func.FuncOp, products: Sequence[ir.OpView], stay: Mapping[int
 
 
 def mark_joined(function: func.FuncOp, products: Sequence[ir.OpView]) -> None:
-    """Marks the operands of elementwise ops that join several products, such as both branches of a
-    residual block: fused with them, the op would read the sums of all, which are wider."""
+    """Marks the operands of elementwise ops that join several products, such as the two branches of
+    a residual block. If such an op were fused with the products, it would read all their sums,
+    which are wider than the rounded results."""
     made: dict[ir.Value, set[ir.Operation]] = {op.results[0]: {op.operation} for op in products}
     for op in list(function.entry_block):
         if len(op.results) != 1 or op.results[0] in made or not _is_elementwise(op):
@@ -62,8 +64,8 @@ def mark_joined(function: func.FuncOp, products: Sequence[ir.OpView]) -> None:
 
 
 def mark_once(function: func.FuncOp) -> None:
-    """Marks tensors that depend on frozen arguments only, so that the ops which read them do not
-    recompute them."""
+    """Marks tensors that depend only on frozen arguments, so that the ops which read them do not
+    compute them again."""
     for each in computed_once(function):
         if not _is_marked(each):
             _mark(each)
@@ -90,15 +92,15 @@ def unmark(function: func.FuncOp) -> None:
 
 
 def is_mark(op: ir.Operation) -> bool:
-    """Whether an op is a mark."""
+    """Whether an op is a mark: a call at which fusion stops."""
     return op.name == CALL and ir.FlatSymbolRefAttr(op.attributes["callee"]).value == MARK
 
 
 def multiplied(op: ir.OpView) -> list[ir.Value]:
     """Returns the factors if `op` is a sum of products that another op computed; otherwise none.
 
-    An importer writes a matrix times a vector as these two ops, which fusion merges. Sums of f32
-    products stay two ops, since a tensor core would truncate their factors to tf32.
+    An importer writes a matrix times a vector as two ops, a product and a sum, which fusion merges.
+    Sums of f32 products stay two ops, because a tensor core would truncate the f32 factors to tf32.
     """
     factors = _multiplied(op)
     cut = any(str(_in_memory(each, None).type.element_type) == "f32" for each in factors)
@@ -137,7 +139,8 @@ def _combined(block: ir.Block) -> str:
 
 
 def repeat(function: func.FuncOp) -> None:
-    """Copies a folded op for each of its users, because fusion skips ops with several users."""
+    """Copies an op that is to be folded for each of its users, because fusion skips ops with
+    several users."""
     for op in reversed(list(function.entry_block)):
         if len(op.results) != 1 or not (_folds(op.results[0]) or move_of(op.results[0])):
             continue

@@ -1,8 +1,8 @@
-"""Tensors in the memory of other tensors: an offset and strides instead of a copy.
+"""Tensors that are views of the memory of other tensors: an offset and strides instead of a copy.
 
 The index of a dimension consists of digits, most significant first; each digit has a size and a
-stride. Collapsing two dimensions joins their digits and expanding one divides them, so that the
-reshape of a transpose has strides if any exist.
+stride. Collapsing two dimensions joins their digits, and expanding a dimension divides them. So the
+reshape of a transpose is a view whenever strides can describe it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Digits: TypeAlias = "tuple[tuple[int, int], ...]"
 
 @dataclass(frozen=True)
 class Strided:
-    """Elements of a tensor in the memory of another tensor, which is contiguous.
+    """A tensor whose elements are in the memory of another, contiguous tensor.
 
-    base: the other tensor; offset: index of the first element in it; dims: digits of each
+    base: the contiguous tensor; offset: index of the first element in it; dims: digits of each
         dimension's index
     """
 
@@ -41,7 +41,8 @@ class Strided:
         return [prod(size for size, _ in each) for each in self.dims]
 
     def reshaped(self, shape: Sequence[int]) -> Strided | None:
-        """Reshapes the view to other extents; None if the digits cannot be divided accordingly."""
+        """Reshapes the view to other extents; None if its digits cannot be divided as the extents
+        require."""
         rest = list(chain.from_iterable(self.dims))
         dims: list[Digits] = []
         for extent in reversed(shape):
@@ -61,8 +62,8 @@ class Strided:
     def sliced(
         self, offsets: Sequence[int], sizes: Sequence[int], steps: Sequence[int]
     ) -> Strided | None:
-        """Slices the view to every ``step``-th index of each dimension; None for a part of a
-        dimension with several digits."""
+        """Slices the view: it keeps every ``step``-th index of each dimension from its offset on.
+        None if a dimension with several digits would keep only a part."""
         offset, dims = self.offset, list[Digits]()
         for digits, first, size, step in zip(self.dims, offsets, sizes, steps, strict=True):
             if size == prod(each for each, _ in digits):
@@ -76,7 +77,7 @@ class Strided:
 
 
 def whole(value: ir.Value) -> Strided:
-    """Describes a tensor that is contiguous memory, not a view."""
+    """Describes a tensor that is contiguous in memory as a view of itself."""
     shape = list(value.type.shape)
     strides = list(accumulate((1, *reversed(shape[1:])), mul))[::-1] if shape else []
     dims = tuple(((n, step),) if n > 1 else () for n, step in zip(shape, strides, strict=True))
@@ -84,8 +85,8 @@ def whole(value: ir.Value) -> Strided:
 
 
 def strided(value: ir.Value, is_memory: Callable[[ir.Value], bool] | None = None) -> Strided:
-    """Describes a tensor that is a view (reshapes, transposes, slices) by the memory of the viewed
-    tensor.
+    """Describes a tensor that reshapes, transposes and slices make from another tensor as a view of
+    that tensor's memory.
 
     is_memory: whether a tensor has memory of its own, and views end at it
     """
@@ -109,7 +110,8 @@ def strided(value: ir.Value, is_memory: Callable[[ir.Value], bool] | None = None
 
 
 def viewed(value: ir.Value) -> ir.Value | None:
-    """The operand of a reshape, a transpose or a slice; None for the result of another op."""
+    """The operand of the reshape, transpose or slice that makes `value`; None if another op makes
+    it."""
     if isinstance(value, ir.BlockArgument):
         return None
     op = value.owner.opview
@@ -122,7 +124,8 @@ def viewed(value: ir.Value) -> ir.Value | None:
 
 
 def view_ops(value: ir.Value, base: ir.Value) -> Iterator[ir.Operation]:
-    """The ops that make a view of `base`, the last first, with the empty results of transposes."""
+    """The ops that make `value` as a view of `base`, the last op first, and the empty tensors that
+    the transposes write."""
     while value != base:
         source = viewed(value)
         assert source is not None

@@ -1,4 +1,5 @@
-"""The ops accepted around a contraction on tensors: padding, zero fill, rounding of the result."""
+"""The ops that may surround a contraction on tensors: padding, zero fill, and rounding of the
+result."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ RESULT_TYPES = ("f32", "f16", "bf16")
 
 @dataclass(frozen=True)
 class Padding:
-    """The unpadded operand, the zeros added below and above each dimension, and the padding ops."""
+    """An operand before padding, the zeros added below and above each of its dimensions, and the
+    padding ops."""
 
     source: ir.Value
     low: list[int]
@@ -27,10 +29,10 @@ class Padding:
 
 @dataclass(frozen=True)
 class Tail:
-    """The ops between a contraction and the function's return that its kernel also computes: a
-    rounding, or none. `result` is the result of the last of them, `kept` are its users, which stay:
-    a ``tc.epilogue``, a ``tc.quantise_blocks``, reshapes and a ``tc.repack``.
-    """
+    """The ops between a contraction and the function's return that the contraction's kernel also
+    computes: a rounding, or none. `result` is the result of the last of these ops. `kept` are the
+    users of that result, which remain in the function: a ``tc.epilogue``, a ``tc.quantise_blocks``,
+    reshapes and a ``tc.repack``."""
 
     result: ir.Value
     ops: list[ir.Operation]
@@ -71,7 +73,8 @@ def is_zero_padding(op: ir.Operation) -> bool:
 
 
 def fold_pads(op: ir.OpView, number: int, smallest: str) -> Padding:
-    """Operand `number` of `op` without the `tensor.pad` ops on it."""
+    """Follows operand `number` of `op` through `tensor.pad` ops; returns the unpadded operand and
+    its padding."""
     source = op.operation.operands[number]
     rank = source.type.rank
     low, high, ops = [0] * rank, [0] * rank, []
@@ -112,13 +115,15 @@ def fold_pads(op: ir.OpView, number: int, smallest: str) -> Padding:
 
 
 def starts_from_zeros(start: ir.Value) -> bool:
-    """Whether the sums of a contraction start from zeros: a constant, or a fill in any form."""
+    """Whether the sums of a contraction start from zeros, given as a constant or as any form of
+    fill."""
     number = filling(start)
     return is_positive_zero(start) or (number is not None and is_positive_zero(number))
 
 
 def zero_accumulator_ops(op: ir.OpView, smallest: str) -> list[ir.Operation]:
-    """The ops that make the outs operand of `op` zero; anything else is a match failure."""
+    """The ops that fill the outs operand of `op` with zeros; an outs operand made by other ops is a
+    match failure."""
     init = list(op.operation.operands)[-1]
     if is_positive_zero(init):
         return []
@@ -145,7 +150,7 @@ def zero_accumulator_ops(op: ir.OpView, smallest: str) -> list[ir.Operation]:
 
 
 def find_tail(op: ir.OpView, smallest: str) -> Tail:
-    """The rounding of the result of `op` to f16 or bf16, if any."""
+    """Finds the rounding of the result of `op` to f16 or bf16, if the function has one."""
     result = op.operation.results[0]
     uses = list(result.uses)
     if len(uses) != 1:
@@ -234,8 +239,11 @@ def check_rest(
     expected: str,
     smallest: str,
 ) -> None:
-    """Rejects ops of a function that are neither `used` nor without effect, and a return of
-    anything but `results`; expected: the accepted ops, for the message."""
+    """Rejects a function that has an op with an effect which is not among `used`, or that returns
+    anything but `results`.
+
+    expected: the accepted ops, for the error message
+    """
     for op in ops[:-1]:
         if op.operation not in used and op.operation.name not in ("arith.constant", "tensor.empty"):
             raise match_failure(

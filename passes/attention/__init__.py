@@ -1,1 +1,1 @@
-"""Attention: one kernel for each core; scores never leave the SM."""
+"""Attention kernels, one for each kind of tensor core. Scores never leave the SM."""

@@ -1,4 +1,5 @@
-"""Gradients of attention: tiles of rows, blocks of columns, and the numbers of a score."""
+"""Gradients of attention: tiles of rows, blocks of columns, and the numbers computed from each
+score."""
 
 from __future__ import annotations
 
@@ -22,11 +23,13 @@ from tcir.passes.emit.tile_kernel import argument
 
 @dataclass(frozen=True)
 class Backward:
-    """The rows and columns of the scores of a tile.
+    """The tiles into which a gradient of attention divides the scores: what their rows and columns
+    are.
 
-    rows, columns: letters of the operands and gradients of rows and columns: queries and keys, or
-                   the reverse
-    blocks: blocks of columns for tiles of rows; heads: the rows' heads
+    rows, columns: letters of the operands and gradients that belong to rows and to columns: queries
+        and keys, or the reverse
+    blocks: blocks of columns for tiles of rows
+    heads: heads of the rows
     group: number of heads of columns for each head of rows
     """
 
@@ -38,7 +41,7 @@ class Backward:
 
     @staticmethod
     def of(op: tc.AttentionBackwardOp, rows: int, block: int) -> Backward:
-        """The tiles of an op, of `rows` rows and blocks of `block` columns."""
+        """The tiling of an op's scores into tiles of `rows` rows and blocks of `block` columns."""
         of, band, bytes_ = op.extents(), op.band, tc.element_bytes(op.element)
         q, kv = (string(op, f"{name}_layout") for name in ("q", "kv"))
         if op.of_queries:
@@ -51,12 +54,13 @@ class Backward:
 
     @property
     def widths(self) -> list[int]:
-        """Elements of the gradients of the rows."""
+        """Number of elements per row of each gradient that belongs to the rows."""
         return [self.heads["d"], self.heads["e"]][: 1 if self.op.of_queries else 2]
 
     @contextmanager
     def tile(self, order: LongestFirst) -> Iterator[tuple[Index, Index, Index]]:
-        """The batch, the head and the first row of a CTA's tile."""
+        """The batch, the head and the first row of a CTA's tile, from its place in the order of
+        tiles."""
         with order.each() as (last, head, batch):
             number = last
             if not self.op.of_queries:  # early keys have the most queries
@@ -68,9 +72,10 @@ class Backward:
 class ColumnBlock:
     """A block of columns.
 
-    place: place of its scores: batch, query head, row and column; number: number of the block
-    tiles:  its tiles of s and of dp
-    following: emits the place of the next block, or of this one if it is the last
+    place: place of its scores: batch, query head, row and column
+    number: number of the block
+    tiles: the tiles from which scores s and their gradients dp are computed
+    following: emits the place of the next block, or of this block if it is the last
     """
 
     place: list[Index]
@@ -82,7 +87,8 @@ class ColumnBlock:
 class GradientTile:
     """A tile of rows.
 
-    rows: its tiles of s and of dp; place: batch, head and first row
+    rows: the tiles from which scores s and their gradients dp are computed
+    place: batch, head and first row
     """
 
     def __init__(
@@ -110,7 +116,7 @@ class GradientTile:
     ) -> list[ir.Value]:
         """Emits the loop over all blocks of columns.
 
-        start: emits the loop's initial values, for the place of the first block
+        start: emits the loop's initial values; it receives the place of the first block
         body: emits a block; returns the values that the loop carries
         """
         of, (batch, head, row) = self.of, self.place
@@ -152,7 +158,8 @@ def transposed(tile: ir.Value) -> ir.Value:
 
 
 def weight(scale: float) -> Callable[[ir.Value, ir.Value], ir.Value]:
-    """``exp(scale * score - lse)``, 0 where lse is -inf: an fma of powers of two, and ex2."""
+    """Emits ``exp(scale * score - lse)``, or 0 where lse is -inf: an fma, which computes the
+    exponent of 2, and an ex2."""
 
     def body(score: ir.Value, lse: ir.Value) -> ir.Value:
         kind = score.type
@@ -168,5 +175,5 @@ def weight(scale: float) -> Callable[[ir.Value, ir.Value], ir.Value]:
 
 
 def gradient(dp: ir.Value, p: ir.Value, delta: ir.Value) -> ir.Value:
-    """Gradient of a scaled score."""
+    """Emits the gradient of a scaled score, from dp, the probability p and delta."""
     return arith.mulf(p, arith.subf(dp, delta))

@@ -1,4 +1,4 @@
-"""Gradients of attention whose scores and sums are in tensor memory."""
+"""Gradients of attention on targets with tcgen05: scores and sums are in tensor memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tcir.passes.emit.tile_kernel import (
 
 
 def tile_in_tensor_memory(source: Source, of: Backward, target: str) -> None:
-    """Replaces the source function by the sequential program of a CTA."""
+    """Replaces the source function by the program of one CTA, in program order."""
     order = LongestFirst.of(of.heads, of.blocks.rows)
     with kernel(source, order.grid, target=target) as arguments, of.tile(order) as place:
         tile = _TensorTile(of, arguments, place)
@@ -56,7 +56,7 @@ class _TensorTile(GradientTile):
         self.sums = [accumulator(width) for width in of.widths]
 
     def sum(self) -> None:
-        """The loop over all blocks of columns."""
+        """Emits the loop over all blocks of columns, which sums up the gradients of the rows."""
 
         def body(block: ColumnBlock, _: list[ir.Value]) -> list[ir.Value]:
             never = constant(0, integer_type(1))
@@ -97,8 +97,8 @@ class _TensorTile(GradientTile):
         return loaded.value
 
     def store(self, outs: Sequence[ir.Value]) -> None:
-        """Threads store the gradients of their rows; those computed from gradients of scores are
-        multiplied by the scale."""
+        """Emits the stores of the gradients: threads store their rows. Gradients that are sums over
+        ds are multiplied by the scale of the scores."""
         quarters(lambda quarter: self._stored(outs, quarter), [])
 
     def _stored(self, outs: Sequence[ir.Value], quarter: ir.Value) -> list[ir.Value]:

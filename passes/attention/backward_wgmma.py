@@ -1,4 +1,4 @@
-"""Gradients of attention for warpgroups: scores and sums in registers."""
+"""Gradients of attention on targets with wgmma: scores and sums are in registers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tcir.passes.emit.tile_kernel import Source
 
 
 def tile_by_warpgroups(source: Source, of: Backward, target: str) -> None:
-    """Replaces the source function by the sequential program of a CTA."""
+    """Replaces the source function by the program of one CTA, in program order."""
     rows = of.blocks.rows
     order = LongestFirst.of(of.heads, rows)
     made = warpgroup_kernel(source, rows, order.grid, target)
@@ -50,7 +50,7 @@ class _RegisterTile(GradientTile):
         self.past = ir.StringAttr.get(tails(*outside))
 
     def sums(self) -> list[ir.Value]:
-        """The loop over all blocks of columns; returns the unscaled gradients of the rows."""
+        """Emits the loop over all blocks of columns; returns the unscaled gradients of the rows."""
         count = len(self.kinds)
 
         def start(place: list[Index]) -> list[ir.Value]:
@@ -123,8 +123,8 @@ class _RegisterTile(GradientTile):
         return made.out
 
     def store(self, sums: Sequence[ir.Value], outs: Sequence[ir.Value]) -> None:
-        """Stores the gradients of the rows; those computed from gradients of scores are multiplied
-        by the scale."""
+        """Emits the stores of the gradients of the rows. Gradients that are sums over ds are
+        multiplied by the scale of the scores."""
         of, (batch, head, row) = self.of, self.place
         past = ir.StringAttr.get(tails(of.heads["m"] % of.blocks.rows != 0, False))
         for number, (each, out) in enumerate(zip(sums, outs, strict=True)):

@@ -1,4 +1,5 @@
-"""Block-scaled queries and keys: tiles of them, and the products that are scores."""
+"""Attention with block-scaled queries and keys: their tiles, and the products that compute the
+scores."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from tcir.passes.emit.tile_kernel import argument
 
 
 def scores_of(op: tc.AttentionOp) -> ScaledShape | None:
-    """The scores of all heads as block-scaled products; None if there are no scales."""
+    """The scores of all heads as block-scaled products; None if queries and keys have no scales."""
     if not isinstance(op, tc.BlockScaledAttentionOp):
         return None
     of, kind = op.extents(), op.scaled_kind
@@ -40,14 +41,15 @@ def scores_of(op: tc.AttentionOp) -> ScaledShape | None:
 
 
 def stage_of(shape: ScaledShape) -> Stage:
-    """The elements of a head that a tile has in one span of the swizzle: all, up to 128 bytes."""
+    """Number of elements of a head in one swizzle span of a tile: all elements of the head, up to
+    128 bytes."""
     bytes_ = min(ceil_div(shape.k, shape.step.k) * MMA_K_BYTES, max(SWIZZLE_OF_SPAN))
     return Stage(shape, min(span for span in SWIZZLE_OF_SPAN if span >= bytes_))
 
 
 def scale_columns(shape: ScaledShape, keys: int) -> int:
-    """Columns of tensor memory for the scales of a tile of queries and of two blocks of keys: one
-    is copied while the other is multiplied."""
+    """Columns of tensor memory for the scales of a tile of queries and of two blocks of keys: the
+    scales of one block are copied while the other block is multiplied."""
     stage = stage_of(shape)
     q, k = (
         BlockedScales.columns_of(rows, tile, stage)
@@ -69,8 +71,8 @@ class ScaledHeads:
     def both(
         op: tc.BlockScaledAttentionOp, shape: ScaledShape, arguments: Sequence[ir.Value], keys: int
     ) -> tuple[ScaledHeads, ScaledHeads]:
-        """Tiles of queries, and of blocks of `keys` keys; builds their tensor maps from the
-        kernel's `arguments`."""
+        """Describes the tiles of queries and the blocks of `keys` keys, and builds their tensor
+        maps from the kernel's `arguments`."""
         of, made = op.extents(), []
         for tensor, scales, rows, count, letter in (
             (op.q, op.q_scales, shape.a, TMEM_LANES, "h"),
@@ -83,8 +85,8 @@ class ScaledHeads:
         return made[0], made[1]
 
     def load(self, batch: Index, head: Index, row: Index, apart: bool = False) -> list[ScaledTile]:
-        """Loads a tile of rows from `row` on, and copies its scales to tensor memory: a tile for
-        each stage. apart: ignored"""
+        """Loads a tile of rows from `row` on, and copies its scales to tensor memory, to a tile for
+        each swizzle span of the head. apart: ignored"""
         assert not apart
         of = index.add(index.mul(batch, self.heads), head)
         block, inside = index.div(row, BLOCK_ROWS), index.rem(row, BLOCK_ROWS)
@@ -110,8 +112,11 @@ def multiply_tiles(
     shape: ScaledShape,
     accumulate: ir.Value,
 ) -> None:
-    """Emits the scores of a block of keys; accumulate: operand of the first instruction. Zeros past
-    a head's elements are not multiplied: their scales may be anything."""
+    """Emits the products that compute the scores of a block of keys. Zeros after a head's last
+    element are not multiplied, because their scales may be anything.
+
+    accumulate: the operand ``accumulate`` of the first instruction
+    """
     stage, every = stage_of(shape), ceil_div(shape.k, shape.step.k)
     operands = chain([accumulate], repeat(constant(1, integer_type(1))))
     for unit, (a, b) in enumerate(zip(queries, keys, strict=True)):

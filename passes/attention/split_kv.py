@@ -54,9 +54,10 @@ class SplitKv(Pass):
             : (…) -> (tensor<16x1x32x1x128xf32>, tensor<16x1x32x1xf32>)
         %o, %lse = "tc.combine_parts"(%p, %s)
 
-    A decoding step has few rows, and so few CTAs: parts of the keys give each SM one. The parts
-    are a workspace between two kernels, and combined in their order: the result does not depend on
-    timing. Preserves the value of every element up to the order of the sums.
+    A decoding step has few rows and therefore few CTAs; with the keys in parts there is a CTA for
+    each SM. The results of the parts are stored in a workspace between the two kernels and combined
+    in a fixed order, so the result does not depend on timing. Preserves the value of every element
+    up to the order of the sums.
     """
 
     name: ClassVar[str] = "split-kv"

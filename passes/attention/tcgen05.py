@@ -1,4 +1,4 @@
-"""Attention whose scores, exponentials and sums are in tensor memory."""
+"""Attention on targets with tcgen05: scores, exponentials and sums are in tensor memory."""
 
 from __future__ import annotations
 
@@ -87,20 +87,20 @@ COLUMNS = 32
 
 
 def choose_keys(of: HeadShape, rows: int, modified: bool) -> int:
-    """Largest number of keys in a block for which two tiles fit an SM, so that the softmax of one
-    overlaps the products of the other; if there is none, the largest number for one tile. Two
-    tiles of a CTA may share columns between scores and exponentials, but not with masks,
-    lengths or `modified` scores, which need more registers."""
+    """Largest number of keys in a block for which two tiles of queries fit on an SM, so that the
+    softmax of one tile overlaps the products of the other. If two tiles never fit, the largest
+    number for one tile. Two tiles of a CTA may share columns between scores and exponentials, but
+    not with masks, lengths or `modified` scores, which need more registers."""
     shares = rows > ROWS and not (modified or of.band.limits or of.lengths)
     fitting = [keys for keys in (128, 64) if 2 * _columns_of(of, keys, shares) <= TMEM_COLUMNS]
     return max(fitting, default=128)
 
 
 def choose_rows(of: HeadShape, keys: int, modified: bool) -> int:
-    """Number of query rows of a CTA: two tiles, which share keys and values, if that is faster by
-    the model, else one. Two tiles need blocks of 128 keys, and enough blocks to outweigh the
-    exposed products at both ends. Masks, `modified` scores (see `choose_keys`) and longer rows of
-    elements exclude them, because there are too few registers.
+    """Number of query rows of a CTA. It is two tiles, which share keys and values, if the cost
+    model says that this is faster, else one tile. Two tiles need blocks of 128 keys, and enough
+    blocks to outweigh the exposed products at both ends. Masks, `modified` scores (see
+    `choose_keys`) and longer rows of elements exclude them, because there are too few registers.
 
     keys: keys in a block; 0: those of `choose_keys`
     """
@@ -127,7 +127,7 @@ def tile_in_tensor_memory(
     ctas: int,
     target: str,
 ) -> None:
-    """Replaces the source function by the sequential program of a CTA (`TileAttention`).
+    """Replaces the source function by the program of one CTA, in program order (`TileAttention`).
 
     staged: whether TMA stores the results; ctas: number of CTAs that divide the tiles among them;
             0: a CTA for each tile
@@ -210,12 +210,13 @@ class _Tile:
 
     @property
     def corrected(self) -> bool:
-        """Whether separate epilogue warps rescale and store the sums. They receive the numbers of
-        each row in the first columns of the scores, once the scores are in registers."""
+        """Whether separate epilogue warps rescale and store the sums. They find two numbers of each
+        row in the first columns of the scores, after the softmax warps have loaded the scores to
+        registers."""
         return self.role != EPILOGUE
 
     def numbers(self, value: float) -> ir.Value:
-        """``value`` for each row, in registers."""
+        """A register vector that holds ``value`` for each row."""
         made = tc.LaneNumbersOp(ir.FloatAttr.get(ir.F32Type.get(), value))
         self.executes(made)
         return made.numbers
@@ -223,13 +224,14 @@ class _Tile:
     def quarters(
         self, body: Callable[..., list[ir.Value]], state: Sequence[ir.Value]
     ) -> list[ir.Value]:
-        """Loops over the four sub-partitions, one for each warp; returns `state` after them."""
+        """Emits a loop over the four sub-partitions, one for each warp, that carries `state`;
+        returns `state` after the loop."""
         over = quarters(body, state)
         self.executes(over)
         return list(over.results)
 
     def hand_over(self, first: ir.Value, second: ir.Value, quarter: ir.Value, column: int) -> None:
-        """Stores two numbers for each row in columns of the scores."""
+        """Stores two numbers of each row in columns of the scores, for the epilogue warps."""
         (rows, _), element = first.type.shape, first.type.element_type
         both = ir.Operation.create(
             "vector.interleave", [ir.VectorType.get([rows, 2], element)], [first, second]
@@ -243,7 +245,7 @@ class _Tile:
         return list(ir.Operation.create("vector.deinterleave", [one, one], [both]).results)
 
     def executes(self, made: ir.OpView) -> None:
-        """Assigns the epilogue ops in `made` to the warps of this tile."""
+        """Assigns the ops in `made` to the epilogue warps of this tile."""
         for op in walk(made):
             if role_of(op) == EPILOGUE != self.role:
                 op.attributes[FOR_ROLE] = ir.StringAttr.get(self.role)
@@ -270,8 +272,11 @@ class _Rows:
         return self.softmax.attributes[0]
 
     def columns_of(self, number: int | None) -> _Columns:
-        """Allocates the columns of a tile. number: if given, exponentials share the columns of
-        scores under this number, since the scores are in registers by then."""
+        """Allocates the tensor-memory columns of a tile.
+
+        number: if given, exponentials share the columns of the scores under this number, because
+            the scores have been loaded to registers by then
+        """
         kind = tc.TmemType.build([ROWS, self.blocks.keys], self.element)
         scores, powers = accumulator(self.blocks.keys), tc.TmemTileOp(kind).tile
         if number is not None:
@@ -287,8 +292,9 @@ class _Rows:
         shared: Index,
         turns: Turns,
     ) -> scf.ForOp:
-        """Emits the loop over all blocks of keys of the part of `mine`. Its results are the maxima
-        of scores and the sums of exponentials of each tile's rows. shared: head of the keys"""
+        """Emits the loop over all blocks of keys that the rows `mine` visit. Its results are, for
+        each tile's rows, the maxima of the scores and the sums of exponentials. shared: head of the
+        keys"""
         start = [tile.numbers(value) for tile in tiles for value in (float("-inf"), 0.0)]
         # the first block is what makes the sums zeros
         over, number, first = self.blocks.loop(mine, start, 1, turns)
@@ -384,7 +390,7 @@ class _Rows:
 
     @property
     def columns(self) -> int:
-        """Columns of sums that a warp has in registers at a time."""
+        """Number of columns of the sums that a warp has in registers at a time."""
         return gcd(self.width, COLUMNS)
 
     def _scaled(
@@ -402,8 +408,11 @@ class _Rows:
         layout: str,
         stores: StagedStore | None,
     ) -> None:
-        """Stores the sums of values divided by the sums of exponentials, and the logarithms of the
-        latter. stores: stores by TMA; None: threads store"""
+        """Stores the results (the sums of values divided by the sums of exponentials), and the
+        logarithms of the sums of exponentials.
+
+        stores: the stores by TMA; None: threads store the results
+        """
         out, *lse = tensors
         end = _End(self, tile, result, out, layout)
         if tile.corrected:
@@ -440,7 +449,8 @@ class _End:
         return [tc.RowNumbersOp(each, quarter).mine for each in reversed(self.result)]
 
     def hand_over(self, quarter: ir.Value) -> list[ir.Value]:
-        """A softmax leaves sums and maxima to the epilogue."""
+        """Emits how a softmax warp passes its sums of exponentials and its maxima to the epilogue
+        warps."""
         totals, maxima = self._own(quarter)
         self.tile.hand_over(totals, maxima, quarter, TOTALS)
         return []
@@ -484,7 +494,7 @@ class _End:
         return [names[each].value for each in layout if each in names]
 
     def store_rows(self, quarter: ir.Value, first: Index, total: ir.Value) -> None:
-        """Threads store their rows."""
+        """Emits stores in which each thread stores its own row."""
         count, dim = self.rows.columns, i64(self.layout.index("m"))
         inverse, end = self._inverse(total), self.tile.rows.end
         lanes = [] if end is None else self._row_lanes(first, end, self.layout)
@@ -498,7 +508,8 @@ class _End:
                 tc.StoreRowsOp(value, self.out, place, i64(QUARTER_LANES), dim)
 
     def store_by_tma(self, stores: StagedStore) -> None:
-        """Warps write their rows to shared memory, from which TMA stores them."""
+        """Emits stores in which warps write their rows to shared memory, from where TMA stores
+        them."""
         mine: list[Index] = []
 
         def indices(quarter: Index) -> Callable[[Index], list[ir.Value]]:
@@ -511,7 +522,8 @@ class _End:
         stores.store(self.tile.sums, indices, epilogue)
 
     def store_logarithms(self, first: Index, numbers: Sequence[ir.Value], tensor: ir.Value) -> None:
-        """Threads store the logarithms of the sums."""
+        """Emits stores in which each thread stores the logarithm of its row's sum of
+        exponentials."""
         total, largest = numbers
         logarithm = tc.RowLogSumOp(largest, total, self.rows.scale).lse
         rows = self.tile.rows
@@ -528,8 +540,8 @@ class _End:
 
 
 def store_words(numbers: ir.Value, factors: ir.Value, quarter: ir.Value) -> None:
-    """Stores numbers as A of a product, in the type of `factors`: in 16 bits two columns per word,
-    in 8 four."""
+    """Stores numbers to tensor memory as operand A of a product, in the type of `factors`: two
+    columns per 32-bit word if the type has 16 bits, four if it has 8."""
     element = factors.type.element
     bytes_, kind = tc.element_bytes(element), ir.VectorType.get(numbers.type.shape, element)
     narrow = tc.NarrowRowsOp(numbers, kind).narrow if bytes_ == 1 else arith.truncf(kind, numbers)
@@ -547,13 +559,14 @@ def store_words(numbers: ir.Value, factors: ir.Value, quarter: ir.Value) -> None
 
 
 def multiply(d: ir.Value, a: ir.Value, b: ir.Value, accumulate: ir.Value) -> None:
-    """The product of two tiles, slice by slice."""
+    """Emits the product of two tiles, one mma for each K slice."""
     for j in range(b.type.shape[1] * tc.element_bytes(b.type.element) // MMA_K_BYTES):
         mma(d, a, b, constant(1, integer_type(1)) if j else accumulate, j)
 
 
 def quarters(body: Callable[..., list[ir.Value]], state: Sequence[ir.Value]) -> scf.ForOp:
-    """A loop over the four sub-partitions, one for each warp of the epilogue; carries `state`."""
+    """Emits a loop over the four sub-partitions, one for each warp of the epilogue, that carries
+    `state`."""
     over = scf.ForOp(index.value(0), index.value(QUARTERS), index.value(1), state)
     with ir.InsertionPoint(over.body):
         scf.YieldOp(body(over.induction_variable, *over.inner_iter_args))

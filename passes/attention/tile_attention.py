@@ -1,4 +1,5 @@
-"""tile-attention: scaled dot-product attention, a tile of rows of a head per CTA."""
+"""tile-attention: makes a kernel of scaled dot-product attention; each CTA computes a tile of rows
+of a head."""
 
 from __future__ import annotations
 
@@ -42,19 +43,21 @@ TAU = 8.0
 class TileAttention(Pass):
     """Turns ``tc.attention`` into the sequential program of one CTA.
 
-    rows: queries of a tile: 64 for each of one to three warpgroups, 0 chooses; in tensor memory 128
-    keys: keys of a block, a multiple of 16, or of 32 for operands of 8 bits. 0 chooses: 128, but 64
-          with wgmma for heads of more than 128 elements, and in tensor memory where two CTAs then
-          fit an SM
-    ctas: number of CTAs, each of which computes several tiles in turn; 0: with wgmma one per SM if
-          there are more tiles than SMs, the tiles have equally many blocks or a causal mask or a
-          window limits them, and there are no parts, lengths or tensors that scores read; else one
-          for each tile
+    rows: queries of a tile. With wgmma it is 64 for each of one to three warpgroups; with tensor
+        memory it is 128. 0 chooses
+    keys: keys of a block, a multiple of 16, or of 32 for operands of 8 bits. 0 chooses 128 or 64.
+        It chooses 64 with wgmma for heads of more than 128 elements, and with tensor memory if two
+        CTAs then fit on an SM
+    ctas: number of CTAs, each of which computes several tiles in turn; 0 chooses one CTA per SM or
+        one CTA per tile. It chooses one per SM, with wgmma only, if there are more tiles than SMs,
+        if the tiles have equally many blocks or a causal mask or a window limits them, and if there
+        are no parts, no lengths and no tensors that scores read
     tau:  growth of exponents up to which a row keeps its maximum: the sums of earlier blocks are
-          rescaled only if exponents grow by more. -1 chooses: 8, or 0 for operands of 8 bits, where
-          it must be 0
+          rescaled only if exponents grow by more. -1 chooses 8, or 0 for operands of 8 bits, which
+          allow no other value
     polynomial: number of exponentials of every 16 keys that a polynomial computes instead of the
-                special-function unit: those of the last keys, in tensor memory; even
+                special-function unit: those of the last keys. The number is even; only for tensor
+                memory
     store: how results in tensor memory are stored: "direct", by threads, or "tma", by TMA from
           shared memory
 
@@ -100,21 +103,21 @@ class TileAttention(Pass):
 
     With a causal mask, a window, or a last block that is not whole, scores go through
     ``tc.mask_fragment`` or ``tc.mask_rows``; blocks without a key of any row are not visited, and
-    CTAs begin with the rows that have the most keys. The op's body is computed before the softmax,
-    in ``tc.fragment_epilogue``, or on register tiles with a ``tc.load_rows`` for each of its
-    tensors. Keys and values in pages are loaded by one box for each page, or part of a page;
-    ``tc.load_index`` reads the page's number. The grid is row tiles, heads, batch; with
-    ``key_part`` the batch dimension also counts the parts, and a CTA visits only the blocks of its
-    part.
+    CTAs begin with the rows that have the most keys. The op's body is computed before the softmax:
+    with wgmma in a ``tc.fragment_epilogue``, with tensor memory on register tiles, with a
+    ``tc.load_rows`` for each tensor that the body reads. Keys and values in pages are loaded by one
+    TMA box for each page or part of a page; ``tc.load_index`` reads the page's number. The grid is
+    row tiles, heads, batch; with ``key_part`` the batch dimension also counts the parts, and a CTA
+    visits only the blocks of its part.
 
     Scores of ``tc.block_scaled_attention`` are ``tc.mma_block_scale`` of tiles of bytes: the scales
     of a tile, and of each block of keys, are loaded beside the elements and copied to tensor memory
     by ``tc.cp_scales``.
 
-    With sequences the grid has as many row tiles as there can be, whatever the ends. A CTA finds
-    the sequence of its tile by ``tc.find_group``, visits the blocks of its keys, and stores its
-    rows only (``tc.store_fragment_group``, ``tc.store_lanes``); a CTA without a tile stores
-    nothing.
+    With sequences the grid has the largest number of row tiles that any division of the rows into
+    sequences can need. A CTA finds the sequence of its tile by ``tc.find_group``, visits the blocks
+    of that sequence's keys, and stores only rows of that sequence (``tc.store_fragment_group``,
+    ``tc.store_lanes``); a CTA without a tile stores nothing.
 
     Changes the order of sums and rounds exponentials to the type of the values, as the op says;
     preserves the location of the op on every op.

@@ -1,4 +1,5 @@
-"""tile-attention-backward: gradients of attention, a tile of rows or keys of a head per CTA."""
+"""tile-attention-backward: makes a kernel of the gradients of attention; each CTA computes a tile
+of rows or keys of a head."""
 
 from __future__ import annotations
 
@@ -34,10 +35,10 @@ WIDE_BLOCK, NARROW_HEAD = 128, 64
 class TileAttentionBackward(Pass):
     """Turns ``tc.attention_backward`` into the sequential program of one CTA.
 
-    rows:  queries of a tile, or keys of a tile of dk and dv: 64 for each of one to three
-           warpgroups, 0 chooses; in tensor memory 128
-    block: keys of a block, or queries; 0 chooses: 64, or 128 keys with wgmma for queries of at most
-           64 elements
+    rows:  rows of a tile: queries for dq, keys for dk and dv. With wgmma it is 64 for each of one
+           to three warpgroups; with tensor memory it is 128. 0 chooses
+    block: columns of a block: keys for dq, queries for dk and dv. 0 chooses 64, or 128 keys with
+        wgmma for queries of at most 64 elements
 
     Before::
 
@@ -71,10 +72,11 @@ class TileAttentionBackward(Pass):
         … "tc.store_rows"("tc.tmem_ld"(%dk, …) * scale, …); "tc.store_rows"("tc.tmem_ld"(%dv, …), …)
 
     With ``of = "q"`` rows are queries and blocks are of keys: ``s = q k^T``, ``dp = dout v^T``, and
-    only ``dq += ds k``. So scores are those of rows with columns either way, and become A of the
-    next product in the same registers. With a mask scores go through ``tc.mask_fragment``, with its
-    offsets exchanged for keys in rows, and blocks outside it are not visited. Each sum has one
-    order, and no CTA adds to the sums of another one, so results do not depend on timing.
+    only ``dq += ds k``. So in both cases a score belongs to a row and a column of the tile, and the
+    scores become operand A of the next product in the same registers. With a mask, scores go
+    through ``tc.mask_fragment``, whose two offsets are exchanged if rows are keys, and blocks
+    outside the mask are not visited. Each sum has one order, and no CTA adds to the sums of another
+    CTA, so results do not depend on timing.
 
     Rounds p and ds to the type of the operands, as the op says; preserves the location of the op on
     every op.

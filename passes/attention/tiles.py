@@ -1,4 +1,4 @@
-"""Tiles of queries, keys and values in shared memory, and the part of an attention that a CTA
+"""Tiles of queries, keys and values in shared memory, and the part of an attention that one CTA
 computes."""
 
 from __future__ import annotations
@@ -36,11 +36,14 @@ HEAD, ROW, KEY = 1, 2, 3
 class TileRows:
     """Rows of a tile, and the keys that they may have.
 
-    batch, head: numbers of the batch and the head of the queries; every: number of the batch,
-                 counted over all parts
-    first:  first row in the tensors; number: its number in the band
-    part:   number of the part of the keys; keys: number of all keys; key: first one in the tensors
-    end:    row after the last one that is stored; None: all are
+    batch, head: numbers of the batch and the head of the queries
+    every:  number of the batch, counted over all parts of the keys
+    first:  first row in the tensors
+    number: number of the first row in the band (`Band`)
+    part:   number of the part of the keys
+    keys:   number of all keys
+    key:    first key in the tensors
+    end:    row after the last row that is stored; None: all rows are stored
     """
 
     batch: Index
@@ -54,7 +57,7 @@ class TileRows:
     end: Index | None = None
 
     def after(self, count: int) -> TileRows:
-        """Returns the rows `count` further on."""
+        """Returns the rows that begin `count` rows after these."""
         first, number = (index.add(each, count) for each in (self.first, self.number))
         return replace(self, first=first, number=number)
 
@@ -67,9 +70,9 @@ RESIDENT = 32 << 20
 class LongestFirst:
     """An order of tiles: within a group of heads the tiles with the most keys come first.
 
-    The last CTAs are then the shortest ones, and SMs finish together. If CTAs followed the order of
-    heads, a long tile of the last head would begin late, which costs up to a tenth of the time with
-    4096 rows and a causal mask.
+    The last CTAs are then the shortest ones, and SMs finish together. If CTAs computed one head
+    after another, a long tile of the last head would begin late; with 4096 rows and a causal mask
+    that costs up to a tenth of the kernel's time.
 
     rows: row tiles of a head; heads: heads of a batch; batch: number of batches times parts of the
           keys; together: heads of a group, a divisor of `heads`
@@ -120,8 +123,8 @@ class LongestFirst:
         yield index.sub(self.rows - 1, block_id("y")), head, batch
 
     def turns(self) -> tuple[scf.ForOp, int]:
-        """Emits the loop of a persistent CTA over its tiles, which carries an index, from 0 on.
-        Also returns the most tiles of a CTA.
+        """Emits the loop of a persistent CTA over its tiles, which carries an index that starts at
+        0. Also returns the largest number of tiles of a CTA.
 
         CTA c of C has the tiles c, 2 C - 1 - c, 2 C + c, …: in every other turn the order of CTAs
         is reversed, so that no CTA has the longest tile of every turn.
@@ -140,8 +143,8 @@ class LongestFirst:
         return loop, whole + bool(rest)
 
     def of_turn(self, turn: ir.Value) -> tuple[Index, Index, Index]:
-        """The tile, head and batch of a turn of a persistent CTA, counted over the tiles of all
-        heads."""
+        """The tile, head and batch that a persistent CTA computes in a turn; tiles are counted over
+        all heads."""
         assert self.ctas is not None
         odd = arith.cmpi(arith.CmpIPredicate.ne, index.value(index.rem(turn, 2)), index.value(0))
         mine = arith.select(odd, index.value(self._turned(1)), index.value(self._turned(0)))
@@ -165,8 +168,11 @@ def each_tile(
     tiles: OutputTiles | LongestFirst,
     body: Callable[[tuple[Index, Index, Index], Turns], ir.Value],
 ) -> None:
-    """Emits the tiles of a CTA. body: emits the tile with this number, head and batch; returns the
-    end of its loop over blocks."""
+    """Emits the tiles of a CTA.
+
+    body: emits the tile with this number, head and batch; returns the end of its loop over blocks
+        of keys
+    """
     if isinstance(tiles, OutputTiles) or tiles.ctas is None:
         with tiles.each() as (number, head, batch):
             assert batch is not None
@@ -182,9 +188,9 @@ def each_tile(
 class HeadTiles:
     """Tiles of whole rows of one head in shared memory.
 
-    The dimension that is innermost in memory, elements or rows of a head, is divided into columns
-    of one swizzle span each, and a TMA box fills one column. The tile is K-major if a product sums
-    over that dimension.
+    The dimension that is innermost in memory (the elements or the rows of a head) is divided into
+    columns of one swizzle span each; one TMA box fills one column. The tile is K-major if a product
+    sums over that dimension.
     """
 
     type: tc.SmemType
@@ -202,8 +208,9 @@ class HeadTiles:
         summed: str,
         pages: Pages | None = None,
     ) -> HeadTiles:
-        """Tiles of `rows` rows of `heads`, whose base is an argument of the source function; builds
-        the tensor map from the kernel's `arguments`. layout: letters of the heads' dimensions
+        """Describes tiles of `rows` rows of `heads`, a view of an argument of the source function,
+        and builds the tensor map from the kernel's `arguments`. layout: letters of the heads'
+        dimensions
 
         summed: letter of the dimension that the product sums over
         """
@@ -227,8 +234,8 @@ class HeadTiles:
         return HeadTiles(tile, made, layout, tuple(dims), pages)
 
     def load(self, batch: Index, head: Index, row: Index, apart: bool = False) -> ir.Value:
-        """Loads a tile of rows from `row` on. apart: whether the tile has barriers of its own,
-        see place-barriers"""
+        """Loads a tile of rows from `row` on. apart: whether the load has mbarriers of its own (see
+        place-barriers)"""
         tile = tc.SmemTileOp(self.type).tile
         outer, inner = self.type.shape[:: 1 if self.type.major == "K" else -1]
         columns, letter = self.type.span // tc.element_bytes(self.type.element), self.dims[0].letter
@@ -254,8 +261,8 @@ class HeadTiles:
 class Pages:
     """Pages of keys and values.
 
-    table: the kernel's tensor that holds the number of keys and the pages of each batch; size: keys
-           of a page; count: number of pages
+    table: the kernel's argument that holds, for each batch, the number of keys and the numbers of
+        the pages; size: keys of a page; count: number of pages
     """
 
     table: ir.Value
@@ -264,8 +271,8 @@ class Pages:
 
     def place(self, batch: Index, key: Index) -> tuple[Index, Index]:
         """Returns the page of a batch's key, and the key's number in that page. Keys beyond the
-        table are in a page that does not exist, so TMA fills them with zeros: values of another
-        page could be infinite, and have weight 0."""
+        table are given a page that does not exist, so TMA fills them with zeros. Their weight is 0,
+        but values of another page could be infinite, and 0 times infinity is NaN."""
         last = index.value(self.table.type.shape[-1] - 1)
         number = index.value(index.add(index.div(key, self.size), 1))
         inside = arith.cmpi(arith.CmpIPredicate.ule, number, last)
@@ -319,8 +326,9 @@ class HeadShape:
         )  # fmt: skip
 
     def together(self, elements: Sequence[ir.OpView]) -> HeadShape:
-        """The shape in which the heads of a group, which read the same keys, are rows of one head,
-        if each has a single row: a decoding step then reads its keys once. Else this shape.
+        """The shape in which the query heads of a group, which read the same keys, become rows of
+        one head. It is used if each head has a single row: a decoding step then reads its keys
+        once. Otherwise returns this shape.
 
         elements: reads of other tensors by the scores, which must not depend on head or row
         """
@@ -342,7 +350,7 @@ class HeadShape:
 
     @property
     def key_bytes(self) -> int:
-        """Bytes of a head's keys and values."""
+        """Bytes of the keys and values of one head."""
         return self["n"] * (self["d"] + self["e"]) * self.power_bytes
 
     @property
@@ -355,18 +363,22 @@ class HeadShape:
         return index.div(head, self.group)
 
     def blocks(self, rows: int, keys: int) -> Blocks:
-        """The keys in blocks of `keys`, for tiles of `rows` rows."""
+        """Divides the keys into blocks of `keys` keys, for tiles of `rows` rows."""
         return Blocks(rows, keys, self.keys, self.band, self.parts, self.part, self.lengths)
 
     def row_tiles(self, rows: int) -> int:
-        """The most tiles of `rows` rows of a head; a sequence begins with a new one."""
+        """Largest number of tiles of `rows` rows that a head can have; each sequence begins with a
+        new tile."""
         return most_tiles(self["m"], max(self.sequences, 1), rows)
 
     def rows_of(
         self, blocks: Blocks, place: tuple[Index, Index, Index], limits: Sequence[ir.Value]
     ) -> TileRows:
-        """Rows of a tile. place: number of the tile, head, and batch among those of all parts;
-        limits: the kernel's tensors with numbers of keys"""
+        """The rows of a tile.
+
+        place: number of the tile, the head, and the batch, which is counted over all parts
+        limits: the kernel's tensors with numbers of keys
+        """
         number, head, every = place
         if self.sequences:
             return self._rows_of_sequence(blocks, number, head, limits)
@@ -404,14 +416,14 @@ class HeadShape:
         return index.div(batch, self["b"]), index.rem(batch, self["b"])
 
     def queries(self, tensor: ir.Value) -> Strided:
-        """Queries in memory, with the rows that heads have here."""
+        """View of the queries in memory as heads with the rows that this shape has."""
         found = strided(tensor).reshaped([self[letter] for letter in self.q])
         assert found is not None  # see `no_map`: rows that become others have one stride
         return found
 
     def results(self, array: ir.Value) -> ir.Value:
-        """Results or logarithms in memory, with the rows that heads have here; the batches of the
-        parts follow each other."""
+        """View of results or logarithms in memory as heads with the rows that this shape has. The
+        batches of one part follow those of the part before."""
         if self.part is None:
             return self._together(array, self["b"], list(array.type.shape)[3:])
         first, second, *rest = array.type.shape
@@ -437,11 +449,12 @@ class HeadShape:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of keys of a row tile.
+    """The blocks of keys that a tile of rows visits.
 
     rows: rows per tile; keys: keys per block; count: number of all keys; band: keys of each row
     parts, part: number of parts of the keys, and keys per part, in whole blocks; None: one part
-    lengths: whether batches have fewer keys than `count`, by a number read at run time
+    lengths: whether batches may have fewer keys than `count`; the kernel then reads their numbers
+        at run time
     """
 
     rows: int
@@ -454,7 +467,7 @@ class Blocks:
 
     @property
     def most(self) -> int:
-        """Largest number of blocks of a tile."""
+        """Largest number of blocks that a tile visits."""
         every, (first, last) = ceil_div(self.count, self.keys), (self.band.first, self.band.last)
         if self.part is not None:
             every = min(every, self.part // self.keys)
@@ -464,12 +477,12 @@ class Blocks:
 
     @property
     def alike(self) -> bool:
-        """Whether all tiles have the same number of blocks."""
+        """Whether all tiles visit the same number of blocks."""
         return not self.band.limits and self.part is None and not self.lengths
 
     @property
     def masked(self) -> bool:
-        """Whether a block may have elements without a key."""
+        """Whether a block may have scores that must be masked."""
         empty = self.part is not None and (self.parts - 1) * self.part >= self.count
         return self.band.limits or self.lengths or self.count % self.keys != 0 or empty
 
@@ -504,8 +517,8 @@ class Blocks:
         blocks. The loop carries `start`. Also returns the number of the current block, from 0, and
         its first key.
 
-        turns: the number of blocks of earlier tiles, from which the loop counts on if tiles differ
-               in their number of blocks, and the most tiles of a CTA
+        turns: the number of blocks of earlier tiles, at which the loop's count starts if tiles
+            differ in their number of blocks, and the largest number of tiles of a CTA
         """
         before, visited = self.visited(rows.number, rows.part, rows.keys)
         since, most = turns
@@ -553,9 +566,14 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Softmax:
-    """Parameters of a softmax. scale: scale of the scores, times log2(e); tau: growth of exponents
-    up to which sums are not rescaled; polynomial: exponentials of every 16 keys that a polynomial
-    computes; lift: log2 of the largest exponential; times: factor of the results."""
+    """Parameters of a softmax.
+
+    scale: scale of the scores, times log2(e)
+    tau: growth of exponents up to which sums are not rescaled
+    polynomial: number of exponentials of every 16 keys that a polynomial computes
+    lift: log2 of the largest exponential
+    times: factor of the results
+    """
 
     scale: float
     tau: float
@@ -564,7 +582,8 @@ class Softmax:
     times: float = 1.0
 
     def set_below(self, op: ir.OpView) -> None:
-        """Sets the attribute ``below`` of `op`, which computes the reference of exponents."""
+        """Sets the attribute ``below`` of `op`, which computes the reference that exponents are
+        relative to."""
         if self.lift:
             op.attributes["below"] = ir.FloatAttr.get_f32(self.lift / self.scale)
 
@@ -592,8 +611,8 @@ KernelTensors: TypeAlias = tuple[
 def kernel_tensors(
     source: Source, of: HeadShape, blocks: Blocks, arguments: Sequence[ir.Value], rows: int
 ) -> KernelTensors:
-    """Tiles of `rows` queries, and of a block of keys and of values; the op's limits; and the
-    results, with heads as the source's op has them.
+    """Describes a kernel's tiles of `rows` queries and of a block of keys and values, the op's
+    limits, and the results, with the heads of the source's op.
 
     arguments: arguments of the kernel
     """
@@ -623,7 +642,7 @@ def kernel_tensors(
 def matrix_of_heads(
     out: ir.Value, layout: str, batch: Index, head: Index, row: Index
 ) -> tuple[ir.Value, list[ir.Value]]:
-    """A tensor of heads as a batch of matrices, and the indices in it of a head's row."""
+    """A tensor of heads as a batch of matrices, and the indices of a head's row in it."""
     first, second, third, width = out.type.shape
     if layout[HEAD] == "h":
         groups, shape = [[0, 1], [2], [3]], [first * second, third, width]

@@ -1,4 +1,5 @@
-"""transpose-values: copies values of 8 bits so that keys are innermost in memory, for wgmma."""
+"""transpose-values: copies values of 8 bits so that their keys are innermost in memory, as wgmma
+requires."""
 
 from __future__ import annotations
 
@@ -41,8 +42,9 @@ class TransposeValues(Pass):
 
     wgmma sums over the keys, and requires that dimension to be innermost in operands of 8 bits (PTX
     ISA 9.7.15.5.1.2). The attention reads the copy in place. Values whose keys are already
-    innermost in memory, such as the transpose of a cache, are not copied. On targets whose tensor
-    core reads both orders the pass does nothing. Preserves every value, bit for bit.
+    innermost in memory, such as a view that transposes a cache, are not copied. On targets whose
+    tensor core reads both dimension orders the pass does nothing. Preserves every value, bit for
+    bit.
     """
 
     name: ClassVar[str] = "transpose-values"

@@ -1,5 +1,5 @@
-"""Attention for warpgroups: scores, exponentials and sums in registers, which are A of the second
-product."""
+"""Attention on targets with wgmma: scores, exponentials and sums are in registers, and the
+exponentials are operand A of the second product."""
 
 from __future__ import annotations
 
@@ -55,8 +55,9 @@ SHARED_HEAD = 128
 
 
 def choose_rows(of: HeadShape, sms: int) -> int:
-    """Chooses the number of rows of a tile: the one with which the SM with the most tiles finishes
-    earliest, or, where tiles have different numbers of keys, the one with the least total work."""
+    """Chooses the number of rows of a tile. It is the number with which the SM that has the most
+    tiles finishes earliest or, if tiles have different numbers of keys, the number with the least
+    total work."""
     if of["m"] <= WGMMA_M:
         return WGMMA_M
     if max(of["d"], of["e"]) > NARROW_HEAD or of.power_bytes == 1:
@@ -77,7 +78,7 @@ def choose_rows(of: HeadShape, sms: int) -> int:
 def warpgroup_kernel(
     source: Source, rows: int, grid: list[int], target: str
 ) -> Iterator[list[ir.Value]]:
-    """The kernel of a CTA with tiles of `rows` rows; yields its arguments."""
+    """Builds the kernel of a CTA with tiles of `rows` rows; yields the kernel's arguments."""
     source.function.attributes[WARP_MAP] = ir.StringAttr.get(MAPS[rows])
     source.function.attributes[CTAS_PER_SM] = i64(1)
     with kernel(source, grid, target=target) as arguments:
@@ -90,7 +91,8 @@ def warpgroup_kernel(
 def tile_by_warpgroups(
     source: Source, of: HeadShape, blocks: Blocks, softmax: Softmax, ctas: int, target: str
 ) -> None:
-    """Replaces the source function by the sequential program of a CTA (`TileAttention`)."""
+    """Replaces the source function by the program of one CTA, in program order
+    (`TileAttention`)."""
     rows, op = blocks.rows, source.op
     tiles = _tiles(of, blocks, bool(op.elements), ctas, TARGETS[target].sms)
     with warpgroup_kernel(source, rows, tiles.grid, target) as arguments:
@@ -177,8 +179,8 @@ class _Rows:
         shared: Index,
         turns: Turns,
     ) -> scf.ForOp:
-        """The loop over all blocks of a part, whose results are the sums of values, the maxima and
-        the sums of exponentials.
+        """Emits the loop over all blocks of a part of the keys. Its results are the sums of values,
+        the maxima of scores and the sums of exponentials.
 
         shared: head of the keys
         """

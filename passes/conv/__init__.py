@@ -1,1 +1,1 @@
-"""Convolutions: schedules, their cost, and the passes that tile."""
+"""Convolutions: schedules, their cost model, and the passes that tile convolutions."""

@@ -1,4 +1,4 @@
-"""compare-conv-schedules: remarks when the cost model prefers another schedule."""
+"""compare-conv-schedules: emits a remark when the cost model prefers another schedule."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tcir.passmanager.remarks import remark
 class CompareConvSchedules(Pass):
     """Emits a remark if conv-shift-reuse is legal but another schedule is modelled as faster.
 
-    n_tile: output channels per CTA of conv-shift-reuse; 0: as its pass chooses
-    tiling: its tiling, with halo=mask; halo=refresh is not modelled
+    n_tile: output channels per CTA of conv-shift-reuse; 0: the number that its pass chooses
+    tiling: tiling of conv-shift-reuse, with halo=mask; halo=refresh is not modelled
 
     Before and after::
 
         %y = "tc.conv2d"(%x, %w) {…} : (tensor<1x7x7x512xf16>, tensor<3x3x512x512xf16>) -> …
 
-    Preserves everything: the requested schedule is built.
+    Changes nothing: the schedule that the user requested is built.
     """
 
     name: ClassVar[str] = "compare-conv-schedules"

@@ -1,4 +1,4 @@
-"""The cost of a convolution under each schedule, by `tcir.passes.emit.cost`."""
+"""The modelled cost of a convolution under each schedule (`tcir.passes.emit.cost`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from tcir.passes.emit.limits import ceil_div, round_up
 
 
 def shift_reuse(tiling: str) -> Callable[[ConvShape, int], LaunchWork]:
-    """``conv-shift-reuse``: an A tile of 128 lanes per filter row and tap class."""
+    """Cost of ``conv-shift-reuse``, which loads an A tile of 128 lanes for each filter row and tap
+    class."""
 
     def work(shape: ConvShape, n_tile: int) -> LaunchWork:
         classes = ShiftClasses.of(shape)
@@ -31,14 +32,16 @@ def shift_reuse(tiling: str) -> Callable[[ConvShape, int], LaunchWork]:
 
 
 def implicit_gemm(shape: ConvShape, n_tile: int) -> LaunchWork:
-    """``conv-implicit-gemm``: 128 output pixels, loaded again for every tap, or filter row."""
+    """Cost of ``conv-implicit-gemm``, which loads 128 output pixels again for every tap or filter
+    row."""
     tiles, loaded = ceil_div(_pixels(shape), TMEM_LANES), gathered(shape)
     work = _work(loaded, n_tile, tiles, (1, 1), loaded.r * loaded.s, a_in_tmem=False)
     return replace(work, unique_bytes=_unique_bytes(shape))
 
 
 def smem_offset(shape: ConvShape, n_tile: int) -> LaunchWork | None:
-    """``conv-smem-offset``: one tile per filter or filter row; each tap starts at its own pixel."""
+    """Cost of ``conv-smem-offset``, which loads one tile per filter or filter row; each tap starts
+    at its own pixel of the tile."""
     plan = best_plan(shape, n_tile)
     if plan is None:
         return None

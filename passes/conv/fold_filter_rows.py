@@ -1,4 +1,4 @@
-"""fold-filter-rows: a convolution of few channels reads all taps of a filter row as one."""
+"""fold-filter-rows: lets a convolution of few channels read all taps of a filter row as one tap."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ from tcir.target import TARGETS
 @dataclass(frozen=True)
 class FoldFilterRows(Pass):
     """Repacks the input of a convolution of few channels so that TMA can load the pixels of all
-    taps of a filter row at once: next to each other, padding included.
+    taps of a filter row at once: they are next to each other in memory, padding included.
 
-    Before, ResNet's stem, whose channels are repacked to 16 bytes, the strides of a tensor map::
+    Before, in ResNet's stem. Its channels are repacked to 16 bytes, because strides of a tensor map
+    are multiples of 16 bytes::
 
         %1 = "tc.repack"(%x) {…} : (tensor<1x224x224x3xf16>) -> tensor<1x224x224x8xf16>
         %2 = "tc.repack"(%w) {…} : (tensor<7x7x3x64xf16>) -> tensor<64x7x7x8xf16>
         %y = "tc.conv2d"(%1, %2) {strides = [2, 2], pads = [3, 3, 3, 3], filter = "fhwc"}
 
-    After: two pixels are 16 bytes, and the windows of neighbouring outputs two pixels apart::
+    After. Two pixels take 16 bytes, and the windows of neighbouring outputs are two pixels apart::
 
         %1 = "tc.repack"(%x) {low = [0, 0, 3, 0], …} -> tensor<1x224x230x4xf16>
         %2 = "tc.repack"(%w) {…} : (tensor<7x7x3x64xf16>) -> tensor<7x7x4x64xf16>
         %y = "tc.conv2d"(%1, %2) {strides = [2, 2], pads = [3, 3, 0, 0], filter = "hwcf"}
 
-    `tile-conv-implicit-gemm` then sums over 7 taps of 28 channels instead of 49 of 8. A convolution
-    stays as it is if its input needs no repacking, its elements do not have 16 bits, it is dilated
-    along a row, or one tap's channels already fill an mma. Preserves the value of every element, up
-    to the order of the sums.
+    `tile-conv-implicit-gemm` then sums over 7 taps of 28 channels instead of 49 taps of 8 channels.
+    A convolution stays as it is if its input needs no repacking, its elements do not have 16 bits,
+    it is dilated along a row, or one tap's channels already fill an mma. Preserves the value of
+    every element, up to the order of the sums.
 
     wgmma: only for targets with wgmma. With tensor memory every schedule except
            tile-conv-implicit-gemm needs pixels of 16 bytes

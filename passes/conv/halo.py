@@ -18,8 +18,8 @@ QUARTERS_OF_A_SHIFT = ("one", "all")
 
 @dataclass(frozen=True)
 class HaloRows:
-    """A shared tile with the pixels for lane 31 of each sub-partition. Shift k (counted from 0)
-    needs the four rows from ``first + step * k`` on."""
+    """A shared tile with the pixels for the last lane of each sub-partition. Shift k (counted from
+    0) needs the four rows from ``first + step * k`` on."""
 
     tile: ir.Value
     first: int
@@ -35,12 +35,14 @@ def multiply_shifted(
     shift: str,
     quarters: str,
 ) -> None:
-    """The mma of the taps of one class; each shift is followed by a refresh of the lanes 31.
+    """Emits the mmas of the taps of one class. Each shift is followed by a refresh of lanes 31, 63,
+    95 and 127.
 
-    ``product(s, j, ashift)`` is the mma of tap s and K slice j. shift: ``ashift``, by the mma (a
-    refresh must then wait for it, see place-barriers), or ``shift``, the stand-alone instruction,
-    which the ISA orders before the refresh. quarters: the sub-partitions the latter moves, ``one``
-    or ``all``.
+    ``product(s, j, ashift)`` emits the mma of tap s and K slice j.
+    shift: ``ashift``, where the mma itself shifts (a refresh must then wait for the mma, see
+        place-barriers), or ``shift``, the stand-alone instruction, which the ISA orders before the
+        refresh
+    quarters: the sub-partitions that one stand-alone shift moves, ``one`` or ``all``
     """
     for step, s in enumerate(taps):
         last = s == taps[-1]

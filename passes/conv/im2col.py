@@ -40,7 +40,7 @@ PIXEL, CHANNEL = [0, 1, 2], 3
 class Im2col(OfMatrices):
     """``tc.conv2d`` in tiles of neighbouring pixels, counted through (n, p, q).
 
-    shape: as `gathered`
+    shape: the convolution as `gathered` returns it
     pixels: the im2col map of the input; tile: tile of A; filters: operand B of one tap
     steps: iterations over taps and channels, for one part of the sums
     cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
@@ -84,16 +84,16 @@ class Im2col(OfMatrices):
         return self.shape.sum_element
 
     def at(self, place: TilePlace) -> Step:
-        """The steps of the tile at `place`."""
+        """The steps of the main loop for the tile at `place`."""
         return multiplied(self.loads(place), self.shape.unsigned, self.cta_group)
 
     def output(self, memory: ir.Value) -> ir.Value:
-        """The NHWC output as rows of pixels."""
+        """View of the NHWC output as a matrix with a row for each pixel."""
         return as_matrix(memory)
 
     def reads(self, source: Source, place: TilePlace) -> Places:
-        """The indices that each lane reads: its own pixel's, because rows and images may end at any
-        lane."""
+        """The indices that each lane reads. Each lane has its own pixel's indices, because rows and
+        images may end at any lane."""
         shape = self.shape
 
         def of_quarter(quarter: Index) -> Callable[[Index], list[Index]]:
@@ -110,7 +110,8 @@ class Im2col(OfMatrices):
         return of_quarter
 
     def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:
-        """The tensors that `after` reads, as matrices of pixels and channels or as vectors."""
+        """The tensors that the epilogue `after` reads, as matrices of pixels and channels, or as
+        vectors."""
         row, column = (ir.AffineDimExpr.get(number) for number in range(2))
         zero = ir.AffineConstantExpr.get(0)
         tensors, maps = {}, []
@@ -135,7 +136,7 @@ class Im2col(OfMatrices):
         return tensors, maps
 
     def loads(self, place: TilePlace) -> Load:
-        """A function that loads the operands of a step of the tile at `place`."""
+        """Returns a function that loads the operands of a step of the tile at `place`."""
         shape, filters = self.shape, self.filters
         m0, k0, part = place.row, place.column, place.part
         of_pixels, of_filters = self.cluster.share_of_a(), self.cluster.share_of_b()
@@ -170,13 +171,14 @@ class Im2col(OfMatrices):
 
 
 def gathered(shape: ConvShape) -> ConvShape:
-    """The convolution as TMA gathers it: whole windows of a row as one pixel, where they are
-    adjacent."""
+    """The convolution as TMA gathers it. If the pixels of a window's row are adjacent in memory,
+    they are treated as one pixel."""
     return shape.of_windows() if shape.rows_are_windows else shape
 
 
 def im2col_corners(shape: ConvShape) -> list[int]:
-    """``[lower w, lower h, upper w, upper h]`` of the box of positions that tap (0, 0) visits."""
+    """``[lower w, lower h, upper w, upper h]``: corners of the box of positions that tap (0, 0)
+    visits."""
     return [
         -shape.pad_left,
         -shape.pad_top,
@@ -230,7 +232,8 @@ def check_parts(op: ir.OpView, shape: ConvShape) -> None:
 
 
 def check_filter_rows(op: ir.OpView, shape: ConvShape) -> None:
-    """Raises a match failure if a part of the sums has no whole filter rows, or another number."""
+    """Raises a match failure if a part of the sums does not consist of whole filter rows, or if
+    parts have different numbers of them."""
     row = shape.s * shape.c
     if shape.k_part is not None and (shape.k_part % row or shape.r * row % shape.k_part):
         raise match_failure(
@@ -242,8 +245,8 @@ def check_filter_rows(op: ir.OpView, shape: ConvShape) -> None:
 
 
 def check_cluster(op: ir.OpView, shape: ConvShape, cluster: ClusterShape) -> None:
-    """Raises a match failure if CTAs of the cluster would share pixels but need different channels
-    of them, or share filters of different groups."""
+    """Raises a match failure if the CTAs of a cluster could not share loads: they would need
+    different channels of the same pixels, or filters of different groups."""
     if shape.groups == 1:
         return
     if cluster.n > 1:
@@ -267,7 +270,7 @@ def check_cluster(op: ir.OpView, shape: ConvShape, cluster: ClusterShape) -> Non
 
 
 def tiles_of_filters(k0: Index, filters: TiledOperand, count: int, cta_group: int) -> list[Index]:
-    """The first output channels that this CTA loads of `count` adjacent tiles of `filters`, from
+    """First output channels of the `count` adjacent tiles of filters that this CTA loads, from
     channel `k0` on."""
     own = filters.type.shape[0]
     firsts = [index.add(k0, number * own * cta_group) for number in range(count)]
@@ -275,8 +278,8 @@ def tiles_of_filters(k0: Index, filters: TiledOperand, count: int, cta_group: in
 
 
 def choose_channels(options: ConvTiling, op: ir.OpView, shape: ConvShape) -> int:
-    """Output channels of a tile of tcgen05, of which the CTAs of a cluster or pair load equal
-    parts."""
+    """Number of output channels of a tcgen05 tile, of which the CTAs of a cluster or pair load
+    equal parts."""
     cluster = options.cluster_of(op)
     check_cluster(op, shape, cluster)
     step = filters_step(op, shape)
@@ -296,7 +299,7 @@ def choose_channels(options: ConvTiling, op: ir.OpView, shape: ConvShape) -> int
 
 
 def filters_step(op: ir.OpView, shape: ConvShape) -> int:
-    """The number that the output channels loaded by one CTA must be a multiple of."""
+    """The number that must divide the output channels that one CTA loads."""
     return part_step("mn" if shape.filter == "hwcf" else "k", op.w.type.element_type)
 
 

@@ -1,4 +1,4 @@
-"""Tiling ``linear`` of a shift-reuse convolution: lanes run over the flattened input pixels."""
+"""The tiling ``linear`` of a shift-reuse convolution: lanes run over the flattened input pixels."""
 
 from __future__ import annotations
 
@@ -21,33 +21,36 @@ from tcir.passes.emit.tile_kernel import clear_accumulator, loop
 
 @dataclass(frozen=True)
 class LinearTiling(OutputTiling):
-    """Lane i of unit (a, block) has the anchor ``f = a + t * (block * V + i)`` of N * H * W.
+    """A lane has an anchor, one of the N * H * W input pixels: lane i of unit (a, block) has ``f =
+    a + t * (block * V + i)``.
 
     It computes the output (n, p, q) with ``f = (n * H + p * sh) * W + q * sw``, if there is one,
     and holds, for filter row r and class c, the pixel ``f + (r * dh - pad_top) * W + c * dw -
-    pad_left``. That need not be a pixel of its row or image: at tap (r, s) the lane is on only if
-    row and column are both inside. Sub-partitions start V anchors apart; their boxes overlap by J.
+    pad_left``. That position may belong to another row or image, so at tap (r, s) the lane is
+    enabled only if its row and its column are both inside the image. Sub-partitions start V anchors
+    apart; their boxes overlap by J.
     """
 
     masked: ClassVar[bool] = True
 
     @property
     def pixels(self) -> int:
-        """Pixels of all images."""
+        """Number of pixels of all images."""
         return self.shape.n * self.shape.h * self.shape.w
 
     @property
     def blocks(self) -> int:
-        """Units per a."""
+        """Number of units for each a."""
         return ceil_div(ceil_div(self.pixels, self.classes.lane_step), self.classes.valid)
 
     @property
     def count(self) -> int:
-        """Units of the whole convolution."""
+        """Number of units of the whole convolution."""
         return self.classes.lane_step * self.blocks
 
     def check(self, op: ir.OpView) -> None:
-        """Rejects outputs without an anchor, and boxes that TMA does not support."""
+        """Rejects convolutions with an output that has no anchor, or with a box that TMA does not
+        support."""
         shape = self.shape
         for name, outputs, stride, size in (
             ("column", shape.q, shape.strides[1], shape.w),
@@ -65,7 +68,7 @@ class LinearTiling(OutputTiling):
         self.check_box(op, "linear", "pixels")
 
     def first_anchor(self, unit: Index) -> Index:
-        """Anchor of lane 0 of a unit; past the end for units after the last."""
+        """Anchor of lane 0 of a unit; it is past the end for units after the last one."""
         block, a = index.delinearize(unit, [self.blocks, self.classes.lane_step])
         return index.add(a, index.mul(block, self.classes.lane_step * self.classes.valid))
 
@@ -82,7 +85,8 @@ class LinearTiling(OutputTiling):
     def loader(
         self, tensor_map: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes
     ) -> Load:
-        """Returns a function that loads the tile of (r, class, channels)."""
+        """Returns a function that loads the tile of a filter row, a tap class and a block of
+        channels."""
         shape, step = self.shape, self.classes.lane_step
         (dh, dw) = shape.dilations
         before = shape.pad_top * shape.w + shape.pad_left
@@ -136,7 +140,8 @@ class LinearTiling(OutputTiling):
         return at
 
     def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
-        """Anchors: a lane stores if its anchor has an output and its pixels are not stale."""
+        """Anchors of the lanes. A lane stores a result if its anchor has an output and its pixels
+        are not stale."""
         (sh, sw) = self.shape.strides
         n, row, column = self._anchors(first_unit, quarter)
         stored = lane_index().below(self.classes.valid)

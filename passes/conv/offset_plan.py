@@ -1,4 +1,5 @@
-"""Tiles of ``conv-smem-offset``: the pixels one shared tile holds, and the start of each tap."""
+"""Tiles of ``conv-smem-offset``: the pixels that one shared tile holds, and the row at which each
+tap starts."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ STAGES = 2
 
 @dataclass(frozen=True)
 class FilterAxis:
-    """The taps of one filter direction, as (class, offset) pairs.
+    """The taps along one dimension of the filter (height or width), as (class, offset) pairs.
 
     For output o, tap t reads pixel ``o * stride - pad + t * dilation``. In the tile of class
     ``t * dilation mod stride``, loaded with that stride, this is pixel ``o + offset``.
@@ -43,15 +44,16 @@ class FilterAxis:
 
     @property
     def reach(self) -> int:
-        """The largest offset."""
+        """The largest offset of a tap."""
         return max(self.place(tap)[1] for tap in range(self.taps))
 
 
 @dataclass(frozen=True)
 class TapRows(ABC):
-    """The taps of a step. Taps of a class read one shared tile, each starting at its own row.
+    """The taps of a step of the main loop. All taps of a class read one shared tile, each from its
+    own first row.
 
-    whole: one tile serves all filter rows; otherwise a tile is loaded for each
+    whole: whether one tile serves all filter rows; otherwise a tile is loaded for each filter row
     """
 
     shape: ConvShape
@@ -60,17 +62,18 @@ class TapRows(ABC):
     @property
     @abstractmethod
     def pitch(self) -> int:
-        """Rows of a tile from a row of pixels to the next."""
+        """Number of tile rows from a row of pixels to the next row of pixels."""
 
     @cached_property
     def axes(self) -> tuple[FilterAxis, FilterAxis]:
-        """Height and width."""
+        """The two axes of the filter: height and width."""
         (sh, sw), (dh, dw) = self.shape.strides, self.shape.dilations
         return FilterAxis(sh, dh, self.shape.r), FilterAxis(sw, dw, self.shape.s)
 
     @cached_property
     def classes(self) -> list[tuple[int, int]]:
-        """``(row class, column class)`` of each tile of a step; row class 0 if not whole."""
+        """``(row class, column class)`` of each tile of a step; the row class is 0 if `whole` is
+        false."""
         rows = self.axes[0].classes if self.whole else [0]
         return [(row, column) for row in rows for column in self.axes[1].classes]
 
@@ -97,9 +100,9 @@ class TapRows(ABC):
 
 @dataclass(frozen=True)
 class OffsetPlan(TapRows):
-    """A CTA computes ``images x rows x columns`` outputs; lanes run over these, `pitch` lanes per
-    row, a multiple of `row_step`. A tile that serves all filter rows holds `rows` plus the vertical
-    reach."""
+    """The outputs of a CTA: ``images x rows x columns``. Lanes run over these, with `pitch` lanes
+    per row of outputs, a multiple of `row_step`. A tile that serves all filter rows holds `rows`
+    rows plus the vertical reach of the taps."""
 
     images: int
     rows: int
@@ -108,12 +111,13 @@ class OffsetPlan(TapRows):
 
     @cached_property
     def core_columns(self) -> int:
-        """Core-matrix columns per step."""
+        """Core-matrix columns that one step multiplies."""
         return self.shape.kc * self.shape.element_bytes // CORE_COLUMN_BYTES
 
     @cached_property
     def pitch(self) -> int:
-        """Pixels per row of the tile; a core-matrix column ends at a multiple of 128 bytes."""
+        """Pixels per row of the tile. It is chosen so that a core-matrix column ends at a multiple
+        of 128 bytes."""
         pitch = round_up(self.columns + self.axes[1].reach, self.row_step)
         while pitch * self.tile_rows * self.images * self.core_columns % 8:
             pitch += self.row_step
@@ -126,18 +130,19 @@ class OffsetPlan(TapRows):
 
     @cached_property
     def pixels(self) -> int:
-        """Pixels of a tile: rows of one core-matrix column."""
+        """Pixels of a tile, which is the number of rows of one core-matrix column."""
         return self.pitch * self.tile_rows * self.images
 
     @cached_property
     def tail(self) -> int:
-        """Rows read only by lanes without an output, after the last core-matrix column: zeros."""
+        """Number of rows after the last core-matrix column that only lanes without an output read;
+        they are zeros."""
         reach = self.axes[1].reach + (self.axes[0].reach * self.pitch if self.whole else 0)
         return max(0, reach + TMEM_LANES - self.pixels)
 
     @property
     def all_core_columns(self) -> int:
-        """Number of core-matrix columns of the tile, the tail's included."""
+        """Number of core-matrix columns of the tile, including the rows of `tail`."""
         return self.core_columns + ceil_div(self.tail, self.pixels)
 
     @property
@@ -148,7 +153,7 @@ class OffsetPlan(TapRows):
 
     @property
     def grid(self) -> tuple[int, int, int]:
-        """CTAs along images, rows, columns."""
+        """Numbers of CTAs along images, rows and columns."""
         shape = self.shape
         return (
             ceil_div(shape.n, self.images),
@@ -158,18 +163,18 @@ class OffsetPlan(TapRows):
 
     @property
     def ctas(self) -> int:
-        """CTAs for one tile of output channels."""
+        """Number of CTAs for one tile of output channels."""
         n, p, q = self.grid
         return n * p * q
 
     @property
     def activation_bytes(self) -> int:
-        """Bytes loaded by TMA for one CTA in one step."""
+        """Bytes that TMA loads for one CTA in one step."""
         rows = self.pixels * self.core_columns + self.tail
         return len(self.classes) * rows * CORE_COLUMN_BYTES
 
     def stage_bytes(self, n_tile: int) -> int:
-        """Shared memory of one step."""
+        """Bytes of shared memory for one step."""
         tile = round_up(
             self.pixels * self.all_core_columns * CORE_COLUMN_BYTES, SMEM_TILE_ALIGNMENT
         )
@@ -178,7 +183,7 @@ class OffsetPlan(TapRows):
 
     @property
     def stored(self) -> RowBoxes:
-        """The outputs among the lanes, as TMA stores them."""
+        """The lanes that have an output, as TMA stores them."""
         lines = range(self.images * self.rows)
         places = [(y * self.pitch, (0, 0, y % self.rows, y // self.rows)) for y in lines]
         return RowBoxes(self.columns, places)
@@ -195,14 +200,14 @@ class OffsetPlan(TapRows):
 def best_plan(
     shape: ConvShape, n_tile: int, row_step: int = 1, staged: int = 0
 ) -> OffsetPlan | None:
-    """The plan with the fewest CTAs, then the fewest loaded bytes, that leaves room for `STAGES`
-    slots. If the sums are in parts, each part is whole filter rows, which then have tiles of their
-    own.
+    """The plan with the fewest CTAs, and among these the one with the fewest loaded bytes, that
+    leaves room for `STAGES` ring slots. If the sums are in parts, each part consists of whole
+    filter rows, and each filter row has a tile of its own.
 
     n_tile: output channels of a CTA; row_step: number of lanes; each row of outputs begins at a
             multiple of it
     staged: bytes of shared memory for results
-    Falls back to one slot where two do not fit, and to None where even one does not.
+    If two slots do not fit, the plan has one slot; returns None if even one slot does not fit.
     """
     legal = (plan for plan in plans(shape, row_step) if not (plan.whole and shape.k_part))
     every = sorted(legal, key=lambda p: (p.ctas, p.ctas * p.steps * p.activation_bytes))

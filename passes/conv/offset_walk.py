@@ -1,4 +1,4 @@
-"""Tiles of ``conv-smem-offset`` for warpgroups: positions on an im2col walk."""
+"""Tiles of ``conv-smem-offset`` for warpgroups: positions on an im2col walk over the images."""
 
 from __future__ import annotations
 
@@ -39,10 +39,12 @@ class OffsetWalk(TapRows):
     of the walk have a multiple of `line_step` positions.
 
     Position ``(n * height + y) * width + x`` belongs to output (n, y, x), if there is one. In the
-    tile of a tap class it holds the pixel in image row ``y * stride - pad + class``, and in the
-    column of the same form. A tap with the offsets (down, right) reads the position ``down * width
-    + right`` further on. Rows of outputs are separated by enough positions to keep a tap from
-    reading pixels of the next row: at most its reach, fewer where padding follows padding.
+    tile of a tap class the position holds the pixel in image row ``y * stride - pad + class`` and
+    in image column ``x * stride - pad + class``. A tap with the offsets (down, right) reads the
+    position that is ``down * width + right`` positions later. Between two rows of outputs there are
+    enough positions to keep a tap from reading pixels of the next row: at most as many as the
+    largest offset of a tap, and fewer where the padding of one row is followed by the padding of
+    the next.
     """
 
     rows: int
@@ -59,20 +61,21 @@ class OffsetWalk(TapRows):
 
     @cached_property
     def count(self) -> int:
-        """Positions up to the last output."""
+        """Number of positions up to the last output."""
         (height, width), shape = self.image, self.shape
         return ((shape.n - 1) * height + shape.p - 1) * width + shape.q
 
     @property
     def corners(self) -> list[int]:
-        """``[lower w, lower h, upper w, upper h]`` of the box of positions of class 0."""
+        """``[lower w, lower h, upper w, upper h]``: corners of the box of positions of tap class
+        0."""
         shape, (height, width), (sh, sw) = self.shape, self.image, self.shape.strides
         right, bottom = (width - 1) * sw - shape.pad_left, (height - 1) * sh - shape.pad_top
         return [-shape.pad_left, -shape.pad_top, right - shape.w + 1, bottom - shape.h + 1]
 
     @property
     def pitch(self) -> int:
-        """Positions from a row of pixels to the next."""
+        """Number of positions from a row of pixels to the next row."""
         return self.image[1]
 
     @cached_property
@@ -83,12 +86,12 @@ class OffsetWalk(TapRows):
 
     @property
     def tile_rows(self) -> int:
-        """Rows of a tile of A: whole patterns of the swizzle."""
+        """Rows of a tile of A, rounded up to whole patterns of the swizzle."""
         return round_up(self.positions, SWIZZLE_ATOM_ROWS)
 
     @property
     def tiles(self) -> tuple[int, int]:
-        """Tiles along the walk and along the output channels."""
+        """Numbers of tiles along the walk and along the output channels."""
         return ceil_div(self.count, self.rows), ceil_div(self.shape.k, self.columns)
 
     @property
@@ -100,7 +103,7 @@ class OffsetWalk(TapRows):
 
     @property
     def stage_bytes(self) -> int:
-        """Shared memory of a step."""
+        """Bytes of shared memory for a step of the main loop."""
         pixel = self.shape.kc * self.shape.element_bytes
         a = round_up(self.tile_rows * pixel, SMEM_TILE_ALIGNMENT)
         b = round_up(self.shape.filter_bytes(self.columns, self.shape.kc), SMEM_TILE_ALIGNMENT)
@@ -108,12 +111,12 @@ class OffsetWalk(TapRows):
 
     @property
     def stages(self) -> int:
-        """Slots of the ring; 0: a step does not fit."""
+        """Number of slots of the ring; 0 if shared memory cannot hold one step."""
         return min(MOST_STAGES, (SMEM_BYTES - BARRIER_BYTES) // self.stage_bytes)
 
     @property
     def legal(self) -> bool:
-        """Whether TMA can make the walk, and a step fits shared memory."""
+        """Whether TMA can traverse the walk, and shared memory can hold a step."""
         furthest = [max(self.axes[1].classes), max(self.axes[0].classes)]
         if not self.whole:
             furthest[1] = (self.shape.r - 1) * self.shape.dilations[0]
@@ -128,8 +131,8 @@ class OffsetWalk(TapRows):
 
     def cycles(self, sms: int) -> float:
         """Modelled cycles of the SM with the most tiles. A step takes as long as the slowest of
-        three: its products; its loads, in rows of at most 128 bytes; and the round trip of a slot
-        (load, latency and products) divided by the number of slots."""
+        three: the time of its products; the time of its loads, in rows of at most 128 bytes; and
+        the round trip of a slot (load, latency and products) divided by the number of slots."""
         shape, taps, m = self.shape, len(self.taps), WGMMA_M
         rows = taps * shape.filter_tile(self.columns, shape.kc).rows
         loading = PIXEL * len(self.classes) * self.positions + FILTER * rows
@@ -148,8 +151,9 @@ class OffsetWalk(TapRows):
 def fastest_walk(
     shape: ConvShape, widths: Iterable[int], sms: int, line_step: int = 1
 ) -> OffsetWalk | None:
-    """The fastest tile of one of these widths; None if none is legal. If the sums are in parts,
-    each part is whole filter rows, which then have tiles of their own."""
+    """The fastest tile with one of the output-channel counts `widths`; None if none is legal. If
+    the sums are in parts, each part consists of whole filter rows, and each filter row has a tile
+    of its own."""
     every = (
         OffsetWalk(shape, whole, rows, columns, line_step)
         for columns in widths

@@ -1,4 +1,5 @@
-"""``conv-smem-offset`` for warpgroups: taps read one tile in shared memory from their row on."""
+"""``conv-smem-offset`` for warpgroups: all taps read one tile in shared memory, each from its own
+first row."""
 
 from __future__ import annotations
 
@@ -43,8 +44,9 @@ def choose_walk(
     cluster: ClusterShape = ALONE,
     line_step: int = 1,
 ) -> OffsetWalk:
-    """The fastest tile with output channels of one group, of which the CTAs of `cluster` load equal
-    parts. Raises a match failure if wgmma cannot multiply these types, or no tile fits."""
+    """The fastest tile whose output channels belong to one group and can be divided equally among
+    the CTAs of `cluster`, which load one part each. Raises a match failure if wgmma cannot multiply
+    these types, or if no tile fits in shared memory."""
     check_im2col(op, shape)
     check_filter_rows(op, shape)
     check_cluster(op, shape, cluster)
@@ -82,8 +84,8 @@ def choose_walk(
 def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None:
     """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma.
 
-    A kernel with more tiles than the target has SMs is persistent: the loads of the next tile run
-    while this one is stored.
+    A kernel with more tiles than the target has SMs is persistent: the next tile is loaded while
+    the current one is stored.
     """
     op, shape, sms = source.op, ConvShape.of(source.op), TARGETS[target].sms
     cluster = ClusterShape.parse(options.cluster)
@@ -113,13 +115,13 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
 
 @dataclass(frozen=True)
 class RowWalk(OfMatrices):
-    """A convolution in tiles of positions on a `walk`; each tap reads the tile from a different row
-    on.
+    """A convolution in tiles of positions on a `walk`; each tap reads the tile from a different
+    first row.
 
-    pixels: the im2col map of the input; filters: operand B of one tap, of which the CTAs of a
-            `cluster` load a part each
-    steps: iterations over channels, and over filter rows that have tiles of their own, for one part
-           of the sums
+    pixels: the im2col map of the input
+    filters: operand B of one tap, of which each CTA of a `cluster` loads a part
+    steps: iterations of the main loop for one part of the sums: over channels, and over the filter
+        rows that have tiles of their own
     """
 
     walk: OffsetWalk
@@ -148,7 +150,7 @@ class RowWalk(OfMatrices):
         return RowWalk(walk, pixels, filters, walk.steps, shape.sum_element, cluster)
 
     def loads(self, place: TilePlace) -> Callable[[Index], tuple[list[ir.Value], list[ir.Value]]]:
-        """A function that loads A and B for each tap of a step of the tile at `place`."""
+        """Returns a function that loads A and B for each tap of a step of the tile at `place`."""
         walk, shape = self.walk, self.walk.shape
         (sh, sw), dilation = shape.strides, shape.dilations[0]
         a_type = k_major(walk.tile_rows, shape.kc, shape.element)
@@ -180,10 +182,11 @@ class RowWalk(OfMatrices):
 
 
 class WarpgroupTaps(OfWarpgroups):
-    """The core wgmma; each tap's instructions start at their own row of A."""
+    """The main loop of wgmma instructions in which each tap's instructions start at their own row
+    of A."""
 
     def sums(self, product: RowWalk, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
-        """The fragment of the sums of the tile at `place`."""
+        """Emits the sums of the tile at `place`, a fragment."""
         load, kind = product.loads(place), self.fragment(self.tile.columns, product.sums)
         rows = i64s([product.walk.place(*tap)[1] for tap in product.walk.taps])
 

@@ -1,4 +1,5 @@
-"""Tiling ``packed`` of a shift-reuse convolution: output rows follow one another on the lanes."""
+"""The tiling ``packed`` of a shift-reuse convolution: lanes run over one output row after
+another."""
 
 from __future__ import annotations
 
@@ -21,27 +22,30 @@ RANK = 4
 
 @dataclass(frozen=True)
 class PackedTiling(OutputTiling):
-    """Lanes run over (n, p, x) for each b, x up to ``ceil(Q / dq) + J``; units start V apart.
+    """For each residue b of the output column, lanes run over (n, p, x) with x up to ``ceil(Q / dq)
+    + J``; units start V lanes apart.
 
     Lane (n, p, x) computes the output ``q = b + dq * x``; for filter row r and class c it holds the
     pixel of row ``p * sh - pad_top + r * dh`` and column ``(b * sw - pad_left + c * dw) + t * x``.
-    The last J lanes of a row compute no output; they feed the lanes below. TMA traverses these
-    positions in im2col mode with traversal stride t; b, c and r are offsets.
+    The last J lanes of a row compute no output; their pixels are shifted into the lanes before
+    them. TMA traverses these positions in im2col mode with traversal stride t; b, c and r are
+    offsets.
     """
 
     @property
     def blocks(self) -> int:
-        """Units for each value of b."""
+        """Number of units for each value of b."""
         return ceil_div(self.shape.n * self.shape.p * self.pitch, self.classes.valid)
 
     @property
     def count(self) -> int:
-        """Units of the whole convolution."""
+        """Number of units of the whole convolution."""
         return self.classes.column_step * self.blocks
 
     @property
     def corners(self) -> list[int]:
-        """``[lower w, lower h, upper w, upper h]`` of the box of positions without offsets."""
+        """``[lower w, lower h, upper w, upper h]``: corners of the box of positions if all offsets
+        are 0."""
         shape = self.shape
         right = self.classes.lane_step * (self.pitch - 1) - shape.pad_left
         bottom = shape.strides[0] * (shape.p - 1) - shape.pad_top
@@ -68,7 +72,8 @@ class PackedTiling(OutputTiling):
                 )
 
     def decode(self, unit: Index) -> tuple[Index, Index]:
-        """``(b, first lane)`` of a unit; the lane counts (n, p, x), and may be past the end."""
+        """``(b, first lane)`` of a unit. The first lane is counted over (n, p, x), and may be past
+        the end."""
         block, b = index.delinearize(unit, [self.blocks, self.classes.column_step])
         return b, index.mul(block, self.classes.valid)
 
@@ -85,7 +90,8 @@ class PackedTiling(OutputTiling):
     def loader(
         self, tensor_map: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes
     ) -> Load:
-        """Returns a function that loads the tile of (r, class, channels)."""
+        """Returns a function that loads the tile of a filter row, a tap class and a block of
+        channels."""
         shape, step = self.shape, self.classes.lane_step
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
         places = []
@@ -107,8 +113,8 @@ class PackedTiling(OutputTiling):
         return load
 
     def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
-        """Positions on the walk: a lane stores if its position is an output and its pixels are not
-        stale."""
+        """Positions of the lanes on the walk. A lane stores a result if its position is an output
+        and its pixels are not stale."""
         b, first = self.decode(index.add(first_unit, quarter))
         lane = lane_index()
         position = lane + first

@@ -1,4 +1,5 @@
-"""Tiling ``rows`` of a shift-reuse convolution: a sub-partition holds pixels of one output row."""
+"""The tiling ``rows`` of a shift-reuse convolution: each sub-partition holds pixels of one output
+row."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from tcir.passmanager.remarks import remark
 
 @dataclass(frozen=True)
 class RowsTiling(OutputTiling):
-    """A unit is ``valid`` outputs of one row, ``column_step`` apart, on one sub-partition.
+    """A unit consists of ``valid`` outputs of one row, ``column_step`` columns apart, on one
+    sub-partition.
 
     Unit (n, p, b, block) computes the outputs ``q = b + dq * (block * V + i)``, i < V. For filter
     row r and class c, its lane i holds the pixel of row ``p * sh - pad_top + r * dh`` and column
@@ -32,21 +34,21 @@ class RowsTiling(OutputTiling):
 
     @property
     def columns(self) -> int:
-        """Largest number of outputs of a row with the same b."""
+        """Largest number of outputs of a row that have the same b."""
         return ceil_div(self.shape.q, self.classes.column_step)
 
     @property
     def blocks(self) -> int:
-        """Number of units that cover these outputs."""
+        """Number of units that cover the outputs of a row with the same b."""
         return ceil_div(self.columns, self.classes.valid)
 
     @property
     def count(self) -> int:
-        """Units of the whole convolution."""
+        """Number of units of the whole convolution."""
         return self.shape.n * self.shape.p * self.classes.column_step * self.blocks
 
     def check(self, op: ir.OpView) -> None:
-        """Rejects tilings whose rows exceed a TMA box."""
+        """Rejects tilings whose rows are longer than a TMA box."""
         self.check_box(op, "rows", "columns")
 
     def decode(self, unit: Index) -> tuple[Index, Index, Index]:
@@ -68,7 +70,8 @@ class RowsTiling(OutputTiling):
     def loader(
         self, tensor_map: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes
     ) -> Load:
-        """Returns a function that loads the tile of (r, class, channels)."""
+        """Returns a function that loads the tile of a filter row, a tap class and a block of
+        channels."""
         shape, step = self.shape, self.classes.lane_step
         places = []
         for quarter in range(QUARTERS):
@@ -89,7 +92,7 @@ class RowsTiling(OutputTiling):
         return load
 
     def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
-        """Outputs of a row: a lane stores if its pixels are not stale."""
+        """Output positions of the lanes. A lane stores a result if its pixels are not stale."""
         n, p, q = self.decode(index.add(first_unit, quarter))
         lane, step = lane_index(), self.classes.column_step
         at = (lane * step + q).where(lane.below(self.classes.valid), self.shape.q)
@@ -98,7 +101,8 @@ class RowsTiling(OutputTiling):
     def store(
         self, source: Source, results: TileStores, arguments: list[ir.Value], _: object
     ) -> Store:
-        """The store of a kernel with these `arguments`, by rows of neighbouring outputs."""
+        """Returns how a kernel with these `arguments` stores its results: by rows of neighbouring
+        outputs."""
         out = arguments[-1]
         remark(source.op, str(results))
 

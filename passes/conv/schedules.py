@@ -1,4 +1,4 @@
-"""The schedules of a convolution: which are legal, and their modelled cost."""
+"""The schedules of a convolution: which of them are legal, and their modelled cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ TilingPass = TileConvImplicitGemm | TileConvShiftReuse | TileConvSmemOffset
 
 @dataclass(frozen=True)
 class ConvCandidate:
-    """A schedule with a tile width: its cost, or why it is not legal."""
+    """A schedule with a tile width. It has either the modelled cost, or the reason why the schedule
+    is not legal."""
 
     schedule: str
     work: LaunchWork | None
@@ -45,7 +46,7 @@ class ConvCandidate:
 
 
 class ConvSchedules:
-    """The schedules of `op`, a ``tc.conv2d``, with every tile width or just `n_tile`."""
+    """The schedules of `op`, a ``tc.conv2d``, with every tile width or only with `n_tile`."""
 
     def __init__(self, op: ir.OpView, n_tile: int = 0) -> None:
         shape = ConvShape.of(op)
@@ -58,12 +59,13 @@ class ConvSchedules:
         self._reasons: dict[tuple[str, int], str] = {}
 
     def ranked(self, constants: Constants = DEFAULT) -> list[ConvCandidate]:
-        """Each schedule with its cheapest tile width: cheapest first, illegal ones last."""
+        """Each schedule with its cheapest tile width, sorted by cost; illegal schedules come
+        last."""
         best = (self.best(name, constants) for name in SCHEDULES)
         return sorted(best, key=lambda each: each.microseconds)
 
     def best(self, schedule: str, constants: Constants = DEFAULT) -> ConvCandidate:
-        """Returns the candidate of a schedule with the cheapest tile width.
+        """Returns the candidate of `schedule` that has the cheapest tile width.
 
         schedule: a key of `SCHEDULES`
         """
@@ -99,7 +101,8 @@ class ConvSchedules:
         return under_other_answers(lambda constants: self.ranked(constants)[0])
 
     def disputes(self) -> str:
-        """Text with the choice under each value of a disputed constant."""
+        """Describes which schedule is chosen under each value of a constant on which sources
+        disagree."""
         chosen = str(self.ranked()[0])
         choices = {answer: str(each) for answer, each in self.choices().items()}
         lines = [
@@ -119,7 +122,7 @@ def _n_tiles(shape: ConvShape) -> list[int]:
 
 
 def tiling_pass(schedule: str, n_tile: int) -> TilingPass:
-    """The pass that builds `schedule`, a key of `SCHEDULES`."""
+    """The tiling pass that implements `schedule`, a key of `SCHEDULES`."""
     name, _, options = schedule.rstrip("}").partition("{tiling=")
     if name == "conv-shift-reuse":
         return TileConvShiftReuse(n_tile=n_tile, tiling=options)
@@ -129,7 +132,7 @@ def tiling_pass(schedule: str, n_tile: int) -> TilingPass:
 
 
 def table(candidates: list[ConvCandidate]) -> str:
-    """The candidates as text, one per line; times are modelled."""
+    """The candidates as text, one per line, with modelled times."""
     return "\n".join([HEADER, *_rows(candidates)])
 
 

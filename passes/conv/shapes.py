@@ -1,4 +1,4 @@
-"""Sizes of a ``tc.conv2d`` op, by name."""
+"""Sizes of a ``tc.conv2d`` op, as named fields."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from tcir.threads import cached_property
 
 @dataclass(frozen=True)
 class ConvShape:
-    """N, H, W of the input; R, S, C of the filter; P, Q, K of the sums; and the rest.
+    """Sizes of a convolution: N, H, W of the input; R, S, C of the filter; P, Q, K of the sums; and
+    its other parameters.
 
     stored_bytes: bytes of the output; epilogue_reads: bytes that a ``tc.epilogue`` reads besides
         the sums
     groups: number of groups, each of C channels of the input and of an equal part of the K channels
             of the sums
-    k_part: number of the R * S * C terms of a sum that one part adds up; None: all
+    k_part: how many of the R * S * C terms of a sum one part adds up; None: all of them
     """
 
     n: int
@@ -62,7 +63,7 @@ class ConvShape:
 
     @staticmethod
     def of(op: ir.OpView) -> ConvShape:
-        """Reads the op."""
+        """Reads the sizes from the op."""
         layout = string(op, "filter")
         extents = list(op.w.type.shape)
         r, s = extents[:2] if layout == "hwcf" else extents[1:3]
@@ -101,8 +102,9 @@ class ConvShape:
     @property
     def rows_are_windows(self) -> bool:
         """Whether a filter row can be read as one tap: its channels are adjacent in memory,
-        neighbouring outputs are a distance apart that a tensor map can have as a stride, and one
-        tap's channels would not fill an mma."""
+        a tensor map can have the distance between neighbouring outputs as a stride, and the
+        channels of one tap would not fill an mma.
+        """
         step, apart = TMA_STRIDE.values[0], self.strides[1] * self.pixel_bytes
         padded = self.pad_left or self.pad_right
         contiguous = self.groups == 1 and self.dilations[1] == 1 and not padded
@@ -112,18 +114,18 @@ class ConvShape:
         return contiguous and filters and encodable and few
 
     def of_windows(self) -> ConvShape:
-        """Shape of the equivalent convolution in which each window of an image row is a pixel, so
-        that a filter row is one tap."""
+        """Shape of the equivalent convolution in which each window of an image row counts as one
+        pixel, so that a filter row is a single tap."""
         (sh, _), (dh, _) = self.strides, self.dilations
         return replace(self, w=self.q, c=self.s * self.c, s=1, strides=(sh, 1), dilations=(dh, 1))
 
     @property
     def group_k(self) -> int:
-        """Number of output channels with the same input channels."""
+        """Number of output channels that are computed from the same input channels."""
         return self.k // self.groups
 
     def first_channel(self, k0: Index) -> Index:
-        """The first input channel of the group of output channel `k0`."""
+        """The first input channel of the group to which output channel `k0` belongs."""
         return 0 if self.groups == 1 else index.mul(index.div(k0, self.group_k), self.c)
 
     @cached_property
@@ -145,8 +147,8 @@ class ConvShape:
         return 1 if self.k_part is None else ceil_div(self.r * self.s * self.c, self.k_part)
 
     def in_parts(self, parts: int) -> ConvShape:
-        """Returns this shape with the main loop's steps divided into `parts` equal parts; `parts`
-        divides their number."""
+        """Returns this shape with the steps of the main loop divided into `parts` equal parts;
+        `parts` must divide the number of steps."""
         return replace(self, k_part=self.steps // parts * self.kc if parts > 1 else None)
 
     @property
@@ -158,7 +160,8 @@ class ConvShape:
     def choose_n_tile(
         self, op: ir.OpView, option: int, cta_group: int = 1, multiple: int = 1
     ) -> int:
-        """Output channels of a tile for tcgen05: `option`, or at most 128 per CTA if that is 0."""
+        """Number of output channels of a tcgen05 tile: `option` or, if that is 0, at most 128 per
+        CTA."""
         chosen = choose_n_tile(op, option, self.group_k, cta_group)
         legal = MMA_N if cta_group == 1 else MMA_N_PAIR
         return self.of_one_group(op, chosen, option, multiple, legal)
@@ -166,8 +169,8 @@ class ConvShape:
     def of_one_group(
         self, op: ir.OpView, chosen: int, option: int, multiple: int, legal: Legal
     ) -> int:
-        """Output channels of a tile, all of one group and a multiple of `multiple` (see
-        `check_cluster`): `chosen`, or, without an `option`, the largest `legal` number below it."""
+        """Number of output channels of a tile, all in one group and a multiple of `multiple` (see
+        `check_cluster`): `chosen` or, if `option` is 0, the largest `legal` number up to it."""
         if self.groups == 1:
             return chosen
         if self.c * self.element_bytes % MMA_K_BYTES:

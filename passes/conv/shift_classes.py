@@ -1,4 +1,5 @@
-"""Tap classes: the taps of a filter row that share one A tile in tensor memory by ``.ashift``."""
+"""Tap classes: the taps of a filter row that can share one A tile in tensor memory by means of
+``.ashift``."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from tcir.passes.conv.shapes import ConvShape
 class ShiftClasses:
     """The taps of a filter row, in classes whose consecutive taps are exactly one lane apart.
 
-    ``.ashift`` moves every lane's pixel to the lane below it. With stride ``sw`` and dilation
-    ``dw`` along the width, g their greatest common divisor, two taps see pixels that differ by
-    whole lanes when they are a multiple of ``sw / g`` taps apart: so tap s is in class
-    ``s mod (sw / g)``, and a class shares one A tile of 128 lanes.
+    ``.ashift`` moves every lane's pixel to the lane below it. Let ``sw`` be the stride and ``dw``
+    the dilation along the width, and g their greatest common divisor. The pixels of two taps differ
+    by whole lanes if the taps are a multiple of ``sw / g`` taps apart. So tap s is in class ``s mod
+    (sw / g)``, and a class shares one A tile of 128 lanes.
 
     lane_step:   input columns from one lane to the next (t = sw * dw / g)
     column_step: output columns from one lane to the next (dq = dw / g)
@@ -31,7 +32,7 @@ class ShiftClasses:
 
     @staticmethod
     def of(shape: ConvShape, refreshed: bool = False) -> ShiftClasses:
-        """The classes of a convolution."""
+        """Divides the taps of a convolution into classes."""
         stride, dilation = shape.strides[1], shape.dilations[1]
         common = gcd(stride, dilation)
         count = stride // common
@@ -40,11 +41,11 @@ class ShiftClasses:
 
     @property
     def halo(self) -> int:
-        """J: stale lanes of a sub-partition after the last shift."""
+        """J: number of lanes of a sub-partition that are stale after the last shift."""
         return max(len(taps) for taps in self.taps) - 1
 
     @property
     def valid(self) -> int:
-        """V: number of lanes of a sub-partition whose sums are outputs: all lanes, or only lanes
-        that never become stale."""
+        """V: number of lanes of a sub-partition whose sums are outputs. It is all lanes if they are
+        refreshed, else only the lanes that never become stale."""
         return QUARTER_LANES if self.refreshed else QUARTER_LANES - self.halo

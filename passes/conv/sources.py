@@ -1,4 +1,4 @@
-"""The functions of convolutions that the passes of this folder take."""
+"""Finds the functions with convolutions that the tiling passes of this folder can tile."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from tcir.passes.kernels.scheduled import Scheduled
 
 @dataclass(frozen=True)
 class ConvTiling(Scheduled):
-    """A tiling pass of convolutions. n_tiles: tiles of `n_tile` output channels, each with an
-    accumulator, that a CTA computes from the same pixels."""
+    """A tiling pass of convolutions.
+
+    n_tiles: tiles of `n_tile` output channels, each with its own accumulator, that a CTA computes
+        from the same pixels
+    """
 
     n_tiles: int = 1
 
@@ -27,7 +30,7 @@ class ConvTiling(Scheduled):
 
     @property
     def together(self) -> SharedTiles:
-        """The tiles of filters that share a tile of pixels."""
+        """Number of tiles of filters that are multiplied by the same tile of pixels."""
         return SharedTiles(self.n_tiles)
 
 
@@ -38,7 +41,7 @@ def find_convolutions(
     others: bool = False,
     options: legal.Facts | None = None,
 ) -> list[Source]:
-    """The ``tc.conv2d`` of every function, with its ``tc.epilogue`` if any.
+    """The ``tc.conv2d`` of every function, with the ``tc.epilogue`` that follows it, if any.
 
     others: whether functions without a convolution are allowed
     options: options of the kernel, checked against each op

@@ -1,4 +1,4 @@
-"""split-conv-k: the sums of a convolution in parts, which several CTAs compute."""
+"""split-conv-k: divides the sums of a convolution into parts, which several CTAs compute."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class SplitConvK(Pass):
     partial results.
 
     splits: number of ranges; 1: no split; 0: the fastest number, for targets with wgmma
-    n_tile: output channels per CTA that the choice assumes; 0: any
-    cluster: the cluster that the choice assumes, as in tile-gemm
-    shifted: whether conv-smem-offset may follow; where that is faster, nothing is split
+    n_tile: output channels per CTA that the choice of `splits` assumes; 0: any number
+    cluster: the cluster that the choice of `splits` assumes, as in tile-gemm
+    shifted: whether the schedule conv-smem-offset may follow; if it is faster, nothing is split
     rows: parts are whole filter rows, as conv-smem-offset requires; splits=0 then means 1
 
     Before::
@@ -45,9 +45,9 @@ class SplitConvK(Pass):
         %p = "tc.conv2d"(%x, %w) {…, k_part = 576} : (…) -> tensor<8x8x7x7x512xf32>
         %y = "tc.sum_parts"(%p) : (tensor<8x8x7x7x512xf32>) -> tensor<8x7x7x512xf16>
 
-    The parts are a workspace between two kernels, and summed in their order: the result does not
-    depend on timing. A ``tc.epilogue`` follows the sum. Preserves the value of every element up to
-    the order of the sums.
+    The parts are stored in a workspace between two kernels and summed in a fixed order, so the
+    result does not depend on timing. A ``tc.epilogue`` follows the sum. Preserves the value of
+    every element up to the order of the sums.
     """
 
     name: ClassVar[str] = "split-conv-k"

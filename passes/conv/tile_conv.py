@@ -1,4 +1,4 @@
-"""tile-conv: the cheapest legal schedule of a convolution, by the cost model."""
+"""tile-conv: tiles a convolution by its cheapest legal schedule, according to the cost model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ NO_SHIFT = "conv-shift-reuse is no candidate: it needs tensor memory"
 @register_pass
 @dataclass(frozen=True)
 class TileConv(Pass):
-    """Runs the tiling pass whose program the cost model of `tcir.passes.emit.cost` finds cheapest.
+    """Runs the tiling pass of the schedule that the cost model of `tcir.passes.emit.cost` finds
+    cheapest.
 
     n_tile: output channels per CTA; 0 chooses
     others: whether functions without a convolution are left to another pass (tile-gemm)
@@ -36,11 +37,12 @@ class TileConv(Pass):
 
         %y = "tc.conv2d"(%x, %w) {…} : (tensor<1x56x56x64xf16>, tensor<3x3x64x64xf16>) -> …
 
-    After: the program of ``tile-conv-shift-reuse``, ``tile-conv-implicit-gemm``, …, and a remark
-    with the table of candidates. Schedules that depend on an assumption (halo=refresh) are not
-    candidates. Each convolution of a module has its own schedule. For sm_90a, without tensor
-    memory, the schedules are ``tile-conv-implicit-gemm`` and ``tile-conv-smem-offset``, by the
-    cycles of `tcir.passes.conv.warpgroup_schedules`. Preserves what that pass preserves.
+    After: the program of ``tile-conv-shift-reuse``, ``tile-conv-implicit-gemm`` or another tiling
+        pass, and a remark with the table of candidates. Schedules that depend on an assumption
+        (halo=refresh) are not candidates. Each convolution of a module is scheduled by itself. For
+        sm_90a, which has no tensor memory, the candidates are ``tile-conv-implicit-gemm`` and
+        ``tile-conv-smem-offset``, compared by the cycles of `tcir.passes.conv.warpgroup_schedules`.
+        Preserves what the chosen pass preserves.
     """
 
     name: ClassVar[str] = "tile-conv"

@@ -1,4 +1,4 @@
-"""tile-conv-implicit-gemm: a convolution as a matrix product; TMA gathers A tap by tap."""
+"""tile-conv-implicit-gemm: tiles a convolution as a matrix product; TMA gathers A tap by tap."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tcir.target import TARGETS
 @register_pass
 @dataclass(frozen=True)
 class TileConvImplicitGemm(ConvTiling):
-    """Turns ``tc.conv2d`` into the sequential program of one CTA.
+    """Turns ``tc.conv2d`` into the program of one CTA, in program order.
 
     A CTA computes 128 neighbouring output pixels, counted through (n, p, q), times `n_tile` output
     channels. TMA loads the pixels of each tap in im2col mode, so the input goes to shared memory
@@ -61,7 +61,7 @@ class TileConvImplicitGemm(ConvTiling):
         scf.for %quarter { scf.for %column { tc.tmem_ld, round, tc.store_rows {rows = 32} } }
 
     With `cta_group` 2 (``tc.cluster = array<i64: 2, 1, 1>``, a grid of whole clusters) a CTA has
-    its 128 pixels of A, of D and of the output, and loads half of the filters of the tile::
+    128 pixels of its own in A, D and the output, and loads half of the filters of the tile::
 
         %rank = "tc.cta_rank"()
         %mine = arith.addi %k0, (%rank * 32)

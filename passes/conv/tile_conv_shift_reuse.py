@@ -1,4 +1,5 @@
-"""tile-conv-shift-reuse: a convolution whose input tile stays in tensor memory for a filter row."""
+"""tile-conv-shift-reuse: tiles a convolution so that an input tile stays in tensor memory for all
+taps of a filter row."""
 
 from __future__ import annotations
 
@@ -69,11 +70,11 @@ TILINGS: dict[str, Callable[[ConvShape, ShiftClasses], OutputTiling]] = {
 @register_pass
 @dataclass(frozen=True)
 class TileConvShiftReuse(ConvTiling):
-    """Turns ``tc.conv2d`` into the sequential program of one CTA.
+    """Turns ``tc.conv2d`` into the program of one CTA, in program order.
 
     n_tile: output channels of a tile, N of the mma; 0 chooses
-    n_tiles: tiles of `n_tile` channels that a CTA computes from the pixels in shared memory, each
-             with an accumulator and a copy of the pixels in tensor memory
+    n_tiles: tiles of `n_tile` channels that a CTA computes from the same pixels in shared memory,
+        each with its own accumulator and its own copy of the pixels in tensor memory
     persistent, ctas, scheduler, epilogue_warps: as in tile-gemm
     store, store_stages, epilogue_tile: as in tile-gemm; with store=tma (tiling=rows) a box has the
                                         outputs of a sub-partition
@@ -82,16 +83,16 @@ class TileConvShiftReuse(ConvTiling):
     cluster: Mx1: CTAs along units of pixels, each of which loads a part of the filters
     halo:   ``mask``: lanes without a new pixel are computed and not stored; ``refresh``: the last
             lane of each sub-partition gets its pixel from shared memory after every shift
-    shift:  with halo=refresh, ``ashift``: by the mma, waited for before the refresh; ``shift``: by
-            tcgen05.shift, which the ISA orders before the refresh
+    shift:  with halo=refresh, ``ashift``: the mma shifts, and the refresh waits for the mma;
+            ``shift``: tcgen05.shift shifts, which the ISA orders before the refresh
     shift_quarters: whether tcgen05.shift is assumed to move ``one`` sub-partition or ``all``
-    halo_load: with halo=refresh, ``boxes``: a TMA load for each pixel of the halo; ``w128``: A
-            tile and halo in one load of mode im2col::w::128
+    halo_load: with halo=refresh, ``boxes``: a TMA load for each pixel of the halo; ``w128``: one
+        load of mode im2col::w::128 for A tile and halo
     tiling: ``rows``: a sub-partition holds adjacent pixels of one output row; ``packed``: output
             rows follow one another on the lanes; ``linear``: lanes run over the flattened input,
             and each tap's mma masks the lanes whose pixel is padding
 
-    The sums may be in parts (``k_part``): each has the same number of filter rows.
+    The sums may be in parts (``k_part``), each with the same number of filter rows.
 
     Before::
 
@@ -231,7 +232,8 @@ class TileConvShiftReuse(ConvTiling):
         halos: list[HaloRows],
         product: Product,
     ) -> None:
-        """Class by class: all K slices of a tap, then the shift and the refresh."""
+        """Emits the products class by class: for each tap all K slices, then the shift and the
+        refresh."""
         for c, taps in enumerate(classes.taps):
             for j in range(slices):
                 tc.CpOp(shared[c], copies[c], i64(j))
@@ -243,7 +245,8 @@ class TileConvShiftReuse(ConvTiling):
 
 @dataclass(frozen=True)
 class ShiftedTaps(OfMatrices):
-    """``tc.conv2d`` in units of a `tiling`, four a tile; taps shift a copy of the pixels.
+    """``tc.conv2d`` in units of a `tiling`, four units per tile. From tap to tap a copy of the
+    pixels in tensor memory is shifted.
 
     pixels: the map of the input; halo: map of the halo, if it has tiles of its own
     filters: operand B of one tap, of which each CTA of a pair loads half, and of a `cluster` a part
@@ -287,8 +290,8 @@ class ShiftedTaps(OfMatrices):
         return self.tiling.shape.sum_element
 
     def at(self, place: TilePlace, sums: Sequence[ir.Value]) -> Callable[[Index], None]:
-        """The steps of the tile at `place`, which add to `sums`; called before the loop over
-        them."""
+        """The steps of the main loop for the tile at `place`, which add to `sums`; called before
+        the loop is emitted."""
         tiling, stage, shape = self.tiling, self.stage, self.tiling.shape
         classes, chunks = tiling.classes, ceil_div(shape.c, stage.kc)
         first_unit, pair = index.mul(place.row_tile, QUARTERS), self.options.cta_group
@@ -353,23 +356,24 @@ class ShiftedTaps(OfMatrices):
             _multiply(classes, stage.slices, shared, copies, product)
 
     def corner(self, place: TilePlace, quarter: ir.Value) -> list[Index]:
-        """The first output of a sub-partition whose lanes have outputs of one row."""
+        """The first output of a sub-partition, if all its lanes have outputs of one row."""
         assert isinstance(self.tiling, RowsTiling)
         first_unit = index.mul(place.row_tile, QUARTERS)
         return [*place.outer, *self.tiling.decode(index.add(first_unit, quarter))]
 
     def lanes(self, out: ir.Value, place: TilePlace, quarter: ir.Value) -> list[LaneValue]:
-        """Returns the outputs of a sub-partition's lanes; those without one are outside."""
+        """Returns the outputs of a sub-partition's lanes. A lane without an output gets a position
+        outside the tensor."""
         first_unit = index.mul(place.row_tile, QUARTERS)
         return [*map(spread, place.outer), *self.tiling.places(first_unit, quarter)]
 
 
 class ShiftedCore(OfTensorMemory):
-    """The core tcgen05 for taps whose lanes may be masked: their products add to accumulators that
-    are zeroed first."""
+    """The main loop of tcgen05 for taps whose lanes may be masked: the accumulators are zeroed
+    first, and all products add to them."""
 
     def sums(self, product: ShiftedTaps, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
-        """The accumulators of the tile at `place`."""
+        """Emits the accumulators of the tile at `place`."""
         sums = [accumulator(self.n_tile, product.sums) for _ in range(self.count)]
         step = product.at(place, sums)
         with loop(product.steps) as i:
@@ -397,7 +401,8 @@ class _Stage:
     halo_type: tc.SmemType | None
 
     def halo_rows(self, a: ir.Value, own: list[ir.Value]) -> HaloRows:
-        """The halo of a class: in a tile of its `own`, or after the 128 pixels of `a`."""
+        """The halo of a class: a tile of its own if `own` is given, or else the rows after the 128
+        pixels of `a`."""
         if own:
             return HaloRows(own[0], 0, SWIZZLE_ATOM_ROWS)
         return HaloRows(a, TMEM_LANES, QUARTERS)

@@ -1,4 +1,5 @@
-"""tile-conv-smem-offset: a convolution whose taps read one shared tile at different row offsets."""
+"""tile-conv-smem-offset: tiles a convolution so that all taps read one shared tile, each at its own
+row offset."""
 
 from __future__ import annotations
 
@@ -44,15 +45,15 @@ from tcir.target import TARGETS
 @register_pass
 @dataclass(frozen=True)
 class TileConvSmemOffset(ConvTiling):
-    """Turns ``tc.conv2d`` into the sequential program of one CTA.
+    """Turns ``tc.conv2d`` into the program of one CTA, in program order.
 
     A CTA loads the pixels of a few output rows and their halo once, without a swizzle, so pixels
     are 16 bytes apart; each tap reads the same tile from its own row on (``a_row``). Lanes between
     the rows of the image are computed and not stored.
 
     n_tile: output channels of a tile, N of the mma; 0 chooses
-    n_tiles: tiles of `n_tile` channels that a CTA computes from its pixels, each with an
-             accumulator
+    n_tiles: tiles of `n_tile` channels that a CTA computes from the same pixels, each with its own
+        accumulator
     persistent, ctas, scheduler, epilogue_warps: as in tile-gemm; for sm_90a a kernel with more
                                                  tiles than SMs is persistent
     store, store_stages, epilogue_tile: as in tile-gemm; a box of TMA is a row of outputs, so that
@@ -60,7 +61,7 @@ class TileConvSmemOffset(ConvTiling):
     cta_group: 2: pairs of CTAs compute two tiles together, each with half of the filters
     cluster: Mx1: CTAs along pixels, each of which loads a part of the filters
 
-    The sums may be in parts (``k_part``): each has the same number of filter rows.
+    The sums may be in parts (``k_part``), each with the same number of filter rows.
 
     Before::
 
@@ -144,7 +145,7 @@ class TileConvSmemOffset(ConvTiling):
 
 @dataclass(frozen=True)
 class PixelRows(OfMatrices):
-    """``tc.conv2d`` in tiles of a `plan`; each tap reads the tile from a different row on.
+    """``tc.conv2d`` in tiles of a `plan`; each tap reads the tile from a different first row.
 
     pixels: the map of the input; tail: map of the zeros after the last pixels, if any
     filters: operand B of one tap, of which each CTA of a pair loads half, and of a `cluster` a part
@@ -182,7 +183,8 @@ class PixelRows(OfMatrices):
 
     @property
     def steps(self) -> int:
-        """Iterations of a part: channels, times the filter rows that have tiles of their own."""
+        """Iterations of the main loop for one part of the sums: over channels, times the filter
+        rows that have tiles of their own."""
         return self.plan.steps
 
     @property
@@ -197,7 +199,7 @@ class PixelRows(OfMatrices):
         return index.mul(n, plan.images), index.mul(p, plan.rows), index.mul(q, plan.columns)
 
     def at(self, place: TilePlace) -> Step:
-        """The steps of the tile at `place`."""
+        """The steps of the main loop for the tile at `place`."""
         plan, shape = self.plan, self.plan.shape
         unit, chunks = CORE_COLUMN_BYTES // shape.element_bytes, ceil_div(shape.c, shape.kc)
         columns = plan.all_core_columns * unit
@@ -253,8 +255,8 @@ class PixelRows(OfMatrices):
         return [*place.outer, *self._first(place)]
 
     def lanes(self, out: ir.Value, place: TilePlace, quarter: ir.Value) -> list[LaneValue]:
-        """Returns the outputs of a sub-partition's lanes; those between rows of pixels are
-        outside."""
+        """Returns the outputs of a sub-partition's lanes. A lane between two rows of pixels has no
+        output and gets a position outside the tensor."""
         plan = self.plan
         n0, p0, q0 = self._first(place)
         lane = lane_index() + index.mul(quarter, QUARTER_LANES)

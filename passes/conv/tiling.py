@@ -1,4 +1,5 @@
-"""Shared by the tilings of a shift-reuse convolution: units of one 32-lane sub-partition."""
+"""Common code of the tilings of a shift-reuse convolution, whose units each occupy one
+sub-partition of 32 lanes."""
 
 from __future__ import annotations
 
@@ -23,11 +24,12 @@ Load = Callable[[ir.Value, Index, int, Index], None]
 
 @dataclass(frozen=True)
 class Boxes:
-    """The pixels of a unit that one tile holds: a box of `pixels` from each of `lanes` on.
+    """The pixels of a unit that one tile holds: for each element of `lanes`, a TMA box of `pixels`
+    pixels that begins at this lane.
 
-    Lanes past 31 are the halo: the pixels lane 31 needs after the first, second, … shift. A halo
-    tile has the four sub-partitions' pixels for shift k in rows 8 * k to 8 * k + 3, where one
-    ``tcgen05.cp.4x256b`` reads them.
+    Lanes past 31 are the halo: the pixels that lane 31 needs after the first, second, … shift. In a
+    halo tile, rows 8 * k to 8 * k + 3 hold the pixels of the four sub-partitions for shift k, where
+    one ``tcgen05.cp.4x256b`` reads them.
     """
 
     pixels: int
@@ -35,16 +37,16 @@ class Boxes:
 
     @staticmethod
     def a_tile() -> Boxes:
-        """The 32 pixels of each sub-partition."""
+        """The boxes of an A tile: the 32 pixels of each sub-partition."""
         return Boxes(QUARTER_LANES, (0,))
 
     @staticmethod
     def halo(count: int) -> Boxes:
-        """The `count` halo pixels after the 32 pixels of each sub-partition."""
+        """The boxes of a halo: the `count` pixels after the 32 pixels of each sub-partition."""
         return Boxes(1, range(QUARTER_LANES, QUARTER_LANES + count))
 
     def row(self, lane: int, quarter: int) -> int:
-        """Row of the tile for a box."""
+        """First row in the tile of the box that begins at `lane` of sub-partition `quarter`."""
         if lane < QUARTER_LANES:
             return QUARTER_LANES * quarter
         return SWIZZLE_ATOM_ROWS * (lane - QUARTER_LANES) + quarter
@@ -52,10 +54,10 @@ class Boxes:
 
 @dataclass(frozen=True)
 class OutputTiling(ABC):
-    """How outputs map to lanes: units of one sub-partition each, four a CTA.
+    """How outputs are mapped to lanes, in units of one sub-partition each, four units per CTA.
 
-    masked: whether lanes hold pixels that do not belong to their output, which the mma of a tap
-            must then mask: D is zeroed first and every mma adds to it
+    masked: whether lanes may hold pixels that do not belong to their output. The mma of a tap must
+        then mask these lanes: D is zeroed first, and every mma adds to it
     """
 
     masked: ClassVar[bool] = False
@@ -65,16 +67,17 @@ class OutputTiling(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """Units of the whole convolution."""
+        """Number of units of the whole convolution."""
 
     @property
     def pitch(self) -> int:
-        """Lanes from one output row to the next, where they follow each other."""
+        """Number of lanes from one output row to the next, in tilings whose output rows follow one
+        another."""
         return ceil_div(self.shape.q, self.classes.column_step) + self.classes.halo
 
     @property
     def ctas(self) -> int:
-        """CTAs that compute all units."""
+        """Number of CTAs that compute all units."""
         return ceil_div(self.count, QUARTERS)
 
     @abstractmethod
@@ -82,8 +85,10 @@ class OutputTiling(ABC):
         """Rejects `op` if this tiling cannot compute it."""
 
     def check_box(self, op: ir.OpView, tiling: str, what: str) -> None:
-        """Rejects lanes whose pixels exceed every TMA box; what: unit of the box width in the
-        message."""
+        """Rejects lanes whose pixels exceed every TMA box.
+
+        what: unit of the box width, for the error message
+        """
         box, apart = QUARTER_LANES * self.classes.lane_step, self.classes.lane_step
         if box not in TMA_BOX:
             stride, dilation = self.shape.strides[1], self.shape.dilations[1]
@@ -104,9 +109,9 @@ class OutputTiling(ABC):
     def loader(
         self, tensor_map: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes
     ) -> Load:
-        """Returns a function that loads `boxes` of the units from `first_unit` on."""
+        """Returns a function that loads `boxes` of the units from number `first_unit` on."""
 
     @abstractmethod
     def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
-        """Indices in the output of the lanes of a sub-partition, without the channel; a lane that
-        stores nothing has an index outside the output."""
+        """Output indices, without the channel, of the lanes of a sub-partition. A lane that stores
+        nothing has an index outside the output."""

@@ -1,4 +1,4 @@
-"""The schedules of a convolution for warpgroups, with their modelled times."""
+"""The schedules of a convolution on warpgroups (wgmma), with their modelled times."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ IMPLICIT, OFFSET = "conv-implicit-gemm", "conv-smem-offset"
 class WarpgroupCandidate:
     """A schedule with its fastest tile.
 
-    rows, columns: size of a tile; tiles: number of tiles of the output; sms: number of SMs
-    tile_of: the taps that one tile of A serves
+    rows, columns: size of a tile
+    tiles: number of tiles of the output
+    sms: number of SMs
+    tile_of: the taps that use the same tile of A
     loaded: bytes that TMA loads to shared memory
     cycles: modelled cycles of the SM with the most tiles
     """
@@ -38,13 +40,14 @@ class WarpgroupCandidate:
 
     @property
     def rounds(self) -> int:
-        """Tiles of the busiest SM."""
+        """Number of tiles that the busiest SM computes."""
         return ceil_div(self.tiles, self.sms)
 
 
 def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[WarpgroupCandidate]:
-    """The schedules of an op, fastest first; option: the pass's n-tile, 0 chooses. Raises a match
-    failure for types that wgmma cannot multiply, or taps that im2col loads cannot gather."""
+    """The schedules of an op, fastest first. option: the option n-tile of the pass; 0 chooses.
+    Raises a match failure for types that wgmma cannot multiply, or taps that im2col loads cannot
+    gather."""
     stored = ConvShape.of(op)
     shape = gathered(stored)
     check_im2col(op, shape)
@@ -57,8 +60,8 @@ def ranked(op: tc.Conv2dOp, option: int, target: str) -> list[WarpgroupCandidate
 
 
 def candidates(shape: ConvShape, widths: list[int], sms: int) -> list[WarpgroupCandidate]:
-    """Schedules with tiles of these widths, the simpler one first. A filter of one tap has only one
-    candidate per width, because both schedules would be the same program."""
+    """Schedules with tiles of these widths, the simpler schedule first. A filter of one tap has
+    only one candidate per width, because both schedules would give the same program."""
     found = [_implicit_gemm(shape, fastest_tile(shape, widths, sms), sms)]
     walk = fastest_walk(shape, widths, sms)
     if walk is not None and shape.r * shape.s > 1:
@@ -84,7 +87,7 @@ def _implicit_gemm(shape: ConvShape, tile: Tile, sms: int) -> WarpgroupCandidate
 
 
 def table(found: list[WarpgroupCandidate]) -> str:
-    """The candidates as text, one per line; cycles are modelled."""
+    """The candidates as text, one per line, with modelled cycles."""
     head = (
         f"{'schedule':<20}{'tile':>9}{'A of a':>8}{'tiles':>7}{'rounds':>8}{'MB to smem':>12}"
         f"{'cycles':>9}"

@@ -1,4 +1,5 @@
-"""A convolution as a matrix product for warpgroups: sums in registers, taps in shared memory."""
+"""A convolution as a matrix product on warpgroups: the sums are in registers, and the pixels of
+each tap are loaded to shared memory."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
     """Replaces the function of a ``tc.conv2d`` by a kernel of wgmma.
 
     Its output is a matrix of pixels and channels. A kernel with more tiles than CTAs fit on the SMs
-    is persistent: the loads of the next tile run while this one is stored.
+    is persistent: the next tile is loaded while the current one is stored.
     """
     op, shape = source.op, gathered(ConvShape.of(source.op))
     cluster = ClusterShape.parse(options.cluster)
@@ -75,8 +76,8 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
 def fastest_parts(
     op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: ClusterShape
 ) -> int:
-    """Number of parts into which dividing the sums is fastest. option: the pass's n-tile, 0
-    chooses"""
+    """Number of parts into which the sums are divided in the fastest program. option: the option
+    n-tile of the pass; 0 chooses"""
     sms = TARGETS[target].sms
 
     def cost(parts: int) -> float:
@@ -89,9 +90,9 @@ def fastest_parts(
 def choose(
     op: tc.Conv2dOp, shape: ConvShape, option: int, target: str, cluster: ClusterShape = ALONE
 ) -> Tile:
-    """Pixels and output channels of a tile. The channels belong to one group, and the CTAs of
-    `cluster` load equal parts of them. Raises a match failure for types that wgmma cannot
-    multiply."""
+    """Chooses the numbers of pixels and of output channels of a tile. The channels belong to one
+    group, and the CTAs of `cluster` load equal parts of them. Raises a match failure for types that
+    wgmma cannot multiply."""
     check_parts(op, shape)
     check_cluster(op, shape, cluster)
     multiple = cluster.multiple(filters_step(op, shape))
@@ -101,7 +102,8 @@ def choose(
 
 
 def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
-    """The fastest tile of one of these widths; shape: from `gathered`."""
+    """The fastest tile with one of the output-channel counts `widths`. shape: returned by
+    `gathered`"""
     pixels = shape.n * shape.p * shape.q
     promoted = is_promoted(shape.element)
     alone = [
@@ -120,8 +122,8 @@ def fastest_tile(shape: ConvShape, widths: Iterable[int], sms: int) -> Tile:
 
 
 def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
-    """Modelled cycles of the sums of `shape` (from `gathered`) in tiles of this size, and of adding
-    up their parts."""
+    """Modelled cycles to compute the sums of `shape` (returned by `gathered`) in tiles of this
+    size, and to add up their parts."""
     pixels, parts = shape.n * shape.p * shape.q, shape.parts
     rounds = ceil_div(parts * tile.count(pixels, shape.k), sms * tile.per_sm)
     share = shape.kc * shape.element_bytes / ROW_BYTES
@@ -134,8 +136,8 @@ def cycles(shape: ConvShape, tile: Tile, sms: int) -> float:
 
 
 def check_product(op: tc.Conv2dOp, shape: ConvShape, option: int, multiple: int = 1) -> int:
-    """Output channels of a tile as `option` says, checked to lie in one group and to be a multiple
-    of `multiple`. Raises a match failure for types that wgmma cannot multiply."""
+    """Number of output channels of a tile according to `option`, checked to lie in one group and to
+    be a multiple of `multiple`. Raises a match failure for types that wgmma cannot multiply."""
     if shape.filter == "hwcf" and shape.element_bytes != WGMMA_TRANSPOSED_BYTES:
         raise match_failure(
             op,

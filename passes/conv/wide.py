@@ -1,4 +1,5 @@
-"""Tiling ``packed`` with A tile and halo in one load: lanes run over (n, x) of one output row."""
+"""The tiling ``packed`` if one load brings A tile and halo: lanes run over (n, x) of one output
+row."""
 
 from __future__ import annotations
 
@@ -28,37 +29,37 @@ class WideTiling(OutputTiling):
 
     Lane (n, x) computes the output ``q = b + dq * x`` of row p; for filter row r and class c it
     holds the pixel of row ``p * sh - pad_top + r * dh`` and column ``(b * sw - pad_left + c * dw) +
-    t * x``. TMA's mode im2col::w::128 traverses these positions, one input row of all images. With
-    128 positions it also loads the J pixels after every 32 of them, which lane 31 of each
-    sub-partition will need. No output reads a pixel past the last J lanes of its own row, so the
-    traversal may do anything there.
+    t * x``. TMA's mode im2col::w::128 traverses these positions: one input row of all images. With
+    the 128 positions it also loads the J pixels after every 32 positions, which lane 31 of each
+    sub-partition will need after the shifts. No output reads a pixel past the last J lanes of its
+    own row, so it does not matter what TMA loads there.
     """
 
     @property
     def blocks(self) -> int:
-        """CTAs per b and p."""
+        """Number of CTAs for each b and p."""
         return ceil_div(self.shape.n * self.pitch, TMEM_LANES)
 
     @property
     def count(self) -> int:
-        """Units of the whole convolution, four a CTA."""
+        """Number of units of the whole convolution; a CTA computes four."""
         return QUARTERS * self.classes.column_step * self.shape.p * self.blocks
 
     @property
     def rows(self) -> int:
-        """Rows of a tile: 128 pixels, then J for each sub-partition."""
+        """Number of rows of a tile: 128 for the pixels, then J for each sub-partition."""
         return TMEM_LANES + QUARTERS * self.classes.halo
 
     @property
     def corners(self) -> list[int]:
-        """``[lower w, upper w]`` of the walk without offsets."""
+        """``[lower w, upper w]``: corners of the traversal if all offsets are 0."""
         left = self.shape.pad_left
         right = self.classes.lane_step * (self.pitch - 1) - left
         return [-left, right - self.shape.w + 1]
 
     def check(self, op: ir.OpView) -> None:
-        """Rejects strides that the traversal cannot express; if the stride fits, so do the
-        offsets."""
+        """Rejects strides that the TMA traversal cannot express. If it can express the stride, the
+        offsets also fit."""
         step, legal = self.classes.lane_step, TMA_ELEMENT_STRIDE
         if step not in legal:
             raise match_failure(
@@ -71,7 +72,7 @@ class WideTiling(OutputTiling):
             )
 
     def decode(self, first_unit: Index) -> tuple[Index, Index, Index]:
-        """``(b, p, first position)`` of a CTA."""
+        """``(b, p, first position)`` of the CTA whose first unit is `first_unit`."""
         sizes = [self.classes.column_step, self.shape.p, self.blocks]
         b, p, block = index.delinearize(index.div(first_unit, QUARTERS), sizes)
         return b, p, index.mul(block, TMEM_LANES)
@@ -92,7 +93,8 @@ class WideTiling(OutputTiling):
     def loader(
         self, tensor_map: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes
     ) -> Load:
-        """Returns a function that loads the tile of (r, class, channels)."""
+        """Returns a function that loads the tile of a filter row, a tap class and a block of
+        channels."""
         del boxes
         shape, step, halo = self.shape, self.classes.lane_step, self.classes.halo
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
@@ -109,7 +111,8 @@ class WideTiling(OutputTiling):
         return load
 
     def places(self, first_unit: Index, quarter: ir.Value) -> list[LaneValue]:
-        """Positions on the walk; a lane stores if its position is an output's."""
+        """Positions of the lanes on the walk. A lane stores a result if its position belongs to an
+        output."""
         b, p, first = self.decode(first_unit)
         position = lane_index() + index.add(first, index.mul(quarter, QUARTER_LANES))
         column = (position % self.pitch) * self.classes.column_step + b

@@ -23,16 +23,18 @@ def i64s(values: Sequence[int]) -> ir.DenseI64ArrayAttr:
 
 
 def flag(value: bool) -> ir.IntegerAttr:
-    """A one-bit attribute. (The bindings take a false `BoolAttr` for an absent attribute.)"""
+    """A one-bit attribute, built explicitly because the bindings treat a false `BoolAttr` like an
+    absent attribute."""
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(1), int(value))
 
 
 @dataclass(frozen=True)
 class TmaBox:
-    """The elements that one TMA load transfers, as the tensor map describes them.
+    """The elements that one TMA load transfers, as a tensor map describes them.
 
-    sizes:   elements per dimension, innermost first; with im2col modes channels and pixels
-    steps:   element strides per dimension; empty for 1
+    sizes:   elements per dimension, innermost first; for im2col modes the numbers of channels and
+             pixels
+    steps:   element strides per dimension; empty if all are 1
     mode:    ``tiled``, ``im2col`` or ``im2col_w128``
     corners: corners of the bounding box, for the im2col modes
     """
@@ -54,9 +56,10 @@ def make_tensor_map(
 ) -> ir.Value:
     """``tc.make_tensor_map`` of a tensor with dimensions `dims`, innermost first.
 
-    strides: bytes, without the innermost; None for a tensor that is contiguous in this order
-    dtype:   the map's element type; None for the tensor's own, as ``u8`` when it has one byte (the
-             driver has no 8-bit floats)
+    strides: strides in bytes, without the innermost dimension; None for a tensor that is contiguous
+        in this order
+    dtype:   the map's element type; None: the element type of the tensor, or ``u8`` if that has one
+             byte, because the driver has no 8-bit floats
     """
     element = ir.MemRefType(tensor.type).element_type
     if strides is None:
@@ -91,7 +94,7 @@ def tma_load(
     signal: ir.Value | None = None,
     halo: int = 0,
 ) -> tc.TmaLoadOp:
-    """``tc.tma_load``; halo: for a map of mode im2col_w128."""
+    """Builds ``tc.tma_load``. halo: only for a tensor map of mode im2col_w128"""
     op = tc.TmaLoadOp(
         tensor_map, list(coords), list(offsets), tile, i64(row), i64(nbytes), signal=signal
     )
@@ -110,8 +113,8 @@ def mma(
     a_row: int | None = None,
     unsigned: Sequence[int] = (0, 0),
 ) -> tc.MmaOp:
-    """``tc.mma`` of the same K slice of A and B; unsigned: whether i8 elements of A and of B are
-    unsigned."""
+    """Builds ``tc.mma`` of slice `k_slice` of both A and B. unsigned: whether i8 elements of A and
+    of B are unsigned"""
     op = tc.MmaOp(d, a, b, accumulate, i64(k_slice), i64(k_slice), flag(ashift))
     if a_row is not None:
         op.attributes["a_row"] = i64(a_row)
@@ -131,5 +134,5 @@ def fence(kind: str) -> tc.FenceOp:
 
 
 def tails(outer: bool, inner: bool) -> str:
-    """The attribute ``tails``."""
+    """Builds the attribute ``tails`` of ops that access global memory."""
     return " ".join(name for name, is_one in (("outer", outer), ("inner", inner)) if is_one)

@@ -1,4 +1,5 @@
-"""Calls of private functions, which are parts of the program: inlined before anything else."""
+"""Calls of private functions, which are parts of the program; they are inlined before any other
+pass."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ CHOOSE = (
 def inline_calls(module: ir.Module) -> None:
     """Inlines the calls of functions on tensors, and drops private functions.
 
-    A module without calls, and one whose functions are all private, stays as it is. (Upstream's
-    pass leaves calls of functions with ops of tc, and moves constants out of their regions.)
+    A module stays as it is if it has no calls, or if all its functions are private. (Upstream's
+    inliner is not used because it does not inline functions with ``tc`` ops, and moves constants
+    out of the regions of ops.)
     """
     if not _calls(module) and not _left_over(module):
         return
@@ -60,7 +62,7 @@ def _inline(call: ir.OpView, callee: func.FuncOp) -> None:
 
 
 def inlined(module: ir.Module) -> ir.Module:
-    """The module, or a copy without calls if it has any."""
+    """The module itself if it has no calls, else a copy with the calls inlined."""
     if not _calls(module):
         return module
     copy = ir.Module.parse(

@@ -1,4 +1,4 @@
-"""Copies of ops that read other values."""
+"""Copies ops with other operands."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Mapping = dict[ir.Value, ir.Value]
 
 
 def clone(op: ir.OpView, mapping: Mapping) -> ir.OpView:
-    """A copy of `op` at the insertion point with operands replaced, those of nested ops included.
+    """Copies `op` to the insertion point and replaces operands by `mapping`, also in nested ops.
 
-    Its results are mapped.
+    The results of `op` are added to `mapping`.
     """
     new = op.operation.clone()
     for inner in walk(new.opview):
@@ -27,8 +27,8 @@ def clone(op: ir.OpView, mapping: Mapping) -> ir.OpView:
 
 
 def hold_constants(op: ir.OpView) -> None:
-    """Copies the numbers that a body reads from around its op into it, where upstream's passes left
-    their constants; a constant tensor stays an operand of ``tc.element``."""
+    """Copies constants that a body reads from outside its op into the body, because upstream's
+    passes move them out. A constant tensor stays outside, as an operand of ``tc.element``."""
     for block in op.regions[0].blocks:
         known: Mapping = {}
         for inner in list(block):
@@ -50,8 +50,8 @@ def clone_epilogue(
     out: ir.RankedTensorType,
     element: Callable[[tc.ElementOp], tc.ElementOp],
 ) -> ir.Value:
-    """Clones `after` onto `sums` in other dimensions; element: builds the reads of other
-    tensors."""
+    """Clones the epilogue `after` onto `sums`, which may have other dimensions. element: builds the
+    reads of other tensors"""
     made = tc.EpilogueOp(sums, out)
     source = after.body.blocks[0]
     kinds = [each.type for each in source.arguments]

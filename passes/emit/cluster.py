@@ -1,4 +1,5 @@
-"""Clusters of CTAs whose tiles are neighbours, and the operand tiles that these load together."""
+"""Clusters of CTAs that compute neighbouring tiles, and the operand tiles that these CTAs load
+together by multicast."""
 
 from __future__ import annotations
 
@@ -21,10 +22,12 @@ EXTENTS = (1, 2, 4, 8)
 
 @dataclass(frozen=True)
 class MulticastShare:
-    """The part of an operand's tile that this CTA loads for all CTAs that have the same tile.
+    """The part of an operand's tile that this CTA loads by multicast for all CTAs of the cluster
+    that use the same tile.
 
-    parts: CTAs that share the tile; number: this CTA's among them; masks: for each rank of the
-           cluster, the CTAs for which it loads
+    parts: number of CTAs that share the tile
+    number: number of this CTA among them
+    masks: for each rank of the cluster, the CTAs for which it loads
     """
 
     parts: int
@@ -32,12 +35,12 @@ class MulticastShare:
     masks: Sequence[int]
 
     def first(self, origin: Index, extent: int) -> Index:
-        """First row of this CTA's part of the tile that begins at `origin`; `extent`: extent of a
-        part."""
+        """First row of this CTA's part of the tile that begins at `origin`. extent: number of rows
+        of a part"""
         return index.add(origin, index.mul(self.number, extent))
 
     def part(self, tile: ir.Value) -> ir.Value:
-        """The part of the tile."""
+        """The part of `tile` that this CTA loads."""
         kind = tile.type
         mn, k = kind.shape
         part = tc.SmemType.build([mn // self.parts, k], kind.element, kind.major, kind.swizzle)
@@ -46,14 +49,15 @@ class MulticastShare:
 
 @dataclass(frozen=True)
 class ClusterShape:
-    """A cluster of `m` x `n` CTAs with adjacent tiles along M and N; ranks count along M first."""
+    """A cluster of `m` x `n` CTAs that compute adjacent tiles along M and N. Ranks count along M
+    first."""
 
     m: int = 1
     n: int = 1
 
     @staticmethod
     def parse(text: str) -> ClusterShape:
-        """The cluster ``MxN`` of an option; InputError for others."""
+        """Parses the value ``MxN`` of an option; InputError for any other text."""
         match = re.fullmatch(r"(\d+)x(\d+)", text)
         extents = [int(each) for each in match.groups()] if match else []
         if match and set(extents) <= set(EXTENTS) and extents[0] * extents[1] <= CLUSTER_CTAS:
@@ -74,20 +78,20 @@ class ClusterShape:
 
     @property
     def transposed(self) -> ClusterShape:
-        """The cluster of a product whose operands are exchanged."""
+        """The shape of the cluster for a product whose two operands are exchanged."""
         return ClusterShape(self.n, self.m)
 
     def multiple(self, step: int) -> int:
-        """Number that must divide the columns of a tile of B, so that the CTAs along M load equal
-        parts, multiples of `step`."""
+        """The number that must divide the columns of a tile of B, so that the CTAs along M load
+        equal parts that are multiples of `step`."""
         return self.m * step if self.m > 1 else 1
 
     def along_m(self) -> Index:
-        """This CTA's number along M."""
+        """The number of this CTA along M in its cluster."""
         return index.rem(tc.CtaRankOp().rank, self.m) if self.n > 1 else tc.CtaRankOp().rank
 
     def along_n(self) -> Index:
-        """This CTA's number along N."""
+        """The number of this CTA along N in its cluster."""
         return index.div(tc.CtaRankOp().rank, self.m) if self.n > 1 else 0
 
     def share_of_a(self) -> MulticastShare | None:
@@ -112,5 +116,6 @@ ALONE = ClusterShape()
 
 
 def multicast(op: ir.OpView, masks: Sequence[int]) -> None:
-    """Makes an op reach CTAs of its cluster, by the rank of the one that executes it."""
+    """Sets the attribute of an op that makes it reach other CTAs of its cluster: one mask for each
+    rank that may execute the op."""
     op.attributes[CTA_MASK] = i64(masks[0]) if len(set(masks)) == 1 else i64s(masks)

@@ -1,8 +1,9 @@
 """Cost of a launch: counted work, and cycles modelled from it.
 
-`LaunchWork` is exact: instructions and bytes of one launch, from the shapes alone; tests compare it
-with the counts of the simulated machine. `Cost` is a model; nothing here was measured on a B200.
-Its numbers are those of `tcir.time.constants`, which names a source for each; its rules:
+`LaunchWork` is exact: it has the numbers of instructions and bytes of one launch, computed from the
+shapes alone. Tests compare it with the counts of the simulated machine. `Cost` is a model, and
+nothing in it was measured on a B200. Its constants are those of `tcir.time.constants`, which names
+a source for each. Its rules are:
 
 - the tensor core takes the cycles of the public table (`mma_cycles`) for each mma;
 - ``tcgen05.cp`` holds up the tensor core while it moves its bytes, as it does on a Thor; each
@@ -45,14 +46,15 @@ SECTOR_BYTES = int(DEFAULT["sector"])
 
 
 def mma_cycles(n: int, *, a_in_tmem: bool) -> int:
-    """Issue interval of one mma with M = 128, one CTA (microbench-blackwell)."""
+    """Cycles between the issue of two mma with M = 128 by one CTA (source:
+    microbench-blackwell)."""
     loaded = MMA_K_BYTES * (n + (0 if a_in_tmem else TMEM_LANES))
     return max(n // 2, ceil_div(loaded, SMEM_BYTES_PER_CYCLE))
 
 
 @dataclass(frozen=True)
 class LaunchWork:
-    """Instructions and bytes of one launch, all CTAs together.
+    """Numbers of instructions and bytes of one launch, summed over all CTAs.
 
     lanes: lanes of D computed; outputs: lanes that are stored (for one output channel)
     activations, filters: bytes that TMA writes to shared memory; to_tmem: bytes of tcgen05.cp
@@ -80,31 +82,32 @@ class LaunchWork:
 
     @property
     def lane_efficiency(self) -> float:
-        """Stored outputs per computed lane."""
+        """Fraction of the computed lanes whose results are stored."""
         return self.outputs / self.lanes
 
     @property
     def shifts(self) -> int:
-        """Number of mma with ``.ashift``: all mma of a copied A tile except its last."""
+        """Number of mma with ``.ashift``: all mma that use a copied A tile except the last one."""
         return self.mma - self.to_tmem // (TMEM_LANES * MMA_K_BYTES) if self.a_in_tmem else 0
 
     @property
     def to_tensor(self) -> int:
-        """Operand bytes the tensor cores read from shared memory."""
+        """Bytes of operands that the tensor cores read from shared memory."""
         return self.mma * MMA_K_BYTES * (self.n_tile + (0 if self.a_in_tmem else TMEM_LANES))
 
     @property
     def tensor_cycles(self) -> int:
-        """Cycles of all mma, back to back."""
+        """Cycles of all mma, executed without gaps."""
         return self.mma * mma_cycles(self.n_tile, a_in_tmem=self.a_in_tmem)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Modelled cycles of the parts of one CTA, waves, and the launch time in microseconds.
+    """Modelled cycles of the parts of one CTA, the number of waves, and the launch time in
+    microseconds.
 
-    tensor: cycles of the tensor pipe: mma, shifts, and the copies to tensor memory that delay it
-    copies: cycles of all these copies
+    tensor: cycles of the tensor core: mma, shifts, and the copies to tensor memory that delay it
+    copies: cycles of all copies to tensor memory
     """
 
     tensor: int
@@ -119,7 +122,7 @@ class Cost:
 
     @staticmethod
     def of(work: LaunchWork, constants: Constants = DEFAULT) -> Cost:
-        """The model applied to `work`."""
+        """Applies the cost model to `work`."""
         c, each = constants, work.ctas
         loaded = work.activations + work.filters
         port = work.to_tensor + work.to_tmem + loaded
@@ -150,7 +153,7 @@ class Cost:
 
     @property
     def cycles(self) -> int:
-        """Cycles of the SM with the most CTAs."""
+        """Modelled cycles of the SM that executes the most CTAs."""
         return self.waves * self.cta_cycles
 
     @property
@@ -160,7 +163,7 @@ class Cost:
 
     @property
     def bound(self) -> str:
-        """The bottleneck of the launch."""
+        """Name of the part that limits the launch time."""
         if self.hbm_us > self.cycles / (self.clock_ghz * 1000):
             return "hbm"
         parts = {"tensor": self.tensor, "copies": self.copies, "shared": self.shared, "l2": self.l2}
@@ -169,7 +172,7 @@ class Cost:
 
 
 def epilogue_bytes(sums: ir.Value) -> tuple[int, int]:
-    """Bytes that an epilogue stores and reads."""
+    """Bytes that the epilogue of a product stores and reads."""
     after = [use.owner.opview for use in sums.uses if isinstance(use.owner.opview, tc.EpilogueOp)]
     stored = [op.out.type for op in after] or [sums.type]
     if quantise := quantiser_of(sums):
@@ -179,13 +182,15 @@ def epilogue_bytes(sums: ir.Value) -> tuple[int, int]:
 
 
 def launch_behind(nbytes: int, constants: Constants = DEFAULT) -> float:
-    """Modelled microseconds of a launch that only moves bytes, after another launch."""
+    """Modelled microseconds of a launch that only moves `nbytes` bytes and follows another
+    launch."""
     start = constants["kernel-start"] / constants["clock"] / 1000
     return constants["launch"] + start + nbytes / constants["hbm"] / 1000
 
 
 def under_other_answers(choose: Callable[[Constants], T]) -> dict[str, T]:
-    """Choices of `choose` under each alternative value of the disputed constants."""
+    """Results of `choose` under each alternative value of the constants on which sources
+    disagree."""
     return {
         f"{name}={answer} ({each[name]:g} {CONSTANTS[name].unit})": choose(each)
         for each in alternatives(DEFAULT.target)

@@ -1,4 +1,5 @@
-"""Match failures of the passes: the value, what is allowed, the hardware reason, a way out."""
+"""Match failures of the passes. Their messages state the value, what is allowed, the hardware
+reason, and a way out."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ SMALLEST_BLOCK_SCALED = (
 
 
 def match_failure(op: ir.OpView, message: str, smallest: str = "") -> PassError:
-    """The error that rejects `op`, at its location, ending with the smallest accepted example."""
+    """Builds the error that rejects `op`, at the location of `op`. Its message ends with the
+    smallest example that is accepted."""
     if smallest:
         message += f"\nsmallest accepted example: {smallest}"
     return PassError(message, op.location)
@@ -91,7 +93,8 @@ def is_op(value: ir.Value, name: str) -> bool:
 
 
 def describe(value: ir.Value) -> str:
-    """A value, for a message: the number of a constant, else the op that defines it."""
+    """Describes a value for an error message: the number of a constant, or else the op that defines
+    the value."""
     if isinstance(value, ir.BlockArgument):
         return "an argument"
     if value.owner.name == "arith.constant":

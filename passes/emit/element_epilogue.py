@@ -1,4 +1,5 @@
-"""Epilogues by element: the body of a ``tc.epilogue`` on numbers of one thread."""
+"""Epilogues element by element: the body of a ``tc.epilogue`` computed on the numbers of one
+thread."""
 
 from __future__ import annotations
 
@@ -26,8 +27,11 @@ BYTES = {
 def check_by_element(
     source: Source, pass_name: str, quantised: bool = False, gated: bool = False
 ) -> None:
-    """Rejects an epilogue that a kernel cannot compute element by element; quantised: whether the
-    kernel quantises results in blocks; gated: whether it computes one of two sums."""
+    """Rejects an epilogue that a kernel cannot compute element by element.
+
+    quantised: whether the kernel can quantise results in blocks
+    gated: whether the kernel can compute the gate and the value of a gated activation
+    """
     if not quantised:
         check_not_quantised(source.quantise, pass_name)
     if source.after is not None:
@@ -35,7 +39,7 @@ def check_by_element(
 
 
 def check_not_quantised(op: tc.QuantiseBlocksOp | None, pass_name: str) -> None:
-    """Rejects block quantisation."""
+    """Rejects an op that is followed by block quantisation."""
     if op is not None:
         raise match_failure(
             op,
@@ -46,7 +50,8 @@ def check_not_quantised(op: tc.QuantiseBlocksOp | None, pass_name: str) -> None:
 
 
 def check_elements(after: tc.EpilogueOp, where: str, instead: str, gated: bool = False) -> None:
-    """Rejects an epilogue that combines two columns, unless `gated`, or computes with bytes."""
+    """Rejects an epilogue that computes with 8-bit types, or that combines two columns unless
+    `gated` is set."""
     if after.gated and not gated:
         raise match_failure(
             after,
@@ -58,7 +63,7 @@ def check_elements(after: tc.EpilogueOp, where: str, instead: str, gated: bool =
 
 
 def check_types(op: ir.OpView, where: str, instead: str) -> None:
-    """Rejects numbers, or tensors of them, that a thread cannot hold one by one."""
+    """Rejects types of numbers, or of tensors of numbers, that a thread cannot hold one by one."""
     values = [*op.operation.operands, *op.operation.results]
     for kind in (getattr(v.type, "element_type", v.type) for v in values):
         if op.operation.name in BYTES.get(str(kind), ()):
@@ -79,8 +84,8 @@ def number_at(
     *totals: ir.Value,
     group: ir.Value | None = None,
 ) -> ir.Value:
-    """The element of the result at the indices `at`, i32 values, whose sums are `totals`: one, or
-    gate and value.
+    """Emits the element of the result at the indices `at`, i32 values. `totals` are its sums: one
+    sum, or a gate and a value.
 
     pointer_of: returns the address of an argument of the function of `after`
     group: number of the row's group, for tensors that are read by group
@@ -122,14 +127,16 @@ def store(pointer: ir.Value, place: ir.Value, number: ir.Value, kind: ir.Type) -
 def element(
     pointer: ir.Value, kind: ir.RankedTensorType, at: Sequence[ir.Value | None]
 ) -> ir.Value:
-    """The element of a tensor at `pointer` at the indices `at`; None: 0."""
+    """Loads the element of a tensor at `pointer` that has the indices `at`; an index None means
+    0."""
     return narrow.load(pointer, place_of(kind, at), kind.element_type)
 
 
 def place_of(kind: ir.RankedTensorType, at: Sequence[ir.Value | None]) -> ir.Value:
-    """The number of the element at the indices `at`, an i64; None: 0.
+    """The row-major number, an i64, of the element at the indices `at`; an index None means 0.
 
-    Numbers below 2^32 are computed in 32 bits, which takes a third of the instructions.
+    Numbers below 2^32 are computed in 32 bits, which takes a third of the instructions that 64 bits
+    take.
     """
     small = prod(kind.shape) < 1 << 32
     place: ir.Value | None = None

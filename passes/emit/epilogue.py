@@ -1,4 +1,4 @@
-"""Epilogues: the computation between loading sums from tensor memory and storing results."""
+"""Epilogues: the computation between loading sums from tensor memory and storing the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ column goes in the output, an index per dimension: of lane 0, or of every lane
 
 
 def rounded(element: ir.Type) -> Epilogue:
-    """The sums, rounded to `element` if it is narrower."""
+    """An epilogue that rounds the sums to `element` if that type is narrower."""
 
     def epilogue(sums: ir.Value, at: Sequence[Index]) -> ir.Value:
         if sums.type.element_type == element:
@@ -33,7 +33,8 @@ def rounded(element: ir.Type) -> Epilogue:
 
 
 def scaled(factors: Sequence[ir.Value], epilogue: Epilogue) -> Epilogue:
-    """`epilogue` applied to the sums times the product of `factors`, memrefs of one number each."""
+    """An epilogue that multiplies the sums by the product of `factors` (memrefs of one number each)
+    and then applies `epilogue`."""
     loaded = [memref.load(factor, []) for factor in factors]
     if not loaded:
         return epilogue
@@ -58,13 +59,15 @@ def fused(
     staged: Staged | None = None,
     group: Index | None = None,
 ) -> Epilogue:
-    """The body of a ``tc.epilogue`` or ``tc.attention``, on register tiles.
+    """An epilogue that computes the body of a ``tc.epilogue`` or ``tc.attention`` on register
+    tiles.
 
-    tensors: the kernel's memrefs of the tensors that it reads; row_dim, column_dim: the output's
-    dimensions along which lanes and columns go; row_dim None: each lane has its own indices;
-    column_dim None: the last one, `NO_COLUMNS`: there is one column, of which a tile may have
-    copies; staged: loads elements that TMA has brought to shared memory; group: the group of all
-    rows of the tile
+    tensors: the kernel's memrefs of the tensors that the body reads
+    row_dim: the output's dimension along which lanes go; None: each lane has its own indices
+    column_dim: the output's dimension along which columns go; None: the last dimension;
+        `NO_COLUMNS`: there is one column, of which a tile may have copies
+    staged: loads elements that TMA has brought to shared memory
+    group: the group to which all rows of the tile belong
     """
     if column_dim is None:
         column_dim = op.rank - 1
@@ -135,7 +138,8 @@ def fragment_epilogue(
     place: list[ir.Value],
     past: ir.StringAttr,
 ) -> ir.Value:
-    """`sums` with the body of `after` around every element; the tile begins at `place`.
+    """Applies the body of `after` to every element of the fragment `sums`; the tile begins at
+    `place`.
 
     tensors: the kernel's values for the tensors that `after` reads
     """

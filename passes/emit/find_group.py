@@ -1,4 +1,4 @@
-"""The group of a tile, by a loop over the sizes in every thread."""
+"""Finds the group of a tile, by a loop over the group sizes that every thread executes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def find_group(
     capacity: int | None = None,
     within: bool = False,
 ) -> list[ir.Value]:
-    """Group, first row and number of rows of a tile of `height` rows; `pointer`: the sizes of the
-    groups. Other parameters are as in ``tc.find_group``."""
+    """Emits the search for the group, the first row and the number of rows of a tile of `height`
+    rows. pointer: address of the group sizes. The other parameters are as in ``tc.find_group``."""
     if capacity is None:
         return _found(tile, groups, height, lambda n, _: (size_of(pointer, n), None), None, within)
     tiles = tiles_of(capacity, height)
@@ -30,7 +30,7 @@ def find_group(
 
 
 def find_by_ends(pointer: ir.Value, tile: ir.Value, groups: int, height: int) -> list[ir.Value]:
-    """Like `find_group`, for groups that are given by their ends."""
+    """Like `find_group`, for groups that are given by their ends instead of their sizes."""
 
     def sized(number: ir.Value, start: ir.Value) -> tuple[ir.Value, ir.Value]:
         end = size_of(pointer, simt.add(number, 1))
@@ -40,12 +40,12 @@ def find_by_ends(pointer: ir.Value, tile: ir.Value, groups: int, height: int) ->
 
 
 def tiles_in(size: ir.Value, height: int) -> ir.Value:
-    """Tiles of `height` rows of a group of `size`."""
+    """Number of tiles of `height` rows that a group of `size` rows needs."""
     return simt.divide(simt.add(size, height - 1), height)
 
 
 def size_of(pointer: ir.Value, group: ir.Value) -> ir.Value:
-    """Size of a group."""
+    """Loads the number of rows of a group."""
     i32 = ir.IntegerType.get_signless(32)
     place = simt.mul(simt.wide(group), SIZE_BYTES)
     return llvm.load(i32, simt.at(pointer, place), alignment=SIZE_BYTES)

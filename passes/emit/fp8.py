@@ -1,8 +1,10 @@
-"""f8E4M3FN and f8E5M2 on CUDA cores: conversions of pairs (PTX ISA 9.7.9.21, from sm_89).
+"""f8E4M3FN and f8E5M2 on CUDA cores: conversions of pairs of numbers (PTX ISA 9.7.9.21, from
+sm_89).
 
-``cvt.rn.satfinite`` saturates to the largest number. `arith.truncf` instead gives NaN (e4m3 has no
-infinity) or infinity, whose codes are one higher, so `rounded_pair` adds one to the code of a
-number that is rounded beyond the largest.
+``cvt.rn.satfinite`` saturates to the largest number. `arith.truncf` instead gives NaN (for e4m3,
+which has no infinity) or infinity. The code of that NaN or infinity is one more than the code of
+the largest number, so `rounded_pair` adds one to the code of a number that is rounded beyond the
+largest.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from tcir.passes.emit import simt
 
 @dataclass(frozen=True)
 class Fp8:
-    """A format as PTX names it, and its overflow threshold.
+    """An fp8 format: its name in PTX, and its overflow threshold.
 
-    beyond: the largest f32 that is rounded to the largest number; larger ones overflow
+    beyond: the largest f32 that is rounded to the largest fp8 number; larger f32 overflow
     """
 
     ptx: str
@@ -35,7 +37,8 @@ FP8 = {
 
 
 def rounded_pair(low: ir.Value, high: ir.Value, element: str, bounded: bool) -> ir.Value:
-    """Two f32 as fp8 in an i16; bounded: whether neither can overflow."""
+    """Rounds two f32 to fp8, returned in an i16. bounded: whether it is known that neither
+    overflows"""
     form, i16 = FP8[element], integer_type(16)
     text = f"cvt.rn.satfinite.{form.ptx}x2.f32 $0, $2, $1;"
     pair = simt.asm(i16, text, "=h,f,f", [low, high])
@@ -52,14 +55,14 @@ def rounded_pair(low: ir.Value, high: ir.Value, element: str, bounded: bool) -> 
 
 
 def saturated_word(numbers: Sequence[ir.Value], element: str) -> ir.Value:
-    """Four f32 as fp8 in an i32, saturated to the largest number."""
+    """Rounds four f32 to fp8, saturated to the largest number, returned in an i32."""
     cvt = f"cvt.rn.satfinite.{FP8[element].ptx}x2.f32"
     text = f"{{ .reg .b16 a, b; {cvt} a, $2, $1; {cvt} b, $4, $3; mov.b32 $0, {{a, b}}; }}"
     return simt.asm(integer_type(32), text, "=r" + ",f" * 4, numbers)
 
 
 def widened_pair(pair: ir.Value, element: str) -> list[ir.Value]:
-    """The two fp8 of an i16 as f32, the lower first; exact, by way of f16."""
+    """Converts the two fp8 of an i16 to f32, exactly, by way of f16; the lower one first."""
     text = f"cvt.rn.f16x2.{FP8[element].ptx}x2 $0, $1;"
     halves = simt.asm(integer_type(32), text, "=r,h", [pair])
     vector = llvm.bitcast(ir.VectorType.get([2], ir.F16Type.get()), halves)
@@ -77,7 +80,7 @@ def rounded_code(number: ir.Value, element: str) -> ir.Value:
 
 
 def widened_code(code: ir.Value, element: str, kind: ir.Type) -> ir.Value:
-    """The number, a float of type `kind`, whose code is the low byte of an i32; exact."""
+    """Converts the fp8 code in the low byte of an i32 to a float of type `kind`, exactly."""
     number, _ = widened_pair(arith.trunci(integer_type(16), code), element)
     if number.type == kind:
         return number

@@ -1,4 +1,5 @@
-"""Builders for rewrites: zeros, padding, `linalg.generic` from a function of elements."""
+"""Builders for rewrites of tensor programs: zeros, padding, and `linalg.generic` from a Python
+function of elements."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from tcir.passes.emit.builders import i64
 
 
 def zero(kind: ir.Type) -> ir.Value:
-    """The number 0 of a type of elements."""
+    """The number 0 of an element type."""
     attribute = ir.FloatAttr if isinstance(kind, ir.FloatType) else ir.IntegerAttr
     return arith.ConstantOp(kind, attribute.get(kind, 0)).result
 
@@ -57,8 +58,12 @@ def generic(
     loops: Sequence[str],
     element: Callable[..., ir.Value],
 ) -> ir.Value:
-    """Builds a `linalg.generic`. maps: maps of the inputs and of `out`; loops: "parallel" or
-    "reduction" each; element: computes the yielded value from the elements."""
+    """Builds a `linalg.generic`.
+
+    maps: maps of the inputs and of `out`
+    loops: "parallel" or "reduction" for each loop
+    element: computes the yielded value from the elements
+    """
     op = ir.Operation.create(
         "linalg.generic",
         results=[out.type],

@@ -1,7 +1,7 @@
 """The `gpu.module` that all kernels of a program share, and the attributes that launches read.
 
 ``tc.args``:   buffers of the program that are the arguments of a function or kernel
-``tc.order``:  place of a kernel in the sequence of launches; a single launch has none
+``tc.order``: place of a kernel in the sequence of launches; absent if there is a single launch
 ``tc.target``: target of the module
 """
 
@@ -21,7 +21,7 @@ NAME = "kernels"
 
 
 def kernels_block(module: ir.Module) -> ir.Block:
-    """The block of ``gpu.module @kernels`` in `module`; created on first use."""
+    """The block of ``gpu.module @kernels`` in `module`, which is created on first use."""
     for op in module.body.operations:
         if op.operation.name == "gpu.module":
             return op.operation.regions[0].blocks[0]
@@ -33,12 +33,12 @@ def kernels_block(module: ir.Module) -> ir.Block:
 
 
 def is_converted(module: ir.Module) -> bool:
-    """Whether a module has kernels and no functions: all launches run on CUDA cores."""
+    """Whether a module has kernels and no functions, so that all its launches run on CUDA cores."""
     return [op.operation.name for op in module.body] == ["gpu.module"]
 
 
 def buffer_numbers(function: func.FuncOp, count: int) -> list[int]:
-    """The buffer numbers of a function's `count` inputs and results."""
+    """The buffer numbers of the `count` inputs and results of a function."""
     return integers(function, "tc.args") if "tc.args" in function.attributes else list(range(count))
 
 
@@ -48,13 +48,13 @@ def buffer_number(kernel: func.FuncOp, argument: int) -> int:
 
 
 def launch_order(function: func.FuncOp) -> int | None:
-    """The function's position in the sequence of launches; None for the only launch."""
+    """The function's position in the sequence of launches; None if it is the only launch."""
     return integer(function, "tc.order") if "tc.order" in function.attributes else None
 
 
 def numbered_launches(module: ir.Module) -> list[func.FuncOp]:
-    """The launches of a program on tensors in their order; none if it has only one, or a function
-    is no launch."""
+    """The launches of a program on tensors, in order; none if the program has only one launch, or
+    if one of its functions is not a launch."""
     functions = functions_with_body(module)
     if any("tc.args" not in f.attributes or launch_order(f) is None for f in functions):
         return []
@@ -62,8 +62,8 @@ def numbered_launches(module: ir.Module) -> list[func.FuncOp]:
 
 
 def number_launches(functions: Sequence[func.FuncOp]) -> None:
-    """Gives functions, in the order of their launches, their ``tc.order``; a single launch gets
-    none."""
+    """Sets ``tc.order`` of functions, given in the order of their launches; a single launch gets no
+    ``tc.order``."""
     for order, function in enumerate(functions):
         if len(functions) > 1:
             function.attributes["tc.order"] = i64(order)
@@ -72,16 +72,18 @@ def number_launches(functions: Sequence[func.FuncOp]) -> None:
 
 
 def next_buffer(module: ir.Module, alone: int) -> int:
-    """The number of a new workspace; `alone`: the number if the only launch has no numbers."""
+    """The buffer number for a new workspace. alone: the number to use if the only launch has no
+    buffer numbers"""
     numbers = [n for each in launches_of(module) for n in _buffers(each)]
     return max([alone, *(n + 1 for n in numbers)])
 
 
 def insert_launch(module: ir.Module, order: int) -> None:
-    """Makes room for a launch at `order`: the launches from there on come one later.
+    """Makes room for a new launch at position `order`: launches from there on move one position
+    later.
 
-    Raises PassError if kernels are launched several times, since the new one would have to be as
-    well.
+    Raises PassError if kernels are launched several times, because the new launch would have to be
+    repeated as well.
     """
     if REPEATS in module.operation.attributes:
         raise PassError(
@@ -95,7 +97,7 @@ def insert_launch(module: ir.Module, order: int) -> None:
 
 
 def launches_of(module: ir.Module) -> list[ir.OpView]:
-    """Functions, and kernels in the ``gpu.module``."""
+    """The launches of a module: its functions, and the kernels in its ``gpu.module``."""
     ops = list(module.body.operations)
     kernels = [op for op in ops if op.operation.name == "gpu.module"]
     inside = [each for op in kernels for each in op.operation.regions[0].blocks[0]]
@@ -110,7 +112,7 @@ def _buffers(launch: ir.OpView) -> list[int]:
 
 
 def target_of(module: ir.Module) -> str:
-    """The architecture `module` is compiled for."""
+    """The architecture for which `module` is compiled."""
     op = module.operation
     return string(op, "tc.target") if "tc.target" in op.attributes else DEFAULT_TARGET.name
 

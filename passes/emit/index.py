@@ -1,6 +1,7 @@
-"""Arithmetic on `index` values that folds constants while it is built.
+"""Arithmetic on `index` values that folds constants while the ops are built.
 
-Everything is built at the current insertion point, with the current location; ints stay ints.
+Ops are built at the current insertion point, with the current location. A result of Python ints is
+a Python int.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ Index: TypeAlias = "int | ir.Value"
 
 
 def constant(number: int, kind: ir.Type | None = None) -> ir.Value:
-    """The constant `number` of type `kind` (default `index`), once per function, at its top."""
+    """The constant `number` of type `kind` (default `index`), built once per function, at the top
+    of the function."""
     attribute = ir.IntegerAttr.get(kind or ir.IndexType.get(), number)
     block = ir.InsertionPoint.current.block
     while block.owner.operation.name != "func.func":
@@ -91,9 +93,10 @@ def rem(a: Index, b: int) -> Index:
 
 
 def delinearize(number: Index, extents: list[int]) -> list[Index]:
-    """`number` in the mixed radix of `extents`, outermost first.
+    """Writes `number` in the mixed radix `extents`, outermost digit first.
 
-    The outermost digit is not reduced, so a number past the end can be recognised by it.
+    The outermost digit is not reduced modulo its extent, so it shows whether a number is past the
+    end.
     """
     digits: list[Index] = []
     for extent in reversed(extents[1:]):

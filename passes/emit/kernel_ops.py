@@ -16,8 +16,8 @@ from tcir.passes.emit.index import Index
 
 
 def find_kernels(module: ir.Module, pass_name: str, after: str) -> list[func.FuncOp]:
-    """The functions with ``tc.kernel``; a module without one or any other kernel is a match
-    failure."""
+    """The functions with ``tc.kernel``. A module without such a function, or with any other kernel,
+    is a match failure."""
     kernels = [op for op in module.body.operations if "tc.kernel" in op.operation.attributes]
     if not kernels and not is_converted(module):
         raise match_failure(
@@ -44,7 +44,8 @@ CTAS_PER_SM = "tc.ctas_per_sm"
 
 
 def trip_count(loop: scf.ForOp) -> int:
-    """Iterations of a loop from 0 in steps of 1: its constant end, or its attribute's bound."""
+    """Number of iterations of a loop that counts from 0 in steps of 1: its constant end, or the
+    bound that its attribute gives."""
     if MOST_TRIPS in loop.attributes:
         return int(ir.IntegerAttr(loop.attributes[MOST_TRIPS]).value)
     bounds = [constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step)]
@@ -56,9 +57,10 @@ def trip_count(loop: scf.ForOp) -> int:
 
 
 def iteration(loop: scf.ForOp) -> Index:
-    """The number of the current iteration over all executions of `loop`, from 0.
+    """The number of the current iteration, counted from 0 over all executions of `loop`.
 
-    Built at the insertion point, in the loop's body, from its and the enclosing loops' variables.
+    It is built at the insertion point, in the loop's body, from the induction variables of the loop
+    and of the loops around it.
     """
     around = _loop_around(loop)
     if around is None:
@@ -67,7 +69,7 @@ def iteration(loop: scf.ForOp) -> Index:
 
 
 def iterations(loop: scf.ForOp) -> int:
-    """Iterations of all executions of `loop` together, or an upper bound."""
+    """Number of iterations of all executions of `loop` together, or an upper bound of it."""
     around = _loop_around(loop)
     return trip_count(loop) * (1 if around is None else iterations(around))
 
@@ -89,8 +91,8 @@ them."""
 
 
 def is_quarter_loop(op: scf.ForOp) -> bool:
-    """Whether the induction variable is the `quarter` of its ``tc.tmem_ld`` and ``tc.tmem_st``, or
-    the loop has the attribute `BY_WARP`."""
+    """Whether a loop runs over sub-partitions: its induction variable is the `quarter` of its
+    ``tc.tmem_ld`` and ``tc.tmem_st`` ops, or the loop has the attribute `BY_WARP`."""
     if BY_WARP in op.attributes:
         return True
     reads = [inner for inner in walk(op) if isinstance(inner, ACCESSES)]
@@ -104,7 +106,7 @@ def accumulator_of(d: ir.Value) -> ir.Value:
 
 
 def ancestor_in(op: ir.OpView, block: ir.Block) -> ir.OpView | None:
-    """The op of `block` that is `op` or contains it; None if there is none."""
+    """The op of `block` that is `op` itself or contains it; None if there is none."""
     current = op.operation
     while current is not None and current.block is not None:
         if current.block == block:

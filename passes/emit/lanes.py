@@ -1,4 +1,4 @@
-"""Arithmetic on a value per lane (``vector<32xindex>``), written with Python's operators."""
+"""Arithmetic on a value per lane (``vector<32xindex>``), with Python's operators."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tcir.passes.emit.index import Index
 
 @dataclass(frozen=True)
 class LaneValue:
-    """A value per lane; the other operand of an operator may be one number for all lanes.
+    """A value per lane. The other operand of an operator may be a single number for all lanes.
 
-    Quotients and remainders are of non-negative values. ``below`` compares unsigned, so a negative
-    value is below nothing.
+    Quotients and remainders are of non-negative values. ``below`` compares as unsigned numbers, so
+    for a negative value it is always false.
     """
 
     value: ir.Value
@@ -49,12 +49,12 @@ class LaneValue:
         return LaneValue(arith.cmpi(arith.CmpIPredicate.eq, self.value, _value(number)))
 
     def where(self, condition: LaneValue, otherwise: Index) -> LaneValue:
-        """This value in the lanes where `condition` holds, `otherwise` in the others."""
+        """This value in the lanes where `condition` is true, `otherwise` in the other lanes."""
         return LaneValue(arith.select(condition.value, self.value, _value(otherwise)))
 
 
 def lane_index() -> LaneValue:
-    """0 to 31."""
+    """The numbers of the lanes, 0 to 31."""
     return LaneValue(tc.LaneIndexOp().lanes)
 
 

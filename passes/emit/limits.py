@@ -1,4 +1,5 @@
-"""Limits chosen by the passes, and rounding to limits; the hardware's are in `dialect.limits`."""
+"""Limits that the passes choose, and functions that round to limits. Limits of the hardware are in
+`dialect.limits`."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ BACKWARD_HEADS = Legal(
 
 
 def ceil_div(a: int, b: int) -> int:
-    """Quotient rounded up."""
+    """The quotient a / b, rounded up."""
     return -(-a // b)
 
 
@@ -54,8 +55,8 @@ def round_up(a: int, step: int) -> int:
 
 
 def equal_widths(extent: int, step: int = MMA_N_STEP) -> list[int]:
-    """Multiples of `step` that are widths of an mma and divide `extent` into equal tiles, widest
-    first."""
+    """Multiples of `step`, widest first, that are legal widths of an mma and divide `extent` into
+    equal tiles."""
     widths = {
         round_up(ceil_div(extent, tiles), step) for tiles in range(1, ceil_div(extent, step) + 1)
     }
@@ -63,7 +64,7 @@ def equal_widths(extent: int, step: int = MMA_N_STEP) -> list[int]:
 
 
 def tmem_allocation(columns: int) -> int:
-    """The smallest allocation of tensor memory that holds `columns` (at most 512)."""
+    """The smallest allocation of tensor memory that has `columns` columns (at most 512)."""
     return min(size for size in TMEM_ALLOCATION.values if size >= columns)
 
 
@@ -77,7 +78,7 @@ def _scaled_heads(op: tc.BlockScaledAttentionOp) -> range:
 
 
 def no_kernel(op: tc.AttentionOp, target: str) -> str:
-    """Why no kernel computes an attention on a target; "" if one does."""
+    """Reason why no kernel computes an attention on a target; "" if a kernel does."""
     of, heads, why = op.extents(), HEADS, ""
     scaled = isinstance(op, tc.BlockScaledAttentionOp)
     if scaled and not TARGETS[target].tcgen05:

@@ -14,7 +14,7 @@ def mma_sync(
     b: Sequence[ir.Value],
     c: Sequence[ir.Value],
 ) -> list[ir.Value]:
-    """The registers of ``a · b + c``; types: types of A and B, as PTX writes them."""
+    """Emits ``a · b + c`` and returns its registers. types: types of A and B, as PTX names them"""
     element = c[0].type
     text, constraints = _text(shape, *types, str(element) == "i32", [len(a), len(b), len(c)])
     result = llvm.StructType.get_literal([element] * len(c))

@@ -1,8 +1,8 @@
-"""Numbers of a byte or less on CUDA cores: dense in memory, an i32 in a register.
+"""Numbers of a byte or less on CUDA cores: packed in memory, an i32 in a register.
 
-A byte has no register (PTX ISA 5.2.2): there an i8 is sign-extended and an f8 is its code. An i1 is
-a byte, 0 or 1, in memory and a predicate in a register. Numbers of 2, 4 and 6 bits are dense in
-memory, the first in the lowest bits (`tcir.formats.pack`).
+PTX has no 8-bit registers (PTX ISA 5.2.2): in a register an i8 is sign-extended and an f8 is its
+code. An i1 is a byte, 0 or 1, in memory and a predicate in a register. Numbers of 2, 4 and 6 bits
+are packed in memory, the first in the lowest bits (`tcir.formats.pack`).
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def is_code(kind: ir.Type) -> bool:
 
 
 def is_byte(kind: ir.Type) -> bool:
-    """Whether a type has a byte or less, and is not i1."""
+    """Whether numbers of a type take a byte or less, and the type is not i1."""
     return is_code(kind) or str(kind) in INTEGERS
 
 
 def register(kind: ir.Type) -> ir.Type:
-    """The type in a register: i32 for a byte, i64 for an index."""
+    """The type that a number has in a register: i32 for a byte, i64 for an index."""
     kind = getattr(kind, "element_type", kind)
     if isinstance(kind, ir.IndexType):
         return integer_type(64)
@@ -65,12 +65,12 @@ def register(kind: ir.Type) -> ir.Type:
 
 
 def together(kind: ir.Type) -> int:
-    """Elements that fill whole bytes, which one thread stores."""
+    """Number of elements that fill whole bytes, so that one thread stores them together."""
     return 1 if kind.width == 1 else 8 // gcd(8, kind.width)
 
 
 def load(pointer: ir.Value, place: ir.Value, kind: ir.Type) -> ir.Value:
-    """Element `place`, an i64, of a tensor at `pointer`."""
+    """Loads element number `place`, an i64, of a tensor at `pointer`."""
     if together(kind) > 1:
         word = _in_its_byte(pointer, place, kind.width)
         return simt.both_bits(word, _mask(kind)) if is_code(kind) else wrapped(word, kind.width)
@@ -97,7 +97,8 @@ def _in_its_byte(pointer: ir.Value, place: ir.Value, bits: int) -> ir.Value:
 
 
 def byte(place: ir.Value, kind: ir.Type) -> ir.Value:
-    """Byte offset of element `place`, an i64, which must begin at a byte; an i1 takes one."""
+    """Byte offset of element number `place`, an i64, which must begin at a byte boundary; an i1
+    takes one byte."""
     return simt.mul(place, max(1, kind.width // 8))
 
 
@@ -126,14 +127,14 @@ def store(pointer: ir.Value, place: ir.Value, values: Sequence[ir.Value], kind: 
 
 
 def has_runs(kind: ir.Type) -> bool:
-    """Whether consecutive elements of this type can be loaded and stored at once: those of 1, 2 or
-    4 bytes."""
+    """Whether consecutive elements of this type can be loaded and stored at once, which is true for
+    types of 1, 2 and 4 bytes."""
     return kind.width == 1 or kind.width in (8, 16, 32)
 
 
 def load_run(pointer: ir.Value, place: ir.Value, count: int, kind: ir.Type) -> list[ir.Value]:
-    """`count` elements (2, 4 or 8) from element `place` on, an i64, up to 16 bytes at once; the
-    address must be a multiple of that size."""
+    """Loads `count` elements (2, 4 or 8) from element `place`, an i64, on, up to 16 bytes at once.
+    The address must be a multiple of that number of bytes."""
     size = max(1, kind.width // 8)
     address = simt.at(pointer, byte(place, kind))
     if count * size < 4:
@@ -146,7 +147,7 @@ def load_run(pointer: ir.Value, place: ir.Value, count: int, kind: ir.Type) -> l
 
 
 def of_word(word: ir.Value, byte: int, kind: ir.Type) -> ir.Value:
-    """The element that begins at byte number `byte` of a word."""
+    """Extracts from a word the element that begins at byte number `byte`."""
     bits = max(8, kind.width)
     word = simt.right(word, 8 * byte)
     if kind.width == 1:
@@ -161,7 +162,7 @@ def of_word(word: ir.Value, byte: int, kind: ir.Type) -> ir.Value:
 def store_run(
     pointer: ir.Value, place: ir.Value, values: Sequence[ir.Value], kind: ir.Type
 ) -> None:
-    """Stores elements from `place` on, as `load_run` loads them."""
+    """Stores elements from `place` on, in the same way as `load_run` loads them."""
     size = max(1, kind.width // 8)
     if size == 1:
         values = [simt.both_bits(each, 255) if is_byte(kind) else each for each in values]
@@ -172,8 +173,8 @@ def store_run(
 
 
 def halved(element: ir.Value, other: ir.Value) -> tuple[ir.Value, ir.Value] | None:
-    """Two numbers as numbers of 16 bits: both unchanged if they have 16 bits; an extended number
-    before its extension, and the constant 0; None for any others."""
+    """Two numbers as numbers of 16 bits: both unchanged if they have 16 bits, or an extended number
+    before its extension together with the constant 0; None for any others."""
     if element.type.width == 16:
         return element, other
     number = constant_number(other)
@@ -188,8 +189,8 @@ def halved(element: ir.Value, other: ir.Value) -> tuple[ir.Value, ir.Value] | No
 def chosen_run(
     condition: ir.Value, elements: Sequence[ir.Value], other: ir.Value
 ) -> list[ir.Value]:
-    """An even number of elements where an i1 is set, else `other`; two of 16 bits (`halved`) by a
-    select."""
+    """Selects an even number of elements where an i1 is set, and `other` where it is not; one
+    select handles two elements of 16 bits (`halved`)."""
     found = list[ir.Value]()
     pairs = [halved(each, other) for each in elements]
     for n in range(0, len(pairs), 2):
@@ -207,7 +208,7 @@ def _mask(kind: ir.Type) -> int:
 
 
 def constant(kind: ir.Type, value: ir.Attribute) -> ir.Value:
-    """A number; value: an attribute of its type."""
+    """A constant number of type `kind`. value: an attribute of that type"""
     if is_code(kind):
         return _rounded(simt.number(ir.FloatAttr(value).value), str(kind))
     held = register(kind)
@@ -217,13 +218,13 @@ def constant(kind: ir.Type, value: ir.Attribute) -> ir.Value:
 
 
 def wrapped(word: ir.Value, bits: int) -> ir.Value:
-    """The low bits, sign-extended."""
+    """The low `bits` bits of a word, sign-extended."""
     left = simt.left(word, WORD - bits)
     return arith.ShRSIOp(left, simt.constant(WORD - bits)).result
 
 
 def resized(number: ir.Value, width: int, signed: bool = True) -> ir.Value:
-    """An integer of another width."""
+    """Converts an integer to another width."""
     kind = integer_type(width)
     if number.type.width < width:
         return (arith.ExtSIOp if signed else arith.ExtUIOp)(kind, number).result
@@ -231,7 +232,7 @@ def resized(number: ir.Value, width: int, signed: bool = True) -> ir.Value:
 
 
 def computed(op: ir.OpView, operands: Sequence[ir.Value]) -> ir.Value:
-    """An op of ``arith`` or ``math`` on numbers in registers."""
+    """Emits an op of ``arith`` or ``math`` on numbers in registers."""
     name = op.operation.name
     source, result = (
         getattr(v.type, "element_type", v.type)
@@ -317,8 +318,8 @@ def _rounded(number: ir.Value, element: str) -> ir.Value:
 def scalar(
     op: ir.OpView, operands: Sequence[ir.Value], kinds: Sequence[ir.Type] | None = None
 ) -> ir.Value:
-    """An op of ``arith`` or ``math`` on numbers. kinds: types of its results, if they differ from
-    the op's"""
+    """Emits an op of ``arith`` or ``math`` on numbers. kinds: types of the new op's results, if
+    they differ from those of `op`"""
     name = op.operation.name
     if name in FUNCTIONS or name in POWERS:
         if isinstance(operands[0].type, ir.F64Type):

@@ -1,4 +1,4 @@
-"""Neutral elements of the ops that reductions combine by."""
+"""Neutral elements of the ops with which reductions combine elements."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The numbers of a softmax over blocks, in threads: `tcir.interp.online_softmax`.
+"""The numbers of a softmax over blocks, computed in threads as `tcir.interp.online_softmax` defines
+them.
 
-Numbers are f32, or vectors of it, with one number per row.
+The numbers are f32, or vectors of f32 with one number per row.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from tcir.passes.emit.functions.f32 import about_one, constant, each
 
 
 def exp2(x: ir.Value) -> ir.Value:
-    """``ex2.approx.ftz.f32``."""
+    """Emits ``ex2.approx.ftz.f32``."""
     return each("ex2.approx.ftz.f32", x)
 
 
 def online_max(
     before: ir.Value, largest: ir.Value, scale: float, tau: float, below: float = 0.0
 ) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """Maximum of the rows so far, reference of the exponents (0 for a row of -inf), and factor for
-    earlier sums."""
+    """Emits three numbers: the maximum of the rows so far, the reference of the exponents (0 for a
+    row of -inf), and the factor of earlier sums."""
     kind = before.type
     factor = constant(kind, scale)
     if below:
@@ -44,9 +45,8 @@ def online_max(
 
 @dataclass(frozen=True)
 class Shift:
-    """Map from the scores of a row to exponents: ``(score - taken) * scale + added``. far: whether
-    `taken` is subtracted; if not, it is 0
-    """
+    """A map from the scores of a row to exponents: ``(score - taken) * scale + added``. far:
+    whether `taken` is subtracted; if not, `taken` is 0"""
 
     far: ir.Value
     taken: ir.Value
@@ -64,13 +64,14 @@ class Shift:
 
 
 def power(score: ir.Value, scale: ir.Value, added: ir.Value) -> ir.Value:
-    """``2^(score * scale + added)``: an fma, and ex2."""
+    """Emits ``2^(score * scale + added)`` by an fma and an ex2."""
     return exp2(llvm.intr_fma(score, scale, added))
 
 
 def exp2_polynomial(x: ir.Value) -> ir.Value:
-    """2^x of a vector, by `POLYNOMIAL`: a maximum, two sums, a difference, three fma, and a product
-    with a power of two, of which all but the maximum and a shift are of two elements at a time."""
+    """Emits 2^x of a vector by the polynomial `POLYNOMIAL`: a maximum, two sums, a difference,
+    three fma, and a product with a power of two. All of these except the maximum and a shift
+    operate on two elements at a time."""
     bits = ir.VectorType.get(x.type.shape, ir.IntegerType.get_signless(32))
     to_whole = constant(x.type, TO_WHOLE)
     x = arith.maximumf(x, constant(x.type, LEAST_EXPONENT))
@@ -81,15 +82,16 @@ def exp2_polynomial(x: ir.Value) -> ir.Value:
 
 
 def inverse_sum(total: ir.Value, times: float = 1.0) -> ir.Value:
-    """``rcp.approx.ftz.f32``, or 1 for 0 and NaN, `times` a factor."""
+    """Emits ``rcp.approx.ftz.f32`` of `total`, or 1 if it is 0 or NaN. times: a factor of the
+    result"""
     none = arith.cmpf(arith.CmpFPredicate.UEQ, total, constant(total.type, 0.0))
     inverse = each("rcp.approx.ftz.f32", arith.select(none, constant(total.type, 1.0), total))
     return inverse if times == 1 else arith.mulf(inverse, constant(total.type, times))
 
 
 def log_sum(largest: ir.Value, total: ir.Value, scale: float) -> ir.Value:
-    """Natural logarithm of a row's sum of exponentials, by ``lg2.approx.ftz.f32``; -inf if the sum
-    is 0."""
+    """Emits the natural logarithm of a row's sum of exponentials, by ``lg2.approx.ftz.f32``; -inf
+    if the sum is 0."""
     kind = total.type
     scaled = arith.mulf(largest, constant(kind, scale))
     bits = arith.addf(scaled, each("lg2.approx.ftz.f32", total))
@@ -99,15 +101,15 @@ def log_sum(largest: ir.Value, total: ir.Value, scale: float) -> ir.Value:
 
 
 def weight(logarithm: ir.Value, reference: ir.Value) -> ir.Value:
-    """Weight ``exp(logarithm - reference)`` of a part of the keys, whose sum of exponentials has
-    this natural logarithm."""
+    """Emits the weight ``exp(logarithm - reference)`` of a part of the keys. logarithm: natural
+    logarithm of the part's sum of exponentials"""
     difference = arith.subf(logarithm, reference)
     return exp2(arith.mulf(difference, constant(difference.type, LOG2_E)))
 
 
 def combined_sum(reference: ir.Value, total: ir.Value) -> ir.Value:
-    """Natural logarithm of the sum of exponentials of all parts, from the `total` of their weights;
-    -inf if `total` is 0."""
+    """Emits the natural logarithm of the sum of exponentials of all parts of the keys, from the
+    `total` of their weights; -inf if `total` is 0."""
     kind = total.type
     logarithm = each("lg2.approx.ftz.f32", total)
     found = llvm.intr_fma(logarithm, constant(kind, LN_2), reference)

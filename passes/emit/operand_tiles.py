@@ -1,4 +1,4 @@
-"""Shared-memory tiles of mma operands and the TMA loads that fill them."""
+"""Shared-memory tiles for operands of an mma, and the TMA loads that fill them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tcir.passes.emit.limits import ceil_div
 def check_pitch(
     op: ir.OpView, name: str, extent: int, smallest: str, element_bytes: int = 2
 ) -> None:
-    """Raises a match failure if no tensor map has rows of `extent` elements (dimension `name`)."""
+    """Raises a match failure if no tensor map can have rows of `extent` elements. name: name of the
+    dimension, for the error message"""
     step = TMA_STRIDE.values[0] // element_bytes  # the smallest stride, in elements
     if extent % step:
         raise match_failure(
@@ -34,7 +35,8 @@ _MODES = {span: mode for span, mode in SWIZZLE_OF_SPAN.items() if mode != "NONE"
 
 
 def swizzle_for(extent: int, element_bytes: int) -> str:
-    """The narrowest swizzle whose span covers `extent` elements, or the widest one."""
+    """The narrowest swizzle whose span covers `extent` elements; the widest swizzle if none
+    does."""
     for span in sorted(_MODES):
         if extent * element_bytes <= span:
             return _MODES[span]
@@ -42,20 +44,20 @@ def swizzle_for(extent: int, element_bytes: int) -> str:
 
 
 def k_step(extent: int, element_bytes: int) -> int:
-    """Elements of K per step of the main loop: one span of the swizzle that suits `extent`."""
+    """Elements of K per step of the main loop: one span of the swizzle that `swizzle_for` returns
+    for `extent`."""
     return tc.SWIZZLE_BYTES[swizzle_for(extent, element_bytes)] // element_bytes
 
 
 def k_major(mn: int, k: int, element: ir.Type) -> tc.SmemType:
-    """Type of a K-major tile whose `k` is one swizzle span."""
+    """Type of a K-major tile whose extent `k` is one swizzle span."""
     return tc.SmemType.build([mn, k], element, "K", swizzle_for(k, tc.element_bytes(element)))
 
 
 def mn_major(mn: int, k: int, element: ir.Type, parts: int = 1) -> tc.SmemType:
-    """Type of an MN-major tile, split into columns of one swizzle span of `mn`; each of `parts`
-    equal parts has whole columns. 32-bit elements have one swizzle only (PTX ISA 9.7.16.10.5, table
-    54).
-    """
+    """Type of an MN-major tile, which is divided into columns of one swizzle span of `mn` each;
+    every part, out of `parts` equal parts, has whole columns. For 32-bit elements there is only one
+    swizzle (PTX ISA 9.7.16.10.5, table 54)."""
     bytes_ = tc.element_bytes(element)
     swizzle = ATOM_32B if bytes_ == 4 else swizzle_for(mn, bytes_)
     if parts > 1 and bytes_ < 4:
@@ -65,9 +67,9 @@ def mn_major(mn: int, k: int, element: ir.Type, parts: int = 1) -> tc.SmemType:
 
 
 def part_step(order: str, element: ir.Type) -> int:
-    """Number of rows of M or N of which each part of a tile must be a multiple: the rows of a
-    swizzle pattern, or as many as the narrowest swizzle spans. `order`: the innermost dimension,
-    ``k`` or ``mn``."""
+    """The number that must divide the rows of M or N in each part of a tile: the rows of a swizzle
+    pattern, or as many as the narrowest swizzle spans. order: name of the innermost dimension,
+    ``k`` or ``mn``"""
     if order == "k":
         return SWIZZLE_ATOM_ROWS
     bytes_ = tc.element_bytes(element)
@@ -77,10 +79,10 @@ def part_step(order: str, element: ir.Type) -> int:
 
 @dataclass(frozen=True)
 class TiledOperand:
-    """An operand loaded to shared memory in boxes of a tiled tensor map.
+    """An operand that is loaded to shared memory in boxes of a tiled tensor map.
 
-    order: names of the tensor's dimensions, innermost first: ``mn``, ``k`` and others, of
-           which a box holds one index. ``k`` first means K-major, ``mn`` first MN-major.
+    order: names of the tensor's dimensions, innermost first: ``mn``, ``k``, and other dimensions,
+        of which a box has one index. ``k`` first means K-major, ``mn`` first means MN-major.
     """
 
     type: tc.SmemType
@@ -96,8 +98,8 @@ class TiledOperand:
         k: int,
         parts: int = 1,
     ) -> TiledOperand:
-        """The operand ``[mn, k]`` of `tensor`, of which each CTA loads a part; builds its tensor
-        map."""
+        """Describes the operand ``[mn, k]`` of `tensor`, of which each CTA loads a part, and builds
+        its tensor map."""
         element = tensor.type.element_type
         kind = k_major(mn, k, element) if order[0] == "k" else mn_major(mn, k, element, parts)
         bytes_ = tc.element_bytes(element)
@@ -113,8 +115,8 @@ class TiledOperand:
     def load(
         self, tile: ir.Value, origin: dict[str, Index], share: MulticastShare | None = None
     ) -> None:
-        """Fills `tile` with the elements from `origin` on: one box, or one per swizzle span; of a
-        shared tile its part, for all CTAs that have the tile."""
+        """Fills `tile` with the elements from `origin` on, by one box or by one box per swizzle
+        span. If CTAs of a cluster share the tile, this CTA loads its part for all of them."""
         if share is not None:
             tile = share.part(tile)
             origin = origin | {"mn": share.first(origin["mn"], tile.type.shape[0])}

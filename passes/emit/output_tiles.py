@@ -1,4 +1,4 @@
-"""Tiles of the output that a CTA computes: one, or several one after another."""
+"""The tiles of the output that a CTA computes: one tile, or several one after another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ fewer rows of A and columns of B from memory, the rest from L2 (DeepGEMM takes 8
 
 @dataclass(frozen=True)
 class OutputTiles:
-    """The tiles of an output: `m` by `n`, times `batch` if there is one.
+    """The tiles of an output: `m` by `n` tiles, for each element of the batch if there is a batch.
 
     ctas: CTAs that divide the tiles among them; None: one CTA per tile. The CTAs of a cluster
     compute neighbouring tiles at the same time
@@ -55,7 +55,7 @@ class OutputTiles:
 
     @property
     def cluster_shape(self) -> list[int] | None:
-        """CTAs of a cluster along x, y and z, if there are clusters."""
+        """Numbers of CTAs of a cluster along x, y and z, if there are clusters."""
         if self.cluster == ALONE:
             return None
         if self.ctas is not None:
@@ -68,15 +68,16 @@ class OutputTiles:
         return replace(self, ctas=min(self.count, ctas // together * together))
 
     def launched_each(self) -> Self:
-        """A CTA for each of these tiles, which the hardware launches or running CTAs take over."""
+        """These tiles with one CTA for each, which the hardware launches or a running CTA takes
+        over."""
         return replace(self, ctas=self.count, taken_over=True)
 
     def fewest_ctas(self, most: int) -> int:
         """Fewest CTAs that compute all tiles in as many rounds as `most` CTAs would.
 
-        A round takes as long with one SM more or less, and an idle SM leaves its power to the
-        others: on an H200 products of 4096³ to 8192³ are 1 % faster with 128 CTAs than with 132, in
-        as many rounds.
+        A round is the time in which each CTA computes one tile. It takes as long with a few SMs
+        less, and an idle SM leaves its power to the others: on an H200, matrix products of 4096³ to
+        8192³ are 1 % faster with 128 CTAs than with 132 CTAs, in the same number of rounds.
         """
         together = self.cluster.ctas
         tiles = self.count // together
@@ -86,8 +87,8 @@ class OutputTiles:
     def each(self) -> Iterator[tuple[Index, Index, Index | None]]:
         """Position of the CTA's next tile along m, along n, and in the batch.
 
-        A persistent CTA c computes the tiles c, c + ctas, … in the order of `place`; likewise,
-        clusters of CTAs compute clusters of tiles.
+        A persistent CTA c computes the tiles c, c + ctas, … in the order of `place`. If there are
+        clusters, clusters of CTAs compute clusters of tiles in the same way.
         """
         if self.ctas is None:
             yield block_id("x"), block_id("y"), None if self.batch is None else block_id("z")

@@ -1,8 +1,10 @@
-"""Functions of numbers and vectors, by a few f32 instructions of stated accuracy.
+"""Mathematical functions of numbers and vectors, computed by a few f32 instructions of documented
+accuracy.
 
-``ex2.approx.f32`` errs by 2^-22 of its result, ``rcp.approx.f32`` by 2^-23, ``rsqrt.approx.f32`` by
-2^-22.9, ``lg2.approx.f32`` by 2^-22, of its result or, between 1/2 and 2, of 1 (PTX ISA 9.7.3);
-`tcir.validation.functions` has the resulting bounds. ``sqrt.rn`` and ``cvt`` to integers are exact.
+``ex2.approx.f32`` has a relative error of at most 2^-22, ``rcp.approx.f32`` of 2^-23 and
+``rsqrt.approx.f32`` of 2^-22.9. ``lg2.approx.f32`` has a relative error of 2^-22 or, for arguments
+between 1/2 and 2, an absolute error of 2^-22 (PTX ISA 9.7.3); `tcir.validation.functions` has the
+resulting bounds. ``sqrt.rn`` and ``cvt`` to integers are exact.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ TANH = (-1 / 3, 2 / 15, -17 / 315)
 
 
 def function(name: str, given: ir.Value, exponent: float | None = None) -> ir.Value:
-    """The op `name` of `NAMES`; narrower types than f32 are widened, and the result rounded.
+    """Emits the function `name`, a key of `NAMES`. Arguments of types narrower than f32 are
+    widened, and the result is rounded back.
 
     exponent: exponent of a power
     """
@@ -41,8 +44,9 @@ def function(name: str, given: ir.Value, exponent: float | None = None) -> ir.Va
 
 
 def divided(a: ir.Value, b: ir.Value) -> ir.Value:
-    """a / b; for f16 and bf16, which have no instruction, the quotient in f32 has more than twice
-    their digits, so rounding it again equals rounding once."""
+    """Emits a / b. PTX has no division of f16 and bf16, so it is done in f32: the f32 quotient has
+    more than twice the digits of these types, so rounding it again gives the same result as
+    rounding once."""
     element = a.type.element_type if isinstance(a.type, ir.VectorType) else a.type
     if element.width >= WIDE:
         return arith.divf(a, b)
@@ -51,14 +55,15 @@ def divided(a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def log(x: ir.Value) -> ir.Value:
-    """``log2(x) / log2(e)``."""
+    """Emits the natural logarithm as ``log2(x) / log2(e)``."""
     return arith.mulf(each("lg2.approx.f32", x), constant(x.type, LN_2))
 
 
 def tanh(x: ir.Value) -> ir.Value:
-    """``1 - 2 / (1 + exp(2x))``, and ``x (1 + x^2 (…))`` near 0, in fused multiply-adds.
+    """Emits tanh as ``1 - 2 / (1 + exp(2x))`` and, near 0, as ``x (1 + x^2 (…))``, in fused
+    multiply-adds.
 
-    Subnormal numbers are zeros here, which makes no difference next to 1.
+    Subnormal numbers are treated as zeros; next to 1 that makes no difference.
     """
     one, less = constant(x.type, 1.0), constant(x.type, -2.0)
     power = each("ex2.approx.ftz.f32", arith.mulf(x, constant(x.type, 2 * LOG2_E)))
@@ -73,10 +78,11 @@ def tanh(x: ir.Value) -> ir.Value:
 
 
 def erf(x: ir.Value) -> ir.Value:
-    """``1 - 2^(a1 |x| + a2 x^2 + …)``, and the sign of x.
+    """Emits erf as ``1 - 2^(a1 |x| + a2 x^2 + …)`` with the sign of x.
 
-    Uses fused multiply-adds, without subnormals, which are negligible next to 1, and one function
-    of the special unit, which takes a warp as long as 8 multiply-adds (8 cycles).
+    It takes fused multiply-adds, without subnormals, which are negligible next to 1, and one
+    instruction of the special-function unit, which takes a warp 8 cycles, as long as 8
+    multiply-adds.
     """
     size = each("abs.f32", x)
     total = constant(x.type, ERFC[-1])
@@ -89,8 +95,8 @@ def erf(x: ir.Value) -> ir.Value:
 
 
 def power(x: ir.Value, exponent: float) -> ir.Value:
-    """``x^exponent``, by repeated multiplication for a whole exponent, a square root for 1/2, or
-    ``2^(exponent log2(x))``."""
+    """Emits ``x^exponent``: by repeated multiplication if the exponent is an integer, by a square
+    root for 1/2, and else as ``2^(exponent log2(x))``."""
     size = abs(exponent)
     if size == int(size):
         result = _product(x, int(size))
@@ -157,7 +163,8 @@ NO_EXPONENT = (
 
 
 def constant_number(number: ir.Value) -> float | None:
-    """The finite number in all elements of a constant; None for anything else."""
+    """The number if all elements of a constant are the same finite number; None for anything
+    else."""
     if isinstance(number.owner, ir.Block) or number.owner.name != "arith.constant":
         return None
     value = number.owner.attributes["value"]

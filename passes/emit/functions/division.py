@@ -1,4 +1,5 @@
-"""Exact quotients of f32 numbers by a divisor that many have: its inverse is computed once."""
+"""Correctly rounded quotients of f32 numbers by a divisor that many numbers share: its inverse is
+computed once."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ subnormal, and no remainder loses digits."""
 
 @dataclass(frozen=True)
 class Divisor:
-    """A divisor; inverse: its rounded inverse; usable: whether it is in range."""
+    """A divisor. inverse: its rounded inverse; usable: whether it is in the range for which the
+    method is exact."""
 
     number: ir.Value
     inverse: ir.Value
@@ -28,7 +30,7 @@ class Divisor:
 
     @staticmethod
     def of(number: ir.Value) -> Divisor:
-        """Computes the inverse: ``rcp.approx``, corrected once."""
+        """Emits the inverse of the divisor: ``rcp.approx`` with one correction step."""
         near = each("rcp.approx.ftz.f32", number)
         error = simt.fma(arith.NegFOp(number).result, near, simt.number(1.0))
         least, count = DIVISORS
@@ -36,13 +38,14 @@ class Divisor:
         return Divisor(number, simt.fma(near, error, near), usable)
 
     def divides(self, numbers: Sequence[ir.Value]) -> list[ir.Value]:
-        """`numbers` / divisor, rounded to nearest even.
+        """Emits `numbers` / divisor, rounded to nearest even.
 
         The product with the inverse errs by less than two units in the last place. An fma computes
         the remainder exactly, and subtracting the remainder's share makes the quotient correctly
-        rounded (Markstein 1990, IA-64 software division); ``div.rn`` is the same, with an inverse
-        for each quotient. If a number is out of range, all take ``div.rn``, by one branch. 0 and -0
-        are in range: their remainder is 0, and its share, subtracted, is -0, which changes no zero.
+        rounded (Markstein 1990, IA-64 software division); ``div.rn`` does the same, but computes an
+        inverse for each quotient. If a number is out of range, one branch makes all numbers take
+        ``div.rn``. 0 and -0 are in range: their remainder is 0, and its share, subtracted, is -0,
+        which changes no zero.
         """
         inside = self.usable
         for number in numbers:

@@ -1,4 +1,4 @@
-"""Building blocks of functions of f32 numbers and vectors."""
+"""Building blocks for functions of f32 numbers and vectors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ LOG2_E = 1.4426950408889634
 
 
 def with_element(kind: ir.Type, element: ir.Type) -> ir.Type:
-    """A type, or that of a vector, with another element type."""
+    """A scalar or vector type with its element type replaced."""
     return ir.VectorType.get(kind.shape, element) if isinstance(kind, ir.VectorType) else element
 
 
 def constant(kind: ir.Type, number: float) -> ir.Value:
-    """A number, or a vector of it."""
+    """A constant of a scalar type, or of a vector type with `number` in all elements."""
     element = getattr(kind, "element_type", kind)
     whole = isinstance(element, ir.IntegerType)
     value = (ir.IntegerAttr if whole else ir.FloatAttr).get(element, number)
@@ -25,12 +25,12 @@ def constant(kind: ir.Type, number: float) -> ir.Value:
 
 
 def fma(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-    """``a * b + c``, rounded once, as an op of the dialect `math`."""
+    """Emits ``a * b + c``, rounded once, as an op of the dialect `math`."""
     return ir.Operation.create("math.fma", results=[a.type], operands=[a, b, c]).result
 
 
 def about_one(x: ir.Value, factors: Sequence[float]) -> ir.Value:
-    """``1 + x (f0 + x (f1 + …))``, in fused multiply-adds."""
+    """Emits ``1 + x (f0 + x (f1 + …))`` in fused multiply-adds."""
     total = constant(x.type, factors[-1])
     for factor in (*reversed(factors[:-1]), 1.0):
         total = llvm.intr_fma(total, x, constant(x.type, factor))
@@ -38,12 +38,12 @@ def about_one(x: ir.Value, factors: Sequence[float]) -> ir.Value:
 
 
 def exp(x: ir.Value) -> ir.Value:
-    """``2^(x log2(e))``."""
+    """Emits ``exp(x)`` as ``2^(x log2(e))``."""
     return each("ex2.approx.f32", arith.mulf(x, constant(x.type, LOG2_E)))
 
 
 def each(instruction: str, x: ir.Value) -> ir.Value:
-    """Applies a unary f32 instruction to every element."""
+    """Applies a unary f32 instruction to a number, or to every element of a vector."""
     f32 = ir.F32Type.get()
 
     def one(number: ir.Value) -> ir.Value:

@@ -1,4 +1,5 @@
-"""Hyperbolic functions of f32 numbers, and vectors of them, by exponentials, near 0 by series."""
+"""Hyperbolic functions of f32 numbers and vectors: computed from exponentials and, near 0, from
+series."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ SINH = (1 / 6, 1 / 120, 1 / 5040)
 
 
 def expm1(x: ir.Value) -> ir.Value:
-    """``exp(x) - 1``."""
+    """Emits ``exp(x) - 1``."""
     far = arith.subf(exp(x), constant(x.type, 1.0))
     return _near(x, NEAR_EXPM1, arith.mulf(x, about_one(x, EXPM1)), far)
 
 
 def sinh(x: ir.Value) -> ir.Value:
-    """``h - 1 / 4h`` of `h`, half the exponential of abs(x), with the sign of x."""
+    """Emits ``h - 1 / 4h``, where `h` is half the exponential of abs(x), with the sign of x."""
     half, quarter = _half(x)
     size = arith.subf(half, quarter)
     negative = arith.cmpf(arith.CmpFPredicate.OLT, x, constant(x.type, 0.0))
@@ -27,7 +28,7 @@ def sinh(x: ir.Value) -> ir.Value:
 
 
 def cosh(x: ir.Value) -> ir.Value:
-    """``h + 1 / 4h``."""
+    """Emits ``h + 1 / 4h``, where `h` is half the exponential of abs(x)."""
     return arith.addf(*_half(x))
 
 

@@ -1,7 +1,8 @@
 """Circular functions of f32 numbers, and of vectors of them.
 
 An angle is reduced by multiples of π/2 in f64, with two constants that hold 107 bits of π/2; the
-polynomials of the remainder err by 2^-24 (those of the library Cephes, `sinf`, `cosf`, `atanf`).
+remainder then goes through polynomials of the library Cephes (`sinf`, `cosf`, `atanf`), whose error
+is 2^-24.
 """
 
 from __future__ import annotations
@@ -22,24 +23,25 @@ ARC = (-3.33329491539e-1, 1.99777106478e-1, -1.38776856032e-1, 8.05374449538e-2)
 
 
 def sin(x: ir.Value) -> ir.Value:
-    """Sine, by the polynomial of the quadrant, with its sign."""
+    """Emits the sine: the polynomial that belongs to the quadrant of the angle, with the sign of
+    that quadrant."""
     return _of_quadrant(*_reduced(x), 0)
 
 
 def cos(x: ir.Value) -> ir.Value:
-    """Cosine, as the sine of an angle one quadrant further."""
+    """Emits the cosine as the sine of the angle plus one quadrant."""
     return _of_quadrant(*_reduced(x), 1)
 
 
 def tan(x: ir.Value) -> ir.Value:
-    """Tangent, as the quotient of sine and cosine."""
+    """Emits the tangent as the quotient of sine and cosine."""
     reduced = _reduced(x)
     return arith.divf(_of_quadrant(*reduced, 0), _of_quadrant(*reduced, 1))
 
 
 def atan(x: ir.Value) -> ir.Value:
-    """Arc tangent: by a polynomial up to |x| = tan(π/8), of (|x| - 1) / (|x| + 1) above, and above
-    tan(3π/8) of -1 / |x|."""
+    """Emits the arc tangent: up to |x| = tan(π/8) as a polynomial of x, from there to tan(3π/8) by
+    the polynomial of (|x| - 1) / (|x| + 1), and above by the polynomial of -1 / |x|."""
     one, size = constant(x.type, 1.0), each("abs.f32", x)
     high = _more(size, math.tan(3 * math.pi / 8))
     middle = _more(size, math.tan(math.pi / 8))
@@ -56,14 +58,14 @@ def atan(x: ir.Value) -> ir.Value:
 
 
 def asin(x: ir.Value) -> ir.Value:
-    """``atan(x / sqrt((1 - x) (1 + x)))``."""
+    """Emits the arc sine as ``atan(x / sqrt((1 - x) (1 + x)))``."""
     one = constant(x.type, 1.0)
     square = arith.mulf(arith.subf(one, x), arith.addf(one, x))
     return atan(arith.divf(x, each("sqrt.rn.f32", square)))
 
 
 def acos(x: ir.Value) -> ir.Value:
-    """``2 atan(sqrt((1 - x) / (1 + x)))``."""
+    """Emits the arc cosine as ``2 atan(sqrt((1 - x) / (1 + x)))``."""
     one = constant(x.type, 1.0)
     quotient = arith.divf(arith.subf(one, x), arith.addf(one, x))
     half = atan(each("sqrt.rn.f32", quotient))
