@@ -1,1 +1,1 @@
-"""A program: its text, its launches, its buffers and inputs."""
+"""Everything about one program: its text, its launches, its buffers and its inputs."""

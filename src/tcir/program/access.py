@@ -1,4 +1,4 @@
-"""Indexing of a contraction's operands by its loops."""
+"""Determines how the loops of a contraction index its operands."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class OperandAccess:
-    """How the loops of a contraction index an operand.
+    """How the loops of a contraction index one operand.
 
     shape:  shape of the index space
-    dims:   the index of each of its dimensions
-    places: number of the operand's element at each index; None: the indices are the operand's own
+    dims:   for each dimension of the index space: the loop expression that indexes it
+    places: number of the operand's element at each index; None: the index space is that of the
+            operand
     """
 
     shape: tuple[int, ...]
@@ -40,11 +41,12 @@ Accesses: TypeAlias = list[tuple["ir.Value", OperandAccess]]
 
 @dataclass(frozen=True)
 class SumOfProducts:
-    """A sum of products.
+    """A sum of products, as an op computes it.
 
-    factors: the operands that are multiplied, and their indexing. start: initial value of the
-    accumulator and its indices. parallel: loops of the result. taps: taps that are never in the
-    padding, whatever the window.
+    factors:  the operands that are multiplied, and how the loops index them
+    start:    the initial value of the accumulator, and how the loops index it
+    parallel: the loops over elements of the result
+    taps:     taps of a window that never read padding
     """
 
     factors: Accesses
@@ -90,7 +92,7 @@ def is_empty(op: ir.Operation) -> bool:
 
 
 def reduction_points(module: ir.Module) -> int:
-    """Number of loop iterations of all structured ops on tensors that have a reduction."""
+    """Total number of loop iterations of those structured ops on tensors that have a reduction."""
     from tcir._mlir import linalg
 
     points = 0
@@ -104,7 +106,9 @@ def reduction_points(module: ir.Module) -> int:
 
 
 def is_maximum(op: ir.Operation) -> bool:
-    """Whether an op takes the largest element, or magnitude, which is exact in any order."""
+    """Whether an op computes the largest element, or the largest magnitude, which is exact in any
+    order.
+    """
     names = {inner.operation.name for r in op.regions for b in r for inner in b}
     return "linalg.yield" in names and names & MAXIMA != set() and names <= _MAXIMUM
 

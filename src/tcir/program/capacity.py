@@ -1,4 +1,4 @@
-"""Memory that an execution needs, checked before it is allocated."""
+"""Computes the memory that an execution needs, and checks it before it is allocated."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def check_arrays(
 
 
 def check_workspaces(workspaces: Mapping[int, int], arena: int = 0) -> None:
-    """Raises InputError for sizes beyond the memory of the default target, and IncompleteError if
-    this machine has too little memory.
+    """Checks the memory of workspaces. Raises InputError for sizes beyond the memory of the default
+    target, and IncompleteError if this machine has too little memory.
 
     workspaces: sizes by number. arena: bytes of the allocation that contains them
     """

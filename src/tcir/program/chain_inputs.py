@@ -1,8 +1,8 @@
-"""Inputs of programs of several contractions: see `tcir.program.chains`.
+"""Draws inputs of programs with several contractions: see `tcir.program.chains`.
 
-Rows, columns and the elements along a sum are multiplied by different powers of two where no later
-contraction adds numbers with different powers. Special values are those for which sums do not
-depend on their order.
+Rows, columns and the elements along a sum are multiplied by different powers of two, except where a
+later contraction would add numbers with different powers. The special values are those for which
+sums do not depend on their order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ORDER_FREE = ("NaN", "inf", "zeros", "inf - inf")
 def draw_chain(
     chain: Chain, specials: Sequence[Special] | None, generator: np.random.Generator
 ) -> dict[int, Array]:
-    """Draws the inputs that are multiplied, or added to sums, by number of the input.
+    """Draws the inputs that are multiplied, or added to sums; returns them by number of the input.
 
     specials: special values to place; default: `chain_specials`
     """
@@ -49,7 +49,9 @@ def draw_chain(
 
 
 def chain_specials(chain: Chain) -> list[Special]:
-    """Returns the special values that fit where few results depend on each row."""
+    """Returns the special values that can be placed in inputs of which each row affects few
+    results.
+    """
     return [
         replace(special, contraction=n)
         for n, contraction in enumerate(chain.contractions)
@@ -59,8 +61,9 @@ def chain_specials(chain: Chain) -> list[Special]:
 
 
 def chain_alone(chain: Chain) -> list[list[Special]]:
-    """Returns special values for executions of their own, because nearly all results may depend on
-    them."""
+    """Returns the special values that need executions of their own, because nearly all results may
+    depend on them.
+    """
     return [
         [Special(side, what, contraction.own_axis(contraction.pairs[0], side, 2), n)]
         for n, contraction in enumerate(chain.contractions)

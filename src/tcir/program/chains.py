@@ -1,14 +1,16 @@
-"""Programs of several contractions, some of whose factors are computed from the sums of others.
+"""Programs of several contractions, where sums of one contraction are factors of another.
 
-The sums of all of them are exact in any order (`tcir.program.chain_inputs` draws the inputs):
+The inputs are drawn (`tcir.program.chain_inputs`) so that the sums of all contractions are exact in
+any order:
 
 - Each input that is multiplied is an integer below 2^w times a power of two, so that the sums of
-  products of two of them are integers below 2^(2 w + bits of their number) times a quantum.
+  products of two such inputs are integers below 2^(2 w + bits of the number of products) times a
+  quantum (a power of two).
 - The ops between two contractions preserve this: additions of inputs that are multiples of the
   quantum (one more bit each), maxima, comparisons, and roundings, which only clear low bits.
-- Products of such sums and a further input have the bits of both. w is each input's share of 24
-  bits in the longest chain, or the share of one input if the others are powers of two; sums that
-  are multiplied as tf32 have 11 bits.
+- Products of such sums and a further input have the bits of both. The width w is each input's share
+  of 24 bits in the longest chain, or the share of a single input if all other inputs are powers of
+  two. Sums that are multiplied as tf32 have 11 bits.
 """
 
 from __future__ import annotations
@@ -50,13 +52,16 @@ _KEPT = Arithmetic() | _ADDITIONS | names(
 
 @dataclass(frozen=True)
 class Chain:
-    """The contractions of floats of a program, in order.
+    """The contractions of floats in a program, in order.
 
-    contractions: in a factor, argument -1 - n denotes the sums of contraction n
+    contractions: the contractions. In a factor, argument -1 - n stands for the sums of contraction
+                  n
     leaves:   for each contraction, the inputs whose product is one term of its sums
-    constant: for each contraction, the bits that its sums have beyond those of its leaves
-    rooms:    pairs: number of a contraction, and the bits available to all of its leaves together
-    addends:  pairs: an input added to sums that are multiplied later, and the number of the
+    constant: for each contraction, the bits that its sums have in addition to those of its leaves
+    rooms:    pairs of the number of a contraction and the bits available to all of its leaves
+              together
+    addends:  pairs of an input that is added to sums which are multiplied later, and the number of
+              the
               contraction of these sums
     """
 
@@ -68,12 +73,13 @@ class Chain:
 
     @property
     def share(self) -> int:
-        """Number of bits that every leaf may have without a sum being rounded."""
+        """Number of bits that each leaf may have if no sum is to be rounded."""
         return min((room // len(self.leaves[n]) for n, room in self.rooms), default=1)
 
     def widths(self, wide: int | None) -> dict[int, int]:
-        """Returns the bits of each input that is multiplied; wide: the input with all available
-        bits, None: all inputs share them."""
+        """Returns the number of bits of each input that is multiplied. wide: the input that gets
+        all available bits; None: all inputs share them
+        """
         if wide is None:
             return dict.fromkeys(sum(self.leaves, ()), self.share)
         counts = [(room, self.leaves[n].count(wide), len(self.leaves[n])) for n, room in self.rooms]
@@ -81,15 +87,17 @@ class Chain:
         return dict.fromkeys(sum(self.leaves, ()), 1) | {wide: most}
 
     def bits(self, number: int, widths: dict[int, int]) -> int:
-        """Returns the bits of the sums of a contraction."""
+        """Returns the number of bits of the sums of a contraction."""
         return self.constant[number] + sum(widths[leaf] for leaf in self.leaves[number])
 
     def is_last(self, number: int) -> bool:
-        """Whether no contraction multiplies the sums of this one."""
+        """Whether the sums of this contraction are not a factor of any other contraction."""
         return all(f.argument != -1 - number for c in self.contractions for f in c.factors)
 
     def uses(self, argument: int) -> list[tuple[int, int]]:
-        """Returns the uses of an input as a factor: numbers of contractions, and sides."""
+        """Returns where an input is a factor: pairs of a contraction's number and the side of the
+        factor.
+        """
         return [
             (n, side)
             for n, contraction in enumerate(self.contractions)

@@ -1,9 +1,9 @@
-"""Inputs of programs without sums: half of their elements are arbitrary codes of the format, half
-are near 1.
+"""Draws inputs of programs without sums: half of the elements are arbitrary codes of the format,
+the other half are near 1.
 
-Elementwise arithmetic rounds each result independently, so its bits do not depend on how it is
-written, and its inputs may be anything: NaN (without a payload), infinities, subnormals, zeros of
-both signs, all integers.
+Elementwise arithmetic rounds each result independently, so the bits of a result do not depend on
+how the arithmetic is implemented. The inputs may be anything: NaN (without a payload), infinities,
+subnormals, zeros of both signs, all integers.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ def any_integers(
     generator: np.random.Generator,
     least: int | None = None,
 ) -> Array:
-    """Draws an array of an integer type, up to its largest number; least: smallest number, by
-    default that of the type."""
+    """Draws an array of an integer type, with numbers up to the largest of the type. least:
+    smallest number, by default that of the type
+    """
     low, high = ends_of_integers(dtype)
     drawn = np.dtype(np.int8) if dtype in PACKED_BITS else dtype
     low = low if least is None else least

@@ -1,7 +1,10 @@
-"""The constants of a program: buffers after the caller's inputs, which no caller passes.
+"""The constants of a program: buffers that come after the caller's inputs, and that no caller
+passes.
 
-``tc.constants``: attribute of the `builtin.module`: their values, in the order of their numbers
-``tc.folded``:    names of the launches that computed some of them when the program was compiled
+Attributes of the `builtin.module`:
+
+``tc.constants``: the values of the constants, in the order of their numbers
+``tc.folded``:    names of the launches that computed some of the constants at compile time
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Selects one program of a module with several: a public function by name, and the functions it
-calls."""
+"""Selects one program of a module that has several: a public function, given by its name, and the
+functions it calls.
+"""
 
 from __future__ import annotations
 

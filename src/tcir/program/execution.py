@@ -1,8 +1,8 @@
-"""Executes PTX kernels on the simulated machine, one or several in sequence.
+"""Executes PTX kernels on the simulated machine, one kernel or several in sequence.
 
-Buffers are numbered: the program's inputs, its results, then workspaces. A kernel writes every
-element of those of its buffers that no earlier kernel wrote, and reads the others. So a sequence is
-a straight-line program of functions from arrays to arrays.
+Buffers are numbered: first the program's inputs, then its results, then the workspaces. A kernel
+writes every element of those of its buffers that no earlier kernel wrote, and reads its other
+buffers. So a sequence is a straight-line program of functions from arrays to arrays.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ RunStep = Callable[[Sequence[int], Sequence[Array], Sequence[OutputSpec]], Outco
 
 @dataclass(frozen=True)
 class KernelStep:
-    """A kernel, the numbers of its buffers, and how to run it: ``run(numbers, inputs, outputs)``.
+    """A kernel, the numbers of its buffers, and a function that executes it: ``run(numbers, inputs,
+    outputs)``.
 
-    views: shape and type of a workspace in this kernel, by number; default: bytes.
+    views: shape and type that a workspace has in this kernel, by number of the buffer; default:
+    bytes
     """
 
     name: str
@@ -125,7 +127,8 @@ def _check_views(step: KernelStep, workspaces: Mapping[int, int]) -> None:
 
 
 def as_view(array: Array, view: OutputSpec | None) -> Array:
-    """Returns the bytes of `array` as the kernel's view; the array itself if the sizes differ.
+    """Returns the bytes of `array` in the shape and type of the kernel's view, or the array itself
+    if the sizes differ.
 
     Elements of 4 and 6 bits are packed (`tcir.program.memory_image`).
     """
@@ -138,8 +141,9 @@ def as_view(array: Array, view: OutputSpec | None) -> Array:
 
 
 def viewed(spec: OutputSpec, view: OutputSpec | None) -> OutputSpec:
-    """Returns a result's spec with the shape of the kernel's view, if size and type are the
-    same."""
+    """Returns the spec of a result with the shape of the kernel's view, if both have the same size
+    and type.
+    """
     view = view and image_spec(view)
     if view is None or math.prod(view.shape) != math.prod(spec.shape) or view.dtype != spec.dtype:
         return spec
@@ -147,8 +151,9 @@ def viewed(spec: OutputSpec, view: OutputSpec | None) -> OutputSpec:
 
 
 def back_from_views(outcome: Outcome, specs: Mapping[int, OutputSpec]) -> None:
-    """Restores the program's shapes of results; the outcome's `sites` then map indices in these
-    shapes to the kernel's."""
+    """Restores the program's shapes of the results. Afterwards, the outcome's `sites` map indices
+    in these shapes to indices in the kernel's shapes.
+    """
     for place, spec in specs.items():
         if place >= len(outcome.outputs) or outcome.outputs[place].shape == spec.shape:
             continue
@@ -178,10 +183,10 @@ def run_kernel(
     variables: dict[str, Array] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Outcome:
-    """Executes PTX text on the machine over copies of `inputs`; results start as poison.
+    """Executes PTX text on the simulated machine over copies of `inputs`; results start as poison.
 
-    A changed byte of an input is an error finding. Results in `whole` are read by another
-    kernel: an unwritten byte there is an error finding, unless the launch is one that leaves
+    A changed byte of an input is an error finding. Results in `whole` are read by another kernel:
+    an unwritten byte of such a result is an error finding, unless the launch is one that leaves
     elements unwritten. variables, progress: see `run_ptx`.
     Raises `tcir.machine.MachineError` on an illegal operation, which ends the run.
     """
@@ -267,10 +272,10 @@ def overwritten(
     after: Sequence[Array],
     writer: Callable[[int], Callable[[tuple[int, ...]], str]],
 ) -> list[Any]:
-    """Returns an error finding for each read-only buffer that kernel `name` changed.
+    """Returns an error finding for each read-only buffer that the kernel `name` changed.
 
-    inputs, after: the buffers before and after the run; ``writer(n)`` returns a function that finds
-    the last writer of an element of buffer n.
+    inputs, after: the buffers before and after the run
+    writer: for a buffer's number, returns a function that finds the last writer of an element
     """
     from tcir.machine import Finding
 
@@ -308,10 +313,12 @@ def run_sequence(
 ) -> Outcome:
     """Executes the kernels of PTX text one after the other, each as `run_kernel` does.
 
-    variables: the module's variables by name, as an earlier execution left them; missing ones are
-    added. progress: called with the number of finished CTAs of all launches, and their total.
-    instead: returns a function that computes one launch of several without the machine; None: the
-    launch is executed
+    variables: the module's variables by name, as an earlier execution left them; missing variables
+               are
+               added
+    progress:  called with the number of finished CTAs of all launches, and their total
+    instead:   for one launch of several, returns a function that computes it without the machine;
+               None: the launch is executed
     """
     variables = {} if variables is None else variables
     inputs, results = [*inputs, *sequence.constants], list(outputs)

@@ -1,4 +1,4 @@
-"""The factors of a program's contraction, read from its indexing maps."""
+"""The factors of a program's contraction, determined from its indexing maps."""
 
 from __future__ import annotations
 
@@ -69,11 +69,12 @@ _MOVED = Arithmetic(names(arith.ExtFOp, "linalg.yield"))
 class Factor:
     """An input that is a factor of every product, or to which the products are added.
 
-    argument: number of the input; -1 - n for the sums of an earlier contraction n
-    dtype:    element type; for codes, the type they are packed to
-    shape:    shape of its index space (`tcir.program.access.OperandAccess`)
-    dims:     the index of each dimension; None unless it is a single loop
-    places:   the elements' numbers in the argument; None if the indices are the argument's
+    argument: number of the input; -1 - n stands for the sums of an earlier contraction n
+    dtype:    element type; for codes, the type into which they are packed
+    shape:    shape of the index space (`tcir.program.access.OperandAccess`)
+    dims:     for each dimension: the loop that indexes it; None if that is not a single loop
+    places:   number of the argument's element at each index; None: the index space is that of the
+              argument
     scale:    whether it is a block scale, which has no sign
     """
 
@@ -87,11 +88,14 @@ class Factor:
 
 @dataclass(frozen=True)
 class Contraction:
-    """out[parallel loops] = the sum, over the other loops, of the product of all factors.
+    """A contraction: out[parallel loops] is the sum, over all other loops, of the product of all
+    factors.
 
-    taps:  loop over taps -> the taps at which no product has an element of padding; empty if none
-    start: the input to which the products are added; None: zeros, or a number without a loop
-    blocks: whether columns of results share scales, so that a NaN in one spreads to the others
+    taps:     by loop over taps: the taps at which no product has an element of padding; empty if
+              there
+              are none
+    start:    the input to which the products are added; None: zeros, or a number without a loop
+    blocks:   whether columns of results share scales, so that a NaN in one column spreads to others
     promoted: whether partial sums have fewer bits than f32 (wgmma on fp8)
     """
 
@@ -119,21 +123,21 @@ class Contraction:
 
     @property
     def inputs(self) -> tuple[Factor, ...]:
-        """The factors and the start."""
+        """The factors, and the input to which the products are added."""
         return self.factors if self.start is None else (*self.factors, self.start)
 
     @property
     def pairs(self) -> list[tuple[Factor, Factor]]:
-        """The two operands, and the two scales if there are any."""
+        """The pair of operands, and the pair of their block scales if there are any."""
         groups = ([f for f in self.factors if f.scale is scale] for scale in (False, True))
         return [(group[0], group[1]) for group in groups if group]
 
     def extents(self, results: int) -> tuple[int, int, int, int]:
-        """Returns the rows and columns of a product, the number of such products (the batch), and
-        the longest dimension along its sums.
+        """Returns the number of rows and columns of a product, the number of such products (the
+        batch), and the length of the longest dimension along its sums.
 
-        Rows are the loops of the first factor alone, columns those of the second. results: number
-        of elements of the result.
+        Rows are indexed by the parallel loops of the first factor alone, columns by those of the
+        second factor alone. results: number of elements of the result
         """
         pair = a, b = self.pairs[0]
         sizes = [
@@ -149,8 +153,9 @@ class Contraction:
         return max(results // (columns * both), rows), columns, both, length
 
     def shared_axes(self, pair: tuple[Factor, Factor]) -> tuple[int, int] | None:
-        """Returns the longest dimension of each factor that is indexed by the same reduction loop;
-        None if there is none."""
+        """Returns, for each factor, the dimension that a reduction loop of both factors indexes; if
+        several loops do, the longest such dimension. None if there is none.
+        """
         a, b = pair
         shared = [
             (a.dims.index(i), b.dims.index(i))
@@ -161,9 +166,8 @@ class Contraction:
         return max(shared, key=lambda axes: (a.shape[axes[0]], axes), default=None)
 
     def own_axis(self, pair: tuple[Factor, Factor], side: int, least: int = ROWS) -> int | None:
-        """Returns the longest parallel dimension of one factor that the other does not have.
-
-        None if there is none of at least `least` elements.
+        """Returns the longest dimension of one factor that is indexed by a parallel loop which the
+        other factor does not have. None if no such dimension has at least `least` elements.
         """
         loops = self.own_loops(pair, side)
         own = [
@@ -174,30 +178,31 @@ class Contraction:
         return max(own)[1] if own else None
 
     def own_loops(self, pair: tuple[Factor, Factor], side: int) -> set[int]:
-        """Returns the parallel loops of one factor that the other does not have."""
+        """Returns the parallel loops of one factor that the other factor does not have."""
         one, other = ({index[0] for index in factor.dims if index} for factor in pair)
         return (other - one if side else one - other) & self.parallel
 
 
 def factor_types(product: SumOfProducts) -> set[np.dtype[Any]]:
-    """Returns the types of a product's factors, without the type of their block scales."""
+    """Returns the types of the factors of a product; the type of their block scales is left out."""
     types = {source_of(value, access.dims)[2] for value, access in product.factors}
     scale = scale_type({each.name for each in types})
     return {each for each in types if each.name != scale} or types
 
 
 def inputs_of(block: ir.Block) -> list[ir.Value]:
-    """Returns the arguments of a program that carry data."""
+    """Returns the arguments of a program that contain data."""
     from tcir.dialect.attributes import is_fill_only
 
     return [a for a in block.arguments if not is_fill_only(a)]
 
 
 def contraction_of(module: ir.Module, signature: Signature) -> Contraction | None:
-    """Returns the only contraction of the program, if the rest rounds like IEEE 754; else None.
+    """Returns the contraction of the program, if it has exactly one and all other ops round as IEEE
+    754 requires; otherwise None.
 
-    It may be preceded by padding and casts, and followed by elementwise arithmetic with further
-    inputs.
+    Padding and casts may precede the contraction, and elementwise arithmetic with further inputs
+    may follow it.
     """
     if signature.level != "tensor":
         return None
@@ -223,7 +228,7 @@ def contraction_of(module: ir.Module, signature: Signature) -> Contraction | Non
 
 
 def is_elementwise(module: ir.Module, signature: Signature) -> bool:
-    """Whether a program has no sums, and rounds like IEEE 754."""
+    """Whether a program has no sums, and all its ops round as IEEE 754 requires."""
     if signature.level != "tensor":
         return False
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
@@ -247,8 +252,9 @@ def _before(op: ir.Operation) -> list[ir.Operation]:
 
 
 def is_parallel(op: ir.Operation) -> bool:
-    """Whether an op computes each element of its result once: it is not a reduction, or reduces no
-    elements."""
+    """Whether an op computes each element of its result once, because it has no reduction or
+    reduces no elements.
+    """
     from tcir._mlir import linalg
 
     if is_empty(op):
@@ -272,9 +278,9 @@ def contraction_from(
     made: Callable[[ir.Value], int | None] = lambda _: None,
 ) -> Contraction | None:
     """Returns the contraction of two factors, with or without scales; None if `product` is not a
-    contraction, or its sums are too long.
+    contraction, or if its sums are too long.
 
-    made: returns the number of a factor that is not an argument (`tcir.program.chains`), or None
+    made: for a factor that is not an argument, returns its number (`tcir.program.chains`), or None
     """
     arguments = inputs_of(block)
     factors = []
@@ -319,8 +325,8 @@ def _adds_zeros(op: ir.Operation) -> bool:
 
 
 def source_of(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any]]:
-    """Returns the value before casts, padding, moves and reshapes, its indices, and its element
-    type.
+    """Follows a value back through casts, padding, moves and reshapes. Returns the value before
+    these ops, its indices, and its element type.
 
     The element type of codes is the type into which they are packed.
     """

@@ -1,9 +1,9 @@
-"""Floating-point operations of a program on tensors: the multiplications and additions of its sums
-of products, by kind.
+"""Number of floating-point operations of a program on tensors: the multiplications and additions of
+its sums of products, by kind.
 
-For attention, both products count, over the scores that no mask excludes.
+For attention, both products are counted, over the scores that the mask does not exclude.
 
-A kind is the kind of ``tcgen05.mma`` that multiplies the operand types.
+The kind is that of the ``tcgen05.mma`` instruction for the operand types.
 """
 
 from __future__ import annotations

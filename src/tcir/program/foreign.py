@@ -1,5 +1,6 @@
-"""Detects programs in dialects that other tools lower, for errors that name the dialect and the
-tool."""
+"""Detects programs in dialects that tools other than tcir lower, so that errors can name the
+dialect and the tool.
+"""
 
 from __future__ import annotations
 

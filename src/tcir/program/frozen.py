@@ -1,4 +1,4 @@
-"""Launches that compute from frozen inputs alone, such as those that repack weights."""
+"""Finds the launches that compute only from frozen inputs, such as launches that repack weights."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tcir.program.workspaces import Workspaces, aligned
 
 @dataclass(frozen=True)
 class Split:
-    """A sequence in two parts, whose buffers have the numbers of the sequence.
+    """A launch sequence in two parts, which use the buffer numbers of the whole sequence.
 
-    once:  the launches to run once, until a frozen input changes
-    each:  the launches of every call
-    kept:  number of each workspace that `once` writes -> its offset in separate memory, which no
-           launch of `each` writes
+    once:  the launches that run once, until a frozen input changes
+    each:  the launches that run at every call
+    kept:  for each workspace that `once` writes: its offset in separate memory, which no launch of
+           `each` writes
     bytes: bytes of the separate memory
     """
 
@@ -27,12 +27,12 @@ class Split:
 
 
 def split(sequence: LaunchSequence, callers: int, frozen: Collection[int]) -> Split:
-    """Splits a sequence into the launches that depend on frozen buffers alone and the others.
+    """Splits a sequence into the launches that depend only on frozen buffers, and all others.
 
-    callers: number of the buffers before the workspaces
+    callers: number of buffers before the workspaces
     frozen:  numbers of the inputs and constants whose contents are the same at each call
 
-    A launch writes those of its buffers that no earlier launch wrote (`LaunchSequence.calls`); a
+    A launch writes those of its buffers that no earlier launch wrote (`LaunchSequence.calls`). A
     launch that writes a result of the caller runs at every call.
     """
     if not frozen:
@@ -59,8 +59,9 @@ def split(sequence: LaunchSequence, callers: int, frozen: Collection[int]) -> Sp
 
 
 def with_scratch(sequence: LaunchSequence, callers: int) -> LaunchSequence:
-    """Returns the sequence in which the memory of single launches (parameters of kind
-    ``workspace``) is among the workspaces; those parameters become pointers."""
+    """Returns the sequence with the memory of single launches (parameters of kind ``workspace``)
+    added to the workspaces; those parameters become pointers.
+    """
     sizes, offsets = list(sequence.workspaces.sizes), list(sequence.workspaces.offsets)
     end = aligned(sequence.workspaces.arena)
     launches = []

@@ -1,5 +1,6 @@
-"""Sizes of the groups of a ``tc.grouped_matmul`` and ends of the sequences of a ``tc.attention``,
-the only inputs that decide control flow at run time."""
+"""Draws the sizes of the groups of a ``tc.grouped_matmul`` and the ends of the sequences of a
+``tc.attention``. No other inputs decide control flow at run time.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ EDGES = (TILE - 1, TILE, TILE + 1, 0, 1, 2 * TILE + 1, 2 * TILE, 2 * TILE - 1)
 
 
 def group_sizes(spec: OutputSpec, seed: int) -> Array:
-    """Draws sizes: most are random parts of the available rows, and one in four is 0.
+    """Draws group sizes: one in four is 0, and most others are random parts of the available rows.
 
-    If each group has its own rows, one group fills all of them.
+    If each group has its own rows, one group fills all of its rows.
     """
     generator = np.random.default_rng(seed)
     each, total = spec.groups or (0, 0)
@@ -39,8 +40,9 @@ def group_sizes(spec: OutputSpec, seed: int) -> Array:
 
 
 def sequence_ends(total: int, shape: tuple[int, ...], generator: np.random.Generator) -> Array:
-    """Draws the ends of sequences that follow a 0; the last end is `total`. One in four sequences
-    is empty."""
+    """Draws the ends of sequences, after a leading 0; the last end is `total`. One in four
+    sequences is empty.
+    """
     (count,) = shape
     inner = np.sort(generator.integers(0, total, count - 2, endpoint=True))
     inner[generator.random(count - 2) < 1 / 4] = 0
@@ -48,8 +50,9 @@ def sequence_ends(total: int, shape: tuple[int, ...], generator: np.random.Gener
 
 
 def special_ends(spec: OutputSpec) -> Iterator[tuple[str, Array]]:
-    """Yields the descriptions of further executions and their ends of sequences: lengths at the
-    edges of tiles, and a single sequence of all elements between empty ones."""
+    """Yields descriptions of further executions, each with its ends of sequences: lengths at the
+    edges of tiles, and a single sequence of all elements between empty sequences.
+    """
     (count,), total = spec.shape, spec.ends or 0
     for words, edges in (("", EDGES), ("more ", EDGES[4:] + EDGES[:4])):
         sizes = _edges(total, total, count - 1, False, edges)
@@ -62,8 +65,9 @@ def special_ends(spec: OutputSpec) -> Iterator[tuple[str, Array]]:
 
 
 def special_sizes(spec: OutputSpec) -> Iterator[tuple[str, Array]]:
-    """Yields the descriptions of further executions and their group sizes: sizes at the edges of
-    tiles, all rows in one group, and sizes above 255, in the first and in the last groups."""
+    """Yields descriptions of further executions, each with its group sizes: sizes at the edges of
+    tiles, all rows in one group, and sizes above 255, in the first groups and in the last groups.
+    """
     each, total = spec.groups or (0, 0)
     count = math.prod(spec.shape)
     apart = count * each <= total

@@ -1,5 +1,6 @@
-"""Inputs whose values decide which elements a program reads: indices into a tensor, sizes of
-groups."""
+"""Draws inputs whose values decide which elements a program reads: indices into a tensor, sizes of
+groups.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ _OF_NUMBERS = ("arith.", "math.")
 
 
 def numbers_of_places(spec: OutputSpec, seed: int) -> Array:
-    """Draws sizes of groups, or indices: arbitrary valid ones, including the first and the last."""
+    """Draws sizes of groups, or indices: arbitrary valid numbers, among them the first and the
+    last.
+    """
     if spec.groups is not None:
         return group_sizes(spec, seed)
     if spec.ends is not None:
@@ -39,8 +42,10 @@ def numbers_of_places(spec: OutputSpec, seed: int) -> Array:
 
 
 def bound_of(argument: ir.Value) -> int | None:
-    """Returns the number of valid values of an argument's elements as indices; None if they are not
-    used as indices. Constants added before the use reduce that number."""
+    """Returns how many values are valid for the elements of an argument that are used as indices;
+    None if they are not used as indices. Constants that the program adds to an index reduce this
+    number.
+    """
     bounds: dict[ir.OpOperand, list[int]] = {}
     seen: set[tuple[ir.Value, int]] = set()
     waiting = [(argument, 0)]

@@ -1,22 +1,23 @@
-"""Inputs of an execution, drawn from a seed.
+"""Draws the inputs of an execution from a seed.
 
 On exact inputs every sum is exact in f32 and in a tensor core's fused sums, in any order, although
-the values span their formats:
+the values span the range of their formats:
 
 - Each product is an integer below 2^width times a quantum 2^e, and `width` plus the bits of the
   number of products is at most 24, so no partial sum needs more than 24 bits.
 - For fp8 operands of wgmma, `width` plus the bits of 128 products is at most 14, and half of the
   rows and columns have no negative numbers, so that sums of more products need more than 14 bits.
-- Each factor has a share of the width and the exponent, drawn for each index of the reduction
-  loops: where A is large, B is small (scales likewise).
-- Each row of A and column of B is multiplied by its own power of two, constant along the sum, so
-  the results also have many exponents, beyond both ends of a narrow result type's range.
+- The width and the exponent of a product are divided between its factors, separately for each index
+  of the reduction loops: where A is large, B is small (scales likewise).
+- Each row of A and each column of B is multiplied by its own power of two, which is constant along
+  the sum. So the results also have many exponents, beyond both ends of the range of a narrow result
+  type.
 - An input to which the products are added is a multiple of the quantum of its sum, and has half of
   the 24 bits' range.
 
-`tcir.program.chains` handles programs of several contractions.
+`tcir.program.chains` handles programs with several contractions.
 
-Elementwise ops on the sums round like IEEE 754, so their other inputs may have any values.
+Elementwise ops on the sums round as IEEE 754 requires, so their other inputs may have any values.
 """
 
 from __future__ import annotations
@@ -92,10 +93,10 @@ def make_inputs(
     scalars: Mapping[int, float] | None = None,
     factors: Mapping[int, Array] | None = None,
 ) -> list[Array]:
-    """Draws one array per spec.
+    """Draws one array for each spec.
 
     Sizes of groups fit the available rows; some are 0, and some leave rows unused. Indices are
-    arbitrary valid ones, including the first and the last.
+    arbitrary valid numbers, among them the first and the last.
 
     integers: values spanning their formats, on which `contraction` is exact; without a contraction,
               signed whole numbers of `bits` bits other than 0, or every code (`ALL_CODES`).
@@ -103,8 +104,10 @@ def make_inputs(
     random:   standard normal values rounded to the type, with magnitudes of at least 2^-6; types of
               4 and 6 bits have every code.
     specials: special values in the contraction; default: as many as there are rows to spare
-    scalars:  number of an input other than the factors -> its value instead of a power of two
-    factors:  number of an input -> its array as a factor of the contraction, instead of a drawn one
+    scalars:  by number of the input, for inputs that are no factors: a value instead of a power of
+              two
+    factors:  by number of the input: an array as a factor of the contraction, instead of a drawn
+              one
     """
     if not isinstance(kind, str) or kind not in KINDS:
         got = f"'{kind}'" if isinstance(kind, str) else type(kind).__name__
@@ -165,12 +168,12 @@ def _exact(
 
 
 def whole_bits(signature: Signature) -> int:
-    """Returns the width of the whole numbers on which a program other than a single contraction is
-    assumed to be exact, in bits.
+    """Returns the width, in bits, of whole numbers on which a program is assumed to be exact if it
+    is not a single contraction.
 
     A kernel on tiles multiplies each input once, and sums at most as many products as its smallest
-    input has elements. A program on tensors may do anything with its inputs: 3 is the largest
-    number.
+    input has elements. A program on tensors may compute anything from its inputs, so its largest
+    whole number is 3.
     """
     specs = signature.inputs if signature.level == "tile" else ()
     sizes = [math.prod(spec.shape) for spec in specs if spec.shape and is_float(spec.dtype)]
@@ -242,9 +245,10 @@ def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind, bits: in
 
 @dataclass(frozen=True)
 class Budget:
-    """Budget of the products of two factors.
+    """Bits available to the products of two factors.
 
-    width: bits of a product. slack: binades between the products' quanta along the sum.
+    width: bits of a product
+    slack: number of binades by which the quanta of the products along a sum may differ
     """
 
     width: int

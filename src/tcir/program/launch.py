@@ -1,16 +1,20 @@
 """Launches of lowered kernels: grid, block, shared memory, parameters.
 
-The kernel's `llvm.func` has these attributes: ``tc.params``, a list with ``{kind = "tensor_map",
-arg, mode, dtype, dims, strides, box, …}`` or ``{kind = "pointer", arg}`` per parameter (``arg``
-counts the caller's buffers: inputs, then results) or ``{kind = "workspace", bytes}``, ``tc.grid``,
-``nvvm.reqntid``, ``tc.smem_bytes``, ``tc.cluster`` if CTAs form clusters, ``tc.programmatic`` if
-the launch may start before the previous one has ended, and ``tc.unwritten`` if the kernel leaves
-elements of its results as they are.
+The kernel's `llvm.func` has these attributes:
 
-A module may hold several kernels, launched in the order of their attribute ``tc.order``. Buffers
-after the caller's are workspaces between them (`tcir.program.workspaces`), buffers between the
-caller's inputs and results are constants (``tc.constants``). `tcir.program.execution` states which
-buffers a kernel reads and which it writes.
+- ``tc.params``: a list with one entry per parameter: ``{kind = "tensor_map", arg, mode, dtype,
+  dims, strides, box, …}``, ``{kind = "pointer", arg}`` or ``{kind = "workspace", bytes}``, where
+  ``arg`` is the number of one of the caller's buffers (first inputs, then results)
+- ``tc.grid``, ``nvvm.reqntid``, ``tc.smem_bytes``
+- ``tc.cluster`` if CTAs form clusters
+- ``tc.programmatic`` if the launch may start before the previous launch has ended
+- ``tc.unwritten`` if the kernel leaves elements of its results as they are
+
+A module may contain several kernels, which are launched in the order of their attribute
+``tc.order``. Buffers numbered after the caller's are workspaces between the kernels
+(`tcir.program.workspaces`); buffers between the caller's inputs and results are constants
+(``tc.constants``). `tcir.program.execution` states which buffers a kernel reads and which it
+writes.
 """
 
 from __future__ import annotations
@@ -46,8 +50,8 @@ class Launch:
     """Launch sizes of one kernel, and its parameters in order (plain Python data, no MLIR).
 
     name:   name of the kernel in PTX
-    symbol: name of the launch in the program if it differs, because PTX cannot spell it (pass
-            legalize-symbols) or the kernel is launched several times (pass share-kernels); else ""
+    symbol: name of the launch in the program, if it differs from `name`: PTX cannot spell it (pass
+            legalize-symbols), or the kernel is launched several times (pass share-kernels); else ""
     """
 
     name: str
@@ -106,7 +110,7 @@ class Launch:
         return tuple(sorted({param["arg"] for param in self.params if "arg" in param}))
 
     def renumbered(self, numbers: Sequence[int]) -> Launch:
-        """Returns the launch with buffer ``numbers[i]`` renumbered to i."""
+        """Returns a copy of the launch in which buffer ``numbers[i]`` has the number i."""
         params = tuple(
             {**param, "arg": numbers.index(param["arg"])} if "arg" in param else param
             for param in self.params
@@ -118,7 +122,9 @@ class Launch:
         inputs: Sequence[np.ndarray[Any, Any]],
         outputs: Sequence[np.ndarray[Any, Any]],
     ) -> list[Any]:
-        """Returns the kernel's arguments for `tcir.run_ptx`; the kernel only writes `outputs`."""
+        """Returns the kernel's arguments for `tcir.run_ptx`. The arrays `outputs` are
+        uninitialised: the kernel only writes them.
+        """
         import numpy as np
 
         from tcir.run import Uninitialized
@@ -159,11 +165,12 @@ Call = tuple[Launch, list[Any]]
 
 @dataclass(frozen=True)
 class LaunchSequence:
-    """Launches in order, and the buffers other than the caller's.
+    """Launches in order, and the buffers that the caller does not pass.
 
     workspaces: buffers between launches
-    constants:  memory images of buffers that no caller passes, after the caller's inputs
-    folded:     names of launches that computed some of the constants when the program was compiled
+    constants:  memory images of the program's constants, whose numbers follow those of the caller's
+                inputs
+    folded:     names of launches that computed some of the constants at compile time
     """
 
     launches: tuple[Launch, ...]
@@ -192,8 +199,12 @@ class LaunchSequence:
         return replace(sequence, constants=arrays, folded=folded_launches(module))
 
     def calls(self, arrays: Sequence[Any], written: Collection[int]) -> Iterator[Call]:
-        """Yields each launch with its arguments. arrays: the caller's arguments, with the constants
-        after the inputs, then the workspaces; written: numbers of the uninitialised arrays."""
+        """Yields each launch with its arguments.
+
+        arrays:  the caller's arguments, with the constants after the inputs, and then the
+                 workspaces
+        written: numbers of the arrays that are uninitialised before the first launch
+        """
         known = set(range(len(arrays))) - set(written)
         for launch in self.launches:
             reads = [n for n in launch.buffers if n in known]

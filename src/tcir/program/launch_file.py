@@ -1,7 +1,8 @@
-"""Launch files: stored next to a PTX file so that it can be run with arrays alone.
+"""Launch files: JSON files stored next to a PTX file, which describe its launches, so that it can
+be run given only arrays.
 
-`tc-opt --emit=ptx -o k.ptx` writes `k.json`, `tc-run k.ptx` reads it; docs/reference/launch-file.md
-describes the format, also for other launchers.
+`tc-opt --emit=ptx -o k.ptx` writes `k.json`, and `tc-run k.ptx` reads it.
+docs/reference/launch-file.md describes the format, also for other launchers.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ def check_place(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of the caller, or a constant: an array, or a scalar (no shape).
+    """An argument of the caller, or a constant. It is an array, or a scalar (without a shape).
 
     access: how the kernels access the argument, see `ACCESSES`
-    data:   memory image of a constant, which no caller passes; else None
+    data:   memory image of a constant, which no caller passes; None for other arguments
     """
 
     name: str
@@ -125,7 +126,9 @@ class LaunchFile:
 
     @staticmethod
     def read(path: Path) -> LaunchFile | None:
-        """Reads a launch file; None if the file is another JSON file. Raises InputError."""
+        """Reads a launch file; None if the JSON file is not a launch file. Raises InputError for an
+        invalid file.
+        """
         try:
             fields = json.loads(read_bytes(path))
         except (ValueError, RecursionError) as error:

@@ -1,7 +1,9 @@
-"""Table of a program's launches: their operations, the fused ops, and the bytes between launches.
+"""Table of a program's launches: the operations of each, the fused ops, and the bytes passed
+between launches.
 
-Bytes are those of the buffers that a launch reads or writes, each counted once. The machine counts
-the actual traffic, such as data loaded again for another tile (`tcir.interp.Outcome.counters`).
+Bytes are those of the buffers that a launch reads or writes, each counted once. The actual traffic,
+such as data loaded again for another tile, is counted by the simulated machine
+(`tcir.interp.Outcome.counters`).
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ _NO_WORK = names(
 
 @dataclass(frozen=True)
 class LaunchOps:
-    """Ops of a launch, without their dialects.
+    """Ops of a launch, named without their dialects.
 
     fused: ops of its epilogue
     flops: kind and number of floating-point operations of each product (`tcir.program.flops`)
@@ -50,12 +52,12 @@ class LaunchOps:
 
 @dataclass(frozen=True)
 class LaunchRow:
-    """One launch of the table.
+    """One launch, as a row of the table.
 
-    arguments: bytes of the caller's inputs and of constants that it reads
-    loaded:    bytes that earlier launches stored
-    stored:    bytes for later launches
-    results:   bytes of the caller's results
+    arguments: bytes of the caller's inputs and of constants that the launch reads
+    loaded:    bytes it reads that earlier launches stored
+    stored:    bytes it stores for later launches
+    results:   bytes of the caller's results that it stores
     """
 
     name: str
@@ -67,16 +69,16 @@ class LaunchRow:
 
     @property
     def bytes(self) -> tuple[int, int, int, int]:
-        """Bytes that the launch reads and writes, in the order of the fields."""
+        """Bytes that the launch reads and writes: `arguments`, `loaded`, `stored`, `results`."""
         return self.arguments, self.loaded, self.stored, self.results
 
 
 @dataclass(frozen=True)
 class LaunchTable:
-    """The launches of a program in order; its `str` is the table.
+    """The launches of a program in order; `str` returns the table as text.
 
-    constants: bytes of constants, which are part of the program
-    folded:    launches that computed some of these when the program was compiled
+    constants: bytes of the constants, which are part of the program
+    folded:    launches that computed some of the constants at compile time
     """
 
     rows: tuple[LaunchRow, ...]
@@ -86,7 +88,7 @@ class LaunchTable:
 
     @property
     def total(self) -> tuple[int, int, int, int]:
-        """Sums of `LaunchRow.bytes`."""
+        """Sums of `LaunchRow.bytes` over all launches."""
         nothing = [(0, 0, 0, 0)]  # of a program without launches
         sums = map(sum, zip(*nothing, *(row.bytes for row in self.rows), strict=True))
         arguments, loaded, stored, results = sums
@@ -131,7 +133,7 @@ def launch_table(
 
     A launch writes those of its buffers that no earlier launch wrote, as in an execution
     (`tcir.program.execution`). works: ops by launch, see `works_of`; a launch without an entry was
-    added when ops were tiled.
+    added by the tiling passes.
     """
     constants = [each.nbytes for each in sequence.constants]
     inputs, results = map(_sizes, (signature.inputs, signature.outputs))

@@ -79,7 +79,7 @@ def images(arrays: Sequence[Array]) -> list[Array]:
 def in_memory(
     outputs: Sequence[OutputSpec], run: Callable[[Sequence[OutputSpec]], Outcome]
 ) -> Outcome:
-    """Calls `run` with the image specs of `outputs` and unpacks its results."""
+    """Calls `run` with the specs of the images of `outputs`, and unpacks its results."""
     outcome = run([image_spec(spec) for spec in outputs])
     if not outcome.incomplete:
         outcome.outputs = [

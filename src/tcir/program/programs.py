@@ -1,8 +1,8 @@
-"""The programs in a module: the functions to execute, and the level of each.
+"""The programs in a module: the functions to execute, and the level of each function.
 
 Levels: ``tensor`` (func on tensors), ``tile`` (`func.func` with the attribute ``tc.kernel``),
-``thread`` (`llvm.func` with ``nvvm.kernel``). A module holds one, or several with ``tc.order``, of
-which some may be launched several times (`repeats`).
+``thread`` (`llvm.func` with ``nvvm.kernel``). A module has one program, or several with the
+attribute ``tc.order``; some of them may be launched several times (`repeats`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Program:
 
     @property
     def private(self) -> bool:
-        """Whether only functions of its module call it."""
+        """Whether the function can be called only from its own module."""
         visibility = self.attribute("sym_visibility")
         return visibility is not None and visibility.value == "private"
 
@@ -61,7 +61,9 @@ class Program:
 
     @property
     def buffers(self) -> tuple[int, ...]:
-        """Numbers of its buffers: its arguments in order, and on tensors also its results."""
+        """Numbers of the program's buffers: its arguments in order and, on tensors, also its
+        results.
+        """
         if self.repeat is not None:
             here = self.repeat.here(self._own_buffers)
             return tuple(sorted(here)) if self.level == "thread" else here
@@ -77,7 +79,7 @@ class Program:
 
     @property
     def buffer_types(self) -> list[ir.Type]:
-        """MLIR types of its buffers: its arguments, and on tensors also its results."""
+        """MLIR types of the program's buffers: its arguments and, on tensors, also its results."""
         arguments = self.op.operation.regions[0].blocks[0].arguments
         results = self.op.type.results if self.level == "tensor" else []
         return [*(argument.type for argument in arguments), *results]
@@ -89,8 +91,10 @@ class Program:
 
 
 def find_programs(module: ir.Module) -> list[Program]:
-    """Returns the programs of `module` in the order of their launches: one, or all with
-    ``tc.order``; none for a ``gpu.module`` without kernels, whose results all have no elements."""
+    """Returns the programs of `module` in the order of their launches: the only program, or all
+    programs with ``tc.order``. A ``gpu.module`` without kernels, all of whose results have no
+    elements, has none.
+    """
     programs = _programs(module)
     if not programs and [op.operation.name for op in module.body] == ["gpu.module"]:
         return []
@@ -101,7 +105,9 @@ def find_programs(module: ir.Module) -> list[Program]:
 
 
 def find_program(module: ir.Module, entry: str | None = None) -> Program:
-    """Returns the only program in `module`, or the one called `entry`; else InputError."""
+    """Returns the only program in `module`, or the program called `entry`. Raises InputError if
+    there is none.
+    """
     programs = _programs(module)
     if entry is not None:
         programs = [program for program in programs if program.title == entry] or programs

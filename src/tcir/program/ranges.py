@@ -1,10 +1,12 @@
-"""Inputs over the whole range of their formats, for programs whose exact inputs are not known.
+"""Draws inputs over the whole range of their formats, for programs for which no inputs are known
+that make all sums exact.
 
-Their sums round, and for some results the order of a sum decides whether it overflows. The results
-are checked against a bound that propagates infinities and NaNs (`tcir.validation.rules`).
+The sums of these programs round, and for some results the order of a sum decides whether it
+overflows. The results are checked against a bound that propagates infinities and NaNs
+(`tcir.validation.rules`).
 
 - **Full range**: each slice of an input (`tcir.program.slices`) is multiplied by its own power of
-  two, up to the largest and down to the smallest numbers; some slices have one sign only. An input
+  two, up to the largest and down to the smallest numbers; some slices have only one sign. An input
   with one slice is large in one execution and small in the next, so that products stay in range.
 - **Special values**: NaN, infinities, the largest number, and zeros of both signs, each in a slice
   of its own; all other slices have a -0 and a subnormal number. An input with one slice has a NaN
@@ -46,9 +48,9 @@ REPEATS = 4
 
 @dataclass(frozen=True)
 class Base:
-    """Standard normal inputs, which the other functions change.
+    """Standard normal inputs, from which the other functions derive theirs.
 
-    shrunk: matrices of one slice, except the first input, are divided by 2^shrunk and by about the
+    shrunk: inputs with one slice, except the first input, are divided by 2^shrunk and by about the
             square root of their number of rows, so that sums are at most about 1; None: they are
             not divided
     """
@@ -60,7 +62,7 @@ class Base:
 
     @property
     def floats(self) -> list[int]:
-        """Numbers of the inputs that have a range of exponents."""
+        """Numbers of the inputs whose type has a range of exponents."""
         return [n for n, spec in enumerate(self.specs) if is_drawn(spec)]
 
     @property
@@ -70,11 +72,11 @@ class Base:
 
     @property
     def many(self) -> bool:
-        """Whether all inputs have many slices."""
+        """Whether every input has many slices."""
         return all(self.slices[n].count >= MANY for n in self.floats)
 
     def arrays(self, number: int) -> list[Array]:
-        """Draws random floats and arbitrary bytes; number: the execution's number."""
+        """Draws random floats and arbitrary bytes. number: the number of the execution"""
         made = [np.array(each) for each in make_inputs(self.specs, self.seed + number, "random")]
         generator = np.random.default_rng([self.seed, number, 1])
         for n, spec in enumerate(self.specs):
@@ -90,9 +92,10 @@ class Base:
 def full_range(base: Base, number: int, strength: float) -> list[Array]:
     """Returns inputs at the ends of their range.
 
-    number:   0 or 1: whether the first input of one slice is large, the second small, and so on in
-              turn, or the reverse; likewise for the slices of other inputs, except that if all
-              inputs have many slices, one execution has large and small ones
+    number:   0 or 1. For 0, the first input with one slice is large, the second small, and so on in
+              turn; for 1, the reverse. The slices of other inputs alternate likewise, except that
+              if
+              all inputs have many slices, one execution has large and small ones
     strength: fraction of the range that is used
     """
     generator = np.random.default_rng([base.seed, 1 + number])

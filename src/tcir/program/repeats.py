@@ -1,8 +1,8 @@
-"""Further launches of a kernel, on other buffers (pass share-kernels).
+"""Further launches of a kernel, on other buffers than those of its own launch (pass share-kernels).
 
-The module's attribute ``tc.repeats`` lists them: ``{name, kernel, order, of, args}``, where
-``kernel`` is the ``tc.order`` of the function that is launched again as number ``order``, and the
-function's buffer ``of[i]`` is buffer ``args[i]`` in this launch.
+The module's attribute ``tc.repeats`` lists the further launches as ``{name, kernel, order, of,
+args}``. ``kernel`` is the ``tc.order`` of the function that is launched again, as launch number
+``order``. The function's buffer ``of[i]`` is buffer ``args[i]`` in this launch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Constants whose bytes are at the end of a file, where importers write weights.
+"""Reads constants whose bytes are at the end of an MLIR file, where importers write weights.
 
     %w = arith.constant dense_resource<w> : tensor<2xf32>
     {-# dialect_resources: { builtin: { w: "0x040000000000803F00000040" } } #-}

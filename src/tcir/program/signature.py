@@ -1,7 +1,7 @@
 """The inputs and results of a program.
 
-Kernel ABI: the function's inputs, then its results. An argument that is only the ``outs`` of a
-`linalg.fill` carries no data and is dropped.
+A kernel's parameters (the kernel ABI) are the function's inputs and then its results. An argument
+that is only the ``outs`` of a `linalg.fill` contains no data that is read, and is dropped.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ def numpy_type(element: Any, location: object = None) -> np.dtype[Any]:
 
 
 def views_of(program: Program) -> dict[int, OutputSpec]:
-    """Returns shape and type of each buffer, by number, of a tile program or a part of a sequence;
-    an empty map for other programs."""
+    """Returns shape and type of each buffer, by number, of a tile program or of one launch of a
+    sequence; empty for other programs.
+    """
     whole = program.level == "tensor" and program.attribute("tc.args") is None
     if program.level == "thread" or whole:
         return {}
@@ -148,7 +149,7 @@ def scale_type(names: Set[str]) -> str:
     """Returns the name of the type of block scales among the types of a contraction's operands; ""
     if there is none.
 
-    It is f8E8M0FNU if that is among them, otherwise f8E4M3FN if f4E2M1FN is.
+    It is f8E8M0FNU if this type is among them. Otherwise it is f8E4M3FN, if f4E2M1FN is among them.
     """
     if POWERS in names:
         return POWERS

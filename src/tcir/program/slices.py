@@ -1,7 +1,8 @@
-"""Slices of an input that affect separate results, found by changing one slice.
+"""Finds slices of an input that affect separate results, by changing one slice at a time.
 
-In most programs each row of the first input affects a row of the result, and each column of the
-last weights a column. A value placed in one of these slices affects some results and no others.
+In most programs each row of the first input affects one row of the result, and each column of the
+last input, the weights, one column. A value placed in such a slice affects some results and no
+others.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MOST_WORK = 1 << 28
 class Slices:
     """The slices of an input.
 
-    axes:  dimensions along which each index is a slice; empty: one slice
+    axes:  dimensions along which each index is a slice; empty: the input is one slice
     exact: whether no result depends on two slices
     times_filling: whether the input is multiplied by values that a pad or an insertion adds
     """
@@ -62,14 +63,17 @@ class Slices:
 
 
 def is_drawn(spec: OutputSpec) -> bool:
-    """Whether an input consists of floats with more than a few exponents: not packed ones, nor
-    f8E8M0FNU."""
+    """Whether an input consists of floats with more than a few exponents. Packed floats and
+    f8E8M0FNU do not count.
+    """
     packed = PACKED_BITS.get(spec.dtype, 8) < 8 or spec.dtype == ml_dtypes.float8_e8m0fnu
     return is_float(spec.dtype) and not packed
 
 
 def is_byte(spec: OutputSpec) -> bool:
-    """Whether an input consists of bytes that may have any value: they are not indices or sizes."""
+    """Whether an input consists of bytes that may have any value, and thus are not indices or
+    sizes.
+    """
     return spec.dtype in (np.int8, np.uint8) and not spec.says_where
 
 
@@ -78,9 +82,9 @@ def slices_of(
 ) -> list[Slices]:
     """Finds the slices of each input.
 
-    inputs:   arbitrary inputs, with all numbers different
-    work:     products and elements of one execution
-    filtered: numbers of the inputs that are multiplied by such values (`times_filling`)
+    inputs:   arbitrary inputs, in which all numbers differ
+    work:     number of products and elements of one execution
+    filtered: numbers of the inputs that `times_filling` returns
     """
     before = run(inputs)
     left = MOST_WORK // max(work, 1) if before is not None else 0

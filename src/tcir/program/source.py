@@ -32,7 +32,9 @@ _MEMORY = "-"
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of a source file that is one module; `text` is padded so that lines keep numbers."""
+    """A piece of a source file that is one module. text: padded with empty lines, so that line
+    numbers stay those of the file
+    """
 
     text: str
     name: str
@@ -77,7 +79,9 @@ def read_text(path: str) -> tuple[str, str]:
 
 
 def split_chunks(text: str, name: str) -> list[Chunk]:
-    """Returns the pieces between lines ``// -----``, each padded to keep its line numbers."""
+    """Returns the pieces between the lines ``// -----``, each padded with empty lines so that line
+    numbers stay those of the file.
+    """
     chunks, start = [], 0
     for match in [*_SEPARATOR.finditer(text), None]:
         end = match.start() if match else len(text)
@@ -114,8 +118,9 @@ def any_context() -> Iterator[ir.Context]:
 
 @contextmanager
 def collect_diagnostics(context: Any, name: str) -> Iterator[list[Diagnostic]]:
-    """Collects diagnostics and remarks instead of printing them; those of text that is not in a
-    file name `name` as their file."""
+    """Collects diagnostics and remarks instead of printing them. name: file name for the
+    diagnostics of text that is not in a file
+    """
     found: list[Diagnostic] = []
 
     def keep(diagnostic: Any) -> bool:
@@ -150,8 +155,9 @@ def _diagnostic(diagnostic: Any, name: str) -> Diagnostic:
 
 
 def position(location: Any) -> tuple[str, int, int]:
-    """Returns file, line and column of a location (the first location inside a fused or call-site
-    one)."""
+    """Returns file, line and column of a location. For a fused location or a call site, those of
+    the first location inside it.
+    """
     found = re.search(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)', str(location) if location else "")
     return (found[1], int(found[2]), int(found[3])) if found else ("", 0, 0)
 
@@ -263,7 +269,9 @@ def load_module(source: ModuleSource, context: ir.Context, entry: str | None = N
 
 
 def load_text(text: str, name: str, context: ir.Context, entry: str | None = None) -> ir.Module:
-    """Returns the module of a text, like `load_module`; name: name of its file."""
+    """Returns the module of a text, like `load_module`. name: name of the file that contained the
+    text
+    """
     from tcir.codegen.rehearsal import rehearse
 
     rehearse(text, f"reading {name or 'a module'}")

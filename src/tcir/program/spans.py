@@ -1,4 +1,4 @@
-"""Values with a given width and exponent in a number format."""
+"""Draws values with a given width in bits and a given exponent in a number format."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ F32_TOP, TF32_BITS = 128, 11
 
 @dataclass(frozen=True)
 class MagnitudeSpan:
-    """Magnitudes of a format: multiples of 2^low, below 2^top and up to `largest`, of `precision`
-    bits.
+    """Magnitudes that a format represents: multiples of 2^low, below 2^top and up to `largest`,
+    with `precision` significant bits.
 
-    A value is an integer below 2^w times a power of two. `widths`: the smallest w, and the smallest
-    w with which all mantissas (and all numbers of e2m1) occur; 0 means the constant 1.
+    A value is an integer below 2^w times a power of two. widths: the smallest w, and the smallest w
+    with which all mantissas (and all numbers of e2m1) occur; 0 stands for the constant 1.
     """
 
     low: int
@@ -38,10 +38,10 @@ class MagnitudeSpan:
 
 @dataclass(frozen=True)
 class Quantum:
-    """The power of two that divides every product of a pair of factors: 2^total, times 2^own[i] in
-    row or column i.
+    """The power of two of which every product of a pair of factors is a multiple: 2^total, in row
+    or column i times 2^own[i].
 
-    own: exponents by loop over rows or columns
+    own: exponents, by the loop over rows or columns
     """
 
     total: int
@@ -54,8 +54,9 @@ class Quantum:
 
 
 def span_of(factor: Factor, elements: int) -> MagnitudeSpan:
-    """Returns the span of a factor; block scales are limited so that their products with elements
-    below 2^elements stay in the range of f32."""
+    """Returns the span of a factor. Block scales are limited so that their products with elements
+    below 2^elements stay in the range of f32.
+    """
     if factor.dtype == ml_dtypes.float8_e8m0fnu:
         top = F32_TOP - elements
         return MagnitudeSpan(-127, top, 2.0 ** (top - 1), 1, (0, 0))
@@ -75,9 +76,10 @@ def draw_start(
     generator: np.random.Generator,
     bits: int = EXACT_BITS - 1,
 ) -> Array:
-    """Draws an input to which products are added, below 2^bits times the product of `quanta`.
+    """Draws an input to which products are added. Its numbers are below 2^bits times the product of
+    `quanta`.
 
-    A value shared by several rows or columns is a multiple of the largest quantum.
+    A value that several rows or columns share is a multiple of the largest quantum of these.
     """
     exponent = np.asarray(sum(each.total for each in quanta))
     for loop, own in (item for each in quanta for item in each.own.items()):

@@ -1,18 +1,18 @@
 """Special values among exact inputs: NaN, infinities, overflow, subnormals, zeros of both signs.
 
-They are placed where few results depend on them, and where no result depends on summation order:
+They are placed where few results depend on them, and where no result depends on the order of a sum:
 
 - rows of A and columns of B with a NaN, with one or two infinities, or with a NaN among their
   scales. A single infinity is the last element along the sum, which exposes padding that repeats
   the last element instead of 0;
 - rows and columns that are zeros of both signs except for one element. Each of their results is one
-  product, exact however far it is from all others: the smallest subnormals of f32, or beyond f32 if
-  the formats reach that far;
-- rows and columns of zeros of both signs, whose sums are +0, or the number they are added to, which
-  may be any;
-- in an operand that windows move over (convolutions), single elements;
-- in the other operand, elements at taps that are never in the padding: whether padding is
-  multiplied, so that 0 times infinity is NaN, depends on the schedule
+  product, which is exact however far it is from all other products: the smallest subnormals of f32,
+  or beyond f32 if the formats reach that far;
+- rows and columns of zeros of both signs. Their sums are +0, or the number to which they are added,
+  which may be any number;
+- in an operand over which windows move (convolutions), single elements;
+- in the other operand of a convolution, elements at taps that are never in the padding. At other
+  taps it depends on the schedule whether padding is multiplied, so that 0 times infinity is NaN
   (docs/explanation/convolution.md, "0 · inf").
 
 At most one row in `SHARE` is special. Nearly all results depend on columns that share scales (block
@@ -68,12 +68,12 @@ F32_LOW = -149
 
 @dataclass(frozen=True)
 class Special:
-    """A special row or column of one side, or a special element of it.
+    """A special row or column of one factor, or a special element of it.
 
     what: "NaN", "inf", "inf - inf", "overflow", "subnormals", "zeros", "NaN scale",
           "smallest scale" or "largest scale"
-    axis: dimension of the rows; None for a vector, and for single elements of an operand that
-          windows move over
+    axis: dimension of the rows; None for a vector, and for single elements of an operand over which
+          windows move
     contraction: number of the contraction in a program of several
     """
 
@@ -84,8 +84,9 @@ class Special:
 
 
 def special_values(contraction: Contraction, among: Sequence[str] = ()) -> list[Special]:
-    """Returns the special values that fit the shapes and formats of a contraction; `among`: allowed
-    ones, default all."""
+    """Returns the special values that fit the shapes and formats of a contraction. among: the
+    special values that are allowed; default: all
+    """
     pair = contraction.pairs[0]
     found = []
     for side, factor in enumerate(pair):
@@ -148,10 +149,11 @@ def _ends_among(kinds: Sequence[str]) -> list[str]:
 
 
 def alone(contraction: Contraction) -> list[list[Special]]:
-    """Returns the special values of further executions, one list each: see the module's docstring.
+    """Returns the special values of further executions, one list for each: see the module's
+    docstring.
 
-    Values at the ends of a side's format are in that side's rows; all other values are in rows of
-    the other side, if that has rows.
+    Values at the ends of a factor's format are in rows of that factor; all other values are in rows
+    of the other factor, if it has rows.
     """
     pair = contraction.pairs[0]
     executions = list(_left_over(contraction))
@@ -180,7 +182,7 @@ def _spared(contraction: Contraction, side: int) -> int | None:
 
 
 def meets_padding(contraction: Contraction, factor: Factor) -> bool:
-    """Whether each element of a filter is multiplied by padding somewhere."""
+    """Whether every element of a filter is multiplied by padding in some window."""
     return not all(contraction.taps.get(index[0], [0]) for index in factor.dims if index)
 
 
@@ -244,8 +246,8 @@ class Placing:
     def start(self, start: Factor) -> None:
         """Puts special values into the input to which the products are added.
 
-        Values at the ends of its format are where all products are zeros, zeros are where one
-        product is far from all others; and there are some infinities and NaNs.
+        Values at the ends of its format are put where all products are zeros, and zeros where one
+        product is far from all others; there are also some infinities and NaNs.
         """
         values = self._drawn.get(start.argument)
         if values is None:  # whole numbers

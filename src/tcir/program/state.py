@@ -1,4 +1,4 @@
-"""The program after a step, as text for people to read."""
+"""The program after one pass, as text for people to read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _PTX_LINE = re.compile(r"\bline (\d+)\b")
 class State:
     """IR in the short form of ``--emit=pretty``, or PTX.
 
-    ops: name of an op in findings, ``FILE:LINE:COLUMN: OP`` -> its lines (from 1)
+    ops: for the name of an op in findings (``FILE:LINE:COLUMN: OP``): its lines in this text, from
+    1
     """
 
     text: str
@@ -45,8 +46,9 @@ class State:
         return cls("".join(f"{line}\n" for line, _ in lines), ops=ops)
 
     def sites(self, words: str) -> dict[int, str]:
-        """Returns the lines of the program that the text `words` names, in the order in which it
-        names them: number -> line."""
+        """Returns the lines of the program that the text `words` names, by line number, in the
+        order in which it names them.
+        """
         found = [int(number) for number in _PTX_LINE.findall(words)] if self.ptx else []
         for name in _OP.findall(words):
             found += self.ops.get(name, ())

@@ -1,4 +1,4 @@
-"""Names of kernels in PTX, which allows fewer identifiers than MLIR (PTX ISA 4.4, identifiers)."""
+"""Names of kernels in PTX, which allows fewer identifiers than MLIR (PTX ISA 4.4)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ _KEYWORD = "WARP_SZ"
 
 
 def spelled_symbol(name: str) -> str:
-    """Returns `name` as PTX can spell it: unchanged if dollar signs are its only special
-    characters."""
+    """Returns the form of `name` that PTX can spell: the name itself, if dollar signs are its only
+    special characters.
+    """
     return name if _IDENTIFIER.fullmatch(name) and name != _KEYWORD else legal_symbol(name)
 
 
 def legal_symbol(name: str) -> str:
-    """Returns `name` if PTX can spell it. Else the UTF-8 bytes that PTX cannot spell are replaced
-    by their hexadecimal digits between dollar signs: ``main.1`` becomes ``main$2e$1``, ``größe``
-    becomes ``gr$c3b6c39f$e``.
+    """Returns `name` if PTX can spell it. Otherwise the UTF-8 bytes that PTX cannot spell are
+    replaced by their hexadecimal digits between dollar signs: ``main.1`` becomes ``main$2e$1``,
+    ``größe`` becomes ``gr$c3b6c39f$e``.
 
-    Different names stay different, because a dollar sign in a name is among the replaced bytes.
+    Different names stay different, because a dollar sign in a name is replaced as well.
     """
     if name == _KEYWORD:
         return f"${name[0].encode().hex()}${name[1:]}"

@@ -1,4 +1,4 @@
-"""Taps of windows that are never in the padding."""
+"""Finds the taps of windows that never read padding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Taps = dict[int, range]
 def clear_taps(
     taps: int, step: int, windows: int, stride: int, size: int, pads: tuple[int, int]
 ) -> range:
-    """Returns the taps r with ``0 <= p * stride + r * step - pads[0] < size`` for all windows p.
+    """Returns the taps r with ``0 <= p * stride + r * step - pads[0] < size`` for all windows p:
+    those that never read padding.
 
     size: extent of the dimension without padding
     """
@@ -50,9 +51,9 @@ def taps_of_maps(
     sizes: Mapping[int, int],
     parallel: frozenset[int],
 ) -> Taps:
-    """Returns the taps that never read padding, in a structured op with padded operands.
+    """Returns the taps that never read padding, for a structured op with padded operands.
 
-    sizes: trip counts of its loops
+    sizes: trip counts of the op's loops
     """
     found: Taps = {}
     for value, index_map in zip(op.operands, maps[:-1]):

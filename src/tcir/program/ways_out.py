@@ -1,4 +1,6 @@
-"""Suggestions, for errors about an argument that is not a numpy array of the expected type."""
+"""Suggestions for error messages about an argument that is not a numpy array of the expected
+type.
+"""
 
 from __future__ import annotations
 

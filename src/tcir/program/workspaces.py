@@ -1,8 +1,8 @@
-"""Workspaces: the memory between launches, planned as one allocation, the arena.
+"""Workspaces: the memory between launches, planned as one allocation, which is called the arena.
 
-``tc.workspaces`` on the `builtin.module` has their sizes in bytes, and ``tc.workspace_offsets``,
-which plan-workspaces writes, their offsets in the arena. Without offsets, no two workspaces share a
-byte.
+On the `builtin.module`, the attribute ``tc.workspaces`` has the sizes of the workspaces in bytes,
+and ``tc.workspace_offsets``, which the pass plan-workspaces writes, their offsets in the arena.
+Without offsets, no two workspaces share a byte.
 """
 
 from __future__ import annotations
@@ -86,10 +86,13 @@ class Workspaces:
         return begins < ends
 
     def check(self, launches: Sequence[tuple[str, Collection[int]]], first: int) -> None:
-        """Raises InputError if a launch overwrites bytes that it or a later launch reads.
+        """Raises InputError if a launch overwrites bytes that the launch itself or a later launch
+        reads.
 
-        launches: names and numbers of buffers, in order. first: number of the first workspace. A
-        launch writes those of its buffers that no earlier launch wrote.
+        launches: for each launch, its name and the numbers of its buffers, in order. A launch
+                  writes those
+                  of its buffers that no earlier launch wrote
+        first:    number of the first workspace
         """
         holds: set[int] = set()
         lost: dict[int, str] = {}

@@ -17,7 +17,7 @@ SWIZZLES = {"NONE": "none", "128B_ATOM_32B": "128B_atom32B", "128B_ATOM_64B": "1
 def launch_input(launch: Launch, grid: tuple[int, int, int]) -> Json:
     """Describes a launch for the prover: sizes, one object per buffer, tensor maps.
 
-    grid: the CTAs that are judged: the launch's grid or a part of it
+    grid: the CTAs that are to be judged: the launch's grid, or a part of it
 
     IncompleteError for a parameter that is neither a pointer nor a tensor map.
     """
@@ -55,8 +55,9 @@ def launch_input(launch: Launch, grid: tuple[int, int, int]) -> Json:
 
 
 def first_ctas(launch: Launch, ctas: int | None) -> tuple[int, int, int]:
-    """Extents of a smaller grid of about `ctas` CTAs in whole clusters, filled along x, then y,
-    then z; None: the whole grid."""
+    """Extents of a smaller grid of about `ctas` CTAs in whole clusters, which is filled along x,
+    then y, then z. None stands for the whole grid.
+    """
     if ctas is None or prod(launch.grid) <= ctas:
         return launch.grid
     left, sizes = max(ctas, prod(launch.cluster)), []

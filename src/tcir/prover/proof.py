@@ -1,4 +1,4 @@
-"""Verdicts of the prover, shown next to the machine's."""
+"""Verdicts of the prover, shown next to those of the simulated machine."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ class Proof:
     """The prover's verdict on one launch.
 
     result:     sentryward's result, verbatim
-    why:        the result's first diagnostic; for a race, the two accesses
-    grid:       extents of the judged part of the grid `of`
-    rewritings: changes made to the PTX for the prover
+    why:        the first diagnostic of the result; for a race, the two accesses
+    grid:       extents of the part of the launch's grid that was judged
+    of:         extents of the launch's grid
+    rewritings: changes that were made to the PTX for the prover
     """
 
     launch: str
@@ -37,7 +38,7 @@ class Proof:
 
     @property
     def differs(self) -> tuple[str, ...]:
-        """Differences between the judged program and the kernel."""
+        """Differences between the program that was judged and the kernel, in words."""
         return tuple(each.differs for each in self.rewritings if each.differs)
 
     @property
@@ -52,7 +53,7 @@ class Proof:
 
     @property
     def words(self) -> str:
-        """The verdict in a sentence."""
+        """The verdict as a sentence."""
         if self.verdict in ("refuted", "incomplete"):
             return f"{self.result}: {self.why}"
         judged, every = prod(self.grid), prod(self.of)
@@ -62,7 +63,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Proofs:
-    """Verdicts on all launches of a kernel.
+    """The prover's verdicts on all launches of a kernel.
 
     machine:  verdict of the simulated machine
     findings: findings of the simulated machine
@@ -80,7 +81,9 @@ class Proofs:
 
     @property
     def ok(self) -> bool:
-        """Whether every launch is proved, for the unchanged kernel and all CTAs."""
+        """Whether every launch is proved, without changes to the kernel's meaning and for all
+        CTAs.
+        """
         return self.exit_code == 0
 
     def __bool__(self) -> bool:

@@ -34,13 +34,13 @@ def prove(
 ) -> Proofs:
     """Checks with sentryward that every schedule of a kernel is free of races and deadlocks.
 
-    ctas:       number of CTAs of each launch that are judged, from the first on; None: all
+    ctas:       number of CTAs of each launch that are judged, from the first on; None: all CTAs
     timeout:    seconds per launch
     memory_mib: memory limit of the prover, in MiB
 
-    The result is true if everything is proved; its text is a table. The machine's verdict next to
-    it comes from the kernel's report: compile with ``validate=True``. Needs the package sentryward
-    (``pip install 'tcir[prove]'``).
+    The returned object is true if everything is proved, and its text is a table. The table also
+    shows the simulated machine's verdict, which comes from the kernel's report: compile with
+    ``validate=True``. Needs the package sentryward (``pip install 'tcir[prove]'``).
     """
     if not hasattr(kernel, "launches"):
         raise InputError(f"prove: expected a kernel from tcir.compile, got {type(kernel).__name__}")
@@ -57,7 +57,9 @@ def prove_launches(
     timeout: float = 120.0,
     memory_mib: int = 8000,
 ) -> Proofs:
-    """Checks PTX and its launches as `prove` does; `report` has the machine's verdict."""
+    """Checks PTX and its launches as `prove` does. report: has the verdict of the simulated
+    machine
+    """
     if ctas is not None and ctas < 1:
         raise InputError(f"expected at least one CTA to prove, got {ctas}")
     if not (isfinite(timeout) and timeout > 0):
@@ -83,7 +85,7 @@ def find_prover() -> Verify:
 
 
 def machine_side(report: Report) -> tuple[str, tuple[str, ...]]:
-    """The machine's verdict on the PTX, and its findings."""
+    """Returns the simulated machine's verdict on the PTX, and its findings."""
     line = next((each for each in report.passes if each.name == "llvm-to-ptx"), None)
     if line is None or line.verdict == "-":
         return "not executed", ()

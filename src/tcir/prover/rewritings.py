@@ -1,7 +1,8 @@
-"""Rewritings of the PTX for the prover; lines keep their numbers.
+"""Rewrites the PTX into a form that the prover accepts; lines keep their numbers.
 
-Some rewritings preserve the meaning; others are approximations. After an approximation, the
-verdict is about a neighbour of the kernel, a slightly different program, and states this.
+Some rewritings preserve the meaning; others are approximations. After an approximation, the prover
+judges a slightly different program, a *neighbour* of the kernel, and the verdict is "neighbour
+proved" instead of "proved".
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rewriting:
-    """One change of the text.
+    """One change of the PTX text.
 
     what:    name of the construct that is rewritten
-    apply:   rewrites the text
-    differs: how the neighbour differs from the kernel; "" if it does not
+    apply:   function that rewrites the text
+    differs: how the rewritten program differs from the kernel; "" if it does not
     """
 
     what: str
@@ -72,7 +73,7 @@ REWRITINGS = (LINES, *EQUAL, ASHIFT, LANES, IM2COL)
 
 
 def only_entry(ptx: str, name: str) -> str:
-    """The module with only one entry; empty lines replace the others."""
+    """Returns the module with only one entry function; empty lines replace the others."""
 
     def kept(entry: re.Match[str]) -> str:
         return entry[0] if entry[1] == name else "\n" * entry[0].count("\n")
@@ -81,7 +82,7 @@ def only_entry(ptx: str, name: str) -> str:
 
 
 def rewritten(ptx: str) -> tuple[str, tuple[Rewriting, ...]]:
-    """The text that the prover reads, and the rewritings that changed it."""
+    """Returns the text for the prover, and the rewritings that changed it."""
     applied = []
     for each in REWRITINGS:
         changed = each.apply(ptx)

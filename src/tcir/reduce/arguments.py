@@ -24,7 +24,7 @@ exit status:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Parser of all flags; flags after the file belong to tc-opt or tc-run."""
+    """Returns the parser of all flags. Flags after the file belong to tc-opt or tc-run."""
     parser = Parser(
         prog="tc-reduce",
         usage="tc-reduce [-h] [-o FILE] [--test COMMAND] FILE [FLAG ...]",

@@ -1,4 +1,6 @@
-"""One attempt: a command runs on a program in a fork; its report shows how it fails."""
+"""One attempt: runs a command on a program in a fork of this process; the command's report shows
+how the program fails.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,9 @@ class Attempts:
 
     run:     executes the file `program` and writes the JSON report to the file `report`
     suffix:  suffix of the program's file
-    beside:  a file that the command reads next to the program; None: there is none
-    count:   number of attempts that were made
-    seconds: time limit after which an attempt is killed; 0: no limit
+    beside:  a file that the command reads next to the program; None: there is no such file
+    count:   number of attempts made so far
+    seconds: time limit, after which an attempt is killed; 0: no limit
     """
 
     run: Callable[[Path, Path, Notes], int]
@@ -47,7 +49,7 @@ class Attempts:
     seconds: int = 0
 
     def failure(self, text: str) -> Failure | None:
-        """Failure of the program `text`; None if it does not fail."""
+        """Returns the failure of the program `text`; None if it does not fail."""
         self.count += 1
         place = Path(tempfile.mkdtemp(prefix="tc-reduce-"))  # an object would end in the fork, too
         try:
@@ -96,7 +98,9 @@ class Attempts:
 
 
 def of_tc_opt(arguments: Namespace) -> Attempts:
-    """Attempts of tc-opt with these arguments, except the pipeline, which the program contains."""
+    """Returns the attempts that run tc-opt with these arguments. The pipeline is not among them,
+    because the program contains it.
+    """
     from tcir.opt.invocation import Invocation
 
     def run(program: Path, report: Path, notes: Notes) -> int:
@@ -110,7 +114,7 @@ def of_tc_opt(arguments: Namespace) -> Attempts:
 
 
 def of_tc_run(file: Path, words: list[str]) -> Attempts:
-    """Attempts of tc-run with these arguments after the file."""
+    """Returns the attempts that run tc-run with these arguments after the file."""
     from tcir.ptxrun.command import main
 
     def run(program: Path, report: Path, notes: Notes) -> int:
@@ -121,8 +125,9 @@ def of_tc_run(file: Path, words: list[str]) -> Attempts:
 
 
 def of_script(command: str, suffix: str) -> Attempts:
-    """Attempts of a shell command that receives the program's file as its last argument; exit
-    status 1 means that the program is interesting."""
+    """Returns the attempts that run a shell command with the program's file as its last argument.
+    Exit status 1 means that the program still shows the wanted failure.
+    """
 
     def run(program: Path, report: Path, notes: Notes) -> int:
         status = subprocess.run(

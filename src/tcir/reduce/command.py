@@ -1,4 +1,6 @@
-"""The command tc-reduce: chooses the program and the command that fails, and prints the result."""
+"""The command tc-reduce: selects the program and the failing command from the flags, and prints the
+result.
+"""
 
 from __future__ import annotations
 
@@ -83,8 +85,9 @@ def _reduce_ptx(options: Namespace, file: Path, text: str, out: Path) -> int:
 
 
 class Search:
-    """Search for smaller programs that fail like the first one; the smallest so far is in the file
-    `out`."""
+    """Search for smaller programs that fail like the first program; the smallest found so far is in
+    the file `out`.
+    """
 
     def __init__(self, attempts: Attempts, program: ReducibleProgram, out: Path) -> None:
         self.attempts, self.out, self.first = attempts, out, program
@@ -98,11 +101,13 @@ class Search:
         print(f"{found}; {_words(program)}", file=sys.stderr, flush=True)
 
     def fails(self, program: ReducibleProgram) -> bool:
-        """Whether a program fails in the same way; if so it is written and reported."""
+        """Whether a program fails in the same way as the first program. If so, it is written to the
+        file and reported.
+        """
         return self._fails(program, exactly=False)
 
     def fails_exactly(self, program: ReducibleProgram) -> bool:
-        """Whether a program fails with exactly the error of the smallest one so far."""
+        """Whether a program fails with exactly the error of the smallest program so far."""
         return self._fails(program, exactly=True)
 
     def _fails(self, program: ReducibleProgram, exactly: bool) -> bool:
@@ -120,7 +125,7 @@ class Search:
     def end(self, found: ReducibleProgram, again: str) -> int:
         """Writes the smallest program, and prints what became smaller; returns the exit status.
 
-        again: command that reproduces the failure
+        again: command that reproduces the failure, for the message
         """
         write_atomic(self.out, found.text.encode())
         lines = [f"{self.failure}, after {self.attempts.count} attempts"]

@@ -9,12 +9,12 @@ Item = TypeVar("Item")
 
 
 def ddmin(items: Sequence[Item], fails: Callable[[list[Item]], bool]) -> list[Item]:
-    """A subsequence of `items` that fails, and from which no single item can be removed.
+    """Returns a subsequence of `items` that fails, and from which no single item can be removed.
 
     fails: whether a subsequence fails; `items` itself must fail
 
-    The search tries to remove all items, then halves, then smaller pieces, the last piece first,
-    since later parts of a program use earlier ones.
+    The search tries to remove all items, then halves, then smaller pieces. It begins with the last
+    piece, because later parts of a program use earlier parts.
     """
     kept, size = list(items), len(items)
     while size:

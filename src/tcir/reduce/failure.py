@@ -13,11 +13,12 @@ RUN = "the run"
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure. Two programs fail in the same way if their failures are equal.
+    """A failure of a program. Two programs fail in the same way if their failures are equal.
 
-    place: the pass, or "the run" of PTX; "" if the input is rejected
-    what:  the verdict and the code of its first finding; or the error, without names and numbers
-    said:  the whole error
+    place: the pass that fails; "the run" for PTX; "" if the input is rejected
+    what:  the verdict and the code of its first finding; or the error message without names and
+           numbers
+    said:  the whole error message, which comparisons ignore
     """
 
     place: str
@@ -48,8 +49,9 @@ def of_run(report: Mapping[str, Any]) -> Failure | None:
 
 
 def of_error(text: str, place: str = "") -> Failure:
-    """Failure for an error message, without details that differ between programs with the same
-    mistake."""
+    """Returns the failure for an error message, without the details in which programs with the same
+    mistake differ.
+    """
     first = next((line for line in text.splitlines() if "error:" in line), text)
     first = (first.partition("error:")[2] or first).strip()
     return Failure(place, _words(first), first)

@@ -1,6 +1,7 @@
-"""Moves on MLIR text: fewer ops, results and arguments, smaller shapes.
+"""Moves on MLIR text: they remove ops, results and arguments, and shrink shapes.
 
-A result that the verifier rejects is not a candidate; the functions then return `None`.
+A smaller program that the verifier rejects is no candidate: the functions return `None` for it, or
+do not yield it.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ def count_elements(text: str, unregistered: bool) -> int:
 
 
 def with_ops(text: str, unregistered: bool, kept: Sequence[int]) -> str | None:
-    """The program without removable ops other than `kept`.
+    """Returns the program with only the removable ops in `kept`.
 
-    A result of a removed op is replaced by the op's first operand of the same type, or, in a
-    function of tensors, by a new argument.
+    A result of a removed op is replaced by the op's first operand of the same type or, in a
+    function on tensors, by a new argument.
     """
 
     def edit(module: ir.Module) -> bool:
@@ -58,8 +59,9 @@ def with_ops(text: str, unregistered: bool, kept: Sequence[int]) -> str | None:
 
 
 def returning_less(text: str, unregistered: bool) -> Iterator[str]:
-    """Programs that return one result fewer, or that return, instead of a result, an operand of the
-    op that computes it."""
+    """Yields programs that return one result fewer, or that return an operand of the op that
+    computes a result instead of the result.
+    """
     for number in range(_most_results(text, unregistered)):
         for operand in (None, 0, 1, 2):
             found = _edited(text, unregistered, partial(_returned, number=number, operand=operand))
@@ -68,7 +70,7 @@ def returning_less(text: str, unregistered: bool) -> Iterator[str]:
 
 
 def without_arguments(text: str, unregistered: bool) -> Iterator[str]:
-    """The program without unused arguments."""
+    """Yields the program without unused arguments."""
     found = _edited(text, unregistered, _drop_arguments)
     if found is not None:
         yield found
@@ -81,7 +83,9 @@ def extents(text: str) -> list[int]:
 
 
 def with_extents(text: str, unregistered: bool, to: Mapping[int, int]) -> str | None:
-    """Replaces extents of the program as `to` maps them; None if no shape has any of them."""
+    """Replaces extents in the shapes of the program, as the mapping `to` says; None if no shape has
+    any of them.
+    """
 
     def shape(match: re.Match[str]) -> str:
         extents = (int(n) for n in match[1].split("x")[:-1])

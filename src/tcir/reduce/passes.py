@@ -1,4 +1,4 @@
-"""Moves on pipelines: fewer passes, and passes with fewer options."""
+"""Moves on pipelines: they remove passes and options of passes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def up_to(pipeline: Pipeline, name: str) -> Pipeline:
-    """The passes up to the one called `name`; all of them if there is none with that name."""
+    """Returns the passes up to and including the pass called `name`; all passes if there is none
+    with that name.
+    """
     names = [each.name for each in pipeline]
     return Pipeline(list(pipeline)[: names.index(name) + 1]) if name in names else pipeline
 

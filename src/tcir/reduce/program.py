@@ -1,5 +1,6 @@
-"""Programs that are reduced, and the reduction: all moves in order, until none makes the program
-smaller."""
+"""Programs that can be reduced, and the reduction: tries all moves in order, until none of them
+makes the program smaller.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class ReducibleProgram(Protocol):
 
     @property
     def size(self) -> dict[str, int]:
-        """Counts that the reduction lowers, by name."""
+        """Counts that the reduction tries to lower, by name."""
 
 
 TOGETHER = 3
@@ -35,9 +36,9 @@ Fails = Callable[[Own], bool]
 
 @dataclass(frozen=True)
 class Mlir:
-    """A module and its pipeline.
+    """An MLIR module and its pipeline.
 
-    pipeline: the pipeline; None: a script runs a pipeline of its own
+    pipeline: the text of the pipeline; None if a script runs its own pipeline
     """
 
     module: str
@@ -75,10 +76,11 @@ class Ptx:
 
 
 def reduced_mlir(program: Mlir, fails: Fails[Mlir], exactly: Fails[Mlir], place: str) -> Mlir:
-    """The smallest program that fails.
+    """Returns the smallest program found that fails.
 
-    exactly: whether a program fails with the same numbers in its error. Smaller shapes change the
-             numbers; if a pass was removed, other numbers mean another error
+    exactly: whether a program fails with the same numbers in its error. Smaller shapes may change
+             the
+             numbers; after the removal of a pass, other numbers mean another error
     place:   the pass at which the program fails
     """
     if program.pipeline is not None:
@@ -96,7 +98,9 @@ def reduced_mlir(program: Mlir, fails: Fails[Mlir], exactly: Fails[Mlir], place:
 
 
 def reduced_ptx(program: Ptx, fails: Fails[Ptx]) -> Ptx:
-    """The program with the fewest statements that fails, without debug information if possible."""
+    """Returns the program with the fewest statements that fails; debug information is removed as
+    well, if the program then still fails.
+    """
     text = program.text
     kept = ddmin(
         range(len(ptx.statements(text))), lambda some: fails(Ptx(ptx.with_statements(text, some)))

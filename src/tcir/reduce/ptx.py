@@ -1,4 +1,4 @@
-"""Moves on PTX text: fewer statements in functions."""
+"""Moves on PTX text: they remove statements of functions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from tcir.interp.ptx.lexer import Token, tokenize
 
 
 def statements(text: str) -> list[tuple[int, int]]:
-    """Half-open character range of each statement in the body of a function.
+    """Half-open range of characters of each statement in the body of a function.
 
-    Statements are instructions with their predicates, declarations, and ``.loc`` lines. Labels and
-    braces are not, since remaining statements may refer to them.
+    Statements are instructions with their guard predicates, declarations, and ``.loc`` lines.
+    Labels and braces do not count, because the remaining statements may refer to them.
     """
     return list(_in_bodies(tokenize(text)))
 
 
 def with_statements(text: str, kept: Sequence[int]) -> str:
-    """The text with only the statements `kept`, without comments and empty lines."""
+    """Returns the text in which only the statements `kept` remain; comments and empty lines are
+    removed.
+    """
     out, at, stay = [], 0, set(kept)
     for number, (start, end) in enumerate(statements(text)):
         if number not in stay:

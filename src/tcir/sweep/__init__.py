@@ -1,2 +1,3 @@
-"""Sweeps over many compilations of one program: combinations, executors, results, tables,
-pictures."""
+"""Sweeps: many compilations of one program with different options. Contains the combinations of
+options, executors, results, tables and pictures.
+"""

@@ -156,8 +156,9 @@ def _work(way: argparse.ArgumentParser) -> None:
 
 
 def check_flags(options: argparse.Namespace) -> None:
-    """Raises InputError for flags that exclude each other, and for outputs that cannot be
-    written."""
+    """Raises InputError for flags that exclude each other, and for output files that cannot be
+    written.
+    """
     if options.jobs is not None and options.scheduler is not None:
         raise InputError("expected one of --jobs, processes here, and --scheduler, got both")
     if options.jobs == 0:

@@ -20,7 +20,9 @@ TIMEOUT = 15
 
 @dataclass(frozen=True)
 class DaskCluster:
-    """The workers of the scheduler at an address such as ``tcp://10.0.0.1:8786``."""
+    """Runs jobs on the workers of the dask scheduler at an address such as
+    ``tcp://10.0.0.1:8786``.
+    """
 
     scheduler: str
 

@@ -1,4 +1,4 @@
-"""The command tc-bench: dispatch, progress, outputs, exit status."""
+"""The command tc-bench: subcommands, progress display, output files, exit status."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Runs a sweep: sends jobs without a known row to an executor, and validates the best
-combinations."""
+"""Runs a sweep: sends the jobs whose results are not known to an executor, and validates the best
+combinations.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ Tell = Callable[[int, int, SweepRow], None]
 
 @dataclass(frozen=True)
 class Sweep:
-    """A program, its combinations, and the executor.
+    """A program, the combinations of options with which it is compiled, and the executor.
 
-    validate: number of the best combinations that are executed after every pass
+    validate: number of the best combinations that are validated (executed after every pass)
     """
 
     program: SweepProgram
@@ -58,7 +59,7 @@ def perform(
     results: Results,
     tell: Tell,
 ) -> dict[Job, SweepRow]:
-    """The rows of jobs; jobs whose row is known are not executed again."""
+    """Returns the result rows of jobs; a job whose row is known already is not executed again."""
     found = {job: row for job in jobs if (row := results.find(job))}
     missing = [job for job in jobs if job not in found]
     for job, row in executor.run(programs, missing) if missing else ():
@@ -69,8 +70,9 @@ def perform(
 
 
 def key_of(program: SweepProgram, combination: Combination, more: object = None) -> str:
-    """Key of the module, the passes with their options, the target, the versions, and further
-    values."""
+    """Returns a hash of the program, the passes with their options, the target and the tool
+    versions, and of `more`.
+    """
     try:
         passes = combination.passes()
     except InputError as error:  # a value that a pass refuses: the row says so
@@ -81,20 +83,22 @@ def key_of(program: SweepProgram, combination: Combination, more: object = None)
 
 
 def legal(rows: Sequence[SweepRow]) -> list[int]:
-    """Indices of the rows whose combination compiled."""
+    """Indices of the rows whose combination was compiled without an error."""
     return [number for number, row in enumerate(rows) if row.status == "ok"]
 
 
 def order(row: SweepRow) -> tuple[float, ...]:
-    """Sort key of rows: the least modelled time first, then the fewest registers, then the fewest
-    bytes of shared memory."""
+    """Sort key of rows: first the modelled time, then the number of registers, then the bytes of
+    shared memory, with the smallest first.
+    """
     time = inf if row.microseconds is None else row.microseconds
     return (time, row.registers or 0, row.shared_bytes or 0)
 
 
 def fastest(combinations: Sequence[Combination], rows: Sequence[SweepRow]) -> Tuned | None:
-    """The first combination in `order` that passed validation or was not validated; None if there
-    is none."""
+    """The first combination, in the order of `order`, that passed validation or was not validated;
+    None if there is none.
+    """
     kept = [number for number in legal(rows) if rows[number].verdict in ("", "held")]
     if not kept:
         return None

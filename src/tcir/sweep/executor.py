@@ -1,4 +1,4 @@
-"""Interface of the processes that run a sweep's jobs."""
+"""Interface of executors, which run a sweep's jobs in worker processes."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from tcir.workers import ATTEMPTS
 
 
 class WorkersError(Error):
-    """Raised if the worker processes were lost; completed rows are kept."""
+    """Raised if the worker processes were lost; rows completed before are kept."""
 
     exit_code = 2
 
 
 class JobExecutor(Protocol):
-    """Processes on this machine or on others."""
+    """Runs jobs in worker processes, on this machine or on others."""
 
     def run(
         self, programs: Sequence[SweepProgram], jobs: Sequence[Job]
     ) -> Iterator[tuple[Job, SweepRow]]:
-        """Yields each job with its row as it completes. If a worker dies, another one repeats its
-        job."""
+        """Yields each job with its row as soon as it is complete. If a worker process dies, another
+        one repeats its job.
+        """
 
 
 def lost(job: Job, how: str) -> SweepRow:
-    """The row of a job at which workers died."""
+    """Returns the row of a job during which workers died. how: how they died"""
     why = f"{ATTEMPTS} workers died on this job{how}; the others continued"
     return SweepRow(str(job), "failed", why)

@@ -12,7 +12,7 @@ from tcir.workers import Forks, Lost
 
 @dataclass(frozen=True)
 class LocalProcesses:
-    """`count` forks of this process, see `tcir.workers.Forks`."""
+    """Runs jobs in `count` forks of this process, see `tcir.workers.Forks`."""
 
     count: int
 

@@ -12,8 +12,9 @@ from tcir.viz.picture import Cell, Grid, Key, Picture
 
 
 def picture(name: str, combinations: Sequence[Combination], rows: Sequence[SweepRow]) -> Picture:
-    """Picture of a sweep with the last option along the columns and all others along the rows.
-    Illegal combinations are hatched."""
+    """Returns a picture of a sweep, with the values of the last option along the columns and those
+    of all other options along the rows. Combinations that a pass rejected are hatched.
+    """
     kept = sorted((rows[number] for number in legal(rows)), key=order)
     times = [row.microseconds for row in kept if row.microseconds is not None]
     low, high = (min(times), max(times)) if times else (0.0, 0.0)

@@ -1,7 +1,9 @@
-"""Results of a sweep in a file: a line of JSON for each job, identified by the job's key.
+"""Stores the results of a sweep in a file: one line of JSON for each job, identified by the job's
+key.
 
-Lines are only appended, and each is written whole: signals that end the process wait for it. If a
-crash of the system leaves part of a last line, that part is dropped when the file is opened again.
+Lines are only appended, and each line is written as a whole: signals that end the process take
+effect after it. If a crash of the system leaves an incomplete last line, this line is dropped when
+the file is opened again.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ SCHEMA = "tcir.sweep/1"
 
 
 class Results:
-    """Rows by job; `keep` adds one.
+    """Result rows, by job; `keep` adds a row.
 
-    handle: handle of a file; without one, rows are kept in memory and in `store`
+    handle: handle of an open file; without one, rows are kept in memory and in `store`
     """
 
     def __init__(self, handle: int | None = None, store: Store = NO_STORE) -> None:
@@ -32,7 +34,9 @@ class Results:
         self._rows: dict[tuple[str, str], SweepRow] = {}
 
     def find(self, job: Job) -> SweepRow | None:
-        """The row of a job that was done before; None if that job failed, since it is repeated."""
+        """Returns the row of a job that was completed before; None if the job failed, because
+        failed jobs are repeated.
+        """
         row = self._rows.get((job.key, job.kind))
         if row is None and (kept := self._store.get(_entry(job))) is not None:
             row = SweepRow(**json.loads(kept))
@@ -49,7 +53,7 @@ class Results:
             self._store.put(_entry(job), json.dumps(row.as_dict()).encode())
 
     def read(self, lines: list[bytes], name: str) -> None:
-        """Reads the rows of a file. InputError for a line of another kind."""
+        """Reads the rows of a file. InputError for a line that is not a row."""
         for number, line in enumerate(lines, 1):
             try:
                 found = json.loads(line)
@@ -69,8 +73,9 @@ def _entry(job: Job) -> str:
 
 @contextmanager
 def results_in(path: str | Path | None, store: Store = NO_STORE) -> Iterator[Results]:
-    """Context with the results in a file, which need not exist. InputError if another process has
-    it open."""
+    """Context manager that opens the results in a file, which need not exist. InputError if another
+    process has it open.
+    """
     if path is None:
         yield Results(store=store)
         return

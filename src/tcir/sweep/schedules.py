@@ -37,5 +37,7 @@ _PRODUCTS = (
 
 
 def schedules() -> list[Combination]:
-    """All schedules. A schedule that does not accept the program becomes a row with the error."""
+    """Returns all schedules. If a schedule does not accept the program, its row in the result has
+    the error.
+    """
     return [Combination.parse(text) for text in (*_CONVOLUTIONS, *_PRODUCTS)]

@@ -1,5 +1,6 @@
-"""The combinations of a sweep: expands ``n-tile=64,128 stages=2..6`` to options of a named
-pipeline."""
+"""The combinations of options of a sweep: expands ``n-tile=64,128 stages=2..6`` to options of a
+named pipeline.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _FORM = "NAME=VALUE,VALUE or NAME=FIRST..LAST or NAME=FIRST..LAST:STEP"
 
 @dataclass(frozen=True)
 class Combination:
-    """A named pipeline with values of its options, in the order in which they were given."""
+    """A named pipeline and values of its options, in the order in which the user gave them."""
 
     pipeline: str
     options: tuple[tuple[str, str], ...] = ()
@@ -57,7 +58,9 @@ class Combination:
 
 
 def combinations(pipeline: str, over: str) -> list[Combination]:
-    """`pipeline` with each combination of the values in `over`; the last option varies fastest."""
+    """Returns `pipeline` with each combination of the option values in `over`; the last option
+    varies fastest.
+    """
     fixed = Combination.parse(pipeline)
     axes = _axes(over)
     count = math.prod(len(values) for values in axes.values())

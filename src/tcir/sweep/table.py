@@ -1,4 +1,4 @@
-"""Rows as text, CSV and JSON. All times are modelled."""
+"""Formats the rows of a sweep as text, CSV and JSON. All times are modelled, not measured."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _COLUMNS: dict[str, Callable[[SweepRow], str]] = {
 
 
 def text(rows: Sequence[SweepRow], most: int | None = None) -> str:
-    """Legal rows, the fastest first, then the others with the first line of their message.
+    """Formats the rows of successful combinations, the fastest first, and then the other rows with
+    the first line of their error message.
 
-    most: maximum number of rows of each kind; the others are counted
+    most: maximum number of rows of each of these two groups; further rows are only counted
     """
     kept = sorted((rows[number] for number in legal(rows)), key=order)
     others = [row for row in rows if row.status != "ok"]

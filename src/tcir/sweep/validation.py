@@ -1,8 +1,8 @@
-"""Validates many modules with one pipeline: each is executed after every pass.
+"""Validates many modules with one pipeline: each module is executed after every pass.
 
-Many completion orders of a module are split into several jobs. Each job also executes the order of
-issue, which makes the others cheap. The findings of the jobs are merged into those that one process
-would have reported.
+If a module is executed in many completion orders, the orders are divided among several jobs. Each
+job also executes the order of issue, which makes its other orders cheap. The findings of the jobs
+are merged into those that one process would have reported.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ ORDERS_OF_A_JOB = 16
 
 @dataclass(frozen=True)
 class SweepValidation:
-    """Modules, their pipeline, the settings of the execution, and the executor.
+    """The modules to validate, their pipeline, the settings of the execution, and the executor.
 
-    modules: programs; for a module that cannot be read, its row of the table
+    modules: the programs; for a module that cannot be read, its result row instead
     """
 
     modules: Sequence[SweepProgram | SweepRow]
@@ -60,8 +60,9 @@ class SweepValidation:
 
 
 def together(rows: Sequence[SweepRow]) -> SweepRow:
-    """Merges the rows of the jobs that shared the completion orders of a module, in the order of
-    the jobs."""
+    """Merges the rows of the jobs that shared the completion orders of one module, in the order of
+    the jobs.
+    """
     reports = [row.report for row in rows if row.report]
     different = any(row.verdict == "different" for row in rows)
     stopped = next((row for row in rows if not row.report), None)
@@ -73,10 +74,10 @@ def together(rows: Sequence[SweepRow]) -> SweepRow:
 
 
 def joined(reports: Sequence[str]) -> Report:
-    """Merges the reports of jobs, each of which tried some of the completion orders.
+    """Merges the reports of jobs, each of which tried some of the completion orders of one module.
 
     As in one process, a state that failed in one order counts as not executed in later orders, and
-    so do the states after one that is different.
+    so do all states after a state with different results.
     """
     lines: list[Line] = []
     for states in zip_longest(*map(_lines, reports)):

@@ -1,4 +1,4 @@
-"""The rows of validated modules as text, CSV and JSON, and the exit status."""
+"""Formats the rows of validated modules as text, CSV and JSON, and computes the exit status."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _WORDS = {"not legal": "refused", "failed": "failed"}
 
 
 def columns(row: SweepRow) -> dict[str, str | float | int | None]:
-    """Columns of the table for a module; the error is the largest ratio of an error to its bound,
-    over all states."""
+    """Columns of the table for one module. The column of errors has the largest ratio of an error
+    to its bound, over all states.
+    """
     passes = json.loads(row.report)["passes"] if row.report else []
     ratios = [each["max_error_over_bound"] for each in passes]
     known = [ratio for ratio in ratios if ratio is not None]
@@ -34,7 +35,9 @@ def columns(row: SweepRow) -> dict[str, str | float | int | None]:
 
 
 def text(rows: Sequence[SweepRow]) -> str:
-    """A line for each module, in order, then the first line of the message of each that failed."""
+    """Formats one line for each module, in order, and then the first line of the error message of
+    each module that failed.
+    """
     head = ("file", "verdict", "error/bound", "findings", "seconds")
     cells = [head, *(_cells(row) for row in rows)]
     widths = [max(len(line[n]) for line in cells) for n in range(len(head))]
@@ -92,8 +95,9 @@ def as_json(validation: SweepValidation, target: str, rows: Sequence[SweepRow]) 
 
 
 def status(rows: Sequence[SweepRow]) -> int:
-    """The most severe exit status of the modules, as for the modules of one file (`tc-opt
-    --split-input-file`)."""
+    """Returns the most severe exit status of the modules, as tc-opt does for the modules of one
+    file (`tc-opt --split-input-file`).
+    """
     return max((_status(row) for row in rows), key=_GRAVITY.index)
 
 

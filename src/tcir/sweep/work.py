@@ -1,4 +1,6 @@
-"""Work on one combination: compiles it, models its time and counts SASS, or validates it."""
+"""Executes one job: compiles a combination, models its time and counts its SASS instructions, or
+validates it.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,11 @@ Kind = Literal["measure", "validate", "report"]
 
 @dataclass(frozen=True)
 class SweepProgram:
-    """The program to compile: MLIR text with the name of its file, the public function, the target.
+    """The program to compile: MLIR text with the name of its file, the name of the public function,
+    and the target.
 
-    versions: versions of the tools that compile it; workers with other versions are rejected, since
+    versions: versions of the tools that compile it. Workers with other versions are rejected,
+              because
               their results could differ
     """
 
@@ -52,11 +56,11 @@ class SweepProgram:
 
 @dataclass(frozen=True)
 class Job:
-    """One job with a combination and a program.
+    """One job: a combination of options, and a program.
 
-    key:      digest of program, passes and versions
+    key:      hash of program, passes and versions
     program:  number of the program
-    name:     name of the row; "": the combination
+    name:     name of the row; "": the text of the combination
     settings: settings of a validation
     """
 
@@ -73,7 +77,7 @@ class Job:
 
 @dataclass(frozen=True)
 class SweepRow:
-    """The line of a combination.
+    """The result row of one combination.
 
     status:       "ok"; "not legal": a pass rejected it; "failed": anything else went wrong
     message:      message of a rejection or failure
@@ -81,9 +85,11 @@ class SweepRow:
     bound:        bottleneck of the modelled time
     bytes:        bytes that all CTAs move between global memory and the SMs
     registers, spill_bytes: maxima over the kernels, from ptxas
-    shared_bytes, tmem_columns: per CTA
-    sass_per_mma: SASS instructions per instruction that multiplies matrices; None if there is none
-    verdict:      verdict of the validation; "" if it was not executed
+    shared_bytes, tmem_columns: shared memory and tensor memory of a CTA
+    sass_per_mma: number of SASS instructions per instruction that multiplies matrices; None if
+                  there is
+                  no such instruction
+    verdict:      verdict of the validation; "" if there was none
     report:       the whole report of the validation, as JSON text
     """
 
@@ -105,7 +111,7 @@ class SweepRow:
 
     @staticmethod
     def of(name: str, report: Report, whole: str = "") -> SweepRow:
-        """Row of a validation.
+        """Returns the row of a validation.
 
         whole: the report as JSON text, if it is to be kept
         """
@@ -122,12 +128,14 @@ class SweepRow:
         return asdict(self)
 
     def validated(self, other: SweepRow) -> SweepRow:
-        """This row with the verdict of another row, or its status and message if it has none."""
+        """Returns this row with the verdict of another row (its status, if it has no verdict) and
+        with that row's message.
+        """
         return replace(self, verdict=other.verdict or other.status, message=other.message)
 
 
 def work(program: SweepProgram, job: Job) -> SweepRow:
-    """The row of a job; any failure is also a row."""
+    """Executes a job and returns its row; a failure also becomes a row."""
     name = str(job)
     if program.versions != versions():
         return SweepRow(
@@ -180,8 +188,9 @@ def _measured(program: SweepProgram, job: Job) -> SweepRow:
 
 
 def sass_per_mma(sass: str) -> float | None:
-    """SASS instructions in the text per instruction that multiplies matrices; None if there is
-    none."""
+    """Number of SASS instructions in the text per instruction that multiplies matrices; None if
+    there is no such instruction.
+    """
     opcodes = _OPCODE.findall(sass)
     multiplying = sum(opcode in _MMA for opcode in opcodes)
     return round(len(opcodes) / multiplying, 1) if multiplying else None

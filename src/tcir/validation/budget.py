@@ -25,7 +25,7 @@ class StatesBudget:
 
     def leaves_out(self, line: Line, *, last: bool = False) -> bool:
         """Whether a state is left out because too little time remains; the state's line in the
-        report then says so.
+        report then names this reason.
 
         To be executed, a state needs twice the time of the previously executed state. The last
         state, the PTX, is executed if any time remains, because it has the instructions that users

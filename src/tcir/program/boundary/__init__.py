@@ -1,4 +1,6 @@
-"""Inputs at the boundaries of a program's ops: ties, limits, constants, ends of blocks."""
+"""Inputs for which the ops of a program operate at their boundaries: ties of roundings, limits of
+types, constants of comparisons, ends of blocks.
+"""
 
 from tcir.program.boundary.executions import PlacedInputs, boundary_inputs
 

@@ -1,8 +1,8 @@
-"""Boundaries in the addends of sums, where the sums themselves cannot be chosen.
+"""Places boundary values in the addends of sums, for programs whose sums cannot be chosen.
 
-Factors that are constants, or sums of earlier layers, do not allow a choice of sums. A bias does:
-the sums are 0, and the bias is the wanted value. If another product follows, its other factor has a
-single 1 in each column, so that its sums are exact as well.
+Sums cannot be chosen if their factors are constants, or sums of earlier layers. A bias can be
+chosen: the sums are made 0, and the bias is the wanted value. If another product follows, its other
+factor has a single 1 in each column, so that its sums are exact as well.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ FOLLOWED = 2.0**14
 def added_at_boundaries(
     block: ir.Block, signature: Signature
 ) -> Iterator[tuple[list[float], int, dict[int, float], dict[int, Array]]]:
-    """Yields, for each product to which an f32 input is added: the values for this input, its
-    number, the constant that fills each other input, and the inputs that are matrices with a 1 in
-    each column."""
+    """Yields a tuple for each product to which an f32 input is added: the values for this input,
+    the input's number, the constant that fills each other input, and the inputs that are matrices
+    with a single 1 in each column.
+    """
     arguments = drawn_of(block, signature)
     products = [each.operation for each in block if product_of(each.operation) is not None]
     found = [boundaries_of(block, arguments, product.results[0]) for product in products]

@@ -1,8 +1,8 @@
-"""Inputs of attention that expose mistakes hidden by random numbers.
+"""Inputs of attention that expose errors which random numbers hide.
 
-Maxima of random scores hardly rise after the first block of keys, and a lost key is a small part of
-a sum. Here each row has one key, a maximum that rises from block to block, or very negative scores.
-The mask may leave rows without keys.
+With random scores the maximum hardly rises after the first block of keys, and a lost key is a small
+part of a sum. The inputs here give each row a single key, a maximum that rises from block to block,
+or very negative scores. The mask may leave rows without keys.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ LARGEST = 2.0**15
 
 @dataclass(frozen=True)
 class Heads:
-    """Sizes and mask of the heads of an attention.
+    """Sizes of the heads of an attention, and its mask.
 
-    of: sizes b, h, m, d, g, n, e (`tcir.dialect.tc.AttentionOp.extents`)
-    c: factor of a score in the exponent of 2: the exponential is 2^(c * score)
-    keys: mask [b, m, n] of the keys that each row has
-    whole: largest N for which the type of the values represents all integers up to N
+    of:      sizes b, h, m, d, g, n, e (`tcir.dialect.tc.AttentionOp.extents`)
+    c:       factor of a score in the exponent of 2: the exponential is 2^(c * score)
+    keys:    mask [b, m, n] of the keys to which each row attends
+    whole:   largest N for which the type of the values represents all integers up to N
     largest: largest factor that the types of queries and keys represent
     """
 
@@ -58,18 +58,18 @@ class Heads:
     largest: float
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of an operand, heads first."""
+        """Shape of an operand, with the dimension of heads before that of rows."""
         heads, last = {"q": ("hm", "d"), "k": ("gn", "d"), "v": ("gn", "e")}[name]
         return tuple(self.of[each] for each in ("b", *heads, last))
 
     def noise(self, draw: np.random.Generator) -> list[Array]:
-        """Random numbers for which the weights of keys differ by about a factor of two."""
+        """Random inputs for which the weights of keys differ by a factor of about two."""
         size = 1 / math.sqrt(math.sqrt(self.of["d"]) * self.c)
         q, k, v = (draw.standard_normal(self.shape(name)) for name in "qkv")
         return [q * min(size, 1.0), k * min(size, 1.0), v]
 
     def whole_numbers(self, draw: np.random.Generator) -> list[Array]:
-        """Whole numbers; a row of q has three that are not zero, of either sign."""
+        """Inputs of whole numbers; each row of q has three numbers that are not zero, 1 or -1."""
         places = np.broadcast_to(np.arange(self.of["d"]), self.shape("q"))
         few = draw.permuted(places, axis=-1) < 3
         q = np.where(few, draw.choice([-1.0, 1.0], few.shape), 0.0)
@@ -81,10 +81,11 @@ Made = Callable[[Heads, np.random.Generator], "list[Array] | None"]
 
 
 def routed(heads: Heads, draw: np.random.Generator) -> list[Array] | None:
-    """Inputs for which each row of the result is the value of one key; None if the rows of q cannot
-    select it.
+    """Inputs for which each row of the result is the value of a single key. None if the type or the
+    width of q does not allow it.
 
-    Each key consists of the binary digits of its number, as signs, each repeated several times.
+    Each key consists of the binary digits of its number, as signs, each of which is repeated
+    several times.
     """
     of = heads.of
     bits = max(1, math.ceil(math.log2(of["n"])))
@@ -106,8 +107,9 @@ def routed(heads: Heads, draw: np.random.Generator) -> list[Array] | None:
 
 
 def rising(heads: Heads, draw: np.random.Generator) -> list[Array]:
-    """Inputs with which each group of keys raises the maximum of its rows, in ascending order of
-    keys for some rows and in descending order for others."""
+    """Inputs for which each group of keys raises the maximum of its rows: in ascending order of
+    keys for some rows, in descending order for others.
+    """
     q, k, v = heads.noise(draw)
     keys = np.arange(heads.of["n"])
     ramps = [way // size for size in GROUPS for way in (keys, keys[::-1])][: heads.of["d"]]
@@ -142,7 +144,9 @@ DRAWS: dict[str, tuple[Made, bool]] = {
 
 
 def attention_alone(ops: Sequence[ir.OpView]) -> tc.AttentionOp | None:
-    """Returns a program's attention if all other ops make views that are its operands."""
+    """Returns a program's only attention, if all other ops only make the views that are its
+    operands.
+    """
     found = next((op for op in ops if isinstance(op, tc.AttentionOp)), None)
     if found is None:
         return None
@@ -155,7 +159,8 @@ def attention_alone(ops: Sequence[ir.OpView]) -> tc.AttentionOp | None:
 def attention_inputs(
     op: tc.AttentionOp, arguments: Sequence[ir.Value], draw: np.random.Generator
 ) -> Iterator[tuple[str, dict[int, Array], bool]]:
-    """Yields a description, the arrays by input number, and whether results must agree in all bits.
+    """Yields, for each set of inputs: a description, the arrays by input number, and whether
+    results must agree in all bits.
 
     arguments: arguments of the function, whose only op is `op`
     """
@@ -204,8 +209,9 @@ def attention_inputs(
 
 
 def in_pages(op: tc.AttentionOp, array: Array, table: Array) -> Array:
-    """Distributes keys or values [b, g, n, d] over pages [pages, g, page, d], as a table assigns
-    them."""
+    """Distributes keys or values [b, g, n, d] over pages [pages, g, page, d], as the table of pages
+    assigns them.
+    """
     (b, g, n, d), count = array.shape, table.shape[1]
     found = np.zeros((op.k.type.shape[0], g, n // count, d))
     found[table] = array.reshape(b, g, count, n // count, d).swapaxes(1, 2)
@@ -213,8 +219,9 @@ def in_pages(op: tc.AttentionOp, array: Array, table: Array) -> Array:
 
 
 def elements(view: Strided, memory: Array) -> Array:
-    """Returns the elements of a view, as a view of its base's array with a dimension for each
-    digit."""
+    """Returns the elements of a view as an array that shares the memory of the view's base, with
+    one dimension for each digit of the view.
+    """
     flat, digits = memory.reshape(-1), [digit for dim in view.dims for digit in dim]
     strides = [stride * flat.itemsize for _, stride in digits]
     sizes = [size for size, _ in digits]

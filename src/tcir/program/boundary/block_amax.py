@@ -1,11 +1,12 @@
 """Draws blocks of numbers whose quantisation is at a boundary.
 
-- The largest magnitude is a power of two, or a power of two times the largest element's mantissa
-  (1.75 of e4m3 and e5m2, 1.5 of e2m1), above which ``rceil`` rounds up; or slightly less or more.
-  For ue4m3 scales, a sixth of it is a number of the format or a tie, including both ends.
-- It is at each position of a block in turn. It is negative where the others are much smaller, which
-  exposes a maximum without the absolute value.
-- The other numbers are ties of the elements times the scale.
+- The largest magnitude of a block is a power of two, or a power of two times the mantissa of the
+  type's largest element (1.75 of e4m3 and e5m2, 1.5 of e2m1), above which ``rceil`` rounds up; or
+  it is slightly less or more. For ue4m3 scales, a sixth of the largest magnitude is a number of the
+  format or a tie, including both ends.
+- The largest magnitude is at each position of a block in turn. It is negative where the other
+  numbers are much smaller, which exposes a maximum that is computed without the absolute value.
+- The other numbers are ties of the element type, times the scale.
 """
 
 from __future__ import annotations
@@ -48,8 +49,9 @@ class BlockTypes:
         return float(info_of(self.codes).max)
 
     def amax(self, beside: float) -> Array:
-        """Returns largest magnitudes at boundaries of the scale, and their neighbours at the
-        relative distance `beside`; if that is 0, the neighbours are the adjacent f32 numbers."""
+        """Returns largest magnitudes at boundaries of the scale, and neighbours of these magnitudes
+        at the relative distance `beside`; for 0, the neighbours are the adjacent f32 numbers.
+        """
         if self.scales == UE4M3:
             numbers = magnitudes_of(UE4M3)
             ends = [numbers[1] / 2, numbers[1] * 0.75, 464, 480]
@@ -93,8 +95,9 @@ def rows_of_blocks(
     generator: np.random.Generator,
     beside: float = BESIDE,
 ) -> Array:
-    """Draws numbers ``[count, width]``; one number of each row has a largest magnitude of
-    `form.amax`."""
+    """Draws numbers ``[count, width]``; in each row, one number has a largest magnitude from
+    `form.amax`.
+    """
     amax = np.resize(generator.permutation(form.amax(beside)), count)
     numbers = magnitudes_of(form.codes)
     ties = (numbers[1:] + numbers[:-1]) / 2

@@ -1,8 +1,9 @@
-"""Executions on inputs at the boundaries of a program's ops (`tcir.program.boundary.targets`).
+"""Chooses executions on inputs at the boundaries of a program's ops
+(`tcir.program.boundary.targets`).
 
-One execution places sums, or in programs without sums the inputs, at ties and limits. Further
-executions have groups of special sizes, windows without a finite number, and subnormal global
-scales. Attention has inputs of its own.
+One execution has sums at ties and limits; in programs without sums, the inputs are at ties and
+limits. Further executions have groups of special sizes, windows without a finite number, and
+subnormal global scales. Attention has its own inputs.
 """
 
 from __future__ import annotations
@@ -57,12 +58,14 @@ _EXACT_REDUCTIONS = Arithmetic() | names(
 
 @dataclass(frozen=True)
 class PlacedInputs:
-    """Inputs of an execution that are set rather than drawn.
+    """Inputs of an execution that are chosen rather than drawn.
 
     words:   description of the inputs
-    factors: factors of the contraction, by number of the input; None: drawn, without special values
-    numbers: number of an input -> the value of all its elements
-    arrays:  number of an input -> its array
+    factors: factors of the contraction, by number of the input; None: they are drawn, without
+             special
+             values
+    numbers: by number of the input: a value for all its elements
+    arrays:  by number of the input: its array
     exact:   whether results must agree bit for bit, even if the program's sums may round
     """
 
@@ -73,8 +76,9 @@ class PlacedInputs:
     exact: bool = False
 
     def put_into(self, drawn: list[Array]) -> list[Array]:
-        """Returns the inputs: those drawn with `factors`, some replaced by `numbers` and
-        `arrays`."""
+        """Returns all inputs: those in `drawn`, with the inputs in `numbers` and `arrays`
+        replaced.
+        """
         full = {n: np.full_like(drawn[n], value) for n, value in self.numbers.items()}
         given = full | dict(self.arrays)
         return [given.get(n, array) for n, array in enumerate(drawn)]
@@ -83,8 +87,9 @@ class PlacedInputs:
 def boundary_inputs(
     module: ir.Module, signature: Signature, contraction: Contraction | None, seed: int
 ) -> Iterator[PlacedInputs]:
-    """Yields the boundary inputs of a program; contraction: the program's only contraction, else
-    None."""
+    """Yields the boundary inputs of a program. contraction: the program's contraction, if it has
+    exactly one
+    """
     for number, spec in enumerate(signature.inputs):
         if spec.groups is not None:
             for words, sizes in special_sizes(spec):

@@ -1,4 +1,6 @@
-"""Inputs of a backward pass that follow from its other inputs: the results of the forward pass."""
+"""Computes those inputs of a backward pass that are results of the forward pass, from the other
+inputs.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ Following: TypeAlias = Callable[[Sequence[Array]], "list[Array]"]
 
 def following(module: ir.Module, signature: Signature) -> Following:
     """Returns a function that computes the logarithms and row sums of each
-    ``tc.attention_backward``, if all its operands are inputs: with arbitrary logarithms, the
-    exponentials would overflow."""
+    ``tc.attention_backward`` whose operands are all inputs of the program. With arbitrary
+    logarithms, the exponentials would overflow.
+    """
     if signature.level != "tensor":
         return list
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]

@@ -1,10 +1,10 @@
-"""Draws factors of a contraction whose sums are chosen numbers.
+"""Draws factors of a contraction for which the sums are chosen numbers.
 
-One side has several copies of a matrix with a single non-zero element, a power of two, in each
-column. At these places the other side has the digits of the wanted numbers: each digit is the
-remainder truncated to the format, and the next copy has the digit of the new remainder. So a sum
-has a few products, without cancellation, and equals the wanted number if its bits and the extents
-of the contraction allow that.
+One factor has several copies of a matrix that has a single non-zero element, a power of two, in
+each column. At the positions of these copies, the other factor has the digits of the wanted
+numbers: the first copy has the number truncated to the factor's format, and each further copy has
+the truncated remainder. So a sum has a few products, without cancellation, and equals the wanted
+number if the number's bits and the extents of the contraction allow that.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ class _Sides:
         return self.digits.shape[self.k[0]]
 
     def period(self, most: int, copies: int) -> int:
-        """Returns the number of columns after which the numbers repeat, at most `most`, such that a
-        row has room for `copies` copies of each."""
+        """Returns the number of columns after which the wanted numbers repeat. It is at most
+        `most`, and small enough that a row has room for `copies` copies of each number.
+        """
         if self.columns is None:
             return 1
         room = self.length // copies
@@ -69,11 +70,11 @@ class _Sides:
 def factors_with_sums(
     contraction: Contraction, wanted: Wanted, block: int = 0
 ) -> dict[int, Array] | None:
-    """Returns the factors by number of the input; None if the contraction has no suitable
+    """Returns the factors, by number of the input; None if the contraction has no suitable
     dimension.
 
-    wanted: the intended values of the sums. block: number of adjacent columns whose values must
-    all differ; 0: no blocks
+    wanted: the intended values of the sums
+    block:  number of adjacent columns whose values must all differ; 0: no blocks
     """
     sides = _sides(contraction)
     if sides is None or any(f.argument < 0 for f in contraction.factors):

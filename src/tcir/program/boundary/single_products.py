@@ -1,10 +1,10 @@
-"""Inputs for which each sum has a single non-zero product, so that it is exact in any order.
+"""Inputs for which each sum has a single non-zero product, so that the sum is exact in any order.
 
 The sums of a product with constants cannot be chosen. But if an input has one non-zero number per
-sum, the sums are single products. Four kinds of numbers are used: small odd numbers, whose products
+sum, each sum is a single product. Four kinds of numbers are used: small odd numbers, whose products
 often are ties of the result type; numbers with all bits of their type; small numbers, for subnormal
-results; and zeros. The addends are subnormal, so that they matter only next to zeros and small
-products.
+results; and zeros. The addends are subnormal, so that they matter only if the product is zero or
+small.
 """
 
 from __future__ import annotations

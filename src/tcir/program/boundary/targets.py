@@ -1,11 +1,11 @@
-"""Boundaries of a program: sums, or inputs, for which the operand of an op is exactly a value at
-which the op's result changes.
+"""Finds the boundaries of a program: values of sums, or of inputs, for which the operand of an op
+is exactly a value at which the op's result changes.
 
-The values computed from the sums are walked from the first op to the last. For each, the steps from
-the sum to it are recorded: products with constants, sums with constants, roundings. Inputs other
-than the sums are made neutral (`Boundaries.neutral`): 1 if they are multiplied (one half for whole
-numbers), 0 if they are added. For an op with a boundary (`_Walk.limits`), the steps are inverted to
-find the sums that reach the boundary.
+The values that are computed from the sums are visited from the first op to the last. For each
+value, the steps from the sum to it are recorded: products with constants, sums with constants,
+roundings. Inputs other than the sums are made neutral (`Boundaries.neutral`): 1 if they are
+multiplied (one half for whole numbers), 0 if they are added. For an op with a boundary
+(`_Walk.limits`), the steps are inverted to find the sums for which its operand is at the boundary.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ class AffineStep:
 
 @dataclass(frozen=True)
 class Made:
-    """A value computed in steps from sums, or from an input; `dtype`: type of its elements."""
+    """A value that is computed in steps from a sum, or from an input. dtype: type of its
+    elements
+    """
 
     dtype: DType
     steps: tuple[AffineStep, ...] = ()
@@ -66,8 +68,9 @@ class Made:
         return Made(dtype, (*self.steps, AffineStep(factor, term, dtype)))
 
     def sums_for(self, wanted: Sequence[float], first: DType) -> list[float]:
-        """Returns sums of type `first` for which the value is one of `wanted`, where there are
-        any."""
+        """Returns numbers of type `first` from which the steps compute one of the `wanted` values,
+        as far as there are any.
+        """
         goal = np.array(wanted, np.float64)
         found = goal
         for step in reversed(self.steps):
@@ -90,10 +93,10 @@ class Made:
 
 @dataclass
 class Boundaries:
-    """Values at which results of a program's ops change.
+    """Values at which the results of a program's ops change.
 
-    sums:    values of a sum, or of the input, the most important of each op first
-    neutral: number of an input -> the value for which sums reach the ops unchanged
+    sums:    such values of a sum, or of the input; the most important value of each op comes first
+    neutral: by number of the input: the value with which sums reach the ops unchanged
     """
 
     sums: list[float] = field(default_factory=list)
@@ -101,7 +104,9 @@ class Boundaries:
 
 
 def drawn_of(block: ir.Block, signature: Signature) -> list[ir.Value]:
-    """Returns the arguments of a program whose values are drawn; its constants follow them."""
+    """Returns the arguments of a program whose values are drawn; constants of the program come
+    after them.
+    """
     return inputs_of(block)[: len(signature.inputs)]
 
 
@@ -109,7 +114,7 @@ def boundaries_of(block: ir.Block, arguments: Sequence[ir.Value], root: ir.Value
     """Returns the boundaries in the body of a program on tensors.
 
     arguments: the program's inputs, in order
-    root:      the sums, or an input
+    root:      the value whose boundaries are wanted: sums, or an input
     """
     walk = _Walk(arguments, numpy_type(root.type.element_type))
     walk.made[root] = Made(walk.first)
@@ -149,7 +154,7 @@ class _Walk:
     neutral: dict[int, float] = field(default_factory=dict)
 
     def follow(self, ops: Sequence[ir.Operation]) -> None:
-        """Follows ops in order."""
+        """Visits ops in order, and records the steps and boundaries of each."""
         for op in ops:
             if len(op.regions) == 1 and op.name not in _MOVES and len(op.regions[0].blocks) == 1:
                 self._body(op)
@@ -160,7 +165,9 @@ class _Walk:
                 self._op(op)
 
     def limits(self, made: Made | None, wanted: Sequence[float]) -> None:
-        """Records the sums for which the value computed from them is one of `wanted`."""
+        """Records the sums for which the value `made`, which is computed from them, is one of
+        `wanted`.
+        """
         if made and wanted:
             self.wanted.append(made.sums_for(wanted, self.first))
 

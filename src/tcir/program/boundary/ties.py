@@ -1,5 +1,6 @@
-"""Numbers at which the result of a conversion to a format changes: ties, ends, and their
-neighbours."""
+"""Numbers at which the result of a conversion to a number format changes: ties, ends of the range,
+and neighbours of these.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +23,20 @@ HALVES = (0.5, 1.5, 2.5, 126.5, 127.5, 128.5, 254.5, 255.5, 256.5)
 def limits_of(dtype: DType) -> list[float]:
     """Returns numbers at which rounding to a float format changes, the most important first.
 
-    They are: the tie between the largest number and its would-be successor, from which on results
-    overflow; the tie between the smallest and 0; numbers a quarter of the last place around these;
-    ties to an even number below and above, also between subnormals, and at a power of two; numbers
-    just beside two of these; ties at a larger power of two. For formats of at most 8 bits, they are
-    all ties. Each number has both signs.
+    They are:
+
+    - the tie between the largest number and its would-be successor, from which on results overflow,
+    - the tie between the smallest number and 0,
+    - numbers a quarter of the last place around these two ties,
+    - ties whose even neighbour is below and ties whose even neighbour is above, also between
+      subnormals
+      and at a power of two,
+    - for formats of more than 8 bits: numbers just beside two of these ties, and ties at a larger
+      power
+      of two,
+    - for formats of at most 8 bits: all ties.
+
+    Each number has both signs.
     """
     info = info_of(dtype)
     largest, smallest, normal = (
@@ -62,10 +72,10 @@ def both_signs(numbers: Iterable[float]) -> list[float]:
 
 
 def around(number: float, dtype: DType) -> list[float]:
-    """Returns numbers to compare with a number: the number itself, and nearer and farther
-    neighbours in its type.
+    """Returns constants with which a number may be compared: the number itself, and nearer and
+    farther neighbours in its type.
 
-    Empty for 0, because all inputs have numbers around it: both signs, zeros, subnormals.
+    Empty for 0, because all inputs have numbers around 0: both signs, zeros, subnormals.
     """
     if number == 0:
         return []
@@ -77,7 +87,7 @@ def around(number: float, dtype: DType) -> list[float]:
 
 
 def toward_zero(values: Array, dtype: DType) -> Array:
-    """Truncates `values` to a format, at most its largest number; f32 counts as tf32."""
+    """Truncates `values` to a format, with its largest number as the limit; f32 counts as tf32."""
     if is_integer(dtype):
         return np.clip(np.trunc(values), *ends_of_integers(dtype))
     if dtype == np.float32:
