@@ -100,7 +100,7 @@ class Outcome:
 
     @property
     def errors(self) -> list[Any]:
-        """Findings of severity "error"."""
+        """Returns the findings of severity "error"."""
         return [f for f in self.findings if f.severity == "error"]
 
     def __repr__(self) -> str:

@@ -49,7 +49,7 @@ def check_arrays(
 ) -> None:
     """Raises IncompleteError if a program's arrays are too large to draw and to compute.
 
-    besides: a further reason against the execution, for the message
+    besides: a further reason against the execution, which the message adds
     """
     elements = sum(prod(spec.shape) for spec in (*inputs, *outputs))
     if ELEMENT * elements <= (most := host_memory()):

@@ -30,14 +30,16 @@ OTHER = "other"
 
 
 def flops_in(module: ir.Module) -> list[tuple[str, int]]:
-    """Returns the kind and the number of operations of each sum of products in a module of
-    functions on tensors."""
+    """Returns, for each sum of products in a module of functions on tensors, its kind and its
+    number of operations.
+    """
     return [each for program in programs_on_tensors(module) for each in flops_of(program)]
 
 
 def flops_of(program: Program) -> list[tuple[str, int]]:
-    """Returns the kind and the number of operations of each sum of products in a program on
-    tensors."""
+    """Returns, for each sum of products in a program on tensors, its kind and its number of
+    operations.
+    """
     found = []
     for op in (each.operation for each in program.op.operation.regions[0].blocks[0]):
         if isinstance(op.opview, tc.AttentionOp):

@@ -46,7 +46,7 @@ _OP = re.compile(rf'^(\s*(?:%[^="\n]*= )?)"?({"|".join(UNREAD)})(\.[\w.]+)', re.
 
 
 def check_dialects(text: str, name: str, context: ir.Context) -> None:
-    """Emits a diagnostic at the first op that the bindings do not have, and raises MLIRError."""
+    """Raises MLIRError, with a diagnostic at the first op that the MLIR bindings do not have."""
     from tcir._mlir import ir
 
     found = _OP.search(text)
@@ -62,7 +62,7 @@ def check_dialects(text: str, name: str, context: ir.Context) -> None:
 
 
 def check_lowered(module: ir.Module) -> None:
-    """Raises `PassError` at the first op that no pass of tcir lowers."""
+    """Raises `PassError` at the first op that no pass of tcir can lower."""
     from tcir._mlir import ir
 
     found: list[ir.Operation] = []

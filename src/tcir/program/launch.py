@@ -251,8 +251,9 @@ def _triple(values: Sequence[int]) -> tuple[int, int, int]:
 
 
 def attribute_value(attribute: Any) -> Any:
-    """Converts an MLIR attribute to Python data: str, int, float, bool, tuple, dict; else
-    InputError."""
+    """Converts an MLIR attribute to Python data (str, int, float, bool, tuple, dict); InputError
+    for any other attribute.
+    """
     from tcir._mlir import ir
 
     if isinstance(attribute, ir.DictAttr):

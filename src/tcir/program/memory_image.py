@@ -1,8 +1,10 @@
-"""Memory images of the caller's arrays, which kernels below the tensor level receive.
+"""Memory images of the caller's arrays, which are the bytes that kernels below the tensor level
+receive.
 
-Elements of 2, 4 and 6 bits are packed along the last axis (`tcir.formats.pack`), little-endian: i4
-and fp4 two per byte, the even index in the low nibble; i2 four per byte, the first in the lowest
-bits; fp6 four in three bytes. Any other array is its own image.
+Elements of 2, 4 and 6 bits are packed along the last axis (`tcir.formats.pack`), little-endian. Two
+elements of i4 or fp4 share a byte, the one with the even index in the low nibble. Four elements of
+i2 share a byte, the first one in the lowest bits. Four elements of fp6 share three bytes. The image
+of any other array is the array itself.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Base:
 
     @property
     def whole(self) -> list[int]:
-        """Numbers of the inputs that have a single slice."""
+        """Numbers of the inputs that are a single slice."""
         return [n for n in self.floats if self.slices[n].count < 2]
 
     @property
@@ -135,7 +135,7 @@ def _some(values: Sequence[_T], count: int) -> list[_T]:
 def special_values(base: Base, share: int, kinds: Sequence[float]) -> list[Array]:
     """Returns inputs with special values.
 
-    share: at most one slice in this many has a special value
+    share: a special value is in at most one of so many slices
     kinds: special values that may occur: NaN, infinities
     """
     generator = np.random.default_rng([base.seed, 0])

@@ -49,7 +49,7 @@ class Quantum:
 
     @property
     def middle(self) -> int:
-        """Exponent in the middle row and column."""
+        """Exponent of the power of two for the middle of the rows and columns."""
         return self.total + sum(int(own.max()) for own in self.own.values()) // 2
 
 

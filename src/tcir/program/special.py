@@ -226,7 +226,7 @@ class Placing:
         """Side and place of each only non-zero element of a row that is near the smallest."""
 
     def all(self, specials: Sequence[Special]) -> None:
-        """Places each special value in a row of its own."""
+        """Places each special value in a row (or column) of its own."""
         used = {f.argument for f in self._contraction.factors} & self._drawn.keys()
         for number in used if specials else ():
             self._drawn[number] = self._drawn[number].copy()

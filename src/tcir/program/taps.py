@@ -26,7 +26,7 @@ def clear_taps(
 
 
 def taps_of_convolution(op: ir.Operation) -> Taps:
-    """Returns the taps of a tc.conv2d that are never in the padding."""
+    """Returns the taps of a tc.conv2d that never read padding."""
     (x, w), out = (value.type.shape for value in op.operands), op.results[0].type.shape
     filters = w[1:3] if str(op.attributes["filter"]) == '"fhwc"' else w[:2]
     pads, strides, dilations = (

@@ -8,11 +8,11 @@ from tcir.prover.launch_input import Json
 
 
 def reason(found: Json, lines: Sequence[str], threads: int) -> str:
-    """Describes the first race in sentryward's result, or else its first diagnostic; "" if there is
-    none.
+    """Describes the first race in sentryward's result; if there is none, its first diagnostic; ""
+    if there is none either.
 
     lines:   lines of the PTX
-    threads: threads of a CTA
+    threads: number of threads of a CTA
     """
     races = found.get("races") or ()
     if races:

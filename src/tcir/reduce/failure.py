@@ -31,7 +31,7 @@ class Failure:
 
 
 def of_validation(report: Mapping[str, Any]) -> Failure | None:
-    """Failure in a report of tc-opt ``--validate-each``; None if every pass passed."""
+    """Returns the failure in a report of tc-opt ``--validate-each``; None if every pass passed."""
     for line in report["passes"]:
         if line["verdict"] not in HELD:
             return Failure(line["name"], _verdict(line))
@@ -39,7 +39,7 @@ def of_validation(report: Mapping[str, Any]) -> Failure | None:
 
 
 def of_run(report: Mapping[str, Any]) -> Failure | None:
-    """Failure in a report of tc-run; None if it is ok."""
+    """Returns the failure in a report of tc-run; None if the run had none."""
     if report["ok"]:
         return None
     if report["incomplete"]:

@@ -35,7 +35,7 @@ def count_ops(text: str, unregistered: bool) -> int:
 
 
 def count_elements(text: str, unregistered: bool) -> int:
-    """Number of elements of all arguments of functions."""
+    """Number of elements of all arguments of all functions."""
     with mlir_context(allow_unregistered=unregistered) as context:
         module = ir.Module.parse(text, context)
         functions = _functions(module)

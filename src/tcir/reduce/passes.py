@@ -21,7 +21,7 @@ def up_to(pipeline: Pipeline, name: str) -> Pipeline:
 
 
 def with_defaults(pipeline: Pipeline) -> Iterator[Pipeline]:
-    """Pipelines in which one option of one pass is reset to its default."""
+    """Yields pipelines in which one option of one pass is reset to its default."""
     passes = list(pipeline)
     for place, item in enumerate(passes):
         for simpler in _simpler(item):

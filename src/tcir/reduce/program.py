@@ -60,7 +60,7 @@ class Mlir:
         return counted | ({} if self.pipeline is None else {"passes": len(self.pipeline)})
 
     def with_module(self, module: str | None) -> Mlir | None:
-        """The same pipeline with another module; None if `module` is None."""
+        """Returns this pipeline with another module; None if `module` is None."""
         return None if module is None else replace(self, module=module)
 
 

@@ -1,40 +1,41 @@
-"""Bounds of the error of a kernel's attention, element by element.
+"""Bounds on the error of the attention that a kernel computes, element by element.
 
-A kernel computes the scores S of a row in f32, and from them (`tcir.interp.online_softmax`)
+A kernel computes the scores S of a row in f32, and from the scores (`tcir.interp.online_softmax`)
 
     p_j = 2^((S_j - r) c),   l = sum p_j,   O = sum P_j v_j,   out = O / l
 
-with P the p rounded to the type of v, for a reference r within a few powers of two of the largest
-score, which moves with the blocks of keys. Whatever r is, it cancels in out. Let w, v and o be the
-weights, values and result in exact arithmetic, b_j the relative error of p_j, and h_j the further
-error of P_j. Then
+P is p rounded to the type of v. The reference r is within a few powers of two of the largest score
+so far, so it changes from block to block of keys; whatever r is, it cancels in out. Let s, w, v and
+o be the scores, weights, values and result in exact arithmetic, b_j the relative error of p_j, and
+h_j the further error of P_j. Then
 
     out - o = (sum w_j b_j (v_j - o) + h_j v_j) / (1 + sum w_j b_j)
 
-b is made of
+The relative error b is the sum of these terms:
 
-    ln2 c |S_j - s_j|                    the scores, and the operands they are made of
+    ln2 c |S_j - s_j|                    the scores, and the operands of which they are computed
     ln2 2^-24 (4 (|x_j| + TAU) + |r c|)  x = (s - r) c: the constant c, the product with r, which is
                                          rounded once for a row, the fma, and the factors of earlier
                                          sums, whose exponents add up to x at most
-    2^-22 (1 + blocks)                   ex2.approx (PTX ISA 9.7.3.21), here and in these factors;
-                                         2^-13.26 + 2^-22 blocks where a kernel has exponentials of
-                                         some keys by a polynomial
+    2^-22 (1 + blocks)                   ex2.approx (PTX ISA 9.7.3.21), in p and in these factors;
+                                         2^-13.26 + 2^-22 blocks where a kernel computes the
+                                         exponentials of some keys by a polynomial
 
-Where keys are in parts, whose results are combined (``tc.combine_parts``), b also has the error of
-a part's weight 2^((L - most) log2(e)), where L = (r c + log2 l) ln2 is computed in f32. With n keys
-these are:
+Where keys are divided into parts, whose results are combined (``tc.combine_parts``), b also has the
+error of a part's weight 2^((L - most) log2(e)), where L = (r c + log2 l) ln2 is computed in f32 and
+most is the largest L. With n keys the terms of this error are:
 
     ln2 2^-24 (4 (|r c| + log2 n) + 3 (|x_j| + log2 n))  L, the difference, its product
     2^-22 (1 + log2 n)                                   lg2.approx, and ex2.approx
 
-h is by far the largest term: 2^-11 (f16), 2^-8 (bf16) or 2^-4 (e4m3, for values of 8 bits) of p, or
-half of the smallest number of the type; for e4m3 2^-8 of that half, because p is up to 2^8 there.
-The errors of l (an f32 sum over keys and blocks in any order), of O (`tcir.validation.bounds`), of
-the factors that O is multiplied by, and of rcp.approx (2^-23) are added.
+The error h is by far the largest term. It is 2^-11 (f16), 2^-8 (bf16) or 2^-4 (e4m3, for values of
+8 bits) of p, or half of the smallest number of the type; for e4m3 it is 2^-8 of that half, because
+p is up to 2^8 there. Added to it are the errors of l (an f32 sum over keys and blocks in any
+order), of O (`tcir.validation.bounds`), of the factors by which O is multiplied, and of rcp.approx
+(2^-23).
 
-The worst case has all roundings of P on one side. The mean square treats roundings as independent,
-except those of keys with the same P, which are rounded alike.
+In the worst case, all roundings of P go in one direction. The mean square treats roundings as
+independent, except those of keys with the same P, which are rounded alike.
 """
 
 from __future__ import annotations
@@ -333,10 +334,13 @@ class _Exponentials:
     def of(
         exact: Array, scores: Known, none: Array, c: float, powers: Powers, least: int
     ) -> _Exponentials:
-        """Returns the exponentials of scores and their errors.
+        """Computes the exponentials of scores and their errors.
 
-        exact: scores in float64; scores: scores as a kernel computes them; none: mask of keys
-            without weight; powers: errors of the exponentials; least: as the attribute
+        exact:  scores in float64
+        scores: scores as a kernel computes them
+        none:   mask of the keys without weight
+        powers: errors of the exponentials
+        least:  exponent of the smallest power of two of the type of P
         """
         with np.errstate(all="ignore"):
             error, square = (np.where(none, 0.0, e) for e in (scores.error, scores.square))

@@ -1,36 +1,41 @@
 """Bounds on the difference between a tensor core's result and the reference, per element.
 
-A result with products p_1 … p_K is a chain of fused sums. Each step adds up to 16 products (one
-K = 16 instruction of kind f16) and the accumulator at once: every term is truncated to 25 bits
-below the largest exponent of the step, 2^emax, and the sum is truncated to f32. A product has the
-sum of its factors' encoded exponents, and a subnormal factor that of the smallest normal number
-(docs/explanation/numerics.md): 2^-24 in f16 counts as 2^-14. So with S = sum of |p_i|, and R = the
-same sum where each factor but zero is at least the smallest normal number of its type (`encoded`),
-2^emax <= R, every partial sum is <= S <= R, and one step errs by at most
+A result with products p_1 … p_K is a chain of fused sums. Each step of the chain adds up to 16
+products (one K = 16 instruction of kind f16) and the accumulator at once. Every term is truncated
+to 25 bits below the largest exponent of the step, 2^emax, and the sum is truncated to f32. The
+exponent of a product is the sum of its factors' encoded exponents. A subnormal factor has the
+exponent of the smallest normal number (docs/explanation/numerics.md): 2^-24 in f16 counts as 2^-14.
+
+Let S be the sum of |p_i|, and R the same sum with each non-zero factor replaced by at least the
+smallest normal number of its type (`encoded`). Then 2^emax <= R, every partial sum is <= S <= R,
+and one step errs by at most
 
     (16 + 1) * 2^-25 * R       the terms
     2^-23 * R                  the partial sum to f32
 
 Without subnormal factors, R = S.
 
-Steps without a nonzero product are exact: the accumulator alone fits its own window. Channels
-come in multiples of 8 (TMA needs strides of 16 bytes), so a step holds at least 8 of the K products
-and there are at most ceil(K / 8) steps. A block-scaled instruction adds 32 or 64 products in a
-step: fewer, larger steps, whose bounds add up to less. Sums of fp8 in wgmma keep 13 bits in both
-places; kernels add those of 128 products up in f32, so that only the steps of one such partial sum
-follow each other: the errors of all partial sums, each in proportion to its own S, add up to that
-of a single one in proportion to the S of the whole sum. The reference may itself sum in f32, in any
-order, which errs by at most K * 2^-24 * S. Last, both results are rounded to the output type, which
-adds half a unit each.
+The number of steps: a step without a nonzero product is exact, because the accumulator alone fits
+its own window. Channels come in multiples of 8 (TMA needs strides of 16 bytes), so each other step
+has at least 8 of the K products, and there are at most ceil(K / 8) such steps. A block-scaled
+instruction adds 32 or 64 products in a step; such steps are fewer and larger, and their bounds add
+up to less. Sums of fp8 in wgmma keep 13 bits, both of the terms and of the sum. Kernels therefore
+add up sums of 128 products in f32, so that only the steps within one such partial sum form a chain.
+Each partial sum errs in proportion to its own S, so all of them together err like a single one in
+proportion to the S of the whole sum.
 
-That worst case grows with K times the products, while the errors of a whole array do not: with Q =
-the root of the sum of p_i^2, the accumulator is about Q, and a step's truncations are about 2^-24 Q
-for the sum and 2^-26 Q for each term, times R / S where factors are subnormal. Errors of partial
-sums that are added up in f32 have any signs. `expected_squares` is the mean square that this allows
-an element; the mean over an array of error^2 / expected square has to stay under `squares_limit`.
-Rounding to a narrow type gives the same result on both sides unless a tie lies between them, with a
-probability of error / unit; truncation instead is wrong by a unit in half of the elements, so this
-mean exposes it and the worst case does not.
+The reference may itself sum in f32, in any order, which errs by at most K * 2^-24 * S. Finally,
+both results are rounded to the output type, which adds half a unit each.
+
+This worst case grows with K times the products, but the errors of a whole array do not. Let Q be
+the square root of the sum of p_i^2. The accumulator is about Q, and the truncations of a step are
+about 2^-24 Q for the sum and 2^-26 Q for each term, times R / S where factors are subnormal. Errors
+of partial sums that are added up in f32 may have either sign. `expected_squares` is the mean square
+error that this gives for an element. The mean of error^2 / expected square over an array must not
+exceed `squares_limit`. Rounding to a narrow type gives the same result in the kernel and in the
+reference unless a tie lies between their sums, which has the probability error / unit. Truncation
+instead of rounding is wrong by a unit in half of the elements, which this mean exposes and the
+worst case does not.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Arrays = Sequence[Array]
 
 @dataclass(frozen=True)
 class Difference:
-    """The first wrong element of a result, and the number of wrong elements."""
+    """The first wrong element of a result, and the number of all its wrong elements."""
 
     output: int
     index: tuple[int, ...]

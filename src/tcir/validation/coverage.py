@@ -1,4 +1,4 @@
-"""Coverage of a validation's inputs, for the verdict."""
+"""The kinds of input that a validation covered, which its verdict takes into account."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Estimate:
         return (PER_POINT * points + PER_ELEMENT * elements) * (1 + PER_ORDER * (orders - 1))
 
     def check(self, signature: Signature) -> None:
-        """Raises IncompleteError if this machine's memory cannot hold the program's arrays."""
+        """Raises IncompleteError if this machine has too little memory for the program's arrays."""
         check_arrays(signature.inputs, signature.outputs, f"would take {duration(self.seconds)}")
 
     @property

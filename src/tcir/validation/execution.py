@@ -93,7 +93,8 @@ class Executions:
     ) -> Outcome:
         """Executes PTX text.
 
-        events: records the CTAs' events; variables: the module's variables, which the run updates
+        events:    if given, receives the events of the recorded CTAs
+        variables: the module's variables, which the run updates
         """
         options = dataclasses.replace(self.options(order, "thread"), events=events)
         outputs, kinds = self.plan.signature.outputs, self.kinds

@@ -92,7 +92,7 @@ def _last_roundings(gone: set[ir.Operation]) -> set[ir.Operation]:
 
 
 def attentions(module: ir.Module) -> int:
-    """Number of ``tc.attention`` ops in a module."""
+    """Returns the number of ``tc.attention`` ops in a module."""
     return sum(isinstance(each, tc.AttentionOp) for each in walk(module.operation))
 
 

@@ -102,8 +102,9 @@ class Ranged:
         return [*floats, *specials, *ranges, *self._single(base)]
 
     def ranges(self) -> list[Draw]:
-        """Draws random floats twice: of magnitudes up to about 10, where functions are most curved,
-        and over the full range of the type."""
+        """Draws random floats twice: with magnitudes up to about 10, where functions are most
+        curved, and over the full range of the type.
+        """
         if not any(map(is_drawn, self.specs)):
             return []
         base = self._base()

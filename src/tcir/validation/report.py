@@ -1,47 +1,53 @@
-"""The report of a run: one line per pass that changed the program, and the same as JSON.
+"""The report of a validation: one line per pass that changed the program, and the same data as
+JSON.
 
 JSON (`SCHEMA`), all times in seconds:
 
 schema      "tcir.report/1"
 program     name of the function; pipeline: its textual form; target: "sm_100a" …
 seed, inputs, orders, numerics, ordering, assumptions, max_instructions
-            how it was executed: seed of the inputs, "integers" or "random", number of completion
-            orders per asynchronous level, "exact" or "fast", "silicon" or "isa", the assumptions
-            that are not the default by name, the limit of one execution; null without validation
-            (max_instructions also where it is in proportion to the level before)
-budget      seconds beyond which a sample of the CTAs is executed, or null
-coverage    null, or what the inputs covered: executed ("full range", "special values"),
-            small_numbers (why anything was left out, or null); strict: whether that is a failure
+            how the program was executed: seed of the inputs; "integers" or "random"; number of
+            completion orders per asynchronous level; "exact" or "fast"; "silicon" or "isa"; the
+            assumptions that differ from the default, by name; the limit of one execution. All are
+            null without validation; max_instructions is also null if the limit is in proportion to
+            the level before
+budget      seconds beyond which only a sample of the CTAs is executed, or null
+coverage    null, or the kinds of input that were executed: executed ("full range", "special
+            values"), small_numbers (the reason why a kind was left out, or null); strict: whether a
+            kind that was left out counts as a failure
 estimate    null, or estimated seconds and bytes for executing all states
-verdict     "held", "sampled" (held in the CTAs that were executed), "small numbers" (held, with
-            `strict`, but equal on small numbers only), "different", "incomplete", "not executed"
-            (without validation), "error" (a pass rejected the program, or failed);
-            exit_code: 0, 1, 2, 3 or 4; error: its message, else null
-passes      a list with, for each pass: index, name, ops (operations after it), pass_seconds,
-            execute_seconds, level ("tensor", "tile", "thread", "ptx", "" when not executed),
-            verdict ("reference", "equal", "within bound", "sampled", "different", "incomplete",
-            "not executed", "-" for steps that are counted and not run), compared (words),
-            max_error, max_error_over_bound and rms_error_over_bound (numbers or null), difference
-            (null, or output, index, site, expected, got, count, total), findings (severity, code,
-            text), sites (the lines of the program, as --emit=pretty prints it, that these name:
-            number and text), incomplete (names), counters (of the machine, by name; instructions,
-            loop_turns at the tile level, ctas), remarks (words: costs that the pass increased),
-            orders (completion orders tried), drawn and drawn_of (number of CTAs that drew an order
-            of their own, and of all CTAs), left (kinds of launch, or the state, that were not
-            executed because of the budget)
-unchanged   a list with index, name and pass_seconds of each pass that left the program as it was:
-            that program was executed before, so the pass has no line
-notes       words: sources of a kernel other than this compilation
+verdict     "held": all passes passed; "sampled": they passed in the CTAs that were executed;
+            "small numbers": with `strict`, they passed, but on small numbers only; "different";
+            "incomplete"; "not executed": without validation; "error": a pass rejected the program,
+            or failed. exit_code: 0, 1, 2, 3 or 4; error: the error message, else null
+passes      a list with, for each pass: index, name, ops (number of operations after it),
+            pass_seconds, execute_seconds, level ("tensor", "tile", "thread", "ptx", "" when not
+            executed), verdict ("reference", "equal", "within bound", "sampled", "different",
+            "incomplete", "not executed", "-" for steps that are counted and not run), compared
+            (words that describe the comparison), max_error, max_error_over_bound and
+            rms_error_over_bound (numbers or null), difference (null, or output, index, site,
+            expected, got, count, total), findings (severity, code, text), sites (number and text of
+            each line of the program, as --emit=pretty prints it, that findings or the difference
+            name), incomplete (names of ops without a rule), counters (of the simulated machine, by
+            name; instructions, loop_turns at the tile level, ctas), remarks (words about costs that
+            the pass increased), orders (number of completion orders tried), drawn and drawn_of
+            (number of CTAs that drew an order of their own, and of all CTAs), left (kinds of
+            launch, or the state, that were not executed because of the budget)
+unchanged   a list with index, name and pass_seconds of each pass that left the program as it was.
+            That program was executed before, so the pass has no line
+notes       words that name sources of a kernel other than this compilation
 code        null, or registers, spill_bytes, shared_bytes, tmem_columns, constant_bytes (if any),
-            ptx_lines, global_stores (of each st.global of the PTX that was executed, in the first
-            cluster: kernel, line, requests, bytes a lane, sectors a request, least: sectors
-            that the bytes fill), sass (counts by mnemonic), missing (why a step was not done)
-roofline    null (a program below tensors), or, modelled, never measured: flops (by kind), hbm_bytes
-            (of inputs, constants and results, once), moved_bytes (by its launches), flop_per_byte,
-            limits_us (by resource: the least time of the program), bound (the resource whose time
-            is longest), executed_limits_us (of the kernels as executed, or {}), modelled_us and
-            limited_by (of the launches, by the event-driven model, or null), share (of the bound
-            in the modelled time, or in the longest executed limit, or null)
+            ptx_lines, global_stores (for each st.global of the PTX that was executed, in the first
+            cluster: kernel, line, requests, bytes per lane, sectors per request, least: number of
+            sectors that the bytes fill), sass (counts by mnemonic), missing (why a step of code
+            generation was not done)
+roofline    null (a program below tensors), or data of a model, never measured: flops (by kind),
+            hbm_bytes (of inputs, constants and results, each once), moved_bytes (by the program's
+            launches), flop_per_byte, limits_us (by resource: the least time of the program), bound
+            (the resource whose time is longest), executed_limits_us (limits of the kernels as
+            executed, or {}), modelled_us and limited_by (of the launches, by the event-driven
+            model, or null), share (fraction that the bound is of the modelled time or, without one,
+            of the longest executed limit; or null)
 """
 
 from __future__ import annotations

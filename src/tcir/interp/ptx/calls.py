@@ -261,8 +261,9 @@ class _Copy:
         self.add(old, SYSTEM[function.name], (operand,), None, scope)
 
     def candidates(self, listed: str, given: Sequence[Variable | Reg | Imm]) -> list[Function]:
-        """Possible targets of a call through a register: its .calltargets, or every function whose
-        address the module takes and whose parameters fit."""
+        """Functions that a call through a register may reach: those in its .calltargets or, without
+        it, every function whose address the module takes and whose parameters fit.
+        """
         if listed not in self.source.callees:
             raise _Stays("expected the label of .calltargets or .callprototype after the address")
         names = self.source.callees[listed]

@@ -29,7 +29,7 @@ _INSIDE = re.compile(r"\.shared\b")
 
 
 def meets(mnemonic: str) -> bool:
-    """Whether other threads may change the instruction's effect without a data race."""
+    """Whether other threads may change the effect of an instruction, without a data race."""
     return _MEETS.match(mnemonic) is not None
 
 

@@ -78,7 +78,9 @@ class Decode:
 
     # --- modifiers ----------------------------------------------------------------------------
     def take(self, *names: str) -> str | None:
-        """Removes and returns the first of `names` among the modifiers, or None."""
+        """Removes the first of `names` that is among the modifiers, and returns it; None if there
+        is none.
+        """
         self._asked.update(names)
         for n, modifier in enumerate(self.modifiers):
             if modifier in names:

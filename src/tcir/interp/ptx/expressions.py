@@ -61,7 +61,9 @@ class Expressions(Tokens):
     """Reads constant expressions."""
 
     def constant(self, what: str = "a number") -> Imm:
-        """Value of an expression; a single literal may have any size."""
+        """Reads a constant expression and returns its value. An expression that is a single literal
+        may have any size.
+        """
         if self._literal_alone():
             return self.number(what)
         if self.peek.text == "-" and self.tokens[self.at + 1].text[:2].lower() == "0f":
@@ -73,7 +75,9 @@ class Expressions(Tokens):
         return Imm(found if found < 1 << 63 else found - (1 << 64))
 
     def offset(self) -> int:
-        """Offset added to an address: ``+4*2-(1+1)``, or nothing."""
+        """Reads the offset that is added to an address, such as ``+4*2-(1+1)``; 0 if there is
+        none.
+        """
         total = 0
         while (sign := self.peek.text) in ("+", "-"):
             self.next()

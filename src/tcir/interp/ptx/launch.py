@@ -47,7 +47,7 @@ class LaunchSizes:
         return -(-self.threads // 32)
 
     def thread(self, number: int) -> Triple:
-        """%tid of a thread, by its linear number in the CTA."""
+        """Coordinates (%tid) of a thread, given its linear number in the CTA."""
         x, y, _ = self.block
         return number % x, number // x % y, number // (x * y)
 

@@ -1,4 +1,4 @@
-"""The sizes of a launch, checked against the kernel's directives and the hardware's limits."""
+"""Checks the sizes of a launch against the kernel's directives and the hardware's limits."""
 
 from __future__ import annotations
 
@@ -55,15 +55,18 @@ def launch_sizes(
 
 
 def checked_bytes(dynamic_smem: object) -> int:
-    """Bytes of dynamic shared memory. Raises LaunchError unless it is a valid number of bytes."""
+    """Returns the number of bytes of dynamic shared memory. Raises LaunchError for an invalid
+    number.
+    """
     if not isinstance(dynamic_smem, int | np.integer):
         raise LaunchError(f"dynamic_smem: expected a number of bytes, got {dynamic_smem!r}")
     return int(dynamic_smem)
 
 
 def check_static(target: str, layout: AddressLayout) -> None:
-    """Raises LaunchError for static shared memory that ptxas 13.5 rejects for the target of the
-    text."""
+    """Raises LaunchError if ptxas 13.5 would reject the amount of static shared memory for the
+    .target of the text.
+    """
     number = re.match(r"sm_(\d+)", target)
     most = DEFAULT_TARGET.smem_per_cta if number and int(number[1]) >= 90 else MAX_STATIC
     if layout.static_bytes > most:
@@ -74,7 +77,7 @@ def check_static(target: str, layout: AddressLayout) -> None:
 
 
 def checked_grid(grid: Size) -> tuple[int, int, int]:
-    """A grid as a triple. Raises LaunchError for an invalid or too large grid."""
+    """Returns a grid as a triple. Raises LaunchError for an invalid or too large grid."""
     x, y, z = _triple(grid, "grid", MAX_GRID)
     if x * y * z > MAX_CTAS:
         raise LaunchError(

@@ -1,4 +1,4 @@
-"""Addresses of variables: kernel parameters, shared and local memory."""
+"""Assigns addresses to kernel parameters, and to variables in shared and local memory."""
 
 from __future__ import annotations
 

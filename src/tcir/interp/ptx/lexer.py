@@ -52,7 +52,9 @@ be a `.loc`."""
 
 
 def tokenize(text: str) -> list[Token]:
-    """Tokens of `text`, the last of kind "end". Raises PtxSyntaxError with line and column."""
+    """Returns the tokens of `text`; the last token has the kind "end". Raises PtxSyntaxError with
+    line and column.
+    """
     if len(text) > MAX_TEXT:
         raise PtxSyntaxError(f"expected at most {MAX_TEXT} characters, got {len(text)}", 1, 1)
     tokens: list[Token] = []

@@ -122,7 +122,7 @@ class Parser(Declarations):
             raise self.fail("a directive such as .entry, .func, .global or .shared")
 
     def alias(self, module: PtxModule) -> None:
-        """`.alias name, function;`: a declared name gets the body of a defined function."""
+        """Reads `.alias name, function;`: gives a declared name the body of a defined function."""
         self.next()
         token = self.peek
         name = self.identifier("a function name")
@@ -279,7 +279,7 @@ class Parser(Declarations):
             scope.labels[token.text] = len(self.function.body)
 
     def registers(self, scope: BlockScope) -> None:
-        """`.reg .b32 %r<10>, x, y;`"""
+        """Reads a declaration of registers, such as `.reg .b32 %r<10>, x, y;`."""
         self.next()
         token = self.next()
         components = _COMPONENTS[: int(token.text[2:])] if token.text in (".v2", ".v4") else ()

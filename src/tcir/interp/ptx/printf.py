@@ -32,7 +32,7 @@ class Arguments:
         self._read, self._offset = read, 0
 
     def take(self, code: str) -> int | float:
-        """Reads the next argument. code: its `struct` code, of 4 or 8 bytes"""
+        """Reads the next argument. code: format code of Python's `struct`, for 4 or 8 bytes"""
         size = struct.calcsize(code)
         self._offset = -(-self._offset // size) * size
         (value,) = struct.unpack(code, self._read(self._offset, size))

@@ -1,4 +1,6 @@
-"""A kernel prepared for a launch: its decoded instructions and each warp's allocations."""
+"""A kernel prepared for a launch: its decoded instructions, and the storage that each warp
+needs.
+"""
 
 from __future__ import annotations
 

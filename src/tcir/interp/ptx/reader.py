@@ -47,7 +47,7 @@ class Reader(Expressions):
         self.variables: dict[str, Variable] = {}
 
     def identifier(self, what: str) -> str:
-        """Reads an identifier (PTX ISA 4.4). what: description of it for the error"""
+        """Reads an identifier (PTX ISA 4.4). what: words for the identifier in an error message"""
         if not _IDENTIFIER(self.peek.text):
             raise self.fail(f"{what} ([a-zA-Z][a-zA-Z0-9_$]* or [_$%][a-zA-Z0-9_$]+)")
         return self.next().text
@@ -98,7 +98,7 @@ class Reader(Expressions):
         return first
 
     def element(self, name: str, scope: BlockScope) -> Symbol:
-        """`name[index]`: an element of an array (PTX ISA 6.4.2)."""
+        """Reads `name[index]`, the address of an element of an array (PTX ISA 6.4.2)."""
         token = self.peek
         parameters = {each.name: each for each in self.function.params} if self.function else {}
         array = scope.variable(name) or parameters.get(name) or self.variables.get(name)
@@ -121,7 +121,7 @@ class Reader(Expressions):
         return Vector(tuple(items))
 
     def prefixed(self, scope: BlockScope) -> Operand:
-        """`!%p`, or an expression: `-1`, `~1`, `(1+2)*3`."""
+        """Reads a negated predicate `!%p`, or an expression such as `-1`, `~1`, `(1+2)*3`."""
         if self.peek.text == "!" and self.tokens[self.at + 1].kind == "word":
             self.next()
             token = self.peek

@@ -47,7 +47,7 @@ _POISON_BYTE = 0xCB
 
 
 def view(kind: Type | str) -> int:
-    """Index into `Warp.v` of the arrays of this type."""
+    """Index into `Warp.v` of the arrays that show registers as this type."""
     return _VIEW_OF[kind if isinstance(kind, str) else kind.name]
 
 
@@ -57,7 +57,7 @@ def unsigned_view(size: int) -> int:
 
 
 def dtype_of(view: int) -> np.dtype:
-    """The type of a lane's value in a view, bool in that of a `PREDICATE`."""
+    """The numpy type of a lane's value in a view; bool for the view `PREDICATE`."""
     return _BOOL if view == PREDICATE else VIEW_DTYPES[view]
 
 

@@ -1,4 +1,6 @@
-"""The instructions that are executed, and those that are rejected by name."""
+"""The table of PTX instructions that are executed, and of known instructions that are rejected with
+a reason.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,15 @@ REFUSED: dict[str, str] = {}
 def instruction(*names: str) -> Callable[[Decoder], Decoder]:
     """Registers the function that decodes one or several PTX instructions.
 
-    A name is a dotted prefix of the mnemonic ("add", "tcgen05.mma"): the longest registered one
-    wins, and the remaining words are the modifiers of `Decode`, in any order. The function takes
-    the modifiers that it supports, names the operands, and returns an `Op` whose closure is called
-    once per executed warp instruction, with the warp and the mask of the active lanes. A modifier
-    that is left over makes the instruction *incomplete*: the run names it and executes nothing.
+    A name is a dotted prefix of the mnemonic ("add", "tcgen05.mma"). The longest registered prefix
+    counts, and the remaining words of the mnemonic are the modifiers of `Decode`, in any order. The
+    function removes the modifiers that it supports, reads the operands, and returns an `Op`. The
+    op's function `run` is called once per executed warp instruction, with the warp and the mask of
+    the active lanes. A modifier that is left over makes the instruction *incomplete*: the run names
+    the instruction and executes nothing.
 
-    To add an instruction, import a file like this one before `tcir.run_ptx`; no other file
-    changes::
+    To add an instruction, import a file like this one before the call of `tcir.run_ptx`; no other
+    file changes::
 
         from tcir.interp.ptx.isa.values.elementwise import same_type
         from tcir.interp.ptx.registry import instruction
@@ -35,11 +38,11 @@ def instruction(*names: str) -> Callable[[Decoder], Decoder]:
             '''Bits that are set in any of three operands.'''
             return same_type(d, lambda a, b, c: np.bitwise_count(a | b | c), d.type("b32"), 3)
 
-    `same_type` and `elementwise` make an op from a numpy function over 32 lanes; `d.plain(run)`
-    makes one from a function (warp, mask), `d.blocking(run)` from a generator that waits. An
+    `same_type` and `elementwise` make an op from a numpy function over 32 lanes. `d.plain(run)`
+    makes an op from a function (warp, mask), and `d.blocking(run)` from a generator that waits. An
     asynchronous instruction calls a unit of `tcir.machine` through `warp.agent`. The generator of
     `docs/reference/ptx-coverage.md` lists the instruction with the modifiers and types that the
-    function reads. A name that was rejected before is then accepted.
+    function reads. If the name was among the rejected instructions, it is accepted from then on.
 
     Raises ValueError for a name that is registered already.
     """
@@ -56,7 +59,9 @@ def instruction(*names: str) -> Callable[[Decoder], Decoder]:
 
 
 def nearest(mnemonic: str) -> str:
-    """The executed instruction that was probably meant; "" if none is near."""
+    """Returns the executed instruction whose name is most similar to an unknown one; "" if none is
+    similar.
+    """
     words = mnemonic.split(".")
     for length in range(len(words), 0, -1):
         alike = [n for n in DECODERS if n.count(".") == length - 1 and n[0] == mnemonic[0]]
@@ -67,7 +72,9 @@ def nearest(mnemonic: str) -> str:
 
 
 def find(mnemonic: str) -> str | None:
-    """The longest prefix of a mnemonic that is registered or rejected."""
+    """Returns the longest prefix of a mnemonic that is registered, or that is among the rejected
+    names.
+    """
     name = mnemonic
     while name:
         if name in DECODERS or name in REFUSED:

@@ -119,8 +119,9 @@ for _row in REQUIREMENTS:
 
 
 def check(instruction: Instruction, module: PtxModule) -> None:
-    """Raises PtxSyntaxError if ptxas rejects the instruction under the module's .version or
-    .target."""
+    """Raises PtxSyntaxError if ptxas would reject the instruction for the module's .version or
+    .target.
+    """
     mnemonic = instruction.mnemonic
     for name, words, version, target, section in _BY_WORD.get(mnemonic.partition(".")[0], ()):
         if f"{mnemonic}.".startswith(f"{name}.") and (not words or f".{words}." in f"{mnemonic}."):

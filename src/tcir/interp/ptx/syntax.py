@@ -118,7 +118,7 @@ class Negated:
 
 @dataclass(frozen=True)
 class Pair:
-    """`a|b`: two destinations of one instruction."""
+    """The destination `a|b`: two registers of one instruction."""
 
     first: Operand
     second: Operand
@@ -126,7 +126,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Vector:
-    """`{a, b, …}`, also the list in parentheses of a call."""
+    """`{a, b, …}`, and also the list of operands in parentheses of a call."""
 
     items: tuple[Operand, ...]
 
@@ -284,7 +284,7 @@ class Variable:
 
 
 def count_of(initial: Sequence[Imm | Symbol | IntegerTable]) -> int:
-    """Number of values of an initial value."""
+    """Number of values that an initial value consists of."""
     return sum(len(value) if isinstance(value, IntegerTable) else 1 for value in initial)
 
 

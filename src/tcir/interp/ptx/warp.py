@@ -205,7 +205,7 @@ class Warp:
         return self.undef[guard] & mask
 
     def depend(self, guard: int, results: Results, lanes: int, site: Site) -> None:
-        """Records lanes whose results depend on an undefined guard."""
+        """Records the lanes whose results depend on an undefined guard."""
         unknown = self.undefined(guard, lanes, site) if lanes else None
         if unknown is not None and results is not None:
             for slot in results:

@@ -51,7 +51,7 @@ class WgmmaRegisters:
         """The accumulator that a register was last part of since the last wgmma.fence."""
 
     def fence(self) -> None:
-        """Executes wgmma.fence: afterwards no register counts as touched."""
+        """Executes wgmma.fence: afterwards no register counts as touched by other instructions."""
         self.fenced = True
         self.touched.clear()
         self.moved.clear()
@@ -73,7 +73,7 @@ class WgmmaRegisters:
         self.touched.update(sites)
 
     def move(self, slots: tuple[int, ...]) -> None:
-        """Records that a mov of zero or of another register touched these registers."""
+        """Records that a mov of zero or of another register wrote these registers."""
         self.moved.update(slots)
 
     def copies(self, w: RegisterFile, slots: tuple[int, ...], site: Site) -> bool:
@@ -125,7 +125,9 @@ class WgmmaRegisters:
     def fly(
         self, w: RegisterFile, d: tuple[int, ...], a: tuple[int, ...], flight: Flight, put: Put
     ) -> None:
-        """Records the issue of a wgmma; until the wait, the contents of D are undefined."""
+        """Records the issue of a wgmma. The contents of its D are undefined until a wait covers
+        it.
+        """
         self.accumulators[d] = flight, put
         for slot in (*d, *a):
             self.in_flight[slot] = flight

@@ -1,4 +1,4 @@
-"""The rule of ``tc.attention_backward``, computed in float64 and rounded once."""
+"""The rule of ``tc.attention_backward``, which is computed in float64 and rounded once."""
 
 from __future__ import annotations
 

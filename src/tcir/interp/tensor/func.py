@@ -23,7 +23,7 @@ def function_named(module_op: ir.OpView, name: str) -> Any:
 
 
 def module_of(operation: ir.Operation) -> ir.Operation:
-    """The outermost operation around `operation`."""
+    """Returns the outermost operation that contains `operation`."""
     while operation.parent is not None:
         operation = operation.parent.operation
     return operation

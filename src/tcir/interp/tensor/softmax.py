@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 def softmax(x: T, count: int, take: Callable[[T, int], T], compute: Callable[..., T]) -> T:
-    """Computes the maximum, the exponentials of the differences from it, their sum in order, and
-    the quotients.
+    """Computes a softmax: the maximum, the exponentials of the differences from the maximum, the
+    sum of these in order, and the quotients.
 
-    take:    returns element `n` of the `count` along the dimension
+    take:    returns element `n` of the `count` elements along the dimension
     compute: applies an op, given by its name, to operands
     """
     if not count:

@@ -31,7 +31,7 @@ class TileLayout:
 
     @property
     def span(self) -> int:
-        """Bytes of one row."""
+        """Bytes of one row that are adjacent in memory: the swizzle span."""
         return {"NONE": 16, "32B": 32, "64B": 64}.get(self.swizzle, 128)
 
     @property
@@ -101,7 +101,7 @@ def _elements_from(tile: TileLayout, row: int, base: int, k_first: int, k_count:
 def slice_bytes(
     tile: TileLayout, base: int, k_first: int, k_count: int, rows: tuple[int, int] | None = None
 ) -> Array:
-    """Byte addresses of a K slice, row by row: int64[mn, k_count * element_bytes].
+    """Byte addresses of a slice along K, row by row: int64[mn, k_count * element_bytes].
 
     rows: limits mn to [first, last); see `_rows`.
     """

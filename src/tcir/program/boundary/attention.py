@@ -129,8 +129,9 @@ def negative(heads: Heads, draw: np.random.Generator) -> list[Array]:
 
 
 def powers(heads: Heads, draw: np.random.Generator) -> list[Array] | None:
-    """Inputs with integer scores, whose exponentials are powers of two; None if the scale is not ln
-    2."""
+    """Inputs with integer scores, for which exponentials are powers of two; None if the scale of
+    the attention is not ln 2.
+    """
     return heads.whole_numbers(draw) if heads.c == 1 else None
 
 

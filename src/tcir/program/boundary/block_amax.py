@@ -79,7 +79,9 @@ class BlockTypes:
 
 
 def block_format_of(outputs: tuple[OutputSpec, ...]) -> BlockTypes | None:
-    """Returns the format of results that are codes and their scales; None if there are none."""
+    """Returns the types of results that are block-quantised elements and their scales; None if the
+    program has no such results.
+    """
     types = [spec.dtype for spec in outputs]
     for codes, scales in pairwise(types):
         narrow = codes.itemsize == 1 and codes.kind not in "iub" and codes != UE8M0

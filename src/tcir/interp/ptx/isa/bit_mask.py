@@ -33,7 +33,9 @@ def bmsk(d: Decode) -> Op:
 
 @instruction("szext")
 def szext(d: Decode) -> Op:
-    """The low `b` bits, sign- or zero-extended; with .wrap `b` is modulo 32."""
+    """Extends the low `b` bits of `a` by their sign, or by zeros; with .wrap `b` is taken modulo
+    32.
+    """
     clamp = d.require("clamp", "wrap") == "clamp"
     kind = d.type("u32", "s32")
     d.done(3)

@@ -42,7 +42,7 @@ def _sum(d: Decode, fn: Callable[..., np.ndarray], products: int) -> Op:
 
 @instruction("dp4a")
 def dp4a(d: Decode) -> Op:
-    """c plus the sum of the products of four bytes."""
+    """c plus the sum of four products, each of a byte of a and the corresponding byte of b."""
     first, second = _signs(d)
     return _sum(d, lambda a, b: (_parts(a, 1, first) * _parts(b, 1, second)).sum(axis=1), 4)
 

@@ -191,7 +191,9 @@ def mad24(d: Decode) -> Op:
 
 
 def quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Truncating division; all ones where b is 0, which `_division` marks as undefined."""
+    """Quotient truncated toward zero. It is all ones where b is 0, and `_division` marks these
+    lanes as undefined.
+    """
     zero = b == 0
     divisor = np.where(zero, 1, b).astype(a.dtype)
     if a.dtype.kind == "u":
@@ -206,7 +208,7 @@ def quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def remainder(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a − b·quotient; a where b is 0, which `_division` marks as undefined."""
+    """a − b·quotient. It is a where b is 0, and `_division` marks these lanes as undefined."""
     return np.where(b == 0, a, a - b * quotient(a, b).astype(a.dtype))
 
 

@@ -86,7 +86,9 @@ def cnot(d: Decode) -> Op:
 
 @instruction("lop3")
 def lop3(d: Decode) -> Op:
-    """`lop3{.bool}.b32 d{|p}, a, b, c, table{, q}`: p is (d != 0) bool q."""
+    """`lop3{.bool}.b32 d{|p}, a, b, c, table{, q}`: p is `(d != 0) .bool q`, where .bool is .or or
+    .and.
+    """
     combine = d.take("or", "and")
     kind = d.type("b32")
     d.done(6 if combine else 5)

@@ -180,5 +180,7 @@ def fence_restricted(d: Decode) -> Op:
 
 @instruction("fence.proxy.alias", "membar.proxy.alias")
 def fence_proxy_alias(d: Decode) -> Op:
-    """fence.proxy.alias: no effect, because no address has an alias here."""
+    """fence.proxy.alias: has no effect, because no two addresses of the simulated machine are
+    aliases.
+    """
     return d.plain(no_effect)

@@ -50,7 +50,7 @@ class ObjectPlace:
 
     @staticmethod
     def of(d: Decode, operand: Operand, geometry: str, kind: str, surface: bool) -> ObjectPlace:
-        """Decodes the operand. kind: type of a coordinate"""
+        """Decodes the operand. kind: name of the type of a coordinate"""
         if not isinstance(operand, Address) or operand.coordinates is None:
             raise d.malformed("expected [object, {coordinates}]")
         handle = handle_of(d, operand)
@@ -176,7 +176,7 @@ class FetchedRegisters:
 
     @staticmethod
     def of(d: Decode, kind: str) -> FetchedRegisters:
-        """Decodes the destination."""
+        """Decodes the vector of destination registers. kind: name of their type"""
         slots = tuple(d.dst(each, TYPES[kind]) for each in d.vector(d.operands[0], 4))
         return FetchedRegisters(slots, {"f32": F32, "s32": S32, "u32": U32}[kind])
 

@@ -57,7 +57,7 @@ def mark(
 
 @jit
 def gather(bits: Bits, whole: Words, packed: Words) -> None:
-    """Copies the elements of the granules whose bit is set."""
+    """Copies the elements of the granules whose bit is set into an array without gaps."""
     at = 0
     for byte in range(len(bits)):
         if bits[byte]:

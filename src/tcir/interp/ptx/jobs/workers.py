@@ -1,4 +1,6 @@
-"""Forks of this process that each compute a result on one core and send it."""
+"""Runs functions in forks of this process, each of which computes one result on one core and sends
+it back.
+"""
 
 from __future__ import annotations
 

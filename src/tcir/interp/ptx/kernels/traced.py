@@ -91,7 +91,7 @@ class LaneVector(NDArrayOperatorsMixin):
         raise Untraceable("an array of values")
 
     def splat(self, value: object, dtype: np.dtype) -> LaneVector:
-        """A number in each lane, converted as numpy does."""
+        """A vector with the same number in each lane, converted as numpy does."""
         number = np.array(value, dtype)
         if number.ndim or dtype.char == "e":
             raise Untraceable("an array that is no operand, or a half")

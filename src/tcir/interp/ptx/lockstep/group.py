@@ -127,7 +127,7 @@ class LockstepGroup:
 
     @property
     def writes(self) -> list[LedgerStore]:
-        """Accesses that write."""
+        """The group's accesses to global memory that write."""
         return [one for one in self.accesses if isinstance(one, LedgerStore)]
 
     def count_beyond(self, counter: str, amounts: NDArray[np.int64]) -> None:

@@ -284,5 +284,5 @@ def _compare(group: LockstepGroup, recorder: TraceRecorder) -> None:
 
 
 def warp_lane(traced: TracedWarp, lane: int) -> bool:
-    """Whether the warp has this lane: the last warp of a CTA may have fewer."""
+    """Whether the warp has this lane; the last warp of a CTA may have fewer than 32 lanes."""
     return 32 * traced.warp.index + lane < traced.warp.launch.sizes.threads

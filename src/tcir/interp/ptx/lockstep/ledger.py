@@ -59,7 +59,7 @@ class LedgerStore:
 
     @property
     def size(self) -> int:
-        """Bytes of memory used by the record itself."""
+        """Bytes of memory that the record itself occupies."""
         return self.data.nbytes + self.at.nbytes + self.row.nbytes + self.thread.nbytes
 
 

@@ -35,7 +35,9 @@ LONGEST = 1 << 17
 
 
 class NoReplay(Exception):
-    """Raised for an instruction that has no rule, or whose rule does not cover the case."""
+    """Raised for an instruction that lockstep cannot replay: it has no rule, or its rule does not
+    cover this form.
+    """
 
 
 @dataclass

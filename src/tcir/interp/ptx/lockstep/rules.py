@@ -250,7 +250,7 @@ def store(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -
 
 
 def tensor_copy(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -> None:
-    """cp.async.bulk.tensor."""
+    """Records ``cp.async.bulk.tensor``."""
     form, warp = op.form, traced.warp
     assert isinstance(form, TensorCopy)
     lanes = active.leader
@@ -290,7 +290,7 @@ def tensor_copy(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Act
 
 
 def tmem_access(recorder: TraceRecorder, traced: TracedWarp, op: Op, active: Active) -> None:
-    """tcgen05.ld and st."""
+    """Records ``tcgen05.ld`` and ``tcgen05.st``."""
     form, warp = op.form, traced.warp
     assert isinstance(form, TmemAccess)
     recorder.same(traced, op, (form.address.slot,), active.leader)

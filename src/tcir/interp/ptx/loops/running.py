@@ -58,7 +58,9 @@ _NOTHING = _Memory(np.empty(0, np.uint32), np.empty(0, bool), _NONE, _NONE,
 
 
 class LoopWatcher(Protocol):
-    """Observes loads, and excludes loops that touch certain registers from compiled code."""
+    """Observes the loads of compiled loops, and prevents that compiled code executes loops that
+    touch certain registers.
+    """
 
     def avoided(self) -> Set[int]:
         """Slots of the registers that a loop must not touch."""

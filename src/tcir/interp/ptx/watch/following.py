@@ -26,7 +26,9 @@ _NO_VALUES = ("fence", "membar", "nanosleep")
 
 @dataclass(frozen=True)
 class Following:
-    """The instructions after a load, up to the next one that does more than compute."""
+    """The instructions that follow a load, up to the first instruction that does more than
+    compute.
+    """
 
     code: Sequence[Op]
     load: int

@@ -20,8 +20,9 @@ _LOAD, _STORE = "ld.global", "st.global"
 
 
 def watch_idle_lanes(code: list[Op]) -> None:
-    """Wraps loads whose value only a guarded store uses, so that the machine learns in which lanes
-    the guard is false. The guard's computation moves before the load."""
+    """Wraps loads whose value only a guarded store uses, so that the machine receives the lanes in
+    which the guard is false. The instructions that compute the guard are moved before the load.
+    """
     if not any(_weak(op, _STORE) for op in code):
         return
     writers: dict[int, list[int]] = {}

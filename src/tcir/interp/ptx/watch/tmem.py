@@ -13,8 +13,9 @@ from tcir.interp.ptx.warp import Warp
 
 
 def watch_tmem_loads(code: list[Op]) -> None:
-    """Wraps the ops that write registers of a tcgen05.ld, to check whether the load is still in
-    flight."""
+    """Wraps the ops that write registers of a tcgen05.ld, to check whether the load is in flight
+    when they execute.
+    """
     forms = [op.form for op in code if isinstance(op.form, TmemAccess) and op.form.load]
     loaded = {slot for form in forms for slot in form.slots}
     for op in code if loaded else ():

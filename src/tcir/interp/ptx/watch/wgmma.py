@@ -11,7 +11,7 @@ from tcir.interp.ptx.warp import Warp
 
 
 def watch_wgmma(code: list[Op]) -> None:
-    """Wraps every op that touches registers of wgmma, to report these registers."""
+    """Wraps every op that touches a register of a wgmma, so that the access is reported."""
     forms = [op.form for op in code if isinstance(op.form, WgmmaOperands)]
     watched = {slot for form in forms for slot in (*form.d, *form.a)}
     results = {slot for form in forms for slot in form.d}

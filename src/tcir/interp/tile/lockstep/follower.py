@@ -31,8 +31,8 @@ class FollowerLeft(Exception):
 class FollowerMemories:
     """Shared and tensor memory of a follower, [1, bytes] and [1, lanes, columns].
 
-    Successive followers may share them, because a leader without a finding reads only memory that
-    it wrote.
+    Successive followers may use the same memories, because a leader without a finding reads only
+    memory that it wrote before, and so do its followers.
     """
 
     def __init__(self, smem: int) -> None:

@@ -29,7 +29,9 @@ PATIENCE = 16
 
 
 class Lockstep(Leaders[Trace]):
-    """Runs leaders and replays their followers; see `tcir.machine.engine.machine.Followers`."""
+    """Runs leaders on the machine and replays their operations in followers; see
+    `tcir.machine.engine.machine.Followers`.
+    """
 
     def __init__(self, machine: Machine, program: TileProgram) -> None:
         super().__init__(machine)

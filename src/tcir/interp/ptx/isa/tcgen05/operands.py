@@ -47,7 +47,7 @@ class LaneOperand:
 
 
 class TmemAddress:
-    """`[taddr + offset]`; the offset counts columns."""
+    """The operand `[taddr + offset]`; the offset counts columns of tensor memory."""
 
     def __init__(self, d: Decode, operand: Operand) -> None:
         self.slot, size, self.offset, space = d.address(operand)

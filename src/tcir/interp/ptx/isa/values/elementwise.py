@@ -1,4 +1,4 @@
-"""Elementwise instructions: closures around numpy functions over the lanes."""
+"""Elementwise instructions: makes ops from numpy functions over the lanes."""
 
 from __future__ import annotations
 

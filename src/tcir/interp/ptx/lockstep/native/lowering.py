@@ -44,7 +44,9 @@ class NotNative(Exception):
 
 @dataclass(frozen=True)
 class GlobalAccess:
-    """An access to global memory: its step, and whether all 32 lanes of a warp execute it."""
+    """An access to global memory. step: the step that contains it. whole: whether all 32 lanes of a
+    warp execute it
+    """
 
     step: GlobalLoad | GlobalStore
     whole: bool
