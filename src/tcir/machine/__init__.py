@@ -1,16 +1,20 @@
-"""The simulated machine: memories, tensor memory, mbarriers, TMA, the tensor core, hazards.
+"""The simulated machine: a model of a GPU with its memories, tensor memory, mbarriers, TMA and
+tensor core; it reports hazards.
 
     machine = Machine(grid=(2, 1, 1), block=(64, 1, 1), dynamic_smem=4096)
     address = machine.memory.bind(array)
     machine.run(lambda cta: [cta.agent("warp 0", warp=0, body=program)])
 
-``program(agent)`` is a generator; an agent's blocking methods are used as ``yield from``.
-Addresses of shared memory are byte offsets in the CTA's window, tensor-memory addresses have the
-lane in bits 31..16 and the column in bits 15..0. Asynchronous operations (TMA, cp, shift, mma,
-commit) take effect later: by default as soon as they may, in issue order; with an ``order_seed`` in
-`tcir.run_options.RunOptions`, in an order drawn from the seed, which also interleaves the agents.
+``program(agent)`` is a generator; it calls an agent's blocking methods with ``yield from``. An
+address of shared memory is a byte offset in the CTA's window. An address of tensor memory has the
+lane in bits 31..16 and the column in bits 15..0.
 
-Nothing here knows the compiler, nor MLIR. The rules are written from the PTX ISA.
+Asynchronous operations (TMA, cp, shift, mma, commit) take effect later than they are issued. By
+default each takes effect as soon as it may, in issue order. With an ``order_seed`` in
+`tcir.run_options.RunOptions`, the order of the effects is drawn from the seed, and so is the order
+in which the agents take turns.
+
+This package imports neither the compiler nor MLIR. Its rules are written from the PTX ISA.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Hardware questions that documents do not settle, each with its assumption and alternatives.
+"""Questions about the hardware that no document answers, each with its assumed answer and the
+alternatives.
 
-Nothing else in the machine encodes such a choice. `RunOptions.assumptions` selects alternatives.
+The rest of `tcir.machine` makes no such assumption of its own. `RunOptions.assumptions` selects
+alternatives.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ def _question(question: str, alternatives: tuple[str, ...], evidence: str, used_
 
 @dataclass(frozen=True)
 class Assumptions:
-    """The choices in force: one alternative for each question; see `REGISTRY`.
+    """The answers that a run uses: one for each open question in `REGISTRY`.
 
-    Raises LaunchError, which names the alternatives, for an unknown choice.
+    Raises LaunchError for an unknown answer; the error names the alternatives.
     """
 
     shift_quarters: str = _question(
@@ -371,19 +373,22 @@ class Assumptions:
         return cls(**chosen)
 
     def under(self, ordering: str) -> Assumptions:
-        """Returns these assumptions under an ordering profile: "isa" sets `pipe_order` to
-        "listed"."""
+        """Returns these assumptions as an ordering profile changes them: "isa" sets `pipe_order` to
+        "listed".
+        """
         return replace(self, pipe_order="listed") if ordering == "isa" else self
 
     def changes(self) -> dict[str, str]:
-        """The answers that are not the default, by name."""
+        """The answers that differ from the default, by the name of the question."""
         values = {entry.name: getattr(self, entry.name) for entry in REGISTRY}
         return {e.name: values[e.name] for e in REGISTRY if values[e.name] != e.default}
 
 
 @dataclass(frozen=True)
 class Assumption:
-    """One open question: its alternatives, the default among them, and the evidence."""
+    """One open question about the hardware: its possible answers, the default answer, and the
+    evidence.
+    """
 
     name: str
     default: str

@@ -1,4 +1,4 @@
-"""Counters of the machine: bytes, unless the name says otherwise."""
+"""Counters of the simulated machine; a counter is in bytes unless its name says otherwise."""
 
 from __future__ import annotations
 
@@ -51,18 +51,20 @@ COUNTED: dict[str, dict[str, tuple[str, str]]] = {
 
 @dataclass
 class Counters:
-    """Totals over all CTAs.
+    """Totals over all CTAs of a launch.
 
-    global_to_shared: bytes that TMA wrote into shared memory, zero fill included;
-    global_to_shared_read: the part of them that came from global memory.
-    global_to_shared_by_tensor: global_to_shared by the tensor's address.
-    shared_to_tmem: tcgen05.cp. shared_to_tensor: operand bytes tcgen05.mma read from shared memory.
-    tensor_cycles: cycles of the tensor cores by the measured table of `time_table` (modelled); an
-        mma of a CTA pair takes its cycles on both tensor cores. mma_untimed: mma that no public
-        measurement covers (.ws), not in tensor_cycles. products: multiplications of all mma of
-        tensor cores, padding included; simt_products: multiplications of fma, dp4a and dp2a, per
-        lane. fragment_numbers: accumulator elements that bodies on fragments process, in tile
-        programs.
+    global_to_shared: bytes that TMA wrote into shared memory, zero fill included
+    global_to_shared_read: the part of global_to_shared that came from global memory
+    global_to_shared_by_tensor: global_to_shared, by the address of the tensor
+    shared_to_tmem: bytes that tcgen05.cp copied
+    shared_to_tensor: bytes of operands that tcgen05.mma read from shared memory
+    tensor_cycles: modelled cycles of the tensor cores, by the measured table of `time_table`; an
+        mma of a CTA pair takes its cycles on each of the two tensor cores
+    mma_untimed: number of mma that no public measurement covers (.ws); tensor_cycles leaves them
+        out
+    products: multiplications of all mma of tensor cores, padding included
+    simt_products: multiplications of fma, dp4a and dp2a, per lane
+    fragment_numbers: accumulator elements that bodies on fragments process, in tile programs
     """
 
     global_to_shared: int = 0
@@ -92,8 +94,9 @@ class Counters:
     fragment_numbers: int = 0
 
     def as_dict(self) -> dict[str, int]:
-        """Counters by name; ``global_to_shared_0`` belongs to the tensor with the lowest address,
-        and so on."""
+        """Counters by name. ``global_to_shared_0`` belongs to the tensor with the lowest address,
+        ``global_to_shared_1`` to the next one, and so on.
+        """
         totals = dict(vars(self))
         by_tensor = sorted(totals.pop("global_to_shared_by_tensor").items())
         return totals | {

@@ -13,7 +13,7 @@ class MachineError(Error, RuntimeError):
     code:     short name of the error
     site:     the operation that caused it
     findings: hazards found before the run ended; they often explain the error
-    who:      the agent (warp or role) that caused it, "" if there is none
+    who:      the agent (warp or role) that caused it; "" if no agent did
     """
 
     exit_code = 1
@@ -35,15 +35,18 @@ class MachineError(Error, RuntimeError):
 
 
 class Deadlock(MachineError):
-    """Raised when every agent waits. The message lists each agent, its wait and its location;
-    the root causes come first."""
+    """Raised when every agent waits. The message lists each agent with its wait and its location;
+    the agents at which the deadlock begins come first.
+    """
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
 
 
 class NotModelled(IncompleteError, RuntimeError):
-    """Raised for a use that is legal on the hardware but not modelled: the run is incomplete."""
+    """Raised for a use that is legal on the hardware but that the simulated machine does not model;
+    the verdict of the run is "incomplete".
+    """
 
     who = ""
 

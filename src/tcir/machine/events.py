@@ -1,6 +1,9 @@
-"""Record of a run of the machine, operation by operation, for the time model. An event is one
-operation executed by one warp; for an asynchronous operation, its issue. Plain instructions between
-two events are counted. The event of a wait names the events that it waited for.
+"""Record of a run of the simulated machine, operation by operation, from which the time model
+predicts the run time.
+
+An event is one operation that one warp executes; the event of an asynchronous operation is its
+issue. The plain instructions between two events become one event that counts them. The event of a
+wait names the events that the wait was for.
 """
 
 from __future__ import annotations
@@ -29,19 +32,19 @@ a ``bar.sync`` is any named or cluster barrier, or its arrive."""
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One operation of one warp of one CTA, as the machine executed it.
+    """One operation of one warp of one CTA, as the simulated machine executed it.
 
-    cta, warp: linear; the order of events with equal (cta, warp) is program order
-    op:        its class, one of `OPS`
-    detail:    what its time depends on: bytes, m, n, k, kind, cta_group, a_in (``smem``, ``tmem``
-               or ``registers``), sparse (1), columns, rows, inner_bytes, lanes, wavefronts, count,
-               barrier (address); sectors (of `SECTOR` bytes each, touched by the lanes of an ld or
-               st of global memory)
-    after:     indices of the events whose completion it waited for: the arrivals and the bytes that
-               completed the phase of an mbarrier; the mma of a commit; the loads of a
-               ``tcgen05.wait``; the groups of a ``wgmma.wait``; the other warps' arrivals at a
-               ``bar.sync``, including later ones
-    line: line of the PTX
+    cta, warp: linear indices; events with equal (cta, warp) are in program order
+    op:        class of the operation, one of `OPS`
+    detail:    the values on which the time of the operation depends: bytes, m, n, k, kind,
+               cta_group, a_in (``smem``, ``tmem`` or ``registers``), sparse (1), columns, rows,
+               inner_bytes, lanes, wavefronts, count, barrier (address); sectors (of `SECTOR` bytes
+               each, that the lanes of a ld or st of global memory touch)
+    after:     indices of the events for whose completion the operation waited: the arrivals and the
+               bytes that completed the phase of an mbarrier; the mma of a commit; the loads of a
+               ``tcgen05.wait``; the groups of a ``wgmma.wait``; the arrivals of the other warps at
+               a ``bar.sync``, including later ones
+    line:      line of the PTX text
     """
 
     cta: int
@@ -55,8 +58,9 @@ class Event:
 class EventStream(list[Event]):
     """The events of the recorded CTAs of one launch, in the order in which they were executed.
 
-    block, registers, shared_bytes: threads of a CTA, registers of a thread, bytes of shared memory
-    of a CTA; they determine how many CTAs an SM holds. registers 0: not known from PTX alone.
+    block, registers, shared_bytes: threads of a CTA, registers of a thread, and bytes of shared
+        memory of a CTA. They determine how many CTAs an SM holds. registers is 0 if PTX alone does
+        not determine it.
     ctas: linear indices of the recorded CTAs.
     """
 
@@ -80,9 +84,10 @@ class EventStream(list[Event]):
 
 @dataclass(frozen=True)
 class Recording:
-    """Requests the events of some CTAs from a run; each launch appends a stream.
+    """A request to record the events of some CTAs of a run; each launch appends its `EventStream`.
 
-    ctas: linear indices; the whole cluster of each is recorded. Empty: the first cluster
+    ctas: linear indices of CTAs; all CTAs of their clusters are recorded. If it is empty, the first
+        cluster is recorded
     """
 
     ctas: tuple[int, ...] = ()

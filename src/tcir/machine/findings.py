@@ -1,4 +1,6 @@
-"""Hazards that the machine found: two operations and the edge that is missing between them."""
+"""Hazards that the simulated machine found: each is two operations, and the ordering that is
+missing between them.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,11 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Unpromised:
-    """An ordering that shipping kernels rely on although no document promises it.
+    """An ordering that kernels in production rely on although no document promises it.
 
-    isa: section of the PTX ISA; ships: kernels that rely on it and run on B200; what: the missing
-         guarantee.
+    isa: section of the PTX ISA that omits the promise
+    ships: kernels that rely on the ordering and run correctly on B200
+    what: the ordering that is not promised
     """
 
     isa: str
@@ -25,15 +28,15 @@ class Unpromised:
 
 @dataclass(frozen=True)
 class Finding:
-    """One hazard: two operations, and the edge that is missing between them.
+    """One hazard: two operations, and the ordering (edge) that is missing between them.
 
-    severity "error": the result depends on timing, or is undefined, under the profile of the run
-    (`RunOptions.ordering`). "warning": the outcome is the same in either order; or it is
-    `unpromised`, which the profile "isa" makes an error. kind: distinguishes findings between
-    the same two operations: the level at which their executors differ (lanes, warps, CTAs,
-    launches), or what is read.
-    who, place: agents and bytes of the first such event; "": not known. count: number of such
-    events.
+    severity: "error" if the result depends on timing, or is undefined, under the ordering profile
+        of the run (`RunOptions.ordering`). "warning" if the outcome is the same in either order, or
+        if the ordering is `unpromised`; the profile "isa" makes an unpromised ordering an error
+    kind: distinguishes findings about the same two operations: it names the level at which their
+        executors differ (lanes, warps, CTAs, launches), or the data that is read
+    who, place: agents and bytes of the first time that the hazard occurred; "" if not known
+    count: number of times that it occurred
     """
 
     severity: str
@@ -50,12 +53,14 @@ class Finding:
 
     @property
     def key(self) -> Key:
-        """Key that all events of this finding share."""
+        """Key that is equal for all occurrences of this hazard."""
         return self.code, self.first, self.second, self.kind
 
     @property
     def circumstances(self) -> str:
-        """Threads, bytes and count of the finding; only the CTA where the threads are unknown."""
+        """Threads, bytes and count of the finding; if the threads are unknown, the CTA in their
+        place.
+        """
         words = [self.who or f"CTA {self.cta}", self.place]
         return ": ".join(w for w in words if w) + (f"; {self.count} times" * (self.count > 1))
 
@@ -65,8 +70,9 @@ class Finding:
 
 
 class Findings(list[Finding]):
-    """Findings without repetitions: events of the same kind at the same two operations are
-    counted as one, whatever the CTA."""
+    """List of findings without repetitions. A hazard that occurs again between the same two
+    operations, in this CTA or another, is counted and not listed again.
+    """
 
     LIMIT = 200
     """Maximum number of findings of each severity, so that no flood of warnings hides an error."""
@@ -79,14 +85,16 @@ class Findings(list[Finding]):
         """Events of which no finding is kept, since there are as many as `LIMIT` of a severity."""
 
     def again(self, key: Key) -> bool:
-        """Counts this event; returns whether a finding of its kind was reported before."""
+        """Whether the hazard with this key was reported before; if so, counts this occurrence."""
         if key not in self._counts:
             return False
         self._counts[key] += 1
         return True
 
     def full(self, severity: str) -> bool:
-        """Whether the limit of findings of this severity is reached; if so, counts this event."""
+        """Whether the limit of findings of this severity is reached; if so, counts this
+        occurrence.
+        """
         full = not self._room.setdefault(severity, self.LIMIT)
         self.unnamed += full
         return full
@@ -99,5 +107,5 @@ class Findings(list[Finding]):
         super().append(finding)
 
     def counted(self) -> list[Finding]:
-        """All findings, each with the number of its events."""
+        """All findings, each with the number of times that its hazard occurred."""
         return [replace(finding, count=self._counts[finding.key]) for finding in self]

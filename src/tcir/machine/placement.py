@@ -1,8 +1,9 @@
-"""Properties that no program knows beforehand: where its memory lies, and which lane is elected.
+"""Properties of a launch that no program can know beforehand: the addresses of its memory, and
+which lane elect.sync elects.
 
-Without an order seed, they are as observed on hardware; `RunOptions.placement` "adverse" then takes
-the opposite extreme. A seed draws them within the limits of the assumptions
-(`tcir.machine.assumptions`).
+Without an order seed, the properties are those observed on hardware; with `RunOptions.placement`
+"adverse" they are the opposite extreme. With an order seed they are drawn, within the limits that
+the assumptions set (`tcir.machine.assumptions`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _SM_THREADS = 2048
 
 
 class Placement:
-    """The places and choices of one launch."""
+    """The addresses and the elected lanes of one launch."""
 
     def __init__(self, options: RunOptions) -> None:
         self.assumptions = options.assumptions or Assumptions()
@@ -33,7 +34,7 @@ class Placement:
         self._leaders: dict[int, int] = {}
 
     def shared_start(self, size: int) -> int:
-        """The first address of `size` bytes of shared memory: a multiple of `RESERVED`."""
+        """The first address of `size` bytes of shared memory, a multiple of `RESERVED`."""
         if self.seed is None or self.assumptions.shared_start == "reserved":
             return RESERVED
         last = min(_FURTHEST, _DESCRIBED - size) // RESERVED
@@ -47,8 +48,9 @@ class Placement:
         return found
 
     def leader(self, members: int) -> int:
-        """The lane that elect.sync elects: always the same for equal members (PTX ISA
-        9.7.13.15)."""
+        """The lane that elect.sync elects; it is always the same for the same member mask (PTX ISA
+        9.7.13.15).
+        """
         if self.assumptions.elected_lane == "lowest":
             return (members & -members).bit_length() - 1
         if self.seed is None:
@@ -61,9 +63,11 @@ class Placement:
     def columns(
         self, cta: object, block: Sequence[int], shared: int
     ) -> Callable[[Sequence[int]], int]:
-        """Chooses among the places that tcgen05.alloc of a CTA may take, in ascending order.
+        """Returns a function that picks one of the columns at which tcgen05.alloc of a CTA may
+        begin; its argument lists them in ascending order.
 
-        block, shared: threads of a CTA by axis, bytes of its shared memory
+        block: threads of a CTA, by axis
+        shared: bytes of shared memory of a CTA
         """
         alone = 2 * (shared + RESERVED) > DEFAULT_TARGET.smem_per_sm
         alone |= 2 * math.prod(block) > _SM_THREADS

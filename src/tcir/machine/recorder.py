@@ -1,7 +1,7 @@
-"""Records the events of a launch: see `tcir.machine.events`.
+"""Records the events of a launch, which `tcir.machine.events` defines.
 
-A `Recorder` exists only if events are requested. The agents of recorded CTAs have `WarpEvents`, to
-which instructions and units report; all others have None.
+A `Recorder` exists only if events are requested. The agents (warps) of recorded CTAs have a
+`WarpEvents`, to which instructions and units report; all other agents have None.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class _Draft:
 
 
 class Recorder:
-    """The events of one launch.
+    """Records the events of one launch.
 
-    current: the event that is being executed, or whose effect takes place
+    current: index of the event that is being executed, or whose effect is taking place
     """
 
     def __init__(self, recording: Recording, grid: Triple, cluster: Triple) -> None:
@@ -62,26 +62,32 @@ class Recorder:
         return found
 
     def linear(self, index: tuple[int, ...]) -> int:
-        """The number of a CTA in the grid."""
+        """The linear index of a CTA in the grid."""
         x, y, _ = self.grid
         return index[0] + x * (index[1] + y * index[2])
 
     def wants(self, index: tuple[int, ...]) -> bool:
-        """Whether the machine records a CTA: a chosen one, or one that others may follow."""
+        """Whether the events of this CTA are recorded: its events were requested, or a CTA whose
+        events were requested may repeat it.
+        """
         return self.linear(index) in self._chosen or bool(self._chosen - self._like.keys())
 
     def begin(self, index: tuple[int, ...]) -> None:
-        """Notes that a CTA is recorded."""
+        """Notes that this CTA is being recorded."""
         self._like[self.linear(index)] = self.linear(index)
 
     def follow(self, leader: tuple[int, ...], followers: Iterable[tuple[int, ...]]) -> None:
-        """Records that other CTAs did the same as a recorded one."""
+        """Notes that the CTAs `followers` executed the same operations as the recorded CTA
+        `leader`.
+        """
         for index in followers:
             if (cta := self.linear(index)) in self._chosen:
                 self._like[cta] = self.linear(leader)
 
     def bind(self, operation: AsyncOperation) -> None:
-        """Attributes later effects of an operation to the event that issues it now."""
+        """Attributes the later effects of an operation to the current event, which issues the
+        operation.
+        """
         event, run = self.current, operation.run
 
         def as_event() -> None:
@@ -91,7 +97,7 @@ class Recorder:
         operation.run = as_event
 
     def stream(self, kernel: str, block: Triple, shared_bytes: int) -> EventStream:
-        """The events of the chosen CTAs that were executed."""
+        """The events of the CTAs that were requested and executed."""
         ctas = sorted(cta for cta in self._chosen if cta in self._like)
         apart: dict[int, list[int]] = {}
         for index, draft in enumerate(self.drafts):
@@ -127,7 +133,7 @@ class Recorder:
 
 
 class RecordedMbarrier(Mbarrier):
-    """An mbarrier with the events that completed each of its phases."""
+    """An mbarrier that also keeps the events that completed each of its phases."""
 
     def __init__(
         self,
@@ -154,16 +160,18 @@ class RecordedMbarrier(Mbarrier):
             self._open = []
 
     def last(self, parity: int) -> tuple[int, ...]:
-        """Events that completed the last phase of a parity; none before the first."""
+        """Events that completed the most recent phase with this parity; empty before the first such
+        phase.
+        """
         phase = len(self.ended) - 1
         phase -= (phase ^ parity) & 1
         return self.ended[phase] if phase >= 0 else ()
 
 
 class WarpEvents:
-    """The events of one warp.
+    """Records the events of one warp.
 
-    executed: the number of warp instructions executed, the running one included
+    executed: returns the number of warp instructions executed so far, the current one included
     """
 
     def __init__(
@@ -190,13 +198,15 @@ class WarpEvents:
     # --- instructions ----------------------------------------------------------------------------
 
     def begin(self, op: str, line: int, details: Mapping[str, int | str] = NOTHING) -> None:
-        """Records that an instruction starts; the plain instructions before it become one event."""
+        """Records the event of an instruction that starts; the plain instructions since the last
+        event become an event of their own.
+        """
         self._missed = NO_MISS
         executed = self._executed()
         self._add(op, line, executed - 1, executed, details)
 
     def exit(self) -> None:
-        """Records that the warp has ended with an instruction other than a plain one."""
+        """Records the end of a warp whose last instruction was not a plain one."""
         drafts = self.recorder.drafts
         self.begin("exit", drafts[self.last].line if self.last >= 0 else 0)
 
@@ -226,14 +236,16 @@ class WarpEvents:
             draft.detail["count"] = 1
 
     def note(self, **detail: int | str) -> None:
-        """Adds details to the event of the running instruction; bytes of several copies add up."""
+        """Adds details to the event of the current instruction; the bytes of several copies are
+        added up.
+        """
         known = self.recorder.drafts[self.last].detail
         if "bytes" in detail and "bytes" in known:
             detail["bytes"] = int(detail["bytes"]) + int(known["bytes"])
         known.update(detail)
 
     def wait_for(self, events: Iterable[int]) -> None:
-        """Records that the running instruction waits for these events."""
+        """Records that the current instruction waits for these events."""
         self.recorder.drafts[self.last].after += events
 
     # --- mbarriers -------------------------------------------------------------------------------
@@ -245,17 +257,19 @@ class WarpEvents:
         return RecordedMbarrier(self.recorder, window, address, count, site, tma)
 
     def ended(self, barrier: Mbarrier, parity: int) -> None:
-        """Records that a wait finds a phase complete."""
+        """Records that a wait on this mbarrier finds the phase of this parity complete."""
         if isinstance(barrier, RecordedMbarrier):
             place, events = self._found or (barrier.place, [])
             self._found = place, [*events, *barrier.last(parity)]
 
     def refused(self) -> None:
-        """Records a poll that fails although the phase is complete."""
+        """Records that a test of a phase returns false although the phase is complete."""
         self._refused = True
 
     def waited(self, op: str, line: int, *, over: bool) -> None:
-        """Records a wait. Failed polls and the loop around them are no events."""
+        """Records a wait. Tests that fail, and the instructions of the loop that repeats them, are
+        not recorded as events.
+        """
         executed, found = self._executed(), self._found
         over, self._refused = over and not self._refused, False
         before, self._found = executed - 1, None
@@ -273,27 +287,29 @@ class WarpEvents:
     # --- asynchronous operations -----------------------------------------------------------------
 
     def issued(self) -> None:
-        """Records that the running instruction is an operation of the tensor core."""
+        """Records that the current instruction is an operation of the tensor core."""
         if self._committed:
             self._pipe, self._committed = [], False
         self._pipe.append(self.last)
 
     def commit(self) -> None:
-        """Records that the running instruction tracks the operations before it."""
+        """Records that the current instruction is a commit: it waits for the tensor-core operations
+        before it.
+        """
         self.wait_for(self._pipe)
         self._committed = True
 
     def access(self, which: str) -> None:
-        """Records that the running instruction is a tcgen05.ld or st."""
+        """Records that the current instruction is a tcgen05.ld or tcgen05.st."""
         self._loads[which].append(self.last)
 
     def wait_tmem(self, which: str) -> None:
-        """Records that the running instruction is a tcgen05.wait."""
+        """Records that the current instruction is a tcgen05.wait."""
         self.wait_for(self._loads[which])
         self._loads[which] = []
 
     def copy(self, which: str) -> None:
-        """Adds the running instruction to the open group of "cp.async", "bulk" or "wgmma"."""
+        """Adds the current instruction to the open group of "cp.async", "bulk" or "wgmma"."""
         self._groups[which][-1].append(self.last)
 
     def copies(self, which: str) -> list[int]:
@@ -301,12 +317,13 @@ class WarpEvents:
         return [event for group in self._groups[which] for event in group]
 
     def close(self, which: str) -> None:
-        """Records a commit_group."""
+        """Records a commit_group, which closes the open group."""
         self._groups[which].append([])
 
     def wait_groups(self, which: str, pending: int | None) -> None:
-        """Records that the running instruction waits for all groups but the last `pending`; None:
-        for all copies."""
+        """Records that the current instruction waits for all groups except the last `pending`; if
+        `pending` is None, it waits for all copies.
+        """
         groups = self._groups[which]
         if pending is None:
             self.wait_for(self.copies(which))

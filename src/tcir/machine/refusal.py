@@ -1,4 +1,6 @@
-"""Errors of the pure hardware functions: values that the hardware or the driver rejects."""
+"""Errors of the functions that model one rule of the hardware: values that the hardware or the
+driver rejects.
+"""
 
 from __future__ import annotations
 

@@ -16,18 +16,20 @@ FEWEST = 8
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample of a grid. share: fraction of its clusters; seed: seed of the draw."""
+    """Describes a random sample of the clusters of a grid. share: fraction of the clusters; seed:
+    seed of the draw.
+    """
 
     share: float
     seed: int
 
     def of(self, grid: Triple, cluster: Triple) -> Sequence[int]:
-        """Linear indices of the sampled clusters, ascending; all clusters if the share is that
-        large.
+        """Linear indices of the sampled clusters, in ascending order; all clusters if the share is
+        that large.
 
-        The sample has the corners of the grid (so the first and the last cluster), one of the last
-        clusters of each axis (where tiles may be partly filled) if the share allows, and others
-        drawn at random.
+        The sample contains the corners of the grid, and so the first and the last cluster. If the
+        share allows, it also contains one of the last clusters along each axis, where tiles may be
+        partly filled. The other clusters are drawn at random.
         """
         extents = [g // c for g, c in zip(grid, cluster, strict=True)]
         x, y, _ = extents

@@ -1,8 +1,8 @@
-"""Textures and surfaces: their descriptors, the texels that a coordinate selects, and filters.
+"""Textures and surfaces: their descriptors, the texels that a coordinate selects, and filtering.
 
-The formulas are those of the CUDA C++ Programming Guide, "Texture Fetching"; their rounding is that
-of an H200. A texture or surface object is the address of a descriptor, `RECORD`, in global memory;
-texels lie there row by row.
+The formulas are those of the CUDA C++ Programming Guide, "Texture Fetching"; the rounding is that
+of an H200. A texture or surface object is the address in global memory of a descriptor with the
+fields of `RECORD`. The texels are stored row by row.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Texels:
-    """Texels that coordinates select, [texels of each, coordinates].
+    """Texels that coordinates select; each array is [texels per coordinate, coordinates].
 
-    at: their addresses; inside: whether they exist; weights: weights of the filter, whose sum is
-    `WHOLE`
+    at: addresses of the texels; inside: whether each texel exists; weights: weights of the filter,
+        which add up to `WHOLE`
     """
 
     at: Indices
@@ -57,7 +57,7 @@ class Texels:
 
 @dataclass(frozen=True)
 class Texture:
-    """A texture or surface, by the fields of `RECORD`."""
+    """A decoded texture or surface; its attributes are the fields of `RECORD`."""
 
     dims: int
     layers: int
@@ -80,7 +80,7 @@ class Texture:
     @staticmethod
     @lru_cache
     def decode(raw: bytes) -> Texture:
-        """Reads a descriptor. MachineError if the bytes are not a descriptor."""
+        """Reads a descriptor. Raises MachineError if the bytes are not a descriptor."""
         record = np.frombuffer(raw, RECORD, 1)[0]
         if record["magic"] != MAGIC:
             raise MachineError(
@@ -95,23 +95,23 @@ class Texture:
 
     @property
     def texel(self) -> int:
-        """Bytes of a texel."""
+        """Size of a texel in bytes."""
         return self.bits * self.channels // 8
 
     @property
     def nbytes(self) -> int:
-        """Bytes from the first texel to the last."""
+        """Bytes from the first texel to the last, both included."""
         slices = self.size[2] if self.dims == 3 else max(self.layers, 1) * max(self.faces, 1)
         rows = (self.size[1] - 1) * self.pitch if self.dims > 1 else 0
         return (slices - 1) * self.slice + rows + self.size[0] * self.texel
 
     @property
     def floats(self) -> bool:
-        """Whether values are f32; else they are integers."""
+        """Whether fetched values are f32; if not, they are integers."""
         return self.scaled or self.format == FLOAT
 
     def fetched(self, coordinates: Floats, layer: Indices) -> Texels:
-        """Texels of a fetch at coordinates [dims, n], which are f32, in layers [n]."""
+        """Texels that a fetch reads at f32 coordinates [dims, n], in layers [n]."""
         if self.faces:
             coordinates, face = _on_face(coordinates)
             layer = self.faces * layer + face
@@ -154,8 +154,9 @@ class Texture:
         return Texels(self.address(places, layer), inside, weights)
 
     def address(self, places: list[Indices], layer: Indices) -> Indices:
-        """Addresses of the texels at these indices, which must exist; layers are clamped to the
-        last one."""
+        """Addresses of the texels at these indices. The texels must exist; a layer index above the
+        last layer counts as the last layer.
+        """
         steps = (self.texel, self.pitch, self.slice)
         at = self.base + sum(place * step for place, step in zip(places, steps, strict=False))
         if self.layers or self.faces:
@@ -164,7 +165,9 @@ class Texture:
         return np.asarray(at, np.int64)
 
     def values(self, raw: NDArray[np.uint8]) -> NDArray[np.float64] | Indices:
-        """Values of texels, uint8 [..., bytes], by channel: f64 if they are floats, else int64."""
+        """Values of texels, uint8 [..., bytes], by channel: f64 if the texture holds floats, else
+        int64.
+        """
         letter = {SIGNED: "i", UNSIGNED: "u", FLOAT: "f"}[self.format]
         found = np.ascontiguousarray(raw).view(f"<{letter}{self.bits // 8}")
         if not self.floats:
@@ -177,9 +180,9 @@ class Texture:
     def combined(
         self, found: Texels, wanted: NDArray[np.bool_], raw: NDArray[np.uint8]
     ) -> NDArray[np.float64] | Indices:
-        """Results of a fetch, [n, channels].
+        """Returns the results of a fetch, [n, channels], from the texels that it read.
 
-        wanted: texels that were read, [texels, n]; raw: their bytes, uint8 [wanted, bytes]
+        wanted: the texels, each array [texels, n]; raw: their bytes, uint8 [wanted, bytes]
         """
         values = self.each(wanted, raw)
         if not self.linear:
@@ -194,8 +197,9 @@ class Texture:
     def each(
         self, wanted: NDArray[np.bool_], raw: NDArray[np.uint8]
     ) -> NDArray[np.float64] | Indices:
-        """Values of texels by channel, [texels, n, channels]; `wanted` and `raw` as in
-        `combined`."""
+        """Values of the texels by channel, [texels, n, channels]; the arguments are those of
+        `combined`.
+        """
         values = np.broadcast_to(self.outside, (*wanted.shape, self.channels))
         values = values.astype(np.float64 if self.floats else np.int64)
         values[wanted] = self.values(raw)
@@ -203,7 +207,7 @@ class Texture:
 
     @property
     def outside(self) -> NDArray[np.float64]:
-        """Value of a texel that does not exist, by channel."""
+        """Value, by channel, that a fetch returns for a texel outside the texture."""
         return np.array(self.border[: self.channels]) * (BORDER in self.modes)
 
 

@@ -1,1 +1,3 @@
-"""Clusters, CTAs and agents: who runs, and in which order."""
+"""Clusters, CTAs and agents (warps or roles) of the simulated machine, and the order in which they
+run.
+"""

@@ -1,4 +1,6 @@
-"""Checks that each access of an agent is ordered after earlier accesses, and records it."""
+"""Checks whether each memory access of an agent is ordered after the earlier accesses to the same
+bytes, and records the access.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ one of those before them goes unnoticed."""
 
 
 class AccessChecks:
-    """Checks the accesses of one agent against earlier ones."""
+    """Checks the accesses of one agent against all earlier accesses."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent = agent
@@ -38,8 +40,10 @@ class AccessChecks:
         *,
         lanes: NDArray[np.int64] | None = None,
     ) -> None:
-        """Checks and records a read of the granules ``where``; lanes: the lane that reads each row
-        of them (None: the active ones)."""
+        """Checks and records a read of the granules ``where``.
+
+        lanes: the lane that reads each row of the granules; None: the active lanes read all rows.
+        """
         if shadow is not None:
             touch = Touch(shadow, where, access, False, self._who(lanes))
             self._check(touch)
@@ -102,11 +106,12 @@ class AccessChecks:
         same: Same = False,
         visit: bool = True,
     ) -> None:
-        """Checks and records a write.
+        """Checks and records a write of the granules ``where``.
 
-        lanes: the lane that writes each row of the granules (None: the active ones). same: whether
-               the write stores the bytes that are already there, or will be after the stores in
-               flight. visit: whether the CTA that owns the memory must not end before the write.
+        lanes: the lane that writes each row of the granules; None: the active lanes write all rows
+        same: whether the write stores bytes equal to those that memory contains, or will contain
+            after the stores in flight
+        visit: whether the CTA that owns the memory must not end before the write
         """
         if shadow is not None:
             if shadow.constant is not None:
@@ -136,12 +141,14 @@ class AccessChecks:
         write: bool,
         polled: Sequence[int] = (),
     ) -> None:
-        """Checks a relaxed or volatile load or store with which lanes of a warp exchange words:
-        each lane accesses its own word, then the words of the others. This is no data race, but the
-        loaded values depend on timing. A word that one lane or all lanes write may be polled.
+        """Checks a relaxed or volatile load or store by which the lanes of a warp exchange words:
+        each lane accesses its own word, then the words of the other lanes.
+
+        Such an exchange is no data race, but the loaded values depend on timing. Polling is allowed
+        for a word that a single lane writes, and for a word that all lanes write.
 
         polled: the lanes that poll the word that each of `lanes` overwrites
-        (`tcir.machine.memory.polls`)
+            (`tcir.machine.memory.polls`)
         """
         touch = Touch(shadow, where, access, write, self._who(lanes)) if shadow else None
         if touch is None or touch.lanes is None:
@@ -170,7 +177,9 @@ class AccessChecks:
                 )
 
     def check_write(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
-        """Checks a write without recording it, because another recorded write represents it."""
+        """Checks a write without recording it; the caller records another write that stands for
+        it.
+        """
         if shadow is not None:
             self._check(Touch(shadow, where, access, True, self._who(None)))
 

@@ -1,7 +1,8 @@
 """An agent: one warp, or one role of a tile program.
 
-It keeps the state that every instruction needs: the clock of its observations, its current wait and
-its progress. Its units carry out its operations; ``site`` identifies an operation in a report.
+An agent keeps the state that every instruction needs: its clock (the accesses that it has
+observed), its current wait and its progress. Its units carry out its operations. In a report,
+``site`` identifies an operation.
 """
 
 from __future__ import annotations
@@ -78,13 +79,16 @@ _UNITS = (
 
 
 class Agent:
-    """The units: `peers` (other CTAs of the cluster), `issue` (threads that use the tensor core),
-    `checks` (whether its accesses are ordered), `memory` (ld, st), `strong` (release and acquire by
-    ld, st and atom with a scope), `updates` (a load and a store that ought to be one atomic),
-    `cp_async`, `st_async`, `barrier`, `cluster_barrier`, `registers` (setmaxnreg), `mbarrier`,
-    `bulk` (cp.async.bulk and its groups), `tma` (cp.async.bulk.tensor), `tensormap`, `tmem`
-    (tcgen05.alloc, ld, st, wait), `tensor_core` (tcgen05.mma, cp, shift, commit), `wgmma`,
-    `launch_control` and `grid_control`."""
+    """One warp, or one role of a tile program, with the units that carry out its operations.
+
+    The units are `peers` (other CTAs of the cluster), `issue` (threads that use the tensor core),
+    `checks` (whether the agent's accesses are ordered), `memory` (ld, st), `strong` (release and
+    acquire by ld, st and atom with a scope), `updates` (a load and a store that ought to be one
+    atomic), `cp_async`, `st_async`, `barrier`, `cluster_barrier`, `registers` (setmaxnreg),
+    `mbarrier`, `bulk` (cp.async.bulk and its groups), `tma` (cp.async.bulk.tensor), `tensormap`,
+    `tmem` (tcgen05.alloc, ld, st, wait), `tensor_core` (tcgen05.mma, cp, shift, commit), `wgmma`,
+    `launch_control` and `grid_control`.
+    """
 
     def __init__(self, cta: CtaProtocol, name: str, warp: int, threads: int, body: Body) -> None:
         self.cta, self.name, self.warp, self.threads = cta, name, warp, threads
@@ -138,7 +142,9 @@ class Agent:
         self.grid_control = GridControl(self)
 
     def forget(self) -> None:
-        """Drops the units of an agent that has ended, because they refer back to it."""
+        """Deletes the units of an agent that has ended, because the units refer back to the
+        agent.
+        """
         for name in _UNITS:
             delattr(self, name)
 
@@ -146,7 +152,9 @@ class Agent:
 
     @property
     def runnable(self) -> bool:
-        """Whether `advance` would do something."""
+        """Whether the agent has neither ended nor has to wait, so that `advance` can execute
+        something.
+        """
         return not self.ended and (self.waiting is None or self.waiting.ready())
 
     @property
@@ -157,7 +165,7 @@ class Agent:
         return f"{self.polls or 'nothing in particular'}, in a loop"
 
     def advance(self) -> None:
-        """Runs until the agent ends, blocks or gives way."""
+        """Runs the agent until it ends, blocks, or lets other agents run."""
         self.waiting = None
         self.turns += 1
         self.machine.running = self
@@ -178,18 +186,17 @@ class Agent:
         return f"{self.name} of CTA {self.cta.index}"
 
     def pause(self) -> Blocking:
-        """Gives way to the other agents (a polling loop)."""
+        """Lets the other agents run; a polling loop calls this."""
         yield None
 
     def poll_again(self) -> bool:
-        """Wakes the agent if it waits in a loop that may give up; returns whether it was."""
+        """Wakes the agent if it waits in a loop that may give up; returns whether it was woken."""
         wakes = not self.ended and self.waiting is not None and self.waiting.gives_up
         self.alone |= wakes
         return wakes
 
     def tick(self, count: int) -> None:
-        """Counts ``count`` executed instructions as progress, unless they belong to a
-        polling loop."""
+        """Counts ``count`` executed instructions as progress, unless the agent is polling."""
         if not self.polls:
             self.progress += count
 
@@ -205,25 +212,29 @@ class Agent:
             yield Waiting(ready, describe, barrier, gives_up)
 
     def proceed(self, site: object) -> None:
-        """Notes that the agent executes ``site``, and so is not polling."""
+        """Notes that the agent executes the operation at ``site`` and therefore is not polling."""
         self.site = site
         self.polls = ""
         self._polled.clear()
         self.progress += 1
 
     def proceed_unless_polling(self, site: object) -> None:
-        """Like `proceed`, for operations that a polling loop may contain: a fence."""
+        """Like `proceed`, for an operation that may also occur in a polling loop, such as a fence:
+        a polling agent remains polling.
+        """
         if not self.polls:
             self.proceed(site)
 
     def poll(self, site: object, condition: str, barrier: Mbarrier | None = None) -> None:
-        """Notes that ``condition`` does not hold yet: no progress."""
+        """Notes that the agent polls ``condition``, which does not hold yet; this counts as no
+        progress.
+        """
         self.site, self.polls = site, condition
         key = site, "" if barrier is None else f"{barrier.address:#x}"
         self._polled[key] = Pending(self.lanes.active, condition, barrier)
 
     def pending(self) -> list[Pending]:
-        """The events that the agent waits for, by groups of its lanes."""
+        """The conditions that the agent waits for, each with the lanes that wait for it."""
         found = dict(self._polled)
         if self.waiting is not None:
             now = Pending(self.lanes.active, self.waiting.describe(), self.waiting.barrier)
@@ -231,9 +242,10 @@ class Agent:
         return list(found.values()) or [Pending(0, self.waiting_for)]
 
     def drain(self) -> None:
-        """Finishes everything in flight in this cluster and makes it visible to this agent.
+        """Completes every operation in flight in this cluster, and makes its effects visible to
+        this agent.
 
-        For programs that run in program order, without barriers.
+        Used for programs that are executed in program order, without barriers.
         """
         self.cta.cluster.finish()
         for thread in self.issue.threads:
@@ -257,19 +269,24 @@ class Agent:
 
     @property
     def seen(self) -> list[Clock]:
-        """Writes that relaxed reads and waits found; a later fence of enough scope makes them
-        observed."""
+        """Writes that relaxed reads and waits have returned; the agent observes them at a later
+        fence, if the scope of the fence is wide enough.
+        """
         return self.lanes.knows.seen
 
     def release(self) -> Clock:
-        """Copies the accesses that the agent has observed, including its own; later accesses are
-        not covered."""
+        """Returns a copy of the agent's clock: the accesses that it has observed so far, including
+        its own accesses.
+        """
         return self.lanes.publish()
 
     def comes_after(self, component: Component, number: int) -> bool:
-        """Whether this agent runs after the accesses of a component up to `number`. This need not
-        be a memory order: relaxed arrivals count, and so do arrivals and waits whose scope is too
-        narrow."""
+        """Whether this agent runs, in time, after the accesses of `component` numbered up to
+        `number`.
+
+        The order in time need not be an order of memory: relaxed arrivals count here, and so do
+        arrivals and waits whose scope is too narrow.
+        """
         clocks = (self.clock, self.met, *self.seen)
         lines = component, (BEYOND, component)
         return any(clock.get(line, 0) >= number for clock in clocks for line in lines)
@@ -277,8 +294,9 @@ class Agent:
     def own_access(
         self, kind: str, site: object, strong: Strong | None = None, *, by_lane: bool = False
     ) -> Access:
-        """Creates an access that takes effect immediately; by_lane: each lane has its own part of
-        it."""
+        """Creates an access that takes effect immediately. by_lane: whether each lane accesses a
+        part of its own.
+        """
         scope, size = (self.scope(strong.scope), strong.size) if strong else (None, 0)
         lanes = self.lanes.active or (WARP if by_lane else 0)
         if not self.lanes.separate:
@@ -286,14 +304,18 @@ class Agent:
         return Access(self.me, self.lanes.number, kind, site, strong=scope, lanes=lanes, size=size)
 
     def scope(self, word: str) -> Scope:
-        """The scope of a strong operation of this agent: "cta", "cluster", "gpu" or "sys"."""
+        """The scope of a strong operation of this agent, from its qualifier: "cta", "cluster",
+        "gpu" or "sys".
+        """
         return Scope(word, self.cta.index, self.cta.cluster.ctas[0].index)
 
     def fence(self, kind: str, *, site: object) -> None:
-        """Executes a fence: see `tcir.machine.engine.fencing`."""
+        """Executes a fence of this kind; `tcir.machine.engine.fencing` lists the kinds."""
         execute_fence(self, kind, site)
 
     def mark(self, which: str) -> None:
-        """Marks the agent's accesses so far as having passed a fence; which: the mark, its kind."""
+        """Marks the agent's accesses so far as covered by a fence. which: the kind of the fence's
+        mark.
+        """
         self.clock[(which, self.me)] = self.lanes.number
         self.lanes.step()  # what follows has not passed the fence

@@ -1,4 +1,6 @@
-"""Describes two conflicting accesses: their threads, and the bytes that they share."""
+"""Describes two conflicting accesses for a report: their threads, and the bytes that both
+access.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,12 @@ def circumstances(
     lanes: LaneNumbers | None,
     wrote: bool,
 ) -> tuple[str, str]:
-    """Describes an access that `agent` is about to record, and an earlier access to the same
-    granules: their threads, and the bytes.
+    """Describes an access that `agent` is about to record and an earlier access to the same
+    granules: their threads, and the bytes that both access.
 
-    pair: the earlier access and this one; lanes: lanes of this access, see `Touch`; wrote: whether
-    the earlier one wrote. The lanes described are those at the first shared granule.
+    pair: the earlier access and the new one; lanes: lanes of the new access, as in `Touch`; wrote:
+        whether the earlier access wrote. The threads described are those that access the first
+        common granule.
     """
     other, access = pair
     numbers, met = shadow.flat(where), shadow.met(where, other, wrote)

@@ -1,8 +1,9 @@
-"""A cluster: the CTAs that run at the same time, and their scheduler (PTX ISA 2.2.2).
+"""A cluster: CTAs that run at the same time, and the scheduler that takes turns between them (PTX
+ISA 2.2.2).
 
-A launch without clusters has clusters of one CTA. A shared-memory address holds the rank of its CTA
-in the cluster in bits 24 and up, as on the hardware (CUTLASS names the copy of a pair's even CTA by
-clearing bit 24), and the offset in that CTA's window below.
+A launch without clusters has clusters of one CTA. A shared-memory address contains the rank of its
+CTA in the cluster in bits 24 and up, and the offset in that CTA's window in the bits below. The
+hardware does the same: CUTLASS clears bit 24 to address the even CTA of a pair.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from tcir.machine.order.rounds import ClusterRound
 
 
 class Cluster:
-    """The CTAs of a cluster, and the scheduler of their agents and of their operations in
-    flight."""
+    """The CTAs of a cluster. It also schedules their agents and their asynchronous operations in
+    flight.
+    """
 
     def __init__(self, machine: MachineProtocol, order: CompletionOrder | None) -> None:
         self.machine, self.order = machine, order
@@ -39,7 +41,7 @@ class Cluster:
         self._mma: dict[Component, deque[OperandReads]] = {}
 
     def at(self, rank: int, site: object) -> Cta:
-        """The CTA with this rank; MachineError if there is none or it has exited."""
+        """The CTA with this rank; raises MachineError if there is no such CTA or it has exited."""
         if not 0 <= rank < len(self.ctas):
             raise MachineError(
                 "cluster-rank",
@@ -72,8 +74,9 @@ class Cluster:
     # --- scheduling ------------------------------------------------------------------------------
 
     def launch(self, operation: AsyncOperation) -> None:
-        """Accepts an asynchronous operation, which takes effect at once in prompt order, else
-        later."""
+        """Accepts an asynchronous operation. If operations complete in prompt order, it takes
+        effect at once, otherwise later.
+        """
         if self.order is None and operation.ready:
             operation.run()
             operation.done = True
@@ -83,7 +86,7 @@ class Cluster:
             self.in_flight.append(operation)
 
     def complete(self, operation: AsyncOperation) -> None:
-        """Lets an operation in flight take effect."""
+        """Completes an operation in flight: its effect takes place."""
         self.in_flight.remove(operation)
         operation.run()
         operation.done = True
@@ -96,17 +99,18 @@ class Cluster:
         self._mma[component].append(mma)
 
     def last_mma(self, component: Component) -> Sequence[OperandReads]:
-        """The most recent mma operations of one thread, at most `RECENT`."""
+        """The most recent mma operations of one thread, at most `RECENT` of them."""
         return self._mma.get(component, ())
 
     def finish(self) -> None:
-        """Lets everything in flight take effect."""
+        """Completes all operations in flight."""
         while self.in_flight:
             self.complete(next(o for o in self.in_flight if o.ready))
 
     def step(self) -> bool:
-        """Runs one step of an agent or completes one operation; returns False if neither is
-        possible."""
+        """Gives one agent a turn or completes one operation; returns False if neither is
+        possible.
+        """
         ready = [o for o in self.in_flight if o.ready]
         runnable = [a for a in self.agents if a.runnable]
         if self.order is None:
@@ -134,16 +138,16 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """Number of CTAs."""
+        """Number of CTAs in the cluster."""
         return len(self.ctas)
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether all agents have ended and no operation is in flight."""
         return not self.in_flight and all(a.ended for a in self.agents)
 
     def end(self) -> None:
-        """Ends the cluster; whatever it leaves unfinished is a finding."""
+        """Ends the cluster; adds a finding for each operation that is still unfinished."""
         for cta in self.ctas:
             cta.tmem.has_permit = False
             if self.machine.checking:
@@ -151,7 +155,9 @@ class Cluster:
 
     def forget(self) -> None:
         """Breaks the reference cycles of a cluster that has ended, so that its memories are freed
-        at once. Python's collector counts objects, not bytes, and would keep them for long."""
+        at once. Python's garbage collector starts after a number of objects, not of bytes, and
+        would free these few large memories much later.
+        """
         for cta in self.ctas:
             cta.agents.clear()
             cta.tmem.forget()
@@ -164,8 +170,9 @@ class Cluster:
         self._mma.clear()
 
     def deadlock(self) -> Deadlock:
-        """Returns the deadlock: each agent with its wait, root causes first. Reports announced
-        bytes that did not arrive as a finding."""
+        """Returns the error of a deadlock, which lists each agent with its wait, root causes first.
+        Also reports, as a finding, bytes that an mbarrier expects and that did not arrive.
+        """
         waiting = [a for a in self.agents if not a.ended]
         where = f"CTA {self.ctas[0].index}" + (
             f" to {self.ctas[-1].index}" if len(self.ctas) > 1 else ""

@@ -1,21 +1,22 @@
-"""In which order the agents of a cluster go on and its operations in flight complete.
+"""The order in which the agents of a cluster take turns and its operations in flight complete.
 
-A correct program gives one result under every order. ``order_seed`` draws one; what it favours
-follows from the seed, so that a few seeds in a row bring extremes and not only averages:
+A correct program gives one result under every order. ``order_seed`` selects an order. Its remainder
+modulo 6 decides which operations complete early or late, so that a few consecutive seeds cover the
+extremes and not only averages:
 
 | seed modulo 6 | operations                                                          |
-| None          | in the order of issue, each before any agent goes on                |
+| None          | in the order of issue, each before any agent continues              |
 | 0, 2, 4       | at any time: each step is drawn from all that could happen          |
-| 1             | all as late as they may be                                          |
+| 1             | all as late as possible                                             |
 | 3             | those of the tensor core at once, copies (TMA, bulk, cp.async) late |
 | 5             | copies at once, those of the tensor core late                       |
 
-An order with late operations answers a thread's first test of each phase of an mbarrier with false,
-unless the thread knows that the phase is complete: this exposes a wait that tests only once.
+"Late" means: when every agent has ended, is blocked, or has polled `HOLD` times in a row without
+success, but at the latest after `LONGEST` turns of agents. Late completion exposes a wait that
+gives up, and a program that relies on a delay that is usually long enough.
 
-Late: only when every agent has ended, waits, or has polled `HOLD` times in a row in vain, but at
-the latest after `LONGEST` turns of agents. This exposes a wait that gives up, and a program that
-relies on a delay that is usually long enough.
+Under an order with late operations, a thread's first test of each phase of an mbarrier returns
+false, unless the thread knows that the phase is complete. This exposes a wait that tests only once.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ class CompletionOrder:
     def pick(
         self, ready: Sequence[AsyncOperation], runnable: Sequence[Agent]
     ) -> AsyncOperation | Agent:
-        """Returns the operation or agent that goes next; `ready` and `runnable` are not both
-        empty."""
+        """Returns the operation or agent that is next; at least one of `ready` and `runnable` must
+        not be empty.
+        """
         if not self.late:
             either: list[AsyncOperation | Agent] = [*ready, *runnable]
             return self._rng.choice(either)
@@ -80,13 +82,14 @@ class CompletionOrder:
 
     @property
     def refuses(self) -> bool:
-        """Whether the first test of a phase fails, as if a wait timed out or the thread tested
-        early."""
+        """Whether the first test of a phase returns false, as if the wait had timed out or the
+        thread had tested early.
+        """
         return bool(self.late)
 
     @property
     def polls_before_waiting(self) -> int:
-        """Failed polls after which a loop around a wait blocks until the condition holds."""
+        """Number of failed polls after which a polling loop blocks until its condition holds."""
         return HOLD if self.late else 1
 
 

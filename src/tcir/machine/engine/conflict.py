@@ -1,4 +1,6 @@
-"""Two accesses to one location, as the hazard tables read them, and the walk over the tables."""
+"""Two accesses to one location in the form that the hazard tables need, and the functions that
+search the tables.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ from tcir.machine.order.touch import Touch
 
 
 def check_ordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bool) -> None:
-    """Reports the fences that are missing between two ordered accesses. wrote: whether the first
-    one wrote"""
+    """Reports the fences that are missing between two accesses whose order is established. wrote:
+    whether the first access wrote.
+    """
     if touch.shadow.space == TENSOR_MEMORY:
         found = TENSOR_FENCES
     elif other.proxy == "generic" and touch.access.proxy == "async":
@@ -42,7 +45,9 @@ def check_ordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bool
 
 
 def check_unordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bool) -> None:
-    """Reports two accesses that the clocks do not order, unless another rule orders them."""
+    """Reports two accesses that the clocks do not order, unless a rule of the hazard tables orders
+    them.
+    """
     conflict = AccessConflict(agent, touch, other, wrote)
     for order in ORDERS:
         if order.applies(conflict):
@@ -55,7 +60,7 @@ def check_unordered(agent: AgentProtocol, touch: Touch, other: Access, wrote: bo
 
 
 def involved(agent: AgentProtocol, touch: Touch, other: Access, *, wrote: bool) -> Involved:
-    """Agents and places, for a report about an access and an earlier one."""
+    """Agents and places of an access and an earlier access, for a report."""
     pair, lanes = (other, touch.access), touch.lanes
     return Involved(
         between(other.component, touch.access.component),
@@ -64,7 +69,9 @@ def involved(agent: AgentProtocol, touch: Touch, other: Access, *, wrote: bool) 
 
 
 class AccessConflict:
-    """See `tcir.machine.order.hazard.Conflict`. agent: makes the second access, `touch`."""
+    """Implements `tcir.machine.order.hazard.Conflict`. agent: the agent that makes the second
+    access, `touch`.
+    """
 
     def __init__(self, agent: AgentProtocol, touch: Touch, first: Access, wrote: bool) -> None:
         self.agent, self.touch, self.first, self.wrote = agent, touch, first, wrote
@@ -75,7 +82,9 @@ class AccessConflict:
         """Result of `lose_operands`, which acts once."""
 
     def report_first(self, hazards: tuple[Hazard, ...]) -> Hazard | None:
-        """Reports and returns the first hazard that applies."""
+        """Reports and returns the first of these hazards that applies; returns None if none
+        applies.
+        """
         for hazard in hazards:
             if hazard.applies(self):
                 words = hazard.first(self), self.second.site, hazard.edge(self), self.involved
@@ -150,18 +159,22 @@ class AccessConflict:
 
     @property
     def near(self) -> bool:
-        """Whether the first access is by a CTA to its own shared memory. Shipping kernels signal
-        such an access to another CTA without .cluster. For other memory this fails on an H200: the
-        other SM's L1 may hold older bytes of global memory, and an access to another CTA's shared
-        memory may be in flight for longer than the arrival."""
+        """Whether the first access is by a CTA to its own shared memory.
+
+        Kernels in production signal such an access to another CTA without .cluster. For other
+        memory this fails on an H200: the L1 cache of the other SM may contain older bytes of global
+        memory, and an access to another CTA's shared memory may be in flight for longer than the
+        arrival.
+        """
         owner = self.touch.shadow.owner
         return owner is not None and self.first.cta in (None, owner.index)
 
     @property
     def on_its_way(self) -> bool:
         """Whether a generic write to shared memory may still be in flight when the tensor core
-        reads: no fence.proxy.async of the writing thread follows it. On B200s, mma of CTA pairs
-        have read older bytes."""
+        reads, because the writing thread executes no fence.proxy.async after the write. On B200s,
+        mma of CTA pairs have read older bytes in this case.
+        """
         shared = self.space == SHARED_MEMORY and self.first.proxy == "generic"
         return shared and not fenced(self, PROXY)
 

@@ -1,4 +1,4 @@
-"""A CTA: its memories, barriers and agents."""
+"""A CTA of the simulated machine: its memories, barriers and agents."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Cta:
 
     @property
     def exited(self) -> bool:
-        """Whether all agents of the CTA have ended; false before it has agents."""
+        """Whether all agents of the CTA have ended; false for a CTA that has no agents yet."""
         return bool(self.agents) and all(a.ended for a in self.agents)
 
     def report(
@@ -102,10 +102,10 @@ class Cta:
         involved: Involved | None = None,
     ) -> None:
         """Adds a finding of this CTA: an "error", a "warning", or an `Unpromised` ordering, whose
-        severity depends on the profile.
+        severity the ordering profile decides.
 
-        involved: participants of two accesses to a memory; None: the finding is about the running
-        agent.
+        involved: threads and bytes of two conflicting accesses; None: the finding is about the
+            running agent.
         """
         if not self.machine.checking:
             return
@@ -125,11 +125,13 @@ class Cta:
     def report_relaxed(
         self, first: object, second: object, promise: Unpromised, involved: Involved | None = None
     ) -> None:
-        """Adds a finding: only relaxed arrivals at a cluster barrier lie between two operations."""
+        """Adds a finding that two operations are separated only by relaxed arrivals at a cluster
+        barrier.
+        """
         self.report(promise, RELAXED_BARRIER, first, second, RELEASING_ARRIVAL, involved)
 
     def report_undefined(self, origin: Origin, use: object) -> None:
-        """Adds a finding: the operation at `use` depends on undefined bits."""
+        """Adds a finding that the operation at `use` depends on undefined bits."""
         if self.machine.checking:
             for finding in origin.findings(use, self.machine.who):
                 self.machine.findings.append(finding)
@@ -137,7 +139,7 @@ class Cta:
     # --- the end ---------------------------------------------------------------------------------
 
     def at_exit(self) -> None:
-        """Reports the CTA's unfinished operations when it ends."""
+        """Called when the CTA ends; reports the operations that it leaves unfinished."""
         end = "the end of the kernel"
         for base, columns in self.tmem.allocations.items():
             self.report(
@@ -207,11 +209,11 @@ class Cta:
 
 
 def check_remote_accesses(cta: Cta, known: Clock, met: Clock) -> None:
-    """Reports each access by another CTA to the memory of ``cta`` that may follow the end of
-    ``cta``.
+    """Reports each access by another CTA to the memory of ``cta`` that may happen after ``cta`` has
+    ended.
 
     known: accesses that the agents of ``cta`` have observed; met: accesses that cluster barriers,
-    including relaxed arrivals, put before its end.
+        including relaxed arrivals, put before the end of ``cta``.
     """
     for access in cta.remote_accesses.values():
         first = f"{access.site} ({access.kind} of another CTA)"

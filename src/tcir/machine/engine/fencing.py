@@ -1,4 +1,4 @@
-"""Fences of an agent: the accesses that each kind marks or makes observed."""
+"""Fences of an agent: which accesses each kind of fence marks as covered, or makes observed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ from tcir.machine.order.strong import merged
 
 
 class Fencing(AgentProtocol, Protocol):
-    """An agent that executes fences."""
+    """Protocol of an agent that executes fences."""
 
     @property
     def strong(self) -> StrongAccesses: ...
 
 
 def execute_fence(agent: Fencing, kind: str, site: object) -> None:
-    """Executes a fence, such as "tcgen05.after", "proxy.async", "mbarrier_init" or "cta"."""
+    """Executes a fence of a kind such as "tcgen05.after", "proxy.async", "mbarrier_init" or
+    "cta".
+    """
     agent.proceed_unless_polling(site)
     agent.lanes.learn()
     match kind:

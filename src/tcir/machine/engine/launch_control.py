@@ -1,7 +1,9 @@
-"""Cluster launch control: a running cluster takes the place of one that has not been launched.
+"""Cluster launch control: a running cluster takes over the work of a cluster that has not been
+launched.
 
-PTX ISA 9.7.13.17. The 16-byte response is written to shared memory through the async proxy. Its
-encoding is specific to this machine: programs decode it with query_cancel only.
+PTX ISA 9.7.13.17. The 16-byte response is written to shared memory through the async proxy. The
+encoding of the response is specific to the simulated machine; programs may decode it only with
+query_cancel.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _MAGIC = 0xC1C
 
 
 def encode(first: tuple[int, int, int] | None) -> bytes:
-    """Encodes the response: the first CTA of the cluster taken over, or a declined request."""
+    """Encodes the response to a request: the first CTA of the cluster taken over, or "declined"."""
     x, y, z = first or (0, 0, 0)
     return struct.pack("<4I", x, y, z, _MAGIC << 1 | (first is not None))
 
@@ -47,7 +49,9 @@ class LaunchControl:
         self.agent, self.memory = agent, memory
 
     def try_cancel(self, target: int, mbar: int, multicast: bool, *, site: object) -> None:
-        """Requests a cluster; the response is written to `target`, in every CTA if `multicast`."""
+        """Requests a cluster to take over; the response is written to `target`, and in every CTA of
+        the cluster if `multicast`.
+        """
         agent = self.agent
         agent.proceed(site)
         cluster = agent.cta.cluster

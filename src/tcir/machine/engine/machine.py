@@ -1,4 +1,4 @@
-"""The machine: CTAs and the launch of a grid of them."""
+"""The simulated machine: executes a launch of a grid of CTAs."""
 
 from __future__ import annotations
 
@@ -39,18 +39,19 @@ MANY = 4
 
 
 class Followers(Protocol):
-    """Executes further CTAs in lockstep with the CTAs that the machine runs."""
+    """Executes further CTAs as copies of CTAs that the machine runs (lockstep)."""
 
     def ended(self, cta: Cta) -> int:
         """Called when a CTA has ended; returns the number of CTAs that were executed as copies of
-        it."""
+        this CTA.
+        """
 
     def executed(self, index: tuple[int, ...]) -> bool:
         """Whether the followers have executed a CTA."""
 
 
 class Machine:
-    """See `tcir.machine`."""
+    """The simulated machine for one launch; `tcir.machine` describes its use."""
 
     def __init__(
         self,
@@ -116,9 +117,11 @@ class Machine:
             self._turns = Turns(options.order_seed)
 
     def take_over(self) -> Triple | None:
-        """Cancels the launch of a cluster and returns its first CTA; None: the request is declined.
+        """Cancels the launch of a waiting cluster and returns its first CTA; returns None if the
+        request is declined.
 
-        Hardware may decline although clusters are left, so under a seed some requests fail.
+        The hardware may decline although clusters are waiting; therefore some requests fail if
+        there is an order seed.
         """
         if self.options.order_seed is not None and self._rng.random() < 0.25:
             return None
@@ -129,13 +132,16 @@ class Machine:
         return x, y, z
 
     def on(self, target: Target, registers: int) -> None:
-        """Sets the simulated target and the registers per thread, as far as known, before
-        the run."""
+        """Sets, before the run, the target to simulate and the registers per thread, as far as they
+        are known.
+        """
         self.target, self.registers = target, registers
 
     def interleave(self, meets: bool) -> None:
         """Chooses, before the run, how many clusters run side by side. meets: whether CTAs may
-        interact; under a seed several then run together, so that no CTA is always first"""
+        interact. If they may and there is an order seed, several clusters run side by side, so that
+        no CTA always runs first.
+        """
         self.meets = meets
         if meets and self.options.order_seed is not None:
             clusters = math.prod(self.grid) // math.prod(self.cluster)
@@ -154,12 +160,13 @@ class Machine:
     def run(
         self, start: Callable[[Cta], Sequence[Agent]], followers: Followers | None = None
     ) -> None:
-        """Runs the grid, each CTA with the agents that ``start(cta)`` makes; `followers` may
-        execute some of the CTAs.
+        """Runs the grid. ``start(cta)`` creates the agents of each CTA; `followers` may execute
+        some of the CTAs.
 
-        Clusters run one after the other. A cluster that only polls is parked until others have run;
-        as many CTAs are resident as the SMs hold. An exception that ends the run contains the
-        hazards found before.
+        Clusters run one after the other. A cluster whose agents only poll is set aside until other
+        clusters have run; the number of CTAs that are resident at a time is at most the number that
+        the SMs of the target can hold. An exception that ends the run contains the hazards found up
+        to then.
         """
         try:
             self._run(start, followers)

@@ -1,8 +1,9 @@
-"""TMA writes that race with the reads of A and B by an mma.
+"""TMA writes that race with an mma that reads A and B from the same bytes.
 
-Only the results computed from the bytes in question are undefined, as if the bytes had never been
-written: DeepGEMM's descriptors name 128 rows of A where a tile has 32 or 64, and TMA refills the
-memory after the tile. Only a use of such a row is reported as the race.
+Only the results computed from those bytes become undefined, as if the bytes had never been written;
+the race is reported when the program uses such a result. DeepGEMM's kernels depend on this: their
+descriptors name 128 rows of A where a tile has 32 or 64, and TMA refills the memory after the tile,
+but the kernels do not use the results of the other rows.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ RECENT = 1024
 
 
 class Race(NamedTuple):
-    """Two unordered accesses to granules. text: describes the first access, and the effect of the
-    second"""
+    """Two accesses to granules that are not ordered. text: describes the first access, and the
+    effect of the second access on its bytes.
+    """
 
     shadow: Shadow
     where: Granules
@@ -34,9 +36,11 @@ class Race(NamedTuple):
     text: str
 
     def lose_rows(self, agent: AgentProtocol, missing: str) -> str:
-        """Makes the results of an mma that races with a TMA load undefined; returns a description
-        of the bytes and rows. Returns "" for any other race, or if the results have been used.
-        missing: the synchronisation that would order the two"""
+        """Makes the results of an mma that races with a TMA load undefined. Returns a description
+        of the bytes and rows; returns "" for any other race, or if the results have been used.
+
+        missing: the synchronisation that would order the two accesses
+        """
         words, readers = self._operands(agent)
         found = [(mma, rows) for mma in readers if (rows := mma.reads(self.shadow, words))]
         if not found:

@@ -1,5 +1,6 @@
-"""The other CTAs of an agent's cluster, by address, by mask or as a pair; a CTA that does not exist
-is an error."""
+"""The other CTAs of an agent's cluster, found by address, by CTA mask or as the CTA pair. Naming a
+CTA that does not exist is an error.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tcir.machine.order.unpromised import PAIR_WITHOUT_MEETING
 
 
 class Peers:
-    """The CTAs that one agent reaches."""
+    """The CTAs of the cluster that one agent can access."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent = agent
@@ -20,8 +21,9 @@ class Peers:
         """CTAs that it has synchronised with, or tried to."""
 
     def cta_of(self, address: int, site: object, *, own: bool = False) -> CtaProtocol:
-        """The CTA whose shared memory contains an address. own: whether any other CTA than this one
-        is an error"""
+        """The CTA whose shared memory contains an address. own: whether the address must be in this
+        agent's CTA; if so, any other CTA is an error.
+        """
         rank = address >> RANK_SHIFT
         mine = self.agent.cta
         if rank == mine.rank_in_cluster:
@@ -37,7 +39,9 @@ class Peers:
         return self._started(mine.cluster.at(rank, site), site)
 
     def multicast(self, address: int, cta_mask: int | None, site: object) -> list[int]:
-        """Addresses of a multicast: the address itself, or its offset in each CTA of a mask."""
+        """Addresses that a multicast writes: the address itself without a mask, otherwise the same
+        offset in each CTA of the mask.
+        """
         if cta_mask is None:
             return [address]
         if cta_mask <= 0:
@@ -48,7 +52,7 @@ class Peers:
         return [peer.window | offset for peer in peers]
 
     def group(self, cta_group: int, site: object) -> tuple[CtaProtocol, ...]:
-        """The CTAs on which a tcgen05 instruction of this group acts, even rank first."""
+        """The CTAs on which a tcgen05 instruction with this .cta_group acts, even rank first."""
         known = self.agent.machine.cta_group
         if known is None:
             self.agent.machine.cta_group = (cta_group, site)

@@ -1,7 +1,8 @@
-"""How many CTAs of a launch are resident at a time; another one starts when one of them has ended.
+"""Number of CTAs of a launch that are resident at a time; a further CTA starts when a resident CTA
+has ended.
 
-CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 9.0 and 10.0. CTAs
-are started in the order of their indices (`Assumptions.cta_order`).
+The limits are from the CUDA C++ Programming Guide, "Technical Specifications per Compute
+Capability", 9.0 and 10.0. CTAs are started in the order of their indices (`Assumptions.cta_order`).
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ CTAS, THREADS, WARP = 32, 2048, 32
 def most_resident(
     target: Target, block: Triple, cluster: Triple, smem: int, registers: int, ctas: Iterable[Cta]
 ) -> tuple[int, str]:
-    """Number of CTAs that all SMs together hold at a time, at least one per SM, and the resource
-    that limits it, in words.
+    """Number of CTAs that all SMs together can hold at a time, with at least one CTA per SM, and
+    the resource that limits this number, in words.
 
     smem: bytes of shared memory per CTA
     registers: registers per thread; 0: unknown
-    ctas: CTAs that wait and so keep their columns of tensor memory allocated
+    ctas: waiting CTAs, which keep their columns of tensor memory allocated
     """
     threads = -(-math.prod(block) // WARP) * WARP
     shared = smem + target.smem_reserved

@@ -1,5 +1,6 @@
-"""Clusters that run concurrently, on separate SMs or on shared ones with shared tensor memory (PTX
-ISA 9.7.16.7)."""
+"""Clusters that run concurrently: on separate SMs, or on shared SMs, whose tensor memory they share
+(PTX ISA 9.7.16.7).
+"""
 
 from __future__ import annotations
 
@@ -14,9 +15,12 @@ PATIENCE = 8
 
 
 class Turns:
-    """Turns of clusters under a seed: the seed draws their order, and how many turns a cluster
-    takes in a row. Under even seeds a cluster takes one turn, so that equal clusters reach each
-    instruction together; under odd seeds up to four.
+    """Draws from a seed the order of the clusters, and the number of turns that a cluster takes in
+    a row.
+
+    Under an even seed a cluster takes one turn at a time, so that clusters that execute the same
+    instructions reach each instruction together. Under an odd seed it takes one to four turns in a
+    row.
     """
 
     def __init__(self, seed: int) -> None:
@@ -25,8 +29,9 @@ class Turns:
 
 
 class Residents:
-    """Clusters that run side by side, usually only one. They take turns: `turns` draws the order
-    and the number of turns; None: one turn each, in order."""
+    """Clusters that run side by side; usually there is only one. They take turns, whose order and
+    number `turns` draws. If `turns` is None, each cluster takes one turn, in order.
+    """
 
     def __init__(self, clusters: Sequence[Cluster], turns: Turns | None = None) -> None:
         self.clusters, self._turns = list(clusters), turns
@@ -41,10 +46,13 @@ class Residents:
         return sum(cluster.progress for cluster in self.clusters)
 
     def run(self, limit: int = 0) -> bool:
-        """Runs the clusters. Returns True once every agent has ended and every operation is
-        complete; False if all agents that still run have polled for a while, or for `limit`
-        steps, so that only other clusters could help. Raises Deadlock if those could not help
-        either."""
+        """Runs the clusters.
+
+        Returns True once every agent has ended and every operation is complete. Returns False if
+        all agents that still run have polled for a while, or for `limit` steps, so that only
+        clusters that are not resident could end the wait. Raises Deadlock if no other cluster could
+        end it either.
+        """
         polled, progress = 0, -1
         while self._going:
             moved = False
@@ -78,8 +86,9 @@ class Residents:
                     yield cluster
 
     def poll_again(self) -> bool:
-        """Wakes the agents that wait in loops which may give up; returns whether there are such
-        agents."""
+        """Wakes the agents that wait in loops that may give up; returns whether any agent was
+        woken.
+        """
         return sum(a.poll_again() for cluster in self._going for a in cluster.agents) > 0
 
     def forget(self) -> None:
@@ -87,7 +96,7 @@ class Residents:
             cluster.forget()
 
     def deadlock(self) -> Deadlock:
-        """Deadlock of all clusters: their agents and waits."""
+        """The deadlock of all these clusters, with the waits of their agents."""
         found = [cluster.deadlock() for cluster in self._going]
         if len(found) == 1:
             return found[0]

@@ -1,5 +1,6 @@
-"""The threads of an agent that issue tensor-core operations, and the order of their next
-operation."""
+"""The threads of an agent that issue tensor-core operations, and the earlier operations that the
+next one follows in the tensor core's pipe.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +30,10 @@ class TensorIssue:
         """The part of `reach` that the PTX ISA promises."""
 
     def by_lane(self, lane: int) -> None:
-        """Makes this lane the issuer of the following operations.
+        """Makes this lane the issuer of the operations that follow.
 
-        A commit tracks only the operations of its own thread, and the pipe keeps only these in
-        order. A role of a tile program is one thread and never calls this.
+        A commit tracks only operations of its own thread, and the pipe keeps only operations of one
+        thread in order. A role of a tile program is one thread and never calls this method.
         """
         if self.thread.lane != lane:
             known = (t for t in self.threads if t.lane == lane)
@@ -47,11 +48,11 @@ class TensorIssue:
     ) -> dict[Class, int]:
         """Operations that the pipe completes before a new operation of this thread.
 
-        listed: only those for which the PTX ISA promises this order
+        listed: return only the operations for which the PTX ISA promises this order
 
-        The operations are the thread's own, and those of other threads of `agents` (its CTA or
-        pair) that passed tcgen05.fence::before_thread_sync before a synchronisation that this agent
-        followed by ::after_thread_sync.
+        The result contains operations of this thread. It also contains operations of another thread
+        of `agents` (its CTA or pair) if that thread executed tcgen05.fence::before_thread_sync
+        after them, and this agent then synchronised with it and executed ::after_thread_sync.
         """
         reach = (self.thread.listed if listed else self.thread.kept).before(access)
         after = self.lanes.knows.after
@@ -63,7 +64,9 @@ class TensorIssue:
         return reach
 
     def mark_before(self, threads: Iterable[TensorThread]) -> None:
-        """tcgen05.fence::before_thread_sync: marks the tensor-core operations of these threads."""
+        """tcgen05.fence::before_thread_sync: marks the tensor-core operations of these threads as
+        covered by the fence.
+        """
         clock, me = self.lanes.knows.clock, self.me
         for component in (("ld", me), ("st", me)):
             clock[(BEFORE, component)] = clock.get(component, 0)

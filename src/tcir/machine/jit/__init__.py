@@ -1,8 +1,8 @@
-"""The few inner loops of the machine as native code.
+"""Compiles the inner loops of the simulated machine to native code.
 
-numba compiles a function for the types of its first call. Its object code is kept on disk, so that
-later processes link it (`native`) and call it (`calls`) without loading numba, which would take a
-third of a second, and more for each function.
+numba compiles a function for the types of its first call. The object code is cached on disk: later
+processes link it (`native`) and call it (`calls`) without loading numba. Loading numba would take a
+third of a second, and preparing each function would take more.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def jit(function: F) -> F:
-    """Compiles a `function` of arrays, numbers and tuples of integers; it runs without the
-    interpreter lock."""
+    """Decorator that compiles a `function` of arrays, numbers and tuples of integers. The compiled
+    function runs without the global interpreter lock.
+    """
     return cast(F, CompiledCalls(cast(FunctionType, function), fma=False))
 
 
 def fma_jit(function: F) -> F:
-    """Compiles like `jit`, for sums that are exact: a product and a sum may become one
-    instruction."""
+    """Decorator like `jit`, for functions whose sums are exact in floating point: the compiler may
+    fuse a product and a sum into one instruction.
+    """
     return cast(F, CompiledCalls(cast(FunctionType, function), fma=True))

@@ -1,4 +1,4 @@
-"""Functions as native code, called through ctypes."""
+"""Calls native code of compiled functions through ctypes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ Entry = Callable[..., int]
 
 
 class CompiledCalls:
-    """A function, compiled for each combination of kinds of arguments that it is called with.
+    """A function that is compiled once for each combination of argument types with which it is
+    called.
 
-    Called from Python it takes no keywords, and returns None or a number, as its annotation says.
+    A call from Python takes no keyword arguments. It returns None or a number, according to the
+    function's annotation.
     """
 
     def __init__(self, function: FunctionType, fma: bool) -> None:

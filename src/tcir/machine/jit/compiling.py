@@ -1,4 +1,6 @@
-"""numba as a compiler of object code; imported only where no object code is cached."""
+"""Compiles functions to object code with numba; imported only if the cache has no object code for a
+function.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,16 @@ _RESULTS = {**_NUMBERS, "None": types.none}
 
 
 def type_of(function: FunctionType, fma: bool) -> types.Type:
-    """Numba type that `function` has in compiled functions that call it."""
+    """The numba type of `function` as a value that other compiled functions call."""
     return types.Dispatcher(_dispatcher(function, fma))
 
 
 def object_code(
     function: FunctionType, fma: bool, kinds: Sequence[ArgumentKind], returned: str, symbol: str
 ) -> bytes:
-    """Object code for arguments of these kinds, which defines `symbol` only."""
+    """Compiles object code for arguments of these types; `symbol` is the only symbol that it
+    defines.
+    """
     dispatcher = _dispatcher(function, fma)
     signature = tuple(map(_numba_type, kinds))
     dispatcher.compile(signature)

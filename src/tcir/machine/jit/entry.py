@@ -1,8 +1,8 @@
-"""Adapters from ctypes' calls to numba's calling convention, in LLVM IR.
+"""Adapters in LLVM IR between calls from ctypes and numba's calling convention.
 
-ctypes takes a tenth of a microsecond per argument, and numba's convention has nine or more for an
-array. So an array is passed as the address of its Python object, from which the adapter reads its
-data, shape and strides.
+ctypes needs a tenth of a microsecond per argument, and an array has nine or more arguments in
+numba's convention. Therefore an array is passed as one argument, the address of its Python object,
+and the adapter reads the data pointer, shape and strides from that object.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NUMBERS = {"bool": "i8", "int": "i64", "float": "double"}
 
 
 def entry(symbol: str, function: str, kinds: Sequence[ArgumentKind]) -> str:
-    """Returns LLVM IR that defines `symbol`, which calls `function`."""
+    """Returns LLVM IR that defines the adapter `symbol`, which calls `function`."""
     taken, passed = ["ptr %result", "ptr %error"], ["ptr %result", "ptr %error"]
     lines: list[str] = []
     for n, kind in enumerate(kinds):

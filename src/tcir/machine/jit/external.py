@@ -1,4 +1,4 @@
-"""Functions of LLVM IR that compiled Python calls."""
+"""Functions written in LLVM IR that compiled Python functions call."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ EXTERNAL: dict[str, External] = {}
 
 @dataclass(frozen=True)
 class External:
-    """A function of `arguments` integers that returns nothing; only compiled code can call it.
+    """A function of `arguments` integers that returns nothing and that only compiled code can call.
 
-    text: LLVM IR that defines it under its name.
+    text: LLVM IR that defines the function under its name.
     """
 
     name: str

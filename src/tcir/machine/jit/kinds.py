@@ -1,4 +1,4 @@
-"""Kinds of arguments, which select the native code."""
+"""Types of arguments, as far as they decide which native code a call runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Key = tuple[str] | tuple[str, int] | tuple[str, int, int]
 
 
 class ArgumentKind(NamedTuple):
-    """Type by which an argument is passed.
+    """Type of one argument of a compiled function.
 
     type: type of a number, or the letter of an array's numpy dtype
     dimensions: number of dimensions of an array; -n for a tuple of n integers; None for a number
@@ -34,14 +34,16 @@ class ArgumentKind(NamedTuple):
 
     @property
     def flat(self) -> list[Any]:
-        """Types of the C arguments: an array is passed as the address of its Python object."""
+        """Types of the C values that pass the argument: an array is passed as the address of its
+        Python object.
+        """
         if self.dimensions is None:
             return [NUMBERS[self.type]]
         return [LONG] * -self.dimensions if self.dimensions < 0 else [ctypes.c_void_p]
 
 
 def flatten(arg: object, values: list[int | float]) -> Key:
-    """Appends the values by which `arg` is passed."""
+    """Appends to a list the C values that pass `arg`."""
     if isinstance(arg, np.ndarray):
         values.append(id(arg))
         return arg.dtype.char, arg.ndim, arg.flags.num & (C_CONTIGUOUS | ALIGNED)

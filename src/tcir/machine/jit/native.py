@@ -1,8 +1,9 @@
-"""Object code: cached on disk, and linked into this process.
+"""Native object code: cached on disk, and linked into this process.
 
-A file is written next to the source, or in the user's cache directory where that is not possible;
-where neither is, each process compiles for itself. Linked code is executed, so it is kept in a
-`tcir.cache.store.Store`, which accepts no file that another user may have written.
+The cache file is next to the source file, or in the user's cache directory if the source's
+directory is not writable. If neither directory is writable, each process compiles its own code.
+Because the linked code is executed, the cache is a `tcir.cache.store.Store`, which accepts no file
+that another user may have written.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LINKED: dict[str, llvm.ObjectFileRef] = {}
 
 @cache
 def target_machine() -> llvm.TargetMachine:
-    """Target machine of this computer."""
+    """LLVM's target machine for the processor of this computer."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     cpu, features = _processor()
@@ -33,21 +34,26 @@ def target_machine() -> llvm.TargetMachine:
 
 
 def code_key(*of: object) -> str:
-    """Key of object code: a digest of `of`, the version of llvmlite, the size of Python's object
-    header, and the processor."""
+    """Cache key of object code: a digest of `of`, the version of llvmlite, the size of Python's
+    object header, and the processor.
+    """
     versions = llvmlite.__version__, object.__basicsize__
     made = "\0".join(map(str, (*of, *versions, *_processor())))
     return hashlib.sha256(made.encode()).hexdigest()[:40]
 
 
 def link(source: Path, name: str, make: Callable[[], bytes]) -> None:
-    """Links the object code `name`, which ``make()`` compiles where none is kept for `source`."""
+    """Links the object code called `name`; if the cache has none for `source`, ``make()`` compiles
+    it.
+    """
     link_all(source, {name: make})
 
 
 def link_all(source: Path, made: Mapping[str, Callable[[], bytes]]) -> None:
-    """Links several functions together, so that their code is adjacent: each on a page of its own,
-    they would compete for the same lines of the processor's cache."""
+    """Links several functions together, so that their code is adjacent in memory. If each function
+    had a memory page of its own, the functions would compete for the same lines of the processor's
+    instruction cache.
+    """
     with LOCK:
         new = [name for name in made if name not in _LINKED]
         for name in new:
@@ -62,7 +68,9 @@ def link_all(source: Path, made: Mapping[str, Callable[[], bytes]]) -> None:
 
 
 def link_texts(source: Path, texts: Mapping[str, str]) -> None:
-    """Links functions in LLVM IR, by name, as `link_all` does."""
+    """Compiles and links functions given as LLVM IR, by name, adjacent in memory as `link_all`
+    does.
+    """
     link_all(
         source,
         {f"{name}-{code_key(text)}": partial(_assembled, text) for name, text in texts.items()},
@@ -84,8 +92,9 @@ def address(symbol: str) -> int:
 
 @cache
 def converts_half() -> bool:
-    """Whether this processor converts half to float, for which LLVM would call a library
-    otherwise."""
+    """Whether this processor can convert half to float; if it cannot, LLVM would emit a call to a
+    library function.
+    """
     return "+f16c" in _processor()[1].split(",")
 
 

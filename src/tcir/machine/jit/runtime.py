@@ -1,7 +1,8 @@
-"""The functions of numba's runtime that compiled code calls, in LLVM IR.
+"""The functions of numba's runtime that compiled code calls, written in LLVM IR.
 
-They allocate and free arrays (a block begins as numba lays it out: users, destructor, its argument,
-data, bytes), and reshape contiguous ones.
+They allocate and free arrays, and reshape contiguous arrays. An allocated block has the layout of
+numba's own blocks: it begins with the reference count, the destructor, the destructor's argument,
+the data pointer and the number of bytes.
 """
 
 RUNTIME = """

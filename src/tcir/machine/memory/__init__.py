@@ -1,1 +1,1 @@
-"""Global and shared memory, and the copies between them."""
+"""Global and shared memory of the simulated machine, and the copies between them."""

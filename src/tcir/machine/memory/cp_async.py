@@ -1,7 +1,7 @@
-"""cp.async: copies of single threads from global to shared memory (PTX ISA 9.7.9.25.3).
+"""cp.async: copies by single threads from global to shared memory (PTX ISA 9.7.9.25.3).
 
-Each lane has groups of its own. The clock of the warp covers a prefix of its operations: those
-that every issuing lane has waited for.
+Each lane has its own groups of copies, but the clock of the warp has one number for all its copies.
+The number counts a copy as complete when every lane that issued copies has waited for it.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ class CpAsync:
         *,
         site: object,
     ) -> None:
-        """Copies `nbytes` to each shared address; the first `read[n]` bytes come from memory, the
-        rest are zero."""
+        """Copies `nbytes` to each shared address. The first `read[n]` bytes of copy n come from
+        global memory; the rest are zero.
+        """
         agent = self.agent
         agent.proceed(site)
         smem, where = self.memory.place("shared", targets, nbytes, site)
@@ -94,12 +95,13 @@ class CpAsync:
         agent.cta.launch(operation)
 
     def commit(self, lanes: int) -> None:
-        """cp.async.commit_group by these lanes."""
+        """cp.async.commit_group, executed by these lanes."""
         self.groups = self.groups + (np.array([lanes]) >> np.arange(32) & 1)
 
     def wait(self, lanes: int, pending: int | None, *, site: object) -> Blocking:
-        """cp.async.wait_group; pending None: waits for all copies, including open groups
-        (wait_all)."""
+        """cp.async.wait_group. If pending is None, waits for all copies, including those of open
+        groups (wait_all).
+        """
         agent = self.agent
         agent.proceed(site)
         limit = self.groups + 1 if pending is None else self.groups - pending
@@ -129,7 +131,9 @@ class CpAsync:
             agent.checks.note_write(shadow, copy.written, access, lanes=lanes)
 
     def arrive(self, lanes: int, addresses: list[int], increment: bool, *, site: object) -> None:
-        """cp.async.mbarrier.arrive: an arrival per lane once the lane's earlier copies are done."""
+        """cp.async.mbarrier.arrive: each lane arrives at the mbarrier once its earlier copies are
+        complete.
+        """
         agent = self.agent
         agent.proceed(site)
         after = tuple(c.operation for c in self.copies if c.lanes & lanes)

@@ -1,7 +1,7 @@
 """Effects of operations on the memories of CTAs, as functions of arrays.
 
-One function executes an operation on one CTA, or on many CTAs at once (`tcir.interp.ptx.lockstep`):
-its arrays have no leading axis, or one of CTAs.
+The same function executes an operation on one CTA or on many CTAs at once
+(`tcir.interp.ptx.lockstep`): for many CTAs, its arrays have a leading axis of CTAs.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ TensorWords = NDArray[np.uint32]
 
 
 class Effect(Protocol):
-    """An operation that reads and writes the memories of each CTA."""
+    """An operation that reads and writes the memories of each of several CTAs."""
 
     def varies(self, shared: NDArray[np.bool_]) -> None:
         """Notes which 4-byte words of shared memory may differ between the CTAs."""
 
     def then(self, other: Effect) -> Effect | None:
-        """Returns one effect for this operation followed directly by another; None: they stay
-        separate."""
+        """Returns one effect that stands for this operation followed directly by another; None if
+        the two cannot be joined.
+        """
 
     def apply(self, smem: SharedBytes, tmem: TensorWords) -> NDArray[np.bool_] | None:
         """Applies the effect in every CTA of the leading axis.
 
-        Returns a flag per CTA, False where the machine would report something; None: nowhere.
+        Returns one flag per CTA, which is False if the machine would report something about this
+        CTA. Returns None if it would report nothing in any CTA.
         """
 
 
@@ -46,7 +48,8 @@ PIECE = 16
 
 def pieces(where: NDArray[np.int64], size: int) -> NDArray[np.int64] | None:
     """Indices of the 16-byte pieces that elements of ``size`` bytes fill, in the order of the last
-    axis; None: the elements do not fill whole pieces."""
+    axis. None if the elements do not fill whole pieces.
+    """
     each = PIECE // size
     if not where.size or where.shape[-1] % each:
         return None
@@ -58,6 +61,6 @@ def pieces(where: NDArray[np.int64], size: int) -> NDArray[np.int64] | None:
 
 
 def by_piece(memory: NDArray[np.uint8]) -> NDArray[np.void]:
-    """Memory [..., bytes] as 16-byte pieces."""
+    """Returns memory [..., bytes] as 16-byte pieces."""
     whole = memory.shape[-1] // PIECE * PIECE
     return memory[..., :whole].view(f"V{PIECE}")

@@ -26,7 +26,9 @@ Addresses = NDArray[np.int64]
 
 
 class Memory:
-    """Memory accesses of a thread: ld, st and all other reads and writes of bytes."""
+    """Memory accesses of an agent: ld, st and all other instructions that read or write bytes
+    through the generic proxy.
+    """
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
@@ -66,7 +68,7 @@ class Memory:
         constant: bool = False,
         site: object,
     ) -> tuple[Bytes, Undefined | None]:
-        """Like `load`, for bytes that may be undefined; also returns which are.
+        """Like `load`, for bytes that may be undefined; also returns which bytes are undefined.
 
         ``constant``: no thread writes the bytes during the launch (ld.global.nc).
         """
@@ -112,7 +114,9 @@ class Memory:
         return data, undefined
 
     def origin(self, place: str, site: object, what: str = "") -> Origin:
-        """Returns the origin of unwritten bytes that `site` reads in `place`."""
+        """Returns the origin (where the undefined value comes from) of unwritten bytes that `site`
+        reads in `place`.
+        """
         return Origin("undefined-read", site, place, cta=self.cta.index, what=what)
 
     def _look(self, site: object, addresses: Addresses, data: Bytes, space: str) -> None:
@@ -128,13 +132,14 @@ class Memory:
 
     @property
     def last_load(self) -> tuple[object, Addresses]:
-        """Site of the last load, and its addresses in the order of the lanes."""
+        """Site of the last load, and the addresses that it read, in the order of the lanes."""
         site, addresses, _ = self._last_load or (None, b"", b"")
         return site, np.frombuffer(addresses, np.int64)
 
     def loaded(self, site: object, addresses: Addresses, data: Bytes, count: int) -> None:
-        """Records `count` loads of global memory, none of which polls; the other arguments describe
-        the last one."""
+        """Records `count` loads of global memory that do not poll; the other arguments describe the
+        last of these loads.
+        """
         self.agent.proceed(site)
         self.agent.progress += count - 1
         self._last_load = site, addresses.tobytes(), data.tobytes()
@@ -153,8 +158,8 @@ class Memory:
     ) -> None:
         """Writes uint8 [n, nbytes] to the addresses.
 
-        ``lanes``: the lane that writes to each address. ``undefined``: the undefined bytes.
-        ``strong``: qualifiers of a strong store. ``kind``: name of the access in reports.
+        ``lanes``: the lane that writes to each address. ``undefined``: mask of the undefined bytes.
+            ``strong``: qualifiers of a strong store. ``kind``: name of the access in reports.
         """
         if space == "cluster" and (parts := _by_rank(addresses)):
             for part in parts:
@@ -248,11 +253,11 @@ class Memory:
         lanes: Addresses | None = None,
         store: bool = False,
     ) -> tuple[Buffer | SharedMemory, Addresses]:
-        """Returns the memory (with its ``data``, ``defined``, ``shadow``) and the index of every
-        byte in it.
+        """Returns the memory that contains the addresses (an object with ``data``, ``defined``,
+        ``shadow``) and the index of every byte in it.
 
         lanes: the lanes of the addresses, for the error about an address outside all buffers.
-        store: whether the bytes are only stored to.
+            store: whether the access only stores to the bytes.
         """
         low, high = extent(addresses)
         high += nbytes
@@ -282,12 +287,13 @@ class Memory:
                     raise
 
     def shared_owner(self, space: str, addresses: Addresses, site: object) -> CtaProtocol:
-        """Returns the CTA whose shared memory the addresses name; for "shared" it must be this
-        CTA."""
+        """Returns the CTA whose shared memory contains the addresses; if the space is "shared", it
+        must be the CTA of this agent.
+        """
         return self.agent.peers.cta_of(int(addresses[0]), site, own=space == "shared")
 
     def watch(self, buffer: Buffer) -> None:
-        """Records readers and writers of the buffer from now on."""
+        """Starts to record readers and writers of the buffer."""
         if self.machine.checking and buffer.shadow is None:
             buffer.shadow = LastShadow(buffer.data.size // buffer.granule + 1, "global memory")
             if self.machine.programmatic and buffer.result:
@@ -298,8 +304,9 @@ class Memory:
     def spare_mbarriers(
         self, where: Addresses, site: object, verb: str, cta: CtaProtocol | None = None
     ) -> None:
-        """MachineError if one of these bytes of a CTA (None: this one) belongs to a live
-        mbarrier."""
+        """Raises MachineError if one of these bytes of a CTA belongs to a live mbarrier. If the CTA
+        is None, it is that of this agent.
+        """
         low, high = int(where.min()), int(where.max())
         for address, barrier in (cta or self.cta).mbarriers.items():
             near = low < address + 8 and address <= high
@@ -313,8 +320,9 @@ class Memory:
 
 
 def extent(addresses: Addresses) -> tuple[int, int]:
-    """Returns the lowest and the highest address; faster than numpy for the few addresses of a
-    warp."""
+    """Returns the lowest and the highest address; for the few addresses of a warp this is faster
+    than numpy.
+    """
     if addresses.size > 64:
         return int(addresses.min()), int(addresses.max())
     listed = addresses.tolist()
@@ -324,7 +332,9 @@ def extent(addresses: Addresses) -> tuple[int, int]:
 def gathered(
     found: Sequence[tuple[Bytes, Undefined | None]], parts: Sequence[slice | NDArray[np.int64]]
 ) -> tuple[Bytes, Undefined | None]:
-    """Joins rows that were read in parts, each at its positions, and their undefined bytes."""
+    """Joins rows that were read in parts, each part at its positions, and joins the masks of their
+    undefined bytes.
+    """
     lengths = (data.shape[0] for data, _ in found)
     data = np.empty((sum(lengths), found[0][0].shape[1]), np.uint8)
     where, origin = np.zeros(data.shape, bool), None

@@ -1,5 +1,6 @@
-"""The heap of device code: its memory lasts until it is freed, also beyond the launch (CUDA C++
-Programming Guide, "Dynamic Global Memory Allocation and Operations")."""
+"""The heap of device code: allocated memory persists until it is freed, also after the launch (CUDA
+C++ Programming Guide, "Dynamic Global Memory Allocation and Operations").
+"""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ POISON = 0xCB
 
 @dataclass
 class Heap:
-    """Memory of malloc, by address; no address is used twice.
+    """Memory allocated by malloc in device code, by address; no address is used twice.
 
     limit: bytes that may be allocated at any time (cudaLimitMallocHeapSize)
-    blocks: bytes, and which of them are defined
-    freed: sizes of memory that was freed
+    blocks: bytes of each allocation, and which of the bytes are defined
+    freed: sizes of the allocations that were freed
     """
 
     limit: int = 8 << 20
@@ -43,8 +44,9 @@ class Heap:
         return at
 
     def free(self, base: int, words: str, site: object) -> None:
-        """Frees the memory at an address that `allocate` returned. MachineError for another
-        address, which the message calls `words`."""
+        """Frees the memory at an address that `allocate` returned. Raises MachineError for another
+        address, which the message calls `words`.
+        """
         if base not in self.blocks:
             words = "memory that was freed before" if base in self.freed else words
             raise MachineError(
@@ -55,17 +57,17 @@ class Heap:
 
     @property
     def used(self) -> bool:
-        """Whether anything was ever allocated."""
+        """Whether device code has ever allocated memory."""
         return self._next > BASE
 
     def was_freed(self, address: int) -> bool:
-        """Whether the address is in memory that was freed."""
+        """Whether the address is in an allocation that was freed."""
         return any(base <= address < base + size for base, size in self.freed.items())
 
     def copy(self) -> Heap:
-        """A heap with the same contents."""
+        """Returns a heap with the same contents."""
         return deepcopy(self)
 
     def keep(self, other: Heap) -> None:
-        """Takes the contents of another heap."""
+        """Replaces the contents by those of another heap."""
         self.__dict__.update(other.__dict__)

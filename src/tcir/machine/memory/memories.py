@@ -1,4 +1,4 @@
-"""Global buffers with guards, and the shared memory of a CTA."""
+"""Global memory as buffers with guard zones, and the shared memory of a CTA."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _NEAR = 1 << 20
 
 
 def address_words(address: int) -> str:
-    """Formats an address in hexadecimal; one that is poison, or near it, is called poison."""
+    """Formats an address in hexadecimal. An address that equals the poison pattern of unwritten
+    memory, or is near it, is called poison.
+    """
     for pattern, size in zip(_PATTERNS, (8, 4), strict=True):
         bits = address & (1 << 8 * size) - 1
         if abs(bits - pattern) < _NEAR and address in (bits, bits - (1 << 8 * size)):
@@ -42,13 +44,15 @@ def _span(low: int, high: int) -> str:
 
 @dataclass(eq=False)
 class Buffer(Tracked):
-    """One bound array: its bytes, and which of them are defined (None: all).
+    """One array bound to an address: its bytes, and which of them are defined (None: all).
 
-    result: whether the caller reads it after the launch; kept: whether later launches read it.
-    unfinished: granules that earlier launches may still write during a programmatic launch.
-    constant: whether it is in the constant state space. name: its name in reports; array: the
-    caller's array.
-    read: whether anything but a store has accessed it.
+    result: whether the caller reads the buffer after the launch
+    kept: whether later launches read the buffer
+    unfinished: granules that earlier launches may still write during a programmatic launch
+    constant: whether the buffer is in the constant state space
+    name: name of the buffer in reports
+    array: the caller's array
+    read: whether an access other than a store has been made to the buffer
     """
 
     base: int
@@ -68,7 +72,9 @@ class Buffer(Tracked):
     """Offset in bytes from a multiple of 256, because no larger alignment was promised."""
 
     def words(self, low: int, high: int) -> str:
-        """Names bytes ``low`` to ``high`` (exclusive) of the buffer, and their elements."""
+        """Describes bytes ``low`` to ``high`` (exclusive) of the buffer for a message, and the
+        array elements in them.
+        """
         where = f"{_span(low, high)} of {self.name}"
         array = self.array
         if array is None or not array.ndim or not 0 <= low < high <= array.nbytes:
@@ -80,8 +86,9 @@ class Buffer(Tracked):
         return f"{where}: [{first}]" + f" to [{last}]" * (first != last)
 
     def granules(self, where: NDArray[np.int64], aligned: bool = False) -> NDArray[np.int64]:
-        """Returns the index into the shadow for an access of some bytes, int64 [n, bytes of an
-        element]; aligned: each element is aligned."""
+        """Returns the index into the shadow memory for an access to these bytes, int64 [n, bytes of
+        an element]. aligned: whether each element is aligned.
+        """
         size = where.shape[1]
         if size % self.granule:
             finer = size & -size
@@ -92,7 +99,7 @@ class Buffer(Tracked):
 
     @property
     def end(self) -> int:
-        """First address after the buffer."""
+        """Address of the first byte after the buffer."""
         return self.base + self.data.size
 
     @property
@@ -102,11 +109,11 @@ class Buffer(Tracked):
 
 @dataclass(frozen=True)
 class ArrayPlace:
-    """Place of an array in global memory.
+    """Address of an array in global memory, or how to choose it.
 
-    at: its address; None: the next free address that is `offset` bytes after a multiple of 256.
-        With an `alignment` below 256, the address is a multiple of `alignment` instead, and of no
-        larger power of two
+    at: the address. If None, the array is placed at the next free address that is `offset` bytes
+        after a multiple of 256. If `alignment` is below 256, the address is a multiple of
+        `alignment` instead, and of no larger power of two
     """
 
     at: int | None = None
@@ -118,8 +125,9 @@ ANYWHERE = ArrayPlace()
 
 
 class GlobalMemory:
-    """Global memory as buffers far apart: an access outside its buffer is an error and never hits
-    another."""
+    """Global memory. Its buffers are far apart, so an access outside a buffer is an error and never
+    reaches another buffer.
+    """
 
     def __init__(self, heap: Heap | None = None) -> None:
         self.buffers: list[Buffer] = []
@@ -136,23 +144,27 @@ class GlobalMemory:
 
     @property
     def partly_unfinished(self) -> bool:
-        """Whether earlier launches may still write a part of a buffer during a programmatic launch:
-        then the bytes, not only the buffer, decide whether an access has to wait."""
+        """Whether, during a programmatic launch, earlier launches may still write to a part of a
+        buffer. If so, whether an access has to wait depends on its bytes, and not only on its
+        buffer.
+        """
         parts = (
             (-(-b.data.size // b.granule), part) for b in self.buffers for part in b.unfinished
         )
         return any(part.indices(size)[:2] != (0, size) for size, part in parts)
 
     def allocate(self, size: int) -> int:
-        """Allocates undefined memory for device code's malloc and returns its address; 0 if the
-        heap is full."""
+        """Allocates undefined memory for malloc in device code and returns its address; returns 0
+        if the heap is full.
+        """
         if at := self.heap.allocate(size):
             self._bind_block(at)
         return at
 
     def free(self, base: int, site: object) -> None:
-        """Frees the memory at an address that `allocate` returned. MachineError for another
-        address."""
+        """Frees the memory at an address that `allocate` returned. Raises MachineError for another
+        address.
+        """
         self.heap.free(base, address_words(base), site)
         at = bisect_left(self._bases, base)
         del self.buffers[at], self._bases[at]
@@ -169,12 +181,14 @@ class GlobalMemory:
         name: str = "a buffer",
         place: ArrayPlace = ANYWHERE,
     ) -> int:
-        """Gives ``array`` (C-contiguous, written in place) an address.
+        """Gives ``array`` an address. The array must be C-contiguous; the launch writes to it in
+        place.
 
-        defined: mask of its defined bytes, written in place; None: all, or none if not
-        ``initialized``. result: whether the caller reads it afterwards, so that it must not hold
-        undefined bits; kept: whether later launches do. constant: whether it is in the constant
-        state space. name: its name in reports.
+        defined: mask of the array's defined bytes, written in place; None: all bytes are defined,
+            or none if not ``initialized``. result: whether the caller reads the array after the
+            launch; the launch must not leave undefined bits in it. kept: whether later launches
+            read the array. constant: whether it is in the constant state space. name: its name in
+            reports.
         """
         if not array.flags.c_contiguous:
             raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
@@ -196,8 +210,9 @@ class GlobalMemory:
         return base
 
     def find(self, low: int, high: int, site: object, *, store: bool = False) -> Buffer:
-        """Returns the buffer that holds bytes ``low`` (inclusive) to ``high`` (exclusive); else
-        MachineError. store: whether the bytes are only stored to"""
+        """Returns the buffer that contains bytes ``low`` (inclusive) to ``high`` (exclusive);
+        raises MachineError if there is none. store: whether the access only stores to the bytes.
+        """
         i = bisect_right(self._bases, low) - 1
         if i >= 0 and high <= self.buffers[i].end:
             self.buffers[i].read |= not store
@@ -205,13 +220,16 @@ class GlobalMemory:
         raise MachineError("out-of-bounds", self._nearest(low, high), site=site)
 
     def unshifted(self, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Maps addresses in one buffer to what they would be if the buffer began at a multiple of
-        256, where allocators place buffers."""
+        """Maps addresses in one buffer to the addresses that they would have if the buffer began at
+        a multiple of 256, as buffers from allocators do.
+        """
         i = bisect_right(self._bases, int(addresses.min())) - 1
         return addresses - self.buffers[i].shift if i >= 0 else addresses
 
     def holds(self, low: int, high: int) -> bool:
-        """Whether a buffer holds bytes ``low`` (inclusive) to ``high`` (exclusive)."""
+        """Whether one buffer contains all bytes from ``low`` (inclusive) to ``high``
+        (exclusive).
+        """
         i = bisect_right(self._bases, low) - 1
         return i >= 0 and high <= self.buffers[i].end
 
@@ -235,7 +253,7 @@ ALL_DEFINED = {1: 1, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}
 
 
 class SharedMemory(Tracked):
-    """Shared memory of one CTA, by byte; unwritten bytes are poison."""
+    """Shared memory of one CTA, byte by byte; unwritten bytes contain poison."""
 
     granule = 4
     """Granularity of accesses in bytes, until one of them is smaller: see `granules`."""
@@ -255,15 +273,16 @@ class SharedMemory(Tracked):
         self.shadow = Shadow(self.size // 4 + 1, "shared memory") if hazards else None
 
     def granules(self, where: NDArray[np.int64], aligned: bool = False) -> Any:
-        """Returns the index into the shadow for an access of some bytes, int64 [n, bytes of an
-        element]; aligned: each element is aligned."""
+        """Returns the index into the shadow memory for an access to these bytes, int64 [n, bytes of
+        an element]. aligned: whether each element is aligned.
+        """
         if self.shadow is not None and where.shape[1] % 4:
             self.shadow.split()
             return where // 4, where % 4
         return (where[:, ::4] if aligned else where) // 4
 
     def words(self, low: int, high: int) -> str:
-        """Names bytes ``low`` to ``high`` (exclusive) of the shared memory."""
+        """Describes bytes ``low`` to ``high`` (exclusive) of the shared memory for a message."""
         return f"{_span(low, high)} of shared memory"
 
     def view(self, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -271,7 +290,9 @@ class SharedMemory(Tracked):
         return self.data[: self.size // dtype.itemsize * dtype.itemsize].view(dtype)
 
     def defined_view(self, size: int) -> NDArray[Any]:
-        """``defined`` of the bytes of elements of ``size`` bytes: `ALL_DEFINED` where all are."""
+        """Mask ``defined``, for elements of ``size`` bytes: `ALL_DEFINED` for an element whose
+        bytes are all defined.
+        """
         return self.defined[: self.size // size * size].view(f"u{size}")
 
     def poison(self, start: int, size: int) -> None:
@@ -285,7 +306,7 @@ class SharedMemory(Tracked):
         self.cleared(where)
 
     def check(self, low: int, high: int, site: object) -> None:
-        """MachineError unless bytes [low, high) exist."""
+        """Raises MachineError unless bytes [low, high) exist."""
         if 0 <= low < self.start:
             raise MachineError(
                 "reserved-shared-memory",

@@ -1,11 +1,14 @@
-"""Words that lanes of a warp poll, and stores that overwrite a value a lane waits for.
+"""Finds stores to a polled word that may overwrite a value before the polling lane has read it.
 
-A relaxed or volatile store to a word that another lane polls is no data race, and usually the
-awaited one: a flag raised, a counter that advances. It is an error if the old value would end the
-wait, the lane may not have read it yet, and the new value would not end it: a flag lowered too
-early, or a sequence number that has passed the awaited one. A lane has read the old value if the
-store comes after its poll: in memory order, or because the lane answered by a strong store or
-atomic after its poll, and the storing lane has read the answer.
+A relaxed or volatile store to a word that another lane polls is no data race. Usually it stores the
+value that the other lane waits for: it raises a flag or advances a counter. The store is an error
+if three conditions hold: the old value would end the wait, the lane may not have read the old value
+yet, and the new value would not end the wait. Examples are a flag that is lowered too early, and a
+sequence number that passes the awaited number.
+
+A lane is known to have read the old value if the store comes after its poll in memory order. It is
+also known to have read the value if, after its poll, it executed a strong store or atomic (an
+answer) that the storing lane has read.
 """
 
 from __future__ import annotations
@@ -29,14 +32,14 @@ Word = tuple[Buffer | SharedMemory, int, int]
 
 
 class Poll(NamedTuple):
-    """The last poll of a word by a lane. leaves: whether a value ends the wait."""
+    """The last poll of a word by a lane. leaves: tells whether a value ends the wait."""
 
     access: Access
     leaves: Awaited
 
 
 class Polls:
-    """Polls of a warp. Nothing is recorded until one of its lanes polls."""
+    """The polls of a warp. Nothing is recorded until one of its lanes polls."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent = agent
@@ -59,7 +62,7 @@ class Polls:
         strong: Strong,
         access: Access,
     ) -> None:
-        """Records a strong load by these lanes, or the load of an atomic."""
+        """Records that these lanes read a word by a strong load or by an atomic."""
         if lanes is None or (strong.awaited is None and not self):
             return
         if not self:
@@ -83,7 +86,8 @@ class Polls:
     ) -> list[int]:
         """Checks a strong store by these lanes before it takes effect.
 
-        Returns for each lane a mask of the lanes that poll its word; empty if no lane polls.
+        Returns, for each lane, a mask of the lanes that poll the word that it stores to; empty if
+        no lane polls.
         """
         if lanes is None:
             return []

@@ -1,6 +1,7 @@
-"""Protocols of the agent, its CTA, cluster and machine: the members that the units need.
+"""Protocols of the agent, its CTA, cluster and machine: the members that the units (memory, TMA,
+tensor core, …) use.
 
-The classes themselves are in `tcir.machine.engine`, above the units.
+The classes that implement them are in `tcir.machine.engine`, which imports the units.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Triple = tuple[int, int, int]
 
 
 class MachineProtocol(Protocol):
-    """Options and global memory."""
+    """Options and global memory of a launch."""
 
     options: RunOptions
     assumptions: Assumptions
@@ -83,7 +84,7 @@ class OrderProtocol(Protocol):
 
 
 class OperandReads(Protocol):
-    """Reads of A and B by one mma: see `tcir.machine.tensor_core.issued_mma`."""
+    """Reads of A and B by one mma; implemented in `tcir.machine.tensor_core.issued_mma`."""
 
     access: Access
 
@@ -93,7 +94,7 @@ class OperandReads(Protocol):
 
 
 class ClusterProtocol(Protocol):
-    """The CTAs that run at the same time."""
+    """The CTAs of a cluster, which run at the same time."""
 
     round: ClusterRound | None
     declined: object
@@ -113,7 +114,7 @@ class ClusterProtocol(Protocol):
 
 
 class WarpgroupPart(Protocol):
-    """The wgmma of one warp."""
+    """The wgmma operations of one warp of a warpgroup."""
 
     component: Component
     issued: int
@@ -169,7 +170,9 @@ class CtaProtocol(Protocol):
 
 
 class FindsMbarriers(Protocol):
-    """`tcir.machine.sync.mbarriers.Mbarriers` for the units below it."""
+    """The part of `tcir.machine.sync.mbarriers.Mbarriers` that units below it in the import order
+    use.
+    """
 
     def at(
         self, address: int, site: object, *, proxy: str = ..., operation: bool = ...
@@ -177,7 +180,7 @@ class FindsMbarriers(Protocol):
 
 
 class PeersProtocol(Protocol):
-    """The CTAs that an agent reaches: see `tcir.machine.engine.peers`."""
+    """The CTAs that an agent can access; implemented in `tcir.machine.engine.peers`."""
 
     def cta_of(self, address: int, site: object, *, own: bool = ...) -> CtaProtocol: ...
     def multicast(self, address: int, cta_mask: int | None, site: object) -> list[int]: ...
@@ -185,7 +188,9 @@ class PeersProtocol(Protocol):
 
 
 class IssueProtocol(Protocol):
-    """The tensor-core operations that an agent issued: see `tcir.machine.engine.tensor_issue`."""
+    """The tensor-core operations that an agent issued; implemented in
+    `tcir.machine.engine.tensor_issue`.
+    """
 
     threads: list[TensorThread]
     thread: TensorThread
@@ -200,7 +205,7 @@ class IssueProtocol(Protocol):
 
 
 class ChecksProtocol(Protocol):
-    """Checks of an agent's accesses: see `tcir.machine.engine.access_checks`."""
+    """Checks of an agent's accesses; implemented in `tcir.machine.engine.access_checks`."""
 
     def has_observed(self, shadow: Shadow, where: Granules, other: Access) -> bool: ...
     def note_read(
@@ -236,7 +241,7 @@ class ChecksProtocol(Protocol):
 
 
 class AgentProtocol(Protocol):
-    """The clock, waits and units of an agent: see `tcir.machine.engine.agent`."""
+    """The clock, waits and units of an agent; implemented in `tcir.machine.engine.agent`."""
 
     name: str
     warp: int

@@ -12,7 +12,9 @@ from numpy.typing import DTypeLike, NDArray
 
 @dataclass(frozen=True)
 class Reduction:
-    """A reduction of bytes: combine(old, new) on elements of `dtype`."""
+    """A reduction of bytes in memory: ``combine(old, new)`` computes the result for elements of
+    `dtype`.
+    """
 
     combine: Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
     dtype: DTypeLike

@@ -1,4 +1,4 @@
-"""Names of the bytes of shared memory: the program's variables."""
+"""Names for bytes of shared memory in reports: the program's variables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tcir.machine.memory.memories import RANK_SHIFT, address_words
 
 
 class SharedNames:
-    """Variables by their offset in a CTA's window."""
+    """The variables in shared memory, by their offset in a CTA's window."""
 
     def __init__(self, variables: Mapping[str, int] | None = None) -> None:
         found = {offset: name for name, offset in (variables or {}).items()}
@@ -17,7 +17,9 @@ class SharedNames:
         self._names = [found[offset] for offset in self._offsets]
 
     def offset(self, offset: int) -> str:
-        """Formats an offset as `variable+0x8`, or in hexadecimal if no variable precedes it."""
+        """Formats an offset as `variable+0x8`, or in hexadecimal if no variable begins at or before
+        it.
+        """
         place = bisect_right(self._offsets, offset) - 1
         if place < 0:
             return address_words(offset)
@@ -25,6 +27,8 @@ class SharedNames:
         return self._names[place] + (f"+{inside:#x}" if inside else "")
 
     def address(self, address: int) -> str:
-        """Formats an address as its `offset` and the rank of the CTA in its cluster."""
+        """Formats an address: its offset, as the method `offset` does, and the rank of its CTA in
+        the cluster.
+        """
         offset = address & (1 << RANK_SHIFT) - 1
         return f"{self.offset(offset)} of the CTA of rank {address >> RANK_SHIFT}"

@@ -1,7 +1,9 @@
-"""st.async and red.async: stores and reductions of threads that complete on an mbarrier.
+"""st.async and red.async: stores and reductions by threads whose completion is signalled on an
+mbarrier.
 
-PTX ISA 9.7.9.12, 9.7.13.8: a relaxed access to the memory of the CTA that the address names,
-through the generic proxy; its bytes count on an mbarrier of the same CTA, which releases them.
+PTX ISA 9.7.9.12, 9.7.13.8: each is a relaxed access, through the generic proxy, to the memory of
+the CTA that the address names. Its bytes count on an mbarrier of the same CTA; a thread that waits
+on the mbarrier observes them.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class StAsync:
         undefined: Undefined | None = None,
         site: object,
     ) -> None:
-        """Writes `data`, or the result of `reduction` of `data` and the old bytes.
+        """Writes `data`; with a `reduction`, writes its result for the old bytes and `data`.
 
         undefined: mask of the undefined bytes of `data`.
         """

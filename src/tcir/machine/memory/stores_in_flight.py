@@ -1,4 +1,6 @@
-"""Bulk stores to global memory that have not taken effect, with the bytes that they will write."""
+"""Bulk stores to global memory that have been issued but have not taken effect, with the bytes that
+they will write.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from tcir.machine.memory.memories import Buffer, SharedMemory
 
 @dataclass(frozen=True, eq=False)
 class BulkStore:
-    """A bulk store in flight: `data` uint8 [n] for `places` int64 [n] of a buffer."""
+    """A bulk store in flight: it will write `data` uint8 [n] to the byte indices `places` int64 [n]
+    of a buffer.
+    """
 
     buffer: Buffer | SharedMemory
     places: NDArray[np.int64]
@@ -20,7 +24,7 @@ class BulkStore:
 
 
 class StoresInFlight:
-    """Stores in flight of a launch, in issue order."""
+    """The bulk stores in flight of a launch, in issue order."""
 
     def __init__(self) -> None:
         self._stores: list[BulkStore] = []
@@ -34,8 +38,9 @@ class StoresInFlight:
         self._stores.remove(store)
 
     def repeat(self, store: BulkStore) -> bool:
-        """Whether a new store writes the bytes that memory holds, or will hold after the stores in
-        flight."""
+        """Whether a new store writes bytes equal to those that memory contains, or will contain
+        after the stores in flight.
+        """
         there = store.buffer.data[store.places]
         for other in self._stores:
             if other.buffer is store.buffer:

@@ -11,7 +11,7 @@ from tcir.machine.order.strong import Place, Strong, StrongWrites, merged
 
 
 class StrongAccesses:
-    """ld, st, atom and red with a scope. The bytes themselves move through `Memory`."""
+    """Memory order of ld, st, atom and red with a scope. `Memory` reads and writes the bytes."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.machine = agent, agent.machine
@@ -19,8 +19,9 @@ class StrongAccesses:
         """The agent's last release on each place, which its later strong writes there carry on."""
 
     def read(self, places: Iterable[Place], strong: Strong) -> None:
-        """Performs a strong read, which observes the last writes: an acquire joins the clocks that
-        these released; after a relaxed read, a later fence joins them."""
+        """Performs a strong read, which observes the last writes to the location. An acquire joins
+        the clocks that these writes released; after a relaxed read, a later fence joins them.
+        """
         agent, here = self.agent, self.agent.scope(strong.scope)
         acquired = here.reach if strong.acquire else -1
         for place in places:
@@ -45,7 +46,9 @@ class StrongAccesses:
                         learn_by(BY_TICKET, agent.clock, known)
 
     def write(self, places: Iterable[Place], strong: Strong) -> None:
-        """Records a strong write after it took place; no other access may have its number."""
+        """Records a strong write after it took place. The write needs an access number of its
+        own.
+        """
         agent, here = self.agent, self.agent.scope(strong.scope)
         number = agent.lanes.number
         now = agent.release() if strong.release else {}
@@ -72,8 +75,9 @@ class StrongAccesses:
     def fence(
         self, scope: str, *, sc: bool = False, acquire: bool = True, release: bool = True
     ) -> None:
-        """fence.acq_rel (or one side of it) or fence.sc: acquires for relaxed reads before it, and
-        releases for relaxed writes after it."""
+        """fence.acq_rel, its acquire half or its release half, or fence.sc: completes an acquire
+        for the relaxed reads before it, and begins a release for the relaxed writes after it.
+        """
         agent, reach = self.agent, self.agent.scope(scope).reach
         agent.lanes.learn()
         if acquire:

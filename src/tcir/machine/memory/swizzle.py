@@ -1,4 +1,5 @@
-"""Shared-memory swizzles: an XOR of address bits, on the absolute shared-memory byte address.
+"""Shared-memory swizzles: each XORs bits of a shared-memory byte address with higher bits of the
+same absolute address.
 
 Sources: PTX ISA 5.5.7 (swizzling modes), 9.7.16.10.6; CUTLASS cute/swizzle.hpp.
 """
@@ -18,8 +19,9 @@ Address = TypeVar("Address", int, NDArray[np.int64])
 
 @dataclass(frozen=True)
 class ChunkSwizzle:
-    """A swizzle that XORs bits of the 128-byte line number into the position of a chunk in its
-    line."""
+    """A swizzle that XORs bits of the number of a 128-byte line into the position of a chunk within
+    the line.
+    """
 
     span: int
     """Bytes of one row of the pattern (0: rows have no span)."""
@@ -32,7 +34,9 @@ class ChunkSwizzle:
 
     @property
     def period(self) -> int:
-        """Bytes after which the pattern repeats; also its alignment."""
+        """Bytes after which the swizzle's pattern repeats; the pattern is also aligned to this
+        number.
+        """
         return (self.lines_mask + 1) * 128 if self.lines_mask else 1
 
 
@@ -48,7 +52,7 @@ SWIZZLES: dict[str, ChunkSwizzle] = {
 
 
 def swizzle(mode: str) -> ChunkSwizzle:
-    """Returns the swizzle called `mode`; DescriptorError if there is none of that name."""
+    """Returns the swizzle called `mode`; raises DescriptorError if there is none of that name."""
     try:
         return SWIZZLES[mode]
     except KeyError:
@@ -58,9 +62,11 @@ def swizzle(mode: str) -> ChunkSwizzle:
 
 
 def swizzle_address(address: Address, mode: str, flipped: int = 1) -> Address:
-    """Returns the address of the byte at linear address `address` under `mode`. Its own inverse.
+    """Returns the address to which the swizzle `mode` maps a linear byte address. Applying it twice
+    gives the original address.
 
-    flipped: the parity of the lines in which FLIP_8B acts, an open question.
+    flipped: parity of the numbers of the lines in which FLIP_8B acts; no document states which
+        parity it is.
     """
     s = swizzle(mode)
     lines = address >> 7

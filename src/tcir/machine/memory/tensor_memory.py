@@ -1,8 +1,8 @@
-"""Tensor memory of a CTA, and its columns shared by the CTAs on one SM (PTX ISA 9.7.16.1,
-9.7.16.7).
+"""Tensor memory of a CTA, and the record of its columns, which the CTAs on one SM share (PTX ISA
+9.7.16.1, 9.7.16.7).
 
-An allocation belongs to its CTA, and its contents are undefined at first; so each CTA keeps words
-of its own, and the CTAs share only the record of taken columns.
+An allocation belongs to one CTA, and its contents are undefined at first. Therefore each CTA has
+its own array of words, and the CTAs share only the record of the allocated columns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ UNSPECIFIED_HALF = 0xCBCB_0000
 
 @dataclass(eq=False)
 class PairCall:
-    """An alloc or dealloc of cta_group::2 that waits for the matching call of the other CTA."""
+    """An alloc or dealloc with cta_group::2 that waits for the matching call in the other CTA of
+    the pair.
+    """
 
     what: tuple[object, ...]
     memory: TensorMemory
@@ -43,20 +45,24 @@ class PairCall:
 
 
 class SmTensorMemory:
-    """The tensor memories of the CTAs on one SM; `permits`: whether the first CTA to allocate
-    excludes the others until it relinquishes its permit."""
+    """The tensor memories of the CTAs on one SM.
+
+    permits: whether the first CTA that allocates excludes the other CTAs until it relinquishes its
+        permit.
+    """
 
     def __init__(self, permits: bool = False) -> None:
         self.permits = permits
         self.memories: list[TensorMemory] = []
 
     def taken(self) -> NDArray[np.bool_]:
-        """Columns that are not free."""
+        """Mask of the columns that are allocated."""
         return np.logical_or.reduce([m.allocated for m in self.memories])
 
     def closed(self, asking: TensorMemory, exclusive: bool) -> bool:
-        """Whether an exclusive allocation, or another CTA's permit, keeps the `asking` CTA from
-        allocating."""
+        """Whether the CTA `asking` may not allocate, because another CTA has an exclusive
+        allocation or the permit to allocate.
+        """
         others = [m for m in self.memories if m is not asking]
         return (
             any(m.exclusive for m in self.memories)
@@ -65,7 +71,7 @@ class SmTensorMemory:
         )
 
     def holders(self, asking: TensorMemory) -> str:
-        """Describes the owners of columns, for messages."""
+        """Describes the CTAs that own columns, for messages."""
         return "".join(
             f"; {'it' if m is asking else m.name} has {m.columns()}"
             for m in self.memories
@@ -74,7 +80,8 @@ class SmTensorMemory:
 
 
 class Accumulation:
-    """Sums that consecutive mma accumulate in columns of D, beginning with one that does not add D.
+    """A sequence of consecutive mma that add to the same columns of D. The first mma does not add
+    D.
 
     lanes, columns: masks of the lanes and columns that have been read so far.
     """
@@ -85,7 +92,7 @@ class Accumulation:
         self.columns = np.zeros(COLUMNS, bool)
 
     def read(self, lanes: Lanes, columns: slice) -> None:
-        """Notes a read of words of these lanes and columns."""
+        """Notes that words of these lanes and columns are read."""
         if columns.start < self.place.stop and self.place.start < columns.stop:
             self.lanes[lanes] = True
             self.columns[columns] = True
@@ -97,10 +104,10 @@ class Accumulation:
 
 
 class TensorMemory(Tracked):
-    """Tensor memory of a CTA: its words [lane, column], and masks of the defined words and
-    allocated columns.
+    """Tensor memory of a CTA: its words [lane, column], a mask of the defined words, and a mask of
+    the allocated columns.
 
-    An allocation takes the lowest free columns, or the place that `pick` chooses.
+    An allocation takes the lowest free columns, or the place that the function `pick` chooses.
     """
 
     def __init__(
@@ -137,12 +144,14 @@ class TensorMemory(Tracked):
 
     @cached_property
     def words(self) -> NDArray[np.uint32]:
-        """The words [lane, column]; like `shadow` made on first use: most kernels have none."""
+        """The words, [lane, column]; created on first use, because most kernels use no tensor
+        memory.
+        """
         return np.full((LANES, COLUMNS), POISON_WORD, np.uint32)
 
     @cached_property
     def shadow(self) -> Shadow | None:
-        """The last accesses to each word; None: hazards are not checked."""
+        """The last accesses to each word; None if hazards are not checked."""
         if not self._hazards:
             return None
         shadow = Shadow((LANES, COLUMNS), "tensor memory")
@@ -150,19 +159,20 @@ class TensorMemory(Tracked):
         return shadow
 
     def forget(self) -> None:
-        """Breaks the reference cycles with the CTA, which has ended."""
+        """Breaks the reference cycles between this object and its CTA, which has ended."""
         self.sm.memories.clear()
         self._owner = None
         vars(self).pop("shadow", None)
 
     def read(self, lanes: Lanes, columns: slice) -> None:
-        """Notes a read of words."""
+        """Notes that words are read."""
         for accumulation in self.accumulations.values():
             accumulation.read(lanes, columns)
 
     def accumulate(self, accumulator: Hashable, columns: slice, *, anew: bool) -> Accumulation:
-        """Returns the accumulation that an mma continues. anew: the mma adds D to no word, and so
-        starts a new accumulation"""
+        """Returns the accumulation to which an mma belongs. anew: the mma adds D to no word and so
+        starts a new accumulation.
+        """
         if anew or accumulator not in self.accumulations:
             self.accumulations[accumulator] = Accumulation(columns)
         return self.accumulations[accumulator]
@@ -170,12 +180,12 @@ class TensorMemory(Tracked):
     def room(
         self, columns: int, peer: TensorMemory | None = None, exclusive: bool = False
     ) -> int | None:
-        """Returns the first of `columns` adjacent free columns (free also in `peer`, the pair's
-        other CTA); None: no room.
+        """Returns the first of `columns` adjacent free columns; None if there are not enough. With
+        `peer`, the other CTA of a pair, the columns must be free in both CTAs.
 
-        The first column is a multiple of `columns`, so that the rest has room for all later
-        allocations, which are not larger. An exclusive allocation is the only one on the SM, and
-        may have any multiple of 32 columns.
+        The first column is a multiple of `columns`, so that the columns left free have room for all
+        later allocations, which are not larger. An exclusive allocation is the only one on the SM
+        and may have any multiple of 32 columns.
         """
         both = (self,) if peer is None else (self, peer)
         if any(memory.sm.closed(memory, exclusive) for memory in both):
@@ -186,8 +196,9 @@ class TensorMemory(Tracked):
         return self._pick(free) if free else None
 
     def allocate(self, base: int, columns: int, exclusive: bool = False) -> None:
-        """Takes free columns, whose contents are undefined: never written, or poisoned by
-        `free`."""
+        """Allocates free columns. Their contents are undefined, because they were never written or
+        because `free` made them undefined.
+        """
         self.exclusive, self.has_permit = exclusive, True
         self.allocated[base : base + columns] = True
         if self.zeros:
@@ -196,7 +207,7 @@ class TensorMemory(Tracked):
         self.allocations[base] = columns
 
     def free(self, base: int) -> None:
-        """Ends an allocation."""
+        """Ends an allocation and makes its columns undefined."""
         columns = self.allocations.pop(base)
         self.exclusive = False
         self.allocated[base : base + columns] = False
@@ -212,7 +223,7 @@ class TensorMemory(Tracked):
         return ", ".join(f"{b}..{b + n - 1}" for b, n in sorted(self.allocations.items()))
 
     def check(self, low: int, high: int, site: object) -> None:
-        """MachineError unless columns [low, high) are allocated."""
+        """Raises MachineError unless columns [low, high) are allocated."""
         if any(base <= low and high <= base + n for base, n in self.allocations.items()):
             return
         if low < 0 or high > COLUMNS or not self.allocated[low:high].all():

@@ -1,8 +1,9 @@
-"""Bytes and words that nothing wrote, and values computed from them (as in MemorySanitizer).
+"""Undefined bytes and words: memory that was never written, and values computed from it (as in
+MemorySanitizer).
 
-Moving undefined bits around is legal. An address, a branch, a stored result, or anything else that
-matters and depends on them is a finding that names their origin: the first access to unwritten
-memory.
+It is legal to copy undefined bits. A finding is reported when an address, a branch, a stored
+result, or another effect of the program depends on undefined bits. The finding names their origin:
+the first access to the unwritten memory.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ Where = _Part | tuple[_Part, ...]
 
 @dataclass(frozen=True)
 class Origin:
-    """The first access to unwritten memory, or the race that left a value undefined.
+    """Why a value is undefined: the first access to unwritten memory, or a race.
 
-    place: place of the bytes read; what: the part of this description that is the same for all
-    threads. stored: site where the value was last stored to memory. beside: further races that
-    leave the value undefined.
+    place: the bytes that were read
+    what: the part of the description that is the same for all threads
+    stored: site where the value was last stored to memory
+    beside: further races that leave the value undefined
     """
 
     code: str
@@ -46,8 +48,9 @@ class Origin:
         return own + tuple(word for other in self.beside for word in other.key)
 
     def findings(self, use: object, who: str = "") -> list[Finding]:
-        """Returns the findings about a use. use: site where the undefined bits matter; who: the
-        agent."""
+        """Returns the findings about a use of the value. use: site at which the undefined bits have
+        an effect; who: the agent that uses them.
+        """
         found = []
         for origin in (self, *self.beside):
             missing = origin.missing
@@ -63,7 +66,7 @@ class Origin:
         return found
 
     def and_by(self, other: Origin) -> Origin:
-        """Returns the origin of a value that is undefined for both reasons."""
+        """Returns the origin of a value that is undefined for the reasons of both origins."""
         if any(known.key == other.key for known in (replace(self, beside=()), *self.beside)):
             return self
         return replace(self, beside=(*self.beside, other))
@@ -71,26 +74,28 @@ class Origin:
 
 @dataclass(frozen=True)
 class Undefined:
-    """Mask of the undefined elements of a value, and the origin of one of them."""
+    """Mask of the undefined elements of a value, with the origin of one of them."""
 
     where: NDArray[np.bool_]
     origin: Origin
 
     def of(self, where: Where) -> Undefined | None:
-        """Restricts the mask to a part of the value; None: all of it is defined."""
+        """Restricts the mask to a part of the value; returns None if all of the part is defined."""
         part = self.where[where]
         return Undefined(part, self.origin) if part.any() else None
 
     def any(self, axis: int) -> Undefined:
-        """Returns the undefined elements of a reduction along an axis."""
+        """Returns the mask for a reduction along an axis: a result is undefined if any of its
+        inputs is.
+        """
         return Undefined(np.asarray(self.where.any(axis=axis)), self.origin)
 
 
 class Tracked:
-    """A memory whose elements, bytes or words, may be undefined.
+    """A memory whose elements (bytes or words) may be undefined.
 
-    defined: mask of the defined elements; None: all. An undefined element that was stored has an
-    origin; one that was never written has none.
+    defined: mask of the defined elements; None: all are defined. An undefined element that was
+        stored has an origin; an element that was never written has none.
     """
 
     defined: NDArray[np.bool_] | None
@@ -100,7 +105,9 @@ class Tracked:
     _known: tuple[Origin, ...] = ()
 
     def missing(self, where: Where, origin: Origin) -> Undefined | None:
-        """Returns the undefined elements among these; `origin`: origin of those never written."""
+        """Returns the undefined elements among these elements. `origin`: origin of the elements
+        that were never written.
+        """
         if self.defined is None:
             return None
         defined = self.defined[where]
@@ -119,8 +126,9 @@ class Tracked:
         site: object,
         kept: Undefined | None = None,
     ) -> None:
-        """Records a store at `site`. `undefined`: its undefined elements; `kept`: elements that
-        were undefined before and keep their origin."""
+        """Records a store at `site`. `undefined`: elements of the store that are undefined; `kept`:
+        elements that were undefined before the store and keep their origin.
+        """
         if self.stored is not None:
             self.stored[where] = True
         if undefined is None:
@@ -138,7 +146,7 @@ class Tracked:
             numbers[where] = number
 
     def lose(self, where: Where, undefined: Undefined, site: object) -> None:
-        """Marks elements that `site` stored as undefined after the fact."""
+        """Makes elements undefined that `site` has already stored."""
         assert self.defined is not None
         numbers, number = self._named(undefined.origin, site)
         before = np.where(self.defined[where], 0, numbers[where])
@@ -170,15 +178,16 @@ class Tracked:
             self._numbers[where] = 0
 
     def moved(self, target: Where, source: Where) -> None:
-        """Copies the state of elements that were copied inside the memory."""
+        """Copies the masks and origins of elements that were copied within the memory."""
         assert self.defined is not None
         self.defined[target] = self.defined[source]
         if self._numbers is not None:
             self._numbers[target] = self._numbers[source]
 
     def stored_undefined(self) -> list[tuple[int, Origin]]:
-        """Returns, for each origin, the first undefined element that was stored, with the
-        origin."""
+        """Returns, for each origin, the first undefined element that was stored, together with that
+        origin.
+        """
         if self._numbers is None or self.defined is None:
             return []
         numbers = np.where(self.defined, 0, self._numbers).ravel()

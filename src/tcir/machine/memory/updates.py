@@ -1,19 +1,23 @@
-"""Loads and stores of one word that must be one atomic (PTX ISA 8.9: only atomics are indivisible).
+"""Finds a load and a store of one word that should be one atomic operation (PTX ISA 8.9: only
+atomics are indivisible).
 
-Strong accesses are no data race, but between a thread's load of a word and the store that follows
-from it, another thread may write. Two kinds are findings:
+Strong accesses are no data race. But between a thread's load of a word and the store that depends
+on it, another thread may write the word. Two patterns are reported:
 
-- the thread stores a result computed from the value, while only the word itself orders another
-  thread's write before the load: that write may be lost;
-- the thread continues if it finds a value, and replaces it by another, and another thread that
-  found the same value did so too: both may find it before either has stored. A turn that is passed
-  around, for which each thread waits with its own value, is not reported. Nor is a flag that both
-  raise to one value if both found it down (a maximum is reported, because the smaller value may be
-  stored last, and so is a count).
+- The thread stores a result that it computed from the loaded value, and only the accesses to the
+  word itself order another thread's write before the load. In another execution that write may be
+  lost.
+- The thread continues if it loads a certain value, and replaces that value by another. Another
+  thread does the same with the same loaded value: both threads may load the value before either has
+  stored. Two patterns of this form are not reported: a turn that is passed on, for which each
+  thread waits with a value of its own; and a flag that both threads raise to the same value if they
+  find it down. A maximum is reported, because the smaller value may be stored last, and a count is
+  reported for the same reason.
 
-What the load itself acquires orders nothing here: the load might have come first. So if it finds
-another thread's value, the check also computes what the thread would store if it had found the
-previous value: in the other order it might store nothing, or another value.
+An acquire by the load itself is not counted as an order here, because in another execution the load
+might have come first. Therefore, if the load returns another thread's value, the check also
+computes what the thread would store if it had loaded the previous value. In that order it might
+store another value, or store nothing.
 """
 
 from __future__ import annotations
@@ -31,10 +35,11 @@ KEPT = 64
 
 
 class Loaded(NamedTuple):
-    """A load, kept until the thread stores to the place.
+    """A load of a word, remembered until the thread stores to the same place.
 
-    version: version of the place at the load. writes: whether a write by another thread is not
-    ordered before it. done: updates by other threads that are not ordered before it.
+    version: version of the place at the load. writes: whether there is a write by another thread
+        that is not ordered before the load. done: updates by other threads that are not ordered
+        before the load.
     """
 
     update: Update
@@ -45,7 +50,7 @@ class Loaded(NamedTuple):
 
 
 class Updates:
-    """Checks an agent's updates: a load of a word, and the store to it that follows."""
+    """Checks an agent's updates; an update is a load of a word and the later store to it."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.machine = agent, agent.machine
@@ -66,10 +71,11 @@ class Updates:
     def load_earlier(
         self, place: Place, address: int, follows: Callable[[bytes], Put | None]
     ) -> None:
-        """Checks, after `load` of a place, the opposite order: that the load precedes the updates
-        by other threads which are not ordered before it.
+        """Checks, after the `load` of a place, the opposite order, in which the load precedes the
+        updates by other threads that are not ordered before it.
 
-        follows: the store that follows if the load finds given bytes
+        follows: returns the store that the thread would execute if the load returned the given
+            bytes
         address: address of the place, as the thread names it
         """
         loaded = self._loads[place]
@@ -82,7 +88,7 @@ class Updates:
                 self._report(loaded, done.access.site, what)
 
     def found(self, values: Iterable[tuple[Place, bytes]]) -> None:
-        """Records the values that a strong load found, after the load."""
+        """Records the values that a strong load returned; called after the load."""
         self._found.update(values)
 
     def store(self, values: Iterable[tuple[Place, bytes]], update: Update, site: object) -> None:

@@ -1,26 +1,28 @@
 """Arithmetic of the block-scaled kinds of ``tcgen05.mma``: mxf8f6f4, mxf4 and mxf4nvf4.
 
-Kind mxf8f6f4 is the fused sum of `fused` with each product multiplied by its two scales; the raw
-exponents of the scales add to that of the product.
+Kind mxf8f6f4 is the fused sum of `fused`, with each product multiplied by its two scales; the raw
+exponents of the scales are added to the raw exponent of the product.
 
-The fp4 kinds (mxf4, mxf4nvf4) sum groups of products exactly before any truncation. With R the
+The fp4 kinds (mxf4, mxf4nvf4) sum groups of products exactly before any truncation. Let R be the
 largest raw exponent of a non-zero scaled product, S the largest raw exponent of the pairs of scales
-of non-zero products, and x_c that of a non-zero D-in:
+of non-zero products, and x_c the raw exponent of a non-zero D-in. Then:
 
-1. no non-zero product: D is unchanged (a zero becomes +0);
-2. x_c >= R: q = x_c - 35; D-in and the sum of each 16 products are truncated to multiples of 2^q;
-3. else q = max(R - 39, x_c - 39, S - 35); D-in is truncated to 2^q, and
-   a. scales ue4m3: so is the sum of each 4 products;
-   b. scales ue8m0: so is the sum of each 16 products, but to 2^(x_c - 35) where x_c is not below
-      the largest raw exponent of the group itself. If the result is a subnormal f32, it is
-      recomputed without the groups whose scales have a raw exponent below S and whose magnitude is
-      below 2^-174 (or below 2^q if that is larger);
-4. the exact sum of these is truncated to f32.
+1. If there is no non-zero product, D is unchanged (a zero becomes +0).
+2. If x_c >= R, let q = x_c - 35. D-in and the sum of each 16 products are truncated to multiples of
+   2^q.
+3. Otherwise let q = max(R - 39, x_c - 39, S - 35). D-in is truncated to a multiple of 2^q. The
+   products depend on the type of the scales:
+   a. With ue4m3 scales, the sum of each 4 products is truncated to a multiple of 2^q.
+   b. With ue8m0 scales, the sum of each 16 products is truncated to a multiple of 2^q, or of
+      2^(x_c - 35) if x_c is not below the largest raw exponent of the group itself. If the result
+      is a subnormal f32, it is recomputed without the groups whose scales have a raw exponent below
+      S and whose magnitude is below 2^-174 (or below 2^q if that is larger).
+4. The exact sum of these terms is truncated to f32.
 
-Truncation is toward zero. Rules and constants are those that sf-tensor/tcgen05 matched bit for bit
-on a B200. microsoft/MMA-Sim (arXiv 2511.10909) has a simpler rule, here `rule="scales"`:
-groups of 16, q = max(S', x_c) - 35 with zeros at the raw exponent -139. The two differ rarely, see
-docs/explanation/numerics.md.
+Truncation is toward zero. The rules and constants are those with which sf-tensor/tcgen05 matched a
+B200 bit for bit. microsoft/MMA-Sim (arXiv 2511.10909) has a simpler rule, called `rule="scales"`
+here: groups of 16, and q = max(S', x_c) - 35 with zeros at the raw exponent -139. The two rules
+rarely give different results, see docs/explanation/numerics.md.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ FP4_KINDS = ("mxf4", "mxf4nvf4")
 
 @dataclass(frozen=True)
 class Fp4Params:
-    """Constants of the fp4 sums, from sf-tensor/tcgen05 unless noted."""
+    """Constants of the fp4 sums; from sf-tensor/tcgen05 unless another source is given."""
 
     product_window: int = 39
     """Bits below the largest raw exponent of a scaled product (and of D-in) in case 3."""
@@ -316,13 +318,14 @@ def block_scaled_mma(
     exact: bool = True,
     constants: Fp4Params = DEFAULT_FP4,
 ) -> NDArray[np.uint32]:
-    """D = (A · SFA)(B · SFB)ᵀ + D of one instruction: f32 codes, uint32 [M, N].
+    """D = (A · SFA)(B · SFB)ᵀ + D of one instruction, as f32 codes, uint32 [M, N].
 
-    `a` codes [M, K], `b` codes [N, K], `scales` of A [M, G] and of B [N, G]: G scales per row, each
-    for K/G neighbours; G = 1 for mxf8f6f4 (scale_vec::1X), 2 or 4 for the fp4 kinds. `d`, `select`
-    as in `fused_mma`. `exact` False: plain float32 (`fast_mma`).
+    `a` codes [M, K], `b` codes [N, K], `scales` of A [M, G] and of B [N, G]: each row has G scales,
+    and each scale applies to K/G neighbouring elements. G = 1 for mxf8f6f4 (scale_vec::1X), 2 or 4
+    for the fp4 kinds. `d` and `select` are those of `fused_mma`. With `exact` False the product is
+    computed in plain float32 (`fast_mma`).
 
-    Dense operands and their scales may have a leading axis of products, with `exact`.
+    With `exact`, dense operands and their scales may have a leading axis of products.
     """
     kind, scale_type = types.kind, types.scale_type
     scale_a, scale_b = scales

@@ -1,11 +1,14 @@
-"""Sums of ``tcgen05.mma`` that float32 holds exactly, of several instructions and CTAs at once.
+"""Sums of ``tcgen05.mma`` whose result float32 arithmetic gives exactly, for several instructions
+and CTAs at once.
 
 Let the elements of A be multiples of 2^s, those of B multiples of 2^t, and those of D-in multiples
-of u = 2^(s + t), and let both ``|D-in|`` and K · max ``|a|`` · max ``|b|`` be at most 2^23 u. Then
-every partial sum is a multiple of u of at most 24 bits, which is a float32: neither the order of
-additions nor the split into instructions matters, and no result is rounded. If moreover no term's
-raw exponent exceeds s + t by more than the window, no term is truncated (`fused`), and D equals any
-float32 sum of the terms.
+of u = 2^(s + t). Let ``|D-in|`` and K · max ``|a|`` · max ``|b|`` each be at most 2^23 u. Then
+every partial sum is a multiple of u with at most 24 bits, and float32 represents it exactly.
+Therefore neither the order of the additions nor the split into instructions matters, and no result
+is rounded.
+
+If in addition no term's raw exponent exceeds s + t by more than the window of the fused sum, no
+term is truncated (`fused`). Then D equals the float32 sum of the terms in any order.
 """
 
 from __future__ import annotations
@@ -41,10 +44,12 @@ def add_exactly(
     params: FusedParams,
     adds: bool,
 ) -> bool:
-    """D = A · Bᵀ (+ D) for codes A [CTAs, M, K] and B [CTAs or 1, N, K], f32 D in tensor memory.
+    """D = A · Bᵀ (+ D) for codes A [CTAs, M, K] and B [CTAs or 1, N, K], with an f32 D in tensor
+    memory.
 
-    words: tensor memory [CTAs, lanes, columns]; D's row m is in ``lanes[m]``, from `column` on.
-    Returns False, and changes nothing, if a term may have to be rounded or truncated.
+    words: tensor memory [CTAs, lanes, columns]; row m of D is in ``lanes[m]``, and its columns
+        begin at `column`. Returns False, and changes nothing, if a term might be rounded or
+        truncated.
     """
     rows, depth = a.shape[1:]
     if not _promising(a[:1, :1], b[:1, :1], depth, types, params):
@@ -80,8 +85,8 @@ def exact_products(
     a: Codes, b: Codes, d: NDArray[np.uint32] | None, types: ProductTypes, params: FusedParams
 ) -> NDArray[np.uint32] | None:
     """Computes D = A · Bᵀ (+ D) for codes A [..., M, K], B [..., N, K] and D [..., M, N], where K
-    spans any number of instructions. Returns None if a term may need rounding or truncation, or if
-    D is not f32.
+    may be the K of any number of instructions. Returns None if a term might be rounded or
+    truncated, or if D is not f32.
     """
     if types.d_type != "f32":
         return None

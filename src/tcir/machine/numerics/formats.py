@@ -1,9 +1,9 @@
-"""Number formats as the tensor core reads them: code -> (value, raw exponent).
+"""Number formats as the tensor core reads them: a code stands for a value and a raw exponent.
 
-The *raw exponent* of a non-zero finite code is its unbiased exponent field; a subnormal has that of
-the smallest normal number. It is never normalised, and the fused sum of ``tcgen05.mma`` shows this
-(see `fused`). Zeros, infinities and NaNs have ``NO_EXPONENT``: they are excluded from the maximum
-exponent.
+The *raw exponent* of a non-zero finite code is its unbiased exponent field; every subnormal has the
+raw exponent of the smallest normal number. The raw exponent is not normalised, because the results
+of the fused sum of ``tcgen05.mma`` depend on the exponent field itself (see `fused`). Zeros,
+infinities and NaNs have ``NO_EXPONENT``: they do not count when the largest exponent is computed.
 
 Sources: PTX ISA 5.2.3 (alternate formats), OCP Microscaling Formats 1.0, IEEE 754.
 """
@@ -25,7 +25,9 @@ NO_EXPONENT = -4096
 
 @dataclass(frozen=True)
 class Format:
-    """A binary floating-point format: sign, exponent and mantissa fields below ``ignored`` bits."""
+    """A binary floating-point format: fields for sign, exponent and mantissa, followed by
+    ``ignored`` low bits.
+    """
 
     name: str
     exponent_bits: int
@@ -37,12 +39,12 @@ class Format:
 
     @property
     def bits(self) -> int:
-        """Width of the code, the ignored low bits included."""
+        """Width of the code in bits, the ignored low bits included."""
         return 1 + self.exponent_bits + self.mantissa_bits + self.ignored
 
     @property
     def smallest_exponent(self) -> int:
-        """Raw exponent of the smallest normal number and of all subnormal ones."""
+        """Raw exponent of the smallest normal number, and of all subnormal numbers."""
         return 1 - self.bias
 
 
@@ -78,7 +80,7 @@ ELEMENT_BITS: dict[str, int] = {
 
 
 def float_format(name: str) -> Format:
-    """Returns the format called `name`; ElementTypeError if there is none."""
+    """Returns the format called `name`; raises ElementTypeError if there is none."""
     try:
         return FLOATS[name]
     except KeyError:
@@ -107,7 +109,9 @@ def _decode(codes: NDArray[np.int64], f: Format) -> tuple[NDArray[np.float64], N
 
 @cache
 def decode_table(name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """Returns `decode` of all codes of a format of at most 16 bits, in order."""
+    """Returns the results of `decode` for all codes, in ascending order, of a format of at most 16
+    bits.
+    """
     f = FLOATS[name]
     value, exponent = _decode(np.arange(1 << f.bits, dtype=np.int64), f)
     value.flags.writeable = exponent.flags.writeable = False
@@ -117,7 +121,8 @@ def decode_table(name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
 def decode(codes: NDArray[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Exact values (float64) and raw exponents (int32) of an array of unsigned codes.
 
-    ElementTypeError if bits above the format's width are set: the codes were unpacked incorrectly.
+    Raises ElementTypeError if bits above the format's width are set, because then the codes were
+    unpacked incorrectly.
     """
     f = float_format(name)
     if f.bits > 16:
@@ -128,7 +133,7 @@ def decode(codes: NDArray[Any], name: str) -> tuple[NDArray[np.float64], NDArray
 
 
 def check_codes(codes: NDArray[np.unsignedinteger], name: str) -> None:
-    """ElementTypeError if bits above the width of a format of at most 16 bits are set."""
+    """Raises ElementTypeError if bits above the width of a format of at most 16 bits are set."""
     bits = FLOATS[name].bits
     if codes.dtype.itemsize * 8 > bits and codes.size and int(codes.max()) >> bits:
         raise ElementTypeError(
@@ -156,9 +161,11 @@ def _lowest_table(name: str) -> NDArray[np.int16]:
 
 
 def lowest_bit(codes: NDArray[Any], name: str) -> int | None:
-    """Returns the exponent of the lowest bit that is set in any of the codes.
+    """Returns the exponent of the lowest bit that is set in any of the numbers that the codes stand
+    for.
 
-    None: the format has more than 16 bits, all codes are zero, or one is infinite or NaN.
+    Returns None if the format has more than 16 bits, if all codes are zero, or if one is infinite
+    or NaN.
     """
     if float_format(name).bits > 16:
         return None
@@ -189,8 +196,8 @@ def _scale_table(name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
 def decode_scale(codes: NDArray[np.uint8], name: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """Values (float64) and raw exponents (int32) of block scales.
 
-    ue8m0 is 2^(code - 127), 0xFF is NaN. ue4m3 is e4m3 without its sign: bit 7 is ignored, 0x7F is
-    NaN (PTX ISA 5.2.3; OCP Microscaling Formats 1.0).
+    A ue8m0 code is 2^(code - 127); 0xFF is NaN. ue4m3 is e4m3 without its sign: bit 7 is ignored,
+    and 0x7F is NaN (PTX ISA 5.2.3; OCP Microscaling Formats 1.0).
     """
     if name not in SCALES:
         raise ElementTypeError("scale type", name, "ue8m0 or ue4m3", "PTX ISA 9.7.16.10.7")

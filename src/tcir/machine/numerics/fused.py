@@ -1,22 +1,25 @@
-"""Arithmetic of one ``tcgen05.mma``: one instruction is one fused sum per element of D.
+"""Arithmetic of one ``tcgen05.mma``: each element of D is one fused sum.
 
-For the kinds f16, tf32 and f8f6f4, with each number as mantissa · 2^x (x: raw exponent):
+For the kinds f16, tf32 and f8f6f4, with each number written as mantissa · 2^x (x is its raw
+exponent):
 
-1. a non-zero product has the raw exponent x_a + x_b (not normalised), D-in has x_c;
-2. q = (the largest of these) - ``window``;
-3. each exact product, and D-in, is truncated toward zero to a multiple of 2^q;
-4. these are summed exactly; the sum is truncated toward zero to f32 (subnormals kept, infinity
-   beyond the largest number), or rounded once to nearest even for an f16 D. A zero sum is +0.
+1. A non-zero product has the raw exponent x_a + x_b (not normalised); D-in has x_c.
+2. q = (the largest of these raw exponents) - ``window``.
+3. Each exact product, and D-in, is truncated toward zero to a multiple of 2^q.
+4. The truncated terms are summed exactly. The sum is truncated toward zero to f32 (subnormals are
+   kept, and a sum beyond the largest number becomes infinity), or rounded once to nearest even for
+   an f16 D. A zero sum is +0.
 
-A NaN, inf · 0, or infinities of both signs give 0x7FFFFFFF (0x7FFF for f16).
-Kind i8 is exact, modulo 2^32 or saturated once.
+A NaN, inf · 0, or infinities of both signs give 0x7FFFFFFF (0x7FFF for f16). Kind i8 is exact,
+modulo 2^32 or saturated once.
 
-NVIDIA documents none of this; public bit-level studies of the B200 tensor core found it
-(arXiv 2511.10909, arXiv 2512.07004, the sf-tensor/tcgen05 hardware comparison).
+NVIDIA documents none of this; public bit-level studies of the B200 tensor core found it (arXiv
+2511.10909, arXiv 2512.07004, the sf-tensor/tcgen05 hardware comparison).
 
-Implementation: a product of two such formats, and its multiple by a power of two, is exact in
-float64, and a sum of truncated terms stays far below 2^53. So float64 arithmetic with one ``trunc``
-per product *is* the integer computation, with NaN and infinity by IEEE rules.
+Implementation: float64 represents exactly a product of two numbers of these formats, also
+multiplied by a power of two, and a sum of truncated terms stays far below 2^53. Therefore float64
+arithmetic with one ``trunc`` per product gives exactly the result of the integer computation, with
+NaN and infinity by IEEE rules.
 """
 
 from __future__ import annotations
@@ -137,10 +140,10 @@ def fused_sums(
     zero: int,
     out: NDArray[np.float64],
 ) -> None:
-    """Steps 1..3 and the exact sum of step 4, unrounded.
+    """Computes steps 1 to 3 and the exact sum of step 4, not yet rounded.
 
-    a, xa, select [M, K]; b, xb [K', N]: term (m, k) is a[m, k] · b[select[m, k], n]. d, [M, N] or
-    empty, counts as d · 2^-shift; `smallest` is the raw exponent of its subnormals.
+    a, xa, select are [M, K]; b, xb are [K', N]. Term (m, k) is a[m, k] · b[select[m, k], n]. d, [M,
+    N] or empty, counts as d · 2^-shift; `smallest` is the raw exponent of its subnormals.
     """
     rows, columns = len(a), b.shape[1]
     d_bits = d.view(np.int32)
@@ -224,7 +227,7 @@ def _whole_steps(d: NDArray[np.float32], steps: float, most: float) -> bool:
 
 @jit
 def round_f32(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
-    """Writes f32 codes to `out`, truncated toward zero; a zero is +0."""
+    """Writes sums to `out` as f32 codes, truncated toward zero; a zero sum becomes +0."""
     bits = total.view(np.int64)
     for m in range(total.shape[0]):
         for n in range(total.shape[1]):
@@ -264,7 +267,9 @@ def _round_f16(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
 
 
 def rounded(total: NDArray[np.float64], d_type: str) -> NDArray[np.uint32]:
-    """Codes of exact sums: truncated for f32, to nearest even for f16; NaN and zero canonical."""
+    """Codes of exact sums: truncated for f32, rounded to nearest even for f16. NaN and zero have
+    their canonical codes.
+    """
     out = np.empty(total.shape, np.uint32)
     (_round_f16 if d_type == "f16" else round_f32)(total, out)
     return out
@@ -298,7 +303,7 @@ def _check_d_type(d_type: str) -> None:
 
 
 def d_as_f32(d: NDArray[np.uint32] | None, d_type: str) -> NDArray[np.float32]:
-    """Values of D-in; an empty array when there is none."""
+    """Values of D-in; an empty array if the instruction does not add D."""
     if d is None:
         return np.empty((0, 0), np.float32)
     if d_type == "f16":
@@ -307,21 +312,24 @@ def d_as_f32(d: NDArray[np.uint32] | None, d_type: str) -> NDArray[np.float32]:
 
 
 def scaled_d(d: NDArray[np.uint32], d_type: str, shift: int) -> NDArray[np.uint32]:
-    """Codes of D · 2^-shift, rounded like results."""
+    """Codes of D · 2^-shift, rounded as results are."""
     return rounded(d_as_f32(d, d_type).astype(np.float64) * 2.0**-shift, d_type)
 
 
 @cache
 def all_terms(m: int, k: int) -> NDArray[np.int32]:
-    """The selection of a dense instruction: int32 [m, k], term k of every row is position k."""
+    """Positions of the k of each term of a dense instruction, int32 [m, k]: term k of every row is
+    at position k.
+    """
     select = np.ascontiguousarray(np.broadcast_to(np.arange(k, dtype=np.int32), (m, k)))
     select.flags.writeable = False
     return select
 
 
 def contiguous(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
-    """Returns a C-contiguous writeable array, so that the compiled loops have one argument type
-    only."""
+    """Returns a C-contiguous writeable array, so that the compiled loops need to be compiled for
+    one array type only.
+    """
     flags = array.flags
     if flags.c_contiguous and flags.writeable and dtype in (None, array.dtype):
         return array
@@ -339,10 +347,11 @@ def fused_sum(
     params: FusedParams = DEFAULT,
     lowest: int | None = None,
 ) -> NDArray[np.uint32]:
-    """Codes of D for operands given as (values, raw exponents): a [M, K], b [N, K'].
+    """Codes of D for operands given as pairs (values, raw exponents): a [M, K], b [N, K'].
 
-    Several products have a leading axis: a [products, M, K], b [products, N, K'], d [products, M,
-    N]. lowest: all products of finite operands are multiples of 2^lowest; None: not known.
+    Several products at once have a leading axis: a [products, M, K], b [products, N, K'], d
+    [products, M, N]. lowest: an exponent such that all products of finite operands are multiples of
+    2^lowest; None if not known.
     """
     (av, ax), (bv, bx) = a, b
     before = d_as_f32(d, d_type)
@@ -376,7 +385,7 @@ def fused_sum(
 
 
 def rounded_all(total: NDArray[np.float64], d_type: str) -> NDArray[np.uint32]:
-    """Applies `rounded` to one or several products."""
+    """Applies `rounded` to one product or to several."""
     return rounded(total.reshape(-1, total.shape[-1]), d_type).reshape(total.shape)
 
 
@@ -419,13 +428,15 @@ def fused_mma(
 ) -> NDArray[np.uint32]:
     """D = A · Bᵀ + D of one instruction, bit-exact under the model of this module.
 
-    `a` codes [M, K], `b` codes [N, K] (unsigned integers), `d` codes uint32 [M, N] or None for
-    enable-input-d = false. An f16 D lies in the low half of its word (PTX ISA 9.7.16.10.4.1); the
+    `a` codes [M, K], `b` codes [N, K] (unsigned integers), `d` codes uint32 [M, N], or None for
+    enable-input-d = false. An f16 D is in the low half of its word (PTX ISA 9.7.16.10.4.1); the
     high half is ignored on input and zero on output. `scale_input_d` = s multiplies D-in by 2^-s
-    first; its rounding on hardware is unknown, here it is exact (the window comes later).
+    first. How the hardware rounds this product is unknown; here it is exact, and the truncation to
+    the window comes later.
 
-    Sparse: `a` holds the stored elements [M, K/2] and `select` int32 [M, K/2] the k of each
-    (`sparse_positions`); elements of B that no row selects are ignored, even NaN.
+    Sparse: `a` holds the stored elements [M, K/2], and `select` int32 [M, K/2] the k of each stored
+    element (`sparse_positions`). Elements of B that no row selects are ignored, even if they are
+    NaN.
 
     Dense operands may have a leading axis of products.
     """
@@ -456,10 +467,10 @@ def fast_mma(
     select: NDArray[np.int32] | None = None,
     scale_input_d: int = 0,
 ) -> NDArray[np.uint32]:
-    """`fused_mma` as an IEEE float32 matmul: fast, NOT bit-exact.
+    """Computes `fused_mma` as an IEEE float32 matmul: fast, but NOT bit-exact.
 
-    Summation order and rounding are the BLAS library's. Equal to `fused_mma` when all partial sums
-    are exact in f32 (small integers).
+    The order of the summation and the rounding are those of the BLAS library. The result equals
+    that of `fused_mma` if all partial sums are exact in f32 (small integers).
     """
     check_shapes(a, b, d, select)
     _check_d_type(types.d_type)
@@ -496,7 +507,9 @@ def fast_sum(
 
 
 def expanded(a: NDArray[Any], select: NDArray[np.int32] | None) -> NDArray[Any]:
-    """A with zeros for the elements not stored: [M, K/2] -> [M, K]; unchanged if dense."""
+    """Returns A with zeros for the elements that are not stored: [M, K/2] -> [M, K]. A dense A is
+    returned unchanged.
+    """
     if select is None:
         return a
     out = np.zeros((a.shape[0], 2 * a.shape[1]), a.dtype)
@@ -514,9 +527,10 @@ def integer_mma(
     select: NDArray[np.int32] | None = None,
     saturate: bool = False,
 ) -> NDArray[np.uint32]:
-    """Kind i8: D = A · Bᵀ + D in s32, exact; modulo 2^32, or saturated once with `saturate`.
+    """Kind i8: D = A · Bᵀ + D in s32. The sum is exact modulo 2^32; with `saturate`, it is exact
+    and then saturated once.
 
-    `a` [M, K] and `b` [N, K] codes of "s8" or "u8", `d` s32 codes (uint32 [M, N]) or None.
+    `a` [M, K] and `b` [N, K] are codes of "s8" or "u8"; `d` is s32 codes (uint32 [M, N]) or None.
     """
     check_shapes(a, b, d, select)
     # 32 products of at most 2^16 add up below 2^24, so float32 is exact up to K = 256.

@@ -1,5 +1,6 @@
-"""Consecutive ``tcgen05.mma`` on one accumulator, of several CTAs at once: each is a fused sum
-(`fused`), rounded before the next one is added."""
+"""Consecutive ``tcgen05.mma`` that add to one accumulator, for several CTAs at once. Each mma is a
+fused sum (`fused`), which is rounded before the next one is added.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +25,12 @@ def add_in_steps(
     params: FusedParams,
     adds: bool,
 ) -> bool:
-    """D = A · Bᵀ (+ D) for codes A [CTAs, M, steps, K], B [CTAs or 1, N, steps, K], f32 D in tensor
-    memory, with one rounding per step.
+    """D = A · Bᵀ (+ D) for codes A [CTAs, M, steps, K] and B [CTAs or 1, N, steps, K], with an f32
+    D in tensor memory and one rounding per step.
 
-    words: tensor memory [CTAs, lanes, columns]; D's row m is in ``lanes[m]``, from `column` on.
-    Returns False, and changes nothing, for formats whose codes do not fill their words.
+    words: tensor memory [CTAs, lanes, columns]; row m of D is in ``lanes[m]``, and its columns
+        begin at `column`. Returns False, and changes nothing, for formats whose codes are narrower
+        than their words.
     """
     for codes, name in ((a, types.a_type), (b, types.b_type)):
         if 8 * codes.itemsize != FLOATS[name].bits or codes.itemsize > 2:

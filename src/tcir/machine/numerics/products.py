@@ -1,4 +1,6 @@
-"""A cache of tensor-core products by their operands, for executions that repeat them."""
+"""A cache of the results of tensor-core products, by their operands, for programs that are executed
+repeatedly.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,16 @@ Codes = NDArray[Any]
 
 
 def product_form(types: ProductTypes) -> tuple[Hashable, ...]:
-    """Returns the fields of an instruction descriptor that a product's result depends on."""
+    """Returns the fields of an instruction descriptor on which the result of a product depends."""
     return types.a_type, types.b_type, types.d_type, types.negate_a, types.negate_b
 
 
 class Products:
-    """A cache of the results of products: a program that is executed again, under another
-    completion order or after another pass, multiplies the same operands.
+    """A cache of the results of products. A program that is executed again, under another
+    completion order or after another pass, multiplies the same operands again.
 
-    most_bytes: limit on the bytes of the cached results; beyond it, results are computed every
-    time.
+    most_bytes: limit on the bytes of the cached results; results beyond it are not cached and are
+        computed every time.
     """
 
     def __init__(self, most_bytes: int = 256 << 20) -> None:
@@ -37,9 +39,10 @@ class Products:
         operands: Sequence[Codes | None],
         multiply: Callable[[], NDArray[np.uint32]],
     ) -> NDArray[np.uint32]:
-        """Returns the result of ``multiply()``, computed once per form of product and operands.
+        """Returns the result of ``multiply()``, which is computed once for each combination of
+        `form` and operands.
 
-        form: everything the result depends on besides the codes in `operands`
+        form: everything on which the result depends, except the codes in `operands`
         """
         digest = hashlib.sha256()
         shapes: list[Hashable] = []

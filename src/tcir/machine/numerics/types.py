@@ -1,4 +1,6 @@
-"""Operand types of a product: the fields of an instruction descriptor that the arithmetic needs."""
+"""Element types of a tensor-core product: the fields of an instruction descriptor on which the
+arithmetic depends.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class ProductTypes(Protocol):
 
 
 class ScaledTypes(ProductTypes, Protocol):
-    """Types of a block-scaled product, with the type of its scales."""
+    """Element types of a block-scaled product, and the type of its scales."""
 
     @property
     def kind(self) -> str: ...
@@ -32,7 +34,7 @@ class ScaledTypes(ProductTypes, Protocol):
 
 @dataclass(frozen=True)
 class MmaTypes:
-    """Types of a warp-level product, which has no descriptor."""
+    """Element types of a warp-level product (mma.sync), which has no descriptor."""
 
     a_type: str
     b_type: str

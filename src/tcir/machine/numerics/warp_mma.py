@@ -1,10 +1,10 @@
-"""Arithmetic of `mma.sync` by GPU generation: chains of fused sums (see `numerics`).
+"""Arithmetic of `mma.sync`, by GPU generation: chains of fused sums (see `numerics`).
 
-An instruction whose K exceeds one fused sum is a chain of them, lowest k first, each accumulating
-onto the rounded result of the previous one. Window, length and the exponent of zeros by generation
-are from public bit-level studies (MMA-Sim, arXiv 2511.10909; Khattak and Mikaitis, arXiv
-2512.07004); those of Hopper match an H200 bit for bit (test/hopper/mma_sync). Integer types are
-exact.
+If the K of an instruction exceeds the length of one fused sum, the instruction is a chain of fused
+sums, lowest k first; each adds to the rounded result of the previous sum. The window, the length
+and the exponent of zeros of each generation are from public bit-level studies (MMA-Sim, arXiv
+2511.10909; Khattak and Mikaitis, arXiv 2512.07004); the values for Hopper match an H200 bit for bit
+(test/hopper/mma_sync). Integer types are exact.
 
 Hopper and sm_100 have no fp8 mma.sync in hardware: ptxas converts the operands to f16 and emits two
 f16 instructions, see `_through_f16`.
@@ -28,12 +28,12 @@ from tcir.machine.numerics.types import MmaTypes
 
 @dataclass(frozen=True)
 class Generation:
-    """Arithmetic of one GPU generation.
+    """Constants of the arithmetic of one GPU generation.
 
-    window: bits kept below the largest exponent; operand_bytes: bytes of a row of A in one sum.
-
-    zeros: raw exponent of a zero product or accumulator, for an f32 D and for an f16 D.
-    fp8: "f16" if ptxas emulates fp8 with f16 instructions, None if its arithmetic is not known.
+    window: bits that are kept below the largest exponent
+    operand_bytes: bytes of a row of A that enter one fused sum
+    zeros: raw exponent of a zero product or accumulator, for an f32 D and for an f16 D
+    fp8: "f16" if ptxas emulates fp8 with f16 instructions, None if the arithmetic is not known
     """
 
     name: str
@@ -57,7 +57,9 @@ _BY_SM = ((100, BLACKWELL), (90, HOPPER), (89, ADA), (80, AMPERE), (75, TURING),
 
 
 def generation(target: str) -> Generation:
-    """The generation of a PTX target such as "sm_100a"; NotModelled if unknown or older."""
+    """The constants for a PTX target such as "sm_100a"; raises NotModelled if the target is unknown
+    or older.
+    """
     found = re.match(r"sm_(\d+)", target)
     number = int(found[1]) if found else 0
     for lowest, part in _BY_SM:
@@ -79,9 +81,9 @@ def warp_mma(
 ) -> NDArray[np.uint32]:
     """D = A · Bᵀ + C of one instruction.
 
-    `a` codes [M, K], `b` codes [N, K], `c` and the result uint32 [M, N] (f16: in the low half).
-    Operands of f16, bf16 and tf32 may have a leading axis of instructions.
-    `d_type` "f32", "f16", or "s32" for integers, which `saturate` clamps.
+    `a` codes [M, K], `b` codes [N, K]; `c` and the result are uint32 [M, N] (f16 is in the low
+    half). Operands of f16, bf16 and tf32 may have a leading axis of instructions. `d_type` is
+    "f32", "f16", or "s32" for integers, which `saturate` clamps.
     """
     if a_type in INTEGERS:
         return integer_mma(a, b, c, a_type=a_type, b_type=b_type, saturate=saturate)

@@ -1,4 +1,5 @@
-"""Arithmetic of `mma.sync` outside the fused sums of `warp_mma`: 4-bit and 1-bit integers, f64.
+"""Arithmetic of `mma.sync` for types that do not use the fused sums of `warp_mma`: 4-bit and 1-bit
+integers, and f64.
 
 Integers are exact. f64 is a chain of fused multiply-adds, lowest k first, as on an H200.
 """
@@ -40,7 +41,9 @@ def integer_sum(
 def bit_sum(
     a: NDArray[np.uint8], b: NDArray[np.uint8], c: NDArray[np.uint32], operation: str
 ) -> NDArray[np.uint32]:
-    """C plus the population count of `operation` of a row of A and a row of B."""
+    """C plus, for each row of A and row of B, the number of bits set in `operation`(row of A, row
+    of B).
+    """
     ones = BIT_OPERATIONS[operation](a[:, None, :], b[None, :, :]).sum(axis=-1, dtype=np.int64)
     return (ones + c.view(np.int32) & 0xFFFFFFFF).astype(np.uint32)
 
@@ -51,7 +54,7 @@ def double_sum(
     c: NDArray[np.float64],
     fma: Callable[[Any, Any, Any], Any],
 ) -> NDArray[np.float64]:
-    """C + A · Bᵀ with `fma`(a, b, c) for each k in turn."""
+    """C + A · Bᵀ, computed by `fma`(a, b, c) for each k in turn."""
     shape = c.shape
     for k in range(a.shape[1]):
         left, right = np.broadcast_arrays(a[:, k, None], b[None, :, k])

@@ -1,9 +1,9 @@
 """Arithmetic of `wgmma.mma_async`: each instruction is one fused sum (see `fused`).
 
-f16, bf16 and tf32 keep 25 bits below the largest exponent, as `mma.sync` of Hopper does. fp8 keeps
-13, and an f32 result has 13 fraction bits. The non-zeros of a sparse A also form one sum. Integers
-are exact. Sources: public bit-level studies of H100 and H200 (MMA-Sim, arXiv 2511.10909; the MATLAB
-models of arXiv 2512.07004).
+For f16, bf16 and tf32 operands the sum keeps 25 bits below the largest exponent, as `mma.sync` does
+on Hopper. For fp8 operands it keeps 13 bits, and an f32 result has 13 fraction bits. The non-zeros
+of a sparse A also form one sum. Integers are exact. Sources: public bit-level studies of H100 and
+H200 (MMA-Sim, arXiv 2511.10909; the MATLAB models of arXiv 2512.07004).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FP8_WINDOW, FP8_LOST = 13, 10
 
 @dataclass(frozen=True)
 class WgmmaTypes:
-    """Types and signs of one instruction."""
+    """Element types and operand signs of one instruction."""
 
     types: MmaTypes
     saturate: bool = False
@@ -38,9 +38,10 @@ def wgmma_product(
     product: WgmmaTypes,
     select: NDArray[np.int32] | None = None,
 ) -> NDArray[np.uint32]:
-    """D = A · Bᵀ + D: codes a [M, K], b [N, K], d uint32 [M, N] (None: scale-d is false).
+    """D = A · Bᵀ + D for codes a [M, K], b [N, K] and d uint32 [M, N]; d is None if scale-d is
+    false.
 
-    select: k of each code of a sparse A, int32 [M, K / 2]; its codes are [M, K / 2].
+    select: k of each stored element of a sparse A, int32 [M, K / 2]; a is then [M, K / 2].
     """
     types = product.types
     if types.a_type in INTEGERS or types.a_type == "b1":

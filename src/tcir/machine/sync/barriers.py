@@ -12,7 +12,7 @@ WARP = 32
 
 
 class Barriers:
-    """bar.sync, bar.red and bar.arrive of a warp."""
+    """Executes bar.sync, bar.red and bar.arrive for a warp."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta = agent, agent.cta
@@ -22,8 +22,9 @@ class Barriers:
     def sync(
         self, number: int, threads: int | None, *, reduces: bool = False, site: object
     ) -> Blocking:
-        """bar.sync, or bar.red (`reduces`): blocks until ``threads`` threads (None: all that still
-        run) have arrived."""
+        """bar.sync, or bar.red if `reduces`: blocks until ``threads`` threads have arrived. None
+        stands for all threads that have not exited.
+        """
         this = self._enter(number, threads, "bar.red" if reduces else "bar.sync", site)
         yield from self.agent.wait(
             lambda: self._complete(number, this),
@@ -39,7 +40,7 @@ class Barriers:
             self.agent.events.wait_for(this.events)
 
     def arrive(self, number: int, threads: int, *, site: object) -> None:
-        """bar.arrive: counts the warp, which acquires nothing from the others."""
+        """bar.arrive: counts the warp's arrival. The warp does not wait and acquires nothing."""
         self._complete(number, self._enter(number, threads, "bar.arrive", site))
 
     def _enter(

@@ -10,7 +10,9 @@ from tcir.machine.order.rounds import ClusterRound
 
 
 class ClusterBarrier:
-    """barrier.cluster.arrive and .wait; every thread that still runs must arrive."""
+    """barrier.cluster.arrive and .wait; every thread of the cluster that has not exited must
+    arrive.
+    """
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta = agent, agent.cta
@@ -20,9 +22,9 @@ class ClusterBarrier:
     def arrive(self, *, relaxed: bool = False, site: object) -> None:
         """barrier.cluster.arrive.
 
-        A ``relaxed`` arrival releases only accesses before an earlier fence: all before
-        fence.acq_rel.cluster (or wider), and the mbarrier.init before
-        fence.mbarrier_init.release.cluster.
+        A ``relaxed`` arrival releases only accesses that an earlier fence covers:
+        fence.acq_rel.cluster, or a fence of wider scope, covers all accesses before it;
+        fence.mbarrier_init.release.cluster covers the mbarrier.init before it.
         """
         self.agent.proceed(site)
         if self._entered is not None:
@@ -45,7 +47,7 @@ class ClusterBarrier:
         join(self._entered.met, done)
 
     def wait(self, *, site: object) -> Blocking:
-        """barrier.cluster.wait: acquires what was released at the arrivals."""
+        """barrier.cluster.wait: acquires the accesses that the arrivals released."""
         self.agent.proceed(site)
         this = self._own_round(site)
         yield from self.agent.wait(lambda: self._complete(this), lambda: self._describe(this, site))
@@ -53,8 +55,9 @@ class ClusterBarrier:
         self._acquire(this)
 
     def test(self, *, last: bool, site: object) -> bool:
-        """Whether the wait of some threads of the agent is over; ``last``: whether all its other
-        threads have already waited."""
+        """Whether the wait of some threads of the agent can end; ``last``: whether all other
+        threads of the agent have already waited.
+        """
         this = self._own_round(site)
         if not self._complete(this):
             self.agent.poll(site, self._describe(this, site))

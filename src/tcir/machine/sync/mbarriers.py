@@ -24,7 +24,7 @@ MBARRIER_OPERATION = "mbarrier operation"
 
 
 class Mbarriers:
-    """mbarrier.* of an agent."""
+    """Executes the mbarrier.* instructions of an agent (warp or role)."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
@@ -84,7 +84,7 @@ class Mbarriers:
         self.agent.lanes.step()
 
     def inval(self, address: int, *, site: object) -> None:
-        """mbarrier.inval: frees the memory for other use."""
+        """mbarrier.inval: ends the mbarrier, so that its memory may be used for other data."""
         self.agent.proceed(site)
         barrier = self._own(address, site)
         address = barrier.address
@@ -111,11 +111,11 @@ class Mbarriers:
     def at(
         self, address: int, site: object, *, proxy: str = "generic", operation: bool = False
     ) -> Mbarrier:
-        """Returns the object at ``address``, for a use by this agent (or, through it, the async
-        proxy).
+        """Returns the mbarrier object at ``address``, which this agent, or the async proxy on its
+        behalf, is about to use.
 
-        operation: an asynchronous operation of the generic proxy (st.async) signals the mbarrier
-        later; its completion ends the use.
+        operation: an asynchronous operation of the generic proxy (st.async) that signals the
+            mbarrier later; the use ends when the operation completes.
         """
         cta = self.agent.peers.cta_of(address, site)
         address -= cta.window
@@ -179,12 +179,13 @@ class Mbarriers:
         order: MemoryOrder = RELEASE,
         site: object,
     ) -> None:
-        """mbarrier.arrive and arrive_drop, with ``expect_tx`` announced first.
+        """mbarrier.arrive and arrive_drop; the bytes of ``expect_tx`` are announced before the
+        arrival.
 
-        completes: False for .noComplete, which must not end the phase. more: lanes of the same
-        instruction that also arrive there after this one: it is undefined whether they arrive in
-        the same phase, and which of them ends it. A relaxed arrival releases only accesses before
-        an earlier fence.
+        completes: False for .noComplete, which must not end the phase. more: lanes of this
+            instruction that arrive at the same mbarrier after this arrival; it is undefined whether
+            their arrivals count in the same phase, and which arrival ends it. A relaxed arrival
+            releases only accesses that an earlier fence covers.
         """
         self.agent.proceed(site)
         barrier = self.at(address, site)
@@ -220,7 +221,7 @@ class Mbarriers:
                 )
 
     def complete_tx(self, address: int, nbytes: int, *, site: object) -> None:
-        """mbarrier.complete_tx: counts bytes without a copy."""
+        """mbarrier.complete_tx: counts bytes as transferred without a copy."""
         self.agent.proceed(site)
         self.at(address, site).count_bytes(nbytes, site)
 
@@ -238,8 +239,10 @@ class Mbarriers:
         heeded: bool = True,
         site: object,
     ) -> bool:
-        """mbarrier.test_wait.parity. A relaxed test acquires only with a later fence. A test whose
-        result is not read (not `heeded`) acquires nothing: it might have been false."""
+        """mbarrier.test_wait.parity. A relaxed test acquires only at a later fence. A test whose
+        result the program does not read (`heeded` is False) acquires nothing, because the result
+        might have been false.
+        """
         barrier = self._own(address, site)
         released = barrier.released
         if not barrier.complete(parity):
@@ -258,9 +261,10 @@ class Mbarriers:
         return True
 
     def refuses(self, address: int, parity: int, *, site: object) -> bool:
-        """Whether a test_wait or try_wait returns false although the phase is over: once per phase,
-        if nothing that the agent has observed implies that it is over
-        (`CompletionOrder.refuses`)."""
+        """Whether a test_wait or try_wait returns false although the phase is complete. This
+        happens at most once per phase, and only if nothing that the agent has observed implies that
+        the phase is complete (`CompletionOrder.refuses`).
+        """
         order, barrier = self.cta.cluster.order, self._own(address, site)
         if order is None or not order.refuses:
             return False
@@ -278,14 +282,17 @@ class Mbarriers:
         return not known
 
     def watch(self, address: int, *, site: object) -> PhaseWait:
-        """Returns a wait for the open phase, for `remembered` or `sleep`."""
+        """Returns an object that represents a wait for the open phase; pass it to `remembered` or
+        `sleep`.
+        """
         return self._own(address, site).watch()
 
     def sleep(
         self, address: int, wait: PhaseWait, *, gives_up: bool = False, site: object
     ) -> Blocking:
-        """Sleeps until the phase of a wait is complete or the mbarrier is invalid; if the loop
-        `gives_up`, at most until no other agent can run. Acquires nothing."""
+        """Blocks until the phase of the wait is complete or the mbarrier is invalid. If the loop
+        around the wait `gives_up`, blocks at most until no other agent can run. Acquires nothing.
+        """
         agent, barrier = self.agent, self._own(address, site)
         agent.proceed(site)
         yield from agent.wait(
@@ -297,15 +304,16 @@ class Mbarriers:
         barrier.check_live(site)
 
     def state(self, address: int, *, site: object) -> tuple[int, int]:
-        """Returns the open phase and the pending arrivals: the state an arrival returns. Acquires
-        nothing."""
+        """Returns the open phase and the pending arrivals, which make up the state that
+        mbarrier.arrive returns. Acquires nothing.
+        """
         barrier = self._own(address, site)
         return barrier.phase, barrier.pending
 
     def wait(
         self, address: int, parity: int, *, order: MemoryOrder = ACQUIRE, site: object
     ) -> Blocking:
-        """mbarrier.try_wait.parity in a loop."""
+        """mbarrier.try_wait.parity, repeated until it succeeds."""
         self.agent.proceed(site)
         barrier = self._own(address, site)
         released: Released | None = barrier.released

@@ -1,6 +1,8 @@
-"""setmaxnreg: moves registers between warps and the CTA's pool (PTX ISA 9.7.19.5).
+"""setmaxnreg: moves registers between warps and the CTA's pool of free registers (PTX ISA
+9.7.19.5).
 
-At entry all warps own equally many, and the pool is empty. All counts are per thread of a warp.
+At entry all warps own the same number of registers, and the pool is empty. All numbers are
+registers per thread of a warp.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ GRANULE = 8
 
 
 class RegisterQuota:
-    """Registers of one warp."""
+    """Number of registers that one warp owns."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta = agent, agent.cta
 
     def change(self, request: Request, entry: int) -> Blocking:
-        """setmaxnreg: the warp owns `request.count` registers per thread from here on; inc blocks
-        until the pool has them.
+        """setmaxnreg: from now on the warp owns `request.count` registers per thread.
+        setmaxnreg.inc blocks until the pool contains the additional registers.
 
         entry: registers per thread at the kernel's entry.
         """
@@ -60,8 +62,9 @@ class RegisterQuota:
         pool.owned[agent.warp] = request.count
 
     def at_exit(self) -> None:
-        """Reports a setmaxnreg of an exiting warp that another warp of its group has not
-        executed."""
+        """Reports each setmaxnreg that this exiting warp executed and another warp of its warpgroup
+        did not.
+        """
         done = self.cta.register_pool.done
         mine = done.get(self.agent.warp, [])
         least = min(len(done.get(mate.warp, [])) for mate in self._group)

@@ -1,1 +1,1 @@
-"""Tensor memory: places, allocation, loads and stores."""
+"""Tensor memory: addresses, allocation, loads and stores."""

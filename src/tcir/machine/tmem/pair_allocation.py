@@ -1,5 +1,6 @@
-"""tcgen05.alloc and .dealloc of a CTA pair: one warp of each CTA executes them (PTX ISA
-9.7.16.7)."""
+"""tcgen05.alloc and .dealloc of a CTA pair: one warp of each CTA executes each of them (PTX ISA
+9.7.16.7).
+"""
 
 from __future__ import annotations
 
@@ -12,10 +13,11 @@ from tcir.machine.order.operation import Blocking, Waiting
 
 
 class PairAllocation:
-    """Allocates and frees in both CTAs of a pair: the first of the two calls waits for the second.
+    """Allocates and frees tensor memory in both CTAs of a pair. The CTA that calls first waits
+    until the other CTA makes the matching call.
 
-    The ISA leaves open whether dealloc blocks. It does here by default, so a program that relies on
-    it not blocking deadlocks. Neither call orders other accesses.
+    The ISA leaves open whether dealloc blocks. It blocks here by default, so a program that relies
+    on a dealloc that does not block deadlocks. Neither call orders other accesses.
     """
 
     def __init__(self, agent: AgentProtocol) -> None:
@@ -120,7 +122,7 @@ class PairAllocation:
 
 
 def check_exclusive(tmem: TensorMemory, exclusive: bool, site: object) -> None:
-    """MachineError unless alloc and dealloc are both exclusive or both not."""
+    """Raises MachineError unless alloc and dealloc are both exclusive or both not exclusive."""
     if tmem.exclusive != exclusive:
         words = [".exclusive" if e else "no .exclusive" for e in (tmem.exclusive, exclusive)]
         raise MachineError(

@@ -1,8 +1,8 @@
-"""Tensor memory: the lanes and columns that each instruction accesses.
+"""The lanes and columns of tensor memory that each instruction accesses.
 
-Tensor memory has 128 lanes and 512 columns of 32 bits; an address holds the lane in bits 31..16 and
-the column in bits 15..0. All maps are relative to the instruction's base address, small, cached and
-read-only.
+Tensor memory has 128 lanes and 512 columns of 32 bits; an address has the lane in bits 31..16 and
+the column in bits 15..0. The maps of this module are relative to the instruction's base address;
+they are small, cached and read-only.
 
 Sources: PTX ISA 9.7.16.1 (addressing), 9.7.16.8 (ld, st), 9.7.16.9 (cp, shift), 9.7.16.10.5 (data
 paths of D); CUTLASS cute/atom/copy_traits_sm100.hpp, cute/atom/mma_traits_sm100.hpp (tmem_frg).
@@ -37,7 +37,7 @@ def _frozen(array: NDArray[np.int64] | NDArray[np.bool_]) -> Index:
 
 @dataclass(frozen=True)
 class AccessShape:
-    """One `.SHAPE` of tcgen05.ld/st. PTX ISA 9.7.16.8.1, table of vector lengths."""
+    """One `.SHAPE` of tcgen05.ld/st (PTX ISA 9.7.16.8.1, table of vector lengths)."""
 
     lanes: int
     columns_per_num: int
@@ -56,10 +56,12 @@ ACCESS_SHAPES: dict[str, AccessShape] = {
 
 @dataclass(frozen=True, eq=False)
 class AccessMap:
-    """Location of register r of thread t: `lanes[r, t]`, `columns[r, t]`, relative to the address.
+    """Location of register r of thread t: `lanes[r, t]`, `columns[r, t]`, relative to the address
+    of the instruction.
 
-    `halves` is 1, or 2 for `.pack::16b`/`.unpack::16b`: the low half of the register maps to the
-    low half of `columns[r, t]`, the high half to the low half of `columns[r, t] + 1`.
+    `halves` is 2 for `.pack::16b` and `.unpack::16b`, otherwise 1. If it is 2, the low half of the
+    register maps to the low half of `columns[r, t]`, and the high half to the low half of
+    `columns[r, t] + 1`.
     """
 
     lanes: Index
@@ -68,7 +70,7 @@ class AccessMap:
 
     @property
     def registers(self) -> int:
-        """32-bit registers per thread."""
+        """Number of 32-bit registers per thread."""
         return self.lanes.shape[0]
 
 
@@ -76,10 +78,10 @@ class AccessMap:
 def access_map(
     shape: str, num: int, pack: bool = False, half_split: int | None = None
 ) -> AccessMap:
-    """The map of one tcgen05.ld or tcgen05.st. TmemError on an illegal combination.
+    """The map of one tcgen05.ld or tcgen05.st. Raises TmemError for an illegal combination.
 
     `half_split` is the immediate of `.16x32bx2`: the distance in columns between the windows of
-    threads 0..15 and threads 16..31. No other shape has one.
+    threads 0..15 and threads 16..31. No other shape has this immediate.
     """
     if shape not in ACCESS_SHAPES:
         raise TmemError(
@@ -123,10 +125,12 @@ def access_map(
 def access_base(taddr: int, shape: str, warp: int, rule: str = "own-or-local") -> tuple[int, int]:
     """The effective (lane, column) of a tcgen05.ld/st by warp `warp` of its CTA.
 
-    A warp can access only its own sub-partition. Under the default `rule`, the lane field may
-    address that sub-partition or be below 32 (relative to it): published kernels do both. Under
-    "own" it must address it; under "five-bits" its upper bits are ignored. Anything else is a
-    TmemError, as is a lane that is not a multiple of the shape's lanes.
+    A warp can access only its own sub-partition of 32 lanes. The `rule` decides how the lane field
+    of the address is read. Under the default rule, the lane field may be a lane of that
+    sub-partition, or a number below 32 that is relative to it; published kernels use each form.
+    Under "own" it must be a lane of the sub-partition. Under "five-bits" its upper bits are
+    ignored. Any other lane field raises TmemError, and so does a lane that is not a multiple of the
+    shape's lanes.
     """
     if shape not in ACCESS_SHAPES:
         raise TmemError(
@@ -158,10 +162,12 @@ def access_base(taddr: int, shape: str, warp: int, rule: str = "own-or-local") -
 
 @dataclass(frozen=True, eq=False)
 class DataPath:
-    """Location of element (m, n) of D: CTA of the pair, lane, column (one 32-bit column each).
+    """Location of element (m, n) of D: the CTA of the pair, the lane, and the column. Each element
+    has a 32-bit column of its own.
 
-    `letter` as in PTX ISA 9.7.16.10.5. `half_lanes`: only 16 lanes of each sub-partition are used,
-    and the base lane may be 0 or 16; in all other paths it is 0.
+    `letter` is the name of the data path in PTX ISA 9.7.16.10.5. With `half_lanes`, D uses only 16
+    lanes of each sub-partition, and the base lane may be 0 or 16; in all other paths the base lane
+    is 0.
     """
 
     letter: str
@@ -203,7 +209,9 @@ def _letter(m: int, cta_group: int, ws: bool, sparse: bool) -> str:
 def d_layout(
     m: int, n: int, *, cta_group: int = 1, ws: bool = False, sparse: bool = False
 ) -> DataPath:
-    """Data path of the m × n accumulator (of the whole pair in cta_group 2)."""
+    """Data path of the m × n accumulator; with cta_group 2, m × n is the accumulator of the whole
+    pair.
+    """
     letter = _letter(m, cta_group, ws, sparse)
     split = {"B": 2, "E": 2, "G": 4}.get(letter, 1)
     if n < 1 or n % split:
@@ -237,9 +245,9 @@ def a_lanes(
 ) -> tuple[Index, Index]:
     """Location of the rows of A in tensor memory: (cta [m], lanes [copies, m]).
 
-    A row is on every lane that holds the same row of D, so paths B and E need two copies and path G
-    four (CUTLASS: "duplicated"). Element k is at byte k · size of the lane's consecutive columns,
-    little-endian; one instruction reads 32 bytes (8 columns).
+    A row of A is on every lane that has the same row of D. Therefore paths B and E need two copies
+    of A, and path G needs four (CUTLASS: "duplicated"). Element k is at byte k · size of the lane's
+    consecutive columns, little-endian; one instruction reads 32 bytes (8 columns).
     """
     letter = _letter(m, cta_group, ws, sparse)
     copies = {"B": 2, "E": 2, "G": 4}.get(letter, 1)
@@ -267,8 +275,8 @@ MULTICASTS: dict[str, tuple[str | None, ...]] = {
 def cp_lanes(shape: str, multicast: str | None = None) -> Index:
     """Destination lanes of each source row of tcgen05.cp, int64 [copies, rows].
 
-    A 256-bit row fills 8 consecutive columns of its lanes, a 128-bit row 4. The caller adds the
-    lane field of the address (only 4x256b uses a non-zero one).
+    A 256-bit row fills 8 consecutive columns of its lanes, a 128-bit row 4 columns. The caller adds
+    the lane field of the address; only 4x256b uses a lane field other than zero.
     """
     if shape not in MULTICASTS:
         raise TmemError(
@@ -296,11 +304,12 @@ def cp_lanes(shape: str, multicast: str | None = None) -> Index:
 
 @cache
 def shift_source(quarter: int | None = None) -> Index:
-    """The lane that lane l receives its data from in a shift by one row, int64 [128].
+    """For each lane, the lane from which it receives its data in a shift by one row, int64 [128].
 
-    Data moves to the next lower lane; the last lane of each sub-partition keeps its own. `quarter`
-    None: all four sub-partitions shift, as observed for `.ashift` on B200 (CUTLASS CuTeDSL example
-    1cta_mma_a_from_tmem); 0..3: only that one, the other reading of the stand-alone tcgen05.shift.
+    Data moves to the next lower lane; the last lane of each sub-partition keeps its own data. If
+    `quarter` is None, all four sub-partitions shift, as observed for `.ashift` on B200 (CUTLASS
+    CuTeDSL example 1cta_mma_a_from_tmem). If it is 0..3, only this sub-partition shifts, which is
+    the other possible reading of the stand-alone tcgen05.shift.
     """
     lane = np.arange(LANES)
     moves = lane % QUARTER != QUARTER - 1

@@ -1,4 +1,6 @@
-"""Tensor memory as threads access it: alloc, dealloc, ld, st, wait (PTX ISA 9.7.16.7-8)."""
+"""Instructions by which threads allocate and access tensor memory: alloc, dealloc, ld, st, wait
+(PTX ISA 9.7.16.7-8).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ Index = NDArray[np.int64]
 
 
 class Tmem:
-    """The warp-collective instructions on tensor memory."""
+    """The warp-collective instructions on tensor memory, for one agent."""
 
     def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
         self.agent, self.memory = agent, memory
@@ -43,8 +45,8 @@ class Tmem:
     ) -> Blocking:
         """tcgen05.alloc: allocates ``columns`` columns and writes their address to shared memory.
 
-        exclusive: the CTA has the SM to itself; ``columns`` need not be a power of two (PTX ISA
-        version 9.4).
+        exclusive: the CTA uses the tensor memory of the SM alone; ``columns`` need not be a power
+            of two (PTX ISA version 9.4).
         """
         self.agent.proceed(site)
         ctas = self.agent.peers.group(cta_group, site)
@@ -106,7 +108,7 @@ class Tmem:
         *,
         site: object,
     ) -> None:
-        """tcgen05.dealloc: frees a whole allocation; for a CTA pair see `pair_dealloc`."""
+        """tcgen05.dealloc: frees a whole allocation. For a CTA pair use `pair_dealloc`."""
         self.agent.proceed(site)
         if len(self.agent.peers.group(cta_group, site)) > 1:
             raise ValueError("expected pair_dealloc for cta_group 2: it may block")
@@ -155,7 +157,9 @@ class Tmem:
         *,
         site: object,
     ) -> Registers:
-        """tcgen05.ld of defined words: uint32 [registers, 32 lanes], valid after `wait("ld")`."""
+        """tcgen05.ld of words that must be defined: returns uint32 [registers, 32 lanes], which are
+        valid after `wait("ld")`.
+        """
         value, undefined = self.read(taddr, shape, num, pack, half_split, site=site)
         if undefined is not None:
             self.cta.report_undefined(undefined.origin, site)
@@ -171,8 +175,9 @@ class Tmem:
         *,
         site: object,
     ) -> tuple[Registers, Undefined | None]:
-        """Like `ld`, for words that may be undefined; also returns the undefined bytes, [registers,
-        32 lanes, 4]."""
+        """Like `ld`, for words that may be undefined; also returns a mask of the undefined bytes,
+        [registers, 32 lanes, 4].
+        """
         self.agent.proceed(site)
         lanes, columns, halves = self._reach(taddr, shape, num, pack, half_split, site)
         tmem = self.cta.tmem
@@ -218,7 +223,9 @@ class Tmem:
         undefined: Undefined | None = None,
         site: object,
     ) -> None:
-        """tcgen05.st of uint32 [registers, 32 lanes]; undefined: bytes [registers, 32, 4]."""
+        """tcgen05.st of uint32 [registers, 32 lanes]. undefined: mask of the undefined bytes,
+        [registers, 32, 4].
+        """
         self.agent.proceed(site)
         lanes, columns, halves = self._reach(taddr, shape, num, unpack, half_split, site)
         tmem = self.cta.tmem
@@ -262,8 +269,10 @@ class Tmem:
             self._number_at.clear()
 
     def used(self, site: object) -> None:
-        """Notes the use, without `wait`, of a register of the last tcgen05.ld at ``site``. The load
-        is complete by then, because ptxas waits for it; the documents do not promise it."""
+        """Notes that an instruction uses a register of the last tcgen05.ld at ``site`` without a
+        tcgen05.wait. On hardware the load is complete by then, because ptxas waits for it; the
+        documents do not promise this.
+        """
         number = self._number_at.pop(site, 0)
         if number and self.machine.options.ordering == "silicon":
             for group in self.agent.lanes.groups:

@@ -1,1 +1,1 @@
-"""wgmma: the tensor core of Hopper, fed by warpgroups (PTX ISA 9.7.15)."""
+"""wgmma: the tensor-core instructions of Hopper, which warpgroups execute (PTX ISA 9.7.15)."""

@@ -1,8 +1,9 @@
-"""The matrix descriptor of wgmma, and the addresses of the elements it describes.
+"""The matrix descriptor of wgmma, and the addresses of the elements that it describes.
 
-Sources: PTX ISA 9.7.15.5.1.2 (canonical layouts, matrix descriptor). Cases that it leaves open are
-as observed on an H200 (test/hopper/wgmma.json): the base offset, rows longer than the swizzle's
-span, and starts inside a row of the pattern, from which operands continue into the next row.
+Sources: PTX ISA 9.7.15.5.1.2 (canonical layouts, matrix descriptor). Three cases that the ISA
+leaves open are modelled as observed on an H200 (test/hopper/wgmma.json): the base offset; rows
+longer than the swizzle's span; and starts inside a row of the swizzle pattern, from which an
+operand continues into the next row.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ _FIELDS = "PTX ISA 9.7.15.5.1.2.2, matrix descriptor of wgmma"
 
 @dataclass(frozen=True)
 class WgmmaDescriptor:
-    """Decoded fields, in bytes. line: the 128-byte line, modulo 8, where the swizzle's pattern
-    starts (the base offset)."""
+    """Decoded fields of a descriptor, in bytes. line: number, modulo 8, of the 128-byte line at
+    which the swizzle's pattern starts (the base offset).
+    """
 
     start: int
     lbo: int
@@ -35,7 +37,7 @@ class WgmmaDescriptor:
 
 @lru_cache(maxsize=4096)
 def decode_matrix(bits: int) -> WgmmaDescriptor:
-    """Decodes and checks a descriptor. DescriptorError names the illegal field."""
+    """Decodes and checks a descriptor. Raises DescriptorError, which names the illegal field."""
 
     def field(high: int, low: int) -> int:
         return (bits >> low) & ((1 << (high - low + 1)) - 1)
@@ -60,9 +62,11 @@ def decode_matrix(bits: int) -> WgmmaDescriptor:
 def element_table(
     desc: WgmmaDescriptor, rows: int, k: int, bits: int, major: str
 ) -> tuple[int, NDArray[np.int64]]:
-    """(base, table): element (mn, k) of `bits` bits lies at base + table[mn, k], int64 [rows, k].
+    """Returns (base, table): element (mn, k) of `bits` bits is at base + table[mn, k], int64 [rows,
+    k].
 
-    The table is read-only, and shared by descriptors of the same layout and phase.
+    The table is read-only. Descriptors with the same layout and the same phase in the swizzle
+    pattern share one table.
     """
     phase = desc.start % swizzle(desc.swizzle).period
     return desc.start - phase, _table(replace(desc, start=phase), rows, k, bits, major)

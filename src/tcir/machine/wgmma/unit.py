@@ -1,9 +1,9 @@
 """wgmma.mma_async, commit_group and wait_group of one warp of a warpgroup.
 
-A warp computes the 16 rows of D that its registers hold; all of A and B counts as read. Its
-operations complete in order. Their reads of shared memory are ordered for other threads by
-wait_group, then a barrier or an arrival (PTX ISA 9.7.15.7). By the assumption `handed_over` a wait
-also ends no sooner than the same wgmma of the other warps.
+A warp computes the 16 rows of D that its registers hold, but is modelled as if it read all of A and
+B. Its operations complete in order. Other threads are ordered after their reads of shared memory by
+a wait_group followed by a barrier or an arrival (PTX ISA 9.7.15.7). Under the assumption
+`handed_over`, a wait also ends no sooner than the same wgmma of the other warps.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ ROWS = 64
 
 @dataclass(frozen=True)
 class WgmmaForm:
-    """Shape and types of one instruction. k: includes the zeros of a sparse A; major: "K" or "MN",
-    for A and B."""
+    """Shape and types of one instruction. k: K of the instruction, including the zeros of a sparse
+    A; major: "K" or "MN", for A and for B.
+    """
 
     n: int
     k: int
@@ -48,14 +49,15 @@ class WgmmaForm:
 
     @property
     def stored(self) -> int:
-        """Stored elements of a row of A: half of k if A is sparse."""
+        """Number of stored elements of a row of A: half of k if A is sparse."""
         return self.k // 2 if self.sparse else self.k
 
 
 @dataclass(eq=False)
 class Flight:
-    """An issued wgmma. d: D before it, or the operation that computes it; result: D after it, once
-    complete."""
+    """A wgmma that has been issued. d: D before it, or the operation that computes this D; result:
+    D after it, once it is complete.
+    """
 
     form: WgmmaForm
     number: int
@@ -65,7 +67,9 @@ class Flight:
 
 
 class Wgmma:
-    """The wgmma operations of one warp: their number, and the last operation of each group."""
+    """The wgmma operations of one warp: how many it has issued, and the last operation of each
+    group.
+    """
 
     def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
         self.agent, self.memory, self.cta = agent, memory, agent.cta
@@ -79,7 +83,7 @@ class Wgmma:
 
     @property
     def quarter(self) -> int:
-        """Quarter of D, 16 rows, that the registers of the warp hold: 0..3."""
+        """Which quarter of D (16 rows) the registers of the warp hold: 0..3."""
         return self.agent.warp % WARPS
 
     def issue(
@@ -94,8 +98,8 @@ class Wgmma:
     ) -> Flight:
         """Issues wgmma.mma_async.
 
-        a: 64 rows in shared memory, or codes [16, K] from registers; d: [16, n], None: scale-d is
-        false. select: k of each stored code of a sparse A, [16, K / 2].
+        a: 64 rows in shared memory, or codes [16, K] from registers; d: [16, n], or None if scale-d
+            is false. select: k of each stored element of a sparse A, [16, K / 2].
         """
         agent = self.agent
         agent.proceed(site)
@@ -144,10 +148,10 @@ class Wgmma:
         *,
         site: object,
     ) -> NDArray[np.uint32]:
-        """Returns the product of all rows of A, complete at once, for an agent that is the whole
-        CTA.
+        """Returns the product of all rows of A, complete at once, for an agent that stands for the
+        whole CTA.
 
-        a: operand in shared memory, or codes [rows, K] from registers; d: None: scale-d is false
+        a: operand in shared memory, or codes [rows, K] from registers; d: None if scale-d is false
         """
         agent = self.agent
         agent.proceed(site)
@@ -174,7 +178,7 @@ class Wgmma:
         self._committed.append(self.issued)
 
     def wait(self, pending: int, *, site: object) -> Blocking:
-        """wgmma.wait_group: waits until all but the last `pending` groups are complete."""
+        """wgmma.wait_group: waits until all groups except the last `pending` are complete."""
         agent = self.agent
         agent.proceed(site)
         groups = self._committed[: len(self._committed) - pending]
@@ -196,12 +200,12 @@ class Wgmma:
 
     @property
     def done(self) -> int:
-        """Number of operations that have read their operands."""
+        """Number of the warp's operations that have finished reading their operands."""
         return self.issued - sum(not operation.done for operation in self._flying)
 
     @property
     def complete(self) -> int:
-        """Number of the last operation that a wait covers."""
+        """Number of the last operation that the warp has waited for."""
         return self.agent.clock.get(self.component, 0)
 
     # --- operands --------------------------------------------------------------------------------
