@@ -61,8 +61,7 @@ class Chain:
     rooms:    pairs of the number of a contraction and the bits available to all of its leaves
               together
     addends:  pairs of an input that is added to sums which are multiplied later, and the number of
-              the
-              contraction of these sums
+              the contraction of these sums
     """
 
     contractions: tuple[Contraction, ...]

@@ -314,8 +314,7 @@ def run_sequence(
     """Executes the kernels of PTX text one after the other, each as `run_kernel` does.
 
     variables: the module's variables by name, as an earlier execution left them; missing variables
-               are
-               added
+               are added
     progress:  called with the number of finished CTAs of all launches, and their total
     instead:   for one launch of several, returns a function that computes it without the machine;
                None: the launch is executed

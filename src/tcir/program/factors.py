@@ -92,8 +92,7 @@ class Contraction:
     factors.
 
     taps:     by loop over taps: the taps at which no product has an element of padding; empty if
-              there
-              are none
+              there are none
     start:    the input to which the products are added; None: zeros, or a number without a loop
     blocks:   whether columns of results share scales, so that a NaN in one column spreads to others
     promoted: whether partial sums have fewer bits than f32 (wgmma on fp8)

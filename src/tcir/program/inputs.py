@@ -99,8 +99,8 @@ def make_inputs(
     arbitrary valid numbers, among them the first and the last.
 
     integers: values spanning their formats, on which `contraction` is exact; without a contraction,
-              signed whole numbers of `bits` bits other than 0, or every code (`ALL_CODES`).
-              Scalars are powers of two, except a scalar that is a factor of a contraction.
+              signed whole numbers of `bits` bits other than 0, or every code (`ALL_CODES`). Scalars
+              are powers of two, except a scalar that is a factor of a contraction.
     random:   standard normal values rounded to the type, with magnitudes of at least 2^-6; types of
               4 and 6 bits have every code.
     specials: special values in the contraction; default: as many as there are rows to spare

@@ -94,8 +94,7 @@ def full_range(base: Base, number: int, strength: float) -> list[Array]:
 
     number:   0 or 1. For 0, the first input with one slice is large, the second small, and so on in
               turn; for 1, the reverse. The slices of other inputs alternate likewise, except that
-              if
-              all inputs have many slices, one execution has large and small ones
+              if all inputs have many slices, one execution has large and small ones
     strength: fraction of the range that is used
     """
     generator = np.random.default_rng([base.seed, 1 + number])

@@ -90,8 +90,7 @@ class Workspaces:
         reads.
 
         launches: for each launch, its name and the numbers of its buffers, in order. A launch
-                  writes those
-                  of its buffers that no earlier launch wrote
+                  writes those of its buffers that no earlier launch wrote
         first:    number of the first workspace
         """
         holds: set[int] = set()

@@ -79,8 +79,7 @@ def reduced_mlir(program: Mlir, fails: Fails[Mlir], exactly: Fails[Mlir], place:
     """Returns the smallest program found that fails.
 
     exactly: whether a program fails with the same numbers in its error. Smaller shapes may change
-             the
-             numbers; after the removal of a pass, other numbers mean another error
+             the numbers; after the removal of a pass, other numbers mean another error
     place:   the pass at which the program fails
     """
     if program.pipeline is not None:

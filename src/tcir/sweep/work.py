@@ -43,8 +43,7 @@ class SweepProgram:
     and the target.
 
     versions: versions of the tools that compile it. Workers with other versions are rejected,
-              because
-              their results could differ
+              because their results could differ
     """
 
     text: str
@@ -87,8 +86,7 @@ class SweepRow:
     registers, spill_bytes: maxima over the kernels, from ptxas
     shared_bytes, tmem_columns: shared memory and tensor memory of a CTA
     sass_per_mma: number of SASS instructions per instruction that multiplies matrices; None if
-                  there is
-                  no such instruction
+                  there is no such instruction
     verdict:      verdict of the validation; "" if there was none
     report:       the whole report of the validation, as JSON text
     """

@@ -16,8 +16,8 @@ and one step errs by at most
 Without subnormal factors, R = S.
 
 The number of steps: a step without a nonzero product is exact, because the accumulator alone fits
-its own window. Channels come in multiples of 8 (TMA needs strides of 16 bytes), so each other step
-has at least 8 of the K products, and there are at most ceil(K / 8) such steps. A block-scaled
+its own window. Channels come in multiples of 8 (TMA needs strides of 16 bytes), so a step contains
+at least 8 of the K products, and there are at most ceil(K / 8) steps that err. A block-scaled
 instruction adds 32 or 64 products in a step; such steps are fewer and larger, and their bounds add
 up to less. Sums of fp8 in wgmma keep 13 bits, both of the terms and of the sum. Kernels therefore
 add up sums of 128 products in f32, so that only the steps within one such partial sum form a chain.
@@ -94,7 +94,7 @@ class Sums:
 
     @property
     def bits(self) -> int:
-        """Bits of a fused sum."""
+        """Number of significant bits of a fused sum."""
         return self.fraction + 1
 
     def steps(self, counts: Array) -> Array:

@@ -1,14 +1,15 @@
 """Bounds on results that are computed from a contraction, element by element.
 
 The bound of the sums (`tcir.validation.bounds`) is carried through every op after them. An op
-multiplies the error of an operand by at most the op's slope at that operand. Both sides round the
-op's result, which adds one unit in the last place in all, unless both round the same number. A
-contraction of such results adds to its own error their errors times the other factor. If the
-operands of a comparison are closer than their errors, it may go either way; a select then errs by
-the difference of its operands.
+multiplies the error of an operand by at most the op's slope at that operand. The kernel and the
+reference both round the op's result, which adds one unit in the last place in all, unless both
+round the same number. A contraction of such results adds to its own error their errors times the
+other factor. If the operands of a comparison are closer to each other than their errors, the
+comparison may give either result; a select then errs by the difference of its operands.
 
 Functions are lowered to a few instructions of documented accuracy; `tcir.validation.functions` has
-their largest errors. If inputs are exact, and thus sums, there are no other errors.
+their largest errors. If the inputs are exact, the sums are exact as well, and there are no other
+errors.
 """
 
 from __future__ import annotations

@@ -57,8 +57,7 @@ class Algorithm:
     """Work of the input program, before any schedule is chosen.
 
     products:      number of products of its contraction, with operands padded for tensor cores; 0
-                   if
-                   it has none
+                   if it has none
     simt_products: number of products on CUDA cores, where CTAs also have whole tiles of rows
     stored:        bytes of its results
     """

@@ -102,8 +102,8 @@ class Decode:
         return found
 
     def types(self, *allowed: str) -> list[Type]:
-        """Removes and returns the type modifiers, in order. If `allowed` is given, raises
-        PtxSyntaxError for any other type.
+        """Removes and returns the type modifiers, in order. If `allowed` is given, any other type
+        makes the instruction incomplete.
         """
         found = [TYPES[m] for m in self.modifiers if m in TYPES]
         self.modifiers = [m for m in self.modifiers if m not in TYPES]
@@ -119,8 +119,8 @@ class Decode:
         return found[0]
 
     def done(self, operands: int | Sequence[int] | None = None) -> None:
-        """Raises PtxSyntaxError if a modifier is left, or if the number of operands is not in
-        `operands`.
+        """Ends the decoding. A modifier that is left makes the instruction incomplete; raises
+        PtxSyntaxError if the number of operands is not in `operands`.
         """
         if self.modifiers:
             left = self.modifiers[0]

@@ -55,16 +55,14 @@ class Compute:
     any number of lanes, and returns a tuple if there are several results.
 
     sources:  (slot, view) of each operand; the view `PREDICATE` stands for a predicate, whose
-              values
-              are bool
+              values are bool
     results:  (slot, view) of each result, likewise
     flips:    predicate sources to negate
     products: multiplications per lane, for the counters
     across:   lanes of a warp exchange values, so `fn` takes whole warps of 32 lanes
     divisor:  position of the source that makes the result undefined where it is 0; -1: none does
     moved:    number of leading sources whose bits are only moved; the other sources select where
-              to.
-              The undefined bits of a result do not depend on the values of the leading sources.
+              to. The undefined bits of a result do not depend on the values of the leading sources.
     """
 
     fn: Callable[..., np.ndarray | tuple[np.ndarray, ...]]

@@ -263,8 +263,7 @@ class Variable:
 
     size:    in bytes; 0 for `extern name[]`
     pointee: alignment that `.ptr .align` promises for the target of a pointer parameter; 4 for
-             `.ptr`
-             alone (PTX ISA 7.1.5), 1 without `.ptr`
+             `.ptr` alone (PTX ISA 7.1.5), 1 without `.ptr`
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Instructions that access memory or order accesses: determines which lanes execute them together.
 
-Lanes of a warp that have observed different writes or barriers (see `tcir.machine.order.lanes`)
-execute such an instruction one set of lanes after the other, which is a legal schedule. An
-`.aligned` instruction is executed by all lanes together.
+Lanes of a warp that have observed different accesses of other threads (see
+`tcir.machine.order.lanes`) execute such an instruction one set of lanes after the other, which is a
+legal schedule. An `.aligned` instruction is executed by all lanes together.
 """
 
 from __future__ import annotations

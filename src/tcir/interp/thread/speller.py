@@ -229,8 +229,8 @@ _WITHOUT_MEANING = frozenset({
 
 
 def expect(op: ir.Operation, name: str, *values: str) -> str:
-    """Returns the attribute `name` as text. It must be one of `values`; by default it must be
-    absent.
+    """Returns the attribute `name` as text, "" if it is absent; IncompleteError unless the text is
+    one of `values`.
     """
     text = str(op.attributes[name]) if name in op.attributes else ""
     if text not in values:

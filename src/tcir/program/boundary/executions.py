@@ -62,8 +62,7 @@ class PlacedInputs:
 
     words:   description of the inputs
     factors: factors of the contraction, by number of the input; None: they are drawn, without
-             special
-             values
+             special values
     numbers: by number of the input: a value for all its elements
     arrays:  by number of the input: its array
     exact:   whether results must agree bit for bit, even if the program's sums may round

@@ -29,11 +29,9 @@ def limits_of(dtype: DType) -> list[float]:
     - the tie between the smallest number and 0,
     - numbers a quarter of the last place around these two ties,
     - ties whose even neighbour is below and ties whose even neighbour is above, also between
-      subnormals
-      and at a power of two,
+      subnormals and at a power of two,
     - for formats of more than 8 bits: numbers just beside two of these ties, and ties at a larger
-      power
-      of two,
+      power of two,
     - for formats of at most 8 bits: all ties.
 
     Each number has both signs.

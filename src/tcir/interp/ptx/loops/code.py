@@ -28,9 +28,8 @@ class LoopCode:
     """Instructions in the form that compiled code reads.
 
     rows:       int64 [instructions, `WIDTH`]. The operation is `NONE` for instructions that
-                compiled
-                code does not execute, and `COMPUTE` for the instructions in `kernels`, for which
-                `code` contains the address of their kernel.
+                compiled code does not execute, and `COMPUTE` for the instructions in `kernels`, for
+                which `code` contains the address of their kernel.
     heads:      first instructions of loops that compiled code can execute entirely
     predicates: slots of predicates, in the order in which `rows` numbers them
     sites:      locations of the instructions

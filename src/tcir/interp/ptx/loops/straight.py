@@ -64,8 +64,7 @@ class StraightLine:
     predicates: slots of predicates, in the order in which `code` numbers them
     touched:    registers of wgmma, each with the last instruction that touches it
     settled:    whether each register keeps every value that is read or written in the line until
-                its
-                end, so that an observer can still see the values afterwards
+                its end, so that an observer can still see the values afterwards
     """
 
     end: int

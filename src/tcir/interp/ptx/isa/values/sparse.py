@@ -41,8 +41,8 @@ def metadata(words: np.ndarray, bits: int, chunks: int, selector: int) -> np.nda
 def positions(
     codes: np.ndarray, bits: int, ordered: bool, site: Site, section: str = "9.7.14.6.1"
 ) -> np.ndarray:
-    """Index along K, hence row of B, of every kept element of A: int [16, k / 2]. Raises
-    MachineError for an invalid code.
+    """Index along K of every kept element of A: int [16, k / 2]. Raises MachineError for an invalid
+    code.
     """
     known = _SINGLES if bits == 32 else _PAIRS
     bad = codes[~np.isin(codes, known)]
