@@ -1,1 +1,1 @@
-"""Happens-before: clocks, accesses, findings."""
+"""Happens-before: clocks, accesses to memory, and the hazards that follow from them."""

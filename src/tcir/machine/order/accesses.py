@@ -1,4 +1,4 @@
-"""The accesses that shadow memory refers to."""
+"""List of the accesses to which shadow memory refers by number."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Twin = tuple[Access, Index]
 
 @dataclass(frozen=True, eq=False)
 class Loads:
-    """Consecutive loads of a warp: the site and the lanes of each, by its index.
+    """Consecutive loads of a warp: the site and the lanes of each load, by its index.
 
-    first: the position of the first load in `Accesses`, until accesses are forgotten.
+    first: position of the first load in `Accesses`; valid until `Accesses.keep` drops accesses.
     """
 
     component: Component
@@ -38,15 +38,17 @@ class Loads:
 
 
 class PlaceOfLoads(NamedTuple):
-    """One load of `Loads`, which becomes an `Access` on demand."""
+    """One load of a `Loads`; it becomes an `Access` when it is first read."""
 
     loads: Loads
     place: int
 
 
 class Accesses:
-    """Accesses by their numbers, built when they are read: CTAs that are executed together add one
-    access each, and compiled loops one per load, and few of these are ever read."""
+    """List of accesses, each of which is built when it is first read. CTAs that are executed
+    together add one access each, compiled loops add one per load, and few of these accesses are
+    ever read.
+    """
 
     def __init__(self) -> None:
         self._known: list[Access | Twin | Loads | PlaceOfLoads] = []
@@ -69,7 +71,7 @@ class Accesses:
         self._known.append(access)
 
     def extend(self, accesses: Iterable[Access | Twin | Loads]) -> None:
-        """Appends several accesses; `Loads` appear once for each load they contain."""
+        """Appends several accesses; a `Loads` must appear once for each load that it contains."""
         self._known += accesses
 
     def lines(self, start: int) -> Iterator[Component]:
@@ -82,8 +84,9 @@ class Accesses:
                 yield _made(known, position).component
 
     def raw(self, positions: Iterable[int]) -> list[Access | Twin]:
-        """Returns the accesses at these positions as `extend` received them; a load that is stored
-        as part of a group becomes a single access."""
+        """Returns the accesses at these positions in the form in which `extend` received them; a
+        load that is part of a `Loads` is returned as a single access.
+        """
         found = []
         for position in positions:
             known = self._known[position]
@@ -91,7 +94,7 @@ class Accesses:
         return found
 
     def keep(self, chosen: Iterable[bool]) -> None:
-        """Forgets accesses; chosen: one boolean per access, true if it is kept."""
+        """Drops accesses. chosen: one boolean per access, true if the access is kept."""
         self._known = [
             PlaceOfLoads(one, position - one.first) if isinstance(one, Loads) else one
             for position, one in compress(enumerate(self._known), chosen)

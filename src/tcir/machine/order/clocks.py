@@ -1,22 +1,31 @@
-"""Clocks and accesses: the vocabulary of happens-before.
+"""Clocks and accesses: the basic terms of happens-before.
 
-A *component* is a line of events of its own: an agent's program, the tensor-core operations one
-agent issued, its tensor-memory loads (and stores), the TMA loads that signal one mbarrier. A
-*clock* maps components to the number of events observed to be complete. An access is recorded with
-its component and number; a later access to the same place is ordered after it iff its own clock
-has reached that number (vector clocks, as in FastTrack).
+A *component* is a sequence of numbered events: an agent's program, the tensor-core operations that
+one agent issued, its tensor-memory loads (or its stores), or the TMA loads that signal one
+mbarrier. A *clock* maps components to the number of their events that have been observed to be
+complete. An access is recorded with its component and number. A later access to the same place is
+ordered after it if and only if the later access's clock has reached that number (vector clocks, as
+in FastTrack).
 
-Marks travel with a clock like components of their own: ``(PROXY, c)``, how far ``c`` itself has
-passed a ``fence.proxy.async``; ``(LATE, c)``, how far another agent passed one for it (of one state
-space: `of_space`); ``(INIT, c)``, how far ``c`` has passed a ``fence.mbarrier_init``; ``(BEFORE,
-c)`` and ``(PIPE, c)``, how far tensor-memory accesses, or issued tensor-core operations, of ``c``
-have passed a ``tcgen05.fence::before_thread_sync``; ``(PIPED, class)``, how far tensor-core
-operations of another thread, of one kind and target, came before those that a commit tracked;
-``(BEYOND, c)``, how far ``c`` is known only from an mbarrier by which another CTA synchronised
-without .cluster; ``(BY_EXIT, c)``, only because a thread that had observed it had ended when a
-barrier completed; ``(BY_TICKET, c)``, only because a relaxed atomic counted a thread that released
-it; ``(BY_WARP, c)``, only because its lanes met in elect.sync; ``(BY_WARPGROUP, c)``, only because
-another warp of the warpgroup waited for the same wgmma.
+A clock also contains marks, whose keys are pairs. Each mark is a number of events of the component
+``c``:
+
+- ``(PROXY, c)``: events that ``c`` itself has covered by a ``fence.proxy.async``
+- ``(LATE, c)``: events that another agent covered by such a fence. For a fence that covers one
+  state space, see `of_space`
+- ``(INIT, c)``: events that ``c`` has covered by a ``fence.mbarrier_init``
+- ``(BEFORE, c)`` and ``(PIPE, c)``: tensor-memory accesses, and issued tensor-core operations, that
+  a ``tcgen05.fence::before_thread_sync`` covers
+- ``(PIPED, class)``: tensor-core operations of another thread, of one kind and target, that the
+  pipe completed before operations that a commit tracked
+- ``(BEYOND, c)``: events known only from an mbarrier by which another CTA synchronised without
+  .cluster
+- ``(BY_EXIT, c)``: events known only because a thread that had observed them had ended when a
+  barrier completed
+- ``(BY_TICKET, c)``: events known only because a relaxed atomic counted a thread that released them
+- ``(BY_WARP, c)``: events known only because lanes of the warp met in elect.sync
+- ``(BY_WARPGROUP, c)``: events known only because another warp of the warpgroup waited for the same
+  wgmma
 """
 
 from __future__ import annotations
@@ -45,7 +54,9 @@ UNUSED = "generic, unused"
 
 
 def of_space(mark: str, space: str) -> str:
-    """`PROXY` or `LATE` of a fence.proxy.async that covers one state space, of `SPACES`."""
+    """The mark `PROXY` or `LATE` for a fence.proxy.async that covers only one of the state spaces
+    `SPACES`.
+    """
     return f"{mark} of {space}"
 
 
@@ -63,9 +74,11 @@ EARLIER_LAUNCH = "earlier launch"
 
 @dataclass(frozen=True)
 class Scope:
-    """Scope of a strong operation: the threads of one CTA, of one cluster, or all threads.
+    """Scope of a strong operation: the threads of one CTA, the threads of one cluster, or all
+    threads.
 
-    cta: index of the CTA that executes it; cluster: index of the first CTA of its cluster.
+    cta: index of the CTA that executes the operation; cluster: index of the first CTA of its
+        cluster.
     """
 
     word: str  # "cta", "cluster", "gpu" or "sys"
@@ -74,13 +87,16 @@ class Scope:
 
     @property
     def reach(self) -> int:
-        """Largest distance of threads in the scope: 0 within a CTA, 1 within a cluster, 2 for any
-        threads."""
+        """Largest distance between threads in the scope: 0 if they are in one CTA, 1 in one
+        cluster, 2 anywhere.
+        """
         return {"cta": 0, "cluster": 1}.get(self.word, 2)
 
     @property
     def domains(self) -> tuple[Hashable, Hashable, Hashable]:
-        """Keys of three sets of threads: those of its CTA, those of its cluster, and all."""
+        """Keys of three sets of threads: those of this CTA, those of its cluster, and all
+        threads.
+        """
         return ("cta", self.cta), ("cluster", self.cluster), "all"
 
     def meets(self, other: Scope) -> bool:
@@ -95,12 +111,15 @@ class Scope:
 class Access:
     """One recorded access.
 
-    kind: its name in reports. proxy: "generic" or "async" (of shared and global memory).
+    kind: name of the access in reports
+    proxy: "generic" or "async" (for shared and global memory)
     target: the properties that order tensor-core operations among themselves: D's address and shape
-    for an mma, the shape for a cp. strong: scope of a strong operation of PTX's memory model.
-    concurrent: earlier strong accesses to the same bytes with which it is not ordered. lanes: mask
-    of the lanes that make a warp's own access; 0: all together (see `tcir.machine.order.lanes`).
-    size: bytes of each element of a strong access; 0 (any) for an asynchronous one.
+        for an mma, the shape for a cp
+    strong: scope of the operation if it is strong in PTX's memory model
+    concurrent: earlier strong accesses to the same bytes that are not ordered with this access
+    lanes: mask of the lanes that make the access; 0: all lanes together (see
+        `tcir.machine.order.lanes`)
+    size: bytes of each element of a strong access; 0 (any size) for an asynchronous access
     """
 
     component: Component
@@ -116,7 +135,7 @@ class Access:
 
     @property
     def cta(self) -> tuple[Hashable, ...] | None:
-        """CTA of an access by an agent; None for an asynchronous access."""
+        """The CTA whose agent made the access; None for an asynchronous access."""
         first = self.component[0]
         return first if isinstance(first, tuple) and len(first) == 3 else None
 
@@ -128,7 +147,7 @@ class Access:
 
 
 def of_tensor_memory(clock: Clock) -> Clock:
-    """The part of a clock about accesses to tensor memory and the fences after them."""
+    """The part of a clock that concerns accesses to tensor memory and the fences after them."""
     found = {}
     for component, number in clock.items():
         line: Hashable = component
@@ -149,8 +168,9 @@ def join(clock: dict[Line, int], other: dict[Line, int]) -> None:
 
 
 def beyond(clock: Clock) -> Clock:
-    """Returns a clock as it is known outside the scope of an arrival or a wait: as `BEYOND`
-    marks."""
+    """Returns a clock whose entries are all `BEYOND` marks: the form in which it is known outside
+    the scope of an arrival or a wait.
+    """
     found: Clock = {}
     for component, number in clock.items():
         known_as = component if component[0] in _KEPT else (BEYOND, component)
@@ -160,8 +180,10 @@ def beyond(clock: Clock) -> Clock:
 
 
 def learn_by(mark: str, clock: Clock, other: Clock) -> None:
-    """Orders ``clock`` after the contents of ``other``, without a document's promise: `BY_EXIT`,
-    because threads have ended; `BY_TICKET`, because an atomic counted them."""
+    """Orders ``clock`` after the contents of ``other``, although no document promises this order.
+    The mark gives the reason: `BY_EXIT`, because threads have ended; `BY_TICKET`, because an atomic
+    counted them.
+    """
     kept = _KEPT | {mark}
     for component, number in other.items():
         known_as = component if component[0] in kept else (mark, component)
@@ -170,7 +192,9 @@ def learn_by(mark: str, clock: Clock, other: Clock) -> None:
 
 
 def complete(clock: Clock, component: Component, number: int) -> None:
-    """Records in ``clock`` one event of a line on which events complete in any order."""
+    """Records in ``clock`` that one event is complete, for a component whose events complete in any
+    order.
+    """
     clock[(component, number)] = 1
     while (event := (component, clock.get(component, 0) + 1)) in clock:
         del clock[event]
@@ -180,7 +204,8 @@ def complete(clock: Clock, component: Component, number: int) -> None:
 def observed(clock: Clock, access: Access) -> bool:
     """Whether an operation with ``clock`` is ordered after ``access``.
 
-    TMA loads may complete out of order; a load that did has an entry of its own.
+    TMA loads may complete out of order; a load that completed before an earlier load has a clock
+    entry of its own.
     """
     component, number = access.component, access.number
     return clock.get(component, 0) >= number or (component, number) in clock
@@ -188,9 +213,12 @@ def observed(clock: Clock, access: Access) -> bool:
 
 def morally_strong(a: Access, b: Access) -> bool:
     """Whether two accesses to one place do not race even if nothing orders them (PTX ISA 8.7.2,
-    "Morally strong operations"): both strong, through one proxy, each in the other's scope, and
-    they overlap completely. A vector access counts as accesses to its elements, in any order.
-    Overlapping elements of equal size are identical, since they are aligned."""
+    "Morally strong operations").
+
+    This holds if both accesses are strong, use the same proxy, are each in the other's scope, and
+    overlap completely. A vector access counts as accesses to its elements, in any order.
+    Overlapping elements of equal size overlap completely, because they are aligned.
+    """
     if a.strong is None or b.strong is None or a.proxy != b.proxy:
         return False
     if a.size and b.size and a.size != b.size:
@@ -199,10 +227,12 @@ def morally_strong(a: Access, b: Access) -> bool:
 
 
 def marked(clock: Clock, which: str, access: Access) -> bool:
-    """Whether ``access`` has passed the kind of fence that ``which`` stands for."""
+    """Whether a fence of the kind of the mark ``which`` covers ``access``."""
     return clock.get((which, access.component), 0) >= access.number
 
 
 def observed_beyond(clock: Clock, access: Access) -> bool:
-    """Whether ``access`` is known by an arrival or a wait whose scope is too narrow."""
+    """Whether ``access`` is known only by an arrival or a wait whose scope is too narrow to order
+    it.
+    """
     return marked(clock, BEYOND, access) or (BEYOND, (access.component, access.number)) in clock

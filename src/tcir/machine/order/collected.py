@@ -10,8 +10,9 @@ from tcir.machine.order.clocks import Access
 
 @dataclass(frozen=True)
 class Collected:
-    """State of a collector buffer after `mma` filled it, or discarded it (matrix None). matrix: the
-    buffered matrix. versions: the last writes of its bytes at the fill.
+    """State of a collector buffer after `mma` filled it or, if matrix is None, discarded it.
+    matrix: the buffered matrix. versions: the last writes of the matrix's bytes when the buffer was
+    filled.
     """
 
     mma: Access

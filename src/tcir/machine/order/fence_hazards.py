@@ -1,4 +1,6 @@
-"""Fences that two accesses need in addition to their order: async-proxy and tcgen05 fences."""
+"""Fences that two accesses need although they are ordered: async-proxy fences and tcgen05
+fences.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from tcir.machine.order.ordering import piped
 
 
 def fenced(conflict: Conflict, mark: str) -> bool:
-    """Whether a fence.proxy.async covers the first access; mark: `PROXY` or `LATE`."""
+    """Whether a fence.proxy.async covers the first access. mark: `PROXY` (the fence was executed by
+    the thread of the access) or `LATE` (by another thread).
+    """
     return conflict.passed(mark) or conflict.passed(of_space(mark, conflict.space))
 
 

@@ -1,15 +1,17 @@
-"""Fences before a barrier, and a strong access after it by another thread.
+"""Order that a fence establishes if another thread executes the strong access after it, with a
+barrier between fence and access.
 
-A release pattern belongs to one thread (PTX ISA 8.8): a fence by thread A, bar.sync and a relaxed
-write by thread B release none of A's accesses. Two such fences order memory all the same if both
-are fence.sc and a read before the second observes the write: in the other Fence-SC order the second
-would synchronise with the first (8.9.4), and the read would precede the write that it observes
-(8.10.6). With fence.acq_rel on either side the documents promise nothing, but shipping kernels rely
-on it.
+A release pattern belongs to one thread (PTX ISA 8.8): a fence by thread A, then bar.sync, then a
+relaxed write by thread B release none of A's accesses. Yet two such fences do order memory if both
+are fence.sc and a read before the second fence observes the write. In the other Fence-SC order the
+second fence would synchronise with the first (8.9.4), and the read would precede the write that it
+observes, which 8.10.6 excludes. If one of the fences is fence.acq_rel the documents promise
+nothing, but kernels in production rely on the order.
 
-Marks in a clock, ``(WHICH, c)``, keep the number of ``c`` up to which this holds. `SC` and
-`ACQ_REL`: what came before such a fence, by its reach; `SEEN_SC` and `SEEN_ACQ_REL`: before the
-fence that precedes a write observed by a strong read; `BY_FENCES`: what only such fences order.
+Marks in a clock, ``(WHICH, c)``, are numbers of events of ``c``. `SC` and `ACQ_REL`, by reach, mark
+the events before such a fence. `SEEN_SC` and `SEEN_ACQ_REL` mark the events before the fence that
+precedes a write, once a strong read has observed that write. `BY_FENCES` marks the events that only
+such fences order.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def mark_fence(clock: Clock, known: Clock, reach: int, *, sc: bool) -> None:
 
 
 def observe_fences(clock: Clock, reach: int, *, sc: bool) -> None:
-    """A fence after a strong read: the writes that the read observed are ordered from now on."""
+    """Executes a fence after a strong read: the accesses that fences before the observed write
+    cover are ordered from now on.
+    """
     for mark, number in [item for item in clock.items() if item[0][0] in _SEEN]:
         seen_reach, seen_sc = _SEEN[mark[0]]
         if seen_reach <= reach:
@@ -59,8 +63,9 @@ def observe_fences(clock: Clock, reach: int, *, sc: bool) -> None:
 
 
 def in_front(clock: Clock, released: Sequence[Clock]) -> list[Covered]:
-    """The accesses, for each reach, that fences before a strong write cover and the write itself
-    does not release."""
+    """The accesses, by reach, that are covered by fences before a strong write but that the write
+    itself does not release.
+    """
     found: list[Covered] = [({}, {}) for _ in range(REACHES)]
     for mark, number in clock.items():
         if mark[0] in _FENCES:
@@ -74,8 +79,9 @@ def in_front(clock: Clock, released: Sequence[Clock]) -> list[Covered]:
 
 
 def see(clock: Clock, covered: Covered, reach: int, *, acquire: bool) -> None:
-    """Notes that a strong read observes a write preceded by fences. acquire: whether the read
-    itself orders what they cover; otherwise a later fence does."""
+    """Notes that a strong read observes a write that follows fences. acquire: whether the read
+    itself orders the accesses that the fences cover; if not, a later fence does.
+    """
     for sc, lines in enumerate(covered):
         for line, number in lines.items():
             if clock.get(line, 0) < number:

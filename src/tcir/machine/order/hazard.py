@@ -1,9 +1,10 @@
-"""Hazards as data: the kinds of conflict between two accesses that the machine reports.
+"""Hazards as data: the kinds of conflict between two accesses that the simulated machine reports.
 
-PTX ISA 8.7.1 calls two accesses to one location a conflict if at least one of them writes it. The
-tables are in `fence_hazards` (the accesses are ordered, but need a fence besides) and
-`race_hazards` (the clocks do not order the accesses: the rules that order some of them, and the
-reports of the others). The engine walks the tables: see `tcir.machine.engine.conflict`.
+PTX ISA 8.7.1 calls two accesses to one location a conflict if at least one of them writes it. There
+are two groups of tables. `fence_hazards` is for accesses that are ordered but also need a fence.
+`race_hazards` is for accesses that the clocks do not order: it has the rules that order some of
+these conflicts, and the reports about the others. `tcir.machine.engine.conflict` searches the
+tables.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ SCOPE_OF_CLUSTER = (
 
 
 class Conflict(Protocol):
-    """Two accesses to one location, as the rules see them; the agent is about to make the second.
+    """Two accesses to one location, with the properties that the rules use; the agent is about to
+    make the second access.
 
-    wrote, writes: whether the first and the second write. space: name of the memory.
+    wrote, writes: whether the first and the second access write. space: name of the memory.
     """
 
     @property
@@ -41,7 +43,7 @@ class Conflict(Protocol):
     def space(self) -> str: ...
     @property
     def me(self) -> Component:
-        """The agent's own line of events."""
+        """The component of the agent's own accesses."""
         ...
 
     @property
@@ -61,8 +63,9 @@ class Conflict(Protocol):
 
     @property
     def met(self) -> Clock:
-        """Accesses that precede this agent in time because of cluster barriers, including relaxed
-        arrivals."""
+        """Accesses that cluster barriers put before this agent in time; relaxed arrivals count as
+        well.
+        """
         ...
 
     @property
@@ -72,25 +75,26 @@ class Conflict(Protocol):
 
     @property
     def edge(self) -> str:
-        """The synchronisation that would order the two accesses."""
+        """The synchronisation that would order the two accesses, for a report."""
         ...
 
     @property
     def edges(self) -> str:
-        """Like `edge`; also lists the wider scopes, if only these would make the first access
-        observed."""
+        """Like `edge`; also names the wider scopes, if the first access would be observed only with
+        these.
+        """
         ...
 
     @property
     def beyond(self) -> bool:
-        """Whether the first access would be observed only with a wider scope of an arrival or a
-        wait."""
+        """Whether the first access would be observed if an arrival or a wait had a wider scope."""
         ...
 
     @property
     def on_its_way(self) -> bool:
         """Whether bytes that a thread stored, or copied by cp.async, to its CTA's shared memory may
-        not be visible to another CTA yet."""
+        not yet be visible to another CTA.
+        """
         ...
 
     @property
@@ -100,7 +104,7 @@ class Conflict(Protocol):
 
     @property
     def written_by(self) -> set[str]:
-        """The kinds of access that wrote the bytes that the first one read."""
+        """The kinds of access that wrote the bytes that the first access read."""
         ...
 
     @property
@@ -116,29 +120,34 @@ class Conflict(Protocol):
 
     @property
     def same_bytes(self) -> bool:
-        """Whether the second access writes the bytes that memory holds, or will hold after stores
-        in flight."""
+        """Whether the second access writes bytes equal to those that memory contains, or will
+        contain after the stores in flight.
+        """
         ...
 
     def lose_operands(self) -> str:
-        """Makes the results of an mma that races with a TMA load undefined, once; returns a
-        description of the bytes and rows. Returns "" for any other conflict, or if the results
-        have been used."""
+        """Makes the results of an mma that races with a TMA load undefined (the first call only).
+        Returns a description of the bytes and rows; returns "" for any other conflict, or if the
+        results have been used.
+        """
         ...
 
     def passed(self, mark: str) -> bool:
-        """Whether the agent has observed that the first access passed a fence (a mark of
-        `clocks`)."""
+        """Whether the agent has observed that a fence covers the first access. mark: a mark of
+        `clocks`, which selects the kind of fence.
+        """
         ...
 
     def in_pipe(self, *, listed: bool) -> bool:
-        """Whether the tensor core's pipe completes the first access before the second; listed: only
-        pairs that PTX ISA 9.7.16.6.2 guarantees."""
+        """Whether the tensor core's pipe completes the first access before the second. listed:
+        count only pairs of operations for which PTX ISA 9.7.16.6.2 guarantees this.
+        """
         ...
 
     def read_since(self) -> bool:
-        """Whether the agent has observed a strong read that itself observed the first access, a
-        strong write."""
+        """Whether the first access is a strong write and the agent has observed a strong read that
+        returned it.
+        """
         ...
 
 
@@ -146,10 +155,11 @@ class Conflict(Protocol):
 class HazardRule:
     """A rule about conflicts.
 
-    isa: sections of the PTX ISA. evidence: kernels that rely on it, or a measurement.
+    isa: sections of the PTX ISA that state the rule
+    evidence: kernels that rely on the rule, or a measurement
     wrong, right: programs of test/corpus, ``right/NAME``, ``wrong/NAME`` or its legal twin
         ``twin/NAME``; without the rule the verdict on one of them changes
-        (test/machine/test_hazard_rules.py).
+        (test/machine/test_hazard_rules.py)
     """
 
     name: str
@@ -162,8 +172,9 @@ class HazardRule:
 
 @dataclass(frozen=True)
 class OrderRule(HazardRule):
-    """A rule that orders two accesses that the clocks do not order. fences: whether fences may
-    still be missing"""
+    """A rule that orders two accesses although the clocks do not order them. fences: whether fences
+    may still be missing between the accesses.
+    """
 
     fences: bool = False
 
@@ -180,11 +191,13 @@ def _never(conflict: Conflict) -> bool:
 class Hazard(HazardRule):
     """A conflict that is reported.
 
-    kind: kind of the finding, as in docs/explanation/hazards.md. missing: the edge that is missing.
-    severity: "error" or "warning" under any profile; "unpromised": an error only under the profile
-        "isa", and `promise` is the guarantee that the documents lack. first: name of the first
-        access in reports. fences: whether a fence may also be missing, since silicon orders the
-        two.
+    kind: kind of the finding, as in docs/explanation/hazards.md
+    missing: the ordering that is missing between the accesses
+    severity: "error" or "warning" under every profile; "unpromised": an error only under the
+        profile "isa"
+    promise: for "unpromised", the guarantee that the documents do not give
+    first: name of the first access in reports
+    fences: whether a missing fence is also reported, because silicon orders the two accesses
     """
 
     kind: str
@@ -196,16 +209,16 @@ class Hazard(HazardRule):
 
     @property
     def verdict(self) -> str | Unpromised:
-        """The severity in the form that `Cta.report` expects."""
+        """The severity, in the form that `Cta.report` expects."""
         if self.severity == "unpromised":
             return Unpromised(self.isa, self.evidence, self.promise)
         return self.severity
 
     def edge(self, conflict: Conflict) -> str:
-        """The synchronisation that this conflict lacks, for a report."""
+        """The synchronisation that is missing in this conflict, for a report."""
         return self.missing if isinstance(self.missing, str) else self.missing(conflict)
 
 
 def first_site(conflict: Conflict) -> str:
-    """Place of the first access, as a report names it."""
+    """The site of the first access, as a report names it."""
     return str(conflict.first.site)

@@ -1,4 +1,4 @@
-"""Participants of a hazard: lanes, warps and CTAs, in words."""
+"""Describes in words the participants of a hazard: lanes, warps and CTAs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _UNITS = {"tc": "tensor core", "ld": "tcgen05.ld", "st": "tcgen05.st", "bulk": "
 
 
 def lane_words(mask: int) -> str:
-    """A lane mask: "all lanes", "lane 3", "lanes 0 to 7" or "lanes 0, 2, 4"; "" for no lane."""
+    """Describes a lane mask: "all lanes", "lane 3", "lanes 0 to 7" or "lanes 0, 2, 4"; "" for no
+    lane.
+    """
     mask &= WARP
     if mask == WARP:
         return "all lanes"
@@ -28,7 +30,9 @@ def lane_words(mask: int) -> str:
 
 
 def issuer(component: Component) -> tuple[Hashable, Hashable]:
-    """The agent of a component: its CTA and its number in the CTA; TMA has no number."""
+    """The agent to which a component belongs: its CTA and its number in the CTA. A component of TMA
+    has no agent number.
+    """
     head, agent = component[0], component[1]
     if isinstance(head, tuple) and len(head) == 3:
         return head, agent
@@ -51,7 +55,7 @@ def between(first: Component, second: Component) -> str:
 
 
 def actor(access: Access, lanes: int, names: Sequence[str]) -> tuple[str, Hashable]:
-    """Executor of an access, and its CTA. names: names of a CTA's agents, by number."""
+    """Names the executor of an access, with its CTA. names: names of a CTA's agents, by number."""
     if access.component == EARLIER:
         return "a launch before this", None
     cta, number = issuer(access.component)
@@ -67,7 +71,7 @@ def actor(access: Access, lanes: int, names: Sequence[str]) -> tuple[str, Hashab
 
 
 def actors(first: tuple[str, Hashable], second: tuple[str, Hashable]) -> str:
-    """Names both agents with their CTAs; equal ones once."""
+    """Names the two agents with their CTAs; if they are the same, names it once."""
     (one, cta), (other, its) = first, second
     if cta == its or cta is None:
         return f"{one} and {other} of CTA {its}" if one != other else f"{one} of CTA {its}"
@@ -77,14 +81,18 @@ def actors(first: tuple[str, Hashable], second: tuple[str, Hashable]) -> str:
 def meeting(
     two: Sequence[tuple[str, Hashable]], words: Callable[[int, int], str], span: tuple[int, int]
 ) -> tuple[str, str]:
-    """Describes two lanes that access the same bytes: the lanes (see `actor`), and the bytes."""
+    """Describes two lanes that access the same bytes, and these bytes. The names of the lanes are
+    those of `actor`.
+    """
     return actors(*two), words(*span)
 
 
 class Involved(NamedTuple):
-    """Participants of two conflicting accesses: `between` distinguishes them from others of the
-    same two operations; their identity and the bytes that they share are computed on demand,
-    once."""
+    """Participants of two conflicting accesses.
+
+    `between` distinguishes them from other participants at the same two operations. Their names and
+    the bytes that they share are computed once, when they are first requested.
+    """
 
     kind: str
     words: Callable[[], tuple[str, str]]

@@ -1,4 +1,4 @@
-"""Shadow memory of lanes: which of a warp's lanes wrote and read every granule last."""
+"""Shadow memory by lane: which lanes of a warp wrote and read each granule last."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ class LaneShadow:
         self.warp = np.repeat(self.warp, pieces)
 
     def write(self, where: Granules, lanes: LaneNumbers) -> None:
-        """``lanes`` write the granules."""
+        """Records that ``lanes`` write the granules."""
         self.writer[where] = lanes if isinstance(lanes, int) else self._rows(lanes, where)
 
     def read(
         self, where: Granules, lanes: LaneNumbers, warp: int, fresh: NDArray[np.bool_] | bool
     ) -> None:
-        """Records that ``lanes`` of a warp read the granules. ``fresh``: mask of the granules of
-        which no earlier reader has to be kept"""
+        """Records that ``lanes`` of a warp read the granules. ``fresh``: mask of the granules whose
+        earlier readers need not be kept.
+        """
         self.warp[where] = warp
         kept: NDArray[np.uint32] | int = 0
         if fresh is not True:
@@ -83,7 +84,9 @@ class LaneShadow:
     def other_writers(
         self, where: Granules, chosen: NDArray[np.bool_] | None, mine: LaneNumbers
     ) -> int:
-        """Mask of the other lanes that wrote the chosen granules (None: all)."""
+        """Mask of the lanes, other than the given ones, that wrote the chosen granules (None: all
+        granules).
+        """
         found = self.writer[where]
         own = mine if isinstance(mine, int) else self._rows(mine, where)
         others = (found != own) | (found == TOGETHER)
@@ -93,14 +96,17 @@ class LaneShadow:
 
     def read_by_another(self, where: Granules, chosen: NDArray[np.bool_] | None, warp: int) -> bool:
         """Whether a warp other than `warp` was the last to read any of the chosen granules (None:
-        all)."""
+        all granules).
+        """
         found = self.warp[where] != warp
         return bool((found if chosen is None else found & chosen).any())
 
     def other_readers(
         self, where: Granules, chosen: NDArray[np.bool_] | None, mine: LaneNumbers
     ) -> int:
-        """Mask of the other lanes that read the chosen granules (None: all)."""
+        """Mask of the lanes, other than the given ones, that read the chosen granules (None: all
+        granules).
+        """
         found = self.readers[where]
         own = _BITS[mine] if isinstance(mine, int) else self._rows(_BITS[mine], where)
         others = found & ~own

@@ -1,10 +1,14 @@
-"""The lanes of a warp as threads (PTX ISA 8: a thread's accesses are ordered with its own only).
+"""The lanes of a warp as separate threads (PTX ISA 8: program order holds only between the accesses
+of one thread).
 
-A warp's accesses are one line of events, numbered alike for all lanes; shadow memory keeps the lane
-of each. ``clock[me]`` is the number up to which *every* lane's accesses are observed; a line of its
-own, ``lane_line(me, lane)``, is the larger number up to which those of one lane are observed. Lanes
-that have observed the same share a `Knowledge`; a lane that waits alone gets one of its own until
-bar.warp.sync, a barrier or another `.aligned` instruction brings them together again.
+The accesses of a warp are numbered in one sequence for all lanes, and shadow memory records the
+lane of each access. In a clock, ``clock[me]`` is the number up to which the accesses of *every*
+lane are observed. ``lane_line(me, lane)`` is a component of its own for one lane; its number is at
+least as large, and up to it the accesses of this lane are observed.
+
+Lanes that have observed the same accesses share one `Knowledge`. A lane that waits alone gets its
+own `Knowledge` until bar.warp.sync, a barrier or another `.aligned` instruction joins the lanes
+again.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ LaneNumbers = NDArray[np.int64] | int
 
 
 def lane_line(component: Component, lane: int) -> Component:
-    """Component of one lane's accesses, which are numbered as the warp's."""
+    """Component of one lane's accesses; its numbers are those of the warp's accesses."""
     return (LANE, component, lane)
 
 
@@ -42,8 +46,12 @@ def members(mask: int) -> Iterator[int]:
 
 
 def observed_of(clock: Clock, access: Access, lanes: int, mark: str | None = None) -> bool:
-    """Whether the part of ``access`` by these lanes is observed, or passed the fence of ``mark``.
-    With `EACH`, or without lanes: the whole access. Asynchronous accesses are on no lane's line."""
+    """Whether the part of ``access`` that these lanes made is observed or, with ``mark``, covered
+    by the fence of that mark.
+
+    With `EACH`, or if the access has no lanes, the whole access is meant. Asynchronous accesses
+    belong to no lane.
+    """
     if access.cta is None:
         return False
 
@@ -57,19 +65,23 @@ def observed_of(clock: Clock, access: Access, lanes: int, mark: str | None = Non
 
 
 def known_to(clock: Clock, access: Access) -> bool:
-    """Whether an operation with ``clock`` comes after ``access``, whichever lanes did it."""
+    """Whether an operation with ``clock`` is ordered after ``access``, whichever lanes made the
+    access.
+    """
     return observed(clock, access) or observed_of(clock, access, access.lanes)
 
 
 @dataclass(eq=False)
 class Knowledge:
-    """Accesses that some lanes of a warp, or all, have observed.
+    """The accesses that some or all lanes of a warp have observed.
 
     after: accesses observed at the last tcgen05.fence::after_thread_sync
-    fenced: accesses that relaxed writes and arrivals release because of a fence, by reach, without
-        those of the lane itself
-    seen: accesses seen by relaxed reads and waits, which a later fence makes observed, by reach
-    read: version and reach of the acquire (-1: relaxed) of the last strong read of each place
+    fenced: accesses, by reach, that relaxed writes and arrivals release because of a fence; the
+        lane's own accesses are left out
+    seen: accesses, by reach, that relaxed reads and waits returned; a later fence makes them
+        observed
+    read: version, and reach of the acquire, of the last strong read of each place; the reach of a
+        relaxed read is -1
     """
 
     lanes: int
@@ -80,7 +92,7 @@ class Knowledge:
     read: dict[Hashable, tuple[int, int]] = field(default_factory=dict)
 
     def part(self, lanes: int) -> Knowledge:
-        """Splits off some of its lanes, which gain knowledge of their own from now on."""
+        """Splits off some of the lanes, whose knowledge is separate from now on."""
         self.lanes &= ~lanes
         return Knowledge(
             lanes,
@@ -101,7 +113,7 @@ class Knowledge:
         self.read.clear()  # only saves joining again what was joined before
 
     def equals(self, other: Knowledge) -> bool:
-        """Whether both groups of lanes have observed the same."""
+        """Whether both groups of lanes have observed the same accesses."""
         return (self.clock, self.after, self.fenced, self.seen) == (
             other.clock,
             other.after,
@@ -111,10 +123,11 @@ class Knowledge:
 
 
 class Lanes:
-    """What the lanes of one agent know. An agent that is not a warp is one thread: see `separate`.
+    """The accesses that the lanes of one agent have observed. An agent that is not a warp is one
+    thread: see `separate`.
 
-    knows: knowledge of the executing lanes. active: mask of these lanes; 0: all of the warp
-    together. number: number of their current accesses.
+    knows: knowledge of the executing lanes. active: mask of these lanes; 0: all lanes of the warp
+        together. number: number of their current accesses.
     """
 
     def __init__(self, me: Component) -> None:
@@ -140,8 +153,9 @@ class Lanes:
     # --- which lanes execute ---------------------------------------------------------------------
 
     def parts(self, lanes: int) -> Iterator[int]:
-        """Yields the lanes group by group, by their knowledge; each group is the active one
-        meanwhile."""
+        """Yields the lanes in groups with equal knowledge; while a group is yielded, its lanes are
+        the active ones.
+        """
         for knowledge in list(self.groups):
             if part := lanes & knowledge.lanes:
                 self.knows, self.active = knowledge, part
@@ -149,7 +163,9 @@ class Lanes:
         self._merge_equal()
 
     def together(self) -> None:
-        """Merges the knowledge of all lanes, which execute an `.aligned` instruction."""
+        """Merges the knowledge of all lanes of the warp, because they execute an `.aligned`
+        instruction together.
+        """
         self.active = 0
         if len(self.groups) > 1:
             first, *others = self.groups
@@ -158,14 +174,17 @@ class Lanes:
             self.groups, self.knows = [first], first
 
     def learn(self) -> None:
-        """Separates the active lanes, which are about to observe an access, from the others."""
+        """Separates the knowledge of the active lanes from that of the other lanes, because only
+        the active lanes are about to observe an access.
+        """
         if self.active and self.knows.lanes & ~self.active:
             self.knows = self.knows.part(self.active)
             self.groups.append(self.knows)
 
     def converge(self, lanes: int) -> None:
         """elect.sync of these lanes. On silicon it orders earlier accesses of the whole warp before
-        later accesses of each of these lanes, which no document guarantees."""
+        later accesses of each of these lanes; no document guarantees this.
+        """
         if self.separate and all(not group.lanes & ~lanes for group in self.groups):
             for group in self.groups:
                 group.clock[(BY_WARP, self.me)] = self.number
@@ -217,7 +236,9 @@ class Lanes:
 
     @property
     def line(self) -> Component:
-        """Component of the current accesses: that of one lane, or that of the warp."""
+        """Component of the current accesses: that of the lane if a single lane executes, otherwise
+        that of the warp.
+        """
         return lane_line(self.me, self.active.bit_length() - 1) if self._one else self.me
 
     @property
@@ -226,9 +247,10 @@ class Lanes:
         return self.active > 0 and not self.active & (self.active - 1)
 
     def sees(self, line: Component, number: int, mark: str | None = None) -> bool:
-        """Whether the active lanes have observed a line up to `number`; for the line of a warp,
-        that of one of its lanes is enough. mark: whether they know the line up to there by this
-        mark."""
+        """Whether the active lanes have observed the events of a component up to `number`. If it is
+        the component of a warp, one lane's part of it is enough. mark: whether they know the events
+        by this mark.
+        """
 
         def known(seen: Component) -> bool:
             return self.knows.clock.get((mark, seen) if mark else seen, 0) >= number
@@ -243,13 +265,13 @@ class Lanes:
     # --- their accesses --------------------------------------------------------------------------
 
     def step(self) -> None:
-        """Gives later accesses the next number."""
+        """Increases the number that later accesses receive."""
         self.number += 1
         if not self.separate:
             self.knows.clock[self.me] = self.number
 
     def touch(self, lanes: LaneNumbers) -> None:
-        """Records an access of these lanes; `TOGETHER`: of all active lanes."""
+        """Records that these lanes made an access; `TOGETHER` stands for all active lanes."""
         self._latest = self.number
         if not isinstance(lanes, int) and lanes[0] != TOGETHER:
             self._last[lanes] = self.number
@@ -276,7 +298,7 @@ class Lanes:
         return {self.me: self.knows.clock[self.me], **own}
 
     def publish(self) -> Clock:
-        """Copies the active lanes' knowledge, their own accesses included."""
+        """Returns a copy of the active lanes' knowledge, including their own accesses."""
         published = {**self.knows.clock, **self.done()}
         self.step()
         return published
@@ -293,7 +315,8 @@ class Lanes:
 
     def fenced(self, reach: int) -> Clock:
         """Accesses that a relaxed write or arrival of the active lanes releases: those that the
-        lanes' fences covered, and each lane's own before its last fence."""
+        lanes' fences covered, and each lane's own accesses before its last fence.
+        """
         clock = self.knows.fenced[reach]
         if not self.separate or not self._fenced:
             return clock
@@ -308,7 +331,7 @@ class Lanes:
         return {**clock, **behind} if behind else clock
 
     def of_ended(self) -> Clock:
-        """Knowledge and accesses of an agent that has ended."""
+        """Knowledge of an agent that has ended, including its own accesses."""
         return {**self.everything(), self.me: self.number}
 
     def everything(self) -> Clock:

@@ -1,8 +1,9 @@
-"""Loads whose values are not used yet.
+"""Loads whose values no instruction has used yet.
 
 A thread continues after a load until an instruction uses the value; barriers and arrivals do not
-wait for it either. On an H200, bulk copies issued after a barrier or an arrival overtook such
-loads, but no loads whose value had been used (docs/explanation/hazards.md, "Read, then TMA").
+wait for the load either. On an H200, bulk copies issued after a barrier or an arrival overtook such
+loads, but did not overtake loads whose value had been used (docs/explanation/hazards.md, "Read,
+then TMA").
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ RECENT = 64
 
 
 class LoadsInFlight:
-    """Tracks the first use of each load that may still be in flight at a release by its thread."""
+    """Tracks, for each load that may still be in flight when its thread releases, the first use of
+    its value.
+    """
 
     def __init__(self) -> None:
         self._uses: dict[tuple[Component, Hashable], dict[int, int]] = {}
@@ -36,8 +39,9 @@ class LoadsInFlight:
             uses[last] = number
 
     def unused(self, load: Access, agent: Component, clock: Clock) -> bool:
-        """Whether an agent with ``clock`` comes after a load, but not after the first use of its
-        value."""
+        """Whether an agent with ``clock`` is ordered after a load, but not after the first use of
+        the load's value.
+        """
         uses = self._uses.get((load.component, load.site), {})
         if load.number not in uses:
             return False

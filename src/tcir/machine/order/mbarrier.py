@@ -12,23 +12,25 @@ MAX_COUNT = (1 << 20) - 1
 
 
 class MemoryOrder(NamedTuple):
-    """.sem and .scope of an arrival or a wait, the defaults of PTX ISA 9.7.13.15.13."""
+    """.sem and .scope of an arrival or a wait; the default values are those of PTX ISA
+    9.7.13.15.13.
+    """
 
     relaxed: bool = False
     scope: str = "cta"
 
     @property
     def of_cluster(self) -> bool:
-        """Whether its scope includes the threads of other CTAs."""
+        """Whether the scope includes the threads of other CTAs."""
         return self.scope == "cluster"
 
 
 @dataclass
 class Released:
-    """Clocks that arrivals and asynchronous operations release to waiters.
+    """Clocks that arrivals and asynchronous operations release to threads that wait.
 
-    near: released by threads of the mbarrier's own CTA and by operations; a wait of any scope
-          acquires it (PTX ISA 9.7.9.25.4.1)
+    near: released by threads of the mbarrier's own CTA and by asynchronous operations; a wait of
+        any scope acquires it (PTX ISA 9.7.9.25.4.1)
     far:  released by threads of other CTAs, with .cluster
     """
 
@@ -46,25 +48,30 @@ class Released:
         return Released(dict(self.near), dict(self.far))
 
     def to(self, order: MemoryOrder) -> Clock:
-        """Released clock of other CTAs with which a wait of this .sem and .scope synchronises."""
+        """The clock released by other CTAs with which a wait of this .sem and .scope
+        synchronises.
+        """
         return self.far if order.of_cluster or not self.far else beyond(self.far)
 
 
 @dataclass(eq=False)
 class PhaseWait:
-    """A wait for the open phase of an mbarrier. That phase wakes the waiter even if the next one
-    completes before the waiter's turn. released: the clock that the phase released, once it is
-    complete"""
+    """A wait for the open phase of an mbarrier. The end of that phase wakes the waiter, even if the
+    next phase also completes before the waiter's turn. released: the clock that the phase released,
+    once it is complete.
+    """
 
     released: Released | None = None
 
 
 @dataclass(eq=False)
 class Mbarrier:
-    """Phase, pending arrivals, transaction count; and what the arrivals of a phase observed.
+    """An mbarrier: its phase, pending arrivals and transaction count, and the accesses that the
+    arrivals of a phase have observed.
 
-    ``released`` has the observations of all completed phases: a thread that waits for one of them
-    comes after every earlier one, and learns nothing from the open phase (``collected``).
+    ``released`` has the observations of all completed phases. A thread that waits for a completed
+    phase is ordered after that phase and all earlier phases. It learns nothing from the arrivals of
+    the open phase (``collected``).
     """
 
     address: int
@@ -112,20 +119,21 @@ class Mbarrier:
 
     @property
     def unused(self) -> bool:
-        """Whether there has been no arrival, test or signal since the initialisation."""
+        """Whether the mbarrier has had no arrival, test or signal since its initialisation."""
         open_still = self.phase == 0 and self.pending == self.count and self.tx == 0
         return open_still and not (self.users or self.loads or self.waits) and self.asked < 0
 
     @property
     def where(self) -> str:
-        """Place of the mbarrier, for messages."""
+        """Describes the place of the mbarrier, for messages."""
         return self.name or f"{self.address:#x}"
 
     def load(self, issuer: Clock) -> int:
         """Registers a load that signals the mbarrier; returns the load's number.
 
-        Threads that wait for the load's bytes are ordered after the earlier launches that its
-        issuer has waited for, since those had ended before (ThunderKittens' consumers rely on it).
+        Threads that wait for the load's bytes are also ordered after the earlier launches that the
+        load's issuer has waited for, since those launches had ended before the load
+        (ThunderKittens' consumers rely on it).
         """
         self.loads += 1
         if EARLIER in issuer:
@@ -133,17 +141,21 @@ class Mbarrier:
         return self.loads
 
     def complete(self, parity: int) -> bool:
-        """test_wait.parity: whether the phase of ``parity`` (current or the one before) is over."""
+        """test_wait.parity: whether the phase of ``parity`` (the current phase or the one before
+        it) is complete.
+        """
         return (self.phase & 1) != (parity & 1)
 
     def watch(self) -> PhaseWait:
-        """Returns a wait for the open phase."""
+        """Returns a `PhaseWait` for the open phase."""
         self.asked = self.phase
         self.waits.append(wait := PhaseWait())
         return wait
 
     def arrive(self, count: int, clock: Clock, site: object, *, far: bool = False) -> None:
-        """Counts ``count`` arrivals that have observed ``clock``. far: by threads of another CTA"""
+        """Counts ``count`` arrivals by threads that have observed ``clock``. far: whether the
+        threads are in another CTA.
+        """
         self.check_live(site)
         if count < 1 or count > self.pending:
             raise MachineError(
@@ -171,7 +183,9 @@ class Mbarrier:
         self.count -= count
 
     def expect(self, nbytes: int, site: object) -> None:
-        """expect_tx. By itself it ends no phase: that takes an arrival or bytes (9.7.13.15.5)."""
+        """expect_tx. It cannot end a phase by itself: only an arrival or bytes can
+        (9.7.13.15.5).
+        """
         self.check_live(site)
         self.announced = nbytes, site
         self._move(nbytes, site)
@@ -233,12 +247,14 @@ class Mbarrier:
 
     @property
     def spare(self) -> bool:
-        """Whether the open phase has announced bytes that have neither a sender nor a waiter."""
+        """Whether the open phase expects bytes that no operation will send and no thread waits
+        for.
+        """
         return self.tx > 0 and not self.landed and self.asked != self.phase
 
     @property
     def lacks(self) -> str:
-        """Describes the missing arrivals or bytes of the open phase."""
+        """Describes the arrivals or bytes that are missing in the open phase."""
         words = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
         if self.tx > 0 and self.announced:
             nbytes, site = self.announced
@@ -250,8 +266,9 @@ class Mbarrier:
 
     @property
     def early(self) -> str:
-        """Describes a phase that ended without bytes although loads signal the mbarrier; "":
-        none."""
+        """Describes a phase that ended without bytes although loads signal the mbarrier; "" if
+        there is none.
+        """
         if self.ended_empty is None or not self.loads:
             return ""
         phase, site = self.ended_empty

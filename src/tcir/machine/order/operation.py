@@ -1,4 +1,4 @@
-"""Asynchronous operations in flight, and what a blocked agent waits for."""
+"""Asynchronous operations in flight, and the conditions that blocked agents wait for."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from tcir.machine.order.mbarrier import Mbarrier
 
 @dataclass(eq=False)
 class AsyncOperation:
-    """An asynchronous operation in flight: it may complete once everything in ``after`` has.
+    """An asynchronous operation in flight. It may complete once all operations in ``after`` have
+    completed.
 
-    What has completed is dropped from the end of ``after``.
+    Operations that have completed are dropped from the end of ``after``.
     """
 
     site: object
@@ -26,7 +27,7 @@ class AsyncOperation:
 
     @property
     def ready(self) -> bool:
-        """Whether it may complete now."""
+        """Whether the operation may complete now."""
         while self.after:
             if not self.after[-1].done:
                 return False
@@ -35,10 +36,10 @@ class AsyncOperation:
 
 
 class Waiting:
-    """The wait of a blocked agent, which can run again once ``ready()``.
+    """The wait of a blocked agent; the agent can run again once ``ready()`` is true.
 
-    barrier: the awaited mbarrier, if there is one; gives_up: whether the agent continues without it
-        after a while, so that it is not stuck
+    barrier: the awaited mbarrier, if there is one; gives_up: whether the agent continues after a
+        while even if the condition does not hold, so that it cannot deadlock
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Waiting:
 
 
 class Pending(NamedTuple):
-    """A condition that lanes of an agent wait for. lanes: a mask; 0: all of them."""
+    """A condition that lanes of an agent wait for. lanes: mask of the lanes; 0: all lanes."""
 
     lanes: int
     text: str
@@ -61,9 +62,10 @@ class Pending(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """Rank of the wait among possible causes of a deadlock: waits for bytes that do not arrive
-        come first, then waits of a single lane (mostly the issuing one), then those for other
-        mbarriers."""
+        """Rank of the wait among the possible causes of a deadlock: waits for bytes that do not
+        arrive come first, then waits of a single lane (usually the one that issues operations),
+        then waits for other mbarriers.
+        """
         if self.barrier is None:
             return 3
         if self.barrier.tx and not self.barrier.pending:

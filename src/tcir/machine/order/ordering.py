@@ -1,5 +1,5 @@
-"""What the tensor core's pipe orders by itself (PTX ISA 9.7.16.6.2), and the edge that is missing
-where it orders nothing.
+"""The order that the tensor core's pipe keeps by itself (PTX ISA 9.7.16.6.2), and the
+synchronisation that is missing between operations that it does not order.
 
 | first -> second, same thread             | order                                  |
 | mma -> mma, same D address and shape     | listed                                 |
@@ -7,13 +7,13 @@ where it orders nothing.
 | shift -> cp.4x256b                       | listed                                 |
 | mma -> cp.4x256b after .ashift           | an open question, see `assumptions`    |
 | a chain of these                         | listed                                 |
-| mma -> mma, mma -> cp, cp -> cp          | kept, as shipping kernels prove; the   |
-|                                          | ISA does not list it                   |
+| mma -> mma, mma -> cp, cp -> cp          | kept, as kernels in production prove;  |
+|                                          | the ISA does not list it               |
 | anything else                            | tcgen05.commit, wait on its mbarrier   |
 
-Shipping kernels prove that the second operation may overwrite what the first reads or writes. None
-of them relies on this order to read as an operand what an earlier mma wrote, or to overwrite an A
-that .ashift moves.
+Kernels in production prove of the "kept" pairs that the second operation may overwrite bytes that
+the first reads or writes. No kernel relies on this order to read, as an operand, bytes that an
+earlier mma wrote, or to overwrite an A that .ashift moves.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class PipeProduct(NamedTuple):
 
 
 def listed(assumptions: Assumptions, first: Access, second: Access) -> bool:
-    """Whether PTX ISA 9.7.16.6.2 orders two tensor-core operations of one thread."""
+    """Whether PTX ISA 9.7.16.6.2 lists an order for two tensor-core operations of one thread."""
     pair = (first.kind, second.kind)
     if pair in _LISTED:
         return True
@@ -79,8 +79,9 @@ def class_of(access: Access) -> Class:
 
 
 def piped(clock: Clock, access: Access) -> bool:
-    """Whether a tensor-core operation precedes an operation that another thread's commit
-    tracked."""
+    """Whether a tensor-core operation precedes, in the pipe, an operation that another thread's
+    commit tracked.
+    """
     return clock.get((PIPED, class_of(access)), 0) >= access.number
 
 
@@ -90,9 +91,12 @@ def _moves_a(group: Class) -> bool:
 
 
 class PipeOrder:
-    """The order of one thread's operations, including chains of the pairs that `keeps` orders. For
-    each class it has the last operation, and the operations that all of them together come
-    after."""
+    """The order of one thread's operations in the pipe, including chains of the pairs that `keeps`
+    orders.
+
+    For each class of operations it stores the last operation, and the operations that precede at
+    least one operation of the class.
+    """
 
     def __init__(self, keeps: Callable[[Access, Access], bool]) -> None:
         self.keeps = keeps
@@ -100,7 +104,7 @@ class PipeOrder:
         self._reach: dict[Class, dict[Class, int]] = {}
 
     def before(self, access: Access) -> dict[Class, int]:
-        """Operations that come before a new one: for each class, the number of the last."""
+        """Operations that precede a new operation: for each class, the number of the last one."""
         reach: dict[Class, int] = {}
         for group, last in self._last.items():
             if self.keeps(last, access):
@@ -124,8 +128,9 @@ def _chained(reach: dict[Class, int], last: Access, access: Access) -> dict[Clas
 
 
 def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: bool) -> str:
-    """Names the edge that would order two accesses, for messages. one_cluster: whether their CTAs
-    share a cluster"""
+    """Names the synchronisation that would order two accesses, for messages. one_cluster: whether
+    the CTAs of the accesses are in the same cluster.
+    """
     if same_thread and (first.kind, second.kind) == ("mma", "mma"):
         return (
             "what an mma writes, mma are in order to read only as one accumulator (same D address "

@@ -1,5 +1,6 @@
-"""Conflicts that the clocks do not order: the rules that order some of them, and reports of the
-others."""
+"""Conflicts that the clocks do not order: rules that order some of them, and the reports about the
+others.
+"""
 
 from __future__ import annotations
 

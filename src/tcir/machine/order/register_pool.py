@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Request:
-    """One setmaxnreg. action: "inc" or "dec"; count: registers per thread."""
+    """One setmaxnreg instruction. action: "inc" or "dec"; count: registers per thread."""
 
     action: str
     count: int

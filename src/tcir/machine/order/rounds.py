@@ -1,4 +1,6 @@
-"""One use of a barrier: who has arrived so far, and what the arrivals have observed."""
+"""One use of a barrier: which warps have arrived so far, and the accesses that they have
+observed.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ from tcir.machine.order.clocks import Clock, Component
 
 
 class Arrival(NamedTuple):
-    """Arrival of a warp, with its instruction and place; accesses: the number of its accesses so
-    far."""
+    """Arrival of a warp: its instruction, its place, and the number of accesses that the warp has
+    made so far.
+    """
 
     name: str
     instruction: str

@@ -1,4 +1,6 @@
-"""Shadow memory: who wrote and who read every granule of a memory last."""
+"""Shadow memory: for each granule of a memory, the access that wrote it last and the accesses that
+read it since.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +30,26 @@ FEW = 64
 
 
 class ByLane(NamedTuple):
-    """Lanes of a warp that make an access. known: whether the whole warp has observed an access."""
+    """The lanes of a warp that make an access. known: whether the whole warp has observed a given
+    access.
+    """
 
     lanes: LaneNumbers
     known: Callable[[Access], bool]
 
 
 class Owner(Protocol):
-    """A CTA, as far as accesses to its memories are concerned."""
+    """The CTA that owns a memory, as far as the checks of accesses need it."""
 
     index: tuple[int, int, int]
     remote_accesses: dict[Component, Access]
 
 
 class Shadow:
-    """Last writer of every granule, and its readers since.
+    """Last writer of every granule, and its readers since that write.
 
-    An access is named by its position in ``accesses`` plus one; 0 is none. ``readers`` holds
-    indices of sets of such numbers.
+    An access is represented by its position in ``accesses`` plus one; 0 stands for no access.
+    ``readers`` holds indices of sets of such numbers.
     """
 
     owner: Owner | None = None
@@ -69,11 +73,11 @@ class Shadow:
         """Numbers of the warps whose lanes `lanes` knows."""
 
     def split(self) -> None:
-        """Refines the granularity from words to single bytes, from now on.
+        """Refines the granularity of the record from words to single bytes.
 
-        A word is then a row of four, so that an index of words still means all of their bytes; the
-        index (words, bytes) means single bytes. Only programs that access less than a word pay for
-        it.
+        Each word becomes a row of four bytes, so that the index of a word still selects all its
+        bytes; the index (words, bytes) selects single bytes. Only programs that access less than a
+        word at a time need this finer and slower record.
         """
         if not self.bytewise:
             self.bytewise = True
@@ -99,7 +103,7 @@ class Shadow:
         return where[written.any(axis=1) if self.bytewise else written]
 
     def flat(self, where: Granules) -> NDArray[np.int64]:
-        """The granules as numbers of a flat array, in the shape that ``where`` has."""
+        """The indices of the granules in a flat array, in the shape that ``where`` selects."""
         if isinstance(where, np.ndarray) and self.writer.ndim == 1:
             return where
         if isinstance(where, slice) and self.writer.ndim == 1:
@@ -107,8 +111,9 @@ class Shadow:
         return np.arange(self.writer.size).reshape(self.writer.shape)[where]
 
     def met(self, where: Granules, other: Access, wrote: bool) -> NDArray[np.bool_]:
-        """Granules of which an earlier access is the last writer or reader, in the shape of `flat`;
-        all granules if the record no longer has that access."""
+        """Mask, in the shape of `flat`, of the granules whose last writer or reader is a given
+        earlier access; all granules if that access is no longer recorded.
+        """
         current = self.writer[where] if wrote else self.readers[where]
         named = [
             i
@@ -139,8 +144,9 @@ class Shadow:
         by: ByLane | None = None,
         known: Callable[[Access], bool] = lambda _: True,
     ) -> None:
-        """Adds a reader, which replaces an earlier reader of the same component, kind and target.
-        by: its lanes; known: whether it is ordered after an earlier access."""
+        """Adds a reader; it replaces an earlier reader of the same component, kind and target. by:
+        lanes of the reader; known: whether the reader is ordered after a given earlier access.
+        """
         number = self._add(access)
         current = self.readers[where]
         distinct = _distinct(current)
@@ -153,12 +159,12 @@ class Shadow:
         self.readers[where] = lookup[np.searchsorted(distinct, current)]
 
     def record_write(self, where: Granules, access: Access) -> None:
-        """Records the new last writer."""
+        """Records an access as the last writer of the granules."""
         self.writer[where] = self._add(access)
         self.readers[where] = 0
 
     def beside_at(self, where: Granules) -> list[Access]:
-        """Distinct readers of the granules, except those of `readers_at`."""
+        """Distinct readers of the granules that `readers_at` does not return."""
         return []
 
     def record_constant(self, where: Granules, access: Access) -> None:
@@ -175,8 +181,9 @@ class Shadow:
         return [self.accesses[i - 1] for i in _distinct(self.constant[where]) if i]
 
     def refine(self, pieces: int) -> None:
-        """Divides each granule into pieces, for an array that is accessed in smaller units from now
-        on."""
+        """Divides each granule into pieces, because an array is accessed in smaller units from now
+        on.
+        """
         self.writer, self.readers = (np.repeat(a, pieces) for a in (self.writer, self.readers))
         if self.constant is not None:
             self.constant = np.repeat(self.constant, pieces)
@@ -184,7 +191,7 @@ class Shadow:
             self.lanes.refine(pieces)
 
     def lanes_write(self, where: Granules, lanes: LaneNumbers) -> None:
-        """Records the lanes of a warp's write, in addition to the write."""
+        """Records the lanes that make a warp's write; the write itself is recorded separately."""
         if self.lanes is None:
             self.lanes = LaneShadow(self.writer.shape)
         self.lanes.write(where, lanes)
@@ -215,8 +222,9 @@ class Shadow:
         self.lanes.read(where, by.lanes, self._warp(access.component), fresh)
 
     def other_lanes(self, where: Granules, other: Access, mine: LaneNumbers, wrote: bool) -> int:
-        """Mask of the other lanes (`TOGETHER`: of all lanes) that made an earlier access to the
-        granules."""
+        """Mask of the lanes, other than `mine`, that made an earlier access to the granules. If
+        `mine` is `TOGETHER`, the mask contains all lanes that made it.
+        """
         current = self.writer[where] if wrote else self.readers[where]
         named, distinct = [], _distinct(current)
         for i in distinct:
@@ -240,8 +248,9 @@ class Shadow:
         return self._warps.setdefault(component, len(self._warps) + 1)
 
     def parts(self, where: Granules) -> list[tuple[list[Access], tuple[NDArray[np.int64], ...]]]:
-        """Divides the granules by their last writer; each part has that writer with the accesses
-        concurrent to it, and its granules."""
+        """Divides the granules by their last writer. Each part consists of that writer, followed by
+        the accesses concurrent with it, and of its granules.
+        """
         if isinstance(where, slice):
             where = np.arange(where.start, where.stop)
         if self.bytewise and not isinstance(where, tuple):
@@ -295,12 +304,14 @@ class Shadow:
 
 
 class LastShadow(Shadow):
-    """Shadow of global memory, which has many readers: only three readers of a granule are kept.
+    """Shadow memory for global memory, whose granules have many readers: at most three readers of a
+    granule are kept.
 
-    These are the last reader and, among the readers that are on another line than their successor
-    and not ordered before it, the last of the successor's CTA and the last of another CTA.
+    The first is the last reader. The other two are chosen among the readers that belong to another
+    component than the reader after them and are not ordered before it: the last such reader in the
+    CTA of the reader after it, and the last one in another CTA.
 
-    beside: numbers of the latter two; None until two readers of a granule meet
+    beside: numbers of the other two readers; None until some granule has had two readers
     """
 
     accesses: Accesses
@@ -357,13 +368,13 @@ class LastShadow(Shadow):
                 kept[where] = np.where(np.isin(current, numbers), current, kept[where])
 
     def kept_beside(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Returns `beside`, which it creates at the first call."""
+        """Returns `beside`, which the first call creates."""
         if self.beside is None:
             self.beside = np.zeros_like(self.readers), np.zeros_like(self.readers)
         return self.beside
 
     def beside_at(self, where: Granules) -> list[Access]:
-        """Distinct readers in `beside` of these granules."""
+        """Distinct readers of these granules that `beside` records."""
         found = {i for kept in self.beside or () for i in _distinct(kept[where])}
         return [self.accesses[i - 1] for i in sorted(found) if i]
 
@@ -385,8 +396,9 @@ class LastShadow(Shadow):
         which: NDArray[np.signedinteger],
         accesses: Sequence[Access | Twin],
     ) -> None:
-        """Records several writes, as `record_write` does one. which: the access of each run of
-        `count` granules"""
+        """Records several writes, each as `record_write` does. which: the access for each run of
+        `count` granules.
+        """
         if len(self.accesses) + len(accesses) >= self._room:
             self._compact()
         first = self.admit(accesses)
@@ -394,7 +406,7 @@ class LastShadow(Shadow):
             _record_runs(where, count, which + first, self.writer, readers)
 
     def admit(self, accesses: Sequence[Access | Twin]) -> np.int32:
-        """Appends accesses; returns the number by which `writer` refers to the first of them."""
+        """Appends accesses; returns the number that `writer` stores for the first of them."""
         first = len(self.accesses) + 1
         self.accesses.extend(accesses)
         return np.int32(first)
@@ -406,19 +418,20 @@ class LastShadow(Shadow):
         return len(self.accesses) + 1
 
     def follow(self, loads: Loads) -> None:
-        """Records these loads as `record_read` would; `readers` already contains their numbers,
-        which begin at the result of `make_room`."""
+        """Records loads as `record_read` would. `readers` must already contain their numbers, which
+        begin at the result of `make_room`.
+        """
         lines = self.lines()
         self.accesses.extend([loads] * len(loads.which))
         more = np.full(len(loads.which), self.line(loads.component), np.int32)
         self._lines = np.concatenate([lines, more])
 
     def line(self, component: Component) -> int:
-        """Number of a component's line, which `lines` and `LaneShadow.warp` use."""
+        """The number by which `lines` and `LaneShadow.warp` represent a component."""
         return self._warp(component)
 
     def ctas(self) -> NDArray[np.int32]:
-        """A number for the CTA of each `line`."""
+        """For each component number of `line`, a number that represents its CTA."""
         if len(self._ctas) <= len(self._warps):
             numbers: dict[Hashable, int] = {}
             owners = (issuer(component)[0] for component in self._warps)
@@ -427,8 +440,9 @@ class LastShadow(Shadow):
         return self._ctas
 
     def lines(self) -> NDArray[np.int32]:
-        """The `line` of each access's component, by the access's number; 0 for number 0, which
-        stands for no access."""
+        """For each access, by its number, the component number that `line` returns; 0 for access
+        number 0, which stands for no access.
+        """
         more = [self._warp(component) for component in self.accesses.lines(len(self._lines) - 1)]
         if more:
             self._lines = np.concatenate([self._lines, np.array(more, np.int32)])

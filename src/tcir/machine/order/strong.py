@@ -1,13 +1,13 @@
-"""Strong accesses: what a read of a location observes (PTX ISA 8.7 to 8.9).
+"""Strong accesses: which writes a read of a location observes (PTX ISA 8.7 to 8.9).
 
-A release pattern is a release, or a fence followed by a strong write; an acquire pattern is an
-acquire, or a strong read followed by a fence. They synchronise if the read observes the write,
-directly or through atomics, and the release and the acquire (or the fences) include each other in
-their scopes. A relaxed access alone orders only itself.
+A release pattern is a release, or a fence followed by a strong write. An acquire pattern is an
+acquire, or a strong read followed by a fence. The two synchronise if the read observes the write,
+directly or through atomics, and if the release and the acquire (or the fences) include each other
+in their scopes. A relaxed access without a fence orders no other accesses.
 
-Whether two scopes include each other depends on the distance of the threads, so clocks are kept by
-*reach*: 0 within a CTA, 1 within a cluster, 2 for all; a release or fence publishes up to the reach
-of its scope.
+Whether two scopes include each other depends on the distance between the threads. Therefore there
+is one clock per *reach*: 0 within a CTA, 1 within a cluster, 2 for all threads. A release or fence
+publishes to all reaches up to that of its scope.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ Awaited = Callable[[int, bytes], bool]
 class Update(NamedTuple):
     """A strong load or store that may be part of an update of a word.
 
-    number: number of the instruction. feeds: stores of results computed from a load's value;
-            decides: whether the value decides which instructions the thread executes next.
+    number: number of the instruction
+    feeds: the stores of results that are computed from the load's value
+    decides: whether the value decides which instructions the thread executes next
     """
 
     number: int
@@ -41,8 +42,9 @@ class Update(NamedTuple):
 
 
 class Put(NamedTuple):
-    """A strong store that a thread would reach: the number of the instruction, the address, and the
-    bytes."""
+    """A strong store that a thread would execute: the number of the instruction, the address, and
+    the bytes.
+    """
 
     number: int
     address: int
@@ -52,8 +54,8 @@ class Put(NamedTuple):
 class AtomicUpdate(NamedTuple):
     """A thread's atomic update of a place: it read one value and stored another.
 
-    access: the store; version: the place's version after the store; found: the value read; put: the
-    value stored.
+    access: the store; version: version of the place after the store; found: the value read; put:
+        the value stored.
     """
 
     access: Access
@@ -67,11 +69,12 @@ class AtomicUpdate(NamedTuple):
 class Strong:
     """The qualifiers of a strong access.
 
-    size: bytes of an element. atomic: a read-modify-write. observes: False for the read of a red,
-    which is part of no acquire pattern. counts: whether it is an atomic that adds, such as one that
-    draws a ticket.
-    polled: whether the load is repeated until it reads an awaited value; awaited: that value, if
-            only the value ends the loop.
+    size: bytes of an element
+    atomic: whether the access is a read-modify-write
+    observes: False for the read of a red, which is part of no acquire pattern
+    counts: whether it is an atomic that adds, such as one that draws a ticket
+    polled: whether the load is repeated until it reads an awaited value
+    awaited: the awaited value, if only this value ends the loop
     """
 
     scope: str
@@ -87,13 +90,15 @@ class Strong:
 
 @dataclass(eq=False)
 class StrongWrites:
-    """Strong writes that a strong read of a location observes: the last one and, if that is an
-    atomic, the writes that the atomic observed.
+    """The strong writes that a strong read of a location observes: the last write and, if that is
+    an atomic, the writes that the atomic observed.
 
-    writes: by component, the number of its last write and the version of the location it made.
-    released: what release patterns have published, by domain. covered: further accesses that fences
-    of other threads before these writes cover, by domain. readers: by line (a lane's, or a
-    component), the number of its first read of a version, and the version.
+    writes: by component, the number of its last write and the version of the location that the
+        write made
+    released: the clocks that release patterns have published, by domain
+    covered: further accesses, by domain, that are covered by fences of other threads before these
+        writes
+    readers: by component (or lane), the number of its first read of a version, and the version
     """
 
     version: int
@@ -111,7 +116,7 @@ class StrongWrites:
         released: Sequence[Clock],
         covered: Sequence[Covered],
     ) -> None:
-        """Records a write. released, covered: the clocks that it publishes, by reach"""
+        """Records a write. released, covered: the clocks that it publishes, by reach."""
         self.version += 1
         self.last = scope
         self.writes[by] = number, self.version
@@ -131,19 +136,21 @@ class StrongWrites:
             self.readers[by] = number, self.version
 
     def read_by(self, version: int, sees: Callable[[Component, int], bool]) -> bool:
-        """Whether an observer, given by ``sees``, has observed a read of this version or of a later
-        one."""
+        """Whether an observer has observed a read of this version or of a later one. ``sees`` tells
+        what the observer has observed.
+        """
         return any(seen >= version and sees(by, at) for by, (at, seen) in self.readers.items())
 
     def precedes(self, access: Access, sees: Callable[[Component, int], bool]) -> bool:
-        """Whether an observer, given by ``sees``, has observed a read that observed the write
-        ``access``."""
+        """Whether an observer has observed a read that returned the write ``access``. ``sees``
+        tells what the observer has observed.
+        """
         number, version = self.writes.get(access.component, (-1, 0))
         return number == access.number and self.read_by(version, sees)
 
 
 def merged(a: Clock, b: Clock) -> Clock:
-    """The union of both clocks, as a new one."""
+    """Returns the union of two clocks as a new clock."""
     both = dict(a)
     join(both, b)
     return both

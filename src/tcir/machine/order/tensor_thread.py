@@ -1,5 +1,6 @@
-"""A thread that issues tensor-core operations: its line of events, and the order that the pipe
-keeps."""
+"""A thread that issues tensor-core operations: the numbers of its operations, and the order in
+which the pipe completes them.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ from tcir.machine.order.ordering import PipeOrder, kept, listed
 class TensorThread:
     """A thread that issues tcgen05.mma, cp, shift and commit.
 
-    An agent is a warp, of which nearly always one lane issues. If two lanes issue, they are two
-    threads to the tensor core: a commit tracks only what its own thread issued (PTX ISA 9.7.16.12).
+    An agent is a warp, and usually only one of its lanes issues such operations. If two lanes
+    issue, the tensor core treats them as two threads: a commit tracks only the operations of its
+    own thread (PTX ISA 9.7.16.12).
     """
 
     def __init__(self, agent: Component, lane: int, assumptions: Assumptions) -> None:

@@ -1,4 +1,4 @@
-"""An access that is being checked."""
+"""The access that is currently being checked."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Same: TypeAlias = "bool | NDArray[np.bool_] | Callable[[], bool]"
 class Touch(NamedTuple):
     """An access to granules of a memory that is being checked.
 
-    lanes: the lane of each row of granules, or one lane for all; None: all lanes of the warp
-           together, or an agent that is no warp. same: whether a write stores the bytes that were
-           already there, or that the conflicting access stores; an array has one element for each
-           row of granules.
+    lanes: the lane of each row of granules, or one lane for all rows; None: all lanes of the warp
+        together, or an agent that is no warp
+    same: whether a write stores bytes equal to those already in memory, or to those that the
+        conflicting access stores; an array has one element for each row of granules
     """
 
     shadow: Shadow

@@ -1,8 +1,8 @@
-"""Orders that shipping kernels rely on although no document promises them.
+"""Orderings that kernels in production rely on although no document promises them.
 
 Each is an error under the profile "isa" and a warning under "silicon": see
-`tcir.machine.findings.Unpromised`. Those of two conflicting accesses are in `fence_hazards` and
-`race_hazards`.
+`tcir.machine.findings.Unpromised`. The orderings between two conflicting accesses are in
+`fence_hazards` and `race_hazards`.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ COMMIT_ADDRESS = Unpromised("9.7.16.12.1", "ThunderKittens", "an address of anot
 
 
 def last_use_of_nothing(words: str, name: str) -> Unpromised:
-    """Describes what a `lastuse` of an empty collector buffer relies on. words: the collector's
-    qualifiers; name: "A" or "B", the operand"""
+    """Describes the ordering on which a `lastuse` of an empty collector buffer relies. words:
+    qualifiers of the collector; name: the operand, "A" or "B".
+    """
     return Unpromised(
         "9.7.16.10.9",
         "NVFP4 kernels for B200",

@@ -83,7 +83,7 @@ class Wgmma:
 
     @property
     def quarter(self) -> int:
-        """Which quarter of D (16 rows) the registers of the warp hold: 0..3."""
+        """Number, 0..3, of the quarter of D (16 rows) that the registers of the warp hold."""
         return self.agent.warp % WARPS
 
     def issue(
