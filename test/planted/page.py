@@ -39,30 +39,35 @@ INTRO = """\
 
 # Planted bugs
 
-What `--validate-each` says of bugs planted in compiled programs, one at a time: in the text of the
-program, or of its PTX, behind one pass, or in the pass itself. Each row is a test that asserts the
-verdict: `make test` runs a quarter, `make test-all` all. `PYTHONPATH=. python -m planted.page`
-in `test/` writes this page.
+This page lists bugs that were planted in compiled programs, one at a time, and the verdict of
+`--validate-each` for each. A bug is planted in the text of the program or of its PTX after one
+pass, or in the pass itself. Each row is a test that asserts the verdict. `make test` runs a quarter
+of these tests, and `make test-all` runs all. `PYTHONPATH=. python -m planted.page` in `test/`
+writes this page.
 
-A bug in values is executed in the order of issue; any other bug in up to ten more orders if that
-one shows nothing.
+A program with a bug in values is executed in the order of issue. With any other bug, it is also
+executed in up to ten more orders if the order of issue shows nothing.
 
-**Caught** means `different`, exit status 1; a warning leaves the status 0 and counts as missed.
-Bugs in **values** change results for some inputs only: conversions, rounding, decoding, saturation,
-NaN, infinities, subnormals, scales.
+**Caught** means that the verdict is `different`, with exit status 1. A warning leaves the exit
+status 0 and counts as missed. Bugs in **values** change results for some inputs only: they are in
+conversions, rounding, decoding, saturation, NaN, infinities, subnormals and scales.
 
-320 faults drawn at random between the passes of all pipelines are in
-`test/endtoend/test_random_faults.py`: each ends in a verdict, or is refused by the next pass or the
-verifier. `test/endtoend/test_deletion_sweep.py` deletes every op and PTX instruction of a kernel.
-Cases that readers reported, planted bugs among them, are in [reported-cases.md](reported-cases.md).
+`test/endtoend/test_random_faults.py` has another 320 faults, drawn at random between the passes of
+all pipelines. Each of these ends in a verdict, or is rejected by the next pass or by the verifier.
+`test/endtoend/test_deletion_sweep.py` deletes every op and every PTX instruction of a kernel, one
+at a time. Cases that readers reported, with planted bugs among them, are in
+[reported-cases.md](reported-cases.md).
 """
 MISSED = """\
-The report names each of these, as a warning: PTX ISA 9.7.16.6.4 asks for the fence, and kernels of
-Triton, Gluon and CuTe DSL ship without it ([hazards.md](../explanation/hazards.md)).
-`--ordering=isa` makes them `different`. Stores that nobody waits for are a warning too.
+The report names each of these bugs, but as a warning. PTX ISA 9.7.16.6.4 requires the fence, but
+kernels of Triton, Gluon and CuTe DSL ship without it ([hazards.md](../explanation/hazards.md)).
+With `--ordering=isa` the verdict is `different`. Stores for which nothing waits are a warning too.
 """
-SURVIVORS = "No warning either, though there are inputs on which the results differ; and why:\n"
-HARMLESS = "Edits after which the program is still right, and which have to be `equal`:\n"
+SURVIVORS = """\
+For these bugs there is no warning either, although the results differ on some inputs. The reason
+follows each bug:
+"""
+HARMLESS = "After these edits the program is still right, so its verdict must be `equal`:\n"
 
 
 @dataclass(frozen=True)
@@ -132,25 +137,25 @@ def render() -> str:
         INTRO,
         f"**{len(found)} bugs, {values} of them in values; {len(caught)} caught "
         f"({100 * len(caught) // len(found)} %), {len(caught) - len(late)} at the pass that has "
-        f"the bug.** Caught of planted, by class and pipeline:\n",
+        f"the bug.** The table gives caught / planted bugs by class and pipeline:\n",
         *_matrix(found),
         "\n## Missed\n",
         MISSED,
         *(f"- {row.pipeline}, `{row.at}`: {row.what}"
           for row in found if row.by.startswith("warning")),
         "\n## Survivors\n",
-        SURVIVORS if attack.SURVIVORS else "None of these bugs.",
+        SURVIVORS if attack.SURVIVORS else "No bug survived: the report names each of them.",
         *(f"- {program(name).pipeline}, {name}: {what}. {why[0].upper()}{why[1:]}"
           for (name, what), why in attack.SURVIVORS.items()),
         "\n## Named at a later pass\n",
-        *(f"- {row.pipeline}, `{row.at}`: {row.what}, at `{row.named_at}`, the first level with "
-          "threads" for row in late),
+        *(f"- {row.pipeline}, `{row.at}`: {row.what}: named at `{row.named_at}`, the first level "
+          "with threads" for row in late),
         "\n## Harmless\n",
         HARMLESS,
         *(f"- {each.pipeline}, `{each.at}`: {each.what}" for each in test_breaks.HARMLESS),
         "\n## All\n",
-        "Noticed as `any`: a difference, a hazard, an illegal act or a deadlock.\n",
-        "| class | pipeline | behind | bug | noticed as |",
+        "In the last column, `any` is a difference, a hazard, an illegal act or a deadlock.\n",
+        "| class | pipeline | after pass | bug | noticed as |",
         "|---|---|---|---|---|",
         *(f"| {row.kind} | {row.pipeline} | {row.at} | {row.what} | {row.by or 'nothing'} |"
           for row in found),

@@ -22,9 +22,10 @@ INTRO = """\
 
 # A second judge
 
-The machine executes a kernel in one order of completion, or in as many as you ask for.
-[sentryward](https://github.com/gpu-verifier/sentryward), an independent static verifier of sm_100
-PTX, judges all schedules, and shares no code with tcir. `--prove` has both judge the PTX:
+The simulated machine executes a kernel in one order of completion, or in as many orders as you
+request. [sentryward](https://github.com/gpu-verifier/sentryward) is an independent static verifier
+of PTX for sm_100. It judges all orders at once, and shares no code with tcir. With `--prove`, both
+the simulated machine and sentryward judge the PTX:
 
 ```console
 $ pip install 'tcir[prove]'      # in a clone: .venv/bin/python -m pip install -e '.[prove]'
@@ -41,9 +42,10 @@ sentryward, @matmul: no race, deadlock, use after release in any order, fences a
 ...
 ```
 
-`--prove` judges all CTAs of each launch, `--prove=N` the first N, whole clusters. Time and memory
-grow with the CTAs, and steeply with the steps of the main loop: all 18 CTAs of six steps take 15 s,
-the 28 of a ResNet convolution over a minute. It gives up after 120 s or 8000 MiB a launch. In
+With `--prove`, sentryward judges all CTAs of each launch; with `--prove=N` it judges the first N
+CTAs, rounded to whole clusters. Its time and memory grow with the number of CTAs, and steeply with
+the number of steps of the main loop: 18 CTAs with six steps each take 15 s, the 28 CTAs of a ResNet
+convolution over a minute. sentryward gives up after 120 s or 8000 MiB per launch. The same in
 Python:
 
 <!-- not run: needs sentryward -->
@@ -56,45 +58,48 @@ print(proofs)
 proofs.launches[0].verdict, proofs.launches[0].why
 ```
 
-`proofs` is true if all is proved; `proofs.check()` raises `VerdictError` if not.
+`proofs` is true if all launches are proved; if not, `proofs.check()` raises `VerdictError`.
 
 | verdict | sentryward's result | exit status |
 |---|---|---|
-| `proved` | `race_free`, of all CTAs | 0 |
-| `in part` | `race_free`, of the first CTAs | 2 |
-| `neighbour proved` | `race_free`, of a kernel that differs as the line says | 2 |
+| `proved` | `race_free`, for all CTAs | 0 |
+| `in part` | `race_free`, for the first CTAs | 2 |
+| `neighbour proved` | `race_free`, for a similar kernel; the report says how it differs | 2 |
 | `refuted` | `not_wellsynced`, `potential_race`, `invalid_lifecycle`, with a reason | 1 |
 | `incomplete` | any other: `unsupported`, `timeout`, `memory_budget_exceeded`, … | 2 |
 
-The worse of this status and that of the validation counts. What a proof does not say: that results
-are right; that fences are where PTX wants them; that addresses are within their buffers; that what
-is read was written.
+The exit status of `tc-opt` is the worse of this status and that of the validation. A proof does not
+say that the results are right, that fences are where the PTX ISA requires them, that addresses are
+within their buffers, or that bytes were written before they are read.
 
 ## What it reads
 
-It gets the launch, an object for each buffer, the tensor maps, and the PTX with these changes. The
-first four mean the same (a test executes them on the machine):
+sentryward gets the launch, an object for each buffer, the tensor maps, and the PTX with the changes
+of this table. The first four changes do not change the kernel's meaning (a test executes the
+changed kernels on the simulated machine). In the table, "it" is sentryward:
 
 | changed | because | the kernel that is judged |
 |---|---|---|
-| a wait's `not` and branch are one `@!p bra` | it knows wait loops by their form | is the same |
-| `.collector::a::discard`, the default, is left out | it takes no collector | is the same |
-| `mad.lo.s32` is `mul.lo.s32`, `add.s32` | it follows addresses through sums | is the same |
-| negative 64-bit numbers have no sign | it takes them so | is the same |
-| `.ashift` is left out | it does not know it | reads A one row further down |
-| masks of lanes of D are left out | it takes zeros only | writes all lanes of D |
-| im2col loads are tiles of as many bytes | it does not know im2col | loads other pixels |
+| a wait's `not` and branch become one `@!p bra` | it knows wait loops by form | is the same |
+| `.collector::a::discard`, the default, is left out | it supports no collector | is the same |
+| `mad.lo.s32` becomes `mul.lo.s32`, `add.s32` | it follows addresses through sums | is the same |
+| negative 64-bit numbers are written without a sign | it reads only this form | is the same |
+| `.ashift` is left out | it does not support it | reads A one row further down |
+| lane masks of D are left out | it supports only masks of zeros | writes all lanes of D |
+| im2col loads become tiled loads of as many bytes | it has no im2col | loads other pixels |
 """
 KERNELS = """
 ## Kernels
 
-The machine finds nothing in any of them: the verdict of their PTX is `equal`. Their helper launches
-(repacking, scales) are proved. With version 0.1.1:
+The simulated machine finds no error in any of these kernels: the verdict for their PTX is `equal`.
+sentryward 0.1.1 proves the helper launches of all kernels, which repack operands or scales. For the
+main launches its results are these ("it" is sentryward):
 """
 FAULTS = """
 ## Faults
 
-One fault at a time in the PTX of such a kernel; the machine tries five orders of completion.
+Each row plants one fault in the PTX of one of these kernels. The simulated machine tries five
+orders of completion. In the last column, "it" is sentryward.
 """
 
 
@@ -121,10 +126,11 @@ def _counts() -> str:
     faults = [each for each in MUTANTS if each.because != LEGAL]
     both = Counter((machine_finds(each), prover_finds(each)) for each in faults)
     return (
-        f"Of {len(faults)} faults both find {both[True, True]}, the machine alone "
-        f"{both[True, False]}, sentryward alone {both[False, True]} and neither "
-        f"{both[False, False]} (a warning of the machine is no find; `unsupported` is one where it "
-        f"names the fault). {len(MUTANTS) - len(faults)} edits are legal, and neither objects."
+        f"Of {len(faults)} faults, both judges find {both[True, True]}; the machine alone finds "
+        f"{both[True, False]}, sentryward alone {both[False, True]}, and neither judge finds "
+        f"{both[False, False]}. A warning of the machine does not count as a find; `unsupported` "
+        "counts if sentryward names the fault. "
+        f"{len(MUTANTS) - len(faults)} edits are legal, and neither judge reports anything."
     )
 
 

@@ -25,11 +25,12 @@ INTRO = """\
 
 # What combines with what
 
-A kernel of a tensor core is a product (what is multiplied), a core (what multiplies), a scheduler
-(which CTA has which tiles) and a store. The table has a row for each tiling pass and core, and a
-column for each feature: *yes*, or the number of the reason below. A reason that begins with "not
-built" is work not done; the others are limits of the hardware or of a layout. `test/passes/kernels`
-compiles every *yes* to PTX and shows the reasons as errors, except where a pass has no option.
+A tensor-core kernel has a product (what it multiplies), a core (which instruction multiplies), a
+scheduler (which CTA computes which tiles) and a store. The table has a row per tiling pass and
+core, and a column per feature: *yes*, or *no* with the number of the reason below. A reason that
+begins with "not built" is missing work; other reasons are limits of the hardware or of a layout.
+`test/passes/kernels` compiles every *yes* to PTX, and shows that every *no* is an error with this
+reason, except if a pass has no such option.
 """
 
 
@@ -113,8 +114,8 @@ def render() -> str:
     lines += [f"{number + 1}. {text}" for number, text in enumerate(used)]
     lines += [
         "\n## Every row\n",
-        "A row excludes other values of a fact beside others; facts are options, or what the op "
-        "and the target say.\n",
+        "A row says which values a fact may have beside other facts. Facts are options of a pass, "
+        "or properties of the op and the target.\n",
         "| fact | only | beside | why not | source | way out |",
         "|---|---|---|---|---|---|",
     ]
