@@ -1,1 +1,1 @@
-"""Named pipelines: lists of passes with options."""
+"""The named pipelines, which are lists of passes with options."""

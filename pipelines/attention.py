@@ -30,7 +30,7 @@ class AttentionOptions:
         second kernel
     polynomial: number of exponentials of every 16 keys that a polynomial computes, on sm_100a
     store: how results are stored on sm_100a: "direct", by threads, or "tma", by TMA
-    programmatic: a launch may start before the previous one has ended (programmatic
+    programmatic: whether a launch may start before the previous one has ended (programmatic
         dependent launch)
     """
 
@@ -46,7 +46,7 @@ class AttentionOptions:
 
 
 def build(options: AttentionOptions) -> Pipeline:
-    """The passes."""
+    """Returns the passes of the pipeline with these options."""
     return Pipeline(
         [
             SplitKv(parts=options.split_kv, keys=options.keys),

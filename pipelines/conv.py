@@ -14,7 +14,7 @@ from tcir.target import targets_with
 
 
 def build(options: ConvOptions) -> Pipeline:
-    """The passes."""
+    """Returns the passes of the pipeline with these options."""
     return Pipeline(
         [
             *convolutions(

@@ -105,8 +105,8 @@ class CountTilesOp(Op, name="count_tiles", loads="sizes", pure=True):
     """Number of tiles of 128 rows in all groups: the sum of ``ceil(n / 128)``, where n runs over
     the sizes of the groups.
 
-    With ``tile_rows`` a tile has that many rows instead of 128. Each thread reads the sizes (PTX
-    ISA 9.7.9.8).
+    With ``tile_rows`` a tile has that many rows instead of 128. Each thread reads the sizes
+    (PTX ISA 9.7.9.8).
     """
 
     example = """

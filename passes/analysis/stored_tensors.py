@@ -17,7 +17,7 @@ MULTIPLIES = names(arith.MulFOp, arith.MulIOp, "linalg.mul")
 
 
 class Stay(Enum):
-    """Which layout changes before a product are not folded into the product: those of computed
+    """Determines which layout changes before a product are not folded into it: those of computed
     tensors only, or also those of arguments."""
 
     COMPUTED = auto()

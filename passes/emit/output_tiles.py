@@ -109,9 +109,11 @@ class OutputTiles:
             yield self.place(index.add(index.mul(turn, sharing), number))
 
     def place(self, number: Index) -> tuple[Index, Index, Index | None]:
-        """Tile `number` of the grouped order: down the rows of a group, then the next column.
+        """The position of tile `number` in the grouped order: down the rows of a group, then on to
+        the next column.
 
-        With clusters, `number` counts clusters of tiles, and the tile is that of this CTA.
+        With clusters, `number` counts clusters of tiles, and the tile is the one that this CTA
+        computes.
         """
         batch, m, n = None, ceil_div(self.m, self.cluster.m), ceil_div(self.n, self.cluster.n)
         if self.batch is not None:

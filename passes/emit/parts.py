@@ -1,4 +1,4 @@
-"""Products whose K is divided into parts, with a separate result for each part."""
+"""Products whose K is divided into parts; each part has a result of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcir.passmanager.remarks import remark
 
 
 def check_number(parts: int) -> None:
-    """Rejects a negative option `split-k`."""
+    """Rejects a negative value of the option `split-k`."""
     if parts < 0:
         raise InputError(
             f"expected split-k of at least 1, or 0 to choose, got {parts}; take split-k=1"
@@ -28,13 +28,13 @@ def product_in_parts(
     operands: Sequence[ir.Value] | None = None,
     attributes: Mapping[str, ir.Attribute] | None = None,
 ) -> ir.Value:
-    """Adds before `op`, a product on tensors, the same product with its sums in parts; returns its
-    result.
+    """Adds before `op`, a product on tensors, a copy of the product whose sums are in parts;
+    returns the result of the copy.
 
-    steps: number of steps of the whole main loop, and of a part
+    steps: number of steps of the whole main loop, and number of steps of a part
     k: elements of K per step
     what: name of the divided dimension, for a remark
-    operands, attributes: replacements for those of `op`
+    operands, attributes: replacements for the operands and attributes of `op`
     """
     of_all, each = steps
     out, parts = op.out.type, ceil_div(of_all, each)

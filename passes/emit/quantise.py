@@ -1,4 +1,5 @@
-"""The quantising end of an epilogue: from a register tile to codes and scale factors in memory."""
+"""The quantising end of an epilogue, which turns a register tile into codes and scale factors in
+memory."""
 
 from __future__ import annotations
 
@@ -21,9 +22,11 @@ QUANTISED_COLUMNS = 64
 
 @dataclass(frozen=True)
 class Quantiser:
-    """``tc.quantise_blocks`` on register tiles.
+    """Quantises register tiles as ``tc.quantise_blocks`` does.
 
-    codes, scales: the kernel's memrefs; rows: rows of the tensor; norm: the loaded number, if any
+    codes, scales: the kernel's memrefs of the results
+    rows: number of rows of the tensor
+    norm: the loaded number by which values are multiplied first, if any
     """
 
     op: tc.QuantiseBlocksOp
@@ -35,12 +38,13 @@ class Quantiser:
     def create(
         op: tc.QuantiseBlocksOp, results: Sequence[ir.Value], norm: ir.Value | None
     ) -> Quantiser:
-        """Quantiser of a kernel with these results; `norm`: the memref of the norm."""
+        """Builds the quantiser of a kernel with these results. norm: the memref of the norm"""
         codes, scales = results
         return Quantiser(op, codes, scales, memref.load(norm, []) if norm else None)
 
     def store(self, values: ir.Value, at: Sequence[Index]) -> None:
-        """Quantises a register tile whose first element is at `at`."""
+        """Quantises a register tile whose first element is at the indices `at` of the tensor, and
+        stores codes and scales."""
         form, columns = self.op.format, values.type.shape[1]
         if self.norm:
             values = arith.mulf(values, vector.broadcast(values.type, self.norm))

@@ -1,4 +1,4 @@
-"""Arithmetic of block quantisation: from a thread's numbers that share a scale to their codes."""
+"""Arithmetic of block quantisation: a thread turns numbers that share a scale into their codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ E2M1 = (
 def quantised_block(
     numbers: Sequence[ir.Value], form: QuantisedFormat, elements: str
 ) -> tuple[list[ir.Value], ir.Value]:
-    """The codes of a block of f32 in words, and the code of its scale, in an i32.
+    """The codes of a block of f32, packed in words, and the code of the block's scale in an i32.
 
     elements: the type of the codes
     """
@@ -37,8 +37,8 @@ def quantised_block(
 
 @dataclass(frozen=True)
 class QuantisedPart:
-    """Numbers of a block of fp8 divided by its scale, the scale's code as an i32, and whether all
-    numbers of the block are finite (otherwise its codes are 0)."""
+    """A thread's numbers of an fp8 block divided by the block's scale, the code of the scale as an
+    i32, and whether all numbers of the block are finite (otherwise its codes are 0)."""
 
     divided: Sequence[ir.Value]
     scale: ir.Value
@@ -48,8 +48,8 @@ class QuantisedPart:
 def quantised_part(
     numbers: Sequence[ir.Value], form: QuantisedFormat, among: Callable[[ir.Value], ir.Value]
 ) -> QuantisedPart:
-    """Quantises a thread's numbers of a block; among: computes the largest magnitude of the whole
-    block from the thread's own."""
+    """Quantises the numbers of a block that a thread holds. among: computes the largest magnitude
+    of the whole block from the largest magnitude of the thread's numbers"""
     block = _Block.of(numbers, form, among(_largest(numbers)))
     scale, divided = _by_ue8m0(block)
     return QuantisedPart(divided, scale, block.finite)
@@ -66,13 +66,14 @@ class _Block:
 
     @staticmethod
     def of(numbers: Sequence[ir.Value], form: QuantisedFormat, amax: ir.Value) -> _Block:
-        """Scale for this largest magnitude."""
+        """Computes the scale of a block whose largest magnitude is `amax`."""
         infinity = simt.as_f32(simt.constant(INFINITY))
         finite = arith.cmpf(arith.CmpFPredicate.OLT, amax, infinity)
         return _Block(numbers, form, amax, finite)
 
     def known(self, scale: ir.Value, nan: int) -> ir.Value:
-        """The code of the scale; the code of NaN if the block is not finite."""
+        """The code of the scale, or the code of NaN if the block has a number that is not
+        finite."""
         return arith.select(self.finite, scale, simt.constant(nan))
 
 

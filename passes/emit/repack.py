@@ -1,4 +1,5 @@
-"""Other layouts of operands: a reshape if no element moves, else ``tc.repack``."""
+"""Changes the layout of operands: by a reshape if no element moves in memory, otherwise by
+``tc.repack``."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from tcir.passes.emit.reshape import moves_only_units, reshape
 
 
 def repacked(source: ir.Value, order: Sequence[int], innermost: int | None = None) -> ir.Value:
-    """`source` with dimension ``order[d]`` as dimension d, padded with zeros to `innermost`."""
+    """`source` with dimension ``order[d]`` as dimension d; its innermost dimension is padded with
+    zeros to `innermost` elements."""
     shape = [source.type.shape[d] for d in order]
     last = shape[-1] if innermost is None else innermost
     if last == shape[-1] and moves_only_units(source.type.shape, order):
@@ -23,10 +25,11 @@ def repacked(source: ir.Value, order: Sequence[int], innermost: int | None = Non
 def padded(
     source: ir.Value, order: Sequence[int], low: Sequence[int], shape: Sequence[int]
 ) -> ir.Value:
-    """Permutes the dimensions of `source` and pads them with zeros to `shape`; no op if that
+    """Permutes the dimensions of `source` and pads them with zeros to `shape`; builds no op if that
     changes nothing.
 
-    order: the source's dimension for each dimension of the result; low: zeros before each
+    order: the source's dimension for each dimension of the result
+    low: number of zeros before each dimension
     """
     if list(order) == sorted(order) and list(shape) == source.type.shape:
         return source

@@ -9,7 +9,7 @@ from tcir._mlir import ir, tensor
 
 
 def reshape(value: ir.Value, shape: Sequence[int]) -> ir.Value:
-    """`value` with the dimensions `shape`, by a collapse and an expansion as needed."""
+    """`value` reshaped to `shape` by a collapse, an expansion, or both."""
     old, new = list(value.type.shape), list(shape)
     if old == new:
         return value
@@ -26,7 +26,8 @@ def reshape(value: ir.Value, shape: Sequence[int]) -> ir.Value:
 
 
 def moves_only_units(shape: Sequence[int], permutation: Sequence[int]) -> bool:
-    """Whether a permutation of dimensions leaves the order of all elements as it is."""
+    """Whether a permutation of dimensions moves only dimensions of extent 1, so that the order of
+    all elements stays the same."""
     rest = [d for d in permutation if shape[d] != 1]
     return rest == sorted(rest)
 

@@ -1,4 +1,4 @@
-"""Requirements of every tiling of a block-scaled product on its operands."""
+"""Requirements on the operands of a block-scaled product that every tiling has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PITCH = 16
 
 
 def loadable_k(shape: ScaledShape) -> int:
-    """K rounded up to rows that TMA loads, of both operands."""
+    """K rounded up to a number of elements for which TMA can load the rows of both operands."""
     units = [
         PADDED_UNIT
         if operand.padded

@@ -1,4 +1,5 @@
-"""A block-scaled product as seen by the tiling passes: sizes, formats, contents of one stage."""
+"""The sizes and formats of a block-scaled product as the tiling passes need them, and the contents
+of one stage."""
 
 from __future__ import annotations
 
@@ -32,9 +33,10 @@ PTX_NAMES = {
 
 @dataclass(frozen=True)
 class ScaledRows:
-    """A or B: rows of K elements with a scale per block.
+    """Operand A or B: rows of K elements with a scale per block.
 
-    padded: in shared memory an element takes a byte (kind mxf8f6f4 of 4- and 6-bit elements)
+    padded: whether an element takes a byte in shared memory, as 4- and 6-bit elements of kind
+        mxf8f6f4 do
     """
 
     rows: int
@@ -45,12 +47,12 @@ class ScaledRows:
 
     @property
     def dtype(self) -> str:
-        """The tensor map's unit."""
+        """The element type of the tensor map, whose elements are its units."""
         return f"u{self.bits}_align16b" if self.padded else "u8"
 
     @staticmethod
     def of(kind: str, element: str, rows: int, layout: str) -> ScaledRows:
-        """Rows of elements of an MLIR type for an instruction's kind."""
+        """Describes rows of elements of an MLIR type for an instruction of this kind."""
         bits = ELEMENT_BITS[element]
         padded = kind == "mxf8f6f4" and bits < 8
         return ScaledRows(rows, PTX_NAMES[element], bits, layout, padded)
@@ -79,7 +81,8 @@ class ScaledShape:
 
     @staticmethod
     def of(op: ir.OpView, kind: str = "") -> ScaledShape:
-        """Reads the op; `kind` chooses among the kinds that multiply its types."""
+        """Reads sizes and formats from the op. If several kinds of instruction multiply its types,
+        `kind` chooses one."""
         shape, other = list(op.a.type.shape), list(op.b.type.shape)
         vector = len(other) < len(shape)
         batch = shape[0] if len(shape) == 3 else 1
@@ -112,20 +115,20 @@ class ScaledShape:
 
     @property
     def scales(self) -> int:
-        """Scales per row."""
+        """Number of scales per row."""
         return self.k // self.step.block
 
     @property
     def scale_blocks(self) -> int:
-        """Blocks of 4 scales along k in the blocked layout."""
+        """Number of blocks of 4 scales along k in the blocked layout."""
         return ceil_div(self.scales, BLOCK_SCALES)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The data one iteration of the main loop loads and multiplies.
+    """The data that one iteration of the main loop loads and multiplies.
 
-    row_bytes: bytes of each row of A and B in shared memory, a swizzle span
+    row_bytes: bytes of each row of A and B in shared memory, which is one swizzle span
     """
 
     shape: ScaledShape
@@ -133,31 +136,32 @@ class Stage:
 
     @property
     def steps(self) -> int:
-        """Number of instructions."""
+        """Number of instructions of a stage."""
         return self.row_bytes // MMA_K_BYTES
 
     @property
     def k(self) -> int:
-        """Elements of K."""
+        """Elements of K in a stage."""
         return self.steps * self.shape.step.k
 
     @property
     def scales(self) -> int:
-        """Scales per row."""
+        """Number of scales per row in a stage."""
         return self.steps * self.shape.step.scales
 
     @property
     def scale_blocks(self) -> int:
-        """Blocks of 128 rows times 4 scales per 128 rows."""
+        """Number of blocks of 128 rows times 4 scales that a stage has for each 128 rows."""
         return ceil_div(self.scales, BLOCK_SCALES)
 
     @property
     def per_tile(self) -> int:
-        """Stages that cover K."""
+        """Number of stages that cover K."""
         return ceil_div(self.shape.k, self.k)
 
     def scale_place(self, step: int) -> tuple[int, int]:
-        """(set of 4 scales, byte in it) where the scales of instruction `step` begin."""
+        """Where the scales of instruction `step` begin: the number of the set of 4 scales, and the
+        byte in that set."""
         return divmod(step * self.shape.step.scales, BLOCK_SCALES)
 
 

@@ -41,8 +41,8 @@ def _columns(count: int) -> ir.Value:
 
 @dataclass(frozen=True)
 class ScaledOperand:
-    """Tile ``[tile_rows, stage.k]`` of A or B, loaded through a tensor map of bytes, whose box may
-    be only a part of the tile."""
+    """A tile ``[tile_rows, stage.k]`` of A or B that is loaded through a tensor map of bytes. A TMA
+    box may be only a part of the tile."""
 
     type: tc.SmemType
     map: ir.Value
@@ -52,8 +52,8 @@ class ScaledOperand:
     def create(
         tensor: ir.Value, operand: ScaledRows, stage: Stage, tile_rows: int, parts: int = 1
     ) -> ScaledOperand:
-        """Builds the tensor map, innermost k, then rows, then the batch; boxes of one of `parts`
-        equal parts of the rows."""
+        """Builds the tensor map, whose dimensions are k (innermost), rows and batch. A box has one
+        of `parts` equal parts of the rows."""
         shape, type_ = stage.shape, byte_tile(tile_rows, stage.row_bytes)
         # The stride of a single row is not used, but it has to be legal.
         pitch = operand.row_bytes(shape.k)
@@ -77,8 +77,8 @@ class ScaledOperand:
         batch: Index,
         share: MulticastShare | None = None,
     ) -> None:
-        """Fills `tile` with stage `unit` of the rows from `row` on, zero outside the tensor; of a
-        shared tile its part, for all CTAs that have the tile."""
+        """Fills `tile` with stage `unit` of the rows from `row` on; elements outside the tensor are
+        zero. If CTAs of a cluster share the tile, this CTA loads its part for all of them."""
         if share is not None:
             tile = share.part(tile)
             row = share.first(row, tile.type.shape[0])
@@ -91,12 +91,13 @@ class ScaledOperand:
 
 @dataclass(frozen=True)
 class BlockedScales:
-    """Scales in the 128x4 layout: a stage loads adjacent blocks, either all their rows (`whole`) or
-    the first 32 rows of 16 bytes, with zeros past `rows`.
+    """Scales in the 128x4 layout. A stage loads adjacent blocks: either all their rows (`whole`),
+    or only the first 32 rows of 16 bytes, with zeros past `rows`.
 
-    row_blocks: blocks of 128 rows that a tile touches
-    shifted:    whether tiles begin inside a block, at a multiple of 32 rows. The copies of such a
-                tile are offset to the left, so that its first row has the same column in each
+    row_blocks: number of blocks of 128 rows that a tile touches
+    shifted:    whether tiles may begin inside a block, at a multiple of 32 rows. The copies of such
+                a tile to tensor memory then begin at an earlier column, so that the scales of the
+                tile's first row are always in the same column
     """
 
     type: tc.SmemType
@@ -109,7 +110,7 @@ class BlockedScales:
     def create(
         tensor: ir.Value, rows: int, stage: Stage, tile_rows: int, whole: bool = True
     ) -> BlockedScales:
-        """Builds the tensor map for tiles of `tile_rows` of the `rows` rows."""
+        """Builds the tensor map for tiles of `tile_rows` rows, out of `rows` rows."""
         shape, blocks = stage.shape, stage.scale_blocks
         along_k = shape.scale_blocks * BLOCK_BYTES
         row_blocks, shifted = _touched(rows, tile_rows)
@@ -129,14 +130,15 @@ class BlockedScales:
 
     @staticmethod
     def columns_of(rows: int, tile_rows: int, stage: Stage) -> int:
-        """Columns of the factors of a tile of `tile_rows` of the `rows` rows."""
+        """Number of tensor-memory columns that the scales of a tile of `tile_rows` rows, out of
+        `rows` rows, take."""
         row_blocks, shifted = _touched(rows, tile_rows)
         return SCALE_COLUMNS * (row_blocks * stage.scale_blocks + shifted)
 
     def load(
         self, tile: ir.Value, row_block: Index, unit: Index, stage: Stage, batch: Index
     ) -> None:
-        """Fills `tile` with the blocks of stage `unit`; zero past the last block."""
+        """Fills `tile` with the blocks of stage `unit`; scales past the last block are zero."""
         block = index.mul(unit, stage.scale_blocks)
         coords = [0, index.mul(block, self.chunk), row_block, batch]
         if not self.chunk:
@@ -144,13 +146,13 @@ class BlockedScales:
         tma_load(self.map, index.values(coords), tile, 0, self.type.nbytes)
 
     def factors(self, stage: Stage) -> ir.Value:
-        """A tensor-memory tile for the factors."""
+        """Allocates a tensor-memory tile for the scales of a stage."""
         return _columns(self.column(stage.scale_blocks, stage))
 
     def copy(
         self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage, row: Index = 0
     ) -> list[tc.CpScalesOp]:
-        """Copies every block of scales to 4 columns of tensor memory (``tc.cp_scales``).
+        """Emits a copy of each block of scales to 4 columns of tensor memory (``tc.cp_scales``).
 
         row: first row of the tile within its block
         """
@@ -163,7 +165,7 @@ class BlockedScales:
         return copies
 
     def column(self, sets: int, stage: Stage) -> int:
-        """Column of set number `sets` of the stage in the factors."""
+        """Column of set number `sets` of the stage in the tensor-memory tile of scales."""
         return SCALE_COLUMNS * (self.row_blocks * sets + self.shifted)
 
 
@@ -175,10 +177,12 @@ def _touched(rows: int, tile_rows: int) -> tuple[int, bool]:
 
 @dataclass(frozen=True)
 class RowScales:
-    """Row-major scales of up to 32 rows: a box of 16 scales times 32 rows becomes 4 sets.
+    """Row-major scales of up to 32 rows. A TMA box of 16 scales times 32 rows becomes 4 sets of
+    scales.
 
-    A box begins at a multiple of 16 bytes. A stage that needs fewer than 16 scales shares the box
-    with its neighbours; its copy is offset to the left so that its own scales are in place.
+    A box begins at a multiple of 16 bytes. A stage that needs fewer than 16 scales uses the same
+    box as its neighbours. Its copy to tensor memory begins at an earlier column, so that the
+    stage's own scales are in the expected column.
     """
 
     type: tc.SmemType
@@ -208,13 +212,13 @@ class RowScales:
         tma_load(self.map, index.values(coords), tile, 0, self.type.nbytes)
 
     def factors(self, stage: Stage) -> ir.Value:
-        """A tensor-memory tile for the factors."""
+        """Allocates a tensor-memory tile for the scales of a stage."""
         return _columns(SCALE_COLUMNS if stage.scales == SCALE_ROW_BYTES else 2 * SCALE_COLUMNS)
 
     def copy(
         self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage, row: Index = 0
     ) -> list[tc.CpScalesOp]:
-        """Emits one ``tc.cp_scales``; the only tile begins at row 0."""
+        """Emits one ``tc.cp_scales``. There is only one tile, which begins at row 0."""
         column: Index = 0
         if stage.scales != SCALE_ROW_BYTES:
             inside = index.rem(index.mul(unit, stage.scales // BLOCK_SCALES), SCALE_COLUMNS)
@@ -222,7 +226,8 @@ class RowScales:
         return [tc.CpScalesOp(tile, target, index.value(column), i64(0))]
 
     def column(self, sets: int, stage: Stage) -> int:
-        """Column of set number `sets` of the stage in the factors: 32 rows take one column."""
+        """Column of set number `sets` of the stage in the tensor-memory tile of scales: a set of 32
+        rows takes one column."""
         return sets + (0 if stage.scales == SCALE_ROW_BYTES else SCALE_COLUMNS)
 
 
@@ -231,7 +236,7 @@ Scales = BlockedScales | RowScales
 
 @dataclass(frozen=True)
 class ScaledTile:
-    """A stage of an operand: elements in shared memory, factors of `scales` in tensor memory."""
+    """A stage of an operand: its elements in shared memory, and its scales in tensor memory."""
 
     elements: ir.Value
     factors: ir.Value
@@ -247,9 +252,11 @@ def multiply_scaled(
     steps: int,
     usage: Callable[[int], str] | None = None,
 ) -> list[ir.OpView]:
-    """Emits the first `steps` instructions of a stage for each of `tiles` of B and its `sums`.
+    """Emits the first `steps` instructions of a stage, for each tile of B in `tiles` and its
+    accumulator in `sums`.
 
-    accumulate: operand of the next ones; usage: what the collector does with A for each tile
+    accumulate: operand ``accumulate`` of the next instructions
+    usage: what the collector does with A for each tile
     """
     shape = stage.shape
     types = (shape.step.kind, shape.a.element, shape.b.element, shape.scale_type)

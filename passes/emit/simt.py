@@ -1,4 +1,5 @@
-"""Kernels for CUDA cores, built at the thread level: their shell, memory accesses, arithmetic."""
+"""Builds kernels for CUDA cores at the thread level: the kernel function, memory accesses and
+arithmetic."""
 
 from __future__ import annotations
 
@@ -31,10 +32,13 @@ ALIGNMENT = 16
 
 @dataclass(frozen=True)
 class Shape:
-    """Launch sizes of a kernel, its position in the sequence of launches, and its target;
-    smem: bytes of shared memory; unwritten: it leaves elements of its results as they are;
-    all_registers: it takes the registers that all of its loads need at once, however few CTAs an SM
-    has then. Otherwise ptxas orders loads after arithmetic."""
+    """Launch sizes of a kernel, its position in the sequence of launches, and its target.
+
+    smem: bytes of shared memory
+    unwritten: whether the kernel leaves some elements of its results unchanged
+    all_registers: whether it takes the registers that all its loads together need, even if an SM
+        then has room for few CTAs. Without this, ptxas moves loads after arithmetic
+    """
 
     grid: tuple[int, int, int]
     threads: int
@@ -49,7 +53,8 @@ class Shape:
 def simt_kernel(
     module: ir.Module, name: str, buffers: Sequence[int], shape: Shape, location: ir.Location
 ) -> Iterator[dict[int, ir.Value]]:
-    """A kernel in ``gpu.module @kernels``; yields the pointer to each buffer by its number.
+    """Builds a kernel in ``gpu.module @kernels``; yields the pointers to its buffers by buffer
+    number.
 
     Inside, the insertion point is in the kernel and the location is `location`.
     """
@@ -96,8 +101,8 @@ def kernel_of(
     unwritten: bool = False,
     all_registers: bool = False,
 ) -> Iterator[list[ir.Value]]:
-    """The kernel of a launch; yields the pointers to the function's arguments, then those to its
-    results. See `Shape` and `simt_kernel`."""
+    """Builds the kernel of a launch; yields the pointers to the function's arguments, then the
+    pointers to its results. The parameters are those of `Shape` and `simt_kernel`."""
     buffers = buffer_numbers(function, len(function.type.inputs) + len(function.type.results))
     where = target_of(module), launch_order(function)
     shape = Shape(grid, threads, *where, smem, unwritten, all_registers)
@@ -115,8 +120,8 @@ def units_of(
     *,
     unwritten: bool = False,
 ) -> Iterator[tuple[ir.Value, list[ir.Value]]]:
-    """The kernel of a launch whose threads each compute one of `count` units; yields the number of
-    the thread's unit, and the pointers as `kernel_of` does."""
+    """Builds the kernel of a launch whose threads each compute one of `count` units; yields the
+    number of the thread's unit, and the pointers that `kernel_of` yields."""
     grid = (ceil_div(count, threads), 1, 1)
     with kernel_of(module, function, grid, threads, location, unwritten=unwritten) as pointers:
         number = thread_number(threads)
@@ -125,13 +130,13 @@ def units_of(
 
 
 def thread_number(threads: int) -> ir.Value:
-    """The number of the thread among those of all CTAs along x."""
+    """The number of the thread, counted over all CTAs along x. threads: threads of a CTA"""
     return add(mul(block_index(0), threads), thread_index())
 
 
 def wait_for_previous(kernel: ir.OpView) -> None:
-    """Makes the launch of a kernel programmatic: it begins by waiting for the previous launch, and
-    lets the next one start."""
+    """Makes the launch of a kernel programmatic (programmatic dependent launch): it begins by
+    waiting for the previous launch, and lets the next launch start."""
     kernel.attributes[PROGRAMMATIC] = ir.UnitAttr.get()
     with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), kernel.location:
         nvvm.griddepcontrol("wait")
@@ -139,7 +144,7 @@ def wait_for_previous(kernel: ir.OpView) -> None:
 
 
 def constant(value: int, bits: int = 32) -> ir.Value:
-    """An integer constant; one with the top bit set is written as a negative number."""
+    """An integer constant. A value with the top bit set is written as a negative number."""
     signed = value - (1 << bits) if value >> (bits - 1) == 1 else value
     return arith.ConstantOp(
         integer_type(bits), ir.IntegerAttr.get(integer_type(bits), signed)
@@ -181,12 +186,12 @@ def bytes_in_word(codes: Sequence[ir.Value]) -> ir.Value:
 
 
 def left(a: Operand, count: int) -> ir.Value:
-    """a << count."""
+    """Shifts a left by `count` bits."""
     return arith.ShLIOp(*_both(a, count)).result if count else a
 
 
 def right(a: Operand, count: int) -> ir.Value:
-    """a >> count, logical."""
+    """Shifts a right by `count` bits, filling with zeros."""
     return arith.ShRUIOp(*_both(a, count)).result if count else a
 
 
@@ -199,7 +204,7 @@ def only_if(condition: ir.Value) -> Iterator[None]:
 
 
 def less(a: Operand, b: Operand) -> ir.Value:
-    """a < b of numbers ≥ 0."""
+    """Whether a < b; neither is negative."""
     return arith.CmpIOp(arith.CmpIPredicate.ult, *_both(a, b)).result
 
 
@@ -209,13 +214,13 @@ def equal(a: Operand, b: Operand) -> ir.Value:
 
 
 def wide(a: ir.Value) -> ir.Value:
-    """An i32 ≥ 0 as i64."""
+    """Extends an i32 that is not negative to i64."""
     return arith.ExtUIOp(integer_type(64), a).result
 
 
 def linear(indices: Sequence[ir.Value], extents: Sequence[int]) -> ir.Value:
-    """The i64 linear index of an element, or with `indices` of the leading dimensions only, of the
-    first such element."""
+    """The row-major element number, an i64, of the element at `indices`. If these are only the
+    leading indices, the other indices are 0."""
     number = constant(0, 64)
     for index, extent in zip(indices, extents, strict=False):
         number = add(mul(number, extent), wide(index))
@@ -223,7 +228,7 @@ def linear(indices: Sequence[ir.Value], extents: Sequence[int]) -> ir.Value:
 
 
 def as_f32(bits: ir.Value) -> ir.Value:
-    """Reads the bits as f32."""
+    """The f32 that has the given bits."""
     return arith.BitcastOp(ir.F32Type.get(), bits).result
 
 
@@ -238,8 +243,8 @@ def block_index(axis: int) -> ir.Value:
 
 
 def check(holds: ir.Value, expected: str) -> None:
-    """Traps, which ends the kernel with an error, unless `holds`; expected: comment of the trap
-    instruction that names the condition."""
+    """Emits a trap, which ends the kernel with an error, unless `holds` is true. expected: names
+    the condition, in a comment of the trap instruction"""
     broken = scf.IfOp(differing_bits(holds, 1))
     words = re.sub(r"[^\w .,:;=<>+*()-]", " ", expected, flags=re.ASCII)
     with ir.InsertionPoint(broken.then_block):
@@ -248,7 +253,7 @@ def check(holds: ir.Value, expected: str) -> None:
 
 
 def at(pointer: ir.Value, offset: ir.Value) -> ir.Value:
-    """`pointer` plus a number of bytes, an i64, or an i32 for shared memory."""
+    """`pointer` plus a number of bytes, which is an i64, or an i32 for shared memory."""
     return llvm.getelementptr(pointer, offset)
 
 
@@ -272,8 +277,9 @@ def load_words(pointer: ir.Value, count: int) -> list[ir.Value]:
 def load_words_once(pointer: ir.Value) -> list[ir.Value]:
     """Loads four i32 from an address that is a multiple of 16, past L1 on the non-coherent path.
 
-    Only for bytes that no launch of the program writes, and that nothing reads again (PTX ISA
-    9.7.9.9). Has side effects, so that no pass moves it before a ``griddepcontrol.wait``.
+    Use it only for bytes that no launch of the program writes, and that are read only once (PTX ISA
+    9.7.9.9). The op is marked as having side effects, so that no pass moves it before a
+    ``griddepcontrol.wait``.
     """
     word = integer_type(32)
     text = "ld.global.nc.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];"
@@ -296,7 +302,7 @@ def vector_of(elements: Sequence[ir.Value]) -> ir.Value:
 
 
 def load_byte(pointer: ir.Value) -> ir.Value:
-    """Loads a byte as i32, by inline PTX because no register has the size of a byte."""
+    """Loads a byte as an i32, by inline PTX because no register has the size of a byte."""
     return asm(integer_type(32), "ld.global.u8 $0, [$1];", "=r,l", [pointer])
 
 
@@ -320,7 +326,7 @@ def store(pointer: ir.Value, value: ir.Value) -> None:
 def store_run(pointer: ir.Value, elements: Sequence[ir.Value], size: int | None = None) -> None:
     """Stores two to sixteen bytes of consecutive elements at once, aligned to their size.
 
-    size: bytes of an element; registers of single bytes are wider
+    size: bytes of an element in memory; a register that holds a single byte is wider
     """
     kind = elements[0].type
     size = size or kind.width // 8
@@ -353,34 +359,36 @@ def _word(elements: Sequence[ir.Value], size: int) -> ir.Value:
 
 
 def asm(kind: ir.Type, text: str, constraints: str, operands: Sequence[ir.Value]) -> ir.Value:
-    """An instruction without side effects."""
+    """Emits an instruction without side effects as inline PTX."""
     return llvm.inline_asm(kind, operands, text, constraints).result
 
 
 def fma(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-    """a · b + c, rounded once."""
+    """Emits a · b + c, rounded once."""
     return llvm.intr_fma(a, b, c)
 
 
 def shuffle_xor(value: ir.Value, distance: int) -> ir.Value:
-    """shfl.bfly: the value of the lane whose number differs in the bits of `distance`."""
+    """Emits shfl.bfly: the value of the lane whose number differs from this lane's number in the
+    bits of `distance`."""
     every, clamp = constant(0xFFFFFFFF), constant(WARP - 1)
     return nvvm.shfl_sync_bfly(every, value, constant(distance), clamp)
 
 
 def shuffle_from(value: ir.Value, lane: ir.Value) -> ir.Value:
-    """shfl.idx: the value of a lane."""
+    """Emits shfl.idx: the value of lane number `lane`."""
     return nvvm.shfl_sync_idx(constant(0xFFFFFFFF), value, lane, constant(WARP - 1))
 
 
 def permute(a: ir.Value, b: ir.Value, selector: ir.Value) -> ir.Value:
-    """prmt: four bytes of two words, each named by four bits of `selector`, the highest of which
-    takes the byte's sign in place of the byte (PTX ISA 9.7.9.7)."""
+    """Emits prmt: selects four bytes out of two words. Each byte is named by four bits of
+    `selector`; if the highest of these is set, the byte is replaced by copies of its sign bit (PTX
+    ISA 9.7.9.7)."""
     return asm(integer_type(32), "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [a, b, selector])
 
 
 def any_lane(condition: ir.Value) -> ir.Value:
-    """vote.any: whether an i1 is set in a lane of the warp."""
+    """Emits vote.any: whether the i1 `condition` is set in any lane of the warp."""
     text = (
         "{\n.reg .pred p, q;\nsetp.ne.u32 p, $1, 0;\nvote.sync.any.pred q, p, -1;\n"
         "selp.u32 $0, 1, 0, q;\n}"
@@ -406,7 +414,7 @@ def shared(module: ir.Module) -> ir.Value:
 
 
 def words_of(value: ir.Value) -> list[ir.Value]:
-    """The bits of a number in i32 registers: one, or two of 64 bits."""
+    """The bits of a number in i32 registers: one register, or two for a number of 64 bits."""
     width = value.type.width
     if isinstance(value.type, ir.FloatType):
         value = arith.BitcastOp(integer_type(width), value).result
@@ -418,7 +426,7 @@ def words_of(value: ir.Value) -> list[ir.Value]:
 
 
 def of_words(words: Sequence[ir.Value], kind: ir.Type) -> ir.Value:
-    """The number of type `kind` with these bits (`words_of`)."""
+    """The number of type `kind` that has these bits (the inverse of `words_of`)."""
     bits, *high = words
     if high:
         bits = either_bits(wide(bits), left(wide(high[0]), 32))
@@ -428,13 +436,14 @@ def of_words(words: Sequence[ir.Value], kind: ir.Type) -> ir.Value:
 
 
 def from_lane(value: ir.Value, distance: int) -> ir.Value:
-    """Exchanges a number of any width between lanes, like `shuffle_xor`."""
+    """The value of the lane at this distance, like `shuffle_xor`, for a number of any width."""
     words = [shuffle_xor(word, distance) for word in words_of(value)]
     return of_words(words, value.type)
 
 
 def sum_of_lanes(value: ir.Value) -> ir.Value:
-    """The sum over a warp in every lane, in a fixed order: shuffles from distance 16 down to 1."""
+    """The sum over a warp, which every lane receives. It is added in a fixed order, by shuffles
+    from distance 16 down to 1."""
     for distance in (16, 8, 4, 2, 1):
         value = arith.AddFOp(value, shuffle_xor(value, distance)).result
     return value

@@ -1,8 +1,9 @@
-"""Floats of 4 and 6 bits and f8E8M0FNU on CUDA cores: a number is its code, in an i32.
+"""Floats of 4 and 6 bits and f8E8M0FNU on CUDA cores. A number is represented by its code, in an
+i32.
 
 Widening uses integer instructions, which every target has and which are exact; rounding uses
-``cvt`` (PTX ISA 9.7.9.21, from sm_100a). f8E8M0FNU is an exponent alone, 2^(code - 127), or NaN
-(OCP Microscaling Formats 1.0, 5.4.1).
+``cvt`` (PTX ISA 9.7.9.21, from sm_100a). f8E8M0FNU consists of an exponent only: its value is
+2^(code - 127), or NaN (OCP Microscaling Formats 1.0, 5.4.1).
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from tcir.passes.emit import simt
 
 @dataclass(frozen=True)
 class Small:
-    """A format without infinities and NaN: sign, exponent, mantissa.
+    """A float format of 4 or 6 bits, without infinities and NaN: sign, exponent and mantissa.
 
-    ptx: its name; packed: whether ``cvt`` puts two codes in a byte
+    ptx: name of the format in PTX
+    packed: whether ``cvt`` writes two codes to a byte
     """
 
     bits: int
@@ -37,10 +39,12 @@ EXPONENT = "f8E8M0FNU"
 
 
 def widened_small(code: ir.Value, element: str) -> ir.Value:
-    """The f32 of a code in the low bits of an i32, exact; bits above it are ignored.
+    """Converts the code in the low bits of an i32 to f32, exactly; the bits above the code are
+    ignored.
 
-    Places the exponent field in that of an f16 and multiplies by a power of two: a code with
-    exponent 0 becomes a subnormal f16, exact in f32, so the product is exact.
+    It moves the code's exponent to the exponent field of an f16 and multiplies by a power of two. A
+    code with exponent 0 becomes a subnormal f16, which f32 represents exactly, so the product is
+    exact.
     """
     form = SMALL[element]
     sign = simt.left(simt.both_bits(code, 1 << (form.bits - 1)), 16 - form.bits)
@@ -72,8 +76,8 @@ def widened_exponent(code: ir.Value) -> ir.Value:
 
 
 def rounded_exponent(number: ir.Value) -> ir.Value:
-    """The f8E8M0FNU nearest to an f32, ties upwards; 0, negative numbers, infinities and numbers
-    that round beyond 2^127 give NaN, as in ml_dtypes."""
+    """Converts an f32 to the nearest f8E8M0FNU; a tie is rounded up. 0, negative numbers,
+    infinities and numbers that round beyond 2^127 give NaN, as in ml_dtypes."""
     bits = arith.BitcastOp(integer_type(32), number).result
     half = simt.constant(0x00400000)
     # Of subnormal numbers the middle is 1.5 · 2^-127, a quarter of their range further.

@@ -1,4 +1,5 @@
-"""Matrices that an epilogue reads through TMA: boxes of a tile's rows in shared memory."""
+"""Matrices that an epilogue reads through TMA: TMA loads boxes of a tile's rows to shared
+memory."""
 
 from __future__ import annotations
 
@@ -24,14 +25,13 @@ ELEMENTS = ("f16", "bf16", "f32", "i32")
 
 
 def widest_swizzle(nbytes: int) -> str:
-    """The swizzle of the widest span that divides rows of `nbytes`."""
+    """The swizzle with the widest span that divides rows of `nbytes` bytes."""
     return SWIZZLE_OF_SPAN[max(span for span in SWIZZLE_OF_SPAN if nbytes % span == 0)]
 
 
 def staged_elements(op: tc.EpilogueOp | None) -> list[tc.ElementOp]:
-    """The reads of `op` that TMA can load: those of matrices with the output's rows and columns. A
-    remark states the reason for every other matrix.
-    """
+    """The reads of `op` that TMA can load: reads of matrices whose dimensions are the output's rows
+    and columns. A remark states the reason for every other matrix."""
     found = []
     for element in [] if op is None else op.elements:
         rank, kind = element.out_rank, element.tensor.type.element_type
@@ -60,7 +60,7 @@ class StagedMatrix:
     """TMA loads of one matrix.
 
     map: tensor map of the matrix, in boxes of 128 rows and one swizzle span of columns
-    ring: tiles of 128 rows and of the columns that are stored at a time
+    ring: tiles of 128 rows and as many columns as the epilogue stores at a time
     dims: output dimension that indexes each dimension of the matrix; None: index 0
     """
 
@@ -70,7 +70,8 @@ class StagedMatrix:
 
     @staticmethod
     def create(element: tc.ElementOp, matrix: ir.Value, columns: int) -> StagedMatrix:
-        """The tensor map and the tiles, for `columns` of the kernel's memref `matrix`."""
+        """Builds the tensor map and the tiles for `columns` columns of `matrix`, a memref of the
+        kernel."""
         kind, shape = matrix.type.element_type, list(matrix.type.shape)
         swizzle = widest_swizzle(columns * tc.element_bytes(kind))
         wide = tc.SWIZZLE_BYTES[swizzle] // tc.element_bytes(kind)
@@ -81,7 +82,8 @@ class StagedMatrix:
         return StagedMatrix(made, ring, element.dims)
 
     def load(self, slot: ir.Value, at: Sequence[Index]) -> ir.Value:
-        """Loads the tile whose first element is at `at` in the output into a slot of the ring."""
+        """Loads a tile into a slot of the ring. `at` is the position of the tile's first element in
+        the output."""
         kind = self.ring.type.of
         rows, columns = kind.shape
         tile = tc.SlotOp(self.ring, slot, kind).slot
@@ -95,8 +97,11 @@ class StagedMatrix:
 
 @dataclass
 class StagedLoads:
-    """The matrices of an epilogue that TMA loads, and the current place of reading: `tiles` are the
-    slots loaded last, `row` and `column` the place of the register tile."""
+    """The matrices of an epilogue that TMA loads, and the current reading position.
+
+    tiles: the slots that were loaded last
+    row, column: the position of the register tile that is read next
+    """
 
     matrices: dict[tc.ElementOp, StagedMatrix]
     tiles: dict[tc.ElementOp, ir.Value] = field(default_factory=dict)
@@ -104,18 +109,18 @@ class StagedLoads:
     column: Index = 0
 
     def load(self, turn: Index, at: Sequence[Index]) -> None:
-        """Loads a tile of each matrix for the rows and columns from `at` on in the output."""
+        """Loads a tile of each matrix, for the rows and columns of the output from `at` on."""
         if self.matrices:
             slot = index.value(index.rem(turn, STAGES))
             self.tiles = {each: m.load(slot, at) for each, m in self.matrices.items()}
 
     def move(self, row: Index, column: Index) -> None:
-        """Moves the place at which the ops built next read register tiles."""
+        """Sets the position at which the ops that are built next read register tiles."""
         self.row, self.column = row, column
 
     @property
     def readers(self) -> Staged:
-        """Functions that load a register tile, by matrix."""
+        """Functions that load a register tile, one for each matrix."""
         return {element: partial(self._read, element) for element in self.matrices}
 
     def _read(self, element: tc.ElementOp, columns: int) -> ir.Value:

@@ -1,4 +1,5 @@
-"""Results stored by TMA: register tiles go to swizzled shared memory, and from there as boxes."""
+"""Results stored by TMA: register tiles are written to swizzled shared memory, and TMA stores them
+from there in boxes."""
 
 from __future__ import annotations
 
@@ -22,11 +23,11 @@ from tcir.passes.emit.tile_kernel import STORE_COLUMNS, Places, load_registers, 
 
 @dataclass(frozen=True)
 class EpilogueTile:
-    """`rows` by `columns` of sums that an epilogue loads, stages and stores at a time.
+    """The tile of `rows` by `columns` sums that an epilogue loads, stages and stores at a time.
 
-    The warps that hold the rows process one tile after another. For stores by threads they load a
-    whole tile of columns from tensor memory at a time; for stores by TMA they stage 16 columns at a
-    time in shared memory, which is stored in boxes of all rows.
+    The warps that hold the rows process one tile after another. If threads store the results, a
+    warp loads all columns of the tile from tensor memory at a time. If TMA stores them, the warps
+    write 16 columns at a time to shared memory, from where they are stored in boxes of all rows.
     """
 
     rows: int
@@ -37,16 +38,16 @@ class EpilogueTile:
 
     @property
     def warps(self) -> int:
-        """Warps that share a tile."""
+        """Number of warps that write a tile together."""
         return self.rows // QUARTER_LANES
 
 
 @dataclass(frozen=True)
 class RowBoxes:
-    """The rows of a tile that are outputs, in boxes of `rows` rows.
+    """The rows of a tile that are outputs, in TMA boxes of `rows` rows.
 
     places: for each box its first row in the tile, and its coordinates in the output, innermost
-    first, counted from those of the tile
+        first, relative to the coordinates of the tile
     """
 
     rows: int
@@ -58,9 +59,9 @@ class StagedStore:
     """TMA stores of a tile's results to a row-major output.
 
     map: tensor map of the output, in boxes of one swizzle span of columns
-    row_boxes: the rows of a tile in each box
-    ring: tiles of the epilogue, several for the 1, 2 or 4 warps that share a tile, which write one
-    while TMA reads the others
+    row_boxes: the boxes into which the rows of a tile are divided
+    ring: tiles of the epilogue; the 1, 2 or 4 warps that share a tile have several and write one
+        tile while TMA reads the others
     loads: TMA loads of the matrices that the epilogue reads
     """
 
@@ -79,11 +80,13 @@ class StagedStore:
         rows: int = 1,
         row_boxes: RowBoxes | None = None,
     ) -> StagedStore:
-        """Builds the tensor maps and the tiles, for the result `out` of a product `op`.
+        """Builds the tensor maps and the tiles for the result `out` of a product `op`.
 
-        tile: tile that is stored at a time; stages: tiles that its warps use in turn; read:
-        matrices that the epilogue reads by TMA; rows: the dimension of a tile's rows, counted from
-        the last; row_boxes: the rows that are stored, None: all
+        tile: the tile that is stored at a time
+        stages: number of tiles that its warps use in turn
+        read: matrices that the epilogue reads by TMA
+        rows: the output dimension of a tile's rows, counted from the last dimension
+        row_boxes: the rows that are stored; None: all rows
         """
         row_boxes = row_boxes or RowBoxes(tile.rows)
         shape, element = list(out.type.shape), out.type.element_type
@@ -108,9 +111,11 @@ class StagedStore:
         reads: Places | None = None,
         boxes: Places | None = None,
     ) -> None:
-        """Stores `epilogue` of D, a tile of columns at a time; others as in `store_tile`.
+        """Stores the result of `epilogue` on D, one tile of columns at a time. The other parameters
+        are as in `store_tile`.
 
-        TMA does not store outside the output. boxes: indices at which it stores, if not `indices`
+        TMA does not store elements outside the output. boxes: indices at which TMA stores, if they
+        differ from `indices`
         """
         kind = self.ring.type.of
         columns = kind.shape[1]
@@ -154,7 +159,7 @@ class StagedStore:
 
 
 def check_pitch(op: ir.OpView, out: ir.Value) -> None:
-    """Raises a match failure at the product `op` for a result `out` that no tensor map covers."""
+    """Raises a match failure at the product `op` if no tensor map can describe its result `out`."""
     columns, bytes_ = out.type.shape[-1], tc.element_bytes(out.type.element_type)
     if (pitch := columns * bytes_) not in TMA_STRIDE:
         raise match_failure(
@@ -166,19 +171,20 @@ def check_pitch(op: ir.OpView, out: ir.Value) -> None:
 
 
 def staged_tile(n_tile: int, element: ir.Type) -> EpilogueTile:
-    """Default tile of one warp for results of type `element` in tiles of `n_tile` columns: the
-    widest swizzle span that divides its rows."""
+    """Default tile of one warp, for results of type `element` in tiles of `n_tile` columns. Its
+    columns are the widest swizzle span that divides the bytes of a row."""
     bytes_ = tc.element_bytes(element)
     return EpilogueTile(QUARTER_LANES, tc.SWIZZLE_BYTES[widest_swizzle(n_tile * bytes_)] // bytes_)
 
 
 def warps_of(kind: tc.SmemType) -> int:
-    """The warps that write a tile together: 32 rows each."""
+    """Number of warps that write a tile together; each writes 32 rows."""
     return int(kind.shape[0]) // QUARTER_LANES
 
 
 def stages_of(ring: tc.RingType) -> int:
-    """Number of tiles that these warps use in turn; the warps of a warpgroup divide the ring."""
+    """Number of tiles that the warps of a tile use in turn; the groups of warps of a warpgroup
+    divide the ring among them."""
     return max(1, int(ring.count) * warps_of(ring.of) // QUARTERS)
 
 

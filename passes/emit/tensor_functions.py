@@ -1,4 +1,4 @@
-"""Functions of a module that is not tiled yet, whose ops are on tensors."""
+"""Accessors for the functions of a module before tiling, whose ops are on tensors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SIMT = "tc.simt"
 
 
 def functions_with_body(module: ir.Module) -> list[func.FuncOp]:
-    """The functions of `module` with a body, as a list, so they may be replaced during
-    iteration."""
+    """The functions of `module` that have a body, as a list, so that the caller may replace them
+    during iteration."""
     return [
         op for op in module.body.operations if isinstance(op, func.FuncOp) and not op.is_external
     ]
@@ -25,7 +25,8 @@ def functions_with_body(module: ir.Module) -> list[func.FuncOp]:
 def replacement(
     old: func.FuncOp, inputs: Sequence[ir.Type], results: Sequence[ir.Type]
 ) -> func.FuncOp:
-    """A function before `old`, with its name and attributes and another type; empty."""
+    """Builds an empty function before `old`, with the name and attributes of `old` and another
+    type."""
     with ir.InsertionPoint(old), old.location:
         new = func.FuncOp(old.name.value, ir.FunctionType.get(list(inputs), list(results)))
     for name in old.attributes:
@@ -35,20 +36,20 @@ def replacement(
 
 
 def only_op(function: func.FuncOp, *kinds: type[ir.OpView]) -> ir.OpView | None:
-    """The only op of a function before its return; None if there are several, or it is not one of
-    `kinds`."""
+    """The only op of a function before its return. None if the function has several ops, or if the
+    op is not one of `kinds`."""
     op, *others = function.entry_block
     return op if len(others) == 1 and isinstance(op, kinds) else None
 
 
 def is_simt(function: func.FuncOp) -> bool:
-    """Whether a function on tensors runs on CUDA cores."""
+    """Whether a function on tensors becomes a kernel for CUDA cores."""
     return SIMT in function.attributes
 
 
 def check_numbers(function: func.FuncOp) -> None:
-    """Rejects scalars between the ops on tensors of a function: arguments, results, and results of
-    its ops."""
+    """Rejects a function that has scalars between its ops on tensors: as arguments, results, or
+    results of its ops."""
     signature = function.type
     for words, number in (
         *((f"argument {n}", each) for n, each in enumerate(signature.inputs)),
@@ -79,8 +80,8 @@ def _is_number(kind: ir.Type) -> bool:
 
 
 def tensor_ops(module: ir.Module) -> list[ir.OpView]:
-    """The ops of all functions in program order, as a list, so they may be replaced during
-    iteration."""
+    """The ops of all functions in program order, as a list, so that the caller may replace them
+    during iteration."""
     return [op for function in functions_with_body(module) for op in function.entry_block]
 
 
@@ -104,14 +105,16 @@ def erase_unread(function: func.FuncOp) -> None:
 
 
 def tensor_bytes(kind: ir.RankedTensorType) -> int:
-    """Bytes of a tensor in memory; codes of less than a byte are packed, an i1 has a byte."""
+    """Bytes that a tensor takes in memory. Elements of less than a byte are packed, except i1,
+    which takes a byte."""
     whole = 8 * max(1, tc.element_bytes(kind.element_type))
     bits = PACKED_BITS.get(str(kind.element_type), whole)
     return prod(kind.shape) * bits // 8
 
 
 def drop_arguments(function: func.FuncOp, positions: Sequence[int]) -> None:
-    """Removes unused arguments from block, type and attributes."""
+    """Removes the unused arguments at `positions` from a function: from its block, its type and its
+    attributes."""
     block = function.entry_block
     keep = [i for i in range(len(block.arguments)) if i not in positions]
     kind = ir.FunctionType.get([block.arguments[i].type for i in keep], function.type.results)

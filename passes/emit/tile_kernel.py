@@ -1,4 +1,4 @@
-"""Shared by the tiling passes: the kernel function, its main loop and its epilogue."""
+"""Common code of the tiling passes: the kernel function, its main loop and its epilogue."""
 
 from __future__ import annotations
 
@@ -33,8 +33,11 @@ STORE_COLUMNS = 16
 
 @dataclass(frozen=True)
 class Source:
-    """The high-level op to tile and its function; `after`: the epilogue of its result, if any;
-    `quantise`: its final ``tc.quantise_blocks``, if any."""
+    """The op on tensors that a pass tiles, and its function.
+
+    after: the epilogue of the op's result, if any
+    quantise: its final ``tc.quantise_blocks``, if any
+    """
 
     function: func.FuncOp
     op: ir.OpView
@@ -49,9 +52,9 @@ class Source:
         staged: Staged | None = None,
         group: Index | None = None,
     ) -> Epilogue:
-        """Epilogue of the kernel of `arguments`; lanes go along `row_dim` of its output (None: each
-        has its own indices), columns along `column_dim` (None: the last); `staged` and `group` as
-        in `fused`."""
+        """The epilogue of a kernel with these `arguments`. Lanes go along `row_dim` of its output
+        (None: each lane has its own indices), and columns along `column_dim` (None: the last
+        dimension). `staged` and `group` are as in `fused`."""
         if self.after is None:
             wide = self.op.result.type.element_type
             return rounded(wide if self.quantise else arguments[-1].type.element_type)
@@ -59,13 +62,13 @@ class Source:
         return fused(self.after, inputs, row_dim, column_dim, staged, group)
 
     def column(self, sums: Index) -> Index:
-        """Column of the output for a column of the sums."""
+        """The column of the output that belongs to a column of the sums."""
         return index.div(sums, 2) if self.after is not None and self.after.gated else sums
 
     @property
     def quantised_columns(self) -> int:
-        """Columns of the sums that are quantised, including those whose scales are padding; 0
-        without quantisation."""
+        """Number of columns of the sums that are quantised, including the columns whose scales are
+        padding; 0 if nothing is quantised."""
         if self.quantise is None:
             return 0
         sums = 2 if self.after is not None and self.after.gated else 1
@@ -86,7 +89,7 @@ class Source:
         return of_output
 
     def quantiser(self, arguments: Sequence[ir.Value]) -> Quantiser:
-        """Quantiser of the results in the kernel of `arguments`."""
+        """The quantiser of the results, in a kernel with these `arguments`."""
         assert self.quantise is not None
         norm = self.quantise.norm
         number = None if norm is None else argument(arguments, norm)
@@ -94,7 +97,8 @@ class Source:
 
 
 def quantiser_of(result: ir.Value) -> tc.QuantiseBlocksOp | None:
-    """The ``tc.quantise_blocks`` of a result, or of its ``tc.epilogue``."""
+    """The ``tc.quantise_blocks`` that reads a result, or the result of its ``tc.epilogue``; None if
+    there is none."""
     users = [use.owner.opview for use in result.uses]
     if len(users) != 1 or users[0].operation.operands[0] != result:
         return None
@@ -112,10 +116,11 @@ def find_sources(
     others: bool = False,
     computed: Callable[[ir.OpView], None] | None = None,
 ) -> list[Source]:
-    """The `kind` op of every function that is not tiled yet; any other is a match failure.
+    """The op of class `kind` of every function that is not tiled yet; a function without such an op
+    is a match failure.
 
     epilogues: whether a ``tc.epilogue`` of the op's result may follow
-    others: whether functions without such an op are left to another pass
+    others: whether functions without such an op are instead left to another pass
     computed: checks an op whose operands the function computes; None rejects such functions
     """
     sources = []
@@ -172,8 +177,8 @@ def _with_epilogue(
 
 
 def choose_n_tile(op: ir.OpView, option: int, extent: int, cta_group: int = 1) -> int:
-    """Columns of one output tile: `option`, or if that is 0 the width of equal tiles of `extent`,
-    at most 128 for each CTA of a group."""
+    """Number of columns of an output tile: `option` or, if that is 0, the width of equal tiles of
+    `extent`, at most 128 for each CTA of the group."""
     legal = MMA_N if cta_group == 1 else MMA_N_PAIR
     if option == 0:
         tiles = ceil_div(extent, 128 * cta_group)
@@ -207,7 +212,8 @@ def kernel(
     output: ir.MemRefType | None = None,
     cluster: Sequence[int] | None = None,
 ) -> Iterator[list[ir.Value]]:
-    """Replaces the source function by a kernel; yields its arguments (inputs, then the output).
+    """Replaces the source function by a kernel; yields the kernel's arguments (the inputs, then the
+    output).
 
     warps:  warps of a kernel without roles; by default those of the warp map that ``tc.warp_map``
             of the source function names
@@ -256,19 +262,19 @@ def argument(arguments: Sequence[ir.Value], value: ir.Value) -> ir.Value:
 
 
 def accumulator(n_tile: int, element: ir.Type | None = None) -> ir.Value:
-    """A tensor-memory tile for D, in f32 or `element`."""
+    """Allocates a tensor-memory tile for D, in f32 or in type `element`."""
     kind = tc.TmemType.build([TMEM_LANES, n_tile], element or ir.F32Type.get())
     return tc.TmemTileOp(kind).tile
 
 
 def zero_of(element: ir.Type) -> ir.Attribute:
-    """The attribute 0 of a type."""
+    """The constant 0 of a type, as an attribute."""
     floating = isinstance(element, ir.F32Type)
     return ir.FloatAttr.get(element, 0.0) if floating else ir.IntegerAttr.get(element, 0)
 
 
 def clear_accumulator(d: ir.Value, quarter: ir.Value) -> None:
-    """Stores zeros to the sub-partition's lanes of D."""
+    """Emits stores of zeros to the lanes of D that belong to sub-partition `quarter`."""
     kind = ir.VectorType.get([QUARTER_LANES, STORE_COLUMNS], d.type.element)
     zero = arith.ConstantOp(
         kind, ir.DenseElementsAttr.get_splat(kind, zero_of(d.type.element))
@@ -279,7 +285,7 @@ def clear_accumulator(d: ir.Value, quarter: ir.Value) -> None:
 
 @contextmanager
 def loop(count: int, step: int = 1) -> Iterator[ir.Value]:
-    """``scf.for`` from 0 to `count`; yields the induction variable."""
+    """Builds an ``scf.for`` from 0 to `count`; yields the induction variable."""
     op = scf.ForOp(index.value(0), index.value(count), index.value(step))
     with ir.InsertionPoint(op.body):
         yield op.induction_variable
@@ -288,8 +294,8 @@ def loop(count: int, step: int = 1) -> Iterator[ir.Value]:
 
 @contextmanager
 def counting_loop(lower: Index, upper: Index, most: int) -> Iterator[ir.Value]:
-    """``scf.for`` with up to `most` iterations, whose variable continues to count when the loop is
-    executed again."""
+    """Builds an ``scf.for`` with up to `most` iterations. Its variable continues to count when the
+    loop is executed again."""
     op = scf.ForOp(index.value(lower), index.value(upper), index.value(1))
     op.attributes[MOST_TRIPS] = i64(most)
     with ir.InsertionPoint(op.body):
@@ -298,8 +304,10 @@ def counting_loop(lower: Index, upper: Index, most: int) -> Iterator[ir.Value]:
 
 
 class Accumulate:
-    """The ``accumulate`` operands of a main loop: false only for the very first mma. step: the
-    loop's iteration; None if D is initialised to zero, so that even the first mma accumulates
+    """The ``accumulate`` operands of a main loop: false only for the very first mma.
+
+    step: the loop's iteration; None if D is initialised to zero, so that even the first mma
+        accumulates
     """
 
     def __init__(self, step: ir.Value | None) -> None:
@@ -309,7 +317,7 @@ class Accumulate:
             self._next = arith.cmpi(arith.CmpIPredicate.ne, step, index.value(0))
 
     def take(self) -> ir.Value:
-        """The operand of the next mma in program order."""
+        """Returns the operand ``accumulate`` of the next mma in program order."""
         now, self._next = self._next, self._always
         return now
 
@@ -317,7 +325,8 @@ class Accumulate:
 def load_registers(
     d: ir.Value, quarter: ir.Value, column: ir.Value, columns: int = STORE_COLUMNS
 ) -> ir.Value:
-    """The register tile of a sub-partition's lanes and `columns` columns of D."""
+    """Emits a load of `columns` columns of D, for the lanes of a sub-partition, as a register
+    tile."""
     return tc.TmemLdOp(
         d, quarter, column, ir.VectorType.get([QUARTER_LANES, columns], d.type.element)
     ).value
@@ -334,11 +343,13 @@ def store_tile(
     columns: int = STORE_COLUMNS,
     reads: Places | None = None,
 ) -> None:
-    """Stores `epilogue` of D to `out`, by sub-partition, `columns` at a time.
+    """Emits stores of the result of `epilogue` on D to `out`, by sub-partition, `columns` columns
+    at a time.
 
-    ``indices(quarter)(column)`` are the indices of lane 0 of the sub-partition `quarter`; lanes and
-    columns go `along` these dimensions of `out`; None for columns means the last dimension.
-    `reads`: indices that the epilogue uses instead of these.
+    ``indices(quarter)(column)`` are the indices of lane 0 of the sub-partition `quarter`. `along`
+    names the dimensions of `out` that lanes and columns follow; None for columns means the last
+    dimension.
+    reads: indices that the epilogue uses for its reads, if they differ from `indices`
     """
     row_dim, column_dim = along
 
@@ -357,7 +368,8 @@ def quantise_tile(
     indices: Places,
     epilogue: Epilogue,
 ) -> None:
-    """Stores `epilogue` of D quantised, 64 columns at a time; `indices` as in `store_tile`."""
+    """Emits stores of the quantised result of `epilogue` on D, 64 columns at a time. `indices` are
+    as in `store_tile`."""
     _store_quarters(d, indices, epilogue, quantiser.store, QUANTISED_COLUMNS)
 
 
@@ -371,11 +383,11 @@ def store_tile_lanes(
     first: Callable[[ir.Value], list[Index]] | None = None,
     columns: int = STORE_COLUMNS,
 ) -> None:
-    """Like `store_tile`, with indices per lane; a lane whose indices are outside `out` stores
-    nothing.
+    """Like `store_tile`, but each lane has its own indices; a lane whose indices are outside `out`
+    stores nothing.
 
     ``places(quarter)`` are the indices of the sub-partition's lanes, without the column;
-    ``first(quarter)`` are those of lane 0 if lanes are consecutive, for the epilogue.
+    ``first(quarter)`` are the indices of lane 0, which the epilogue uses if lanes are consecutive.
     """
     with loop(QUARTERS) as quarter:
         lanes = [place.value for place in places(quarter)]

@@ -1,1 +1,1 @@
-"""Matrix products on `tcgen05.mma`."""
+"""Matrix products on tensor cores: tcgen05 and wgmma."""

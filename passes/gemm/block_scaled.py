@@ -1,4 +1,4 @@
-"""A block-scaled product with any number of columns."""
+"""Block-scaled matrix products with any number of columns."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ROW_BYTES = 128
 def choose_scaled_n_tile(
     op: tc.BlockScaledMatmulOp, option: int, shape: ScaledShape, cta_group: int, persistent: bool
 ) -> int:
-    """Columns of an output tile: `option`, or if that is 0 one block of scale factors for each CTA
-    of a group, at most all columns. Persistent pairs take one block: two accumulators of 256
-    columns would leave no tensor memory for scale factors."""
+    """Number of columns of an output tile: `option` or, if that is 0, one block of scale factors
+    for each CTA of the group, at most all columns. Persistent CTA pairs take one block for both
+    CTAs, because two accumulators of 256 columns would leave no tensor memory for scale factors."""
     if option == 0:
         blocks = 1 if persistent else cta_group
         return min(BLOCK_ROWS * blocks, round_up(shape.n, MMA_N_STEP * cta_group))
@@ -61,5 +61,5 @@ def check_block_scaled(op: tc.BlockScaledMatmulOp, shape: ScaledShape) -> None:
 
 
 def stage_of(shape: ScaledShape) -> Stage:
-    """A step of the main loop."""
+    """The stage that one step of the main loop loads and multiplies."""
     return Stage(shape, ROW_BYTES)

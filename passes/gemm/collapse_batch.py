@@ -1,4 +1,4 @@
-"""collapse-batch: the rows of a batch that share one matrix B become the rows of one A."""
+"""collapse-batch: if a batch shares one matrix B, its rows become the rows of a single A."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tcir.passmanager.remarks import remark
 @register_pass
 @dataclass(frozen=True)
 class CollapseBatch(Pass):
-    """Turns the product of a batch with one matrix B into a plain product, without a copy.
+    """Turns the product of a batch of matrices with a single matrix B into a product without a
+    batch; nothing is copied.
 
     Before (a linear layer)::
 
@@ -31,10 +32,10 @@ class CollapseBatch(Pass):
         func.func @f(%a: tensor<32x64xf16>, %b: tensor<64x256xf16>) -> tensor<32x256xf32>
             attributes {tc.args = array<i64: 0, 1, 2>}
 
-    So tiles of 128 rows go across the matrices of the batch. A ``tc.epilogue`` and the tensors it
-    reads are collapsed as well, if they are indexed by both dimensions or by neither. Other
-    products keep their batch, and a kernel tiles each matrix of it. Preserves every value, bit for
-    bit.
+    So a tile of 128 rows may contain rows of several matrices of the batch. A ``tc.epilogue`` and
+    the tensors it reads are collapsed as well, if they are indexed by both dimensions or by
+    neither. Other products keep their batch, and a kernel tiles each matrix of it. Preserves every
+    value, bit for bit.
     """
 
     name: ClassVar[str] = "collapse-batch"
@@ -60,7 +61,8 @@ class _Layer:
 
     @staticmethod
     def of(function: func.FuncOp) -> _Layer | None:
-        """None for any other function, and where an operand cannot be collapsed."""
+        """Reads a function that can be collapsed; None for any other function, and if an operand
+        cannot be collapsed."""
         ops = list(function.entry_block)
         op, after = ops[0], ops[1] if len(ops) == 3 else None
         if len(ops) not in (2, 3) or not isinstance(op, tc.MatmulOp):
@@ -86,7 +88,7 @@ class _Layer:
         return _Layer(function, op, after, frozenset(numbers))
 
     def collapse(self) -> None:
-        """Replaces the function."""
+        """Replaces the function by its collapsed form."""
         old, op = self.function, self.op
         batch, rows = op.a.type.shape[:2]
         remark(op, f"{batch} x {rows} rows with the same B are {batch * rows} rows of one product")

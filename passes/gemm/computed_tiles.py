@@ -1,5 +1,5 @@
-"""Tiles of a computed operand: TMA loads the stored numbers, and warps convert them in shared
-memory."""
+"""Tiles of an operand that is computed from narrower numbers: TMA loads the stored numbers, and
+warps convert them in shared memory."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ WORD, BYTE = 32, 8
 
 @dataclass(frozen=True)
 class ComputedOperand:
-    """An operand whose K-major tiles are computed by warps from those that TMA loads.
+    """An operand whose K-major tiles are computed by warps from tiles that TMA loads.
 
     type: the tiles that the tensor core reads
     stored: the tiles of stored numbers
-    how: the computation from the latter to the former
-    beside:  the kernel's memrefs of scales and zero points, in dimensions that are digits
+    how: the computation that turns stored numbers into elements
+    beside:  the kernel's memrefs of scales and zero points, with one dimension for each digit of
+             their index
     """
 
     type: tc.SmemType
@@ -52,7 +53,7 @@ class ComputedOperand:
 
     @staticmethod
     def create(how: Computed, arguments: Sequence[ir.Value], rows: int) -> ComputedOperand:
-        """The operand in tiles of this many rows, in a kernel with these `arguments`."""
+        """Describes the operand in tiles of `rows` rows, in a kernel with these `arguments`."""
         numbers = argument(arguments, how.stored.argument)
         extents = {"mn": how.rows, "k": how.k // how.count}
         stored = TiledOperand.create(numbers, ("k", "mn"), extents, rows, how.step // how.count)
@@ -69,8 +70,8 @@ class ComputedOperand:
     def load(
         self, tile: ir.Value, origin: dict[str, Index], share: MulticastShare | None = None
     ) -> Callable[[], None]:
-        """Loads the stored numbers of `tile`; returns the function that computes the tile from
-        them."""
+        """Emits the load of the stored numbers of `tile`; returns the function that computes the
+        tile from them."""
         assert share is None, "of one CTA: fuse-operands sees to it"
         numbers = tc.SmemTileOp(self.stored.type).tile
         column = index.div(origin["k"], self.how.count)
@@ -93,7 +94,7 @@ class ComputedOperand:
 
 
 def is_computed(op: tc.MatmulOp) -> bool:
-    """Whether an operand of a product is computed by its kernel."""
+    """Whether an operand of a product is computed by the product's kernel."""
     return not all(isinstance(each, ir.BlockArgument) for each in (op.a, op.b))
 
 
@@ -110,14 +111,15 @@ def check_computed(op: tc.MatmulOp) -> None:
 
 
 def rows_step(op: tc.MatmulOp) -> int:
-    """The number that the columns of a computed tile of B must be a multiple of, so that warps get
-    equal shares."""
+    """The number that must divide the columns of a computed tile of B, so that warps get equal
+    shares."""
     blocks = Computed.of(op.b, string(op, "b_layout")).blocks
     return QUARTER_LANES * max(1, QUARTERS // blocks)
 
 
 def check_computed_rows(op: tc.MatmulOp, n_tile: int) -> None:
-    """Raises a match failure if four warps cannot share the columns of a tile of B equally."""
+    """Raises a match failure if four warps cannot each compute an equal number of the columns of a
+    tile of B."""
     if isinstance(op.b, ir.BlockArgument):
         return
     step = rows_step(op)
@@ -160,8 +162,8 @@ class _Unit:
     made: dict[object, ir.Value] = field(default_factory=dict)
 
     def elements(self) -> ir.Value:
-        """Elements of the operand, in the order of k, followed by zeros, whatever the scales
-        are."""
+        """Computes elements of the operand in the order of k, followed by zeros for k past the end,
+        whatever the scales are."""
         how = self.operand.how
         made = _side_by_side([self._tile(lane) for lane in how.lanes])
         if how.k % how.step == 0:

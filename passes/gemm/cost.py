@@ -1,4 +1,4 @@
-"""The cost of a matrix product in tiles of each width, by `tcir.passes.emit.cost`."""
+"""The modelled cost of a matrix product in tiles of each width (`tcir.passes.emit.cost`)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from tcir.passes.gemm.dense import k_of, operands_of
 
 @dataclass(frozen=True)
 class ProductShape:
-    """The sizes of a product that the cost of its 128-row tiles depends on.
+    """The sizes that determine the cost of a product in tiles of 128 rows.
 
-    columns: columns of the sums
-    matrices: matrices in the batch
-    parts: number of parts of K, each with separate sums; steps: steps per part
+    columns: number of columns of the sums
+    matrices: number of matrices in the batch
+    parts: number of parts of K, each with separate sums
+    steps: number of steps per part
     step_bytes: bytes of one row of A or B in shared memory per step
-    loaded: bytes that TMA writes per step: for A, and for a tile of B, as a function of its columns
-    scales: bytes of scales per step: of A, and of a tile of B, as a function of its columns
+    loaded: bytes that TMA writes per step: for A, and for a tile of B as a function of its columns
+    scales: bytes of scales per step: of A, and of a tile of B as a function of its columns
     stored, read: bytes of the results, and of the tensors that the epilogue reads
     """
 
@@ -47,12 +48,12 @@ class ProductShape:
 
     @staticmethod
     def of(op: tc.MatmulOp | tc.BlockScaledMatmulOp, kind: str = "") -> ProductShape:
-        """Reads the op; `kind` of the instruction as in `ScaledShape`."""
+        """Reads the sizes from the op. kind: kind of the instruction, as in `ScaledShape`"""
         make = _scaled if isinstance(op, tc.BlockScaledMatmulOp) else _dense
         return make(op, kind)
 
     def work(self, n_tile: int) -> LaunchWork:
-        """Instructions and bytes of the launch with tiles of `n_tile` columns."""
+        """Numbers of instructions and bytes of the launch with tiles of `n_tile` columns."""
         tiles = ceil_div(self.rows, TMEM_LANES) * self.matrices * self.parts
         ctas = tiles * ceil_div(self.columns, n_tile)
         (a, b), (a_scales, b_scales) = self.loaded, self.scales

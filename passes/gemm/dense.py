@@ -1,4 +1,4 @@
-"""A dense matrix product: operand tiles in shared memory, and one step of the main loop."""
+"""Dense matrix products: operand tiles in shared memory, and one step of the main loop."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
 
 
 def columns_step(op: tc.MatmulOp | tc.GroupedMatmulOp) -> int:
-    """The number that the columns of B loaded by one CTA must be a multiple of."""
+    """The number that must divide the columns of B that one CTA loads."""
     _, (b, layout) = operands_of(op)
     return part_step("k" if layout[1] == "k" else "mn", b.type.element_type)
 
 
 def check_rows(op: tc.MatmulOp, cluster: ClusterShape) -> None:
-    """Raises a match failure if the CTAs of `cluster` cannot each load a part of A's rows."""
+    """Raises a match failure if the CTAs of `cluster` cannot load equal parts of A's rows."""
     (a, layout), _ = operands_of(op)
     step = part_step("k" if layout[1] == "k" else "mn", a.type.element_type)
     if cluster.n * step > TMEM_LANES:
@@ -64,12 +64,12 @@ def check_rows(op: tc.MatmulOp, cluster: ClusterShape) -> None:
 
 
 def k_of(op: tc.MatmulOp | tc.GroupedMatmulOp) -> int:
-    """Elements of K."""
+    """Number of elements of K."""
     return int(op.a.type.shape[string(op, "a_layout").index("k") - 2])
 
 
 def operands_of(op: tc.MatmulOp | tc.GroupedMatmulOp) -> list[tuple[ir.Value, str]]:
-    """A and B with their layouts."""
+    """The operands A and B with their layouts."""
     return [(op.a, string(op, "a_layout")), (op.b, string(op, "b_layout"))]
 
 
@@ -77,12 +77,13 @@ def operands_of(op: tc.MatmulOp | tc.GroupedMatmulOp) -> list[tuple[ir.Value, st
 class DenseProduct(OfMatrices):
     """``tc.matmul`` in tiles of `rows` rows and `n_tile` columns.
 
-    a, b: the operands in tiles of one step; k: elements of K in a step; steps: the number that
-          covers K, or a part of it
+    a, b: the operands in tiles of one step
+    k: elements of K in a step
+    steps: number of steps that cover K, or a part of K
     sums: element type of the accumulator
     cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
     cluster: CTAs that load tiles of A and B together
-    unsigned: whether i8 of A and of B are unsigned
+    unsigned: whether i8 elements of A and of B are unsigned
     together: number of tiles of B by which a tile of A is multiplied, each with its own sums
     """
 
@@ -137,12 +138,12 @@ class DenseProduct(OfMatrices):
         )
 
     def at(self, place: TilePlace) -> Step:
-        """The steps of the tile at `place`."""
+        """The steps of the main loop for the tile at `place`."""
         usage = self.together.usage if self.together.collector else None
         return multiplied(self.loads(place), self.unsigned, self.cta_group, usage)
 
     def loads(self, place: TilePlace) -> Load:
-        """A function that loads the operands of a step of the tile at `place`."""
+        """Returns a function that loads the operands of a step of the tile at `place`."""
         rows = self.b.type.shape[0]
         columns = [
             first_column(

@@ -34,10 +34,12 @@ faster from 1500 / (192 - 128), about 23 tiles, on."""
 @register_pass
 @dataclass(frozen=True)
 class FuseOperands(Pass):
-    """Moves the ops of a launch on CUDA cores that only computes an operand of a product into the
-    product's function: for example, weights of int8, fp8 or int4 times their scales.
+    """Moves the ops of a launch on CUDA cores into the function of a product, if the launch only
+    computes an operand of that product: for example, weights of int8, fp8 or int4 times their
+    scales.
 
-    Before (inputs are buffers 0 to 2, the result 3, the dequantised weights 4)::
+    Before (buffers 0 to 2 are the inputs, buffer 3 is the result, and buffer 4 holds the
+    dequantised weights)::
 
         builtin.module attributes {tc.workspaces = array<i64: 24576>}
         func.func @f_0_mulf(%w: tensor<96x128xi8>, %s: tensor<96x1xf16>) -> tensor<96x128xf16>
@@ -56,12 +58,13 @@ class FuseOperands(Pass):
           %y = "tc.matmul"(%x, %e) {a_layout = "mk", b_layout = "nk"}; return %y
         }
 
-    tile-gemm loads the narrow numbers, and warps compute the tiles that the tensor core reads, each
-    element by the same ops and so with the same bits. An operand qualifies if it is computed
-    element by element from one tensor of i8, fp8 or i32 with K innermost, whose numbers hold one
-    element or several (``w & 15`` beside ``w >> 4``), and from scales and zero points per row or
-    group of k. The operand itself may be ``kn``, as it is no longer stored. Other launches remain,
-    and a remark says why. Preserves every value, bit for bit, up to the order of the f32 sums.
+    tile-gemm loads the narrow numbers, and warps compute from them the tiles that the tensor core
+    reads. Each element is computed by the same ops as before and therefore has the same bits. An
+    operand qualifies if it is computed element by element from one tensor of i8, fp8 or i32 with K
+    innermost, whose numbers hold one element or several (``w & 15`` beside ``w >> 4``), and from
+    scales and zero points per row or group of k. The operand itself may be ``kn``, as it is no
+    longer stored. Other launches remain, and a remark says why. Preserves every value, bit for bit,
+    up to the order of the f32 sums.
 
     alone: whether tile-gemm's CTAs share no tiles and one warpgroup stores them; otherwise nothing
            is fused
@@ -96,15 +99,15 @@ class _Launches:
 
     @staticmethod
     def of(module: ir.Module, functions: list[func.FuncOp], alone: bool) -> _Launches:
-        """Launches of a module."""
+        """Reads the launches of a module."""
         sizes = sizes_of(module)
         end = 1 + max((n for f in functions for n in integers(f, "tc.args")), default=-1)
         spaces = dict(enumerate(sizes, end - len(sizes)))
         return _Launches(list(functions), spaces, target_of(module), alone)
 
     def fuse(self, product: func.FuncOp) -> None:
-        """Moves the ops that compute an operand into its product's function; of two operands, the
-        larger one."""
+        """Moves the ops that compute an operand into the function of the product. If both operands
+        are computed, it moves the ops of the larger one."""
         (op,) = (each for each in product.entry_block if isinstance(each, tc.MatmulOp))
         operands = sorted(operands_of(op), key=lambda each: -prod(each[0].type.shape))
         for operand, layout in operands:
@@ -149,7 +152,7 @@ class _Launches:
         return others[0] if alone and is_simt(others[0]) else None
 
     def renumber(self, module: ir.Module) -> None:
-        """Leaves out the workspaces that no launch has any more."""
+        """Removes the workspaces that no launch uses any more, and renumbers the others."""
         every = [integers(each, "tc.args") for each in self.functions]
         used = {number for numbers in every for number in numbers}
         kept = [number for number in self.spaces if number in used]

@@ -1,4 +1,5 @@
-"""Global scales of block-scaled operands when sums are split: an epilogue multiplies by them."""
+"""Global scales of block-scaled operands when the sums are split into parts: an epilogue multiplies
+by them."""
 
 from __future__ import annotations
 
@@ -9,10 +10,12 @@ from tcir.dialect import tc
 
 
 def scaled_sums(op: tc.BlockScaledMatmulOp, total: ir.Value, factors: Sequence[ir.Value]) -> None:
-    """Computes the result of `op` from `total`, its complete f32 sums that lack `factors`.
+    """Computes the result of `op` from `total`, its complete f32 sums before the multiplication by
+    `factors`.
 
-    A ``tc.epilogue`` of the op's result multiplies first; without one there is one afterwards.
-    Replaces the result; at the insertion point of `op`.
+    If a ``tc.epilogue`` reads the op's result, its body multiplies first; otherwise an epilogue is
+    added that multiplies. The new ops are built at the insertion point and replace the result of
+    `op`.
     """
     users = [use.owner.opview for use in op.out.uses]
     element = op.out.type.element_type

@@ -55,25 +55,26 @@ GROUP_RANK = 3
 
 
 def row_tiles(op: tc.GroupedMatmulOp, height: int = TMEM_LANES) -> int:
-    """The most tiles of `height` rows that the groups can have, whatever their sizes."""
+    """The largest number of tiles of `height` rows that the groups can have, whatever their sizes
+    are."""
     groups, rows = op.b.type.shape[0], op.a.type.shape[-2]
     return groups * tiles_of(rows, height) if op.masked else most_tiles(rows, groups, height)
 
 
 @dataclass(frozen=True)
 class GroupedProduct(DenseProduct):
-    """A `DenseProduct` of groups of rows."""
+    """A `DenseProduct` whose rows are divided into groups."""
 
     def lanes(self, out: ir.Value, place: TilePlace, quarter: ir.Value) -> list[LaneValue]:
-        """Returns the rows of a sub-partition's lanes; those that are not of the group are beyond
-        the last row of `out`."""
+        """Returns the rows of a sub-partition's lanes. A lane whose row does not belong to the
+        group gets a row after the last row of `out`."""
         row = lane_index() + index.add(place.row, index.mul(quarter, QUARTER_LANES))
         assert place.end is not None
         rows = row.where(row.below(place.end), out.type.shape[-2])
         return [*map(spread, place.outer), rows]
 
     def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:
-        """Returns the tensors that `after` reads, with their maps from the group, row and column of
+        """Returns the tensors that `after` reads, with maps that take the group, row and column of
         a result."""
         found = {each.tensor: argument(arguments, each.tensor) for each in after.elements}
         return found, [_of_group(each) for each in after.elements]
@@ -96,9 +97,10 @@ def tile_groups(
 ) -> None:
     """Emits a kernel whose CTAs find the group of each of their tiles.
 
-    A persistent one, as every one of wgmma is, shares out the tiles of the group sizes read at run
-    time: all columns of a row of tiles, then the next row. Otherwise there is a CTA per possible
-    tile, which may do nothing. CTAs of a cluster, or of a pair, have tiles of one group.
+    In a persistent kernel (every wgmma kernel is one) the CTAs divide among them the tiles of the
+    group sizes that they read at run time, in the order: all columns of a row of tiles, then the
+    next row. Otherwise there is a CTA for each tile that the groups could have, which may find that
+    its tile does not exist. The CTAs of a cluster or pair compute tiles of the same group.
     """
     op = source.op
     check_dense(op)

@@ -1,4 +1,5 @@
-"""repack-gemm: copies operands that TMA cannot read to K innermost, padded with zeros."""
+"""repack-gemm: copies operands that TMA cannot read, so that K is innermost and padded with
+zeros."""
 
 from __future__ import annotations
 
@@ -26,14 +27,16 @@ from tcir.target import TARGETS
 @register_pass
 @dataclass(frozen=True)
 class RepackGemm(Pass):
-    """Inserts ``tc.repack`` before a ``tc.matmul`` whose operands cannot be loaded in place:
-    operands whose rows are not a multiple of `row_bytes` and, for wgmma, operands of 8 or 32 bits
-    without K innermost. K is padded with zeros in both operands. The operands of a
-    ``tc.block_scaled_matmul`` are repacked likewise, also where TMA loads packed elements 128 at a
-    time, provided that their scales are in blocks padded with zeros (``zero_padding``), which then
-    also serve the longer rows. The tiling rejects all others.
+    """Inserts ``tc.repack`` before a ``tc.matmul`` whose operands cannot be loaded in place. These
+    are operands whose rows are not a multiple of `row_bytes` and, for wgmma, operands of 8 or 32
+    bits in which K is not innermost. K is padded with zeros in both operands. The operands of a
+    ``tc.block_scaled_matmul`` are repacked in the same way, also if TMA loads their packed elements
+    128 at a time. This requires that their scales are in blocks padded with zeros
+    (``zero_padding``), because these blocks then also serve the longer rows. The tiling pass
+    rejects all other operands.
 
-    row_bytes: 16, the strides of a tensor map; 4, the least that cp.async copies
+    row_bytes: 16, of which strides of a tensor map are multiples, or 4, the smallest copy of
+        cp.async
 
     Before::
 

@@ -1,4 +1,4 @@
-"""The schedules of a matrix product: equal tiles of each legal width, and their modelled times."""
+"""The schedules of a matrix product: equal tiles of each legal width, with their modelled times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tcir.time.constants import Constants
 
 @dataclass(frozen=True)
 class GemmCandidate:
-    """A launch with tiles of one width."""
+    """A candidate for the launch of a product, with tiles of one width."""
 
     work: LaunchWork
 
@@ -32,8 +32,8 @@ class GemmCandidate:
 class GemmSchedules:
     """Schedules of `op`, a ``tc.matmul`` or ``tc.block_scaled_matmul``.
 
-    kind: kind of the instruction, as in `ScaledShape`; quantised: columns of sums that are
-    quantised
+    kind: kind of the instruction, as in `ScaledShape`
+    quantised: number of columns of the sums that are quantised
     """
 
     def __init__(self, op: ir.OpView, kind: str = "", quantised: int = 0) -> None:
@@ -49,12 +49,12 @@ class GemmSchedules:
         self.candidates = [GemmCandidate(shape.work(n)) for n in sorted(widths, reverse=True)]
 
     def ranked(self, constants: Constants = DEFAULT) -> list[GemmCandidate]:
-        """Candidates, fastest first, and wider tiles first at equal times."""
+        """The candidates, fastest first. At equal times wider tiles come first."""
         return sorted(self.candidates, key=lambda each: each.microseconds(constants))
 
     def choose(self) -> GemmCandidate:
-        """The fastest candidate; a remark names the next one, and the winner for other values of
-        open constants."""
+        """Chooses the fastest candidate. A remark names the second fastest, and the candidate that
+        would win for other values of constants on which sources disagree."""
         best, *others = self.ranked()
         if others:
             times = [f"{each}: {each.microseconds():.2f} us" for each in (best, others[0])]

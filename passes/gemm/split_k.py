@@ -1,4 +1,4 @@
-"""split-k: the sums of a product in parts, which several CTAs compute."""
+"""split-k: divides the sums of a product into parts, which several CTAs compute."""
 
 from __future__ import annotations
 
@@ -55,10 +55,11 @@ class SplitK(Pass):
         %p = "tc.matmul"(%a, %b) {…, k_part = 2048} : (…) -> tensor<4x8x256xf32>
         %c = "tc.sum_parts"(%p) : (tensor<4x8x256xf32>) -> tensor<8x256xf16>
 
-    The parts are a workspace between two kernels, and summed in the order of k: the result does not
-    depend on timing. A ``tc.epilogue`` follows the sum; it begins with the global scales of
-    block-scaled operands, which multiply complete sums. With groups of rows both kernels leave out
-    rows that belong to no group. Preserves the value of every element up to the order of the sums.
+    The parts are stored in a workspace between two kernels and summed in the order of k, so the
+    result does not depend on timing. A ``tc.epilogue`` follows the sum; it begins with the global
+    scales of block-scaled operands, which multiply complete sums. If the rows are in groups,
+    neither kernel writes rows that belong to no group. Preserves the value of every element up to
+    the order of the sums.
     """
 
     name: ClassVar[str] = "split-k"

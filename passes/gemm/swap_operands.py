@@ -1,4 +1,5 @@
-"""swap-operands: if A has few rows, the columns of B fill the tensor core's 128 rows."""
+"""swap-operands: if A has few rows, exchanges the operands, so that the columns of B fill the
+tensor core's 128 rows."""
 
 from __future__ import annotations
 
@@ -33,8 +34,9 @@ would not pay: the swapped kernel stores its result element by element."""
 class SwapOperands(Pass):
     """Exchanges the operands of a matrix product: the transposed result is Bᵀ Aᵀ.
 
-    swap: ``always``, ``never``, or ``auto``: if there is no `n_tile`, and the exchange at least
-          halves the rows times columns that the mma instructions multiply, padding included
+    swap: ``always``, ``never`` or ``auto``. ``auto`` exchanges if `n_tile` is 0 and the exchange at
+        least halves the number of rows times columns that the mma instructions multiply, padding
+        included
     n_tile: columns of an output tile that the user requests; 0: none
 
     Before, with 8 rows (decoding)::
@@ -47,8 +49,8 @@ class SwapOperands(Pass):
         %c = "tc.matmul"(%b, %a) {a_layout = "km", b_layout = "nk", out_layout = "nm"}
             : (tensor<7168x4096xf16>, tensor<8x7168xf16>) -> tensor<8x4096xf16>
 
-    A block-scaled product is exchanged with its scales; its layouts have K last in both. A remark
-    states the choice. Preserves the value of every element.
+    The operands of a block-scaled product are exchanged together with their scales; K is last in
+    both operands. A remark states the choice. Preserves the value of every element.
     """
 
     name: ClassVar[str] = "swap-operands"

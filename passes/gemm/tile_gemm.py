@@ -1,4 +1,5 @@
-"""tile-gemm: a (batched) matrix product, 128-row tiles of the output, one or several per CTA."""
+"""tile-gemm: tiles a (batched) matrix product; a CTA computes one or several tiles of 128 output
+rows."""
 
 from __future__ import annotations
 
@@ -44,22 +45,25 @@ from tcir.target import TARGETS
 @register_pass
 @dataclass(frozen=True)
 class TileGemm(Scheduled):
-    """Turns ``tc.matmul`` or ``tc.block_scaled_matmul`` into the sequential program of one CTA.
+    """Turns ``tc.matmul`` or ``tc.block_scaled_matmul`` into the program of one CTA, in program
+    order.
 
     n_tile: columns of an output tile, N of the mma; 0 takes the width that the cost model of
             `tcir.passes.emit.cost` finds fastest or, with `persistent`, `cta_group` or `cluster`,
             equal tiles of at most 128 columns per CTA
-    persistent: no more CTAs than SMs, each of which computes several tiles one after another
-    ctas: CTAs of a persistent kernel, at most one per tile; 0: one per SM, for wgmma the fewest
-          that take as many rounds (`fewest_ctas`)
-    scheduler: which tiles a persistent CTA computes: every ctas-th (static), or those of CTAs whose
-               launch it cancels (clc; see cluster-launch-control)
+    persistent: whether there are no more CTAs than SMs, so that a CTA computes several tiles one
+        after another
+    ctas: CTAs of a persistent kernel, at most one per tile; 0: one per SM, or for wgmma the
+        smallest number that computes all tiles in as many rounds (`fewest_ctas`)
+    scheduler: which tiles a persistent CTA computes: every tile whose number differs by a multiple
+        of `ctas` (static), or the tiles of CTAs whose launch it cancels (clc; see
+        cluster-launch-control)
     store: how results are stored, direct: by each thread from registers; tma: through swizzled
            shared memory
     store_stages: buffers from which a warp stores by TMA in turn; 0 chooses: two in a persistent
                   kernel, whose CTA has the SM to itself, else one
-    kind: the block-scaled instruction, where several multiply the types; by default the one with
-          the fewest bytes in shared memory
+    kind: the kind of block-scaled instruction, if several kinds multiply the operand types; by
+        default the kind whose operands take the fewest bytes in shared memory
     epilogue_tile: MxN: the sums that the epilogue loads, stages and stores at a time. store=direct:
                    128xN, N columns in registers of each thread, 16 to 128; store=tma: M rows, 32,
                    64 or 128, in a tile that 1, 2 or 4 warps write and one of them stores. auto:
@@ -73,7 +77,8 @@ class TileGemm(Scheduled):
                     4 for the epilogue
     cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
     cluster: MxN: CTAs along rows and columns of the output's tiles that load operands together:
-             each loads a part of the rows of A, or columns of B, that it shares with others
+             each loads a part of the rows of A, or of the columns of B, that several CTAs of the
+             cluster use
 
     Before::
 
@@ -96,13 +101,12 @@ class TileGemm(Scheduled):
     A ``tc.quantise_blocks`` of the result becomes, 64 columns at a time, ``tc.quantise_rows`` and
     stores of codes and scale factors.
     A step of a block-scaled product also loads the blocks of scale factors of the tile's rows and
-    columns, and copies them to tensor memory (``tc.cp_scales``); with an `n_tile` that is no
-    multiple of 128 a tile may begin inside a block, and its copies are offset left.
-    Each CTA of a pair has 128 rows of A, of D and of the output, and loads half of B's tile, but
-    the scale factors of all of it: its mma and copies have ``cta_group = 2``, its kernel
-    ``tc.cluster = array<i64: 2, 1, 1>``.
-    With `cluster` 1x2 each of two CTAs has its own columns and loads half of A's tile for both
-    (``tc.cluster = array<i64: 1, 2, 1>``)::
+    columns, and copies them to tensor memory (``tc.cp_scales``). If `n_tile` is not a multiple of
+    128, a tile may begin inside a block of scale factors; its copies then begin at an earlier
+    column. Each CTA of a pair has 128 rows of A, of D and of the output, and it loads half of B's
+    tile, but the scale factors of the whole tile. Its mma and copies have ``cta_group = 2``, and
+    its kernel has ``tc.cluster = array<i64: 2, 1, 1>``. With `cluster` 1x2 each of two CTAs has its
+    own columns and loads half of A's tile for both (``tc.cluster = array<i64: 1, 2, 1>``)::
 
         %rank = "tc.cta_rank"()
         scf.for %i … {
@@ -121,7 +125,7 @@ class TileGemm(Scheduled):
           "tc.mma"(%d0, %ta, %tb0) {collector = "fill"}
           "tc.mma"(%d1, %ta, %tb1) {collector = "lastuse"}
 
-    With tiles of 64 rows two warps write one, and the last of them stores it::
+    With epilogue tiles of 64 rows two warps write a tile, and the second of these warps stores it::
 
           scf.for %column { tc.tmem_ld, round, tc.store_shared %v -> %tile[%q mod 2 * 32, %column] }
           scf.if %q mod 2 == 1 { tc.tma_store %tile -> %map[%first, %row] }
@@ -139,11 +143,11 @@ class TileGemm(Scheduled):
         }
         "tc.store_fragment"(%sums, %out, …)
 
-    ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z. With
-    ``out_layout = "nm"`` rows of tiles are stored along the output's last dimension; the parts of K
-    (``k_part``) are further tiles of grid z.
-    Preserves the value of every output element up to the order of the f32 sums, and the location of
-    the product on every op.
+    The layouts ``mk`` and ``nk`` give K-major tiles, and ``km`` and ``kn`` give MN-major tiles. The
+    batch is dimension z of the grid. With ``out_layout = "nm"`` rows of tiles are stored along the
+    output's last dimension. Parts of K (``k_part``) are further tiles along dimension z of the
+    grid. Preserves the value of every output element up to the order of the f32 sums, and the
+    location of the product on every op.
     """
 
     name: ClassVar[str] = "tile-gemm"

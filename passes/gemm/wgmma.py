@@ -1,4 +1,5 @@
-"""A dense matrix product for warpgroups: sums in registers, operands in shared memory."""
+"""A dense matrix product on warpgroups (wgmma): sums are in registers, operands in shared
+memory."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ COMPUTED_COLUMNS = 192
 def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None:
     """Replaces the function of a ``tc.matmul`` by a kernel of wgmma.
 
-    A kernel with more tiles than the target has SMs is always persistent: the loads of the next
-    tile run while this one is stored.
+    A kernel with more tiles than the target has SMs is always persistent: the next tile is loaded
+    while the current one is stored.
     """
     op, cluster = source.op, ClusterShape.parse(options.cluster)
     check_rows(op, cluster)
@@ -87,8 +88,8 @@ def tile_for_warpgroups(source: Source, options: Scheduled, target: str) -> None
 
 
 def check_gated(op: tc.MatmulOp, n_tile: int, parts: int) -> None:
-    """Raises a match failure for tiles that cut a block of gates from its values; parts: fragments
-    of a tile's columns."""
+    """Raises a match failure for tiles that separate a block of gates from its values. parts:
+    number of fragments that hold a tile's columns"""
     whole = 2 * ATOM_COLUMNS * parts
     if n_tile % whole:
         raise match_failure(

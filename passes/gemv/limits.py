@@ -32,7 +32,7 @@ def check_pair(op: ir.OpView, pad_n: int) -> None:
 
 
 def check_cluster(op: ir.OpView, pad_n: int, cluster: ClusterShape) -> None:
-    """Rejects columns of which the CTAs of a cluster cannot load equal parts."""
+    """Rejects a number of columns of which the CTAs of a cluster cannot load equal parts."""
     if pad_n % (multiple := cluster.multiple(SWIZZLE_ATOM_ROWS)):
         raise match_failure(
             op,
@@ -43,9 +43,10 @@ def check_cluster(op: ir.OpView, pad_n: int, cluster: ClusterShape) -> None:
 
 
 def check_pad_n(op: ir.OpView, shape: ScaledShape, pad_n: int) -> None:
-    """Rejects an N tile that the tensor core lacks or that does not hold the columns.
+    """Rejects a value of `pad_n` that the tensor core does not have as N, or that is less than the
+    number of columns.
 
-    Emits a remark for one that depends on an assumption.
+    Emits a remark if the value depends on an assumption about the hardware.
     """
     legal = MMA_KINDS[shape.step.kind].n[1]
     if pad_n not in legal or (pad_n != 8 and pad_n % 16) or pad_n > MOST_PAD_N:

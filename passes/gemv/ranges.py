@@ -1,4 +1,5 @@
-"""Division of the work of a GEMV among CTAs: ranges of the concatenated stages of all tiles."""
+"""Divides the work of a GEMV among CTAs: each CTA gets a range of the stages of all tiles, counted
+one tile after another."""
 
 from __future__ import annotations
 
@@ -18,13 +19,14 @@ SMS = DEFAULT_TARGET.sms
 
 @dataclass(frozen=True)
 class Ranges:
-    """`tiles` of `units` stages each, split into `ctas` ranges of nearly equal length.
+    """Divides `tiles` tiles of `units` stages each into `ctas` ranges of nearly equal length.
 
     A range covers parts of one or more tiles, its *segments*. Range c starts in tile ``c * tiles /
-    ctas``, at the place given by the fraction, and at its beginning only if the fraction is 0. So
-    segments are numbered by a formula: segment (c, tile) has the number ``c + tile`` less the
-    ranges up to c that start with a tile. With one range per tile that is the tile, with p ranges
-    per tile (split-k) it is c; otherwise this is stream-k.
+    ctas``: the integer part is the tile, and the fraction is the place in the tile, which is the
+    beginning of the tile only if the fraction is 0. So segments can be numbered by a formula:
+    segment (c, tile) has the number ``c + tile`` minus the number of ranges up to c that start at
+    the beginning of a tile. With one range per tile the segment number is the tile's number; with p
+    ranges per tile (split-k) it is c. All other divisions are called stream-k.
     """
 
     tiles: int
@@ -33,7 +35,7 @@ class Ranges:
 
     @property
     def valid(self) -> bool:
-        """Whether every CTA has work and every range starts in the tile given by the formula."""
+        """Whether every CTA has work, and every range starts in the tile that the formula gives."""
         starts = self.starts
         tiles = [self.first_tile(c) for c in range(self.ctas + 1)]
         return all(a < b for a, b in pairwise(starts)) and all(
@@ -42,26 +44,27 @@ class Ranges:
 
     @property
     def total(self) -> int:
-        """Stages of all tiles."""
+        """Number of stages of all tiles."""
         return self.tiles * self.units
 
     @property
     def whole(self) -> bool:
-        """One range per tile: nothing to reduce."""
+        """Whether each tile is one range, so that no partial results must be added."""
         return self.ctas == self.tiles
 
     @property
     def segments(self) -> int:
-        """Segments of all ranges."""
+        """Number of segments of all ranges."""
         return self.ctas + self.tiles - gcd(self.tiles, self.ctas)
 
     @property
     def period(self) -> int:
-        """Number of ranges from one that starts with a tile to the next."""
+        """Number of ranges from one that starts at the beginning of a tile to the next such
+        range."""
         return self.ctas // gcd(self.tiles, self.ctas)
 
     def first_tile(self, cta: Index) -> Index:
-        """The tile a range starts in."""
+        """The tile in which a range starts."""
         return index.div(index.mul(cta, self.tiles), self.ctas)
 
     def start(self, cta: Index) -> Index:
@@ -75,7 +78,7 @@ class Ranges:
 
     @cached_property
     def starts(self) -> list[int]:
-        """`start` of each range, and the end of the last one."""
+        """The first stage of each range, and the end of the last range."""
         once = [cast(int, self.start(c)) for c in range(self.period)]
         stages = self.total * self.period // self.ctas
         return [
@@ -85,7 +88,7 @@ class Ranges:
 
     @property
     def lengths(self) -> list[int]:
-        """Stages of each range."""
+        """Number of stages of each range."""
         return [after - start for start, after in pairwise(self.starts)]
 
     def segment(self, cta: Index, tile: Index) -> Index:
@@ -94,7 +97,7 @@ class Ranges:
 
     @cached_property
     def per_cta(self) -> int:
-        """The most segments of a range."""
+        """Largest number of segments that a range has."""
         first = [self.first_tile(c) for c in range(self.ctas)]
         last = [(after - 1) // self.units for after in self.starts[1:]]
         return int(max(b - a + 1 for a, b in zip(first, last, strict=True)))
@@ -105,12 +108,13 @@ class Ranges:
         return max(self.lengths)
 
     def shares(self, sms: int = SMS) -> list[int]:
-        """Stages per SM, with CTAs assigned round-robin; idle SMs are not listed."""
+        """Number of stages that each SM computes if CTAs are assigned round-robin; idle SMs are not
+        listed."""
         lengths = self.lengths
         return [sum(lengths[sm::sms]) for sm in range(min(sms, self.ctas))]
 
     def balance(self, sms: int = SMS) -> float:
-        """Largest share divided by the mean over all SMs."""
+        """Number of stages of the busiest SM divided by the mean over all SMs."""
         return max(self.shares(sms)) * sms / self.total
 
 
@@ -128,7 +132,7 @@ def largest(a: Index, b: Index) -> Index:
 
 @dataclass(frozen=True)
 class CtaRange:
-    """The work of one CTA, as values of its kernel."""
+    """The work of one CTA, as MLIR values of its kernel."""
 
     ranges: Ranges
     cta: ir.Value
@@ -137,7 +141,7 @@ class CtaRange:
 
     @staticmethod
     def of(ranges: Ranges, cta: ir.Value) -> CtaRange:
-        """The range of the CTA."""
+        """Emits the range of CTA `cta`."""
         return CtaRange(ranges, cta, ranges.start(cta), ranges.start(index.add(cta, 1)))
 
     @property
@@ -155,7 +159,7 @@ class CtaRange:
         return self.ranges.segment(self.cta, tile)
 
     def bounds(self, tile: Index) -> tuple[Index, Index]:
-        """The CTA's stages in `tile`, counted from the CTA's first stage."""
+        """First and last of the CTA's stages in `tile`, counted from the CTA's first stage."""
         if self.ranges.per_cta == 1:
             return 0, index.sub(self.end, self.begin)
         first = index.mul(tile, self.ranges.units)

@@ -1,4 +1,4 @@
-"""Partial results of a GEMV in a workspace, and the kernel that reduces them in a fixed order."""
+"""Partial results of a GEMV in a workspace, and the kernel that adds them up in a fixed order."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Partials:
 
     @property
     def memref(self) -> ir.MemRefType:
-        """The workspace as the first kernel sees it."""
+        """The workspace as a memref of the first kernel."""
         shape = [self.ranges.segments, TMEM_LANES, self.shape.n]
         return ir.MemRefType.get(shape, ir.F32Type.get())
 
     def add_up(self, module: ir.Module) -> None:
-        """Makes the output of the first kernel, that of the source function, a workspace, and
-        appends the second kernel."""
+        """Turns the output of the first kernel, which was the output of the source function, into a
+        workspace, and appends the second kernel."""
         op, function = module.operation, self.source.function
         *inputs, result = buffer_numbers(function, len(function.type.inputs) + 1)
         order = launch_order(function) or 0

@@ -1,4 +1,5 @@
-"""The end of the GEMV kernels: B's own columns of D, times the global scales, are stored."""
+"""The end of a GEMV kernel: the columns of D that belong to B's own columns, without padding, are
+multiplied by the global scales and stored."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ from tcir.passes.kernels.block_scaled import BlockScaledProduct
 
 @dataclass(frozen=True)
 class GemvResult:
-    """Destination of the result: `out` as ``[batch, M, N]``, and the epilogue of the sums, to which
-    `finish` adds what comes before it in the kernel.
+    """Where and how a result is stored: `out` as ``[batch, M, N]``, and the epilogue of the sums,
+    to which `finish` adds computations that precede it in the kernel.
 
-    least: least columns of a register tile: NVVM loads vectors of two, and four bytes fill a
-    register
+    least: least number of columns of a register tile: NVVM loads vectors of at least two, and a
+        register holds four bytes
     """
 
     out: ir.Value
@@ -40,7 +41,8 @@ class GemvResult:
     def create(
         source: Source, arguments: list[ir.Value], product: BlockScaledProduct
     ) -> GemvResult:
-        """Result of a kernel that stores it itself, as the last of its `arguments`."""
+        """The result of a kernel that stores it itself; it is the last of the kernel's
+        `arguments`."""
         dims = dimensions(source.op)
         columns = dims.index(COLUMNS) if COLUMNS in dims else NO_COLUMNS
         inner = source.epilogue(arguments, dims.index(ROWS), columns)
@@ -54,11 +56,12 @@ class GemvResult:
 
     @staticmethod
     def of_sums(out: ir.Value) -> GemvResult:
-        """Result of a kernel whose partial sums another kernel adds."""
+        """The result of a kernel that stores partial sums, which another kernel adds up."""
         return GemvResult(out, rounded(out.type.element_type), lambda sums: sums)
 
     def store(self, d: ir.Value, indices: Callable[[ir.Value], list[Index]]) -> None:
-        """Stores the columns in `out`; ``indices(quarter)``: indices of the quarter's lane 0."""
+        """Stores the columns to `out`. ``indices(quarter)`` are the indices of lane 0 of that
+        sub-partition."""
         columns = max(
             self.least, min(STORE_COLUMNS, 1 << (self.out.type.shape[-1] - 1).bit_length())
         )
@@ -81,7 +84,7 @@ BATCH, ROWS, COLUMNS = range(3)
 
 
 def dimensions(op: tc.BlockScaledMatmulOp) -> list[int]:
-    """Dimension of ``[batch, M, N]`` for each dimension of the result."""
+    """For each dimension of the result, the dimension of ``[batch, M, N]`` that it is."""
     batch = [BATCH] if op.a.type.rank == 3 else []
     return [*batch, ROWS, *([COLUMNS] if op.b.type.rank == op.a.type.rank else [])]
 

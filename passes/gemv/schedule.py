@@ -1,4 +1,4 @@
-"""Schedules of the GEMV tilings: their options, and the default rule."""
+"""Schedules of the GEMV tilings: their options, and the rule by which one is chosen."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class GemvSchedule:
 
     @property
     def traffic(self) -> float:
-        """Bytes of the busiest SM times the number of SMs, plus partial results written and
-        read."""
+        """Bytes that the busiest SM loads times the number of SMs, plus the partial results that
+        are written and read."""
         stage = TMEM_LANES * self.stage.row_bytes + BLOCK_BYTES * self.stage.scale_blocks
         parts = 0 if self.ranges.whole else self.ranges.segments
         partial = TMEM_LANES * SUM_BYTES * self.stage.shape.n
@@ -48,26 +48,27 @@ class GemvSchedule:
 
 
 def row_bytes(shape: ScaledShape) -> list[int]:
-    """Widths of a stage, widest first: swizzle spans that hold whole sets of 4 scales."""
+    """Possible widths of a stage's rows in bytes, widest first: swizzle spans that hold whole sets
+    of 4 scales."""
     if shape.a.padded or shape.b.padded:
         return [128]  # TMA pads 128 elements at a time, which are 128 bytes
     return [width for width in (128, 64, 32) if Stage(shape, width).scales % 4 == 0]
 
 
 def k_tiles(shape: ScaledShape) -> dict[int, int]:
-    """Elements of K that a stage may have, and the width of its rows in bytes."""
+    """Possible numbers of K elements of a stage, each with the width of its rows in bytes."""
     return {Stage(shape, width).k: width for width in row_bytes(shape)}
 
 
 def single(shape: ScaledShape, width: int = WIDEST) -> GemvSchedule:
-    """One CTA per tile, in stages with rows of `width` bytes."""
+    """The schedule with one CTA per tile, in stages with rows of `width` bytes."""
     stage = Stage(shape, width)
     tiles = ceil_div(shape.m, TMEM_LANES) * shape.batch
     return GemvSchedule("single", stage, Ranges(tiles, stage.per_tile, tiles))
 
 
 def split(shape: ScaledShape, parts: int, width: int = WIDEST) -> GemvSchedule:
-    """`parts` CTAs per tile."""
+    """The schedule with `parts` CTAs per tile."""
     one = single(shape, width)
     ranges = one.ranges
     return GemvSchedule(
@@ -76,7 +77,8 @@ def split(shape: ScaledShape, parts: int, width: int = WIDEST) -> GemvSchedule:
 
 
 def stream(shape: ScaledShape, width: int) -> GemvSchedule:
-    """One CTA per SM, or fewer if one would get less than two stages."""
+    """The schedule with one CTA per SM, or with fewer CTAs if a CTA would get less than two
+    stages."""
     stage, tiles = Stage(shape, width), single(shape).ranges.tiles
     ctas = max(1, min(SMS, tiles * stage.per_tile // 2))
     return GemvSchedule("stream-k", stage, Ranges(tiles, stage.per_tile, ctas))
@@ -87,10 +89,11 @@ def choose(
 ) -> GemvSchedule:
     """The schedule selected by the options; `k_tile`: elements of K of a stage, 0 chooses.
 
-    ``auto`` takes `single` if there are fewer than two stages per SM, or if `single` is even: the
-    largest share of an SM is at most 1.05 times the mean. Otherwise it compares `split-k` in 2 to 8
-    parts and `stream-k` with the widest stage. Among the even ones it takes the one with the least
-    traffic; if none is even, it takes the most even one.
+    A schedule is called even if the largest number of stages of an SM is at most 1.05 times the
+    mean over all SMs. ``auto`` takes `single` if there are fewer than two stages per SM, or if
+    `single` is even. Otherwise it compares `split-k` in 2 to 8 parts, and `stream-k`, with the
+    widest stage. Among the even schedules it takes the one with the least traffic; if no schedule
+    is even, it takes the most even one.
     """
     if schedule not in SCHEDULES:
         raise match_failure(

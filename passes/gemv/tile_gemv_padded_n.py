@@ -1,4 +1,5 @@
-"""tile-gemv-padded-n: a block-scaled product with few columns, its vectors padded to an N tile."""
+"""tile-gemv-padded-n: tiles a block-scaled product with few columns, which are padded to an N of
+the mma."""
 
 from __future__ import annotations
 
@@ -48,21 +49,22 @@ from tcir.passmanager.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class TileGemvPaddedN(Pass):
-    """Turns ``tc.block_scaled_matmul`` into the sequential program of one CTA.
+    """Turns ``tc.block_scaled_matmul`` into the program of one CTA, in program order.
 
     pad_n: N of the mma, a multiple of 16 that holds the columns of B; 8 rests on the assumption
            scaled_n8
-    schedule: ``single``: a CTA computes a tile of 128 rows; ``split-k``: several CTAs, each a part
-           of K; ``stream-k``: every SM an equal range of the stages of all tiles; ``auto`` takes
-           the first of these in which no SM has more than 1.05 times the mean share
+    schedule: ``single``: a CTA computes a tile of 128 rows; ``split-k``: several CTAs compute a
+        tile, each a part of K; ``stream-k``: every SM computes an equal range of the stages of all
+        tiles; ``auto``: the first of these in which no SM has more than 1.05 times the mean number
+        of stages
     splits: CTAs per tile with ``split-k``; 0 chooses
-    m_tile: rows of a tile, 128, or 256 of a pair of CTAs, M of the mma (``tc.cluster = array<i64:
-            2, 1, 1>``; schedule=single, pad_n a multiple of 32)
-    scheduler: with schedule=single, ``static``: a CTA for every tile; ``clc``: a CTA computes the
-               tiles of those whose launch it cancels (cluster-launch-control)
+    m_tile: rows of a tile, which is M of the mma: 128, or 256 for a pair of CTAs (``tc.cluster =
+        array<i64: 2, 1, 1>``; schedule=single, pad_n a multiple of 32)
+    scheduler: with schedule=single, ``static``: a CTA for every tile; ``clc``: a CTA also computes
+        the tiles of CTAs whose launch it cancels (cluster-launch-control)
     cluster: Mx1: with schedule=single, CTAs along rows, each of which loads a part of the columns
-    k_tile: elements of K of a stage: a swizzle span of 32, 64 or 128 bytes; 0 chooses, 128 bytes,
-            with ``stream-k`` the widest that is even
+    k_tile: elements of K of a stage: a swizzle span of 32, 64 or 128 bytes; 0 chooses 128 bytes or,
+        with ``stream-k``, the widest stage for which the shares of the SMs are even
     kind: kind of the instruction, if several multiply the types; by default the one with the fewest
     bytes in shared memory
 
@@ -84,12 +86,12 @@ class TileGemvPaddedN(Pass):
         scf.for %quarter { tc.tmem_ld of B's own columns, times the global scales, round,
                            tc.store_rows }
 
-    The batch is grid z. With ``split-k`` and ``stream-k`` the kernel stores the partial result of
-    every part of a tile to a workspace (``tc.workspaces``), and a second kernel, ``@f_reduce`` in
-    the ``gpu.module``, adds them up in the order of k, so the result does not depend on timing.
-    A ``tc.epilogue`` of the product is cloned onto the register tiles, after the global scales;
-    with parts, the second kernel computes it on their sum. Preserves the value of every output
-    element up to the order of the sums, and the location of the product on every op.
+    The batch is dimension z of the grid. With ``split-k`` and ``stream-k`` the kernel stores the
+    partial result of every part of a tile to a workspace (``tc.workspaces``), and a second kernel,
+    ``@f_reduce`` in the ``gpu.module``, adds them up in the order of k, so the result does not
+    depend on timing. A ``tc.epilogue`` of the product is cloned onto the register tiles, after the
+    global scales; with parts, the second kernel computes it on their sum. Preserves the value of
+    every output element up to the order of the sums, and the location of the product on every op.
     """
 
     name: ClassVar[str] = "tile-gemv-padded-n"

@@ -1,2 +1,2 @@
-"""Kernels composed of products, cores, schedulers and stores, and the legal combinations of
-these."""
+"""Kernels that are composed of a product, a main loop (core), a scheduler and stores, and the legal
+combinations of these."""

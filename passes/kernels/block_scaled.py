@@ -1,4 +1,4 @@
-"""A block-scaled product: operand tiles in shared memory, and one stage of the main loop."""
+"""Block-scaled matrix products: operand tiles in shared memory, and one stage of the main loop."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ from tcir.passes.kernels.product import OfMatrices, Step, TilePlace
 class BlockScaledProduct(OfMatrices):
     """``tc.block_scaled_matmul`` in tiles of 128 rows and `n_tile` columns.
 
-    stage: a step of the main loop; steps: the number that covers K, or a part of it
+    stage: the data of one step of the main loop
+    steps: number of steps that cover K, or a part of K
     factors: the kernel's global scales
-    cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each, and the
-    scales of all of it: the mma of a pair with M = 256 finds those in both tensor memories (PTX ISA
-    9.7.16.10.7; CUTLASS, tmem_sf_frg)
-    cluster: CTAs that load elements of A and B together; each loads scales itself
+    cta_group: 2 for a product of CTA pairs. Each CTA of a pair loads half of a tile of B, but the
+        scales of the whole tile, because the mma of a pair with M = 256 reads B's scales in the
+        tensor memory of both CTAs (PTX ISA 9.7.16.10.7; CUTLASS, tmem_sf_frg)
+    cluster: CTAs that load elements of A and B together; each CTA loads all its scales itself
     together: number of tiles of B by which a tile of A is multiplied, each with its own sums
     """
 
@@ -98,7 +99,7 @@ class BlockScaledProduct(OfMatrices):
         return ir.F32Type.get()
 
     def at(self, place: TilePlace) -> Step:
-        """The stages of the tile at `place`."""
+        """The stages of the main loop for the tile at `place`."""
         stage, batch = self.stage, 0 if place.batch is None else place.batch
         columns = [self._columns(place, number) for number in range(self.together.count)]
         share_of_a, share_of_b = self.cluster.share_of_a(), self.cluster.share_of_b()
@@ -146,5 +147,6 @@ class BlockScaledProduct(OfMatrices):
         return column, index.div(column, BLOCK_ROWS), index.rem(column, BLOCK_ROWS)
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
-        """Returns `epilogue` of the sums times the product of the global scales."""
+        """Returns an epilogue that multiplies the sums by the product of the global scales and then
+        applies `epilogue`."""
         return scaled(self.factors, epilogue)

@@ -14,9 +14,12 @@ from tcir.passmanager.remarks import remark
 
 @dataclass(frozen=True)
 class SharedTiles:
-    """Tiles of B that share a tile of A. count: number of tiles of B by which a CTA multiplies each
-    tile of A, with one accumulator for each; collector: whether the tensor core keeps A from the
-    first of them to the last."""
+    """Tiles of B that are multiplied by the same tile of A.
+
+    count: number of tiles of B for each tile of A, with one accumulator for each
+    collector: whether the tensor core's collector buffer keeps A from the first of these tiles to
+        the last
+    """
 
     count: int = 1
     collector: bool = False
@@ -38,7 +41,8 @@ class SharedTiles:
             )
 
     def usage(self, number: int) -> str:
-        """The collector usage of mma `number`: the first fills the buffer, the last releases it."""
+        """The collector usage of mma `number`: the first mma fills the buffer, and the last one
+        releases it."""
         if number == 0:
             return "fill"
         return "use" if number < self.count - 1 else "lastuse"

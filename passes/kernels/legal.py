@@ -1,9 +1,11 @@
-"""Combinations of options: one row, with the reason, for each pair that no kernel supports.
+"""Combinations of options that no kernel supports: a table with one row, and its reason, for each
+such pair.
 
-A kernel is described by facts: the options of its tiling pass, and what it computes and where
+A kernel is described by facts: the options of its tiling pass, and the circumstances of its product
 (`NOUNS`, `CIRCUMSTANCES`). A row names the fact that the error asks the user to change, the values
-it may have, and the other facts that restrict it to them. A combination without a row compiles;
-`test/passes/kernels` tests both kinds, and docs/reference/kernels.md lists the rows.
+that this fact may have, and the other facts because of which it may have only these values. A
+combination that no row excludes compiles; `test/passes/kernels` tests both kinds of combination,
+and docs/reference/kernels.md lists the rows.
 """
 
 from __future__ import annotations
@@ -75,10 +77,12 @@ CIRCUMSTANCES: Mapping[str, dict[str, str]] = {
 class Limit:
     """A combination that no kernel supports.
 
-    fact:   an option, or a key of `NOUNS`; only: the values that it may have
+    fact:   an option, or a key of `NOUNS`
+    only:   the values that `fact` may have
     beside: facts and their values, one or several, that restrict `fact` to these values
-    reason: why there is no kernel; source: the document that states the hardware's limit, "" for
-            our own decision
+    reason: why there is no kernel
+    source: the document that states the hardware's limit; "" if the limit is a decision of this
+        project
     way_out: what to do instead
     """
 
@@ -96,13 +100,14 @@ class Limit:
         return f"{self.fact} beside {beside}"
 
     def applies(self, facts: Facts) -> bool:
-        """Whether the row excludes these facts; an unknown fact excludes nothing."""
+        """Whether this row excludes a kernel with these facts. A fact that is not known yet
+        excludes nothing."""
         if facts.get(self.fact, self.only[0]) in self.only:
             return False
         return all(key in facts and facts[key] in values_of(v) for key, v in self.beside.items())
 
     def message(self, facts: Facts) -> str:
-        """The text of the error: the value, the allowed ones, the reason, a way out."""
+        """The text of the error: the value, the allowed values, the reason, and a way out."""
         given = facts[self.fact]
         nouns = NOUNS.get(self.fact)
         got = nouns[str(given)] if nouns else written(given)
@@ -133,17 +138,17 @@ class Limit:
 
 
 def values_of(value: object) -> tuple[object, ...]:
-    """The values that a row names, as a tuple even for one."""
+    """The values that a row names, as a tuple even if there is only one."""
     return value if isinstance(value, tuple) else (value,)
 
 
 def written(value: object) -> str:
-    """A value as it is written in options."""
+    """A value as a user writes it in an option."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def dashed(name: str) -> str:
-    """Name of a fact as it is written in an option."""
+    """The name of a fact as a user writes it in an option."""
     return name.replace("_", "-")
 
 
@@ -298,9 +303,11 @@ ROWS: tuple[Limit, ...] = (
 class Absent:
     """A feature for which tiling passes have no option.
 
-    tilings, cores: passes and cores without the option; features: columns of the generated table;
-        reason: why there is none
-    source: the document that states the hardware's limit, "" for work not done
+    tilings, cores: tiling passes and main loops (cores) without the option
+    features: columns of the generated table
+    reason: why there is no option
+    source: the document that states the hardware's limit; "" if the feature has only not been
+        implemented
     """
 
     tilings: tuple[str, ...]
@@ -321,8 +328,8 @@ ABSENT: tuple[Absent, ...] = (
 
 
 def absent(tiling: str, core: str, feature: str) -> Absent:
-    """Returns the row that says why a tiling pass has no option for a feature on a core; ValueError
-    if there is none."""
+    """Returns the row that gives the reason why a tiling pass has no option for a feature on a core
+    (main loop); ValueError if there is no such row."""
     for row in ABSENT:
         if tiling in row.tilings and core in row.cores and feature in row.features:
             return row
@@ -333,9 +340,9 @@ _ADDED: list[Limit] = []
 
 
 def register(name: str, circumstance: str, *rows: Limit, fact: str = "product") -> str:
-    """Adds a product, or a core, from outside the package to the table, with rows for the
-    combinations that have no kernel; returns its name. circumstance: its words in errors, such as
-    ``with groups``; fact: ``product`` or ``core``."""
+    """Adds a product or a core (main loop) that is defined outside the package to the table, with
+    rows for the combinations that no kernel supports; returns its name. circumstance: how error
+    messages describe it, such as ``with groups``; fact: ``product`` or ``core``."""
     nouns = NOUNS.get(fact, {})
     if name in CIRCUMSTANCES[fact] or name in nouns:
         raise InputError(f"expected a new {fact} name, got '{name}'")
@@ -358,17 +365,17 @@ def check(facts: Facts, op: ir.OpView | None = None, smallest: str = "") -> None
 
 
 def options_of(tiling: Pass) -> dict[str, object]:
-    """The options of a pass as facts."""
+    """The options of a pass, as facts."""
     return dict(vars(tiling))
 
 
 def core_of(target: str) -> str:
-    """The core with which a target multiplies tiles in shared memory."""
+    """The main loop (core) with which a target multiplies tiles in shared memory."""
     return WGMMA if TARGETS[target].wgmma else TCGEN05
 
 
 def results_of(result: ir.Value) -> str:
-    """Kind of the results, given by the ops after the product."""
+    """The kind of the results, which follows from the ops after the product."""
     users = [use.owner.opview for use in result.uses]
     after = next((user for user in users if isinstance(user, tc.EpilogueOp)), None)
     return _results(quantiser_of(result), after)
@@ -382,7 +389,8 @@ def _results(quantise: tc.QuantiseBlocksOp | None, after: tc.EpilogueOp | None) 
 
 
 def facts_of(source: Source, product: str, target: str) -> dict[str, object]:
-    """Facts that follow from the op of a source function and the ops after it."""
+    """Facts (keys and values for the table of combinations) that follow from the op of a source
+    function and the ops after it."""
     op = source.op
     return {
         "product": product,

@@ -1,4 +1,4 @@
-"""Tiles of a kernel's output, and the interface of a kind of product."""
+"""Tiles of a kernel's output, and the interface of the products that kernels compute."""
 
 from __future__ import annotations
 
@@ -22,28 +22,32 @@ from tcir.passes.emit.tile_kernel import Accumulate, Places, Source, argument
 @dataclass(frozen=True)
 class Tile:
     """A part of the output, of `rows` by `columns`, that a CTA computes at a time. per_sm: number
-    of CTAs that an SM runs at once"""
+    of CTAs that run on an SM at the same time"""
 
     rows: int
     columns: int
     per_sm: int = 1
 
     def count(self, rows: int, columns: int) -> int:
-        """Tiles of an output of this size."""
+        """Number of tiles along the rows and along the columns of an output of this size."""
         return ceil_div(rows, self.rows) * ceil_div(columns, self.columns)
 
     def past(self, tiles: OutputTiles, rows: int, columns: int) -> str:
-        """The dimensions in which `tiles` of this size reach past the output."""
+        """The dimensions in which `tiles` tiles of this size extend past the output."""
         m, n = round_up(tiles.m, tiles.cluster.m), round_up(tiles.n, tiles.cluster.n)
         return tails(m * self.rows != rows, n * self.columns != columns)
 
 
 @dataclass(frozen=True)
 class TilePlace:
-    """Where a tile is in the output: its numbers along m and n, its first row and column, its
-    matrix of the batch, and its part of K. `layout`: the order of rows and columns in the output;
-    `number`: number of the matrix, counted over all parts; `group`: number of the tile's group;
-    `end`: row after the group's last one, None if tiles end only at the end of the output."""
+    """The place of a tile in the output: its numbers along m and n, its first row and column, its
+    matrix of the batch, and its part of K.
+
+    layout: the order of rows and columns in the output
+    number: number of the matrix, counted over all parts
+    group: number of the tile's group
+    end: row after the last row of the group; None if tiles end only at the end of the output
+    """
 
     row_tile: Index
     column_tile: Index
@@ -58,8 +62,8 @@ class TilePlace:
 
     @staticmethod
     def of(op: ir.OpView, numbers: tuple[Index, Index, Index | None], tile: Tile) -> TilePlace:
-        """The place of the `tile` with these numbers along m and n, and in the batch and the parts
-        of the product `op`."""
+        """The place of a `tile`. numbers: the tile's numbers along m and n, and in the batch and
+        the parts of the product `op`"""
         row_tile, column_tile, batch = numbers
         row, column = index.mul(row_tile, tile.rows), index.mul(column_tile, tile.columns)
         place = TilePlace(row_tile, column_tile, row, column, batch, out_layout(op), number=batch)
@@ -77,7 +81,7 @@ class TilePlace:
 
     @property
     def outer(self) -> list[Index]:
-        """The indices before those of row and column."""
+        """The indices that precede those of row and column."""
         return [each for each in (self.part, self.batch) if each is not None]
 
     def dim(self, letter: str) -> int:
@@ -85,7 +89,8 @@ class TilePlace:
         return self.layout.index(letter) + len(self.outer)
 
     def indices(self, quarter: Index) -> Callable[[Index], list[Index]]:
-        """Indices in the output of lane 0 of a sub-partition, by the tile's column."""
+        """Returns a function that gives, for a column of the tile, the indices in the output of
+        lane 0 of a sub-partition."""
         row = index.add(self.row, index.mul(quarter, QUARTER_LANES))
 
         def at(column: Index) -> list[Index]:
@@ -111,9 +116,10 @@ an accumulator for each tile of B."""
 
 
 class Product(Protocol):
-    """The main loop of a kind of product.
+    """The main loop of one kind of product.
 
-    steps: iterations that cover K; sums: element type of the accumulator
+    steps: number of iterations that cover K
+    sums: element type of the accumulator
     """
 
     @property
@@ -123,36 +129,39 @@ class Product(Protocol):
     def sums(self) -> ir.Type: ...
 
     def output(self, memory: ir.Value) -> ir.Value:
-        """The kernel's output as a matrix of the tiles' rows and columns."""
+        """The kernel's output as a matrix with the rows and columns of the tiles."""
 
 
 class Accumulated(Product, Protocol):
     """A product whose sums are in tensor memory."""
 
     def at(self, place: TilePlace) -> Step:
-        """The steps of the tile at `place`; called before the loop over them."""
+        """Returns the steps of the tile at `place`; called before the loop over the steps is
+        emitted."""
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
-        """Applies `epilogue` to the accumulator; called after the loop over the steps."""
+        """Applies `epilogue` to the accumulator; called after the loop over the steps has been
+        emitted."""
 
     def reads(self, source: Source, place: TilePlace) -> Places | None:
         """Indices of the output's tensor that the epilogue of `source` uses for each lane, at the
-        first column of the tile at `place`; None if the indices of the output's matrix serve."""
+        first column of the tile at `place`; None if it uses the indices of the output's matrix."""
 
 
 class TileProduct(Product, Protocol):
-    """A product whose steps are tiles of A and B in shared memory, which any core multiplies."""
+    """A product whose steps are tiles of A and B in shared memory; tcgen05 and wgmma can both
+    multiply them."""
 
     def loads(self, place: TilePlace) -> Load:
-        """A function that loads the operands of a step of the tile at `place`; called before the
-        loop over the steps."""
+        """Returns a function that loads the operands of a step of the tile at `place`; called
+        before the loop over the steps is emitted."""
 
     def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:
         """The tensors that `after` reads, in a kernel with these `arguments`."""
 
 
 class OfMatrices:
-    """A product whose sums are the output matrix."""
+    """A product whose sums have the rows and columns of the output matrix."""
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
         """Returns `epilogue` unchanged."""
@@ -163,7 +172,7 @@ class OfMatrices:
         return memory
 
     def reads(self, source: Source, place: TilePlace) -> Places | None:
-        """None: the epilogue reads at the indices of the results."""
+        """Returns None: the epilogue reads other tensors at the indices of the results."""
         return None
 
     def elements(self, after: tc.EpilogueOp, arguments: Sequence[ir.Value]) -> Elements:

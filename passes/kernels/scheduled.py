@@ -1,4 +1,4 @@
-"""The options that tiling passes share: scheduler, clusters, store."""
+"""The options that tiling passes share: scheduler, cluster and store."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def check_scheduler(name: str) -> None:
 
 @dataclass(frozen=True)
 class Scheduled(Pass):
-    """A tiling pass with the options of a scheduler, of clusters and of a store; `TileGemm`
-    describes them. A subclass adds the pass's name and ``n_tile``."""
+    """A tiling pass with the options of a scheduler, of clusters and of a store, which `TileGemm`
+    describes. A subclass adds the pass's name and ``n_tile``."""
 
     n_tile: int = 0
     persistent: bool = False
@@ -92,13 +92,14 @@ class Scheduled(Pass):
         return Warps(epilogue=self.epilogue_warps)
 
     def cluster_of(self, op: ir.OpView) -> ClusterShape:
-        """The cluster's CTAs along rows and columns of the mma's tiles."""
+        """Numbers of CTAs of the cluster along the rows and the columns of the mma's tiles."""
         cluster = ClusterShape.parse(self.cluster)
         return cluster.transposed if out_layout(op) == "nm" else cluster
 
     def in_parts(self, op: ir.OpView, n_tile: int, cluster: ClusterShape, step: int) -> int:
-        """Columns of a tile of B, divisible into one part per CTA of the cluster, each a multiple
-        of `step`: `n_tile`, rounded up where the option leaves the choice."""
+        """Number of columns of a tile of B that can be divided into one part per CTA of the
+        cluster, each a multiple of `step`: `n_tile`, rounded up if the option leaves the choice to
+        the pass."""
         multiple = cluster.multiple(step)
         if n_tile % multiple == 0:
             return n_tile
@@ -121,11 +122,11 @@ class Scheduled(Pass):
         count: int = 1,
         storing: Callable[[ir.Value], Storing] | None = None,
     ) -> None:
-        """Replaces the source function by a kernel of tcgen05 with these options.
+        """Replaces the source function by a tcgen05 kernel with these options.
 
-        create: makes the product from the kernel's arguments; count: adjacent tiles of `n_tile`
-                columns that a CTA computes at a time
-        storing: makes, from the kernel's output, a store defined outside the package
+        create: makes the product from the kernel's arguments
+        count: number of adjacent tiles of `n_tile` columns that a CTA computes at a time
+        storing: makes, from the kernel's output, a store that is defined outside the package
         """
         results = self.results(source, n_tile)
         read = self.warps.assign(source, staged=bool(results.stages))
@@ -133,35 +134,35 @@ class Scheduled(Pass):
         tile(source, create, tiles, Tcgen05(n_tile, count), stores)
 
     def results(self, source: Source, n_tile: int, staged_rows: int = 0) -> TileStores:
-        """How the results of tiles of `n_tile` columns are stored; staged_rows: the rows of a tile
-        from which TMA stores, 0: any."""
+        """How the results of tiles of `n_tile` columns are stored. staged_rows: the number of rows
+        of a tile from which TMA stores; 0: any number"""
         stages = (self.store_stages or (2 if self.persistent else 1)) * (self.store == BY_TMA)
         return TileStores.of(source, self.epilogue_tile, n_tile, stages, staged_rows)
 
     def shared_out(self, tiles: OutputTiles, most: int, ctas: int) -> OutputTiles:
-        """The distribution of `tiles` over the option's CTAs, or over `ctas`, for a persistent
-        kernel. A kernel is persistent by option, or because the SMs have room for only `most`
-        CTAs."""
+        """Distributes `tiles` over the CTAs of a persistent kernel: as many CTAs as the option
+        states, or `ctas`. A kernel is persistent by option, or because the SMs have room for only
+        `most` CTAs."""
         return self.distributed(tiles, ctas) if self.persistent or tiles.count > most else tiles
 
     def distributed(self, tiles: OutputTiles, ctas: int) -> OutputTiles:
-        """The distribution of `tiles` over the CTAs of a persistent kernel: as many CTAs as the
-        option states, or `ctas`; with cluster launch control, one CTA for each tile."""
+        """Distributes `tiles` over the CTAs of a persistent kernel: as many CTAs as the option
+        states, or `ctas`. With cluster launch control there is one CTA for each tile."""
         if self.scheduler == CLC:
             return tiles.launched_each()
         return tiles.shared_by(self.ctas or ctas)
 
     def staging(self, core: OfWarpgroups, tiles: OutputTiles, parts: int = 1) -> Staging | None:
-        """Staging of the sums of a core of warpgroups for TMA, each tile as `parts` adjacent
-        fragments; None if threads store them."""
+        """The shared-memory tiles through which TMA stores the sums of a kernel of warpgroups,
+        whose tiles consist of `parts` adjacent fragments; None if threads store the sums."""
         if self.store != BY_TMA:
             return None
         rows, columns, atom = core.tile.rows, core.tile.columns // parts, core.atom
         return Staging(rows, columns, atom, self.store_stages, tiles.ctas is not None)
 
     def output_tiles(self, source: Source, rows: int, n: int, batch: int | None) -> OutputTiles:
-        """Tiles of 128 of the output's `rows`, with `n` tiles along the columns, for each matrix of
-        `batch`."""
+        """The output's tiles of 128 rows, out of `rows` rows, with `n` tiles along the columns, for
+        each matrix of the batch."""
         tiles = OutputTiles(
             ceil_div(rows, TMEM_LANES),
             n,

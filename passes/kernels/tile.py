@@ -1,4 +1,5 @@
-"""Builds tensor-core kernels from a product, a core, tiles of the output and a store."""
+"""Builds tensor-core kernels from a product, a main loop (core), tiles of the output and a
+store."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Stores: TypeAlias = "Callable[[list[ir.Value], Made], Store]"
 
 
 class Core(Protocol[Multiplied]):
-    """The multiplying part of a kernel: its warps, its main loop, and where the sums are.
+    """The part of a kernel that multiplies: its warps, its main loop, and where the sums are.
 
     tile: the part of the output that a CTA computes at a time
     """
@@ -31,11 +32,12 @@ class Core(Protocol[Multiplied]):
     def tile(self) -> Tile: ...
 
     def kernel(self, source: Source, tiles: OutputTiles) -> AbstractContextManager[list[ir.Value]]:
-        """Replaces the source function by a kernel of these warps; yields its arguments."""
+        """Replaces the source function by a kernel with these warps; yields the kernel's
+        arguments."""
 
     def sums(self, product: Multiplied, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
-        """Emits the main loop of the tile at `place`; returns its sums in parts, each with its
-        place."""
+        """Emits the main loop of the tile at `place`; returns its sums in parts, each part with its
+        place in the output."""
 
 
 def tile(
@@ -48,10 +50,10 @@ def tile(
 ) -> None:
     """Replaces the source function by a kernel.
 
-    create: makes the product from the kernel's arguments; stores: makes the store from the
-            arguments and the product
-    places: yields the tile places of a CTA from the kernel's arguments; None: from the numbers that
-            `tiles` gives
+    create: makes the product from the kernel's arguments
+    stores: makes the store from the arguments and the product
+    places: yields the tile places of a CTA from the kernel's arguments; None: the places follow
+        from the numbers that `tiles` yields
     """
 
     @contextmanager

@@ -1,4 +1,5 @@
-"""The options `producer-warps`, `consumer-warps` and `epilogue-warps`: the warps of each role."""
+"""The options `producer-warps`, `consumer-warps` and `epilogue-warps`: the number of warps of each
+role."""
 
 from __future__ import annotations
 
@@ -56,8 +57,9 @@ LEGAL = {
 
 @dataclass(frozen=True)
 class Warps:
-    """Number of warps of each role; 0: by rule. The rule: one warp loads; with store=tma a second
-    warp loads the matrices that the epilogue reads; one multiplies; four run the epilogue."""
+    """Number of warps of each role. 0 means that a rule chooses: one warp loads, or with store=tma
+    a second warp loads the matrices that the epilogue reads; one warp multiplies; four warps
+    execute the epilogue."""
 
     producer: int = 0
     consumer: int = 0
@@ -73,10 +75,10 @@ class Warps:
                 )
 
     def assign(self, source: Source, staged: bool) -> list[tc.ElementOp]:
-        """Names the warp map of the kernel of `source`.
+        """Sets the name of the warp map of the kernel of `source`. Returns the matrices that the
+        epilogue reads through shared memory, which a separate warp loads.
 
-        staged: whether TMA stores its results. Returns the matrices that the epilogue reads through
-                shared memory, loaded by a separate warp.
+        staged: whether TMA stores the kernel's results
         """
         names = source.function.attributes
         if self != Warps() and WARP_MAP in names:

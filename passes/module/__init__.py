@@ -1,1 +1,1 @@
-"""Passes over whole modules on tensors: layers, launches, constants, layouts."""
+"""Passes over whole modules on tensors: they change layers, launches, constants and layouts."""

@@ -1,4 +1,4 @@
-"""constants-to-arguments: weights in the program become buffers that no caller passes."""
+"""constants-to-arguments: turns the weights in a program into arguments that no caller passes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOVES = names(
 @register_pass
 @dataclass(frozen=True)
 class ConstantsToArguments(Pass):
-    """Makes the constant tensors of a function arguments after its own.
+    """Turns the constant tensors of a function into additional arguments, after its own arguments.
 
     Before::
 
@@ -39,10 +39,11 @@ class ConstantsToArguments(Pass):
         builtin.module attributes {tc.constants = [dense<"0x…"> : tensor<32x48xbf16>]}
         func.func @f(%x, %w) { %y = linalg.matmul ins(%x, %w); return %y }
 
-    A constant of one number everywhere stays where it is, in registers, unless a product multiplies
-    it: factors are in memory. So do constants of type ``index``. Equal constants are merged. A
-    constant that the function returns is copied: results are written by a launch. Calls are inlined
-    if there is a constant. Preserves every value, bit for bit.
+    A constant whose elements are all the same number stays in the function, and later in registers,
+    unless a product multiplies it, because factors must be in memory. Constants of type ``index``
+    also stay. Equal constants are merged. A constant that the function returns is copied, because
+    each result must be written by a launch. If the module has a constant, calls are inlined first.
+    Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "constants-to-arguments"

@@ -21,9 +21,11 @@ from tcir.program.workspaces import sizes_of
 @register_pass
 @dataclass(frozen=True)
 class FoldConstantLaunches(Pass):
-    """Executes the launches that read constants only, and keeps their results.
+    """Executes the launches that read only constants at compile time, and keeps their results as
+    constants.
 
-    Before (the input is buffer 0, the weights 1, the result 2, the repacked weights 3)::
+    Before (buffer 0 is the input, buffer 1 holds the weights, buffer 2 is the result, and buffer 3
+    holds the repacked weights)::
 
         builtin.module attributes {tc.constants = [dense<…> : tensor<37x37xbf16>],
                                    tc.workspaces = array<i64: 2960>}
@@ -36,10 +38,10 @@ class FoldConstantLaunches(Pass):
                                    tc.folded = ["f_repack0"], tc.workspaces = array<i64>}
         func.func @f(%x, %wp) attributes {tc.args = array<i64: 0, 1, 2>}
 
-    The rules of the tensor level execute them, so a reduction of constants is rounded as the
-    reference rounds it. A launch that writes a result of the program stays. Constants that no
-    launch reads any more are dropped, and the buffers numbered anew. A remark states each launch.
-    Preserves every value, bit for bit, at the tensor level.
+    The rules of the interpreter's tensor level execute these launches, so a reduction of constants
+    is rounded in the same way as in the reference. A launch that writes a result of the program
+    stays. Constants that no launch reads any more are dropped, and the buffers are renumbered. A
+    remark names each launch. Preserves every value, bit for bit, at the tensor level.
     """
 
     name: ClassVar[str] = "fold-constant-launches"
@@ -87,18 +89,18 @@ class _Buffers:
 
     @staticmethod
     def of(module: ir.Module, functions: Sequence[func.FuncOp]) -> _Buffers:
-        """Constant launches of a module of launches."""
+        """Reads the buffers of a module of launches, and the values of its constants."""
         numbers = BufferNumbers.of(module, functions)
         constants = dict(zip(numbers.constants, constants_of(module), strict=True))
         sizes = dict(zip(numbers.workspaces, sizes_of(module), strict=True))
         return _Buffers(numbers.constants.start, numbers.results, constants, sizes, [])
 
     def folds(self, reads: Sequence[int], write: int) -> bool:
-        """Whether a launch is executed at compile time."""
+        """Whether a launch is executed at compile time. reads, write: its buffers"""
         return bool(reads) and write in self.sizes and all(n in self.constants for n in reads)
 
     def renumber(self, module: ir.Module) -> None:
-        """Renumbers the remaining launches, and sets the module's constants."""
+        """Renumbers the remaining launches, and updates the module's list of constants."""
         functions = functions_with_body(module)
         functions.sort(key=lambda f: launch_order(f) or 0)
         read = {n for f in functions for n in integers(f, "tc.args")}

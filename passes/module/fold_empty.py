@@ -1,4 +1,5 @@
-"""fold-empty: tensors without elements are not computed, and empty sums become their start."""
+"""fold-empty: removes the computation of tensors without elements, and replaces sums over nothing
+by their initial values."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ SUMS = names(tc.Conv2dOp, tc.MatmulOp)
 @register_pass
 @dataclass(frozen=True)
 class FoldEmpty(Pass):
-    """Folds ops with a dimension of size 0, so no kernel is launched for nothing.
+    """Folds ops with a dimension of size 0, so that no kernel without work is launched.
 
     Before::
 
@@ -46,12 +47,13 @@ class FoldEmpty(Pass):
           %none = tensor.empty() : tensor<0x7xf32>
           return %sums, %none
 
-    A structured op whose loops have no iteration becomes its outputs' initial values: a product
-    with K = 0 its accumulator, an empty maximum its initial value; ``tc.matmul`` and ``tc.conv2d``
-    give zeros. Padding of an empty tensor becomes its number, a concatenation its other parts.
-    Calls are inlined first; a remark names each sum. A ``tensor.cast`` to a type of unknown sizes
-    and back is dropped. Functions without empty tensors stay as they are; functions on memrefs are
-    rejected: this is the first pass of every pipeline. Preserves every value, bit for bit.
+    A structured op whose loops have no iteration is replaced by the initial values of its outputs:
+    a product with K = 0 by its accumulator, and an empty maximum by its initial value;
+    ``tc.matmul`` and ``tc.conv2d`` give zeros. A padding of an empty tensor becomes a tensor of the
+    padding number, and an empty part of a concatenation is left out. Calls are inlined first; a
+    remark names each replaced sum. A ``tensor.cast`` to a type of unknown sizes and back is
+    dropped. Functions without empty tensors stay as they are. Functions on memrefs are rejected
+    here, because this is the first pass of every pipeline. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "fold-empty"
@@ -154,7 +156,7 @@ def _filled(kind: ir.RankedTensorType, number: ir.Value) -> ir.Value:
 
 
 def structured(name: str, value: ir.Value, output: ir.Value) -> ir.Value:
-    """A named op that copies the elements of its one input."""
+    """Builds a named op that copies the elements of its single input."""
     segments = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])}
     op = ir.Operation.create(name, [output.type], [value, output], segments, regions=1)
     elements = [getattr(each.type, "element_type", each.type) for each in (value, output)]

@@ -1,4 +1,5 @@
-"""fold-layouts: transposes, casts and reshapes around a contraction become its indexing maps."""
+"""fold-layouts: folds transposes, casts and reshapes around a contraction into the contraction's
+indexing maps."""
 
 from __future__ import annotations
 
@@ -77,15 +78,15 @@ class FoldLayouts(Pass):
         return %r
 
     Upstream's ``convert-elementwise-to-linalg``, ``linalg-generalize-named-ops`` and
-    ``linalg-fuse-elementwise-ops`` do the folding into maps; this pass carries padding over
-    transposes first, and keeps them from fusing computed operands into a contraction. Between
-    convolutions images have their channels last. A transposed convolution becomes one without zeros
-    between its pixels, where possible; a convolution whose stride exceeds that of tensor maps
-    becomes a product of patches (docs/explanation/convolution.md). A move that the maps of one of
-    several products cannot express stays before it. Sums of f16 and bf16 become sums of f32,
-    rounded once; quantised products become products of i8, corrected by their zero points. A
-    function whose contractions have plain operands and results stays as it is. Preserves every
-    value, up to the order of the f32 sums.
+    ``linalg-fuse-elementwise-ops`` do the folding into maps; this pass first moves padding past
+    transposes, and prevents those passes from fusing computed operands into a contraction. Between
+    convolutions, images are stored with their channels last. A transposed convolution becomes one
+    without zeros between its pixels, where possible; a convolution whose stride exceeds that of
+    tensor maps becomes a product of patches (docs/explanation/convolution.md). If a function has
+    several products, a transpose or broadcast that the maps of one of them cannot express stays
+    before that product. Sums of f16 and bf16 become sums of f32, rounded once; quantised products
+    become products of i8, corrected by their zero points. A function stays as it is if no such op
+    surrounds its contractions. Preserves every value, up to the order of the f32 sums.
     """
 
     name: ClassVar[str] = "fold-layouts"

@@ -1,4 +1,4 @@
-"""fuse-epilogue: the elementwise ops after a contraction become one ``tc.epilogue``."""
+"""fuse-epilogue: fuses the elementwise ops after a contraction into one ``tc.epilogue``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tcir.passmanager.remarks import remark
 
 @dataclass(frozen=True)
 class Alternate:
-    """Index ``2 dim + first``: every other column, from `first`."""
+    """The index ``2 dim + first``, which selects every other column, starting at column `first`."""
 
     dim: int
     first: int
@@ -72,13 +72,13 @@ class FuseEpilogue(Pass):
         return %e
 
     A ``tc.quantise_blocks`` whose results are returned stays after it, as do reshapes and a
-    ``tc.repack`` of the returned tensor. Fused are ``linalg`` ops without reductions (elementwise
-    ones, broadcasts, transposes of other operands) and ``arith`` and ``math`` ops on tensors; an
-    accumulator that does not start at zero is added to the sum. A remark lists the fused ops and
-    their operands. A ``tc.block_scaled_matmul`` with a result in f32 is also a contraction. A lone
-    rounding to f16 or bf16 is left to raise-to-tc. Block quantisation that divides by a scale
-    before the scale is rounded for storing is rejected. Preserves the value of every element, up to
-    the order of the f32 sums.
+    ``tc.repack`` of the returned tensor. The pass fuses ``linalg`` ops without reductions
+    (elementwise ops, broadcasts, and transposes of other operands) and ``arith`` and ``math`` ops
+    on tensors. An accumulator that does not start at zero is added to the sum. A remark lists the
+    fused ops and their operands. A ``tc.block_scaled_matmul`` with a result in f32 is also a
+    contraction. If the only op after the contraction is a rounding to f16 or bf16, it is left to
+    raise-to-tc. Block quantisation that divides by a scale before the scale is rounded for storing
+    is rejected. Preserves the value of every element, up to the order of the f32 sums.
     """
 
     name: ClassVar[str] = "fuse-epilogue"
@@ -206,7 +206,8 @@ class _Body:
 
     @classmethod
     def create(cls, contraction: ir.OpView, out: ir.RankedTensorType) -> _Body:
-        """An op at the insertion point, with an empty body around the sum of `contraction`."""
+        """Builds an epilogue op at the insertion point, whose body so far only has the sums of
+        `contraction` as arguments."""
         sums = contraction.results[0]
         epilogue = tc.EpilogueOp(sums, out)
         *_, columns = out.shape
@@ -218,7 +219,8 @@ class _Body:
         return cls(contraction, epilogue, block)
 
     def build(self, result: ir.Value) -> bool:
-        """Computes the element of `result`; False if there is nothing that needs an epilogue."""
+        """Builds the ops that compute the element of `result`; returns False if no op needs an
+        epilogue."""
         sums = self.contraction.results[0]
         identity = tuple(range(sums.type.rank))
         start, total = self.contraction.operation.operands[-1], self.block.arguments[0]
@@ -265,7 +267,8 @@ class _Body:
         return found
 
     def start_from_zeros(self) -> None:
-        """Moves the addition of the contraction's initial value to the epilogue."""
+        """Moves the addition of the contraction's initial value to the epilogue, so that its sums
+        start from zeros."""
         if not self.starts:
             return
         kind = self.contraction.results[0].type
@@ -285,7 +288,7 @@ class _Body:
     # --- elements ------------------------------------------------------------------------------
 
     def element(self, tensor: ir.Value, dims: Dims) -> ir.Value:
-        """The element of `tensor` at the indices `dims`, computed in the body."""
+        """The element of `tensor` at the indices `dims`, as a value of the body."""
         if (tensor, dims) not in self.known:
             self.known[tensor, dims] = self._new_element(tensor, dims)
         return self.known[tensor, dims]

@@ -1,4 +1,4 @@
-"""join-gates: gate and value of a gated activation are one product."""
+"""join-gates: joins the two products of a gated activation, gate and value, into one product."""
 
 from __future__ import annotations
 
@@ -35,10 +35,12 @@ from tcir.target import TARGETS
 @register_pass
 @dataclass(frozen=True)
 class JoinGates(Pass):
-    """Joins a product with the product whose result its epilogue reads element by element, such as
-    gate and value of a SwiGLU, where both multiply one tensor by frozen matrices (``tc.frozen``).
+    """Joins a product with a second product whose result the first one's epilogue reads element by
+    element, such as gate and value of a SwiGLU. Both must multiply the same tensor by frozen
+    matrices (``tc.frozen``).
 
-    Before (%x is buffer 0, the frozen weights 1 and 2, the result 3, %u 4)::
+    Before (%x is buffer 0, the frozen weights are buffers 1 and 2, the result is buffer 3, and %u
+    is buffer 4)::
 
         builtin.module attributes {tc.frozen = array<i64: 1, 2>, tc.workspaces = array<i64: …>}
         func.func @up(%x, %wu) attributes {tc.order = 0, tc.args = array<i64: 0, 2, 4>} {
@@ -60,9 +62,11 @@ class JoinGates(Pass):
         }
 
     The value is neither stored nor loaded, %x is read once, and a launch is saved. For targets with
-    tcgen05 single columns alternate, because a thread has a row. The products stay separate where
-    the value has other readers, where K is in parts, whose sums are a launch each, and for tcgen05
-    below 128 rows, which would be exchanged with the columns. Preserves every value, bit for bit.
+    tcgen05 the columns of gate and value alternate one by one, because a thread holds a whole row.
+    The products stay separate in three cases: if another launch also reads the value; if K is in
+    parts, because a separate launch then adds up the parts of each product; and, for tcgen05, if
+    there are fewer than 128 rows, because the operands would then be exchanged. Preserves every
+    value, bit for bit.
     """
 
     name: ClassVar[str] = "join-gates"
@@ -103,7 +107,7 @@ def _frozen(module: ir.Module, numbers: BufferNumbers) -> set[int]:
 class ProductLaunch:
     """A launch of one product.
 
-    after: its epilogue; numbers: its buffers, the result last
+    after: its epilogue; numbers: the numbers of its buffers, with the result last
     """
 
     function: func.FuncOp
@@ -113,7 +117,8 @@ class ProductLaunch:
 
     @staticmethod
     def of(function: func.FuncOp) -> ProductLaunch | None:
-        """The product of a launch; None for other launches, or if the launch has other results."""
+        """Reads the product of a launch; None for other launches, or if the launch also has other
+        results."""
         op, *rest, end = function.entry_block
         after = rest[0] if rest and isinstance(rest[0], tc.EpilogueOp) else None
         alone = len(rest) == (after is not None) and len(end.operands) == 1
@@ -123,11 +128,11 @@ class ProductLaunch:
 
     @property
     def result(self) -> ir.Value:
-        """The tensor that it stores."""
+        """The tensor that the launch stores."""
         return self.op.out if self.after is None else self.after.out
 
     def number(self, operand: ir.Value) -> int | None:
-        """Buffer of an operand; None if the launch computes it."""
+        """Number of the buffer that holds an operand; None if the launch computes the operand."""
         given = isinstance(operand, ir.BlockArgument)
         return self.numbers[operand.arg_number] if given else None
 

@@ -1,4 +1,4 @@
-"""join-siblings: joins the products of one tensor with several frozen matrices."""
+"""join-siblings: joins the products that multiply one tensor by several frozen matrices."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class JoinSiblings(Pass):
 
     Tensors that depend on frozen arguments alone, here the concatenations, are computed once for
     many calls. The elementwise ops after the products are joined as long as they are the same for
-    each. Products stay separate if their own epilogues would compute more, or if another product
-    reads a result: it would need a copy. Ops that only adjacent products have in common, such as
-    the rotations of queries and keys, are also joined. A remark states what was joined, or why
-    nothing was. Preserves every value, bit for bit.
+    each. Products stay separate if their separate epilogues could compute more than a joint one, or
+    if another product reads one of the results, because that result would have to be copied. Ops
+    that follow only some adjacent products, such as the rotations of queries and keys, are also
+    joined. A remark states what was joined, or why nothing was. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "join-siblings"

@@ -1,4 +1,4 @@
-"""legalize-symbols: kernels and shared memory get names that are legal in PTX."""
+"""legalize-symbols: gives kernels and shared memory names that are legal in PTX."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class LegalizeSymbols(Pass):
         }
 
     PTX names consist of letters, digits, ``_`` and ``$`` (PTX ISA 4.4);
-    `tcir.program.symbols.legal_symbol` is one-to-one. ``tc.symbol`` keeps the name in the program,
-    which launch files and ``--entry`` use. The code generator runs this pass if a name needs it; no
-    pipeline has it. Preserves every value, bit for bit.
+    `tcir.program.symbols.legal_symbol` is one-to-one. ``tc.symbol`` keeps the original name, which
+    launch files and ``--entry`` use. The code generator runs this pass if a name is illegal; no
+    pipeline contains it. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "legalize-symbols"

@@ -1,4 +1,4 @@
-"""plan-workspaces: offsets of the workspaces between launches in one allocation."""
+"""plan-workspaces: places the workspaces between launches in one allocation."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class PlanWorkspaces(Pass):
 
         builtin.module attributes {tc.workspaces = array<i64: 2048, 64, 1024>}
         @f_0 {tc.order = 0, tc.args = array<i64: 0, 4>}     // writes workspace 4
-        @f_1 {tc.order = 1, tc.args = array<i64: 4, 5>}     // reads it for the last time
-        @f_2 {tc.order = 2, tc.args = array<i64: 5, 1, 6>}
-        @f_3 {tc.order = 3, tc.args = array<i64: 6, 2, 3>}
+        @f_1 {tc.order = 1, tc.args = array<i64: 4, 5>} // the last launch that reads 4 @f_2
+        {tc.order = 2, tc.args = array<i64: 5, 1, 6>} @f_3 {tc.order = 3, tc.args = array<i64: 6, 2,
+        3>}
 
-    After (4 is read no more when 6 is written)::
+    After (workspace 4 is no longer read when workspace 6 is written, so both are at offset 0)::
 
         builtin.module attributes {tc.workspace_offsets = array<i64: 0, 2048, 0>, …}
 
-    Workspaces are placed largest first, each at the lowest offset at which it overlaps none that is
-    in use at the same time (greedy by size, as in Pisarchyk and Lee, Efficient Memory Management
-    for Deep Neural Net Inference, 2020). A launch that may start before the previous one has ended
-    waits for it before it accesses memory, so it needs no exception. Preserves every
-    value: kernels stay as they are.
+    Workspaces are placed largest first, each at the lowest offset at which it overlaps no workspace
+    that is in use at the same time (greedy by size, as in Pisarchyk and Lee, Efficient Memory
+    Management for Deep Neural Net Inference, 2020). A launch that may start before the previous
+    launch has ended waits for that launch before it accesses memory, so it needs no special
+    treatment. Preserves every value: kernels stay as they are.
     """
 
     name: ClassVar[str] = "plan-workspaces"
@@ -62,7 +62,8 @@ class PlanWorkspaces(Pass):
 
 
 def plan(sizes: Sequence[int], lives: Sequence[Lifetime]) -> list[int]:
-    """The offset of each workspace."""
+    """The offset of each workspace. sizes: bytes of each; lives: the launches during which each is
+    in use"""
     offsets: dict[int, int] = {}
     for number in sorted(range(len(sizes)), key=lambda n: (-sizes[n], n)):
         begin, end = lives[number]

@@ -1,4 +1,5 @@
-"""programmatic-launch: lets a kernel start before the previous launch has ended."""
+"""programmatic-launch: lets a kernel start before the previous launch has ended (programmatic
+dependent launch)."""
 
 from __future__ import annotations
 
@@ -37,11 +38,11 @@ class ProgrammaticLaunch(Pass):
           "tc.grid_launch_dependents"()
         }) {kind = "producer", …}
 
-    Every role that reads or writes global memory waits first; barriers, tensor memory and roles are
-    set up before. The CTA lets the next launch start once its last load is issued. CTAs of a kernel
-    with ``tc.ctas_per_sm`` reserve enough shared memory that no more of them fit on an SM:
-    otherwise they could crowd onto a few SMs while the previous launch still occupies the others.
-    Preserves every value.
+    Every role that reads or writes global memory waits for the previous launch first; barriers,
+    tensor memory and roles are set up before that wait. The CTA lets the next launch start once its
+    last load is issued. CTAs of a kernel with ``tc.ctas_per_sm`` reserve enough shared memory that
+    no more of them fit on an SM: otherwise they could crowd onto a few SMs while the previous
+    launch still occupies the others. Preserves every value.
 
     several: apply the pass only to programs of several launches, and not to kernels that access
              global memory before their roles (such as those that read numbers of keys)

@@ -1,4 +1,4 @@
-"""reorder-scales: a separate op reorders row-major block scales for the tensor core."""
+"""reorder-scales: adds a separate op that reorders row-major block scales for the tensor core."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tcir.passmanager.pipeline import Pass, register_pass
 class ReorderScales(Pass):
     """Inserts ``tc.scales_to_blocked`` before every block-scaled product with row-major scales.
 
-    in_place: "b": the scales of B stay row-major if TMA can load them: one row, or up to 32 rows of
-    a multiple of 16 bytes, unless repack-gemm pads K
+    in_place: "b" lets the scales of B stay row-major if TMA can load them. It can if they are one
+        row, or up to 32 rows of a multiple of 16 bytes, unless repack-gemm pads K
 
     Before::
 

@@ -1,4 +1,4 @@
-"""share-kernels: equal launches on different buffers become launches of one kernel."""
+"""share-kernels: turns equal launches on different buffers into launches of one kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_A_LAUNCH = ("sym_name", "tc.order", "tc.args")
 @register_pass
 @dataclass(frozen=True)
 class ShareKernels(Pass):
-    """Keeps one of the functions that differ only in name, position and buffers.
+    """Keeps only one function out of several that differ only in name, position and buffers.
 
     Before (two layers of a model, each with weights of its own)::
 
@@ -36,9 +36,9 @@ class ShareKernels(Pass):
 
     So identical layers are tiled, lowered and assembled once. ``kernel`` is the `tc.order` of the
     function, whose buffer ``of[i]`` is buffer ``args[i]`` in this launch. Every launch is executed
-    as before (`tcir.program.programs`). Source locations are those of the first. Functions stay
-    separate if one reads a buffer twice where the other reads two buffers. Preserves every value,
-    bit for bit.
+    as before (`tcir.program.programs`). The source locations are those of the first function. Two
+    functions stay separate if one reads the same buffer twice where the other reads two different
+    buffers. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "share-kernels"

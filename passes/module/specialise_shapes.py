@@ -34,9 +34,9 @@ class SpecialiseShapes(Pass):
         func.func @f(%x: tensor<8x16xf16>, %w: tensor<16x32xf16>) -> tensor<8x32xf32> {
           %e = tensor.empty() : tensor<8x32xf32>
 
-    Upstream's ``canonicalize`` carries the size through the function; results have the shapes that
-    follow. Functions of static shapes stay as they are. Preserves every value for arguments of this
-    size.
+    Upstream's ``canonicalize`` propagates the size through the function, which determines the
+    shapes of the results. Functions with static shapes only stay as they are. Preserves every value
+    for arguments of this size.
     """
 
     name: ClassVar[str] = "specialise-shapes"
@@ -126,7 +126,8 @@ def _set_type(function: func.FuncOp) -> None:
 
 
 def dynamic_dims(function: func.FuncOp) -> list[tuple[int, int]]:
-    """The dynamic dimensions of the arguments: numbers of the argument and of the dimension."""
+    """The dynamic dimensions of the arguments, each as the number of the argument and the number of
+    the dimension."""
     return [
         (number, dim)
         for number, argument in enumerate(function.entry_block.arguments)

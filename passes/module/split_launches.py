@@ -1,4 +1,4 @@
-"""split-launches: a function of several ops on tensors becomes one function per op."""
+"""split-launches: divides a function of several ops on tensors into one function per op."""
 
 from __future__ import annotations
 
@@ -55,19 +55,20 @@ class SplitLaunches(Pass):
           %xp = "tc.repack"(%x); %y = "tc.conv2d"(%xp, %w); return %y
         }
 
-    After (buffers are numbered: inputs 0 and 1, result 2, workspace 3 for %xp)::
+    After (buffers 0 and 1 are the inputs, buffer 2 is the result, and buffer 3 is a workspace for
+    %xp)::
 
         builtin.module attributes {tc.workspaces = array<i64: …>}
         func.func @f_repack0(%x) attributes {tc.order = 0, tc.args = array<i64: 0, 3>}
         func.func @f(%xp, %w) attributes {tc.order = 1, tc.args = array<i64: 3, 1, 2>}
 
-    A function of one op stays as it is, and a ``tc.epilogue`` with its op. A reshape of an operand
-    or of the result becomes the shape in which the launch has the buffer. Functions that are
-    launches already (split-layers) are split one by one; their buffers keep their numbers.
-    Preserves every value, bit for bit.
+    A function of one op stays as it is, and a ``tc.epilogue`` stays in the function of its op. A
+    reshape of an operand or of the result disappears: the launch gets the buffer in the new shape.
+    Functions that split-layers has already made launches are split one by one; their buffers keep
+    their numbers. Preserves every value, bit for bit.
 
-    quantise_apart: whether a ``tc.quantise_blocks`` is a separate launch; else part of its op's
-                    launch
+    quantise_apart: whether a ``tc.quantise_blocks`` becomes a separate launch; otherwise it is part
+        of its op's launch
     """
 
     name: ClassVar[str] = "split-launches"

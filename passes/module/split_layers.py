@@ -1,4 +1,5 @@
-"""split-layers: a function of several products and other ops becomes a function for each launch."""
+"""split-layers: divides a function of several products and other ops into one function for each
+launch."""
 
 from __future__ import annotations
 
@@ -72,10 +73,12 @@ FOLDED = names("linalg.transpose", tensor.PadOp)
 @register_pass
 @dataclass(frozen=True)
 class SplitLayers(Pass):
-    """Cuts a function on tensors into launches: a product each, or ops for CUDA cores.
+    """Divides a function on tensors into launches, each with one product or with ops for CUDA
+    cores.
 
     simt: whether products also run on CUDA cores
-    tf32: whether tensor cores multiply f32, truncated to tf32; otherwise CUDA cores do
+    tf32: whether tensor cores multiply f32 factors, truncated to tf32; otherwise CUDA cores
+        multiply them
     vectors: whether CUDA cores multiply matrices by vectors
 
     Before::
@@ -86,7 +89,8 @@ class SplitLayers(Pass):
           %n = linalg.generic ins(%h, %m) { arith.subf }
           %y = linalg.matmul ins(%n, %v); return %y
 
-    After (inputs are buffers 0 to 3, the result 4, workspaces 5 to 7 for %h, %m, %n)::
+    After (buffers 0 to 3 are the inputs, buffer 4 is the result, and buffers 5 to 7 are workspaces
+    for %h, %m and %n)::
 
         builtin.module attributes {tc.workspaces = array<i64: …>}
         func.func @f_0_matmul(%x, %w, %b) {tc.order = 0, tc.args = array<i64: 0, 1, 2, 5>}
@@ -94,23 +98,24 @@ class SplitLayers(Pass):
         func.func @f_2_subf(%h, %m) {tc.order = 2, tc.args = array<i64: 5, 6, 7>, tc.simt}
         func.func @f_3_matmul(%n, %v) {tc.order = 3, tc.args = array<i64: 7, 3, 4>}
 
-    Reductions over the rows of one tensor, and the elementwise ops around them, are one launch: a
-    softmax, a layer norm. It may have several results: a maximum and its index.
+    Reductions over the rows of one tensor, and the elementwise ops around them, are one launch;
+    examples are a softmax and a layer norm. A launch may have several results, such as a maximum
+    and its index.
 
     A product's launch includes the following ops that fuse-epilogue can fuse, up to the first
     tensor that other launches read. CUDA cores compute convolutions that no tensor core supports
     (depthwise, thin groups), with the ops after them. Results, factors of products and results of
     reductions are in memory; elementwise ops between them are computed by every launch that reads
-    them. Reshapes are other shapes of a buffer. ``linalg.softmax``, ``pack`` and ``unpack`` are
-    decomposed; numbers of tensors without dimensions are read where they are used. CUDA cores
-    compute products that are neither convolutions nor matrix products. Sums of products in f16 and
-    bf16 are sums of f32, rounded once. A workspace is written by one launch; results that are
-    arguments, or one tensor twice, are copied. A remark states each launch. A function of one
-    product and its epilogue stays as it is, and so does a function with ops of ``tc`` other than
-    ``tc.repack`` of results. Few long rows are reduced in parts, then the results of the parts: a
-    maximum together with the sum of a softmax, or with its index. Preserves every value, bit for
-    bit, except for the order of such sums, and for their exponentials, relative to the maximum of a
-    part.
+    them. A reshape needs no launch: it is another shape of a buffer. ``linalg.softmax``, ``pack``
+    and ``unpack`` are decomposed; tensors without dimensions are read where their number is used.
+    CUDA cores compute products that are neither convolutions nor matrix products. Sums of products
+    in f16 and bf16 become sums of f32, rounded once. Each workspace is written by one launch. A
+    result that is an argument, or that is returned twice, is copied. A remark describes each
+    launch. A function of one product and its epilogue stays as it is, and so does a function with
+    ops of ``tc`` other than ``tc.repack`` of results. If there are few long rows, they are reduced
+    in parts, and then the results of the parts are reduced; a maximum is reduced together with the
+    sum of a softmax, or with its index. Preserves every value, bit for bit, except for the order of
+    such sums, and for their exponentials, relative to the maximum of a part.
     """
 
     name: ClassVar[str] = "split-layers"
@@ -178,17 +183,17 @@ class _Launch:
 
     @property
     def root(self) -> ir.Operation:
-        """The op that makes the stored result."""
+        """The op that computes the result which the launch stores."""
         return self.result.owner
 
     @property
     def results(self) -> list[ir.Value]:
-        """All tensors that it stores."""
+        """All tensors that the launch stores."""
         return [self.result, *self.others]
 
     @property
     def main(self) -> ir.Operation:
-        """The op that gives the launch its kernel."""
+        """The op that determines which kernel the launch becomes."""
         return self.product or next(filter(_is_launch, self.ops), self.root)
 
     @property
@@ -272,7 +277,7 @@ class _Layers:
         return layers
 
     def split(self, module: ir.Module) -> None:
-        """Replaces the function, unless it is one launch already."""
+        """Replaces the function by its launches, unless it is a single launch already."""
         launches = self._launches()
         fused = [made for each in launches if each.product is not None for made in each.results]
         if not launches and self.returned and all(map(is_empty, self.returned)):
@@ -293,7 +298,7 @@ class _Layers:
 
     @cached_property
     def places(self) -> dict[ir.Operation, int]:
-        """Each op's place in their order."""
+        """The position of each op in the order of the ops."""
         return {op: place for place, op in enumerate(self.ops)}
 
     # --- what is fused -------------------------------------------------------------------------
@@ -769,8 +774,8 @@ def _image(product: ir.Operation) -> list[ir.Value]:
 
 
 def is_folded(factor: ir.Value, product: ir.Operation) -> bool:
-    """Whether raise-to-tc folds an op between memory and a factor of a product; for a convolution,
-    padding with a known number of zeros."""
+    """Whether raise-to-tc folds an op between memory and a factor of a product. For a convolution
+    it folds padding with a known number of zeros."""
     if is_attention(product):
         return False
     if is_op(factor, "tensor.pad"):

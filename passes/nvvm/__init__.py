@@ -1,4 +1,4 @@
-"""Rules of ``convert-tc-to-nvvm``, one file per op group."""
+"""Lowering rules of ``convert-tc-to-nvvm``, one file per op group."""
 
 from tcir.rule_files import load_folder
 

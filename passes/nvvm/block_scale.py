@@ -1,4 +1,5 @@
-"""Block-scaled tensor-core ops, and the copy of scale factors that feeds them."""
+"""Lowering of the block-scaled tensor-core ops, and of the copy that brings scale factors to tensor
+memory."""
 
 from __future__ import annotations
 
@@ -17,13 +18,14 @@ from .structure import tmem_pointer
 
 @lower(tc.MmaBlockScaleOp)
 def convert_mma_block_scale(converter: Converter, op: tc.MmaBlockScaleOp) -> None:
-    """``tcgen05.mma.kind.block_scale.blockN``, with A in tensor memory or shared memory."""
+    """Lowers to ``tcgen05.mma.kind.block_scale.blockN``, with A in tensor memory or shared
+    memory."""
     _convert(converter, op)
 
 
 @lower(tc.MmaBlockScaleSparseOp)
 def convert_mma_block_scale_sparse(converter: Converter, op: tc.MmaBlockScaleSparseOp) -> None:
-    """``tcgen05.mma.sp.kind.block_scale.blockN``."""
+    """Lowers to ``tcgen05.mma.sp.kind.block_scale.blockN``."""
     _convert(converter, op, metadata_of(converter, op))
 
 
@@ -69,7 +71,7 @@ def _convert(
 
 @lower(tc.CpScalesOp)
 def convert_cp_scales(converter: Converter, op: tc.CpScalesOp) -> None:
-    """``tcgen05.cp.32x128b.warpx4``."""
+    """Lowers to ``tcgen05.cp.32x128b.warpx4``."""
     source = converter.record(op.source, SmemTile)
     target = converter.record(op.target, TmemTile)
     descriptor = tile_descriptor(converter, source)

@@ -1,4 +1,4 @@
-"""The instruction descriptor of block-scaled kinds, encoded from the PTX ISA."""
+"""The instruction descriptor of the block-scaled mma kinds, encoded as the PTX ISA specifies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def scaled_instruction_descriptor(
     scale_ids: tuple[int, int],
     sparse: bool = False,
 ) -> int:
-    """Descriptor of a block-scaled mma with K-major operands (tables 43 and 44).
+    """Descriptor of a block-scaled mma with K-major operands (PTX ISA, tables 43 and 44).
 
     scale_ids: byte of a column where the scales begin, for SFA and SFB
     """

@@ -1,4 +1,5 @@
-"""Tensor-core ops, and the copy that feeds them, which shares their descriptors."""
+"""Lowering of the tensor-core ops, and of the copy that fills their A operand and uses the same
+descriptors."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from .structure import tmem_pointer
 
 
 def operand_tile(tile: tc.SmemType) -> OperandTile:
-    """The static facts of a tile type."""
+    """The facts of a tile that follow from its type."""
     mn, k = tile.shape
     return OperandTile(mn, k, tc.element_bytes(tile.element), tile.major, tile.swizzle, tile.span)
 
@@ -24,7 +25,8 @@ def operand_tile(tile: tc.SmemType) -> OperandTile:
 def slice_descriptor(converter: Converter, tile: SmemTile, index: int, row: int = 0) -> ir.Value:
     """The i64 matrix descriptor of K slice `index` of `tile`, from its row `row` on.
 
-    The slice lies inside the tile, so there is no carry, as in `tile_descriptor`.
+    The slice is inside the tile, so adding its offset causes no carry, as explained in
+    `tile_descriptor`.
     """
     static = operand_tile(tile.type)
     first = tile_descriptor(converter, tile)
@@ -33,11 +35,12 @@ def slice_descriptor(converter: Converter, tile: SmemTile, index: int, row: int 
 
 
 def tile_descriptor(converter: Converter, tile: SmemTile) -> ir.Value:
-    """The i64 matrix descriptor of the start of `tile`, made once per block.
+    """The i64 matrix descriptor of the start of `tile`, built once per block.
 
-    A constant plus the start of the shared window plus the slot's place in its ring, in units of 16
-    bytes. The sum stays inside the window (at most 228 KB < 2^18), so it never carries out of 14
-    bits; tiles of all operands have the window's start in common.
+    It is the sum of a constant, the start of the shared window, and the position of the slot in its
+    ring, in units of 16 bytes. The sum stays inside the window (at most 228 KB < 2^18), so it never
+    carries out of the 14 bits of the address field. The start of the window is computed once for
+    the tiles of all operands.
     """
     block = ir.InsertionPoint.current.block
     for where, made in tile.descriptors:
@@ -64,25 +67,25 @@ B_SLICES = 2
 
 @lower(tc.MmaOp)
 def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
-    """``tcgen05.mma``, with A in tensor memory or shared memory."""
+    """Lowers to ``tcgen05.mma``, with A in tensor memory or shared memory."""
     _multiply(converter, op, op.d.type.shape[0])
 
 
 @lower(tc.MmaSparseOp)
 def convert_mma_sparse(converter: Converter, op: tc.MmaSparseOp) -> None:
-    """``tcgen05.mma.sp.cta_group::1``, with A in tensor memory or shared memory."""
+    """Lowers to ``tcgen05.mma.sp.cta_group::1``, with A in tensor memory or shared memory."""
     _multiply(converter, op, op.d.type.shape[0], integer(op, "selector"))
 
 
 @lower(tc.MmaWsOp)
 def convert_mma_ws(converter: Converter, op: tc.MmaWsOp) -> None:
-    """``tcgen05.mma.ws.cta_group::1``, with A in tensor memory or shared memory."""
+    """Lowers to ``tcgen05.mma.ws.cta_group::1``, with A in tensor memory or shared memory."""
     _multiply(converter, op, op.a.type.shape[0])
 
 
 @lower(tc.MmaWsSparseOp)
 def convert_mma_ws_sparse(converter: Converter, op: tc.MmaWsSparseOp) -> None:
-    """``tcgen05.mma.ws.sp.cta_group::1``, with A in tensor memory or shared memory."""
+    """Lowers to ``tcgen05.mma.ws.sp.cta_group::1``, with A in tensor memory or shared memory."""
     _multiply(converter, op, op.a.type.shape[0], integer(op, "selector"))
 
 
@@ -128,14 +131,15 @@ def metadata_of(converter: Converter, op: ir.OpView) -> ir.Value:
 
 
 def matrix_a(converter: Converter, a: SmemTile | TmemTile, index: int, row: int = 0) -> ir.Value:
-    """K slice `index` of A: the address of its columns, or a descriptor."""
+    """K slice `index` of A as an operand of the mma: the tensor-memory address of its columns, or a
+    shared-memory descriptor."""
     if isinstance(a, TmemTile):
         return tmem_pointer(converter.tmem_columns(a, SLICE_COLUMNS * index))
     return slice_descriptor(converter, a, index, row)
 
 
 def descriptor_of(op: ir.OpView, m: int, selector: int | None = None) -> int:
-    """The instruction descriptor of an mma without block scales; `m`: rows of A in a CTA."""
+    """The instruction descriptor of an mma without block scales. m: number of A's rows in a CTA"""
     a, b = op.a.type, op.b.type
     elements = [str(a.element), str(b.element)]
     if "unsigned" in op.attributes:
@@ -154,7 +158,7 @@ def descriptor_of(op: ir.OpView, m: int, selector: int | None = None) -> int:
 
 @lower(tc.CpOp)
 def convert_cp(converter: Converter, op: tc.CpOp) -> None:
-    """``tcgen05.cp.128x256b``."""
+    """Lowers to ``tcgen05.cp.128x256b``."""
     source = converter.record(op.source, SmemTile)
     target = converter.record(op.target, TmemTile)
     index = integer(op, "slice")

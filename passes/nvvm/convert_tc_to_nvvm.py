@@ -1,4 +1,4 @@
-"""``convert-tc-to-nvvm``: from one program per CTA to one program per thread."""
+"""``convert-tc-to-nvvm``: converts one program per CTA to one program per thread."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ _POINTER_ATTRIBUTES = f"{{llvm.align = {POINTER_ALIGNMENT} : i64}}"
 @register_pass
 @dataclass(frozen=True)
 class ConvertTcToNvvm(Pass):
-    """Rebuilds every kernel whose memory is planned and whose roles are assigned.
+    """Rebuilds every kernel, whose memory must be planned and whose roles must be assigned, as a
+    program of one thread.
 
     Before::
 
@@ -59,11 +60,12 @@ class ConvertTcToNvvm(Pass):
               attributes {nvvm.kernel, nvvm.reqntid, tc.params, tc.grid, tc.smem_bytes} { ... }
         }
 
-    in scf, arith, llvm and nvvm. Index arithmetic becomes i32; a tile ``vector<32xNxT>`` becomes
-    the row ``vector<NxT>`` of a thread. ``tc.params`` describes for each kernel parameter how a
-    launch makes it from the buffer of that number (``tc.args``, or the argument's own): a tensor
-    map (the arguments of the driver's encode call) or a pointer. Kernels are appended to an
-    existing `gpu.module`. Preserves the order of effects of each role, and the values stored.
+    The body consists of scf, arith, llvm and nvvm ops. Index arithmetic becomes i32; a tile
+    ``vector<32xNxT>`` becomes the row ``vector<NxT>`` of a thread. ``tc.params`` describes for each
+    kernel parameter how a launch makes it from the buffer of that number (``tc.args``, or the
+    argument's own): a tensor map (the arguments of the driver's encode call) or a pointer. Kernels
+    are appended to an existing `gpu.module`. Preserves the order of effects of each role, and the
+    values stored.
     """
 
     name: ClassVar[str] = "convert-tc-to-nvvm"
@@ -136,7 +138,7 @@ class _Parameters:
         ] * len(self.pointers)
 
     def at_launch(self, kernel: func.FuncOp) -> ir.ArrayAttr:
-        """``tc.params``: how a launch makes each parameter from a buffer."""
+        """The attribute ``tc.params``: how a launch makes each parameter from a buffer."""
         return ir.ArrayAttr.get(
             [_map_parameter(kernel, op) for op in self.maps]
             + [_pointer_parameter(kernel, number) for number in self.pointers]

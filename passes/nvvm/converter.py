@@ -1,7 +1,7 @@
 """The state of a kernel's conversion to threads, and the registry of lowering rules.
 
-A `tc` value becomes an SSA value if it is a number, or one of the small records below if it is an
-address plus static facts (tiles, barriers, rings, tensors).
+A `tc` value that is a number becomes an SSA value. A `tc` value that is an address with static
+facts (a tile, barrier, ring or tensor) becomes one of the small records below.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tcir.passes.emit.gpu_module import pointer_type
 
 @dataclass(frozen=True)
 class SharedAddress:
-    """``base + offset`` bytes in the shared window; `base` is an i32 value."""
+    """The address ``base + offset`` in the shared window, in bytes; `base` is an i32 value."""
 
     base: ir.Value
     offset: int = 0
@@ -38,9 +38,11 @@ class SharedAddress:
 
 @dataclass
 class SmemTile:
-    """A shared-memory tile; `descriptors` holds its first descriptor by block (see `compute`).
+    """A shared-memory tile.
 
-    slot: its number in a ring, whose first slot is at the address `offset`, every `stride` bytes
+    descriptors: the tile's first descriptor, by block (see `compute`)
+    slot: number of the tile in a ring whose first slot is at address `offset` and whose slots are
+        `stride` bytes apart
     """
 
     type: tc.SmemType
@@ -52,7 +54,7 @@ class SmemTile:
 
 @dataclass(frozen=True)
 class StagedTile:
-    """A tile read by warps; see `tcir.dialect.warp_types`."""
+    """A shared-memory tile that warps read; see `tcir.dialect.warp_types`."""
 
     type: tc.StagedType
     address: SharedAddress
@@ -60,10 +62,11 @@ class StagedTile:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A thread's registers of a fragment, atom by atom; packed: words of several results each.
+    """The registers in which a thread holds its part of a fragment, atom by atom. packed: whether a
+    register is a word of several results
 
-    Scales are always packed: a word for 64 columns has the scales of the upper row's two blocks in
-    its low half, and those of the row 8 further down in the other half.
+    Scales are always packed. A word for 64 columns has the scales of the upper row's two blocks in
+    its low half, and the scales of the row 8 rows below in its high half.
     """
 
     type: tc.FragmentType
@@ -72,7 +75,8 @@ class Fragment:
 
     @property
     def carried(self) -> tuple[ir.Value, ...]:
-        """Values that control flow carries: words of two 16-bit results or of four bytes."""
+        """The values that control flow carries: words of two 16-bit results or of four 8-bit
+        results."""
         per = results_in_word(self.type)
         if self.packed or per == 1:
             return self.registers
@@ -106,7 +110,7 @@ RESULTS = {"f16": 2, "bf16": 2, "f8E4M3FN": 4, "f8E5M2": 4, "f8E8M0FNU": 32}
 
 
 def results_in_word(kind: tc.FragmentType) -> int:
-    """Number of results of a fragment per word that control flow carries."""
+    """Number of a fragment's results in one word that control flow carries."""
     return RESULTS.get(str(kind.element), 1) if kind.operand == "C" else 1
 
 
@@ -119,7 +123,8 @@ class Mbarrier:
 
 @dataclass
 class TmemBase:
-    """An allocation of tensor memory; its address is known once read after a CTA barrier."""
+    """An allocation of tensor memory. Its address is known only after it has been read after a CTA
+    barrier."""
 
     slot: int
     columns: int
@@ -132,7 +137,7 @@ class TmemBase:
 class TmemTile:
     """A tensor-memory tile at ``base + column (+ extra)``; `extra` is an i32 value or None.
 
-    disabled: vector<4xi32>, the lanes an mma must not write, or None.
+    disabled: a vector<4xi32> with the lanes that an mma must not write, or None.
     """
 
     type: tc.TmemType
@@ -144,7 +149,8 @@ class TmemTile:
 
 @dataclass(frozen=True)
 class Ring:
-    """Equal objects, ``stride`` bytes of shared memory or columns of tensor memory apart."""
+    """Equal objects that are ``stride`` bytes of shared memory, or ``stride`` columns of tensor
+    memory, apart."""
 
     first: SmemTile | StagedTile | Mbarrier | TmemTile
     stride: int
@@ -152,7 +158,7 @@ class Ring:
 
 @dataclass(frozen=True)
 class LaneMasks:
-    """A table of lane masks, 16 bytes an entry."""
+    """A table of lane masks in shared memory, 16 bytes per entry."""
 
     address: SharedAddress
 
@@ -175,25 +181,25 @@ class GlobalTensor:
 
 @dataclass(frozen=True)
 class TensorMap:
-    """A tensor map parameter."""
+    """A tensor map that is a parameter of the kernel."""
 
     pointer: ir.Value
 
 
 @dataclass
 class Loading:
-    """Registers of a `tc.tmem_ld` before its `tc.tmem_wait`."""
+    """The registers of a `tc.tmem_ld` whose `tc.tmem_wait` has not been converted yet."""
 
     raw: ir.Value
 
 
 class Converter:
-    """Converts one kernel: emits at the insertion point and maps each value to its conversion.
+    """Converts one kernel: emits ops at the insertion point and maps each value to its conversion.
 
     maps:     tensor map parameters not yet assigned to a `tc.make_tensor_map`, in program order
     pointers: the pointer parameters, by number of the kernel's argument
     pending:  loads from tensor memory that the next wait of this block completes
-    bases:    allocations of tensor memory so far
+    bases:    allocations of tensor memory that were converted so far
     ctas:     CTAs of a cluster
     """
 
@@ -212,7 +218,8 @@ class Converter:
         self.ctas = 1
 
     def begin(self, entry: ir.Block, smem_symbol: str) -> None:
-        """Emits the start of every kernel: shared base, thread, warp and lane index."""
+        """Emits the start that every kernel has: the base of shared memory, and the thread, warp
+        and lane index."""
         self.entry = entry
         self._constants: dict[tuple[int, str], ir.Value] = {}
         self.at_entry: dict[Any, ir.Value] = {}
@@ -233,7 +240,7 @@ class Converter:
         return self.at_entry["rank"]
 
     def is_leader(self) -> ir.Value:
-        """Whether the CTA has an even rank, and so is the leader of its pair."""
+        """Whether the CTA has an even rank and is therefore the leader of its pair."""
         if "leader" not in self.at_entry:
             rank, one, zero = self.cta_rank(), self.constant(PAIR - 1), self.constant(0)
             with ir.InsertionPoint.after(rank.owner):
@@ -245,7 +252,8 @@ class Converter:
     def mask(self, op: ir.OpView) -> ir.Value | None:
         """The CTAs of the cluster that an op reaches, an i16; None for an op without a mask.
 
-        Masks of every CTA fit in 64 bits: each is shifted out of a constant, once at the entry.
+        The masks of all CTAs fit in one 64-bit constant. Each CTA shifts its own mask out of this
+        constant once, at the kernel's entry.
         """
         if CTA_MASK not in op.attributes:
             return None
@@ -289,7 +297,7 @@ class Converter:
         return whole
 
     def constant(self, value: int, bits: int = 32) -> ir.Value:
-        """A constant of the kernel's entry block, one per value and type."""
+        """A constant in the kernel's entry block, built once per value and type."""
         integer = ir.IntegerType.get_signless(bits)
         key = (value, str(integer))
         if key not in self._constants:
@@ -324,7 +332,8 @@ class Converter:
         return list(new.carried) if isinstance(new, Fragment) else [self.ssa(old)]
 
     def bind(self, old: ir.Value, parts: list[ir.Value]) -> None:
-        """Maps `old` to its carried values, removed from the front of `parts`."""
+        """Maps `old` to the values that control flow carries for it, which are removed from the
+        front of `parts`."""
         if isinstance(old.type, tc.FragmentType):
             per = results_in_word(old.type)
             count = fragment_registers(self.warps, old.type) // per
@@ -334,7 +343,7 @@ class Converter:
             self.values[old] = parts.pop(0)
 
     def record(self, old: ir.Value, kind: type[RecordType]) -> RecordType:
-        """The conversion of `old`, which must be a `kind`."""
+        """The conversion of `old`, which must be a record of class `kind`."""
         new = self.value(old)
         if not isinstance(new, kind):
             raise PassError(
@@ -348,11 +357,12 @@ class Converter:
         return None if isinstance(value.owner, ir.Block) else value.owner.location
 
     def add(self, value: ir.Value, addend: int) -> ir.Value:
-        """``value + addend`` in i32."""
+        """Emits ``value + addend`` in i32."""
         return arith.AddIOp(value, self.constant(addend)).result if addend else value
 
     def shared(self, address: SharedAddress, space: int = 3) -> ir.Value:
-        """A shared-memory pointer; `space` 7: the same address in the cluster's window."""
+        """A pointer to shared memory. With `space` 7 it is the same address in the window of the
+        cluster."""
         return llvm.inttoptr(pointer_type(space), self.add(address.base, address.offset))
 
     def tmem_columns(self, tile: TmemTile, column: int = 0) -> ir.Value:
@@ -377,7 +387,8 @@ class Converter:
         self.pending = outside
 
     def convert_op(self, op: ir.OpView) -> None:
-        """Converts one op by its rule; `PassError` at its location if it has none."""
+        """Converts one op by its rule; raises `PassError` at the op's location if there is no
+        rule."""
         convert = RULES.get(op.operation.name)
         if convert is None:
             raise PassError(
@@ -406,7 +417,7 @@ class Converter:
 
 
 def fragment_registers(warps: tuple[int, int], kind: tc.FragmentType) -> int:
-    """Registers of a thread for its part of a fragment."""
+    """Number of registers in which a thread holds its part of a fragment."""
     part = share(kind.atom, kind.operand, kind.shape, warps)
     return len(part.atoms()) * part.registers
 
@@ -417,7 +428,8 @@ RecordType = TypeVar("RecordType")
 
 
 def lower(*ops: str | type[ir.OpView]) -> Callable[[Rule], Rule]:
-    """Registers a function as the lowering of `ops`: classes, or names of upstream ops."""
+    """Registers the decorated function as the lowering of the given ops: op classes, or names of
+    upstream ops."""
 
     def register(function: Rule) -> Rule:
         for op in ops:
@@ -444,7 +456,7 @@ def integer_attribute(op: ir.OpView, name: str) -> int:
 
 
 def require_role(converter: Converter, op: ir.OpView) -> None:
-    """Rejects an op outside `tc.role` that only selected threads may execute."""
+    """Rejects an op that only selected threads may execute if it is outside `tc.role`."""
     if not converter.in_role:
         raise PassError(
             f"expected '{op.operation.name}' inside tc.role, got it outside, where all threads of "

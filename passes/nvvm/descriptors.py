@@ -1,4 +1,5 @@
-"""Shared-memory matrix descriptors and instruction descriptors, encoded from the PTX ISA."""
+"""Shared-memory matrix descriptors and instruction descriptors, encoded as the PTX ISA
+specifies."""
 
 from __future__ import annotations
 
@@ -35,22 +36,23 @@ class OperandTile:
 
     @property
     def stride_offset(self) -> int:
-        """SBO: bytes from one group of 8 rows to the next (9.7.16.3.2, swizzled layouts); of 4 rows
-        for MN-major tiles with atoms of 32 bytes.
-        """
+        """SBO, the stride byte offset: bytes from one group of 8 rows to the next (PTX ISA
+        9.7.16.3.2, swizzled layouts), or from one group of 4 rows for MN-major tiles with atoms of
+        32 bytes."""
         group = MN_MAJOR_GROUP[self.swizzle] if self.major == "MN" else SWIZZLE_ATOM_ROWS
         return group * self.span
 
     @property
     def leading_offset(self) -> int:
-        """LBO: bytes between swizzle-span columns of MN-major tiles; K-major tiles use it only
-        without a swizzle."""
+        """LBO, the leading byte offset: bytes between swizzle-span columns of MN-major tiles.
+        K-major tiles use it only without a swizzle."""
         if self.major == "MN":
             return self.k * self.span
         return self.mn * self.span if self.swizzle == "NONE" else 0
 
     def constant_bits(self) -> int:
-        """The descriptor without its start address: offsets, the constant 1, swizzle."""
+        """The bits of the descriptor except its start address: the offsets, the constant 1, and the
+        swizzle."""
         return (
             _field(self.leading_offset >> 4, 16, 14)
             | _field(self.stride_offset >> 4, 32, 14)
@@ -59,8 +61,8 @@ class OperandTile:
         )
 
     def wgmma_bits(self) -> int:
-        """Like `constant_bits` for a descriptor of wgmma, which has other codes (PTX ISA
-        9.7.15.5.1.2.2)."""
+        """Like `constant_bits`, for a descriptor of wgmma, which encodes the swizzle differently
+        (PTX ISA 9.7.15.5.1.2.2)."""
         return (
             _field(self.leading_offset >> 4, 16, 14)
             | _field(self.stride_offset >> 4, 32, 14)
@@ -70,8 +72,9 @@ class OperandTile:
     def slice_offset(self, index: int) -> int:
         """Bytes from the tile's start to K slice `index`, before the swizzle.
 
-        K-major: 32 bytes per slice inside the span, then the next swizzle-span column (two of 16
-        bytes without a swizzle). MN-major: a row of the span for every k of the earlier slices.
+        In a K-major tile a slice takes 32 bytes of the swizzle span, and the next span is in the
+        next column; without a swizzle a slice takes two columns of 16 bytes. In an MN-major tile
+        each k of the earlier slices takes a row of one span.
         """
         if self.major == "K":
             column, inside = divmod(index * MMA_K_BYTES, self.span)
@@ -96,9 +99,9 @@ def instruction_descriptor(
     d: str = "f32",
     selector: int | None = None,
 ) -> int:
-    """Descriptor of the kinds without block scales (PTX ISA 9.7.16.4.2, table 42).
+    """Descriptor of the mma kinds without block scales (PTX ISA 9.7.16.4.2, table 42).
 
-    selector: selector of a sparse A's metadata; None: A is dense
+    selector: selector of the metadata of a sparse A; None: A is dense
     """
     return (
         (0 if selector is None else 1 << 2 | _field(selector, 0, 2))

@@ -1,6 +1,7 @@
-"""`arith.truncf` and `arith.extf`: fp8 in pairs, other types one by one.
+"""Lowering of `arith.truncf` and `arith.extf`: fp8 numbers in pairs, numbers of other types one by
+one.
 
-An fp8 number is represented by its code in an i32, a register tile of fp8 by words of codes.
+An fp8 number is represented by its code in an i32, and a register tile of fp8 by words of codes.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from .scalar import convert_elementwise, converted_type, is_fp8
 
 @lower("arith.truncf")
 def convert_truncf(converter: Converter, op: ir.OpView) -> None:
-    """Converts to fp8 with ``cvt.rn.satfinite``; numbers beyond the format's largest one become NaN
-    (e4m3) or infinity (e5m2). After a clamp to the format's range the instruction alone suffices.
-    """
+    """Converts to fp8 with ``cvt.rn.satfinite``. Numbers beyond the format's largest number must
+    become NaN (e4m3) or infinity (e5m2), which takes further instructions, except after a clamp to
+    the format's range."""
     (source,), result = op.operation.operands, op.operation.results[0]
     if not is_fp8(result.type):
         convert_elementwise(converter, op)
@@ -63,7 +64,7 @@ def convert_extf(converter: Converter, op: ir.OpView) -> None:
 
 
 def rounded_codes(numbers: list[ir.Value], source: ir.Value, element: str) -> list[ir.Value]:
-    """Codes of fp8 for `numbers`, two per instruction; `source`: operand of the op."""
+    """The fp8 codes of `numbers`, two numbers per instruction. source: operand of the op"""
     bounded = _is_bounded(source, FP8[element].beyond)
     if numbers[0].type != ir.F32Type.get():
         numbers = [arith.extf(ir.F32Type.get(), number) for number in numbers]

@@ -1,4 +1,5 @@
-"""``tc.find_group`` and ``tc.count_tiles``: loops over the sizes in every thread."""
+"""Lowering of ``tc.find_group`` and ``tc.count_tiles``: every thread executes a loop over the group
+sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from .converter import Converter, GlobalTensor, lower
 
 @lower(tc.FindGroupOp)
 def convert_find_group(converter: Converter, op: tc.FindGroupOp) -> None:
-    """Divides if every group has a capacity; otherwise counts the tiles of the groups."""
+    """Emits a division if every group has a capacity; otherwise a loop that counts the tiles of the
+    groups."""
     tensor = converter.record(op.sizes, GlobalTensor)
     pointer, tile = converter.pointers[tensor.argument], converter.ssa(op.tile)
     (count,), height = tensor.shape, tile_rows(op)

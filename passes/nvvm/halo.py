@@ -1,4 +1,4 @@
-"""The stand-alone shift, and the copy of a halo."""
+"""Lowering of the stand-alone shift, and of the copy of a halo."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .structure import tmem_pointer
 
 @lower(tc.ShiftOp)
 def convert_shift(converter: Converter, op: tc.ShiftOp) -> None:
-    """``tcgen05.shift.down``."""
+    """Lowers to ``tcgen05.shift.down``."""
     tile = converter.record(op.tile, TmemTile)
     column = converter.tmem_columns(tile, SLICE_COLUMNS * integer(op, "slice"))
     lane = QUARTER_LANES * integer(op, "quarter")
@@ -25,7 +25,7 @@ def convert_shift(converter: Converter, op: tc.ShiftOp) -> None:
 
 @lower(tc.RefreshOp)
 def convert_refresh(converter: Converter, op: tc.RefreshOp) -> None:
-    """``tcgen05.cp.4x256b`` to lane 31."""
+    """Lowers to ``tcgen05.cp.4x256b``, which writes the last lane of each sub-partition."""
     source = converter.record(op.source, SmemTile)
     target = converter.record(op.target, TmemTile)
     index = integer(op, "slice")

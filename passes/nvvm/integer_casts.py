@@ -1,4 +1,5 @@
-"""`arith.fptosi`, `fptoui`, `trunci` and `extsi`: i8 in words of four, other types one by one."""
+"""Lowering of `arith.fptosi`, `fptoui`, `trunci` and `extsi`: i8 numbers in words of four, numbers
+of other types one by one."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ WORD = 8 * WORD_BYTES
 def convert_to_integer(converter: Converter, op: ir.OpView) -> None:
     """Converts a float to an i32 first; the bytes of four columns form a word.
 
-    ``cvt.rzi`` to types below 32 bits would clamp to their range; here the low bits are kept, as in
-    the reference. An i8 number is an i32 whose low byte is stored.
+    ``cvt.rzi`` to a type of less than 32 bits would clamp the number to the range of that type;
+    here the low bits are kept, as in the reference interpreter. An i8 number is held in an i32,
+    whose low byte is stored.
     """
     (source,), result = op.operation.operands, op.operation.results[0]
     of_float = op.operation.name != "arith.trunci"

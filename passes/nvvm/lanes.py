@@ -1,4 +1,5 @@
-"""Lane masks: a table in shared memory, written by ballots, read by the thread issuing the mma."""
+"""Lowering of lane masks: a table in shared memory that warps write by ballots and that the thread
+which issues the mma reads."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def _entry(converter: Converter, table: ir.Value, entry: ir.Value) -> SharedAddr
 
 @lower(tc.WriteLaneMaskOp)
 def convert_write_lane_mask(converter: Converter, op: tc.WriteLaneMaskOp) -> None:
-    """``vote.sync.ballot``, complemented; lane 0 stores the result."""
+    """Emits ``vote.sync.ballot`` and complements its result, which lane 0 stores."""
     every = converter.constant(-1)
     ballot = nvvm.vote_sync_ballot(every, converter.ssa(op.on))
     word = arith.XOrIOp(ballot, every).result

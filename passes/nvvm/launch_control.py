@@ -1,4 +1,5 @@
-"""Cluster launch control, as inline PTX: the back end does not know the intrinsics of nvvm."""
+"""Lowering of cluster launch control as inline PTX, because the NVPTX back end does not support the
+nvvm intrinsics for it."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def _slot(converter: Converter, responses: ir.Value, slot: ir.Value) -> ir.Value
 
 @lower(tc.LaunchRequestOp)
 def convert_launch_request(converter: Converter, op: tc.LaunchRequestOp) -> None:
-    """``clusterlaunchcontrol.try_cancel``; for a CTA pair, the response is written to both CTAs."""
+    """Lowers to ``clusterlaunchcontrol.try_cancel``. For a CTA pair, the response is written to
+    both CTAs."""
     signal = converter.record(op.signal, Mbarrier).address
     multicast = ".multicast::cluster::all" if cta_group_of(op) == PAIR else ""
     llvm.inline_asm(

@@ -1,9 +1,11 @@
-"""Functions linear over XOR in the bits of the thread's number: addresses in swizzled tiles.
+"""Functions of the thread's number that are linear over XOR in its bits, such as addresses in
+swizzled tiles.
 
-An address inside a tile of power-of-two extents is linear over the bits of its coordinates, and so
-is its swizzle. If the coordinates are linear in the bits of the thread's number, the address is an
-XOR of one constant per bit of that number; a constant part of the coordinates is one more XOR, or
-a plain offset if it touches none of those bits.
+If the extents of a tile are powers of two, an address in the tile is linear over the bits of its
+coordinates, and so is its swizzle. If the coordinates are linear in the bits of the thread's
+number, the address is an XOR of one constant for each set bit of that number. A constant part of
+the coordinates is one more XOR, or a plain offset if it changes none of the bits that the thread's
+number can set.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class LinearMap:
 
     @property
     def mask(self) -> int:
-        """Bits that may be set in a result."""
+        """Mask of the bits that can be set in a result."""
         value = 0
         for column in self.columns:
             value |= column
@@ -92,7 +94,8 @@ def _field(converter: Converter, low: int, count: int) -> ir.Value:
 
 @dataclass(frozen=True)
 class ThreadOffset:
-    """``linear(thread) ^ constant`` as a number per thread and a plain offset."""
+    """The number ``linear(thread) ^ constant``, divided into a number for each thread and a plain
+    offset."""
 
     linear: LinearMap
     constant: int

@@ -1,4 +1,5 @@
-"""Global memory to registers: ``memref.load``, ``tc.load_index``, ``tc.load_rows``."""
+"""Lowering of loads from global memory to registers: ``memref.load``, ``tc.load_index``,
+``tc.load_rows``."""
 
 from __future__ import annotations
 
@@ -49,10 +50,11 @@ def convert_load_index(converter: Converter, op: tc.LoadIndexOp) -> None:
 
 @lower(tc.LoadRowsOp)
 def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
-    """Each thread loads its row, contiguous columns with the widest loads that their alignment
-    allows.
+    """Emits loads in which each thread loads its row; contiguous columns take the widest loads that
+    their alignment allows.
 
-    As in a store, columns are divided into groups that lie entirely inside or outside the tensor.
+    As in a store, columns are divided into groups, each of which is entirely inside or entirely
+    outside the tensor.
     """
     if not all(isinstance(use.owner.opview, arith.ExtSIOp) for use in op.value.uses):
         check_beside(op.tensor.type)
@@ -81,7 +83,7 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
 
 
 def check_beside(tensor: ir.MemRefType) -> None:
-    """Rejects operands that an epilogue cannot read."""
+    """Rejects tensors that an epilogue cannot read."""
     if is_i8(tensor.element_type):
         raise PassError(
             f"expected floats or i32 beside the sums, got {tensor} (an epilogue reads no i8); "
@@ -112,7 +114,7 @@ class _Source:
 
     @classmethod
     def create(cls, converter: Converter, op: tc.LoadRowsOp) -> _Source:
-        """The checks and the address, for the executing thread."""
+        """Checks the op, and computes the address for the executing thread."""
         tensor = converter.record(op.tensor, GlobalTensor)
         row_dim, column_dim = (optional_integer(op, n) for n in ("row_dim", "column_dim"))
         size = tc.element_bytes(tensor.element)
@@ -140,7 +142,8 @@ class _Source:
         return cls(converter, tensor, inside, address, left, pitch)
 
     def group(self, first: int, count: int, each: int) -> list[ir.Value]:
-        """`count` columns from `first`, all inside or all zeros, `each` of them at a time."""
+        """Loads `count` columns from column `first` on, `each` columns at a time. They are all
+        inside the tensor, or all are zeros."""
         fits = self.row
         if first and self.left is not None:
             fits = arith.andi(fits, arith.cmpi(ULT, self.converter.constant(first), self.left))
@@ -156,9 +159,10 @@ def numbers_at(
     count: int,
     element: ir.Type,
 ) -> list[ir.Value]:
-    """`count` elements from each of the `offsets` in bytes, one load each; zeros unless `fits`
-    (None: always). fp8 gives codes and i8 bytes, each in an i32; an i1 is a byte in memory that is
-    not 0."""
+    """Loads `count` elements at each of the `offsets` (in bytes), with one load for each offset;
+    the elements are zeros if `fits` is false (None: they are always loaded). fp8 elements give
+    codes and i8 elements give bytes, each in an i32. An i1 is true if its byte in memory is not 0.
+    """
     nbytes = count * tc.element_bytes(element)
     byte = nbytes == 1  # which has no register
     word = i32() if byte else ir.IntegerType.get_signless(8 * min(nbytes, 4))

@@ -1,8 +1,8 @@
 """The upstream passes that lower a converted kernel (scf, arith, llvm, nvvm) to llvm and nvvm only.
 
-The order matters: `convert-to-llvm` needs the branches that `convert-scf-to-cf` makes, and
-`canonicalize` and `cse` come after the last conversion, to see its whole result. Other dialects are
-not converted: a function that no pass has lowered remains and is rejected.
+Their order matters: `convert-to-llvm` needs the branches that `convert-scf-to-cf` makes, and
+`canonicalize` and `cse` come after the last conversion, so that they see its whole result. Other
+dialects are not converted; a function with ops that no pass has lowered remains and is rejected.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TMA loads, and tensor memory to registers."""
+"""Lowering of TMA loads, and of accesses to tensor memory."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ LANE_SHIFT = 16
 
 @lower(tc.MakeTensorMapOp)
 def convert_make_tensor_map(converter: Converter, op: tc.MakeTensorMapOp) -> None:
-    """Lowers to a kernel parameter; its contents are in the function's ``tc.params``."""
+    """Lowers to a kernel parameter; the function's ``tc.params`` describes the contents of the
+    tensor map."""
     converter.values[op.map] = TensorMap(converter.maps.pop(0))
 
 
 @lower(tc.TmaLoadOp)
 def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
-    """``cp.async.bulk.tensor`` to this CTA's shared memory, or to that of the CTAs in its mask."""
+    """Lowers to ``cp.async.bulk.tensor`` to the shared memory of this CTA, or of the CTAs in the
+    op's mask."""
     if op.signal is None:
         raise PassError("expected an mbarrier to signal, got none; run place-barriers first")
     tile = converter.record(op.tile, SmemTile)
@@ -91,7 +93,8 @@ def _policy(converter: Converter, tensor_map: tc.MakeTensorMapOp) -> ir.Value | 
 
 
 def leaders(converter: Converter, pointer: ir.Value) -> ir.Value:
-    """Maps an address to the shared memory of the pair's leader."""
+    """Maps an address in this CTA's shared memory to the same address in the shared memory of the
+    pair's leader."""
     address = llvm.ptrtoint(i32(), pointer)
     even = arith.AndIOp(address, converter.constant(~RANK_BIT)).result
     return llvm.inttoptr(pointer.type, even)
@@ -99,7 +102,8 @@ def leaders(converter: Converter, pointer: ir.Value) -> ir.Value:
 
 @lower(tc.TmemLdOp)
 def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
-    """``tcgen05.ld.32x32b`` of the warp's sub-partition: a row of N columns per thread."""
+    """Lowers to ``tcgen05.ld.32x32b`` of the warp's sub-partition; each thread gets a row of N
+    columns."""
     rows, columns = ir.VectorType(op.value.type).shape
     if rows != WARP or columns & (columns - 1) or not 1 <= columns <= 128:
         raise PassError(
@@ -124,7 +128,8 @@ def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
 
 @lower(tc.TmemStOp)
 def convert_tmem_st(converter: Converter, op: tc.TmemStOp) -> None:
-    """``tcgen05.st.32x32b`` to the warp's sub-partition: a row of N columns per thread."""
+    """Lowers to ``tcgen05.st.32x32b`` to the warp's sub-partition; each thread stores a row of N
+    columns."""
     columns = ir.VectorType(op.value.type).shape[1]
     kind = ir.VectorType.get([columns], i32()) if columns > 1 else i32()
     pointer = tmem_pointer(quarter_address(converter, op.target, op.quarter, op.column))
@@ -132,7 +137,7 @@ def convert_tmem_st(converter: Converter, op: tc.TmemStOp) -> None:
 
 
 def threads_around(op: ir.OpView) -> int:
-    """Threads of a CTA of the kernel that an op is in."""
+    """Number of threads of a CTA of the kernel that contains an op."""
     around = op.operation.parent
     while "tc.block" not in around.attributes:
         around = around.parent
@@ -154,11 +159,11 @@ def quarter_address(
 
 @lower(tc.TmemWaitOp)
 def convert_tmem_wait(converter: Converter, op: tc.TmemWaitOp) -> None:
-    """``tcgen05.wait::ld``, with the loaded registers as operands and results.
+    """Lowers to ``tcgen05.wait::ld``, with the loaded registers as operands and results.
 
-    A plain wait orders nothing for LLVM: using a loaded register is no memory access, so the back
-    end moves it before the wait. Therefore the wait is inline assembly with those registers as
-    inputs and outputs.
+    LLVM would not order a plain wait after the load and before the uses: using a loaded register is
+    not a memory access, so the back end could move the use before the wait. Therefore the wait is
+    inline assembly with these registers as inputs and outputs.
     """
     kind = string(op, "kind")
     if kind != "ld" or not converter.pending:

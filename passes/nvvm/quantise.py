@@ -1,7 +1,7 @@
-"""Block quantisation in registers, and stores of scales.
+"""Lowering of block quantisation in registers, and of stores of scales.
 
-A thread that holds a whole row needs no shuffle, since a block consists of neighbouring columns of
-that row. In fragments four threads share a row and exchange their largest magnitudes.
+A thread that holds a whole row needs no shuffle, because a block consists of neighbouring columns
+of that row. In fragments four threads share a row and exchange their largest magnitudes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ BLOCK_ATOMS = SCALED_COLUMNS // ATOM
 
 @lower(tc.QuantiseRowsOp)
 def convert_quantise_rows(converter: Converter, op: tc.QuantiseRowsOp) -> None:
-    """Computes for each block the largest magnitude, the scale, quotients, and codes in words."""
+    """Emits for each block the largest magnitude, the scale, the quotients, and the codes, packed
+    in words."""
     row, form = converter.ssa(op.values), op.format
     numbers = simt.elements_of(row)
     words, scales = list[ir.Value](), list[ir.Value]()
@@ -44,7 +45,8 @@ def convert_quantise_rows(converter: Converter, op: tc.QuantiseRowsOp) -> None:
 
 @lower(tc.StoreScalesOp)
 def convert_store_scales(converter: Converter, op: tc.StoreScalesOp) -> None:
-    """Each thread stores its row's scales, 1, 2 or 4 bytes, with zeros for padding."""
+    """Emits stores in which each thread stores the scales of its row: 1, 2 or 4 bytes, with zeros
+    for padding."""
     value, target, *indices = op.operands
     tensor = converter.record(target, GlobalTensor)
     *outer, row, scale = (converter.ssa(each) for each in indices)
@@ -91,10 +93,9 @@ def _without_padding(value: ir.Value, first: ir.Value, count: int, scales: int) 
 
 @lower(tc.QuantiseFragmentOp)
 def convert_quantise_fragment(converter: Converter, op: tc.QuantiseFragmentOp) -> None:
-    """Computes the largest magnitude over the four threads that share a row, the scale, and the
-    codes.
+    """Emits the largest magnitude over the four threads that share a row, the scale, and the codes.
 
-    Every thread of the four computes the scale.
+    Each of the four threads computes the scale.
     """
     values = converter.record(op.values, Fragment)
     part = share(values.type.atom, "C", values.type.shape, converter.warps)
@@ -156,7 +157,8 @@ def _words(rows: int, columns: int) -> list[tuple[int, int]]:
 
 @lower(tc.StoreFragmentScalesOp)
 def convert_store_fragment_scales(converter: Converter, op: tc.StoreFragmentScalesOp) -> None:
-    """Each thread stores one of the four bytes of a word; three other threads store the rest."""
+    """Emits stores in which each thread stores one of the four bytes of a word; three other threads
+    store the other bytes."""
     scales = converter.record(op.fragment, Fragment)
     tensor = converter.record(op.tensor, GlobalTensor)
     held = Held.create(converter, scales.type, op)

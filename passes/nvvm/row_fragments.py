@@ -1,6 +1,8 @@
-"""Rows of fragments: maxima and sums by shuffles, exponentials, and C as A of the next product.
+"""Lowering of ops on rows of fragments: maxima and sums by shuffles, exponentials, and the
+conversion of C to operand A of the next product.
 
-A thread has elements of two rows of each atom, 8 apart, and the numbers of both in registers.
+A thread has elements of two rows of each atom, which are 8 rows apart, and it holds the numbers of
+both rows in registers.
 """
 
 from __future__ import annotations
@@ -69,8 +71,8 @@ def convert_fill_rows(converter: Converter, op: tc.FillRowsOp) -> None:
 
 @lower(tc.OnlineMaxOp)
 def convert_online_max(converter: Converter, op: tc.OnlineMaxOp) -> None:
-    """Takes the maximum over a thread's columns, then over the four threads that share the row; a
-    few instructions per row follow."""
+    """Emits the maximum over a thread's columns, then over the four threads that share the row, and
+    a few further instructions per row."""
     scores, before = (converter.record(v, Fragment) for v in (op.scores, op.before))
     made = []
     rows = _by_row(converter, scores).values()
@@ -94,8 +96,8 @@ def _tree(
 
 @lower(tc.ExpFragmentOp)
 def convert_exp_fragment(converter: Converter, op: tc.ExpFragmentOp) -> None:
-    """Emits an fma and ex2 per element; in warps with a row beyond `FAR`, a subtraction precedes
-    them."""
+    """Emits an fma and an ex2 per element. In warps that have a row beyond `FAR`, a subtraction
+    precedes them."""
     scores, reference = (converter.record(v, Fragment) for v in (op.scores, op.reference))
     scale = simt.number(_number(op, "scale"))
     shifts = [Shift.of(row, _number(op, "scale")) for row in reference.registers]
@@ -135,7 +137,8 @@ def _branch(
 
 @lower(tc.AddRowSumsOp)
 def convert_add_row_sums(converter: Converter, op: tc.AddRowSumsOp) -> None:
-    """Adds the even and the odd columns of a thread in order, then the sums of the four threads."""
+    """Emits the sum of a thread's even columns and of its odd columns, each in order, then the sum
+    over the four threads."""
     before, alpha, powers = (
         converter.record(v, Fragment) for v in (op.before, op.alpha, op.elements)
     )
@@ -151,7 +154,7 @@ def convert_add_row_sums(converter: Converter, op: tc.AddRowSumsOp) -> None:
 
 @lower(tc.ScaleFragmentOp)
 def convert_scale_fragment(converter: Converter, op: tc.ScaleFragmentOp) -> None:
-    """``mul.rn.f32``, in warps with a factor that is not 1."""
+    """Emits ``mul.rn.f32``, which only warps that have a factor other than 1 execute."""
     given, factors = (converter.record(v, Fragment) for v in (op.elements, op.factors))
     one = simt.number(1.0)
     converter.values[op.scaled] = _if_any(
@@ -165,7 +168,7 @@ def convert_scale_fragment(converter: Converter, op: tc.ScaleFragmentOp) -> None
 
 @lower(tc.InvertRowsOp)
 def convert_invert_rows(converter: Converter, op: tc.InvertRowsOp) -> None:
-    """``rcp.approx.ftz.f32``, or 1 for 0 and NaN."""
+    """Emits ``rcp.approx.ftz.f32``; the result for 0 and NaN is 1."""
     rows = converter.record(op.rows, Fragment).registers
     made = tuple(inverse_sum(row, op.times) for row in rows)
     converter.values[op.inverse] = Fragment(op.inverse.type, made)
@@ -173,7 +176,7 @@ def convert_invert_rows(converter: Converter, op: tc.InvertRowsOp) -> None:
 
 @lower(tc.LogSumRowsOp)
 def convert_log_sum_rows(converter: Converter, op: tc.LogSumRowsOp) -> None:
-    """``lg2.approx.ftz.f32``, a product, a sum, a product."""
+    """Emits ``lg2.approx.ftz.f32``, a product, a sum, and another product."""
     maximum, total = (converter.record(v, Fragment) for v in (op.maximum, op.total))
     pairs = zip(maximum.registers, total.registers, strict=True)
     made = tuple(log_sum(most, row, _number(op, "scale")) for most, row in pairs)
@@ -182,8 +185,9 @@ def convert_log_sum_rows(converter: Converter, op: tc.LogSumRowsOp) -> None:
 
 @lower(tc.FragmentAsAOp)
 def convert_fragment_as_a(converter: Converter, op: tc.FragmentAsAOp) -> None:
-    """Packs two neighbours of C into a register; two adjacent atoms give the four registers of one
-    atom of A. With 8 bits it takes four atoms, and an exchange between threads."""
+    """Packs two neighbouring elements of C into a register; two adjacent atoms of C give the four
+    registers of one atom of A. With elements of 8 bits it takes four atoms of C, and an exchange
+    between threads."""
     c = converter.record(op.c, Fragment)
     if is_fp8(op.a.type.element):
         converter.values[op.a] = Fragment(op.a.type, tuple(_bytes_as_a(converter, op, c)))
@@ -232,8 +236,8 @@ def _bytes_as_a(converter: Converter, op: tc.FragmentAsAOp, c: Fragment) -> list
 
 @lower(tc.MaskFragmentOp)
 def convert_mask_fragment(converter: Converter, op: tc.MaskFragmentOp) -> None:
-    """Compares with a row's number of keys and selects, for each element, in warps with a masked
-    element."""
+    """Emits for each element a comparison with the row's number of keys and a selection, which only
+    warps that have a masked element execute."""
     scores = converter.record(op.scores, Fragment)
     kind = op.scores.type
     row, column = (converter.ssa(index) for index in (op.row, op.column))
@@ -285,7 +289,8 @@ def _further(value: ir.Value, rows: int) -> ir.Value:
 
 @lower(tc.StoreFragmentRowsOp)
 def convert_store_fragment_rows(converter: Converter, op: tc.StoreFragmentRowsOp) -> None:
-    """The first of the four threads that share a row stores the row's number."""
+    """Emits a store in which the first of the four threads that share a row stores the row's
+    number."""
     require_role(converter, op)
     rows = converter.record(op.rows, Fragment)
     tensor = converter.record(op.tensor, GlobalTensor)

@@ -1,6 +1,7 @@
-"""Rows of registers: the numbers of a softmax over blocks, a row in each thread.
+"""Lowering of ops on rows of registers: the numbers of a softmax over blocks, with a row in each
+thread.
 
-A number per row is a thread's ``vector<1xf32>``, and so is a number per lane.
+A number per row becomes the thread's ``vector<1xf32>``, and so does a number per lane.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _number(value: float) -> ir.Value:
 
 @lower(tc.LaneNumbersOp)
 def convert_lane_numbers(converter: Converter, op: tc.LaneNumbersOp) -> None:
-    """The number of this thread's lane."""
+    """Lowers to the number of this thread's lane."""
     converter.values[op.numbers] = _number(ir.FloatAttr(op.value).value)
 
 
@@ -68,7 +69,7 @@ def _halved(
 
 @lower(tc.RowMaxOp)
 def convert_row_max(converter: Converter, op: tc.RowMaxOp) -> None:
-    """``max.f32`` of the thread's registers, in independent chains."""
+    """Emits ``max.f32`` of the thread's registers, in several independent chains."""
     numbers = converter.elements(converter.ssa(op.values))
     parts = numbers[:PARTIAL_SUMS]
     for position, number in enumerate(numbers[PARTIAL_SUMS:]):
@@ -79,7 +80,8 @@ def convert_row_max(converter: Converter, op: tc.RowMaxOp) -> None:
 
 @lower(tc.RowSumOp)
 def convert_row_sum(converter: Converter, op: tc.RowSumOp) -> None:
-    """``add.f32`` of the thread's registers, two at a time with ``.f32x2`` if the target has it."""
+    """Emits ``add.f32`` of the thread's registers, two at a time with ``.f32x2`` if the target has
+    that instruction."""
     row = converter.ssa(op.values)
     columns = row.type.shape[0]
     slices = [
@@ -96,7 +98,7 @@ def _scale(op: tc.RowOnlineMaxOp | tc.RowExponentialsOp | tc.RowLogSumOp) -> flo
 
 @lower(tc.MaskRowsOp)
 def convert_mask_rows(converter: Converter, op: tc.MaskRowsOp) -> None:
-    """Compares each column with the first and the last key of the row."""
+    """Emits comparisons of each column with the first and the last key of the row."""
     end, band = converter.ssa(op.keys), Band.of(op)
     row, start = arith.addi(converter.ssa(op.row), converter.lane), None
     if band.last is not None:
@@ -127,8 +129,8 @@ def convert_online_max(converter: Converter, op: tc.RowOnlineMaxOp) -> None:
 
 @lower(tc.RowExponentialsOp)
 def convert_exponentials(converter: Converter, op: tc.RowExponentialsOp) -> None:
-    """Emits an fma and ex2 per element; in warps with a row beyond `FAR`, a subtraction precedes
-    them."""
+    """Emits an fma and an ex2 per element. In warps that have a row beyond `FAR`, a subtraction
+    precedes them."""
     scores, shift = converter.ssa(op.scores), Shift.of(converter.ssa(op.reference), _scale(op))
     (mine,) = converter.elements(shift.far)
     branch = scf.IfOp(simt.any_lane(mine), [scores.type], has_else=True)
@@ -180,12 +182,12 @@ def convert_rows_differ(converter: Converter, op: tc.RowsDifferOp) -> None:
 
 @lower(tc.RowInverseSumOp)
 def convert_inverse_sum(converter: Converter, op: tc.RowInverseSumOp) -> None:
-    """``rcp.approx.ftz``."""
+    """Emits ``rcp.approx.ftz``."""
     converter.values[op.inverse] = inverse_sum(converter.ssa(op.total), op.times)
 
 
 @lower(tc.RowLogSumOp)
 def convert_log_sum(converter: Converter, op: tc.RowLogSumOp) -> None:
-    """``lg2.approx.ftz``, a sum, a product."""
+    """Emits ``lg2.approx.ftz``, a sum and a product."""
     largest, total = converter.ssa(op.largest), converter.ssa(op.total)
     converter.values[op.lse] = log_sum(largest, total, _scale(op))

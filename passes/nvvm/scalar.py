@@ -1,4 +1,5 @@
-"""Index arithmetic (to i32), arith on register tiles, scf, and the position in the grid."""
+"""Lowering of index arithmetic (to i32), arith on register tiles, scf, and the position in the
+grid."""
 
 from __future__ import annotations
 
@@ -37,10 +38,8 @@ _ELEMENTWISE = (
 
 
 def converted_type(old: ir.Type) -> ir.Type:
-    """index → i32; ``vector<32xNxT>``, a row per thread, → ``vector<NxT>``, or words for bytes.
-
-    ``vector<32xT>`` → T.
-    """
+    """The type after conversion: index becomes i32; ``vector<32xNxT>``, which has a row per thread,
+    becomes ``vector<NxT>``, or words if T is a byte; ``vector<32xT>`` becomes T."""
     if isinstance(old, ir.IndexType):
         return i32()
     if isinstance(old, ir.VectorType):
@@ -60,18 +59,18 @@ def converted_type(old: ir.Type) -> ir.Type:
 
 
 def is_fp8(kind: ir.Type) -> bool:
-    """Whether a type is fp8, or a vector of it."""
+    """Whether a type is fp8 or a vector of fp8."""
     return str(kind.element_type if isinstance(kind, ir.VectorType) else kind) in FP8
 
 
 def is_i8(kind: ir.Type) -> bool:
-    """Whether a type is i8, or a vector of it."""
+    """Whether a type is i8 or a vector of i8."""
     return str(kind.element_type if isinstance(kind, ir.VectorType) else kind) == "i8"
 
 
 @lower(*(f"arith.{name}" for name in _ELEMENTWISE))
 def convert_elementwise(converter: Converter, op: ir.OpView) -> None:
-    """The op on converted operands."""
+    """Emits the same op on the converted operands."""
     name, of = op.operation.name, op.operation.operands[-1].type
     if is_fp8(of):
         raise PassError(
@@ -95,7 +94,7 @@ def convert_elementwise(converter: Converter, op: ir.OpView) -> None:
 
 @lower("arith.divf")
 def convert_division(converter: Converter, op: ir.OpView) -> None:
-    """Divides; narrower elements in f32, rounded afterwards."""
+    """Emits a division. Types narrower than f32 are divided in f32, and the quotient is rounded."""
     if is_fp8(op.operation.results[0].type):
         convert_elementwise(converter, op)  # which rejects it
         return
@@ -109,7 +108,7 @@ def _attributes(op: ir.OpView) -> list[tuple[str, ir.Attribute]]:
 
 @lower("arith.constant")
 def convert_constant(converter: Converter, op: ir.OpView) -> None:
-    """Index constants to i32; splats keep their value per row."""
+    """Emits a constant: an index becomes an i32, and a splat keeps its value for each row."""
     result = op.operation.results[0]
     new_type = converted_type(result.type)
     value = op.operation.attributes["value"]
@@ -134,7 +133,7 @@ def convert_constant(converter: Converter, op: ir.OpView) -> None:
 
 @lower("arith.index_cast", "arith.index_castui")
 def convert_index_cast(converter: Converter, op: ir.OpView) -> None:
-    """Lowers to a change of width, or to nothing."""
+    """Lowers to a conversion to another width, or to nothing."""
     result, old = op.operation.results[0], converter.ssa(op.operation.operands[0])
     target = converted_type(result.type)
     source_bits, target_bits = ir.IntegerType(old.type).width, ir.IntegerType(target).width
@@ -148,8 +147,8 @@ def convert_index_cast(converter: Converter, op: ir.OpView) -> None:
 
 @lower("vector.broadcast")
 def convert_broadcast(converter: Converter, op: ir.OpView) -> None:
-    """A broadcast to lanes emits nothing; a broadcast of a number, or of a number per row, to
-    columns emits a vector."""
+    """Lowers a broadcast. A broadcast to lanes emits nothing; a broadcast of a number, or of a
+    number per row, to columns emits a vector."""
     result, source = op.operation.results[0], op.operation.operands[0]
     number, row = converter.ssa(source), converted_type(result.type)
     if isinstance(source.type, ir.VectorType):
@@ -165,9 +164,9 @@ def convert_broadcast(converter: Converter, op: ir.OpView) -> None:
 
 @lower("vector.bitcast")
 def convert_bitcast(converter: Converter, op: ir.OpView) -> None:
-    """Reinterprets the bits of each row. f32 rounded to words of two numbers takes one instruction
-    per word (PTX ISA 9.7.9.21); from a conversion and a cast LLVM would make 64-bit words and
-    split them."""
+    """Reinterprets the bits of each row. Rounding f32 to words of two numbers takes one instruction
+    per word (PTX ISA 9.7.9.21), which is emitted here, because from a conversion and a cast LLVM
+    would make 64-bit words and split them."""
     result, source = op.operation.results[0], op.operation.operands[0]
     rounding, row = defining(source), converted_type(result.type)
     if str(row).endswith("xi32>") and _rounds_f32(rounding):
@@ -215,13 +214,13 @@ def convert_interleave(converter: Converter, op: ir.OpView) -> None:
 
 @lower(tc.LaneIndexOp)
 def convert_lane_index(converter: Converter, op: ir.OpView) -> None:
-    """The thread's number in its warp."""
+    """Lowers to the thread's number in its warp."""
     converter.values[op.lanes] = converter.lane
 
 
 @lower("gpu.block_id")
 def convert_block_id(converter: Converter, op: ir.OpView) -> None:
-    """``%ctaid.{x,y,z}``."""
+    """Lowers to ``%ctaid.{x,y,z}``."""
     dimension = str(op.operation.attributes["dimension"])
     letter = next(letter for letter in "xyz" if dimension.endswith((f" {letter}>", f"<{letter}>")))
     converter.values[op.operation.results[0]] = nvvm.read_ptx_sreg(f"ctaid.{letter}")
@@ -229,7 +228,7 @@ def convert_block_id(converter: Converter, op: ir.OpView) -> None:
 
 @lower("scf.for")
 def convert_for(converter: Converter, op: scf.ForOp) -> None:
-    """The loop over i32."""
+    """Emits the same loop with i32 bounds and induction variable."""
     bounds = [converter.ssa(operand) for operand in list(op.operation.operands)[:3]]
     inits = [part for init in op.initArgs for part in converter.parts(init)]
     new = scf.ForOp(*bounds, inits)
@@ -239,7 +238,7 @@ def convert_for(converter: Converter, op: scf.ForOp) -> None:
 
 @lower("scf.while")
 def convert_while(converter: Converter, op: scf.WhileOp) -> None:
-    """The loop, with both regions converted."""
+    """Emits the same loop with both regions converted."""
     inits = [part for start in op.operation.operands for part in converter.parts(start)]
 
     def kinds(values: Iterable[ir.Value]) -> list[ir.Type]:
@@ -268,7 +267,7 @@ def _bind(converter: Converter, old: Iterable[ir.Value], new: Iterable[ir.Value]
 
 @lower("scf.condition")
 def convert_condition(converter: Converter, op: ir.OpView) -> None:
-    """The terminator, with its operands converted."""
+    """Emits the same terminator with its operands converted."""
     condition, *passed = op.operation.operands
     parts = [part for operand in passed for part in converter.parts(operand)]
     scf.ConditionOp(converter.ssa(condition), parts)
@@ -285,7 +284,7 @@ def _carried(converter: Converter, kind: ir.Type) -> list[ir.Type]:
 
 @lower("scf.if")
 def convert_if(converter: Converter, op: scf.IfOp) -> None:
-    """The branch, with its region converted."""
+    """Emits the same branch with its regions converted."""
     results = list(op.operation.results)
     types = [kind for result in results for kind in _carried(converter, result.type)]
     has_else = len(op.operation.regions[1].blocks) > 0
@@ -299,5 +298,5 @@ def convert_if(converter: Converter, op: scf.IfOp) -> None:
 
 @lower("scf.yield")
 def convert_yield(converter: Converter, op: ir.OpView) -> None:
-    """The terminator, with its operands converted."""
+    """Emits the same terminator with its operands converted."""
     scf.YieldOp([p for operand in op.operation.operands for p in converter.parts(operand)])

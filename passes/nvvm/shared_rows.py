@@ -1,4 +1,5 @@
-"""Register tiles to and from the rows of shared tiles that TMA reads or has written."""
+"""Lowering of copies between register tiles and the rows of shared tiles that TMA reads or has
+written."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ WORDS = STORE_BYTES // WORD_BYTES
 
 @lower(tc.StoreSharedOp)
 def convert_store_shared(converter: Converter, op: tc.StoreSharedOp) -> None:
-    """Each thread stores its row in units of 16 bytes."""
+    """Emits stores in which each thread stores its row in units of 16 bytes."""
     nbytes = op.value.type.shape[1] * tc.element_bytes(op.tile.type.element)
     words = words_of(converter.ssa(op.value), nbytes, WORD_BYTES)
     for word, pointer in _units(converter, op):
@@ -31,7 +32,7 @@ def convert_store_shared(converter: Converter, op: tc.StoreSharedOp) -> None:
 
 @lower(tc.LoadSharedOp)
 def convert_load_shared(converter: Converter, op: tc.LoadSharedOp) -> None:
-    """Each thread loads its row in units of 16 bytes."""
+    """Emits loads in which each thread loads its row in units of 16 bytes."""
     kind = op.value.type
     nbytes = kind.shape[1] * tc.element_bytes(kind.element_type)
     words = llvm.mlir_poison(ir.VectorType.get([nbytes // WORD_BYTES], i32()))

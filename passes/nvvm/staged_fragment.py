@@ -1,4 +1,4 @@
-"""Stores of fragments to shared memory, and from there by TMA."""
+"""Lowering of stores of fragments to shared memory, from where TMA stores them."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _MATRICES = 4
 
 @lower(tc.StoreFragmentStagedOp)
 def convert_store_fragment_staged(converter: Converter, op: tc.StoreFragmentStagedOp) -> None:
-    """Emits for each tile of columns: ``cp.async.bulk.wait_group.read``, ``stmatrix`` or
-    ``st.shared`` of pairs, ``fence.proxy.async``, and ``cp.async.bulk.tensor`` by one elected
-    thread."""
+    """Emits for each tile of columns ``cp.async.bulk.wait_group.read``, ``stmatrix`` or
+    ``st.shared`` of pairs, ``fence.proxy.async``, and a ``cp.async.bulk.tensor`` that one elected
+    thread executes."""
     require_role(converter, op)
     fragment = converter.record(op.fragment, Fragment)
     ring, tile = converter.record(op.ring, Ring), op.tile

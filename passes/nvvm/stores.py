@@ -1,4 +1,4 @@
-"""Registers to global memory: ``tc.store_rows``, ``tc.store_lanes``."""
+"""Lowering of stores from registers to global memory: ``tc.store_rows``, ``tc.store_lanes``."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ INT32_BYTES = 2**31
 
 
 def known_divisor(value: ir.Value) -> int:
-    """A known divisor of `value`, an index of the program; 0 for the constant 0.
+    """A number that is known to divide `value`, an index of the program; 0 for the constant 0.
 
-    It determines how wide stores may be and which columns of a tile share a bounds check.
+    This number determines how wide stores may be and which columns of a tile share a bounds check.
     """
     if isinstance(value.owner, ir.Block):
         loop = value.owner.owner
@@ -50,7 +50,7 @@ def known_divisor(value: ir.Value) -> int:
 
 
 def largest_power_of_two(limit: int, *numbers: int) -> int:
-    """The largest power of two up to `limit` that divides all `numbers`."""
+    """The largest power of two that is at most `limit` and divides all `numbers`."""
     width = limit
     while any(number % width for number in numbers):
         width //= 2
@@ -59,12 +59,13 @@ def largest_power_of_two(limit: int, *numbers: int) -> int:
 
 @lower(tc.StoreRowsOp)
 def convert_store_rows(converter: Converter, op: tc.StoreRowsOp) -> None:
-    """Each thread stores its row with the widest vector stores that its alignment allows.
+    """Emits stores in which each thread stores its row with the widest vector stores that its
+    alignment allows.
 
-    Columns are divided into groups that lie entirely inside or outside the tensor, because the
-    group's width divides the first column and the tensor's width; each group has one predicate.
-    Columns that are not contiguous are stored one by one, so the lanes of a warp cover a run of
-    addresses.
+    Columns are divided into groups, each of which is entirely inside or entirely outside the
+    tensor, because the group's width divides both the first column and the tensor's width. Each
+    group has one predicate. Columns that are not contiguous are stored one by one, so that the
+    lanes of a warp together store to contiguous addresses.
     """
     along = integer(op, "row_dim"), column_dim(op)
     _convert_store(converter, op, _Along(*along, integer(op, "rows")))
@@ -72,7 +73,7 @@ def convert_store_rows(converter: Converter, op: tc.StoreRowsOp) -> None:
 
 @lower(tc.StoreLanesOp)
 def convert_store_lanes(converter: Converter, op: tc.StoreLanesOp) -> None:
-    """Each thread stores its row at its own indices."""
+    """Emits stores in which each thread stores its row at indices of its own."""
     _convert_store(converter, op, _Along(None, len(op.places), WARP))
 
 
@@ -173,9 +174,9 @@ def _row_address(
 
 
 def words_of(value: ir.Value, nbytes: int, word_bytes: int) -> ir.Value:
-    """The row of `nbytes` bytes as a vector of integers of `word_bytes`; single bytes as i32.
+    """A row of `nbytes` bytes as a vector of integers of `word_bytes` bytes; single bytes are i32.
 
-    A row of scales is in the low bytes of an i32.
+    The scales of a row are in the low bytes of an i32.
     """
     if isinstance(value.type, ir.IntegerType) and value.type.width > 8 * nbytes:
         value = arith.trunci(integer_type(8 * nbytes), value)

@@ -1,4 +1,5 @@
-"""Tiles, rings, barriers, allocations and warp roles: their addresses and executing threads."""
+"""Lowering of tiles, rings, barriers, allocations and warp roles: their addresses, and the threads
+that execute them."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from .converter import (
 
 
 def is_equal(converter: Converter, value: ir.Value, number: int) -> ir.Value:
-    """``value == number``."""
+    """Emits the comparison ``value == number``."""
     return arith.CmpIOp(arith.CmpIPredicate.eq, value, converter.constant(number)).result
 
 
@@ -87,7 +88,8 @@ def convert_slot(converter: Converter, op: tc.SlotOp) -> None:
 
 @lower(tc.SmemPartOp)
 def convert_smem_part(converter: Converter, op: tc.SmemPartOp) -> None:
-    """``tile + number * bytes of a part``; if the number is a constant, also its descriptor."""
+    """Records the address ``tile + number * bytes of a part`` and, if the number is a constant,
+    also the part's descriptor."""
     tile, part = converter.record(op.tile, SmemTile), op.part.type
     number = constant_of(op.number)
     if number is not None:
@@ -101,7 +103,7 @@ def convert_smem_part(converter: Converter, op: tc.SmemPartOp) -> None:
 
 @lower(tc.SmemTransposedOp)
 def convert_smem_transposed(converter: Converter, op: tc.SmemTransposedOp) -> None:
-    """Lowers to the same address, with separate descriptors."""
+    """Records the same address as that of the tile; the transpose has descriptors of its own."""
     tile = converter.record(op.tile, SmemTile)
     kind = op.transposed.type
     converter.values[op.transposed] = SmemTile(kind, tile.address, tile.slot, tile.stride)
@@ -109,7 +111,7 @@ def convert_smem_transposed(converter: Converter, op: tc.SmemTransposedOp) -> No
 
 @lower(tc.MbarrierInitOp)
 def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
-    """``mbarrier.init`` of each barrier, by the first thread of the CTA."""
+    """Emits ``mbarrier.init`` of each barrier, by the first thread of the CTA."""
     bar = op.bar.type
     first = Mbarrier(SharedAddress(converter.smem, integer_attribute(op, "offset")))
     count = bar.count if isinstance(bar, tc.RingType) else 1
@@ -125,10 +127,11 @@ def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
 
 @lower(tc.TmemAllocOp)
 def convert_tmem_alloc(converter: Converter, op: tc.TmemAllocOp) -> None:
-    """``tcgen05.alloc`` by one warp; the address is read from shared memory after the barrier.
+    """Emits ``tcgen05.alloc`` by one warp; the address is read from shared memory after the
+    barrier.
 
-    In a CTA pair the instruction also acts on the other CTA: relaxed arrivals show that this has
-    started.
+    In a CTA pair the instruction also acts on the other CTA, so relaxed arrivals first make sure
+    that the other CTA has started.
     """
     base = TmemBase(
         slot=integer_attribute(op, "address_slot"),
@@ -147,7 +150,7 @@ def convert_tmem_alloc(converter: Converter, op: tc.TmemAllocOp) -> None:
 
 @lower(tc.TmemRelinquishOp)
 def convert_tmem_relinquish(converter: Converter, op: tc.TmemRelinquishOp) -> None:
-    """``tcgen05.relinquish_alloc_permit`` by the warp that allocated."""
+    """Emits ``tcgen05.relinquish_alloc_permit`` by the warp that allocated."""
     if not converter.bases:
         raise PassError("expected tc.tmem_alloc before tc.tmem_relinquish, got none")
     with simt.only_if(is_equal(converter, converter.warp, converter.bases[-1].warp)):
@@ -156,7 +159,7 @@ def convert_tmem_relinquish(converter: Converter, op: tc.TmemRelinquishOp) -> No
 
 @lower(tc.TmemDeallocOp)
 def convert_tmem_dealloc(converter: Converter, op: tc.TmemDeallocOp) -> None:
-    """``tcgen05.dealloc`` by the warp that allocated."""
+    """Emits ``tcgen05.dealloc`` by the warp that allocated."""
     base = converter.record(op.base, TmemBase)
     if base.value is None:
         raise PassError("expected tc.cta_barrier between tc.tmem_alloc and tc.tmem_dealloc")
@@ -169,13 +172,14 @@ def convert_tmem_dealloc(converter: Converter, op: tc.TmemDeallocOp) -> None:
 
 
 def tmem_pointer(address: ir.Value) -> ir.Value:
-    """A tensor-memory pointer from its 32-bit address."""
+    """Makes a tensor-memory pointer from a 32-bit tensor-memory address."""
     return llvm.inttoptr(pointer_type(6), address)
 
 
 @lower(tc.RoleOp)
 def convert_role(converter: Converter, op: tc.RoleOp) -> None:
-    """A branch on the warp index, and for ``threads = "one"`` one on `elect.sync` inside it."""
+    """Emits a branch on the warp index and, if ``threads = "one"``, a branch on `elect.sync` inside
+    it."""
     if converter.in_role:
         raise PassError("expected tc.role outside other roles")
     if op in converter.placed:
@@ -211,7 +215,7 @@ def convert_role(converter: Converter, op: tc.RoleOp) -> None:
 
 @lower(tc.OneThreadOp)
 def convert_one_thread(converter: Converter, op: tc.OneThreadOp) -> None:
-    """Emits a branch taken by the CTA's first thread."""
+    """Emits a branch that only the CTA's first thread takes."""
     if converter.in_role:
         raise PassError("expected tc.one_thread outside roles, which choose their thread")
     converter.in_role = True
@@ -222,7 +226,7 @@ def convert_one_thread(converter: Converter, op: tc.OneThreadOp) -> None:
 
 @lower("memref.collapse_shape", "memref.expand_shape")
 def convert_reshape(converter: Converter, op: ir.OpView) -> None:
-    """Lowers a reshape: the same contiguous tensor with another shape."""
+    """Records the same contiguous tensor with another shape."""
     source = converter.record(op.operation.operands[0], GlobalTensor)
     result = op.operation.results[0]
     shape = tuple(ir.MemRefType(result.type).shape)

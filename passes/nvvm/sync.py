@@ -1,4 +1,4 @@
-"""Barriers, fences, commits."""
+"""Lowering of barriers, fences and commits."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from .structure import is_equal
 
 @lower(tc.MbarrierWaitOp)
 def convert_mbarrier_wait(converter: Converter, op: tc.MbarrierWaitOp) -> None:
-    """``mbarrier.try_wait.parity`` in a loop (it may time out at a hardware limit).
+    """Emits ``mbarrier.try_wait.parity`` in a loop, because the instruction may time out at a
+    hardware limit.
 
-    In warp-level kernels, which have no roles, every thread waits and so sees the bytes.
+    In warp-level kernels, which have no roles, every thread waits, so every thread sees the bytes.
     """
     if not converter.of_warps:
         require_role(converter, op)
@@ -35,7 +36,7 @@ def convert_mbarrier_wait(converter: Converter, op: tc.MbarrierWaitOp) -> None:
 
 @lower(tc.MbarrierExpectTxOp)
 def convert_expect_tx(converter: Converter, op: tc.MbarrierExpectTxOp) -> None:
-    """``mbarrier.arrive.expect_tx``."""
+    """Lowers to ``mbarrier.arrive.expect_tx``."""
     pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
     nbytes = integer(op, "nbytes")
     nvvm.mbarrier_arrive_expect_tx(pointer, converter.constant(nbytes))
@@ -43,8 +44,8 @@ def convert_expect_tx(converter: Converter, op: tc.MbarrierExpectTxOp) -> None:
 
 @lower(tc.MbarrierArriveOp)
 def convert_arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
-    """``mbarrier.arrive`` of every thread, or of one thread per warp for each CTA of a mask; in a
-    CTA pair, on the leader's barrier."""
+    """Emits ``mbarrier.arrive`` by every thread, or by one thread per warp for each CTA of a mask.
+    In a CTA pair the arrival is on the leader's barrier."""
     require_role(converter, op)
     mask = converter.mask(op)
     if mask is not None:
@@ -108,14 +109,14 @@ def _leader(converter: Converter) -> ir.Value:
 
 @lower(tc.CommitOp)
 def convert_commit(converter: Converter, op: tc.CommitOp) -> None:
-    """``tcgen05.commit``."""
+    """Lowers to ``tcgen05.commit``."""
     pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
     nvvm.tcgen05.commit(pointer, converter.mask(op), cta_group_of(op))
 
 
 @lower(tc.FenceOp)
 def convert_fence(converter: Converter, op: tc.FenceOp) -> None:
-    """The fence of the op's kind."""
+    """Emits the fence that the op's kind names."""
     kind = string(op, "kind")
     if kind == "tcgen05.before":
         nvvm.tcgen05.fence("before")
@@ -133,21 +134,22 @@ def convert_fence(converter: Converter, op: tc.FenceOp) -> None:
 
 @lower(tc.CtaBarrierOp)
 def convert_cta_barrier(converter: Converter, op: tc.CtaBarrierOp) -> None:
-    """``bar.sync 0``; after it, addresses of allocations made before it are read."""
+    """Emits ``bar.sync 0``. After it, the addresses of allocations made before it are read."""
     nvvm.barrier()
     _read_bases(converter)
 
 
 @lower(tc.WarpsBarrierOp)
 def convert_warps_barrier(converter: Converter, op: tc.WarpsBarrierOp) -> None:
-    """``bar.sync`` of some warps."""
+    """Emits ``bar.sync`` for some of the warps."""
     number = converter.add(converter.ssa(op.number), 1)
     nvvm.barrier(number, converter.constant(WARP * integer(op, "warps")))
 
 
 @lower(tc.TurnOp)
 def convert_turn(converter: Converter, op: tc.TurnOp) -> None:
-    """``bar.sync`` on the warpgroup's barrier, or ``bar.arrive`` on the next one's."""
+    """Emits ``bar.sync`` on the warpgroup's own barrier, or ``bar.arrive`` on the barrier of the
+    next warpgroup."""
     kind, count, threads = string(op, "kind"), integer(op, "warpgroups"), 2 * WARPGROUP
     group = simt.divide(converter.warp, WARPGROUP // WARP)
     if kind == "wait":
@@ -173,7 +175,8 @@ def _arrive_at(number: ir.Value, threads: int) -> None:
 
 @lower(tc.FirstWarpBarrierOp)
 def convert_first_warp_barrier(converter: Converter, op: tc.FirstWarpBarrierOp) -> None:
-    """``bar.sync`` or ``bar.arrive``, predicated: a branch would split the main loop's block."""
+    """Emits ``bar.sync`` or ``bar.arrive``, each with a predicate, because a branch would divide
+    the basic block of the main loop."""
     number = converter.add(converter.ssa(op.slot), 1)
     text = "\n".join(_FIRST_WARP).format(threads=converter.threads)
     llvm.inline_asm(None, [converter.warp, number], text, "r,r,~{memory}", has_side_effects=True)
@@ -187,14 +190,15 @@ _FIRST_WARP = (
 
 @lower(tc.ClusterBarrierOp)
 def convert_cluster_barrier(converter: Converter, op: tc.ClusterBarrierOp) -> None:
-    """``barrier.cluster.arrive`` and ``.wait``; then as ``tc.cta_barrier``."""
+    """Emits ``barrier.cluster.arrive`` and ``.wait``, and then reads addresses of allocations as
+    ``tc.cta_barrier`` does."""
     nvvm.cluster_barrier()
     _read_bases(converter)
 
 
 @lower(tc.CtaRankOp)
 def convert_cta_rank(converter: Converter, op: tc.CtaRankOp) -> None:
-    """``%cluster_ctarank``."""
+    """Lowers to ``%cluster_ctarank``."""
     converter.values[op.rank] = converter.cta_rank()
 
 

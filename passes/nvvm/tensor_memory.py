@@ -1,4 +1,5 @@
-"""Tensor memory in all shapes: registers of a warp, and rows of a shared tile."""
+"""Lowering of accesses to tensor memory in all shapes: from and to registers of a warp, and from
+rows of a shared tile."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from .structure import tmem_pointer
 
 @lower(tc.TmemLdWordsOp)
 def convert_ld(converter: Converter, op: tc.TmemLdWordsOp) -> None:
-    """``tcgen05.ld``."""
+    """Lowers to ``tcgen05.ld``."""
     count = ir.VectorType(op.value.type).shape[1]
     kind = ir.VectorType.get([count], i32()) if count > 1 else i32()
     raw = nvvm.tcgen05.ld(
@@ -34,7 +35,7 @@ def convert_ld(converter: Converter, op: tc.TmemLdWordsOp) -> None:
 
 @lower(tc.TmemStWordsOp)
 def convert_st(converter: Converter, op: tc.TmemStWordsOp) -> None:
-    """``tcgen05.st``."""
+    """Lowers to ``tcgen05.st``."""
     count = ir.VectorType(op.value.type).shape[1]
     kind = ir.VectorType.get([count], i32()) if count > 1 else i32()
     words, address = llvm.bitcast(kind, converter.ssa(op.value)), _address(converter, op, op.target)
@@ -69,7 +70,7 @@ def _split(converter: Converter, op: tc.TmemLdWordsOp | tc.TmemStWordsOp) -> ir.
 
 @lower(tc.CpRowsOp)
 def convert_cp_rows(converter: Converter, op: tc.CpRowsOp) -> None:
-    """``tcgen05.cp``."""
+    """Lowers to ``tcgen05.cp``."""
     source, target = converter.record(op.source, SmemTile), converter.record(op.target, TmemTile)
     kind = source.type
     column, inside = divmod(integer(op, "byte"), kind.span)

@@ -1,4 +1,4 @@
-"""TMA stores."""
+"""Lowering of TMA stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .converter import Converter, SmemTile, TensorMap, lower
 
 @lower(tc.TmaStoreOp)
 def convert_tma_store(converter: Converter, op: tc.TmaStoreOp) -> None:
-    """``cp.async.bulk.tensor`` or ``cp.reduce.async.bulk.tensor`` by one elected thread."""
+    """Emits ``cp.async.bulk.tensor`` or ``cp.reduce.async.bulk.tensor`` by one elected thread."""
     tile = converter.record(op.tile, SmemTile)
     mode = "im2col" if string(defining(op.map, tc.MakeTensorMapOp), "mode") == "im2col" else "tile"
     if scatters(op):
@@ -54,20 +54,20 @@ def _reduce(
 
 @lower(tc.BulkCommitOp)
 def convert_bulk_commit(converter: Converter, op: tc.BulkCommitOp) -> None:
-    """``cp.async.bulk.commit_group`` by the elected thread, always the same one (PTX ISA
-    9.7.13.14)."""
+    """Emits ``cp.async.bulk.commit_group`` by the elected thread. The same thread is elected each
+    time (PTX ISA 9.7.13.14)."""
     with simt.only_if(nvvm.elect_sync()):
         nvvm.cp_async_bulk_commit_group()
 
 
 @lower(tc.BulkWaitOp)
 def convert_bulk_wait(converter: Converter, op: tc.BulkWaitOp) -> None:
-    """``cp.async.bulk.wait_group`` by the elected thread."""
+    """Emits ``cp.async.bulk.wait_group`` by the elected thread."""
     with simt.only_if(nvvm.elect_sync()):
         nvvm.cp_async_bulk_wait_group(integer(op, "pending"), read=flag(op, "read"))
 
 
 @lower(tc.WarpBarrierOp)
 def convert_warp_barrier(converter: Converter, op: tc.WarpBarrierOp) -> None:
-    """``bar.warp.sync`` of all threads."""
+    """Emits ``bar.warp.sync`` of all threads of the warp."""
     nvvm.bar_warp_sync(converter.constant(-1))

@@ -1,4 +1,4 @@
-"""cp.async: the pieces of a tile that each thread copies."""
+"""Lowering of cp.async: which pieces of a tile each thread copies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZE_LIMIT = 2**31
 
 @dataclass(frozen=True)
 class CopyPieces:
-    """A tile in pieces of `width` bytes; thread t copies pieces t, t + threads, …"""
+    """A tile divided into pieces of `width` bytes. Thread t copies pieces t, t + threads, …"""
 
     type: tc.StagedType
     width: int
@@ -27,17 +27,17 @@ class CopyPieces:
 
     @property
     def per_row(self) -> int:
-        """Pieces in a row of the tile."""
+        """Number of pieces in a row of the tile."""
         return self.type.pitch // self.width
 
     @property
     def rounds(self) -> list[int]:
-        """First piece of every copy of thread 0."""
+        """The pieces that thread 0 copies, one for each round."""
         return list(range(0, self.type.nbytes // self.width, self.threads))
 
     @property
     def working(self) -> int:
-        """Threads that copy a piece in every round."""
+        """Number of threads that copy a piece in every round."""
         return min(self.threads, self.type.nbytes // self.width)
 
     def shared_offset(self, piece: int) -> int:
@@ -53,13 +53,14 @@ class CopyPieces:
         return piece // self.per_row
 
     def byte(self, piece: int) -> int:
-        """First byte of a piece in its row."""
+        """The first byte of a piece, counted from the start of its row."""
         return piece % self.per_row * self.width
 
 
 @lower(tc.CpAsyncOp)
 def convert_cp_async(converter: Converter, op: tc.CpAsyncOp) -> None:
-    """``cp.async.cg`` of 16 bytes, or ``.ca`` of fewer; a source size of 0 fills with zeros."""
+    """Emits ``cp.async.cg`` for pieces of 16 bytes, or ``.ca`` for smaller pieces; a source size of
+    0 fills the piece with zeros."""
     tile = converter.record(op.tile, StagedTile)
     tensor = converter.record(op.tensor, GlobalTensor)
     pieces = CopyPieces(tile.type, integer(op, "width"), converter.threads)
@@ -118,7 +119,8 @@ def _left(converter: Converter, end: int, byte: ir.Value, width: int) -> ir.Valu
 def global_pointer(
     converter: Converter, tensor: GlobalTensor, rows: list[ir.Value], pitch: int, byte: ir.Value
 ) -> ir.Value:
-    """i64 address of byte `byte` of row `rows` (after the batch index, if any)."""
+    """The i64 address of byte `byte` of row `rows` of a tensor; the batch index, if any, precedes
+    the row."""
     wide = ir.IntegerType.get_signless(64)
     linear = arith.ExtSIOp(wide, rows[0]).result
     if len(rows) > 1:
@@ -132,7 +134,7 @@ def global_pointer(
 
 
 def byte_pointer(base: ir.Value, offset: int) -> ir.Value:
-    """``base + offset``."""
+    """A pointer to ``base + offset``."""
     if not offset:
         return base
     if offset >= _SIZE_LIMIT:
@@ -149,11 +151,11 @@ def shared_pointer(tile: StagedTile | SmemTile, base: ir.Value, offset: int) -> 
 
 @lower(tc.CpAsyncCommitOp)
 def convert_commit(converter: Converter, op: tc.CpAsyncCommitOp) -> None:
-    """``cp.async.commit_group``."""
+    """Lowers to ``cp.async.commit_group``."""
     nvvm.cp_async_commit_group()
 
 
 @lower(tc.CpAsyncWaitOp)
 def convert_wait(converter: Converter, op: tc.CpAsyncWaitOp) -> None:
-    """``cp.async.wait_group``."""
+    """Lowers to ``cp.async.wait_group``."""
     nvvm.cp_async_wait_group(integer(op, "pending"))

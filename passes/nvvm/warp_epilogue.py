@@ -1,4 +1,4 @@
-"""Epilogues on accumulators in registers."""
+"""Lowering of epilogues on accumulators in registers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from .warp_store import PAIR, Held, less, places_of
 def convert_fragment_epilogue(converter: Converter, op: tc.FragmentEpilogueOp) -> None:
     """Emits the body once for every register.
 
-    The operands of a row of atoms are loaded before its bodies, so the loads overlap, and the
-    results take the registers of its sums. Rounding to fp8 comes last, two registers at a time.
+    The operands that a row of atoms needs are loaded before its bodies are computed, so that the
+    loads overlap, and the results use the registers of the sums. Rounding to fp8 comes last, two
+    registers at a time.
     """
     sums = converter.record(op.sums, Fragment)
     held = Held.create(converter, op.out.type, op)
@@ -96,7 +97,7 @@ def convert_fetch_fragment(converter: Converter, op: tc.FetchFragmentOp) -> None
 
 @lower(tc.FragmentPartOp)
 def convert_fragment_part(converter: Converter, op: tc.FragmentPartOp) -> None:
-    """Returns the registers of these atoms."""
+    """Returns the registers of the selected atoms."""
     whole, first = converter.record(op.whole, Fragment), integer(op, "first")
     columns = range(first, first + op.columns.type.shape[1])
     part = share(whole.type.atom, "C", whole.type.shape, converter.warps)
@@ -140,7 +141,7 @@ class _Fetched:
     numbers: dict[tuple[int, int], ir.Value]
 
     def load(self, places: list[tuple[int, int]]) -> None:
-        """Loads nothing, because the elements have been fetched before."""
+        """Emits nothing, because the elements have been fetched before."""
 
     def number(self, place: tuple[int, int]) -> ir.Value:
         """The operand's number for a register."""
@@ -177,7 +178,7 @@ class _Beside:
         held: Held,
         tails: list[str],
     ) -> _Beside:
-        """The address for the executing thread."""
+        """Computes the address of the operand's elements for the executing thread."""
         check_beside(op.tensor.type)
         tensor = converter.record(op.tensor, GlobalTensor)
         size = tc.element_bytes(tensor.element)
@@ -194,7 +195,7 @@ class _Beside:
         address = llvm.getelementptr(converter.pointers[tensor.argument], offset)
 
         def along(dim: int) -> tuple[int, int]:
-            """Extent and pitch of a dimension of the result."""
+            """Extent and pitch of the operand along a dimension of the result."""
             if dim not in op.dims:
                 return 0, 0
             place = op.dims.index(dim)
@@ -211,8 +212,8 @@ class _Beside:
         return cls(converter, op, held, tensor.element, address, down, right, bounds, pixel)
 
     def load(self, places: list[tuple[int, int]]) -> None:
-        """Loads the elements that these registers need, two neighbouring columns at a time where
-        they are aligned."""
+        """Emits loads of the elements that these registers need, two neighbouring columns at a time
+        if they are aligned."""
         size = tc.element_bytes(self.element)
         wide = self.right == size and self.op.tensor.type.shape[-1] % PAIR == 0
         for place in places:

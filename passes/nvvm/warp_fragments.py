@@ -1,4 +1,4 @@
-"""Fragments: ldmatrix or plain loads, and mma.sync."""
+"""Lowering of ops on fragments: ldmatrix or plain loads, and mma.sync."""
 
 from __future__ import annotations
 
@@ -59,8 +59,9 @@ def convert_zero(converter: Converter, op: tc.ZeroFragmentOp) -> None:
 
 @lower(tc.AddFragmentOp)
 def convert_add(converter: Converter, op: tc.AddFragmentOp) -> None:
-    """``add.f32`` of every register, as one piece of assembly that is not moved: between the next
-    product and its wait the registers of both partial sums would be occupied."""
+    """Emits ``add.f32`` of every register as one piece of inline assembly, so that the additions
+    are not moved: between the next product and its wait, the registers of both partial sums would
+    be occupied at once."""
     a, b = converter.record(op.a, Fragment), converter.record(op.b, Fragment)
     count, kind = len(a.registers), op.c.type.element
     if defining(op.a, tc.ZeroFragmentOp):
@@ -83,7 +84,7 @@ def convert_add(converter: Converter, op: tc.AddFragmentOp) -> None:
 
 @lower(tc.LoadFragmentOp)
 def convert_load(converter: Converter, op: tc.LoadFragmentOp) -> None:
-    """``ldmatrix.x4``, a matrix per register, or 32-bit loads."""
+    """Emits ``ldmatrix.x4``, which loads one matrix per register, or 32-bit loads."""
     kind = op.fragment.type
     tile = _tile(converter, op)
     part = share(kind.atom, kind.operand, kind.shape, converter.warps)
@@ -242,7 +243,8 @@ def _word(
 
 @lower(tc.MmaSyncOp)
 def convert_mma(converter: Converter, op: tc.MmaSyncOp) -> None:
-    """``mma.sync`` as inline assembly: nvvm.mma.sync has no e4m3 and e5m2."""
+    """Emits ``mma.sync`` as inline assembly, because nvvm.mma.sync does not support e4m3 and
+    e5m2."""
     a, b, c = (converter.record(v, Fragment) for v in (op.a, op.b, op.c))
     plain = unsigned_operands(op)
     types = (_ptx_type(a, plain[0]), _ptx_type(b, plain[1]))

@@ -1,4 +1,4 @@
-"""Accumulators to global memory."""
+"""Lowering of stores of accumulators to global memory."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ UNIT, WORD, HALF = 16, 4, 16
 
 @lower(tc.StoreFragmentOp)
 def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
-    """Each thread stores pairs of adjacent columns, or single ones if a pair may cross the edge.
+    """Emits stores in which each thread stores pairs of adjacent columns, or single columns if a
+    pair may cross the edge of the tensor.
 
-    If rows and tiles are whole units of 16 bytes, the four threads of a row exchange pairs (two
-    pairs at 32 bits): each thread then stores 16 bytes, and together they fill sectors.
+    If rows and tiles consist of whole units of 16 bytes, the four threads that share a row exchange
+    pairs (two pairs for results of 32 bits). Each thread then stores 16 bytes, and together the
+    threads fill 32-byte sectors.
     """
     _store_rows(converter, op, None)
 
@@ -158,7 +160,7 @@ def _exchanged_words(
 
 
 def packed(values: list[ir.Value], element: ir.Type) -> ir.Value:
-    """Packs two numbers rounded to 16 bits, or four rounded to 8, into a word."""
+    """Packs two numbers, rounded to 16 bits, or four numbers, rounded to 8 bits, into a word."""
     if tc.element_bytes(element) == 1:
         low, high = (two_bytes(*values[first : first + PAIR]) for first in (0, PAIR))
         return _halves(low, high)
@@ -186,7 +188,7 @@ def _halves(low: ir.Value, high: ir.Value) -> ir.Value:
 
 
 def two_bytes(low: ir.Value, high: ir.Value) -> ir.Value:
-    """The low bytes of two words."""
+    """Packs the low bytes of two words."""
     return simt.either_bits(simt.both_bits(low, 0xFF), simt.left(simt.both_bits(high, 0xFF), 8))
 
 
@@ -211,7 +213,7 @@ class PixelWalk:
     """The rows of a thread as positions on a walk through images of `height` by `width` positions.
 
     first: position of register 0
-    found: n, p and q of a row, by its distance from the first
+    found: n, p and q of a row, by the row's distance from the first row
     """
 
     converter: Converter
@@ -241,7 +243,8 @@ class PixelWalk:
     def matrix_row(
         self, down: int, shape: Sequence[int], part: Sequence[ir.Value] = ()
     ) -> ir.Value:
-        """The pixel's row in an NHWC tensor seen as a matrix, or in the matrix of part `part`."""
+        """The number of the pixel's row in an NHWC tensor that is viewed as a matrix, or in the
+        matrix of part `part`."""
         n, p, q = self.pixel(down)
         for number in part:
             before = arith.MulIOp(number, self.converter.constant(shape[0])).result
@@ -256,8 +259,8 @@ class Held:
     """Positions of a thread's accumulator registers in the result.
 
     first:  the indices of register 0, as i32 values in the executing thread
-    places: offsets in rows and columns from register 0 to each register, the same for every thread;
-            rows of atoms one after another
+    places: offsets in rows and columns from register 0 to each register, which are the same for
+        every thread; the registers of a row of atoms are followed by those of the next row
     walk:   the walk over an image, if rows of the accumulator are positions on it
     """
 
@@ -290,7 +293,7 @@ class Held:
 
 
 def first_of_thread(converter: Converter, kind: tc.FragmentType, axis: int) -> ir.Value:
-    """Row (axis 0) or column of the first accumulator register of the executing thread."""
+    """Row (axis 0) or column (axis 1) of the first accumulator register of the executing thread."""
     part = share(kind.atom, kind.operand, kind.shape, converter.warps)
     held = elements(kind.atom, "C")
 
@@ -303,7 +306,7 @@ def first_of_thread(converter: Converter, kind: tc.FragmentType, axis: int) -> i
 
 
 def of_quad(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """`combine` of the f32 values of the four threads that share a row."""
+    """Combines the f32 values of the four threads that share a row by `combine`."""
     for distance in (1, 2):
         other = simt.shuffle_xor(llvm.bitcast(i32(), value), distance)
         value = combine(value, simt.as_f32(other))
@@ -311,8 +314,8 @@ def of_quad(value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) 
 
 
 def places_of(kind: tc.FragmentType, warps: tuple[int, int]) -> list[tuple[int, int]]:
-    """Row and column of each accumulator register of a thread, relative to its first register; the
-    same for every thread."""
+    """Row and column of each accumulator register of a thread, relative to its first register. They
+    are the same for every thread."""
     part, held = share(kind.atom, "C", kind.shape, warps), elements(kind.atom, "C")
     down, right = held[0][0][0]
     return [

@@ -1,4 +1,5 @@
-"""Warpgroups: shares of registers; wgmma and its waits, as inline assembly on tied accumulators."""
+"""Lowering of warpgroup ops: the redistribution of registers, and wgmma and its waits, as inline
+assembly whose accumulators are tied operands."""
 
 from __future__ import annotations
 
@@ -19,23 +20,26 @@ from .structure import convert_role
 
 @lower(tc.WgmmaOp)
 def convert_wgmma(converter: Converter, op: tc.WgmmaOp) -> None:
-    """One piece of assembly: ``wgmma.fence``, an instruction for each K slice,
+    """Emits one piece of inline assembly: ``wgmma.fence``, an instruction for each K slice, and
     ``wgmma.commit_group``.
 
-    LLVM has no intrinsic for the product; `nvvm.wgmma.mma_async` also becomes inline assembly.
+    LLVM has no intrinsic for the product; upstream's `nvvm.wgmma.mma_async` also becomes inline
+    assembly.
     """
     _convert(converter, op, [(op.a, op.b, 0)])
 
 
 @lower(tc.WgmmaTapsOp)
 def convert_wgmma_taps(converter: Converter, op: tc.WgmmaTapsOp) -> None:
-    """Like `convert_wgmma`, for each pair of tiles; A begins at the row given for the pair."""
+    """Emits the products of each pair of tiles as `convert_wgmma` does. Each tile of A is read from
+    the row on that the op gives for it."""
     _convert(converter, op, list(zip(op.a, op.b, integers(op, "rows"), strict=True)))
 
 
 @lower(tc.WgmmaProductOp)
 def convert_wgmma_product(converter: Converter, op: tc.WgmmaProductOp) -> None:
-    """Like `convert_wgmma` without an accumulator: the first instruction has a false scale-d."""
+    """Emits a product as `convert_wgmma` does, but without an accumulator: the scale-d of the first
+    instruction is false."""
     _convert(converter, op, [(op.a, op.b, 0)])
 
 
@@ -72,8 +76,8 @@ def _convert(converter: Converter, op: _Wgmma, pairs: list[tuple[ir.Value, ir.Va
 def convert_wgmma_fragment(
     converter: Converter, op: tc.WgmmaFragmentOp | tc.WgmmaFragmentProductOp
 ) -> None:
-    """Like `convert_wgmma` and `convert_wgmma_product`, with A in registers: four per thread for
-    each instruction, 32 bytes of each row."""
+    """Emits a product as `convert_wgmma` and `convert_wgmma_product` do, but with A in registers:
+    for each instruction, which covers 32 bytes of each row, a thread holds four."""
     kind = op.d.type
     part = share(kind.atom, kind.operand, kind.shape, converter.warps)
     count = len(part.atoms()) * part.registers
@@ -113,8 +117,8 @@ def convert_wgmma_fragment(
 
 @lower(tc.WgmmaWaitOp)
 def convert_wgmma_wait(converter: Converter, op: tc.WgmmaWaitOp) -> None:
-    """``wgmma.wait_group``, with the accumulators as operands and results, so that no use precedes
-    it."""
+    """Emits ``wgmma.wait_group``, with the accumulators as operands and results, so that no use can
+    be moved before the wait."""
     sums = converter.record(op.d, Fragment)
     letter = _letter(op.d.type)
     count = len(sums.registers)
@@ -195,8 +199,9 @@ def _assembly(
 
 @lower(tc.WarpgroupRegistersOp)
 def convert_warpgroup_registers(converter: Converter, op: tc.WarpgroupRegistersOp) -> None:
-    """Warpgroups with equal shares of registers get one branch, which contains their roles: ptxas
-    ignores setmaxnreg if code that needs more registers is reachable from it (C7507)."""
+    """Emits one branch for all warpgroups that get the same number of registers; the branch
+    contains their roles. ptxas ignores setmaxnreg if code that needs more registers is reachable
+    from it (C7507)."""
     shares = integers(op, "registers")
     groups = [(share, len(list(of))) for share, of in groupby(shares)]
     behind = list(op.operation.block.operations)

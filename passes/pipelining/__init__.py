@@ -1,1 +1,2 @@
-"""Passes from a sequential tile program to asynchronous roles: rings, barriers, memory, warps."""
+"""Passes that turn the sequential program of a tile into asynchronous warp roles: rings, barriers,
+memory, warps."""

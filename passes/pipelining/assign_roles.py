@@ -1,4 +1,4 @@
-"""assign-roles: splits the sequential program of a CTA among its warps."""
+"""assign-roles: divides the sequential program of a CTA among its warps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ memory effects, but not which, so this cannot be derived."""
 @register_pass
 @dataclass(frozen=True)
 class AssignRoles(Pass):
-    """Assigns every op between set-up and end to one of the concurrent roles of the warp map.
+    """Assigns every op between the set-up and the end of the kernel to one of the concurrent roles
+    of the warp map.
 
     Before::
 
@@ -63,9 +64,10 @@ class AssignRoles(Pass):
     sub-partitions of tensor memory becomes one sub-partition per epilogue warp. With n epilogue
     warpgroups each takes every n-th iteration of the loops over columns. ``tc.warpgroup_registers``
     precedes the roles of a map with register shares. If all ops of a role belong to the ``leader``
-    of a CTA pair, so does the role. A loop-carried value belongs to the role that makes its first
-    value, or, if index arithmetic makes it, to each role. Preserves the order of ops within a role;
-    between roles only the order that the barriers enforce.
+    of a CTA pair, the role belongs to the leader. A loop-carried value belongs to the role that
+    makes its first value; if index arithmetic makes that value, each role has its own copy.
+    Preserves the order of ops within a role, and between roles only the order that the barriers
+    enforce.
     """
 
     name: ClassVar[str] = "assign-roles"
@@ -190,7 +192,8 @@ class _Copier:
         )
 
     def copy(self, op: ir.OpView) -> None:
-        """Copies `op`; if it is a loop, only the ops of the role and those that they may need."""
+        """Copies `op`. Of a loop it copies only the ops of the role and the ops that they may
+        need."""
         if isinstance(op, scf.ForOp):
             self._copy_loop(op)
             return

@@ -1,5 +1,5 @@
-"""Orders a warp's writes to shared memory before its TMA stores, and the stores before its next
-writes."""
+"""Orders the writes of a warp to shared memory before its TMA stores, and its TMA stores before its
+next writes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ STORE = tc.TmaStoreOp
 
 
 def guard_stores(kernel: func.FuncOp) -> None:
-    """Makes each run of consecutive ``tc.tma_store`` a bulk group, waited for before its tiles are
-    written again, and at the kernel's end.
+    """Makes each run of consecutive ``tc.tma_store`` ops a bulk group. The kernel waits for the
+    group before it writes the group's tiles again, and at its end.
 
-    Before the stores, every thread that wrote the tile fences its writes for the async proxy and
-    waits for the other threads of its warp, or of the warps that share the tile; one thread then
-    stores. With n tiles, one is written while the stores of the others, n - 1 groups, may be in
-    flight. Stores of fragments (``tc.store_fragment_staged``) are waited for at the kernel's end.
+    Before the stores, every thread that wrote the tile executes a fence for the async proxy and
+    waits for the other threads of its warp, or of the warps that share the tile; then one thread
+    stores. With n tiles, one tile is written while the stores of the other n - 1 tiles, which are n
+    - 1 groups, may still be in flight. The kernel waits for stores of fragments
+    (``tc.store_fragment_staged``) at its end.
     """
     runs = list(_runs(kernel))
     staged = [op for op in walk_body(kernel) if isinstance(op, tc.StoreFragmentStagedOp)]

@@ -1,4 +1,4 @@
-"""cluster-launch-control: running CTAs take over CTAs that have not been launched."""
+"""cluster-launch-control: lets running CTAs take over CTAs that have not been launched."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ accumulators."""
 @register_pass
 @dataclass(frozen=True)
 class ClusterLaunchControl(Pass):
-    """Lets a CTA that has finished its work do the work of CTAs not launched yet (``tile-gemm``
-    with ``scheduler=clc``).
+    """Lets a CTA that has finished its work do the work of CTAs that have not been launched yet
+    (``tile-gemm`` with ``scheduler=clc``).
 
     Before, in each role, a loop of one iteration whose work follows from ``gpu.block_id``::
 
@@ -54,17 +54,18 @@ class ClusterLaunchControl(Pass):
           scf.yield %turn + 1, %next, %granted
         }
 
-    The request goes out before the work that it overlaps.
+    The request is issued before the work of the current CTA, so that the two overlap.
 
     If the number of turns follows from ``gpu.block_id`` (groups of rows, whose number of tiles is
-    known at run time), a CTA that would have no turn ends the loop: CTAs with higher numbers have
-    none either, and the hardware launches them or other CTAs take them over::
+    known at run time), a CTA that gets a CTA number with no turns ends its loop. CTAs with higher
+    numbers have no turns either; the hardware launches them, or other CTAs take them over::
 
         %more = %turns_of(gpu.block_id x) != 0; … scf.yield %turn + 1, %next, %granted and
             %turns_of(%next) != 0
 
-    A pair of CTAs takes over pairs. The leader requests, and each CTA gets the response on its own
-    %full; all roles of both CTAs that read it arrive on the leader's %empty::
+    A CTA pair takes over other pairs. The leader makes the request, and each CTA receives the
+    response, counted on its own %full. All roles of both CTAs that read the response arrive on the
+    leader's %empty::
 
           // the producer:
           "tc.mbarrier_wait"(%empty[slot], 1 - phase) {cta_group = 2, leader}

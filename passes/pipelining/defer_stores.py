@@ -1,4 +1,4 @@
-"""defer-stores: a tile is stored while the next one is multiplied."""
+"""defer-stores: stores a tile's results while the next tile is multiplied."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ warpgroups, less those for addresses and for a few elements of an epilogue."""
 @register_pass
 @dataclass(frozen=True)
 class DeferStores(Pass):
-    """Stores results of 16 and 8 bits in the first steps of the next tile, under its products.
+    """Stores results of 16 and 8 bits in the first steps of the next tile, while the tensor core
+    computes the next tile's products.
 
     Before, in the role of the consumers::
 
@@ -54,8 +55,8 @@ class DeferStores(Pass):
           "tc.store_fragment"(%e, %out, %m, %n)
         }
 
-    After (`tc.block`, `tc.warp_map`, ``tc.warpgroup_registers``: the two warpgroups take most of
-    the registers)::
+    After. The attributes `tc.block` and `tc.warp_map` and the op ``tc.warpgroup_registers`` also
+    change, so that the two warpgroups get most of the registers::
 
         %last:8, … = scf.for %t = … iter_args(%held:8 = zeros, …) {
           // for each of the first steps, here the first of eight:
@@ -74,16 +75,17 @@ class DeferStores(Pass):
         }
         "tc.store_fragment"(%last#0, %out, …); …
 
-    Sums are rounded and wait in a half or a quarter of the registers (codes of MXFP8 with their
-    scales, one register for 64 columns). The exchange among threads and the stores run while the
-    tensor core executes the next tile's groups. Other operands of the epilogue are loaded into the
-    registers that the stores free: a residual right after the stores, because it is as large as the
-    results, and values that differ only by row or by column, which are in L2, in the last steps.
-    Partial sums (``tc.wgmma_product``) take registers in all steps but the first, which adds to
-    zeros: there both products are issued, and everything is stored.
+    Sums are rounded, so that the results wait in a half or a quarter of the registers that the sums
+    take. (Codes of MXFP8 wait with their scales, which take one register for 64 columns.) The
+    exchange among threads and the stores are executed while the tensor core executes the next
+    tile's wgmma groups. Other operands of the epilogue are loaded into the registers that the
+    stores free: a residual right after the stores, because it is as large as the results, and
+    values that differ only by row or by column, which are in L2, in the last steps. With partial
+    sums (``tc.wgmma_product``), registers are scarce in all steps except the first, which adds to
+    zeros. So the first step issues both products and stores everything.
 
     A kernel stays as it is if a CTA has one tile, if results have other types or rows that are not
-    whole units, or if K has too few steps. Preserves every value; each element is stored once.
+    whole units, or if K has too few steps. Preserves every value.
     """
 
     name: ClassVar[str] = "defer-stores"
@@ -114,7 +116,7 @@ class _Tiles:
 
     @classmethod
     def of(cls, kernel: func.FuncOp) -> _Tiles | None:
-        """Matches the loops of a kernel; None where stores are not deferred."""
+        """Matches the loops of a kernel; None if its stores are not deferred."""
         roles = [op for op in body(kernel) if isinstance(op, tc.RoleOp)]
         consumers = [role for role in roles if string(role, "kind") == CONSUMER]
         if WARP_MAP not in kernel.attributes or string(kernel, WARP_MAP) not in ROOM:
@@ -140,12 +142,12 @@ class _Tiles:
 
     @property
     def products(self) -> list[tc.WgmmaOp | tc.WgmmaProductOp]:
-        """Products of one step."""
+        """Number of products in one step."""
         return [op for op in self.steps.body if isinstance(op, tc.WgmmaOp | tc.WgmmaProductOp)]
 
     @property
     def end(self) -> int:
-        """Number of steps."""
+        """Number of steps of the loop over K."""
         return constant_of(self.steps.upperBound) or 0
 
     @property
@@ -161,18 +163,18 @@ class _Tiles:
 
     @cached_property
     def parts(self) -> list[ColumnRange]:
-        """All column ranges of a tile."""
+        """The column ranges of a tile's results, one for each part."""
         return [ColumnRange(each, number) for each in self.results for number in range(each.parts)]
 
     @cached_property
     def groups(self) -> list[list[ColumnRange]]:
-        """Column ranges that each of the first steps stores."""
+        """The column ranges that each of the first steps stores."""
         return [self.parts] if self.partial_sum else [[part] for part in self.parts]
 
     @cached_property
     def fetched(self) -> list[tc.ElementOp]:
-        """Operands of epilogues that are fetched early: there are registers for them, and enough
-        steps after those that store."""
+        """Operands of the epilogue that are fetched early. They are fetched only if there are
+        registers for them, and enough steps after the steps that store."""
         found: list[tc.ElementOp] = []
         if self.partial_sum:
             return found
@@ -269,7 +271,8 @@ class _Tiles:
                     fetched[part][read.value] = part.fetch(read, mapping)
 
         def fetch_all(reads: list[tc.ElementOp], first: int) -> int:
-            """Fetches `reads`, one part per step; returns the number of the step after these."""
+            """Fetches the operands `reads`, one part per step; returns the number of the step that
+            follows."""
             parts = self.parts if reads else []
             for number, part in enumerate(parts, first):
                 step(number, partial(fetch, part, reads))
@@ -317,7 +320,7 @@ class _Waiting:
     indices: Mapping
 
     def store(self) -> None:
-        """Stores the columns."""
+        """Emits the stores of the columns that wait."""
         with self.part.result.store.location:
             self.part.store(self.columns, self.part.at(self.indices))
 

@@ -1,4 +1,5 @@
-"""Results of a tile in parts of its columns, each of which a step of the next tile stores."""
+"""Results of a tile, divided into parts of its columns, each of which is stored in a step of the
+next tile."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ FragmentStored: TypeAlias = tc.StoreFragmentOp | tc.StoreFragmentStagedOp
 
 @dataclass(frozen=True)
 class DeferredResult:
-    """Sums of a tile, their epilogue and block quantisation, if there are any, and the stores."""
+    """A store whose results are deferred: the sums of a tile, their epilogue and block
+    quantisation, if there are any, and the store op."""
 
     store: FragmentStored
     epilogue: tc.FragmentEpilogueOp | None
@@ -39,7 +41,7 @@ class DeferredResult:
     @classmethod
     def of(cls, store: FragmentStored) -> DeferredResult | None:
         """Returns the deferred form of a store; None if its types, its epilogue or its width do not
-        allow stores of parts in units of 16 bytes."""
+        allow its parts to be stored in units of 16 bytes."""
         quantise = defining(store.fragment, tc.QuantiseFragmentOp)
         values = store.fragment if quantise is None else quantise.values
         scales = None if quantise is None else next(iter(quantise.scales.uses)).owner.opview
@@ -61,14 +63,14 @@ class DeferredResult:
 
     @property
     def sums(self) -> ir.Value:
-        """The sums in the accumulators."""
+        """The sums, as the products leave them in the accumulators."""
         if self.epilogue is not None:
             return self.epilogue.sums
         return self.store.fragment if self.quantise is None else self.quantise.values
 
     @property
     def ends(self) -> list[ir.OpView]:
-        """The ops after the products."""
+        """The ops that follow the products: epilogue, quantisation and store."""
         ops = (self.epilogue, self.quantise, self.store, self.scales)
         return [op for op in ops if op is not None]
 
@@ -92,18 +94,19 @@ class DeferredResult:
 
     @property
     def parts(self) -> int:
-        """Parts of the tile."""
+        """Number of parts of the tile."""
         return int(self.sums.type.shape[1]) // (self.gates * self.columns)
 
     @property
     def reads(self) -> list[tc.ElementOp]:
-        """Operands of its epilogue besides the sums, if they are floats."""
+        """Operands of the epilogue besides the sums, if all of them are floats."""
         ops = [] if self.epilogue is None else self.epilogue.body.blocks[0]
         found = [op for op in ops if isinstance(op, tc.ElementOp)]
         return [op for op in found if str(op.value.type) in FETCHED]
 
     def kind(self, element: ir.Type, sums: int = 1) -> tc.FragmentType:
-        """The type of a part of the results, or of its sums, `sums` for each result."""
+        """The fragment type of a part of the results. With `sums` it is the type of their sums,
+        `sums` for each result."""
         rows, atom = self.sums.type.shape[0], self.sums.type.atom
         return tc.FragmentType.build([rows, sums * self.columns], element, "C", atom)
 
@@ -115,7 +118,7 @@ class DeferredResult:
 
 @dataclass(frozen=True)
 class ColumnRange:
-    """Columns of a result."""
+    """A range of columns of a result, which is one of its parts."""
 
     result: DeferredResult
     number: int
@@ -127,19 +130,20 @@ class ColumnRange:
 
     @property
     def held(self) -> list[tc.FragmentType]:
-        """Values that wait for the next tile: results, or codes and scales."""
+        """Types of the values of this range that wait for the next tile: results, or codes and
+        scales."""
         stores = [self.result.store, self.result.scales]
         return [self.result.kind(op.tensor.type.element_type) for op in stores if op is not None]
 
     def at(self, mapping: Mapping) -> list[ir.Value]:
-        """Indices of the part."""
+        """Indices of this range in the output."""
         *outer, column = (mapping.get(value, value) for value in self.result.store.indices)
         first = constant_of(column)
         moved = index.add(column if first is None else first, self.first)
         return [*outer, index.value(moved)]
 
     def fetch(self, read: tc.ElementOp, outer: Mapping) -> ir.Value:
-        """Loads the epilogue's operands for the range, in the tile of `outer`."""
+        """Loads the epilogue's operands for this range, in the tile whose values `outer` maps."""
         kind = self.result.kind(read.value.type)
         place, tails = read.attributes["map"], self.result.tails
         tensor = outer.get(read.tensor, read.tensor)
@@ -206,24 +210,25 @@ class ColumnRange:
 
 
 def registers(kind: tc.FragmentType) -> int:
-    """Registers per thread for a fragment of C in which a warpgroup holds 64 rows."""
+    """Number of registers per thread for a fragment of C of which a warpgroup holds 64 rows."""
     return int(WGMMA_M * kind.shape[1] * kind.element.width // (WORD * WARPGROUP))
 
 
 def is_by_element(read: tc.ElementOp) -> bool:
-    """Whether an operand of an epilogue differs by row and by column."""
+    """Whether an operand of an epilogue has a different element for each row and each column."""
     *_, row, column = range(read.out_rank)
     return row in read.dims and column in read.dims
 
 
 def registers_by_column(columns: int, read: tc.ElementOp) -> int:
-    """Registers per thread for an operand that varies by column only: two of an atom's eight."""
+    """Number of registers per thread for an operand that differs by column only: two for each atom,
+    which has eight columns."""
     return int(columns // 4 * read.value.type.width // WORD)
 
 
 def fetched_registers(result: DeferredResult, read: tc.ElementOp) -> int:
-    """Registers per thread for an operand of an epilogue: two per atom if it differs by column
-    only, two per part of the tile if by row only, else those of a whole tile."""
+    """Number of registers per thread for an operand of an epilogue: two per atom if it differs by
+    column only, two per part of the tile if it differs by row only, else those of a whole tile."""
     *_, row, column = range(read.out_rank)
     if column not in read.dims:
         return 2 * result.parts

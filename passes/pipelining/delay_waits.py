@@ -1,4 +1,4 @@
-"""delay-waits: products of a step are waited for where their sums are used."""
+"""delay-waits: waits for the products of a step only where their sums are used."""
 
 from __future__ import annotations
 

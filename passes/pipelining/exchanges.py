@@ -21,10 +21,10 @@ MULTIPLIES = tc.MmaOp | tc.MmaBlockScaleOp
 
 @dataclass(frozen=True)
 class Run:
-    """Ops of one role in a loop's body that access common tiles of tensor memory, with no other
-    access to tensor memory between them.
+    """Consecutive ops of one role in a loop's body that access the same tiles of tensor memory,
+    with no other access to tensor memory between them.
 
-    reads, writes: the tiles in tensor memory that they access, or the rings of these tiles
+    reads, writes: the tensor-memory tiles that the ops access, or the rings of these tiles
     """
 
     role: str
@@ -38,27 +38,28 @@ class Run:
         return self.reads | self.writes
 
     def conflicts(self, other: Run) -> frozenset[ir.Value]:
-        """Tiles that one run writes and the other accesses, so that the order of the runs
-        matters."""
+        """Tiles that one of two runs writes and the other run accesses, so that the order of the
+        runs matters."""
         return self.writes & other.tiles | other.writes & self.tiles
 
     def ends(self, tiles: frozenset[ir.Value]) -> int:
-        """Number of the run's accesses up to and including the last one to any of `tiles`."""
+        """Number of accesses of the run up to and including the last access to any of `tiles`."""
         every = [tile for op in self.ops for _, tile, _ in accesses(op)]
         return max((n + 1 for n, tile in enumerate(every) if tile in tiles), default=0)
 
     @property
     def stores(self) -> bool:
-        """Whether the run stores registers."""
+        """Whether the run stores registers to tensor memory."""
         every = (inner for op in self.ops for inner in walk(op))
         return any(isinstance(op, tc.TmemStOp | tc.TmemStWordsOp) for op in every)
 
 
 @dataclass(frozen=True)
 class Edge:
-    """Run `after` of a loop waits for run `before`, or with `carried` for that of the previous
-    iteration. Warps arrive after their last access to a tile for which the order matters, which
-    other accesses of the run may follow; a commit follows all products."""
+    """An ordering: run `after` of a loop waits for run `before` of the same iteration or, with
+    `carried`, of the previous iteration. The warps of `before` arrive after their last access to a
+    tile for which the order matters, even if other accesses of the run follow; a commit follows all
+    products."""
 
     before: Run
     after: Run
@@ -96,8 +97,8 @@ def _run_of(op: ir.OpView) -> Run | None:
 
 
 def handovers_of(block: ir.Block) -> list[tuple[Run, Run]]:
-    """Pairs of loops over sub-partitions, of different roles, in a block after its loops with
-    products: the second loop reads tiles that the first has written."""
+    """Pairs of loops over sub-partitions that belong to different roles, in a block after its loops
+    with products. The second loop of a pair reads tiles that the first has written."""
     found: list[tuple[Run, Run]] = []
     written: list[Run] = []
     for op in block:
@@ -115,12 +116,12 @@ def handovers_of(block: ir.Block) -> list[tuple[Run, Run]]:
 
 
 def edges_of(runs: list[Run]) -> list[Edge]:
-    """The fewest edges that order every two conflicting runs of different roles, in an iteration
-    and the next.
+    """The fewest edges that order every two conflicting runs of different roles, in the same
+    iteration and in the next one.
 
-    A run follows another where a path leads to it: along its role's program order, and along edges.
-    The nearest runs come first, so an edge is added only where no path of shorter ones orders the
-    two.
+    A run is ordered after another if a path leads to it: along the program order of a role, and
+    along edges. Pairs of near runs are treated first, so an edge is added only if no path of
+    shorter edges already orders the two runs.
     """
     edges: list[Edge] = []
     count = len(runs)
@@ -134,9 +135,9 @@ def edges_of(runs: list[Run]) -> list[Edge]:
 
 
 def reuses_of(runs: list[Run]) -> list[Edge]:
-    """Edges from products that read A from columns of tensor memory to products that write these
-    columns, because tiles share them. The ISA does not state that one pipe executes such products
-    in order."""
+    """Edges from products that read A in columns of tensor memory to products that write the same
+    columns, because two tiles share them. They are needed because the ISA does not guarantee that
+    such products are executed in order."""
     return [
         Edge(a, b, second <= first)
         for first, a in enumerate(runs)
@@ -148,13 +149,13 @@ def reuses_of(runs: list[Run]) -> list[Edge]:
 def unordered_of(
     around: scf.ForOp, loop: scf.ForOp, runs: list[Run], edges: list[Edge]
 ) -> ir.OpView | None:
-    """An access to tensor memory in the body of `around`, outside `loop`, that no path of waits
-    orders before the next execution of `loop`, where a run conflicts with it; None if there is
+    """An access to tensor memory in the body of `around`, outside `loop`, that conflicts with a run
+    of `loop` and that no path of waits orders before the next execution of `loop`; None if there is
     none.
 
-    After the access, its role continues with the role's first run in `loop`, and from there along
-    the `edges` of the `runs` of `loop`. Commits and handovers after the loop establish the opposite
-    order, after the last iteration.
+    After the access, its role continues with the role's first run in `loop`, and from there the
+    path follows the `edges` of the `runs` of `loop`. The opposite order, after the last iteration
+    of `loop`, is established by the commits and handovers after the loop.
     """
     for op in around.body:
         if ancestor_in(loop, around.body) == op or (last := _run_of(op)) is None:

@@ -1,4 +1,4 @@
-"""expect-waits: marks branches to a wait as likely."""
+"""expect-waits: marks branches that lead to a wait on an mbarrier as likely."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WEIGHTS = (63, 1)
 @register_pass
 @dataclass(frozen=True)
 class ExpectWaits(Pass):
-    """Weighs branches around the wait on an mbarrier.
+    """Adds weights to branches that can skip a wait on an mbarrier.
 
     Before, where ``^wait`` ends in the loop that polls the barrier::
 
@@ -25,9 +25,9 @@ class ExpectWaits(Pass):
 
         llvm.cond_br %more weights([63, 1]), ^wait, ^behind
 
-    Without weights LLVM considers both ways equally likely and places the end of the loop before
-    its start. ptxas, which allocates registers in that order, then spills partial sums of fp8.
-    Changes nothing but the attribute.
+    Without weights LLVM considers both targets equally likely and places the end of the loop before
+    its start. ptxas allocates registers in that order and then spills the partial sums of fp8
+    products. Changes only the weights.
     """
 
     name: ClassVar[str] = "expect-waits"

@@ -1,4 +1,4 @@
-"""fetch-ahead: per-column operands of an epilogue are loaded before the products of its tile."""
+"""fetch-ahead: loads per-column operands of an epilogue before the products of its tile."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class FetchAhead(Pass):
         %d = scf.for %k = … { … }
         %e = "tc.fragment_epilogue"(%d, %m, %n) ({ … "tc.element"(%b) … })
 
-    The loads run while the first tiles of A and B arrive; after the products every thread would
-    wait for them at each tile. A kernel stays as it is if a thread has too few registers, if rows
-    are on a walk, or if stores are deferred, since defer-stores itself loads ahead. Preserves every
-    value.
+    The operands are loaded while the first tiles of A and B arrive. Loads after the products would
+    make every thread wait for them at each tile. A kernel stays as it is if a thread has too few
+    registers, if rows are on a walk, or if stores are deferred, because defer-stores itself loads
+    operands early. Preserves every value.
     """
 
     name: ClassVar[str] = "fetch-ahead"

@@ -1,4 +1,4 @@
-"""interleave-products: one tile's products are issued under the softmax of another."""
+"""interleave-products: issues the products of one tile during the softmax of another tile."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ class InterleaveProducts(Pass):
         }
         wait V(%n - 1); wait P0; mma O0; wait P1; mma O1; free V(%n - 1)
 
-    While the products of one tile are under way, the other has its softmax. A kernel with one tile
-    stays as it is: its products would be in the same order. The loop has at least one iteration.
-    Preserves the products, and their order for each tile in tensor memory.
+    While the tensor core computes the products of one tile, other warps compute the softmax of the
+    other tile. A kernel with one tile stays as it is, because the order of its products would not
+    change. The loop has at least one iteration. Preserves the products, and their order for each
+    tile in tensor memory.
     """
 
     name: ClassVar[str] = "interleave-products"
@@ -72,7 +73,8 @@ class _Steps:
 
     @staticmethod
     def of(loop: scf.ForOp) -> _Steps | None:
-        """The steps of a loop over the blocks of several tiles; else None."""
+        """Matches the steps of a loop over the blocks of several tiles; None if the loop has
+        another form."""
         steps = _Steps()
         multiplied: ir.Value | None = None
         waits: list[ir.OpView] = []

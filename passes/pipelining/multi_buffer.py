@@ -1,4 +1,4 @@
-"""multi-buffer: tiles made in a loop iteration become rings of tiles."""
+"""multi-buffer: turns the tiles that a loop iteration makes into rings of tiles."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ epilogue."""
 @register_pass
 @dataclass(frozen=True)
 class MultiBuffer(Pass):
-    """Hoists the tiles created in a loop body out of the loop, `stages` copies of each.
+    """Hoists the tiles that a loop body creates out of the loop and makes `stages` copies of each.
 
     stages: slots of every ring; 0 chooses as many as fit with two CTAs on the SM (the epilogue of
-            one overlaps the loads of the other), or with one if that gives fewer than two; at
-            most 8, and no more than the loop has iterations in all. A kernel with the attribute
-            ``tc.ctas_per_sm = 1`` has the SM to itself
-    acc_stages: slots of the rings of a loop around such a loop (accumulators); 0 chooses: two, so
-            that the epilogue of one tile overlaps the mma of the next, or one if there is one tile,
-            or if two loaded tiles would leave fewer than two stages with two CTAs on the SM
+        one overlaps the loads of the other) or, if these are fewer than two slots, as many as fit
+        with one CTA; at most 8, and at most as many as the loop has iterations in all. A kernel
+        with the attribute ``tc.ctas_per_sm = 1`` has the SM to itself
+    acc_stages: slots of the rings of a loop around such a loop (accumulators); 0 chooses two, so
+        that the epilogue of one tile overlaps the mma of the next. It chooses one if there is one
+        tile, or if two loaded tiles would leave fewer than two stages with two CTAs on the SM
 
     Before::
 
@@ -65,9 +65,10 @@ class MultiBuffer(Pass):
           %a = "tc.slot"(%ring_a, %slot)
           %t = "tc.slot"(%ring_t, %slot)
 
-    In a nested loop the slot follows from the number of the iteration over all executions, so a
-    ring continues where the previous tile left it. A remark states the memory that the slots take.
-    Preserves what the program computes: a tile's contents never live longer than its iteration.
+    In a nested loop the slot follows from the number of the iteration, counted over all executions
+    of the loop, so that a ring continues at the slot after the last one that the previous tile
+    used. A remark states the memory that the slots take. Preserves what the program computes: a
+    tile's contents never live longer than its iteration.
     """
 
     name: ClassVar[str] = "multi-buffer"
@@ -210,10 +211,10 @@ def choose_stages(
     fixed_columns: int,
     ctas_per_sm: Sequence[int] = (2, 1),
 ) -> int:
-    """Slots per ring: as many as fit with the first number in `ctas_per_sm` that leaves at least
-    two, or else with its last number.
+    """Number of slots per ring: as many as fit with the first number in `ctas_per_sm` that leaves
+    at least two slots or, if none does, with the last number.
 
-    At least 1 even when nothing fits; plan-memory then reports the sizes.
+    It is at least 1 even if nothing fits; plan-memory then reports the sizes.
     """
     count, target = 1, DEFAULT_TARGET
     for ctas in ctas_per_sm:

@@ -1,5 +1,5 @@
-"""Loads that CTAs of a cluster multicast: the bytes that each receives, and which CTAs it waits
-for."""
+"""Loads that CTAs of a cluster multicast: the bytes that each CTA receives, and the CTAs for which
+it waits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tcir.passes.emit.diagnostics import match_failure
 
 
 def bytes_of(loads: Sequence[tc.TmaLoadOp], ctas: int) -> int:
-    """Bytes that each CTA receives from a ring's loads: from its own loads and from multicasts of
-    other CTAs."""
+    """Number of bytes that each CTA receives from a ring's loads: from its own loads and from
+    multicasts of other CTAs."""
     counts = [0] * ctas
     for load in loads:
         for rank, senders in enumerate(_senders(load, ctas)):
@@ -28,8 +28,8 @@ def bytes_of(loads: Sequence[tc.TmaLoadOp], ctas: int) -> int:
 
 
 def freed_by(loads: Sequence[tc.TmaLoadOp], ctas: int) -> list[int]:
-    """For each CTA, a mask of the CTAs that write its slots and wait until it has read them; empty
-    if each CTA writes only its own slots."""
+    """For each CTA, a mask of the CTAs that write its slots and therefore wait until it has read
+    them; empty if each CTA writes only its own slots."""
     if not any(CTA_MASK in load.attributes for load in loads):
         return []
     masks = [0] * ctas

@@ -1,4 +1,5 @@
-"""overlap-products: a step's wgmma is issued before the previous one is waited for."""
+"""overlap-products: issues the wgmma of a step before it waits for the wgmma of the previous
+step."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from tcir.passmanager.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class OverlapProducts(Pass):
-    """Keeps a group of wgmma in flight if one warpgroup multiplies, in steps that `unroll-rings`
-    has made.
+    """If a single warpgroup multiplies, keeps one wgmma group in flight across the steps that
+    `unroll-rings` has made.
 
     Before, in the role of the consumers::
 
@@ -40,11 +41,12 @@ class OverlapProducts(Pass):
           wait full[7]; … "tc.wgmma_wait"(%z) {pending = 0}; arrive empty[6]; arrive empty[7]
         }
 
-    Two warpgroups fill each other's waits. A single one leaves the tensor core idle from the end of
-    a group until it finds the next slot full: with 64 columns, for as long as it multiplies. A slot
-    is freed a step later, so rings of fewer than four slots stay as they are, and so do two CTAs on
-    an SM, whose rings are short. No group is in flight at the end of a lap. Preserves every value,
-    and the order of products.
+    With two warpgroups, one multiplies while the other waits. A single warpgroup leaves the tensor
+    core idle from the end of a group until it finds the next slot full; with 64 columns that takes
+    as long as the multiplication. A slot is freed one step later than before, so kernels whose
+    rings have fewer than four slots stay as they are. Kernels with two CTAs on an SM also stay as
+    they are, because their rings are short. No group is in flight at the end of a lap, which is one
+    pass over all slots of the ring. Preserves every value, and the order of products.
     """
 
     name: ClassVar[str] = "overlap-products"

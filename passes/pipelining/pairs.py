@@ -1,4 +1,5 @@
-"""Kernels of CTA pairs: assigns ops to one or both CTAs."""
+"""Kernels of CTA pairs: decides which ops are executed by both CTAs and which by the leader
+only."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ from tcir.passes.emit.kernel_ops import walk_body
 
 
 def lead(kernel: func.FuncOp) -> None:
-    """Lets only the leader of the pair execute the mma and the ops that order them.
+    """Lets only the leader of a CTA pair execute the mma ops and the ops that order them.
 
-    Its tcgen05 ops read and write the memory of both CTAs, so their commits arrive on the barriers
-    of both: each producer waits for "empty", each epilogue for "done".
+    These tcgen05 ops read and write the memory of both CTAs, so their commits arrive on the
+    barriers of both CTAs: the producer of each CTA waits for "empty", and the epilogue of each CTA
+    waits for "done".
     """
     for op in walk_body(kernel):
         if role_of(op) != MMA:
@@ -29,12 +31,12 @@ def lead(kernel: func.FuncOp) -> None:
 
 
 def of_leader(op: ir.OpView) -> None:
-    """Makes the other CTA of the pair skip an op."""
+    """Marks an op so that only the leader of the pair executes it."""
     op.attributes[LEADER] = ir.UnitAttr.get()
 
 
 def share_leader(role: tc.RoleOp, ops: Sequence[ir.OpView]) -> None:
-    """Marks a whole role as the leader's if all of its ops, `ops`, are."""
+    """Marks a whole role as the leader's if all its ops, `ops`, are marked."""
     if all(LEADER in op.attributes for op in ops):
         of_leader(role)
         for op in ops:

@@ -1,4 +1,4 @@
-"""place-barriers: from program order to mbarriers, commits and fences."""
+"""place-barriers: replaces program order by mbarriers, commits and fences."""
 
 from __future__ import annotations
 
@@ -71,8 +71,9 @@ COMPLETIONS = (COMMIT, tc.WgmmaWaitOp.OPERATION_NAME)
 class PlaceBarriers(Pass):
     """Makes the kernel correct when loads, copies and mma are asynchronous (``tc.async``).
 
-    Dependences are read off the IR: the rings that TMA loads fill in a loop, the cp and mma that
-    consume their slots, the accumulators that are read after the loop that computes them.
+    The pass finds the dependences in the IR: the rings that TMA loads fill in a loop, the cp and
+    mma ops that read their slots, and the accumulators that are read after the loop that computes
+    them.
 
     Before::
 
@@ -99,7 +100,8 @@ class PlaceBarriers(Pass):
         … "tc.tmem_ld"(%d, …); "tc.tmem_wait"() {kind = "ld"}
         "tc.fence"() {kind = "tcgen05.before"}; "tc.cta_barrier"()
 
-    In a loop over output tiles an accumulator is a slot of a ring as well. Where slots are reused::
+    In a loop over output tiles an accumulator is also a slot of a ring. If its slots are reused,
+    the result is::
 
         scf.for %t = … {
           "tc.mbarrier_wait"(%free[%slot], 1 - %phase); "tc.fence"() {kind = "tcgen05.after"}
@@ -119,22 +121,24 @@ class PlaceBarriers(Pass):
     role waits for the runs that it conflicts with (`tcir.passes.pipelining.exchanges`). In a loop
     over output tiles around that loop, the counter and the phases continue from tile to tile: the
     first iteration waits for the last one of the previous tile. Tiles that the kernel loads once,
-    outside its loops, have a "full" barrier only. Loads with ``tc.apart`` have a "full" and an
-    "empty" of their own: their readers come later. Rings in tensor memory, filled by the loop's cp,
-    use the same slots and thus the same ``empty``
-    barrier: commit, wait, load, wait separate the last mma on a slot from the next cp into it.
-    A ring that the epilogue reads (``tc.load_shared``, in a loop over sub-partitions) is filled by
-    a role of its own, ``epilogue_load``: the epilogue waits for "full" before that loop; in it,
-    after its last read and ``tc.fence "proxy.async"``, each thread arrives on "empty". Warps that
-    compute an operand's tile from a loaded one (a loop with ``tc.by_warp``) wait for "full" and,
-    after such a fence, arrive on a third barrier, for which the products also wait; the op that
-    frees the slot that they read frees all slots of the step.
-    TMA stores: see `tcir.passes.pipelining.bulk_groups`; CTA pairs: `tcir.passes.pipelining.pairs`.
-    Where loads are multicast (``cta_mask``), "full" counts the bytes from all CTAs, and a commit
-    arrives on "empty" of each CTA that writes the slot, which expects an arrival of each CTA that
-    it writes to (for ``tc.wgmma`` one of each warp, which the wait acquires with ``cluster``); the
-    CTA barriers are the cluster's. Preserves program order, which one thread may still execute as a
-    whole, and the values stored. Each synchronisation op carries ``tc.for_role``.
+    outside its loops, have only a "full" barrier. Loads with ``tc.apart`` have their own "full" and
+    "empty" barriers, because their tiles are read later than those of the other loads. Rings in
+    tensor memory that the loop's cp fills use the same slot numbers, and thus the same ``empty``
+    barrier. The last mma that reads a slot and the next cp into it are separated by a commit, a
+    wait, a load and another wait. A ring that the epilogue reads (``tc.load_shared``, in a loop
+    over sub-partitions) is filled by a separate role, ``epilogue_load``. The epilogue waits for
+    "full" before the loop over sub-partitions; in that loop, after its last read and ``tc.fence
+    "proxy.async"``, each thread arrives on "empty". Warps that compute an operand's tile from a
+    loaded tile (a loop with ``tc.by_warp``) wait for "full" and, after such a fence, arrive on a
+    third barrier, for which the products also wait. The op that frees the slot that these warps
+    read frees all slots of the step. For TMA stores see `tcir.passes.pipelining.bulk_groups`, for
+    CTA pairs `tcir.passes.pipelining.pairs`. If loads are multicast (``cta_mask``), "full" counts
+    the bytes that arrive from all CTAs. A commit arrives on the "empty" barrier of each CTA that
+    writes the slot; that barrier expects an arrival from each CTA to which its CTA writes. (For
+    ``tc.wgmma`` it expects an arrival from each warp, and the wait acquires with ``cluster``.)
+    Barriers of the CTA become barriers of the cluster. Preserves program order, which one thread
+    may still execute as a whole, and the values stored. Each synchronisation op carries
+    ``tc.for_role``.
     """
 
     name: ClassVar[str] = "place-barriers"
@@ -169,7 +173,8 @@ class _Placer:
 
     @classmethod
     def of(cls, kernel: func.FuncOp) -> _Placer:
-        """Finds the loops of `kernel`; raises a match failure when they have another form."""
+        """Finds the loops of `kernel`; raises a match failure if they have another form than the
+        pass expects."""
         loops = _load_loops(kernel)
         rings = [ring for loop in loops for ring in _ring_loops(loop)]
         cta_group = kernel_cta_group(kernel)
@@ -178,7 +183,7 @@ class _Placer:
 
     @property
     def ctas(self) -> int:
-        """CTAs of a cluster."""
+        """Number of CTAs in a cluster."""
         return cluster_ctas(self.kernel)
 
     @property

@@ -1,4 +1,4 @@
-"""plan-memory: addresses in shared and tensor memory."""
+"""plan-memory: assigns addresses in shared memory and tensor memory."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class PlanMemory(Pass):
         "tc.cta_barrier"()
         "tc.tmem_dealloc"(%base) {columns = 128, warp = 5}
 
-    Tiles in tensor memory with the same number ``shares`` get columns in common. Tiles in shared
-    memory start at multiples of 1024 bytes, where swizzle patterns start; the slots of a ring
-    follow one another. ``tcgen05.alloc`` writes the address to ``address_slot``. Preserves
+    Tiles in tensor memory that have the same number ``shares`` get overlapping columns. Tiles in
+    shared memory start at multiples of 1024 bytes, where swizzle patterns start; the slots of a
+    ring follow one another. ``tcgen05.alloc`` writes the address to ``address_slot``. Preserves
     everything else.
     """
 

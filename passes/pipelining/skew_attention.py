@@ -1,4 +1,4 @@
-"""skew-attention: the next block's scores are multiplied during this block's softmax."""
+"""skew-attention: multiplies the next block's scores during this block's softmax."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ class SkewAttention(Pass):
     The tensor core multiplies the values of a block while the warpgroup computes the exponentials
     of the next one. If there may be no block, a branch skips all of this. The ring needs at least
     two slots, because it holds K and V of different blocks; otherwise the kernel stays as it is.
-    Where the product has no accumulator ("tc.wgmma_fragment_product"), "tc.add_fragment" follows
-    its wait. Preserves every floating-point operation and the order of those on each number.
+    If the product has no accumulator ("tc.wgmma_fragment_product"), a "tc.add_fragment" follows its
+    wait. Preserves every floating-point operation and, for each number, the order of the operations
+    on it.
     """
 
     name: ClassVar[str] = "skew-attention"
@@ -73,8 +74,9 @@ class _Steps:
 
     @staticmethod
     def of(loop: scf.ForOp) -> _Steps | None:
-        """Splits the body of a loop with both products into parts; None if one of them is missing,
-        if both read tiles of one ring, as gradients do, or if a ring has only one slot."""
+        """Divides the body of a loop with both products into parts. None if one of the products is
+        missing, if both read tiles of one ring (as in kernels of gradients), or if a ring has only
+        one slot."""
         ops = list(loop.body)[:-1]
         if not any(isinstance(op, FRAGMENT_PRODUCTS) for op in ops):
             return None
@@ -139,8 +141,8 @@ def _skewed(loop: scf.ForOp, steps: _Steps) -> list[ir.Value]:
             clone(op, mapping)
 
     def ready(mapping: Mapping, start: Sequence[ir.Value], total: ir.Value) -> list[ir.Value]:
-        """Emits the softmax of a block whose scores are available; returns the sums, A, and the
-        other carried values."""
+        """Emits the softmax of a block whose scores are available; returns the sums, operand A of
+        the second product, and the other carried values."""
         mapping.update(zip(given, start, strict=True))
         mapping[before] = total
         copy(steps.softmax, mapping)

@@ -1,4 +1,4 @@
-"""take-turns: one warpgroup computes exponentials while another multiplies."""
+"""take-turns: lets one warpgroup compute exponentials while another multiplies."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class TakeTurns(Pass):
         "tc.turn"() {kind = "end"}
 
     Without turns the warpgroups tend to multiply at the same time, and then to compute exponentials
-    at the same time, while the tensor core is idle. A turn continues from one tile to the next: it
-    begins and ends outside all loops. A kernel of one warpgroup, or with heads of more than 128
-    bytes, stays as it is. Preserves every value.
+    at the same time, while the tensor core is idle. The turns continue from one tile to the next:
+    "begin" and "end" are outside all loops. A kernel of one warpgroup, or with heads of more than
+    128 bytes, stays as it is. Preserves every value.
     """
 
     name: ClassVar[str] = "take-turns"

@@ -1,4 +1,4 @@
-"""unroll-rings: unrolls a loop to one step for each slot of its ring."""
+"""unroll-rings: unrolls a loop by the number of slots of its ring."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ class UnrollRings(Pass):
           …
         }
 
-    Between two groups of wgmma a warpgroup computes its slot, the phase and the descriptors, while
-    the tensor core has at most the other warpgroup's group. If a lap begins with slot 0, the slot
-    of each step is a constant; steps after the last whole lap follow the loop, and fewer than two
-    laps need no loop. Where slots cannot be constant, a loop whose steps are not whole laps stays
-    as it is. Preserves every op and its order.
+    Without unrolling, a warpgroup computes its slot, the phase and the descriptors between two
+    wgmma groups, while the tensor core has at most the other warpgroup's group to execute. A lap is
+    one pass over all slots of the ring. If a lap begins with slot 0, the slot of each step is a
+    constant. Steps after the last whole lap follow the loop, and fewer than two laps need no loop.
+    If slots cannot be constant, a loop whose number of steps is not a whole number of laps stays as
+    it is. Preserves every op and its order.
     """
 
     name: ClassVar[str] = "unroll-rings"

@@ -1,4 +1,4 @@
-"""verify-tc-kernel: checks the rules about whole kernels; changes nothing."""
+"""verify-tc-kernel: checks the rules about whole kernels, and changes nothing."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from tcir.passmanager.pipeline import Pass, register_pass
 class VerifyTcKernel(Pass):
     """Checks every ``func.func`` with the attribute ``tc.kernel`` against the kernel rules.
 
-    These are the rules no single op can check: budgets of tensor and shared memory, lifetime of
-    allocations, disjoint roles, an arrival for every wait. Each violation is an error at its op.
+    These are rules that the verifier of a single op cannot check, such as the budgets of tensor and
+    shared memory, the lifetime of allocations, disjoint roles, and an arrival for every wait. Each
+    violation is reported as an error at its op.
 
     Before and after::
 
         func.func @f(%x: memref<…>, …) attributes {tc.kernel, tc.grid, tc.block, …}
 
-    Preserves everything.
+    Changes nothing.
     """
 
     name: ClassVar[str] = "verify-tc-kernel"
 
     def run(self, module: ir.Module) -> None:
-        """Reports every violation; raises `PassError` with the first."""
+        """Reports every violation as a diagnostic; raises `PassError` with the first one."""
         broken: list[tuple[ir.Location, str]] = []
         for op in module.body.operations:
             if isinstance(op, func.FuncOp) and "tc.kernel" in op.attributes:

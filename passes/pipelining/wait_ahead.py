@@ -1,4 +1,4 @@
-"""wait-ahead: tiles of the next step are waited for during the products of this one."""
+"""wait-ahead: waits for the tiles of the next step during the products of this step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MULTIPLYING = (tc.WgmmaProductOp, tc.WgmmaWaitOp)
 class WaitAhead(Pass):
     """Waits for the tiles of a step before it waits for the products of the previous step.
 
-    Before, of a kernel with partial sums::
+    Before, in a kernel with partial sums::
 
         %d = scf.for %k = 1 to 64 iter_args(%c = …) {
           "tc.mbarrier_wait"(full of %k)
@@ -41,12 +41,13 @@ class WaitAhead(Pass):
           scf.condition(%more) …, %following, %next + 1
         } do { scf.yield … }
 
-    A warpgroup that adds partial sums must issue its next product before the product of the other
-    one is done; computing the slot and its phase and polling the barrier takes longer than adding.
-    In a separate branch, during the second product, this work does not separate the instructions of
-    a product. The loop's condition is that of the branch. A step's slot is freed only after the
-    step, so the ring needs at least two slots; otherwise the kernel stays as it is. Preserves every
-    value, and the order of all other ops.
+    While one warpgroup adds partial sums, the tensor core executes the product of the other. To
+    keep it busy, the first warpgroup must issue its next product before the other's product is
+    done. Computing the slot and its phase and polling the barrier takes longer than the addition,
+    so this work is moved to a separate branch during the second product, where it does not come
+    between the instructions of a product. The loop has the same condition as the branch. A step's
+    slot is freed only after the step, so the ring needs at least two slots; otherwise the kernel
+    stays as it is. Preserves every value, and the order of all other ops.
     """
 
     name: ClassVar[str] = "wait-ahead"
@@ -83,7 +84,7 @@ def _wait_ahead(loop: scf.ForOp) -> None:
     known = [op for op in needed if _is_index(op) and _is_used_beside(op, [*needed, wait])]
 
     def ahead(step: ir.Value) -> list[ir.Value]:
-        """Emits the wait for a step's tiles; returns the indices known for that step."""
+        """Emits the wait for a step's tiles; returns the indices that are known for that step."""
         mapping: Mapping = {loop.induction_variable: step}
         for op in [*needed, wait]:
             clone(op, mapping)

@@ -1,1 +1,1 @@
-"""Raising from linalg to `tc` at the tensor level."""
+"""Raising of linalg ops to `tc` ops at the tensor level."""

@@ -46,14 +46,15 @@ class RaiseAttention(Pass):
 
     The pass evaluates elements as expressions, so reshapes, transposes of heads, widening to f32,
     factors on either side, repeated heads and zeros for rows without keys may be written in any
-    form. Masks of constants are evaluated for every row and key; if they keep a band of keys in
-    each row, they become the offsets of that band. Masks that depend on batch and key become
-    numbers of keys (``limits``), which a launch computes. All others are computed in the body.
-    Operands are the first 16-bit tensors before the products. If a part is not attention, the
-    program stays as it is, and a remark names the first such op.
+    form. Masks of constants are evaluated for every row and key; if a mask keeps a band of keys in
+    each row, it becomes the offsets of that band. Masks that depend on batch and key become numbers
+    of keys (``limits``), which a launch computes. All other masks are computed in the body. The
+    operands of ``tc.attention`` are the 16-bit tensors that are closest to the products. If a part
+    is not attention, the program stays as it is, and a remark names the first such op.
 
-    Changes rounding: scores are f32 sums of products of the 16-bit operands, and the exponentials,
-    not the weights, are rounded to the type of the values. A remark states both, with the bound.
+    Changes rounding: scores become f32 sums of products of the 16-bit operands, and the
+    exponentials are rounded to the type of the values, instead of the weights. A remark states both
+    changes, with the error bound.
     """
 
     name: ClassVar[str] = "raise-attention"

@@ -1,4 +1,5 @@
-"""raise-block-scaled: raises a linalg contraction of block-scaled operands to its op."""
+"""raise-block-scaled: raises a linalg contraction of block-scaled operands to
+``tc.block_scaled_matmul``."""
 
 from __future__ import annotations
 
@@ -46,13 +47,14 @@ class RaiseBlockScaled(Pass):
 
         %r = "tc.block_scaled_matmul"(%a, %sa, %b, %sb, %ga, %gb) {block = 16, …}
 
-    Recognition is by indexing maps and body: matrix or vector, batched or not, factors and loops in
-    any order, k as one loop or as blocks and k within the block (the operands are then collapsed),
-    scales row-major or in the 128x4 layout, however its map is written. Elements may come out of
-    ``tc.pack_codes``, which stays. A function that already contains the op is left alone. Preserves
-    the value of every element, up to the order and rounding of the f32 sums, as long as no scale is
-    negative: block scales are unsigned (the sign bit of f8E4M3FN is ignored from here on), and a
-    negative global scale would turn the sign of a sum that is zero.
+    The pass recognises a contraction by its indexing maps and body. The second operand may be a
+    matrix or a vector, with or without a batch; factors and loops may have any order. k may be one
+    loop, or two loops over blocks and within a block (the operands are then collapsed). Scales may
+    be row-major or in the 128x4 layout, whose map may be written in any form. Elements may be the
+    result of a ``tc.pack_codes``, which stays. A function that already contains the op is left
+    alone. Preserves the value of every element, up to the order and rounding of the f32 sums, as
+    long as no scale is negative. Block scales become unsigned (the sign bit of f8E4M3FN is ignored
+    from here on), and a negative global scale would change the sign of a sum that is zero.
     """
 
     name: ClassVar[str] = "raise-block-scaled"
@@ -64,8 +66,9 @@ class RaiseBlockScaled(Pass):
 
 
 def functions_to_raise(module: ir.Module, what: str, smallest: str) -> Iterator[func.FuncOp]:
-    """The functions of a module that may hold `what`, each of one block; none of a module that is
-    converted already. Raises a match failure with the `smallest` example for another module."""
+    """The functions of a module that may contain `what`, each of which has one block; an empty list
+    if the module is converted already. Raises a match failure with the `smallest` accepted example
+    if the module has no such function."""
     if is_converted(module):
         return
     functions = list(module.body.operations)
@@ -89,7 +92,8 @@ def functions_to_raise(module: ir.Module, what: str, smallest: str) -> Iterator[
 
 
 def raise_scaled(function: func.FuncOp) -> None:
-    """Raises the block-scaled contraction of `function`; a match failure if there is none."""
+    """Raises the block-scaled contraction of `function` to its op; a match failure if the function
+    has none."""
     ops = list(function.entry_block)
     found = [op for op in ops if is_scaled_contraction(op)]
     if len(found) != 1:
@@ -142,8 +146,11 @@ _EXPECTED = (
 def check_shapes(
     op: ir.OpView, smallest: str, fixed: str = "tiles and grid", why: str = ""
 ) -> None:
-    """Raises a match failure for an operand that is no tensor of static, positive sizes. fixed:
-    what such sizes fix; why: why none may be 0."""
+    """Raises a match failure for an operand that is not a tensor of static, positive sizes.
+
+    fixed: what these sizes determine, for the error message
+    why: why no size may be 0
+    """
     for operand in op.operation.operands:
         kind = operand.type
         if not isinstance(kind, ir.RankedTensorType):

@@ -1,4 +1,5 @@
-"""A convolution in one or two dimensions, grouped or not, as ``tc.conv2d``, channels last."""
+"""Raises a convolution in one or two dimensions, grouped or not, to ``tc.conv2d`` with channels
+last."""
 
 from __future__ import annotations
 
@@ -29,9 +30,10 @@ def raise_conv(
     target: str,
     smallest: str,
 ) -> None:
-    """Replaces `op`, the padding of its operands, and the rounding of its result.
+    """Replaces `op`, the padding of its operands, and the rounding of its result by a
+    ``tc.conv2d``.
 
-    One dimension is a height of 1. Groups are next to each other in the channels.
+    A convolution in one dimension gets a height of 1. The channels of a group are adjacent.
     """
     if reason := no_tensor_core(op):
         raise match_failure(

@@ -1,4 +1,4 @@
-"""A sum of products over several loops as ``tc.matmul`` of regrouped operands."""
+"""Raises a sum of products over several loops to a ``tc.matmul`` of regrouped operands."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from tcir.passmanager.remarks import remark
 
 
 def raise_einsum(op: ir.OpView, einsum: Einsum, inputs: Sequence[ir.Value], tail: Tail) -> None:
-    """Replaces `op` and the rounding of its result; an epilogue gets the product's dimensions.
+    """Replaces `op` and the rounding of its result by a ``tc.matmul``; an epilogue gets the
+    dimensions of that product.
 
-    A vector, or a dimension of extent 1, costs nothing; if the dimensions of a group are not next
-    to each other, a kernel repacks the operand (``tc.repack``).
+    A vector, or a dimension of extent 1, costs nothing. If the dimensions of a group are not
+    adjacent in an operand, a kernel repacks that operand (``tc.repack``).
     """
     a, b = (_operand(op, side, inputs[side.number]) for side in (einsum.a, einsum.b))
     result = tail.result.type

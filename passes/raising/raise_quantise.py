@@ -47,13 +47,14 @@ class RaiseQuantise(Pass):
         %q:2 = "tc.quantise_blocks"(%x)
         return %q#0, %q#1
 
-    The ops in between are not compared with known forms. Scale and element are computed by the
-    rules of the tensor level on intervals of the largest magnitude and of the values, which are
-    halved until each gives one code: the pass raises programs that give the codes of
-    ``tc.quantise_blocks`` for every f32, including zeros of both signs, infinities and NaN
-    (`quantise.proof`). Scales are row-major, or brought to blocks of 128 x 4. A remark says what
-    was raised; or why a maximum over magnitudes was not, with the first number for which a code
-    differs: the program then stays as it is. Preserves every bit.
+    The ops in between are not compared with known forms. Instead, the rules of the interpreter's
+    tensor level compute scale and element on intervals of the largest magnitude and of the values,
+    and these intervals are halved until each gives a single code. So the pass raises exactly the
+    programs that give the codes of ``tc.quantise_blocks`` for every f32, including zeros of both
+    signs, infinities and NaN (`quantise.proof`). Scales are row-major, or brought to blocks of 128
+    x 4. A remark states what was raised. If a maximum over magnitudes was not raised, the program
+    stays as it is, and the remark states the reason, with the first number for which a code
+    differs. Preserves every bit.
     """
 
     name: ClassVar[str] = "raise-quantise"

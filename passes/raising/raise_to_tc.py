@@ -1,4 +1,5 @@
-"""raise-to-tc: raises a linalg contraction to ``tc.conv2d`` or a (block-scaled) ``tc.matmul``."""
+"""raise-to-tc: raises a linalg contraction to ``tc.conv2d``, ``tc.matmul`` or
+``tc.block_scaled_matmul``."""
 
 from __future__ import annotations
 
@@ -54,8 +55,9 @@ class RaiseToTc(Pass):
 
         %z = "tc.conv2d"(%x, %w) {strides, dilations, pads = [1, 1, 1, 1], filter = "hwcf"}
 
-    Recognition is by indexing maps and body, whatever the loops are called. A product over other
-    loops (a vector, several dimensions of rows) becomes one of reshaped operands::
+    The pass recognises a contraction by its indexing maps and body, in any order of the loops. A
+    product over other loops than those of a matrix product (with a vector, or with several
+    dimensions of rows) becomes a product of reshaped operands::
 
         %v = linalg.matvec ins(%a, %x) outs(%i)
 
@@ -63,8 +65,8 @@ class RaiseToTc(Pass):
         %y = "tc.matmul"(%a, %x1) {a_layout = "mk", b_layout = "nk"} : … -> tensor<40x1xf32>
         %v = tensor.collapse_shape %y … into tensor<40xf32>
 
-    An operand whose dimensions no reshape or tensor map brings into order, as the images of a
-    convolution with channels first, is copied by ``tc.repack``; a remark says so. A block-scaled
+    An operand whose dimensions no reshape or tensor map can bring into the required order, such as
+    an image with channels first, is copied by ``tc.repack``, which a remark reports. A block-scaled
     contraction is raised as by raise-block-scaled, and a function that holds that op already, or a
     ``tc.attention`` or its gradients, is left alone. Preserves the value of every element, up to
     the order of the f32 sums; sums start from +0.

@@ -1,4 +1,4 @@
-"""A block-scaled product on CUDA cores, decoded in software."""
+"""Block-scaled matrix products on CUDA cores, decoded in software."""
 
 from __future__ import annotations
 
@@ -65,11 +65,12 @@ def convert(module: ir.Module, function: func.FuncOp, rows: int, warps: int) -> 
         the same for the last chunk
         butterfly of shuffles; times alpha; round, or the body of a tc.epilogue; store
 
-    Products of two e2m1 are summed as integers (dp4a on doubled values), exactly; others by fma in
-    f32, in order of k, and are not loaded ahead: their decoded values need the registers. Preserves
-    the value of every element up to the order of the f32 sums, which is fixed: k within a block,
-    chunks of a lane, then the shuffles from distance 16 down to 1. A block's sum times its scales
-    is rounded once, with `total`, and is infinite or zero only if f32 cannot hold it.
+    Products of two e2m1 are summed exactly, as integers (dp4a on doubled values). Products of other
+    formats are summed by fma in f32, in order of k; their chunks are not loaded ahead, because
+    their decoded values need the registers. Preserves the value of every element up to the order of
+    the f32 sums, which is fixed: k within a block, chunks of a lane, then the shuffles from
+    distance 16 down to 1. A block's sum times its scales is rounded once, with `total`, and is
+    infinite or zero only if f32 cannot hold it.
     """
     ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
     found = [op for op in ops if isinstance(op, tc.BlockScaledMatmulOp)]
@@ -122,7 +123,8 @@ class _Side:
     layout: str
 
     def row(self, batch: ir.Value, row: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Addresses of a row of elements and of its scales (all of the batch's if in blocks)."""
+        """Addresses of a row of elements and of its scales. If scales are in blocks, the second
+        address is that of all scales of the batch."""
         whole = simt.add(simt.mul(simt.wide(batch), self.rows), simt.wide(row))
         pitch = self.k * ELEMENT_BITS[self.element] // 8
         elements = simt.at(self.elements, simt.mul(whole, pitch))
@@ -141,7 +143,7 @@ class _Side:
         return elements, simt.at(self.scales, offset)
 
     def load(self, row: tuple[ir.Value, ir.Value], chunk: ir.Value, count: int) -> list[ir.Value]:
-        """Words of `count` values of k, and one of the codes of their scales."""
+        """Loads the words of `count` values of k, and a word with the codes of their scales."""
         elements, scales = row
         words = words_of(self.element, count)
         where = simt.at(elements, simt.mul(simt.wide(chunk), 4 * words))

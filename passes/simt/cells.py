@@ -1,4 +1,5 @@
-"""Reductions by groups of threads, each for a row or for columns side by side."""
+"""Reductions by groups of threads, where a group reduces one row, or several columns side by
+side."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ from tcir.passmanager.remarks import remark
 
 @dataclass(frozen=True)
 class Piece:
-    """The part of a row that a thread has in registers at a time: indices of its columns, in runs
-    of adjacent columns, and masks of the columns inside the row (None: all are inside)."""
+    """The part of a row that a thread has in registers at a time: the indices of its columns, in
+    runs of adjacent columns, and masks of the columns that are inside the row (None: all columns
+    are)."""
 
     columns: list[Index]
     inside: ir.Value | None
@@ -38,7 +40,7 @@ def convert(
     group: ThreadGroup,
 ) -> None:
     """Turns a function with the attribute ``tc.simt`` into a kernel with a group of threads per
-    row. Of several results it stores one element each.
+    row. If the function has several results, the group stores one element of each.
 
     Before::
 
@@ -51,12 +53,12 @@ def convert(
         %t = (%v0 + %v1) + (%v2 + %v3) …; shuffles from distance 1 up to 16
         llvm.store %t, %partials[%warp]; barrier; the sum of the warps' %partials; %out[%row] = …
 
-    Where memory is contiguous across rows, adjacent lanes of a warp have different rows. A row that
-    fits registers (`ThreadGroup.rounds` is 1) is loaded once, however many reductions there are;
-    each reduction reads a longer row again. The order of a sum is fixed: a tree over a thread's
-    elements of a round, the rounds in order, the shuffles, a tree over the warps. The reference has
-    another order, so sums of floats are within its bound; the passes after this one preserve every
-    bit.
+    If memory is contiguous from row to row, adjacent lanes of a warp have different rows. A row
+    that fits registers (`ThreadGroup.rounds` is 1) is loaded once, however many reductions there
+    are; a longer row is read again by each reduction. The order of a sum is fixed: a tree over a
+    thread's elements of a round, the rounds in order, the shuffles, a tree over the warps. The
+    reference has another order, so sums of floats are within its bound; the passes after this one
+    preserve every bit.
     """
     _Kernel(module, function, results, chain, group).build()
 
@@ -336,12 +338,12 @@ class _Round:
 
 
 def how_of(how: Combined, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Combines two partial results."""
+    """Combines two partial results by the op `how`."""
     return narrow.computed(how.combine, [a, b])
 
 
 def tree(how: Combined, values: Sequence[ir.Value]) -> ir.Value:
-    """Combines all partial results, neighbours first."""
+    """Combines all partial results in a tree, neighbours first."""
     found = list(values)
     while len(found) > 1:
         pairs = [how_of(how, *found[n : n + 2]) for n in range(0, len(found) - 1, 2)]

@@ -1,4 +1,5 @@
-"""convert-to-simt: launches without tensor cores become kernels, each kind by a rule."""
+"""convert-to-simt: turns launches without tensor cores into kernels; each kind of launch has its
+own rule."""
 
 from __future__ import annotations
 
@@ -46,11 +47,11 @@ RULES: tuple[Rule, ...] = (
 class ConvertToSimt(Pass):
     """Turns each launch without tensor cores into a kernel for CUDA cores, by the rule of its kind.
 
-    programmatic: launches may start before the previous one has ended, and wait for it; several:
-                  only in programs of several launches
+    programmatic: whether launches may start before the previous launch has ended, for which they
+        then wait; several: whether only in programs of several launches
     quantise_apart: as in split-launches; false leaves ``tc.quantise_blocks`` to products
-    streamed: whether warps multiply few rows or columns by a matrix that they read once
-              (`tcir.passes.simt.streamed`); false leaves these products to other passes
+    streamed: whether products with few rows or columns become kernels whose warps read the matrix
+        once (`tcir.passes.simt.streamed`); false leaves these products to other passes
     rows:  rows of A per warp of a ``tc.block_scaled_matmul``; 0 leaves products as they are
     warps: warps per CTA of a ``tc.block_scaled_matmul``
 

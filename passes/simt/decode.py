@@ -1,9 +1,9 @@
 """Software decoding of narrow formats on CUDA cores.
 
-A group of consecutive k is read as 32-bit words (memory order: little-endian, densely packed) and
-becomes either doubled integers, four to a word (e2m1, for dp4a), or f32s. Block scales become f32
-factors.
-PTX ISA 5.2.3 has the formats, 9.7.9.7 prmt, 9.7.9.21 the conversions of fp8 (from sm_89).
+A group of consecutive elements along k is read as 32-bit words (in memory elements are
+little-endian and densely packed). The elements become either doubled integers, four in a word
+(e2m1, for dp4a), or f32 numbers. Block scales become f32 factors. PTX ISA 5.2.3 describes the
+formats, 9.7.9.7 the instruction prmt, and 9.7.9.21 the conversions of fp8 (from sm_89).
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ DOUBLED = (0, 1, 2, 3, 4, 6, 8, 12)
 
 
 def words_of(element: str, count: int) -> int:
-    """Words of `count` elements."""
+    """Number of 32-bit words that hold `count` elements."""
     return count * ELEMENT_BITS[element] // 32
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The magnitudes of `DOUBLED` as bytes, four to a word, and their negatives."""
+    """The magnitudes `DOUBLED` as bytes, four in a word, and their negatives."""
 
     plus: tuple[ir.Value, ir.Value]
     minus: tuple[ir.Value, ir.Value]
 
 
 def doubled_tables() -> Tables:
-    """Both tables; emitted once per kernel."""
+    """Emits the table of magnitudes and the table of their negatives, once per kernel."""
     plus, minus = (
         (_varying(_table(values[:4])), _table(values[4:]))
         for values in (DOUBLED, tuple(-value for value in DOUBLED))
@@ -53,10 +53,11 @@ def _varying(table: ir.Value) -> ir.Value:
 
 
 def doubled_e2m1(word: ir.Value, tables: Tables) -> list[ir.Value]:
-    """Eight e2m1 codes as two words of four int8: twice their values, in order of k.
+    """Converts eight e2m1 codes to two words of four int8 each, which are twice the values, in
+    order of k.
 
-    The codes without signs select from a table of magnitudes and from one of their negatives; the
-    signs, replicated over bytes, select between the two.
+    The code bits without the sign select a byte from a table of magnitudes and a byte from a table
+    of their negatives; the signs, replicated over bytes, choose between the two bytes.
     """
     codes = simt.both_bits(word, 0x77777777)
     shifted = simt.left(word, 4)
@@ -75,11 +76,12 @@ def doubled_e2m1(word: ir.Value, tables: Tables) -> list[ir.Value]:
 
 
 def parts_e2m1(word: ir.Value, tables: Tables) -> list[tuple[ir.Value, ir.Value]]:
-    """Eight e2m1 codes as two pairs of four int8: twice the positive values, minus twice the rest.
+    """Converts eight e2m1 codes to two pairs of words of four int8 each: one pair is twice the
+    positive values, the other is minus twice the negative values.
 
-    In order of k; one of the two is 0 in each place. A sign bit in prmt's selector replicates the
-    sign of the selected byte, which is 0 for all magnitudes, so no masks are needed: half the work
-    of `doubled_e2m1`.
+    The bytes are in order of k, and one of the two is 0 in each place. A sign bit in prmt's
+    selector replicates the sign of the selected byte, which is 0 for all magnitudes, so no masks
+    are needed. This takes half the instructions of `doubled_e2m1`.
     """
     flipped = simt.differing_bits(word, 0x88888888)
     first, second = (
@@ -97,13 +99,13 @@ def _table(values: tuple[int, ...]) -> ir.Value:
 
 
 def dot4(a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
-    """total + the products of four int8, exact."""
+    """Emits `total` plus the sum of the products of four int8, exactly."""
     text = "dp4a.s32.s32 $0, $1, $2, $3;"
     return simt.asm(integer_type(32), text, "=r,r,r,r", [a, b, total])
 
 
 def floats(words: list[ir.Value], element: str, count: int) -> list[ir.Value]:
-    """`count` elements as f32, exact, in order of k; NaN and infinities stay."""
+    """Converts `count` elements to f32, exactly, in order of k; NaN and infinities stay."""
     if element in FP8:
         pairs = [
             widened_pair(arith.TruncIOp(integer_type(16), simt.right(word, shift)).result, element)
@@ -125,9 +127,10 @@ def _small(words: list[ir.Value], n: int, element: str) -> ir.Value:
 
 
 def scale_factors(codes: ir.Value, count: int, scale: str) -> list[tuple[ir.Value, ...]]:
-    """One or two scale codes, in the low bytes of an i32, as factors in f32; NaN stays.
+    """Converts one or two scale codes, in the low bytes of an i32, to factors in f32; NaN stays.
 
-    ue4m3 is one factor; its sign bit is dropped, as the tensor core does. ue8m0 is two.
+    Each scale gives a tuple of factors, whose product is the scale: ue4m3 gives one factor (its
+    sign bit is ignored, as the tensor core does), and ue8m0 gives two.
     """
     if scale == "f8E4M3FN":
         pair = arith.TruncIOp(integer_type(16), simt.both_bits(codes, 0x7F7F)).result

@@ -1,5 +1,5 @@
-"""Depthwise convolutions of images with channels last: a thread has a tile of pixels of as many
-channels as a word holds."""
+"""Depthwise convolutions of images with channels last. A thread computes a tile of pixels, for as
+many channels as a 32-bit word holds."""
 
 from __future__ import annotations
 
@@ -54,31 +54,31 @@ class Axis:
 
     @property
     def window(self) -> int:
-        """Places of the input that a tile reads."""
+        """Number of input positions that a tile reads."""
         return (self.tile - 1) * self.stride + (self.taps - 1) * self.dilation + 1
 
     @property
     def beyond(self) -> int:
-        """Places of the last tile that lie after the image."""
+        """Number of input positions of the last tile that lie after the image."""
         last = (self.out - self.tile) * self.stride - self.low
         return max(0, last + self.window - self.size)
 
     @property
     def is_split(self) -> bool:
-        """Whether only the first tile reads padding before the image and only the last tile padding
-        after it, and the first window of each tile, without padding, begins inside the image.
-        """
+        """Whether the tiles at the ends handle all padding: only the first tile reads padding
+        before the image, only the last tile reads padding after it, and the first window of each
+        tile, without padding, begins inside the image."""
         step = self.tile * self.stride
         return step >= max(self.low, self.beyond) and self.window > self.low + self.beyond
 
 
 @dataclass(frozen=True)
 class Form:
-    """A convolution that the kernel here computes.
+    """A convolution that the kernel of this module computes.
 
-    op:         the convolution
-    x, w:       arguments: the image, and the filter (r, s, c)
-    rows, across: dimensions of the image
+    op:           the convolution
+    x, w:         arguments that hold the image and the filter (r, s, c)
+    rows, across: the two dimensions of the image
     """
 
     op: ir.Operation
@@ -94,24 +94,24 @@ class Form:
 
     @property
     def channels(self) -> int:
-        """Channels of a thread."""
+        """Number of channels of a thread."""
         return WORD * 8 // int(self.element.width)
 
     @property
     def threads(self) -> int:
-        """Threads of a CTA."""
+        """Number of threads of a CTA."""
         return FEW if prod(self.counts) <= 2 * ENOUGH else MANY
 
     @property
     def counts(self) -> list[int]:
-        """Threads along images, rows, columns and channels."""
+        """Numbers of threads along images, rows, columns and channels."""
         n, p, q, c = self.op.results[0].type.shape
         return [n, p // self.rows.tile, q // self.across.tile, c // self.channels]
 
 
 def form_of(function: func.FuncOp, result: ir.Value) -> Form | None:
-    """The form of a function whose only reduction is a depthwise convolution, and whose later ops
-    have the same indices; None for another function."""
+    """Describes a function whose only reduction is a depthwise convolution, and whose later ops
+    have the same indices as the convolution; None for another function."""
     sums = [op.operation for op in function.entry_block if is_reduction(op.operation)]
     if len(sums) != 1 or len(sums[0].results) != 1:
         return None
@@ -202,10 +202,11 @@ def convert(module: ir.Module, function: func.FuncOp, result: ir.Value, form: Fo
         %y[…] = what follows the sums
 
     A warp loads 128 adjacent bytes. A row of the image is loaded and widened once for all windows
-    of the tile over it, a tap of the filter once for all pixels. The columns that may be padding
-    are those of the first and of the last tile: one condition each. Taps are summed in the order of
-    the reference. Products of f16 and bf16 are exact in f32, so that a fused multiply-add is the
-    product and the sum, for bf16 as long as the product is neither too large nor too small for f32.
+    of the tile that contain it, and a tap of the filter is loaded once for all pixels. Only columns
+    of the first and of the last tile may be padding, so each of these tiles needs one condition.
+    Taps are summed in the order of the reference. A product of f16 or bf16 numbers is exact in f32
+    (for bf16 as long as it is neither too large nor too small for f32), so a fused multiply-add
+    gives the same result as a product and a sum.
     """
     _Kernel(module, function, result, form).build()
 

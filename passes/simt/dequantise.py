@@ -1,9 +1,9 @@
-"""Elements of a factor that are computed from narrower numbers, two in a register.
+"""Computes elements of a factor from narrower numbers, two elements in a register.
 
 A thread has 16 bytes of a row of stored numbers (`UNIT`) and makes the words of an ``mma.sync``
-from them. Elements of f16 and bf16 are computed two at a time. Numbers become floats by their bits:
-with the exponent of 2^10 (f16) or 2^7 (bf16) the mantissa counts units, so a bit field placed in it
-becomes a float by one subtraction.
+from them. Elements of f16 and bf16 are computed two at a time. Integers become floats by bit
+operations: in a float with the exponent of 2^10 (f16) or 2^7 (bf16) the lowest mantissa bit is
+worth 1, so a bit field that is placed in the mantissa becomes a float by one subtraction.
 """
 
 from __future__ import annotations
@@ -41,19 +41,21 @@ FROM_BYTES = names(arith.SIToFPOp, arith.UIToFPOp)
 
 @dataclass(frozen=True)
 class Dequantise:
-    """Converts the elements that a thread loads of a quantised factor to words of f16 or bf16."""
+    """Converts the stored numbers of a quantised factor that a thread loads to words of f16 or
+    bf16."""
 
     how: Computed
 
     @property
     def elements(self) -> int:
-        """Elements of k in a thread's bytes."""
+        """Number of elements along k in a thread's bytes."""
         return self.how.columns * self.how.count
 
     @cached_property
     def order(self) -> list[tuple[int, int]]:
-        """The two elements in each word: adjacent ones, or, where a byte holds two, those in every
-        other byte, which a mask leaves in the halves of a word."""
+        """The two elements that each word holds: adjacent elements or, if a byte of stored numbers
+        holds two elements, the elements of every other byte, which a mask leaves in the two halves
+        of a word."""
         if self.how.count != 2 or tc.element_bytes(self.how.stored.element) != 1:
             return [(n, n + 1) for n in range(0, self.elements, 2)]
         return [
@@ -64,14 +66,17 @@ class Dequantise:
         ]
 
     def words(self, stored: list[ir.Value], beside: Beside) -> list[ir.Value]:
-        """The words, in the order `order`; stored: the thread's bytes; beside: scales and zero
-        points."""
+        """Computes the words, in the order `order`.
+
+        stored: the thread's bytes
+        beside: scales and zero points
+        """
         same: dict[Node, ir.Value] = {}
         pairs = (_Pair(self.how, stored, beside, each, same) for each in self.order)
         return [each.word() for each in pairs]
 
     def alike(self, words: list[ir.Value]) -> list[ir.Value]:
-        """Words of adjacent elements of another factor, in the order `order`."""
+        """Reorders words with adjacent elements of another factor into the order `order`."""
         found = []
         for low, high in self.order:
             a, b = words[low // 2], words[high // 2]
@@ -98,7 +103,7 @@ class _Pair:
         return low, high
 
     def word(self) -> ir.Value:
-        """Both elements in a register."""
+        """Both elements as one 32-bit register."""
         low, high = (self.how.lanes[each % self.how.count] for each in self.at)
         if low is high:
             vector = self._vector(low)

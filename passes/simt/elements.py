@@ -1,7 +1,7 @@
-"""Elements of tensors on CUDA cores: a thread computes one from elements in memory.
+"""Elements of tensors on CUDA cores: a thread computes an element from elements in memory.
 
-Ops on tensors are traced back to memory, element by element, so nothing between is stored:
-elementwise ops, broadcasts, transposes, padding, slices and insertions into them, reshapes. A
+Ops on tensors (elementwise ops, broadcasts, transposes, padding, slices, insertions into slices,
+and reshapes) are traced back to memory element by element, so no intermediate tensor is stored. A
 reduction is a loop over its points in lexicographic order, which is the order of the reference. An
 element may be an index (`tensor.extract`): a thread traps if it is out of bounds.
 """
@@ -58,7 +58,7 @@ LEFT = (
 
 
 def digits(number: ir.Value, shape: Sequence[int]) -> Index:
-    """The indices of element `number` of a tensor."""
+    """The indices of the element with row-major number `number` in a tensor."""
     found: list[ir.Value] = []
     for place, extent in reversed(list(enumerate(shape))):
         if extent == 1:
@@ -72,7 +72,7 @@ def digits(number: ir.Value, shape: Sequence[int]) -> Index:
 
 
 def joined(indices: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value:
-    """The number of an element by its indices."""
+    """The row-major number of the element with these indices."""
     number: ir.Value | None = None
     for index, extent in zip(indices, shape, strict=True):
         if extent != 1:
@@ -111,11 +111,12 @@ class ThreadElements:
         return self.known[key]
 
     def learn(self, tensor: ir.Value, at: Index, element: ir.Value) -> None:
-        """Remembers an element."""
+        """Remembers the element of `tensor` at the indices `at`."""
         self.known[self._key(tensor, at)] = element
 
     def run(self, first: ir.Value, count: int) -> tuple[ir.Value, ...]:
-        """The indices of the run of `count` elements from `first` on, a multiple of `count`."""
+        """The indices of a run: `count` consecutive indices from `first` on, where `first` is a
+        multiple of `count`."""
         members = (first, *(simt.add(first, n) for n in range(1, count)))
         if count > 1:
             self.runs.update(dict.fromkeys(members, members))
@@ -129,8 +130,8 @@ class ThreadElements:
         return ThreadElements(self.pointers, *map(dict, found))
 
     def shift(self, index: ir.Value, by: int, extent: int) -> ir.Value:
-        """`index` plus `by`, clamped to the last index of `extent`; runs stay runs if each lies
-        entirely inside or outside."""
+        """`index` plus `by`, clamped to the last index of `extent`. A run of indices stays a run if
+        each run lies entirely inside or entirely outside."""
         run = self.runs.get(index, (index,))
         if by % len(run) or extent % len(run):
             run = (index,)
@@ -406,7 +407,8 @@ class ThreadElements:
         wanted: Sequence[ir.Value],
         totals: Totals,
     ) -> list[ir.Value]:
-        """Numbers of an op's body at one point; totals: as in `_body`."""
+        """Emits an op's body at one point and returns the `wanted` numbers. totals: as in
+        `_body`"""
         return self.numbers_at(op, maps, [(loops, totals)], wanted)[0]
 
     def numbers_at(
@@ -416,8 +418,9 @@ class ThreadElements:
         points: Sequence[tuple[Loops, Totals]],
         wanted: Sequence[ir.Value],
     ) -> list[list[ir.Value]]:
-        """Numbers of an op's body at several points, each with its totals. Each op of the body is
-        emitted for all points, and the quotients by one divisor together."""
+        """Emits an op's body at several points, each with its own totals, and returns the `wanted`
+        numbers. Each op of the body is emitted for all points, and all quotients by the same
+        divisor are emitted together."""
         block = op.regions[0].blocks[0]
         ops, arguments = _needed(block, wanted)
         inner = [self._arguments(op, maps, arguments, *each) for each in points]

@@ -1,4 +1,4 @@
-"""Elementwise ops, reductions and pooling: chooses the kernel of a function."""
+"""Elementwise ops, reductions and pooling on CUDA cores: chooses the kernel of a function."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def convert(module: ir.Module, function: func.FuncOp) -> bool:
         %i = 256 * %ctaid + %tid; if %i < 64:
           %t = scf.for %k = 0 to 9 iter_args(%t = -inf) { maximumf(%x[%i, %k], %t) }; %out[%i] = %t
 
-    A thread computes as many elements of 2, 4 or 6 bits as fill whole bytes. Values between memory
-    and the result are computed for each element, not stored. Reductions take their points in
-    lexicographic order, as the reference does. Preserves every value, bit for bit, except for
-    ``math`` functions (docs/explanation/gemm.md).
+    A thread computes as many elements of 2, 4 or 6 bits as fill whole bytes. Intermediate values
+    are computed for each element and not stored. Reductions combine their points in lexicographic
+    order, as the reference does. Preserves every value, bit for bit, except for ``math`` functions
+    (docs/explanation/gemm.md).
     """
     if not is_simt(function):
         return False
@@ -147,7 +147,7 @@ class _Runs:
     runs: Sequence[tuple[Index | ir.Value, Sequence[ir.Value]]]
 
     def store(self, out: ir.Value) -> None:
-        """Stores the elements in memory."""
+        """Stores the elements to `out` in memory."""
         element = self.kind.element_type
         for at, values in self.runs:
             if isinstance(at, tuple):
@@ -268,7 +268,7 @@ def _is_pool(op: ir.OpView) -> bool:
 
 
 def in_memory(tensor: ir.Value) -> ir.Value:
-    """The operand of a chain of reshapes, which has the same bytes in memory."""
+    """The operand of a chain of reshapes; its bytes in memory are those of the result."""
     while not isinstance(tensor, ir.BlockArgument) and isinstance(tensor.owner.opview, RESHAPES):
         tensor = tensor.owner.operands[0]
     return tensor

@@ -1,4 +1,5 @@
-"""Flattens tensors of elementwise functions whose rows are not a multiple of a thread's run."""
+"""Flattens the tensors of elementwise functions whose rows are not a multiple of the run of
+elements that a thread loads at once."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Chooses the number of threads that share a row, the part of it in each thread's registers, and
-where threads exchange sums."""
+"""Chooses the number of threads that share a row, the part of the row that each thread holds in
+registers, and where threads exchange sums."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ occupy an SM."""
 
 @dataclass(frozen=True)
 class ThreadGroup:
-    """The threads of a row, or of a run of rows side by side (a cell).
+    """The group of threads that reduces a cell: one row, or a run of rows side by side.
 
     cells:  number of cells
     across: whether neighbours in a warp have different cells
@@ -65,36 +65,36 @@ class ThreadGroup:
 
     @property
     def waits(self) -> bool:
-        """Whether no other CTAs hide the time that a thread waits: all CTAs are on the SMs at once,
-        and each thread holds its part of a row."""
+        """Whether no other CTAs can run while a thread waits: all CTAs are on the SMs at once, and
+        each thread holds its whole part of a row."""
         few = self.cells * self.size <= ENOUGH
         return few and self.rounds == 1 and not self.across
 
     @property
     def threads(self) -> int:
-        """Threads of a CTA."""
+        """Number of threads of a CTA."""
         return self.size * self.side
 
     @property
     def ctas(self) -> int:
-        """CTAs of the grid."""
+        """Number of CTAs of the grid."""
         return ceil_div(self.cells, self.side)
 
     @property
     def distances(self) -> list[int]:
-        """Distances between the lanes that exchange sums, in order."""
+        """The distances between lanes that exchange sums, in order."""
         first = self.side if self.across else 1
         last = min(WARP, self.threads if self.across else self.size)
         return [1 << n for n in range(5) if first <= 1 << n < last]
 
     @property
     def warps(self) -> int:
-        """Warps that share a cell."""
+        """Number of warps that share a cell."""
         return max(1, (self.threads if self.across else self.size) // WARP)
 
     @property
     def writers(self) -> int:
-        """Lanes of a warp that hold the sums of different cells."""
+        """The lanes of a warp that hold the sums of different cells and store them."""
         return min(self.side, WARP) if self.across else 1
 
     def _values(self) -> int:
@@ -102,14 +102,14 @@ class ThreadGroup:
         return 2 * (self.run if self.across else 1)
 
     def bytes_of(self, sums: int) -> int:
-        """Bytes of shared memory for this many reductions."""
+        """Bytes of shared memory that `sums` reductions need."""
         if self.warps == 1:
             return 0
         return sums * (self.threads // WARP) * self.writers * self._values() * 4
 
     def slot(self, inside: ir.Value, warp: ir.Value, number: int) -> ir.Value:
-        """Byte offset at which a warp stores its part of reduction `number`; inside: number of the
-        thread's cell in the CTA."""
+        """Byte offset in shared memory at which a warp stores its partial result of reduction
+        `number`. inside: number of the thread's cell in the CTA"""
         unit = self._values() * 4
         place = simt.mul(warp, self.writers * unit)
         if self.across:
@@ -117,7 +117,8 @@ class ThreadGroup:
         return simt.add(place, number * self.bytes_of(1))
 
     def slot_of(self, inside: ir.Value, warp: int, number: int) -> ir.Value:
-        """Byte offset at which warp `warp` of the thread's cell stored its part."""
+        """Byte offset in shared memory at which warp `warp` of the thread's cell has stored its
+        partial result."""
         unit = self._values() * 4
         if self.across:
             place = simt.mul(inside, unit)
@@ -148,8 +149,8 @@ class ThreadGroup:
 
 
 def group_of(results: Sequence[ir.Value], chain: RowChain) -> ThreadGroup | None:
-    """The group for the chain of these results; None if a single thread computes an element as
-    fast."""
+    """The group of threads for the chain of these results; None if a single thread computes an
+    element equally fast."""
     result = results[0]
     shape = result.type.shape
     rows, columns = prod(shape[d] for d in chain.rows), prod(chain.columns)
@@ -204,8 +205,8 @@ def _across(rows: int, columns: int, run: int, own: bool) -> ThreadGroup | None:
 
 
 def run_of(extent: int, elements: Sequence[ir.Type]) -> int:
-    """Consecutive elements of a thread along a dimension of `extent`: up to 16 bytes of the
-    narrowest type."""
+    """Number of consecutive elements of a thread along a dimension of `extent`: up to 16 bytes of
+    the narrowest type."""
     if not elements or not all(map(narrow.has_runs, elements)):
         return 1
     least = min(max(1, each.width // 8) for each in elements)

@@ -1,4 +1,4 @@
-"""Block quantisation as a separate kernel, one thread per block."""
+"""Block quantisation as a separate kernel in which each thread quantises one block."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST = 1 << 31
 
 
 def convert(module: ir.Module, function: func.FuncOp) -> bool:
-    """Turns a function of one ``tc.quantise_blocks`` into a kernel, one thread per block.
+    """Turns a function of one ``tc.quantise_blocks`` into a kernel with one thread per block.
 
     Before::
 
@@ -40,8 +40,8 @@ def convert(module: ir.Module, function: func.FuncOp) -> bool:
           32 f32 at %y[32 * %i]: the largest magnitude, the scale, quotients
           8 words of codes to %codes[32 * %i], the scale's byte to %scales[%i]
 
-    Scales in blocks of 128 rows x 4 are stored in that order; further threads store zeros to the
-    padding. Preserves every value, bit for bit.
+    If the layout of the scales is blocks of 128 rows x 4 scales, they are stored in that order, and
+    further threads store zeros to the padding. Preserves every value, bit for bit.
     """
     found = (op for op in function.entry_block if isinstance(op, tc.QuantiseBlocksOp))
     op = next(found, None)

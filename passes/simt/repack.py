@@ -19,8 +19,8 @@ THREADS = 256
 
 
 def convert(module: ir.Module, function: func.FuncOp) -> bool:
-    """Turns a function of one ``tc.repack`` into a kernel, one thread for up to 16 bytes of a row
-    of the result, which it stores at once.
+    """Turns a function of one ``tc.repack`` into a kernel. Each thread computes up to 16 bytes of a
+    row of the result and stores them at once.
 
     Before::
 

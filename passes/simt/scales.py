@@ -18,7 +18,8 @@ BLOCKS = (4, 2, 1)
 
 
 def convert(module: ir.Module, function: func.FuncOp) -> bool:
-    """Turns a function of one ``tc.scales_to_blocked`` into a kernel, a CTA for four blocks.
+    """Turns a function of one ``tc.scales_to_blocked`` into a kernel in which each CTA writes four
+    blocks.
 
     Before::
 

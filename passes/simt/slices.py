@@ -1,4 +1,5 @@
-"""Maps elements of slices with constant offsets to elements of their tensors."""
+"""Maps elements of slices with constant offsets to elements of the tensors from which the slices
+are taken."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ def in_slice(op: ir.Operation, at: Index, shift: Shift) -> Index:
 
 
 def in_inserted(op: ir.Operation, at: Index, shift: Shift) -> tuple[ir.Value, Index]:
-    """Maps indices in the result of `tensor.insert_slice`: returns whether the slice contains the
-    element, and indices in the slice that are always in bounds."""
+    """Maps indices in the result of `tensor.insert_slice`: returns whether the element comes from
+    the inserted slice, and indices in the slice that are always in bounds."""
     inside, places = simt.constant(1, 1), list[ir.Value]()
     offsets, sizes, strides = _constants(op, 2)
     for index, offset, size, stride in zip(at, offsets, sizes, strides, strict=True):
@@ -50,8 +51,8 @@ def in_inserted(op: ir.Operation, at: Index, shift: Shift) -> tuple[ir.Value, In
 
 
 def covers(op: ir.Operation) -> bool:
-    """Whether a chain of `tensor.insert_slice` ops, each the only user of the previous one, writes
-    every element: disjoint slices into a `tensor.empty`."""
+    """Whether a chain of `tensor.insert_slice` ops writes every element of a `tensor.empty` by
+    disjoint slices. Each op must be the only user of the previous one."""
     written = 0
     while True:
         _, sizes, _ = _constants(op, 2)

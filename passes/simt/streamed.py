@@ -1,4 +1,5 @@
-"""Products with few rows or columns: the matrix streams from memory through registers."""
+"""Products with few rows or columns, in which each element of the large matrix is read once from
+memory to registers."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ the few rows are read."""
 
 
 def convert(module: ir.Module, function: func.FuncOp, unwritten: Set[ir.Value]) -> bool:
-    """Turns a function of one ``tc.matmul`` with at most 16 rows, or columns, into a kernel whose
-    warps share K. Other functions stay as they are.
+    """Turns a function of one ``tc.matmul`` with at most 16 rows, or at most 16 columns, into a
+    kernel whose warps divide K among them. Other functions stay as they are.
 
     Before::
 
@@ -60,11 +61,12 @@ def convert(module: ir.Module, function: func.FuncOp, unwritten: Set[ir.Value]) 
         }
         llvm.store %sums, %partials[%warp]; barrier; the sum of the warps' %partials; %out[…] = …
 
-    An mma.sync sums over K in any order that both factors share, so that a thread loads 16
-    contiguous bytes, without shared memory in between. Each element of the matrix is read once, and
-    past L1 if it is one of `unwritten`, the arguments that no launch writes. The order of a sum is
-    fixed: the chunks of a warp, then the warps. The reference has another order, so sums of floats
-    are within its bound; the passes after this one preserve every bit.
+    An mma.sync may sum over K in any order as long as both factors have the same order. So a thread
+    loads 16 contiguous bytes directly to registers, without shared memory. Each element of the
+    matrix is read once. The read bypasses L1 if the matrix is one of `unwritten`, the arguments
+    that no launch writes. The order of a sum is fixed: first the chunks of a warp, then the warps.
+    The reference has another order, so sums of floats are not equal to its sums but within the
+    error bound; the passes after this one preserve every bit.
     """
     op, *others = function.entry_block
     if TARGETS[target_of(module)].tcgen05 or not isinstance(op, tc.MatmulOp):
@@ -76,8 +78,8 @@ def convert(module: ir.Module, function: func.FuncOp, unwritten: Set[ir.Value]) 
 
 
 def has_epilogue(others: Sequence[ir.OpView]) -> bool:
-    """Whether the ops after a product are the end of its function, after an epilogue that threads
-    compute by element, or none."""
+    """Whether the product is the end of its function, or is followed only by an epilogue that
+    threads can compute element by element."""
     *before, _ = others
     if not before:
         return True
@@ -92,14 +94,14 @@ def has_epilogue(others: Sequence[ir.OpView]) -> bool:
 
 @dataclass(frozen=True)
 class FactorRows:
-    """A factor: its address in memory and its number of rows."""
+    """A factor of the product: its address in memory and its number of rows."""
 
     pointer: ir.Value
     rows: int
     row_bytes: int
 
     def row(self, batch: ir.Value, number: ir.Value) -> ir.Value:
-        """Address of a row; of the last row if `number` is beyond it."""
+        """Address of a row; if `number` is beyond the last row, the address of the last row."""
         number = simt.smaller(number, self.rows - 1)
         whole = simt.add(simt.mul(simt.wide(batch), self.rows), simt.wide(number))
         return simt.at(self.pointer, simt.mul(whole, self.row_bytes))
@@ -107,11 +109,13 @@ class FactorRows:
 
 @dataclass(frozen=True)
 class Lines:
-    """Operands that a thread loads.
+    """The rows of both factors that a thread loads.
 
-    rows: addresses of its rows of the matrix, two for each tile; numbers: their numbers
+    rows: addresses of its rows of the matrix, two for each tile
+    numbers: numbers of these rows
     columns: addresses of its rows of the factor with few rows
-    warp, member: numbers of its warp, and among the threads with the same rows
+    warp: number of its warp
+    member: its number among the threads that have the same rows
     """
 
     rows: Sequence[ir.Value]
@@ -122,20 +126,20 @@ class Lines:
 
 
 def groups_of(op: tc.MatmulOp, target: str) -> int:
-    """Groups of 8 rows per CTA: a CTA for every SM has priority over reading the few rows less
-    often."""
+    """Number of groups of 8 rows per CTA. Having a CTA for every SM has priority over reading the
+    few rows less often."""
     many, sms = max(op.out.type.shape[-2:]), TARGETS[target].sms - IDLE
     return next((n for n in GROUPS if many >= n * COLUMNS * sms), 2)
 
 
 def epilogue_of(function: func.FuncOp) -> tc.EpilogueOp | None:
-    """The epilogue of a product, in its function."""
+    """The epilogue that follows the product in its function."""
     ops = (each for each in function.entry_block if isinstance(each, tc.EpilogueOp))
     return next(ops, None)
 
 
 def blocks_of(blocks: int, groups: int) -> int:
-    """Blocks of K in a chunk, so that every warp has a chunk."""
+    """Number of blocks of K in a chunk, chosen so that every warp has a chunk."""
     each = min(BLOCKS, max(1, LOADS // groups))
     while each > 1 and blocks < each * WARPS:
         each //= 2
@@ -143,18 +147,20 @@ def blocks_of(blocks: int, groups: int) -> int:
 
 
 def warps_of(chunks: int, most: int = WARPS) -> int:
-    """Warps that share the chunks of K, a power of two."""
+    """Number of warps that divide the chunks of K among them, a power of two."""
     return 1 << min(most, chunks).bit_length() - 1
 
 
 @dataclass(frozen=True)
 class StreamedKernel:
-    """The kernel of one op, whose factors are in memory.
+    """The kernel of one op whose factors are in memory.
 
-    unwritten: arguments that no launch writes; groups: number of groups of 8 rows of the matrix
-               that a CTA has; blocks: number of blocks of K in a chunk; chunks: number of chunks of
-               K; warps: number of warps, which take the chunks in turn; sharing: whether CTAs
-               share an SM
+    unwritten: arguments that no launch writes
+    groups: number of groups of 8 rows of the matrix that a CTA has
+    blocks: number of blocks of K in a chunk
+    chunks: number of chunks of K
+    warps: number of warps, which take the chunks in turn
+    sharing: whether several CTAs share an SM
     """
 
     module: ir.Module
@@ -174,7 +180,7 @@ class StreamedKernel:
         op: tc.MatmulOp,
         unwritten: Set[ir.Value],
     ) -> StreamedKernel:
-        """Chooses the kernel's sizes."""
+        """Chooses the sizes of the kernel."""
         blocks = ceil_div(op.a.type.shape[-1] * tc.element_bytes(op.a.type.element_type), BLOCK)
         every = ceil_div(max(op.out.type.shape[-2:]), COLUMNS)
         groups, sms = groups_of(op, target_of(module)), TARGETS[target_of(module)].sms
@@ -190,32 +196,32 @@ class StreamedKernel:
 
     @property
     def after(self) -> tc.EpilogueOp | None:
-        """The epilogue of the op."""
+        """The epilogue that follows the op."""
         return epilogue_of(self.function)
 
     @property
     def rows(self) -> int:
-        """Rows of the matrix that a CTA has."""
+        """Number of rows of the matrix that a CTA has."""
         return COLUMNS * self.groups
 
     @property
     def tiles(self) -> int:
-        """Tiles of rows of a CTA's mma.sync; half of the last tile may be absent."""
+        """Number of tiles of rows of a CTA's mma.sync; half of the last tile may be absent."""
         return ceil_div(self.groups, 2)
 
     @property
     def transposed(self) -> bool:
-        """Whether the few rows are the columns of the result."""
+        """Whether the factor with few rows gives the columns of the result."""
         m, n = self.op.out.type.shape[-2:]
         return bool(m > n)
 
     @property
     def factors(self) -> tuple[ir.Value, ir.Value]:
-        """The arguments that hold the matrix and the few rows."""
+        """The arguments that hold the matrix and the factor with few rows."""
         return (self.op.a, self.op.b) if self.transposed else (self.op.b, self.op.a)
 
     def load_row(self, address: ir.Value) -> list[ir.Value]:
-        """Four words of a row of the matrix."""
+        """Loads four words of a row of the matrix."""
         if self.factors[0] in self.unwritten:
             return simt.load_words_once(address)
         return simt.load_words(address, ROW_BYTES // WORD_BYTES)
@@ -291,9 +297,12 @@ class StreamedKernel:
     def sums(
         self, given: Lines, row_bytes: int, inputs: Sequence[ir.Value]
     ) -> list[list[ir.Value]]:
-        """The thread's four sums of each tile of rows and columns, over the part of K of its warp.
+        """Emits the thread's four sums of each tile of rows and columns, over the part of K that
+        its warp has.
 
-        row_bytes: bytes of a row of the matrix; inputs: pointers to the function's arguments"""
+        row_bytes: bytes of a row of the matrix
+        inputs: pointers to the function's arguments
+        """
         lines, warp, member = [*given.rows, *given.columns], given.warp, given.member
         sums: list[ir.Value] = [simt.number(0.0)] * (4 * self.tiles * len(given.columns))
         words = self._load(lines, warp, member, row_bytes)

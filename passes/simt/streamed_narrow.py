@@ -1,4 +1,5 @@
-"""Products with few rows or columns whose matrix is computed from int8, int4 or fp8."""
+"""Products with few rows or columns whose large matrix is computed from int8, int4 or fp8
+numbers."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ registers of as many warps."""
 
 def convert(module: ir.Module, function: func.FuncOp, unwritten: Set[ir.Value]) -> bool:
     """Turns a function that computes a matrix from narrower numbers (`fuse-operands`), and
-    multiplies it by at most 32 rows or columns, into a kernel as `streamed.convert` does. Other
-    functions stay as they are.
+    multiplies it by at most 32 rows or columns, into a kernel like that of `streamed.convert`.
+    Other functions stay as they are.
 
     Before::
 
@@ -58,8 +59,8 @@ def convert(module: ir.Module, function: func.FuncOp, unwritten: Set[ir.Value]) 
           %sums = mma.sync(%words, %few, %sums) …
         }
 
-    A thread computes the elements that it multiplies, by the ops of the function, so they have the
-    same bits; only the order of the sums differs.
+    A thread computes the elements that it multiplies by the ops of the function, so the elements
+    have the same bits as in the function; only the order of the sums differs.
     """
     ops = list(function.entry_block)
     place = next((n for n, each in enumerate(ops) if isinstance(each, tc.MatmulOp)), None)
@@ -85,8 +86,8 @@ class _NarrowKernel(StreamedKernel):
         unwritten: Set[ir.Value],
         how: Computed,
     ) -> _NarrowKernel:
-        """Chooses the kernel's sizes: whole chunks of K, and one tile of rows unless the few rows
-        are many."""
+        """Chooses the sizes of the kernel: whole chunks of K, and one tile of rows, unless the
+        factor with few rows has many."""
         blocks = how.k // how.count * tc.element_bytes(how.stored.element) // BLOCK
         few, bits = min(op.out.type.shape), 8 * tc.element_bytes(how.stored.element) // how.count
         one = few <= AGAIN * bits  # a tile of 16 rows of `bits`, and rows of 16 bits
@@ -112,19 +113,19 @@ class _NarrowKernel(StreamedKernel):
 
     @property
     def transposed(self) -> bool:
-        """Whether the few rows are the columns of the result."""
+        """Whether the factor with few rows gives the columns of the result."""
         return self._matrix_is_a == (out_layout(self.op) == "mn")
 
     @property
     def factors(self) -> tuple[ir.Value, ir.Value]:
-        """The arguments that hold the stored numbers and the few rows."""
+        """The arguments that hold the stored numbers and the factor with few rows."""
         return self.how.stored.argument, self.op.b if self._matrix_is_a else self.op.a
 
     def sums(
         self, given: Lines, row_bytes: int, inputs: Sequence[ir.Value]
     ) -> list[list[ir.Value]]:
-        """For each tile of rows, and in it for each tile of columns, the thread's four sums over
-        its warp's part of K."""
+        """Emits the thread's four sums for each tile of rows and, in it, for each tile of columns,
+        over the part of K that its warp has."""
         beside = _Scales(self.how, given, inputs)
         sums: list[ir.Value] = [simt.number(0.0)] * (4 * self.tiles * len(given.columns))
         first = self._fetch(given, beside, given.warp)
@@ -204,13 +205,13 @@ class _Scales:
         ]
 
     def of_group(self, row: int, unit: ir.Value) -> list[ir.Value]:
-        """Loads the scales and zero points of a row's group of k, in the order of `grouped`; unit:
-        number of the thread's 16 bytes."""
+        """Loads the scales and zero points of a row for one group of k, in the order of `grouped`.
+        unit: number of the thread's 16 bytes"""
         column = simt.mul(unit, self.how.columns)
         return [self._load(each, self.numbers[row], column) for each in self.grouped]
 
     def given(self, row: int, loaded: Iterator[ir.Value]) -> Beside:
-        """All scales and zero points of a row; loaded: those that `of_group` loaded."""
+        """All scales and zero points of a row. loaded: the result of `of_group`"""
         return {
             **self.of_row[row],
             **{(each.argument, each.at): next(loaded) for each in self.grouped},

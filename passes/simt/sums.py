@@ -1,4 +1,4 @@
-"""A kernel that sums partial results in a fixed order, and their epilogue."""
+"""A kernel that sums partial results in a fixed order and computes their epilogue."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def convert(module: ir.Module, function: func.FuncOp) -> bool:
         if %i < 512: %out[4 * %i …] = body(%parts[0, 4 * %i …] + %parts[1, 4 * %i …] + …)
 
     The threads of a warp read consecutive elements of a part, 16 bytes each. The body of a
-    ``tc.epilogue`` is cloned onto the sum. With groups of rows a thread finds the group of its row,
-    as for a tile of one row, and does nothing if there is none. Preserves every value, bit for bit.
+    ``tc.epilogue`` is cloned onto the sum. If the rows are in groups, a thread finds the group of
+    its row, as for a tile of one row, and does nothing if the row belongs to no group. Preserves
+    every value, bit for bit.
     """
     op, *others = function.entry_block
     if not isinstance(op, tc.SumPartsOp):

@@ -1,5 +1,5 @@
-"""Transposes: operands that are contiguous along a different dimension than the result go through
-shared memory in tiles."""
+"""Transposes on CUDA cores: operands that are contiguous along another dimension than the result
+are copied through shared memory in tiles."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ PITCH = SIDE + 1
 
 @dataclass(frozen=True)
 class ResultTiling:
-    """Division of a result into tiles.
+    """The division of a result into tiles.
 
-    down, right: the result's dimension along which most operands are contiguous, and its last
-    staged:      the tensors that are contiguous along `down`, with their indices from the result
-    run:         consecutive elements of a load and of a store
+    down:   the dimension of the result along which most operands are contiguous
+    right:  the last dimension of the result
+    staged: the tensors that are contiguous along `down`, with their indices, derived from those of
+        the result
+    run:    number of consecutive elements of a load and of a store
     """
 
     down: int
@@ -41,7 +43,8 @@ class ResultTiling:
 
 
 def tiling_of(result: ir.Value) -> ResultTiling | None:
-    """The tiles of an elementwise result; None if most operands are contiguous along its rows."""
+    """The tiles of an elementwise result; None if most operands are contiguous along the rows of
+    the result."""
     shape = result.type.shape
     sized = [dim for dim, size in enumerate(shape) if size != 1]
     weights: dict[int, int] = {}
@@ -88,8 +91,8 @@ def convert(
         nvvm.barrier
         %w = llvm.load %partials[%down, %right …]; llvm.store the run, %y[%down, %right …]
 
-    So both loads and stores are whole runs. An element is a word in shared memory, and rows of a
-    tile are 65 words apart. Preserves every value, bit for bit.
+    So both loads and stores access whole runs. An element takes a 32-bit word in shared memory, and
+    the rows of a tile are 65 words apart. Preserves every value, bit for bit.
     """
     _Kernel(module, function, result, tiling).build()
 

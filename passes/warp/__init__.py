@@ -1,1 +1,1 @@
-"""Warp-level matrix products: ldmatrix, mma.sync, cp.async, TMA."""
+"""Matrix products executed by warps: ldmatrix, mma.sync, cp.async, TMA."""

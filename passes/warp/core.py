@@ -1,4 +1,5 @@
-"""The core mma.sync: warps load fragments from shared memory, and keep the sums in registers."""
+"""The mma.sync main loop (core): warps load fragments from shared memory, and keep the sums in
+registers."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from tcir.passes.warp.tiling import WarpTiling
 
 @dataclass(frozen=True)
 class StagedProduct(OfMatrices):
-    """A ``tc.matmul`` in tiles that TMA or threads fill; steps: number of steps over K."""
+    """A ``tc.matmul`` in tiles that TMA or threads fill. steps: number of steps over K"""
 
     left: LoadedMatrix
     right: LoadedMatrix
@@ -38,7 +39,7 @@ class StagedProduct(OfMatrices):
         batch: int | None,
         arguments: Sequence[ir.Value],
     ) -> StagedProduct:
-        """Builds the tensor maps, if there are any, in a kernel of these `arguments`."""
+        """Builds the tensor maps, if TMA fills tiles, in a kernel of these `arguments`."""
         filled = (
             partial(LoadedMatrix.by_tma, batch=batch or 0) if by_tma else LoadedMatrix.by_cp_async
         )
@@ -62,7 +63,7 @@ class StagedProduct(OfMatrices):
 
 @dataclass(frozen=True)
 class MmaSync:
-    """Kernels whose warps have no roles; `tiling`: their tiles, warps and instruction."""
+    """Kernels whose warps have no roles. tiling: their tiles, warps and instruction"""
 
     tiling: WarpTiling
     target: str
@@ -73,13 +74,13 @@ class MmaSync:
         return Tile(self.tiling.m, self.tiling.n)
 
     def kernel(self, source: Source, tiles: OutputTiles) -> AbstractContextManager[list[ir.Value]]:
-        """A kernel of the tiling's warps."""
+        """Builds a kernel with the warps of the tiling."""
         tiling = self.tiling
         source.function.attributes["tc.warps"] = i64s([tiling.warps_m, tiling.warps_n])
         return kernel(source, tiles.grid, warps=tiling.warps, target=self.target)
 
     def sums(self, product: StagedProduct, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
-        """The fragment of the sums of the tile at `place`."""
+        """Emits the sums of the tile at `place`, a fragment."""
         load, left, right, atom = (
             product.loads(place),
             product.left,

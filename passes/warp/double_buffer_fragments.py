@@ -1,4 +1,4 @@
-"""double-buffer-fragments: fragments are loaded one K step before the mma that uses them."""
+"""double-buffer-fragments: loads fragments one K step before the mma that uses them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ HEAD = (
 @register_pass
 @dataclass(frozen=True)
 class DoubleBufferFragments(Pass):
-    """Rotates the loops of `pipeline-cp-async` or `pipeline-tma`: loads and mma overlap.
+    """Rotates the loops of `pipeline-cp-async` or `pipeline-tma`, so that fragment loads and mma
+    overlap.
 
     Before::
 
@@ -46,14 +47,13 @@ class DoubleBufferFragments(Pass):
 
         wait; barrier; %a, %b = load_fragment of step 0, K step 0
         scf.for %i iter_args(%acc, %a, %b) {
-          per K step: load_fragment of the next one; a share of the copies of a later step, with
-          the last share the commit; mma_sync of this one
-          the last: wait; barrier; load_fragment of the next iteration's first; mma_sync
-        }
-        the last iteration, peeled; of a CTA with several tiles it copies for the next one
+          per K step: load_fragment of the next K step; a share of the copies of a later step, with
+          the last share the commit; mma_sync of this K step the last: wait; barrier; load_fragment
+          of the next iteration's first; mma_sync } the last iteration, peeled; if the CTA has
+          several tiles, it copies for the next tile
 
-    The barrier of an iteration thus moves into the previous one, after the last load from its slot,
-    so the slot is free for copies. Preserves the order of the sums.
+    The barrier of an iteration thus moves into the previous iteration, after the last load from
+    that iteration's slot, so that the slot is free for copies. Preserves the order of the sums.
     """
 
     name: ClassVar[str] = "double-buffer-fragments"
@@ -107,20 +107,23 @@ class _Body:
 
     @property
     def by_one_thread(self) -> bool:
-        """Whether one thread issues the copies."""
+        """Whether a single thread issues the copies."""
         return any(not isinstance(op, tc.CpAsyncOp) for op in self.copies)
 
     def at(self, step: ir.Value) -> Mapping:
-        """Values of the body for iteration `step`, including the slots, which it emits."""
+        """Values of the body for iteration `step`, including the slots of the rings, which are
+        emitted."""
         mapping: Mapping = {self.loop.induction_variable: index.value(step)}
         clone_all(self.slots, mapping)
         return mapping
 
     def copies_at(self, number: int) -> list[ir.OpView]:
-        """Copies issued in K step `number`: spread evenly over all steps but the last, which waits.
+        """The copies that are issued in K step `number`. Copies are spread evenly over all K steps
+        except the last, which waits for the next slot.
 
-        Fragment loads do not overtake copies, so many copies at once would delay them. Copies
-        issued by one thread all go with the first step, which was measured as the fastest place.
+        Fragment loads do not overtake copies, so many copies at once would delay them. If one
+        thread issues all copies, they are issued in the first K step, which measurements showed to
+        be the fastest place.
         """
         if self.by_one_thread:
             return self.copies if number == 0 else []

@@ -1,4 +1,4 @@
-"""interleave-stores: rows of a tile are stored while the rows below them are multiplied."""
+"""interleave-stores: stores rows of a tile while the rows below them are multiplied."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERY_LANE = -1
 @register_pass
 @dataclass(frozen=True)
 class InterleaveStores(Pass):
-    """Orders the end of a warp's tile by rows of atoms, after `convert-tc-to-nvvm`.
+    """Reorders the end of a warp's tile by rows of mma atoms, after `convert-tc-to-nvvm`.
 
     Before, after the last barrier or branch of the block that ends a tile::
 
@@ -36,11 +36,12 @@ class InterleaveStores(Pass):
         nvvm.ldmatrix of row 3; mma.sync of row 2; exchange and llvm.store of row 1
         …
 
-    Results leave an SM more slowly than they are computed; in this order the tensor core has
-    products to do meanwhile. Otherwise ptxas moves stores after all products, but none across a
-    ``bar.warp.sync``. Nothing changes if branches keep stores inside the tensor, if a warp has one
-    row of atoms, or if an epilogue reads tensors, whose loads would be waited for row by row.
-    Preserves the order of the sums of every element, and that of the stores.
+    Results leave an SM more slowly than they are computed; in this order the tensor core computes
+    products in the meantime. The ``bar.warp.sync`` is needed because ptxas would move all stores
+    after all products, but it moves no store across this barrier. Nothing changes if stores are in
+    branches (which skip elements outside the tensor), if a warp has only one row of atoms, or if an
+    epilogue reads tensors, because each row would wait for its own loads. Preserves the order of
+    the sums of every element, and the order of the stores.
     """
 
     name: ClassVar[str] = "interleave-stores"
@@ -97,8 +98,8 @@ class _Tail:
         self.places = {op: at for at, op in enumerate(ops)}
 
     def rows(self) -> list[list[ir.Operation]]:
-        """Stores in program order, grouped by row of atoms; empty if a store depends on products of
-        several rows or of none, or if there are loads other than ``ldmatrix``."""
+        """The stores in program order, grouped by row of atoms; empty if a store depends on
+        products of several rows or of none, or if there are loads other than ``ldmatrix``."""
         if any(op.name == OTHER_LOAD for op in self.ops):
             return []
         stores = [op for op in self.ops if op.name == STORE]
@@ -113,7 +114,7 @@ class _Tail:
         return [op for op in self._reached(ops, past_products=False) if _is_mma(op)]
 
     def before(self, ops: Iterable[ir.Operation]) -> list[ir.Operation]:
-        """`ops` and the ops that they depend on, in program order."""
+        """`ops` and all ops on which they depend, in program order."""
         return sorted(self._reached(ops, past_products=True), key=self.places.__getitem__)
 
     def _reached(self, ops: Iterable[ir.Operation], *, past_products: bool) -> set[ir.Operation]:

@@ -1,4 +1,5 @@
-"""Shared by the passes over warp-level main loops: finding the loop, copying parts of its body."""
+"""Common code of the passes over warp-level main loops: finding the loop, and copying parts of its
+body."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from tcir.passes.emit.kernel_ops import walk_body
 
 @dataclass(frozen=True)
 class KStep:
-    """One `tc.mma_sync` of a loop body and the loads of its operands."""
+    """A `tc.mma_sync` of a loop body together with the loads of its operands."""
 
     a: tc.LoadFragmentOp
     b: tc.LoadFragmentOp
@@ -31,7 +32,7 @@ def loops_with(kernel: func.FuncOp, kind: type[Op] | tuple[type[Op], ...]) -> li
 
 
 def k_steps(loop: scf.ForOp) -> list[KStep]:
-    """The products of a loop body in program order; another form is a match failure."""
+    """The products of a loop body in program order; a body of another form is a match failure."""
     steps = []
     for op in loop.body:
         if isinstance(op, tc.MmaSyncOp):
@@ -51,7 +52,7 @@ def clone_all(ops: Iterable[ir.OpView], mapping: Mapping) -> None:
 
 
 def operands_of(op: ir.OpView) -> list[ir.Value]:
-    """The values defined outside `op` that it and its nested ops use."""
+    """The values defined outside `op` that `op` and its nested ops use."""
     return [value for inner in walk(op) for value in inner.operation.operands]
 
 

@@ -1,4 +1,5 @@
-"""Operands of a warp-level product: their tiles, the copies that fill them, the fragment loads."""
+"""Operands of a warp-level product: their tiles, the copies that fill the tiles, and the fragment
+loads."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ Copy = Callable[[ir.Value, list[ir.Value], Index, Index], None]
 
 @dataclass(frozen=True)
 class WarpMatrix:
-    """A or B of the product `op`: `sizes` are its extents (mn, k), `tile` those of a CTA's tile."""
+    """Operand A or B of the product `op`. sizes: its extents (mn, k); tile: the extents of a CTA's
+    tile"""
 
     op: ir.OpView
     value: ir.Value
@@ -46,24 +48,25 @@ class WarpMatrix:
         return tc.element_bytes(self.element)
 
     def ordered(self, pair: tuple[int, int]) -> tuple[int, int]:
-        """(outer, inner) of a pair (mn, k)."""
+        """Orders a pair (mn, k) as (outer, inner)."""
         return pair if self.major == "K" else (pair[1], pair[0])
 
     @property
     def via(self) -> tuple[str, str]:
-        """The instruction that loads fragments, and the reason if it is not ldmatrix."""
+        """The instruction that loads fragments, and the reason if that instruction is not
+        ldmatrix."""
         if not self.ldmatrix:
             return "loads", "the option ldmatrix is false"
         return loads_for(self.atom.name, self.operand, self.major, self.bytes)
 
     @property
     def smem_type(self) -> tc.SmemType:
-        """The tile in the layout filled by TMA."""
+        """Type of a tile in the layout that TMA fills."""
         return (k_major if self.major == "K" else mn_major)(*self.tile, self.element)
 
 
 def tma_obstacle(matrix: WarpMatrix, target: str) -> str:
-    """Why TMA of `target` cannot fill the tiles of `matrix`, or ""."""
+    """Reason why TMA of `target` cannot fill the tiles of `matrix`; "" if it can."""
     row = matrix.ordered(matrix.sizes)[1] * matrix.bytes
     if row % TMA_INNER_BOX_MULTIPLE:
         return (
@@ -101,7 +104,8 @@ class LoadedMatrix:
 
     @staticmethod
     def by_tma(matrix: WarpMatrix, tensor: ir.Value, batch: int) -> LoadedMatrix:
-        """Operand that boxes of a tensor map fill; builds the map. `batch`: its extent, or 0."""
+        """The operand whose tiles are filled by boxes of a tensor map, which is built here. batch:
+        extent of the batch, or 0"""
         mn, k = matrix.sizes
         order = ("k", "mn") if matrix.major == "K" else ("mn", "k")
         extents = {"mn": mn, "k": k, "batch": batch}
@@ -115,8 +119,8 @@ class LoadedMatrix:
 
     @staticmethod
     def by_cp_async(matrix: WarpMatrix, tensor: ir.Value) -> LoadedMatrix:
-        """Operand that threads fill, 4 to 16 bytes at a time, with the best swizzle for the
-        loads."""
+        """The operand whose tiles threads fill, 4 to 16 bytes at a time, with the swizzle that is
+        best for the fragment loads."""
         (outer, inner), (tile_outer, tile_inner) = map(matrix.ordered, (matrix.sizes, matrix.tile))
         width = _copy_width(matrix, inner * matrix.bytes, tile_inner * matrix.bytes)
         swizzle, left = choose_swizzle(
@@ -138,7 +142,7 @@ class LoadedMatrix:
         return LoadedMatrix(matrix, kind, fill)
 
     def load(self, tile: ir.Value, k: int) -> ir.Value:
-        """``tc.load_fragment`` of the columns from k."""
+        """Builds ``tc.load_fragment`` of the columns of `tile` from `k` on."""
         matrix = self.matrix
         fragment = tc.FragmentType.build(
             [matrix.tile[0], matrix.atom.shape[2]],

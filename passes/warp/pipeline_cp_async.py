@@ -1,4 +1,4 @@
-"""pipeline-cp-async: shared tiles become rings that cp.async fills several iterations ahead."""
+"""pipeline-cp-async: turns shared tiles into rings that cp.async fills several iterations ahead."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from tcir.passmanager.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class PipelineCpAsync(Pass):
-    """Hoists the tiles of the main loop into rings of `stages` slots and copies ahead.
+    """Hoists the tiles of the main loop into rings of `stages` slots, which are filled several
+    iterations ahead.
 
-    stages: slots, at least 2; 0: 4, or what fits in the shared memory of the target
+    stages: number of slots, at least 2; 0: 4, or as many as fit in the shared memory of the target
 
     Before::
 
@@ -38,9 +39,9 @@ class PipelineCpAsync(Pass):
         scf.for %i = n - 3 to n iter_args { the same without copies }
 
     After the barrier, every thread's copies of this step are complete and no warp still reads the
-    slot to be filled next. Every iteration commits a group, possibly empty, so ``pending`` always
-    counts the same. Preserves the order of the sums. Kernels that copy by TMA are left to
-    `pipeline-tma`.
+    slot to be filled next. Every iteration commits a group, possibly empty, so that ``pending`` can
+    be the same number in every iteration. Preserves the order of the sums. Kernels that copy by TMA
+    are left to `pipeline-tma`.
     """
 
     name: ClassVar[str] = "pipeline-cp-async"

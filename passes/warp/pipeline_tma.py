@@ -1,4 +1,4 @@
-"""pipeline-tma: shared tiles become rings that TMA fills several iterations ahead."""
+"""pipeline-tma: turns shared tiles into rings that TMA fills several iterations ahead."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from tcir.passmanager.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class PipelineTma(Pass):
-    """Hoists the tiles of the main loop into rings of `stages` slots and loads ahead.
+    """Hoists the tiles of the main loop into rings of `stages` slots, which are loaded several
+    iterations ahead.
 
-    stages: slots, 2 to 15; 0: 4, or what fits in the shared memory of the target
+    stages: number of slots, 2 to 15; 0: 4, or as many as fit in the shared memory of the target
 
     Before::
 
@@ -42,12 +43,13 @@ class PipelineTma(Pass):
         }
         scf.for %i = n - 3 to n iter_args { the same without loads }
 
-    After the mbarrier wait, the bytes of the step are visible to the waiting thread; after the
-    barrier of the first warp, whose first thread loads, no warp still reads the slot to be filled
-    next: the fence before it keeps TMA from overtaking loads that are in flight. In a loop over
-    tiles, %i also counts the steps of earlier tiles, and the last loop loads the first steps of the
-    next tile, if there is one. Preserves the order of the sums. Kernels that copy by cp.async are
-    left to `pipeline-cp-async`.
+    After the mbarrier wait, the bytes of the step are visible to the waiting thread. The first
+    thread of the first warp issues the TMA loads; after the barrier for which this warp waits, no
+    warp still reads the slot that is filled next. The fence before the barrier keeps TMA from
+    overtaking loads of fragments that are still in flight. In a loop over tiles, %i also counts the
+    steps of earlier tiles, and the last loop loads the first steps of the next tile, if there is
+    one. Preserves the order of the sums. Kernels that copy by cp.async are left to
+    `pipeline-cp-async`.
     """
 
     name: ClassVar[str] = "pipeline-tma"

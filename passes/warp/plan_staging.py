@@ -1,4 +1,4 @@
-"""plan-staging: addresses in shared memory for the tiles of a warp-level kernel."""
+"""plan-staging: assigns addresses in shared memory to the tiles of a warp-level kernel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from tcir.target import TARGETS
 class PlanStaging(Pass):
     """Assigns byte offsets (``offset``) to shared tiles and mbarriers, and adds up their sizes.
 
-    The sum is ``tc.smem_bytes``; tiles start at multiples of 1024, mbarriers follow them.
+    The sum of the sizes is ``tc.smem_bytes``. Tiles start at multiples of 1024 bytes, and the
+    mbarriers follow them.
 
     Before::
 

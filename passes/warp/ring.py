@@ -1,4 +1,5 @@
-"""The ring of a warp-level main loop: tiles become slots that copies fill several steps ahead."""
+"""The ring of a warp-level main loop: its tiles become slots that copies fill several steps
+ahead."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ COPIES = (tc.CpAsyncOp, tc.TmaLoadOp)
 
 
 def check_stages(stages: int) -> None:
-    """Rejects an option that leaves no slot to fill while another is read."""
+    """Rejects a number of stages with which no slot can be filled while another slot is read."""
     if stages and stages < LEAST_STAGES:
         raise InputError(
             f"expected stages of at least {LEAST_STAGES}, or 0 to choose, got {stages}: "
@@ -40,7 +41,7 @@ def check_stages(stages: int) -> None:
 def pipeline_kernels(
     module: ir.Module, name: str, kind: type[Op], stages: int, ring: type[RingLoop]
 ) -> None:
-    """Rebuilds the main loops whose copies are ops of class `kind`; others are unchanged."""
+    """Rebuilds the main loops whose copies are ops of class `kind`; other loops are unchanged."""
     for kernel in find_kernels(module, name, "tile-matmul-warp"):
         copies = [op for op in walk_body(kernel) if isinstance(op, COPIES)]
         if copies and not any(isinstance(op, kind) for op in copies):
@@ -57,8 +58,8 @@ def pipeline_kernels(
 
 @dataclass(frozen=True)
 class Fill:
-    """Copies of a tile's `step` into `slot`; place: values of the tile, if it is not the loop's own
-    tile."""
+    """The copies of step `step` of a tile into `slot`. place: values of the tile, if it is not the
+    tile that the loop computes"""
 
     step: Index
     slot: ir.Value
@@ -66,10 +67,10 @@ class Fill:
 
 
 class RingLoop(ABC):
-    """One main loop; subclasses define how completion of copies is signalled.
+    """One main loop. Subclasses define how the completion of copies is signalled.
 
     In a loop over the tiles of a CTA the ring continues: the last iterations of a tile fill slots
-    for the first steps of the next one.
+    for the first steps of the next tile.
     """
 
     def __init__(self, kernel: func.FuncOp, loop: scf.ForOp, kind: type[Op], stages: int) -> None:
@@ -97,11 +98,12 @@ class RingLoop(ABC):
 
     @abstractmethod
     def fill(self, copy: Fill | None) -> None:
-        """Emits the copies of a step; None if there is nothing left to copy."""
+        """Emits the copies of a step; `copy` is None if there is nothing left to copy."""
 
     @abstractmethod
     def ready(self, step: Index) -> None:
-        """Waits until the copies of `step` are complete and no warp reads the slot filled next."""
+        """Emits the wait until the copies of `step` are complete and no warp reads the slot that is
+        filled next."""
 
     def build(self) -> None:
         """Replaces the loop."""
@@ -154,7 +156,7 @@ class RingLoop(ABC):
 
     @property
     def period(self) -> int:
-        """Steps after which slots and the phases of their barriers repeat."""
+        """Number of steps after which the slots and the phases of their barriers repeat."""
         return 2 * self.stages
 
     def _place(self, turn: Index) -> Mapping:
@@ -167,7 +169,7 @@ class RingLoop(ABC):
         return place
 
     def slot_of(self, step: Index) -> ir.Value:
-        """The slot of `step`, counted from this tile's first."""
+        """The slot of `step`, where steps are counted from the first step of this tile."""
         return index.value(index.rem(index.add(self.before, step), self.stages))
 
     def phase_of(self, step: Index) -> ir.Value:

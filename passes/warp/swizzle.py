@@ -1,4 +1,4 @@
-"""Swizzles of shared tiles without bank conflicts."""
+"""Swizzles with which accesses to shared tiles have no bank conflicts."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ CANDIDATES = (
 def choose_swizzle(
     shape: list[int], element: ir.Type, major: str, width: int, atom: str, operand: str, via: str
 ) -> tuple[tuple[int, int, int], int]:
-    """The first candidate with the fewest conflicts, and their number.
+    """The first swizzle with the fewest bank conflicts, and the number of these conflicts.
 
-    The count is over one warp's copies into the tile and all its loads of one atom's rows. Other
-    warps and atoms need no count: their addresses differ by multiples that no candidate changes.
+    Conflicts are counted over one warp's copies into the tile and all its loads of one atom's rows.
+    Other warps and atoms need not be counted, because their addresses differ from these by
+    multiples that no candidate swizzle changes.
     """
     best: tuple[tuple[int, int, int], int] | None = None
     for candidate in CANDIDATES:
@@ -43,7 +44,7 @@ def choose_swizzle(
 
 
 def conflicts_of(tile: tc.StagedType | tc.SmemType, atom: str, operand: str, via: str) -> int:
-    """Bank conflicts of one warp's loads from a tile, which TMA or threads fill."""
+    """Number of bank conflicts of one warp's loads from a tile that TMA or threads fill."""
     return sum(conflicts(a, w) for a, w in _reads(tile, atom, operand, via))
 
 

@@ -1,4 +1,5 @@
-"""tile-matmul-warp: a (batched) matrix product for mma.sync, one tile of the output per CTA."""
+"""tile-matmul-warp: tiles a (batched) matrix product for mma.sync; a CTA computes one or several
+tiles of the output."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ COPIES = ("", "tma", "cp.async")
 @register_pass
 @dataclass(frozen=True)
 class TileMatmulWarp(Pass):
-    """Turns ``tc.matmul`` into the sequential program of one CTA of warps.
+    """Turns ``tc.matmul`` into the program of one CTA of warps, in program order.
 
     block_m, block_n, block_k: tile of a CTA, powers of two; 0 chooses (`choose_tiling`)
     warps_m, warps_n:          number of warps along M and N; 0: one per 64 rows and columns

@@ -21,7 +21,8 @@ GROUP = 16
 
 @dataclass(frozen=True)
 class WarpTiles(OutputTiles):
-    """Tiles in the grouped order, by the CTA's number along x even if each CTA has one tile."""
+    """Output tiles in the grouped order, addressed by the CTA's number along x even if each CTA has
+    only one tile."""
 
     @property
     def grid(self) -> list[int]:
@@ -32,7 +33,7 @@ class WarpTiles(OutputTiles):
 
     @contextmanager
     def each(self) -> Iterator[tuple[Index, Index, Index | None]]:
-        """Position of the CTA's next tile along m, along n, and in the batch."""
+        """Positions of the CTA's next tile along m, along n, and in the batch."""
         if self.ctas is not None:
             with super().each() as place:
                 yield place
@@ -43,9 +44,9 @@ class WarpTiles(OutputTiles):
     def shared_out(
         self, op: ir.OpView, tiling: WarpTiling, asked: int, by_tma: bool, target: str
     ) -> WarpTiles:
-        """Divides these tiles among `asked` CTAs. If that is 0: among `fewest_ctas` if TMA loads
-        and a tile's sums take half an SM's registers, which leaves no room for a second CTA; else
-        one CTA per tile."""
+        """Divides these tiles among `asked` CTAs. If `asked` is 0, there is one CTA per tile,
+        except if TMA loads and a tile's sums take half an SM's registers, which leaves no room for
+        a second CTA: then there are as many CTAs as `fewest_ctas` says."""
         if asked < 0:
             raise match_failure(
                 op,

@@ -1,4 +1,4 @@
-"""Division of a matrix product among CTAs and warps, by rule or by options."""
+"""Division of a matrix product among CTAs and warps, by a rule or by options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_ACCUMULATORS = 128
 
 @dataclass(frozen=True)
 class WarpTiling:
-    """Tile of a CTA, number of warps along M and N, and the instruction."""
+    """The tile of a CTA, the numbers of warps along M and N, and the instruction."""
 
     m: int
     n: int
@@ -37,23 +37,23 @@ class WarpTiling:
 
     @property
     def warps(self) -> int:
-        """Warps of a CTA."""
+        """Number of warps of a CTA."""
         return self.warps_m * self.warps_n
 
     @property
     def warp_m(self) -> int:
-        """Rows of a warp's tile."""
+        """Number of rows of a warp's tile."""
         return self.m // self.warps_m
 
     @property
     def warp_n(self) -> int:
-        """Columns of a warp's tile."""
+        """Number of columns of a warp's tile."""
         return self.n // self.warps_n
 
 
 @dataclass(frozen=True)
 class TilingOptions:
-    """Options of a tiling; 0 or "" chooses."""
+    """Options of a tiling. With 0 or "" the tiling pass chooses."""
 
     block_m: int = 0
     block_n: int = 0
@@ -64,16 +64,17 @@ class TilingOptions:
 
 
 def power_of_two(extent: int) -> int:
-    """The least power of two that is at least `extent`."""
+    """The smallest power of two that is at least `extent`."""
     return 1 << max(extent - 1, 0).bit_length()
 
 
 def choose_tiling(op: ir.OpView, m: int, n: int, k: int, options: TilingOptions) -> WarpTiling:
     """The tiling of the product `op`.
 
-    Powers of two: M up to 128, N up to 256, K up to 128 bytes, no more than the problem needs but
-    at least 16 x 16 x one instruction; a warp for every 64 x 64. For e4m3 and e5m2 N up to 128 and
-    a warp for every 64 x 32.
+    The extents of a CTA's tile are powers of two: M up to 128, N up to 256, and K up to 128 bytes.
+    They are no larger than the problem needs, but at least 16 x 16 x the K of one instruction.
+    There is a warp for every 64 x 64 elements. For e4m3 and e5m2, N is up to 128, and there is a
+    warp for every 64 x 32 elements.
     """
     element = op.a.type.element_type
     atom = _atom(op, options.atom or DEFAULT_ATOM[str(element)])

@@ -1,1 +1,1 @@
-"""Main loops: which instruction multiplies, and where the sums are kept."""
+"""Main loops (cores): which instruction multiplies, and where the sums are kept."""

@@ -1,4 +1,4 @@
-"""The main loop of cores that keep their sums in fragments, in registers of warps."""
+"""The main loop of kernels that keep their sums in fragments, in the registers of warps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def sums_over(
     steps: int,
     multiply: Callable[[ir.Value, Sequence[ir.Value]], Sequence[ir.Value]],
 ) -> list[ir.Value]:
-    """The sums of a tile as fragments, one for each of `kinds`, carried by a loop of `steps`.
+    """Emits the sums of a tile as fragments, one for each type in `kinds`, which a loop of `steps`
+    iterations carries.
 
     ``multiply(step, before)`` loads the operands of a step, and adds its products to the sums
     `before`::
@@ -34,7 +35,8 @@ def sums_over(
 
 
 def signed_as(op: ir.OpView, product: Made) -> Made:
-    """`product`, with integers signed or unsigned as in the product `op`."""
+    """Marks integers of `product` as signed or unsigned, as they are in the product `op`, and
+    returns it."""
     if UNSIGNED in op.attributes:
         product.attributes[UNSIGNED] = op.attributes[UNSIGNED]
     return product

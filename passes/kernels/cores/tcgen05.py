@@ -1,5 +1,5 @@
-"""The core tcgen05: one thread issues mma of tiles in shared memory, with the sums in tensor
-memory."""
+"""The tcgen05 main loop (core): one thread issues the mma of tiles in shared memory, and the sums
+are in tensor memory."""
 
 from __future__ import annotations
 
@@ -20,32 +20,34 @@ from tcir.passes.kernels.product import Accumulated, Load, Step, Tile, TilePlace
 
 @dataclass(frozen=True)
 class OfTensorMemory:
-    """Kernels whose tiles are `count` adjacent accumulators of `n_tile` columns."""
+    """Kernels that compute tiles of `count` adjacent accumulators of `n_tile` columns each in
+    tensor memory."""
 
     n_tile: int
     count: int = 1
 
     @property
     def tile(self) -> Tile:
-        """A tile with one row per lane."""
+        """A tile that has one row per lane."""
         return Tile(TMEM_LANES, self.count * self.n_tile)
 
     def kernel(self, source: Source, tiles: OutputTiles) -> AbstractContextManager[list[ir.Value]]:
-        """A kernel with the warp map that the source function names, or the default one."""
+        """Builds a kernel with the warp map that the source function names, or with the default
+        warp map."""
         return kernel(source, tiles.grid, cluster=tiles.cluster_shape)
 
     def placed(
         self, sums: Sequence[ir.Value], place: TilePlace
     ) -> list[tuple[ir.Value, TilePlace]]:
-        """The accumulators of the tile at `place`, each with its own place."""
+        """The accumulators of the tile at `place`, each with its own position in the output."""
         return [(d, place.of_tile(number, self.n_tile)) for number, d in enumerate(sums)]
 
 
 class Tcgen05(OfTensorMemory):
-    """The core tcgen05; each step's products are added to the accumulators."""
+    """The tcgen05 main loop; each step's products are added to the accumulators."""
 
     def sums(self, product: Accumulated, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
-        """The accumulators of the tile at `place`."""
+        """Emits the accumulators of the tile at `place`."""
         step = product.at(place)
         sums = [accumulator(self.n_tile, product.sums) for _ in range(self.count)]
         with loop(product.steps) as i:
@@ -59,11 +61,12 @@ def multiplied(
     cta_group: int = 1,
     usage: Callable[[int], str] | None = None,
 ) -> Step:
-    """The step that multiplies the tile of A from `load` by each of its tiles of B, and adds the
-    products to the sums slice by slice.
+    """Returns the step that loads a tile of A and its tiles of B by `load`, multiplies A by each
+    tile of B, and adds the products to the sums, slice by slice.
 
-    unsigned: whether i8 of A and of B are unsigned; cta_group: 2 for pairs; usage: what the
-              collector does with A in the mma of each tile
+    unsigned: whether i8 elements of A and of B are unsigned
+    cta_group: 2 for CTA pairs
+    usage: what the collector does with A in the mma of each tile
     """
 
     def step(sums: Sequence[ir.Value], number: Index, accumulate: Accumulate) -> None:

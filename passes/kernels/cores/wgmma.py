@@ -51,7 +51,7 @@ N_PROMOTED = Legal(
 
 
 def check_width(op: ir.OpView, n_tile: int, element: ir.Type, smallest: str) -> int:
-    """`n_tile`, if wgmma has such an N; else a match failure."""
+    """Returns `n_tile` if wgmma supports it as N; otherwise raises a match failure."""
     legal = N_PROMOTED if is_promoted(element) else columns_of(element)
     if n_tile not in legal:
         raise match_failure(
@@ -64,18 +64,18 @@ def check_width(op: ir.OpView, n_tile: int, element: ir.Type, smallest: str) -> 
 
 
 def rows_of(m: int, op: ir.OpView) -> tuple[int, ...]:
-    """Legal numbers of rows of a tile. A product of at most 64 rows, `m`, may have tiles of one
-    warpgroup, which leave room for more of B in the ring."""
+    """Legal numbers of rows of a tile for a product of `m` rows. If `m` is at most 64, tiles of one
+    warpgroup are also legal; these leave room for more of B in the ring."""
     one = m <= WGMMA_M and not is_promoted(op.operation.operands[0].type.element_type)
     return (WGMMA_M, M_TILE) if one else (M_TILE,)
 
 
 @dataclass(frozen=True)
 class OfWarpgroups:
-    """Kernels with a producer and one warpgroup for every 64 rows of a `tile` of the product `op`;
-    a warpgroup keeps the sums of its rows in registers.
+    """Kernels with a producer warp and one warpgroup for every 64 rows of a `tile` of the product
+    `op`. A warpgroup keeps the sums of its rows in registers.
 
-    computed: whether a third warpgroup computes an operand
+    computed: whether an additional warpgroup computes an operand from narrower numbers
     """
 
     op: ir.OpView
@@ -85,11 +85,11 @@ class OfWarpgroups:
 
     @property
     def element(self) -> ir.Type:
-        """Element type of A."""
+        """Element type of operand A."""
         return self.op.operation.operands[0].type.element_type
 
     def kernel(self, source: Source, tiles: OutputTiles) -> AbstractContextManager[list[ir.Value]]:
-        """A kernel with the warp map for the tile's rows."""
+        """Builds a kernel with the warp map that fits the tile's number of rows."""
         roles = MAPS[self.tile.rows]
         if is_promoted(self.element):
             roles = WGMMA_PROMOTED
@@ -103,20 +103,20 @@ class OfWarpgroups:
 
     @property
     def atom(self) -> str:
-        """Name of the atom in whose C layout a warp holds 16 rows of sums."""
+        """Name of the mma atom whose C layout the sums have; a warp holds 16 rows of them."""
         return DEFAULT_ATOM[str(self.element)]
 
     def fragment(self, columns: int, sums: ir.Type) -> tc.FragmentType:
-        """The type of `sums` with this number of columns."""
+        """The fragment type of the sums `sums` with this number of columns."""
         return tc.FragmentType.build([self.tile.rows, columns], sums, "C", self.atom)
 
 
 class Warpgroups(OfWarpgroups):
-    """The core wgmma, which multiplies one tile of A by one of B."""
+    """The wgmma main loop, which multiplies one tile of A by one tile of B per step."""
 
     def sums(self, product: TileProduct, place: TilePlace) -> list[tuple[ir.Value, TilePlace]]:
-        """The sums of the tile at `place`: one fragment, or several side by side where partial sums
-        need registers as well."""
+        """Emits the sums of the tile at `place`: one fragment, or several fragments side by side if
+        partial sums also need registers."""
         load, promoted = product.loads(place), is_promoted(self.element)
         parts = parts_of(self.element, self.tile.columns)
         columns = self.tile.columns // parts
@@ -137,13 +137,13 @@ class Warpgroups(OfWarpgroups):
 
 
 def is_promoted(element: ir.Type) -> bool:
-    """Whether each step's sums are added to the earlier ones in f32: for e4m3 and e5m2, wgmma keeps
-    only 13 bits of a sum, too few for a long K."""
+    """Whether the sums of each step are added in f32 to the earlier sums. This is done for e4m3 and
+    e5m2, because wgmma keeps only 13 bits of their sums, too few for a long K."""
     return str(element) in FP8
 
 
 def parts_of(element: ir.Type, columns: int) -> int:
-    """The number of fragments, side by side, that hold the sums of a tile."""
+    """Number of fragments, side by side, that hold the sums of a tile."""
     return ceil_div(columns, PROMOTED_COLUMNS) if is_promoted(element) else 1
 
 

@@ -1,6 +1,7 @@
-"""The modelled time of tiles of warpgroups: cycles of the SM with the most tiles.
+"""The modelled time of tiles computed by warpgroups: cycles of the SM that computes the most tiles.
 
-The constants are those of `tcir.time.warpgroups`; docs/explanation/conv-sm90a.md has the model.
+The constants are those of `tcir.time.warpgroups`; docs/explanation/conv-sm90a.md describes the
+model.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ from tcir.time.warpgroups import (
 
 
 def matrix_cycles(tile: Tile, steps: float, count: int, sms: int) -> float:
-    """Cycles of a matrix product in `count` tiles with `steps` of 128 bytes of K."""
+    """Modelled cycles of a matrix product in `count` tiles, each with `steps` steps of 128 bytes of
+    K."""
     loading = ROW * (tile.rows + tile.columns)
     rounds = ceil_div(count, sms * tile.per_sm)
     return of_rounds(rounds, tile, steps, loading, multiplying(tile), OF_MATRICES)
 
 
 def multiplying(tile: Tile) -> float:
-    """Cycles to multiply 128 bytes of K: two per column and 64 rows."""
+    """Cycles to multiply 128 bytes of K: two for each column and each 64 rows."""
     return 2 * tile.columns * tile.rows / WGMMA_M
 
 
@@ -41,12 +43,12 @@ def of_rounds(
     products: float,
     alone: Alone | None = None,
 ) -> float:
-    """Cycles of an SM whose CTAs compute `rounds` tiles, each in `steps` with these times to load
-    and to multiply. alone: the overhead of a CTA that has an SM to itself, if it differs from the
-    overhead for its rows.
+    """Modelled cycles of an SM whose CTAs compute `rounds` tiles in `steps` steps each. A step
+    takes `loading` cycles to load and `products` cycles to multiply. alone: the overhead of a CTA
+    that has an SM to itself, if it differs from the overhead for its number of rows
 
-    The loads of a CTA's next tile continue while one is multiplied and stored. While one of two
-    CTAs stores a tile, or waits, the other multiplies.
+    A CTA's next tile is loaded while the current tile is multiplied and stored. If two CTAs are on
+    the SM, one multiplies while the other stores a tile or waits.
     """
     elements, alone = tile.rows * tile.columns, alone or ALONE[tile.rows]
     if tile.per_sm > 1:

@@ -1,5 +1,5 @@
-"""The store of sums in tensor memory: by threads, by TMA, quantised, or by a store that a plugin
-adds."""
+"""Stores of sums that are in tensor memory: by threads, by TMA, quantised, or by a store that a
+plugin adds."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def accumulator_store(
     arguments: list[ir.Value],
     product: Accumulated,
 ) -> Store:
-    """The store of a kernel with these `arguments`.
+    """Returns how a kernel with these `arguments` stores its sums.
 
-    results: how they are stored; read: matrices that the epilogue reads by TMA
-    storing: makes, from the output, a store defined outside the package
+    results: how the results are stored
+    read: matrices that the epilogue reads by TMA
+    storing: makes, from the output, a store that is defined outside the package
     """
     out = product.output(arguments[-1])
     matrices = {each: argument(arguments, each.tensor) for each in read}

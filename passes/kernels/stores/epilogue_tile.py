@@ -1,4 +1,4 @@
-"""The option `epilogue-tile`: which tiles are legal, which is taken, and why."""
+"""The option `epilogue-tile`: which tiles are legal, which tile is chosen, and why."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ LOADED = tuple(n for n in TMEM_LD_NUM["32x32b"].values if n >= STORE_COLUMNS)
 
 @dataclass(frozen=True)
 class TileStores:
-    """Stores of a kernel's results, one `tile` at a time. stages: buffers that TMA stores from
-    in turn, 0 if threads store; why: the reason for this tile."""
+    """How a kernel's results are stored, one `tile` at a time.
+
+    stages: number of buffers from which TMA stores in turn; 0 if threads store
+    why: the reason why this tile was chosen
+    """
 
     tile: EpilogueTile
     stages: int
@@ -35,8 +38,9 @@ class TileStores:
     def of(
         source: Source, option: str, n_tile: int, stages: int, staged_rows: int = 0
     ) -> TileStores:
-        """The choice that the `option` states, or the rule of ``auto`` makes; raises a match
-        failure for an illegal one. staged_rows: the only legal rows with store=tma; 0: any."""
+        """The tile that the `option` states or that the rule of ``auto`` chooses; raises a match
+        failure for an illegal tile. staged_rows: the only legal number of rows with store=tma; 0:
+        any number"""
         given = parse(option)
         if given is not None:
             _check_divides(source.op, given, n_tile)
@@ -74,7 +78,8 @@ class TileStores:
 
 
 def parse(text: str) -> EpilogueTile | None:
-    """The tile ``MxN`` of the option, None for ``auto``; raises InputError for other text."""
+    """Parses the value ``MxN`` of the option; returns None for ``auto`` and raises InputError for
+    other text."""
     if text == AUTO:
         return None
     match = re.fullmatch(r"(\d+)x(\d+)", text)

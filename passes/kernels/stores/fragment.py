@@ -1,4 +1,5 @@
-"""The epilogue of a product whose sums are in registers of warps, and their quantisation."""
+"""The epilogue of a product whose sums are in registers of warps, and the quantisation of these
+sums."""
 
 from __future__ import annotations
 
@@ -30,12 +31,13 @@ Made = TypeVar("Made", bound=TileProduct)
 
 @dataclass(frozen=True)
 class FragmentStore:
-    """Epilogue and store of a fragment to the outputs of a kernel.
+    """The epilogue of a fragment, and its store to the outputs of a kernel.
 
     after, quantise: the epilogue and the quantisation of the sums, if any
-    tensors: the kernel's memrefs for the tensors that `after` reads; maps: for each, its index map
-             if that differs from the op's
-    outputs: one memref, or codes and scales; past: dimensions whose last tile is partial
+    tensors: the kernel's memrefs for the tensors that `after` reads
+    maps: index map of each of these tensors, if it differs from the map of the op
+    outputs: one memref, or a memref of codes and one of scales
+    past: dimensions whose last tile is partial
     walk: rows and columns of an image, if the tile's rows walk over it
     staged: the tiles of shared memory from which TMA stores; None: threads store
     """
@@ -58,7 +60,7 @@ class FragmentStore:
         walk: ir.Attribute | None = None,
         staging: Staging | None = None,
     ) -> Store:
-        """The store of a kernel with these `arguments`."""
+        """Returns how a kernel with these `arguments` stores its fragments."""
         after, quantise = source.after, source.quantise
         tensors, maps = ({}, ()) if after is None else product.elements(after, arguments)
         last = arguments[-1:] if quantise is None else arguments[-2:]
@@ -78,8 +80,9 @@ class FragmentStore:
 
     def store(self, sums: ir.Value, place: list[ir.Value], end: Index | None = None) -> None:
         """Computes and stores the results of `sums`, a fragment whose first element is at
-        `place`. With groups, the first index of `place` is the group and `end` is the row after its
-        last one; rows may be counted over all groups."""
+        `place`. With groups, the first index of `place` is the group, and `end` is the row after
+        the group's last row; rows may be counted over all groups.
+        """
         if self.after is not None:
             sums = self._epilogue(self.after, sums, place)
         if self.quantise is not None:
@@ -130,7 +133,7 @@ def tile_fragments(
 ) -> None:
     """Replaces the source function by a kernel that stores fragments, for an output of `m` x `n`.
 
-    staging: staging tiles for stores by TMA; None: threads store
+    staging: parameters of the shared-memory tiles through which TMA stores; None: threads store
     places: the tiles of a CTA, as in `tile`
     """
     past = core.tile.past(tiles, m, n)
@@ -149,9 +152,10 @@ def _matrices(output: ir.Value) -> ir.Value:
 
 
 def check_fragment_quantised(op: tc.QuantiseBlocksOp, n_tile: int, parts: int, target: str) -> None:
-    """Raises a match failure for results that threads holding pairs of a row cannot quantise.
+    """Raises a match failure for results that cannot be quantised because a thread holds only pairs
+    of elements of a row.
 
-    parts: fragments of a tile's columns
+    parts: number of fragments that hold a tile's columns
     """
     if op.format.bits != 8:
         raise match_failure(

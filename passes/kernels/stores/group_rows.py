@@ -1,7 +1,9 @@
-"""Stores of rows of a group by TMA: whole boxes; threads store the rows of the group's last box.
+"""Stores of the rows of a group by TMA: TMA stores whole boxes, and threads store the rows of the
+group's last, partial box.
 
-TMA leaves out only rows outside the output, so a box at a group's end would overwrite the next
-group's rows. Such a box goes to rows after the output's last one, where TMA stores nothing.
+TMA leaves out only rows outside the output, so a box at a group's end would overwrite the first
+rows of the next group. The TMA store of such a box is therefore moved to rows after the output's
+last row, where TMA stores nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from tcir.passmanager.remarks import remark
 
 
 def select_whole(box: tuple[Index, int], end: Index, then: Index, otherwise: Index) -> ir.Value:
-    """`then` if all rows of a box lie before the `end` of the group, so that TMA stores it;
-    `otherwise` if threads do. box: its first row, and its number of rows"""
+    """Selects `then` if all rows of a box are before the `end` of the group, so that TMA stores the
+    box, and `otherwise` if threads store it. box: its first row, and its number of rows"""
     after = index.value(index.add(*box))
     whole = arith.cmpi(arith.CmpIPredicate.ule, after, index.value(end))
     return arith.select(whole, index.value(then), index.value(otherwise))
@@ -35,8 +37,8 @@ def group_store(
     arguments: list[ir.Value],
     product: object,
 ) -> Store:
-    """The store of a kernel with these `arguments`; the other parameters are as in
-    `accumulator_store`."""
+    """Returns how a kernel with these `arguments` stores rows of groups. The other parameters are
+    as in `accumulator_store`."""
     out = arguments[-1]
     matrices = {each: argument(arguments, each.tensor) for each in read}
     staged = StagedStore.create(source.op, out, results.tile, results.stages, matrices)

@@ -1,4 +1,4 @@
-"""The stores of sums in tensor memory whose lanes have indices of their own in the output."""
+"""Stores of sums in tensor memory in which each lane has its own indices in the output."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from tcir.passmanager.remarks import remark
 
 
 class OfLanes(Protocol):
-    """A product whose lanes compute rows, or pixels, that need not be neighbours."""
+    """A product whose lanes compute rows, or pixels, that need not be neighbours in the output."""
 
     def lanes(self, out: ir.Value, place: TilePlace, quarter: ir.Value) -> list[LaneValue]:
         """Indices in `out` of the lanes of a sub-partition of the tile at `place`, without the
-        column; a lane that stores nothing has an index outside `out`."""
+        column; a lane without a result has an index outside `out`, so that it stores nothing.
+        """
 
 
 class OfBoxes(OfLanes, Protocol):
@@ -39,11 +40,11 @@ def lane_store(
     arguments: list[ir.Value],
     product: OfLanes,
 ) -> Store:
-    """The store of a kernel with these `arguments`.
+    """Returns how a kernel with these `arguments` stores its lanes.
 
-    row_dim: the output's dimension along which the lanes of a sub-partition follow each other,
-             stored or not; None: they may be anywhere
-    results: how they are stored
+    row_dim: the output's dimension along which the lanes of a sub-partition are adjacent, whether
+        they are stored or not; None: lanes may be anywhere in the output
+    results: how the results are stored
     """
     out = arguments[-1]
     remark(source.op, str(results))

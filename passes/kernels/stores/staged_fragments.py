@@ -1,4 +1,4 @@
-"""TMA stores of sums in registers: each warp first writes its rows to shared memory."""
+"""TMA stores of sums that are in registers: each warp first writes its rows to shared memory."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ IN_TURN = 2
 
 @dataclass(frozen=True)
 class StagedFragments:
-    """TMA stores of fragments to a row-major output, through the tiles of `ring`.
+    """TMA stores of fragments to a row-major output, through the shared-memory tiles of `ring`.
 
-    map: tensor map of the output, in boxes of a warp's rows and one swizzle span of columns
+    map: tensor map of the output, in boxes of one warp's rows and one swizzle span of columns
     """
 
     map: ir.Value
@@ -35,10 +35,12 @@ class StagedFragments:
 
 @dataclass(frozen=True)
 class Staging:
-    """Parameters of the tiles through which TMA stores the fragments of a kernel.
+    """Parameters of the shared-memory tiles through which TMA stores the fragments of a kernel.
 
-    rows, columns: shape of a fragment; atom: atom of the core; stages: tiles used in turn, 0
-        chooses; persistent: whether a CTA stores several tiles of the output
+    rows, columns: shape of a fragment
+    atom: mma atom of the main loop
+    stages: number of tiles that are used in turn; 0 chooses
+    persistent: whether a CTA stores several tiles of the output
     """
 
     rows: int

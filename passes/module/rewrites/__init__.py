@@ -1,1 +1,2 @@
-"""Rewrites of a module on tensors, each of one kind of op, with which the passes here begin."""
+"""Rewrites of a module on tensors, each for one kind of op; the passes in this folder begin with
+them."""

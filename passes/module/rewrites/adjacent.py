@@ -1,4 +1,5 @@
-"""Parts of one tensor that the same ops read: the ops compute them together."""
+"""Adjacent parts of one tensor to which the same ops are applied: the ops are joined, so that they
+process the parts together."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def join_adjacent(
     attention's queries and keys, where they are the same; returns the joined tensors.
 
     parts:     slices of the columns of `whole`, one after another
-    needs_own: why a tensor cannot be a slice of a larger one; "" if it can
+    needs_own: returns the reason why a tensor cannot be a slice of a larger tensor; "" if it can
     """
     found: list[ir.Value] = []
     start = 0

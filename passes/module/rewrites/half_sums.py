@@ -1,4 +1,5 @@
-"""Products with sums in f16 or bf16, as in JAX and hand-written linalg, get sums in f32."""
+"""Gives products with sums in f16 or bf16, as JAX and hand-written linalg have them, sums in
+f32."""
 
 from __future__ import annotations
 

@@ -21,14 +21,15 @@ SLICES, CONCATENATIONS = names(tensor.ExtractSliceOp), names(tensor.ConcatOp)
 
 
 class DifferentError(Error):
-    """Raised for tensors that the same ops do not compute."""
+    """Raised if tensors cannot be joined because different ops compute them."""
 
 
 @dataclass
 class Joint:
-    """Joins several tensors into one, and emits its ops at the insertion point. Tensors are joined
-    by one op on joined operands, if their ops are the same; frozen arguments are concatenated.
-    Operands that do not depend on the joined dimension must be the same for all.
+    """Joins several tensors into one tensor, and emits the ops that compute it at the insertion
+    point. If tensors are computed by the same op, that op is applied to joined operands; frozen
+    arguments are concatenated. Operands that do not depend on the joined dimension must be the same
+    for all.
 
     available: tensors of the function that are defined before the insertion point
     frozen:    tensors that may be concatenated

@@ -1,4 +1,5 @@
-"""An extreme of few long rows, and a reduction relative to it, both computed part by part."""
+"""Divides an extreme (maximum or minimum) of few long rows, and a reduction relative to it, into
+parts that are computed separately."""
 
 from __future__ import annotations
 
@@ -30,9 +31,9 @@ CASTS = names(arith.IndexCastOp, arith.TruncIOp, arith.ExtSIOp)
 
 
 def divide_long_pairs(module: ir.Module) -> None:
-    """Divides an extreme of few long rows, and a reduction that reads it, into parts that are read
-    once for both: the maximum and the sum of exponentials of the differences from it, and an
-    extreme and its place.
+    """Divides an extreme of few long rows, and a reduction that reads it, into parts of the rows;
+    each part is read once for both. This is done for a maximum with the sum of exponentials of the
+    differences from it, and for an extreme with its place.
 
     Before::
 
@@ -46,9 +47,10 @@ def divide_long_pairs(module: ir.Module) -> None:
         %m = linalg.generic ins(%mp) … arith.maximumf
         %s = linalg.generic ins(%mp, %sp, %m) … arith.addf of %sp exp(%mp - %m)
 
-    One launch computes the first two, another the others. The largest element of a part of -inf is
-    taken to be 0, so that its sum is 0; the sum of a row of -inf is NaN, as before. For a place
-    ``select(%x == %m, %index, %none)``, only parts that have the row's extreme contribute.
+    One launch computes %mp and %sp, and another launch computes %m and %s. If all elements of a
+    part are -inf, 0 is used as their maximum, so that the part's sum is 0; the sum of a row of -inf
+    is NaN, as before. For a place ``select(%x == %m, %index, %none)``, only parts that have the
+    row's extreme contribute.
     """
     for function in functions_with_body(module):
         for op in [each.operation for each in function.entry_block]:

@@ -1,4 +1,5 @@
-"""Reduces few long rows in parts, then the results of the parts, so a row has several CTAs."""
+"""Reduces few long rows in parts, and then the results of the parts, so that several CTAs work on a
+row."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ PARTS = 1 << 10
 
 
 def divide_long_rows(module: ir.Module) -> None:
-    """Replaces a reduction over few long rows by two.
+    """Replaces a reduction over few long rows by two reductions.
 
     Before::
 
@@ -44,8 +45,8 @@ def divide_long_rows(module: ir.Module) -> None:
         %t = linalg.generic ins(%p) outs(%neutral : tensor<4x256xf32>) … arith.addf
         %s = linalg.generic ins(%t) outs(%zeros : tensor<4xf32>) … arith.addf
 
-    A sum of floats differs as it does with any other order of the additions. Rows whose length has
-    no divisor that fits stay whole.
+    A sum of floats may differ, because the order of the additions is different. Rows stay whole if
+    no divisor of their length is a suitable number of parts.
     """
     for function in functions_with_body(module):
         for op in [each.operation for each in function.entry_block]:
@@ -59,7 +60,7 @@ def divide_long_rows(module: ir.Module) -> None:
 class Divided:
     """A reduction to divide.
 
-    number: number of the result that is read, the only one
+    number: number of the only result of the reduction that is read
     loop: number of the loop over a long row
     parts: number of parts of a row
     """
@@ -75,7 +76,7 @@ class Divided:
 
 
 def division_of(op: ir.Operation) -> Divided | None:
-    """An op as a reduction over long rows; None for any other op."""
+    """Describes an op as a reduction over long rows; None for any other op."""
     used = [n for n, each in enumerate(op.results) if list(each.uses)]
     if len(used) != 1 or not is_reduction(op) or is_product(op):
         return None
@@ -92,7 +93,8 @@ def division_of(op: ir.Operation) -> Divided | None:
 
 
 def parts_of(length: int, rows: int) -> int:
-    """Number of parts of each of `rows` rows of this length; 1 for rows that stay whole."""
+    """Number of parts into which each of `rows` rows of this length is divided; 1 if the rows stay
+    whole."""
     if length <= (LONG if rows < ENOUGH else LONGEST) or not 0 < rows < GROUPS:
         return 1
     fits = [n for n in range(2, PARTS + 1) if length % n == 0 and length // n >= GROUPS]
@@ -145,7 +147,7 @@ def partial_of(op: ir.Operation, found: Divided) -> ir.Value:
 
 
 def whole_of(op: ir.Operation, found: Divided, partial: ir.Value, start: ir.Value) -> ir.Value:
-    """Builds the reduction of the parts' results."""
+    """Builds the reduction that combines the results of the parts."""
     how, block = found.how, op.regions[0].blocks[0]
     total = block.arguments[len(op.operands) - len(op.results) + found.number]
 

@@ -11,8 +11,9 @@ from tcir.passes.emit.tensor_functions import erase_unread, functions_with_body
 
 def read_in_bodies(module: ir.Module) -> None:
     """Moves ops that compute scalars (``tensor.extract %t[]``, and ``arith`` ops on it) into the
-    bodies of the ``linalg`` ops that read them. Named ops with such operands become
-    ``linalg.generic``."""
+    bodies of the ``linalg`` ops that read the scalars. Named ops with such operands become
+    ``linalg.generic``.
+    """
     for function in functions_with_body(module):
         if len(function.regions[0].blocks) != 1 or not _numbers(function):
             continue

@@ -1,7 +1,8 @@
-"""Convolutions of patches as matrix products: strides too large for tensor maps.
+"""Convolutions of patches as matrix products, for strides that are too large for tensor maps.
 
-If windows do not overlap, the image in the dimensions (patch, place in the patch) is read once: a
-patch is a row of a product, whose columns are the filters.
+If windows do not overlap, each pixel belongs to at most one patch. The image, viewed with the
+dimensions (patch, place in the patch), is then operand A of a product: a patch is a row, and the
+filters are the columns of B.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from tcir.passes.emit.tensor_functions import erase_unread, functions_with_body
 
 @dataclass(frozen=True)
 class Patches:
-    """A dimension of the image: `count` patches at `stride`, of `taps` elements, `step` apart."""
+    """A dimension of the image as a sequence of `count` patches. Patches are `stride` elements
+    apart; a patch has `taps` elements, which are `step` elements apart."""
 
     dim: int
     count: int
@@ -38,8 +40,9 @@ class Patches:
 
 
 def patches_of(op: ir.OpView, conv: Conv) -> list[Patches] | None:
-    """Patches of each dimension; None unless the windows do not overlap and the convolution has a
-    stride above 8 or three dimensions, which neither tensor maps nor lanes can express."""
+    """The patches along each dimension; None unless the windows do not overlap and the convolution
+    has either a stride above 8 or three dimensions, which neither tensor maps nor the lanes of a
+    tile can express."""
     if conv.groups or not (conv.channels and conv.filters):
         return None
     if max(conv.strides) in TMA_ELEMENT_STRIDE and len(conv.strides) <= FLAT:
@@ -58,7 +61,7 @@ def patches_of(op: ir.OpView, conv: Conv) -> list[Patches] | None:
 
 
 def multiply_patches(module: ir.Module) -> None:
-    """Rewrites convolutions without overlapping windows as products. Preserves the sums."""
+    """Rewrites convolutions whose windows do not overlap as matrix products. Preserves the sums."""
     for function in functions_with_body(module):
         rewritten = False
         for op in [each for each in function.entry_block if is_contraction(each)]:

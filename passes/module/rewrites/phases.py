@@ -1,9 +1,10 @@
-"""Transposed convolutions as convolutions of the pixels alone, without zeros between them.
+"""Transposed convolutions as convolutions of the pixels alone, without the zeros between the
+pixels.
 
-If zeros separate pixels by a distance of `s`, an output in one of the `s` phases of the result
-depends on every s-th tap only. If a filter has a multiple of `s` taps, all phases have equally many
-taps and become the filters of one convolution of the pixels; the channels of its result contain a
-pixel of each phase, and a move separates them.
+If zeros separate pixels by a distance of `s`, each output belongs to one of `s` phases and depends
+on every s-th tap only. If a filter has a multiple of `s` taps, all phases have equally many taps.
+The phases then become the filters of a single convolution of the pixels; the channels of its result
+contain a pixel of each phase, and a transpose and reshape put these pixels in order.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ Indices = list[ir.Value]
 
 @dataclass(frozen=True)
 class ImageAxis:
-    """A dimension of the image.
+    """A dimension of the image in a transposed convolution.
 
-    stride:    distance between two pixels, which zeros separate
-    taps:      taps of a phase
-    low, high: pixels of zeros before and after the image
-    crop:      elements of the first phases that the result omits
-    count:     results of a phase
+    stride:    distance between two pixels, between which there are zeros
+    taps:      number of taps of a phase
+    low, high: number of zero pixels before and after the image
+    crop:      number of elements of the first phases that the result leaves out
+    count:     number of results of a phase
     """
 
     stride: int
@@ -45,8 +46,8 @@ class ImageAxis:
 
     @staticmethod
     def of(pixels: int, offset: int, stride: int, extent: int, taps: int) -> ImageAxis:
-        """Builds the axis of a filter with `taps` taps. pixels: number of pixels, at offset, offset
-        + stride, … of `extent` elements"""
+        """Builds the axis for a filter with `taps` taps. pixels: number of pixels; they are
+        elements offset, offset + stride, … of `extent` elements"""
         crop = (stride - 1 - offset) % stride
         low = (offset + crop - (stride - 1)) // stride
         count = -(-(extent - taps + 1 + crop) // stride)

@@ -1,4 +1,5 @@
-"""Index of a row's largest or smallest element, by reductions whose order does not matter."""
+"""Finds the index of a row's largest or smallest element, by reductions whose order does not
+matter."""
 
 from __future__ import annotations
 
@@ -36,9 +37,10 @@ def spread_places(module: ir.Module) -> None:
     ``argmax``, by three reductions and a choice, so that groups of threads share a row. Few long
     rows are searched in parts, and then the largest elements of the parts (`parts_of`).
 
-    The op updates both where an element is larger than all before, so a NaN ends the search. The
-    reductions find the first NaN, the largest element before it, and the first place of that
-    element. If no element is larger than the one from which it starts, that one's index stays.
+    The original op updates element and index whenever an element is larger than all elements before
+    it, so a NaN ends the search. The new reductions find the first NaN, the largest element before
+    it, and the first place of that element. If no element is larger than the initial element, the
+    result is the initial index.
     """
     for function in functions_with_body(module):
         for found in [p for op in function.entry_block if (p := _place_of(op.operation))]:
@@ -149,7 +151,7 @@ class _Rows:
     number: ir.Type
 
     def divided(self, column: int, parts: int) -> _Rows:
-        """Returns these rows divided into parts, each as a row."""
+        """Returns these rows divided into parts; each part becomes a row."""
         (loop, _), outer = self.at[0], len(self.loops)
         shape, index = list(self.elements.type.shape), list(self.reads.results)
         length = shape[column] // parts
@@ -163,7 +165,8 @@ class _Rows:
         return _Rows(elements, None, reads, row, loops, at, self.key, self.number)
 
     def first_nan(self, shape: Sequence[int]) -> ir.Value:
-        """The place of each row's first NaN; a place after all others if it has none."""
+        """The place of each row's first NaN; if a row has no NaN, a place after all its
+        elements."""
         unordered = arith.CmpFPredicate.UNO
         return self.least(
             self.elements,
@@ -174,12 +177,13 @@ class _Rows:
     def least(
         self, source: ir.Value, shape: Sequence[int], place: Callable[[ir.Value], ir.Value]
     ) -> ir.Value:
-        """The least `place` of the elements of a tensor."""
+        """The smallest result of `place` over the elements of the tensor `source`, for each row."""
         given = source, self._far(shape)
         return self._reduced(given, 1, lambda e, total: arith.minsi(total, place(e)))
 
     def extreme(self, nan: ir.Value, first: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The largest of `first` and of the elements before a NaN, and its first place."""
+        """The extreme (largest or smallest) number out of `first` and the elements before a NaN,
+        and the first place where it occurs."""
         combine, nothing = CHOSEN[self.key]
         kind = self.elements.type.element_type
 
@@ -200,7 +204,7 @@ class _Rows:
         return largest, self._reduced((*read, nan, largest, far), len(read), placed)
 
     def never(self, shape: Sequence[int]) -> ir.Value:
-        """A tensor filled with an element that never becomes the result."""
+        """A tensor filled with a number that can never become the result."""
         kind = self.elements.type.element_type
         number = arith.ConstantOp(kind, ir.FloatAttr.get(kind, CHOSEN[self.key][1])).result
         return linalg.fill(number, outs=[tensor.EmptyOp(shape, kind).result])

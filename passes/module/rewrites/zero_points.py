@@ -1,8 +1,8 @@
-"""Quantised products of `linalg`: products of i8, which tensor cores have, and corrections.
+"""Quantised products of `linalg` as products of i8, which tensor cores compute, and corrections.
 
-With zero points p and q, (a - p)(b - q) summed over K is the sum of a b, less q times that of a,
-less p times that of b, and K p q: in integers modulo 2^32 exactly. A zero point of 0 has no
-correction. (Jacob et al., "Quantization and Training of Neural Networks for Efficient
+With zero points p and q, the sum of (a - p)(b - q) over K is the sum of a b, minus q times the sum
+of a, minus p times the sum of b, plus K p q. In integers modulo 2^32 this is exact. A zero point of
+0 has no correction. (Jacob et al., "Quantization and Training of Neural Networks for Efficient
 Integer-Arithmetic-Only Inference", 2.3.)
 """
 
@@ -80,7 +80,7 @@ class _Side:
 
     @property
     def loops(self) -> list[int]:
-        """The loops that its indices are made of."""
+        """The loops that the indices of this operand consist of."""
         return sorted({d for each in self.indices for d in _loops(each)})
 
 
@@ -94,7 +94,8 @@ class _Term:
     constant: ir.Value
 
     def of(self, elements: Sequence[ir.Value]) -> ir.Value:
-        """The zero point in a body."""
+        """The zero point of this operand as a value in a body: the body's element that holds it, or
+        a constant."""
         if self.point is not None:
             return elements[self.point]
         return _i32(int(constant_number(self.constant) or 0))

@@ -1,1 +1,2 @@
-"""Attention in plain ``linalg``: expressions of elements, and the patterns among them."""
+"""Recognition of attention in plain ``linalg``: expressions of elements, and patterns of such
+expressions."""

@@ -1,4 +1,4 @@
-"""Converts the steps from sums to scores to the scale, the band and the body of
+"""Converts the ops between sums and scores to the scale, the band and the body of a
 ``tc.attention``."""
 
 from __future__ import annotations
@@ -51,16 +51,15 @@ Change = Callable[[ir.Value], ir.Value]
 
 @dataclass(frozen=True)
 class Make:
-    """A number of the body, computed by ops. emit: creates the ops and returns the number; read:
-    tensors that the ops read, and their bytes
-    """
+    """A number of the body that ops compute. emit: creates the ops and returns the number; read:
+    tensors that the ops read, and their bytes"""
 
     emit: Callable[[], ir.Value]
     read: Mapping[object, int] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
-        """Bytes of the tensors."""
+        """Number of bytes of the tensors that the ops read."""
         return sum(self.read.values())
 
 
@@ -71,9 +70,9 @@ class Body:
     scale: factor of all scores
     kept: keys that each row keeps
     without: number of rows without keys
-    counted: the key counts of a batch, the least of which is its number of keys; the number of
-             batches; and the number of keys in the tensors
-    changes: the body's functions of a score, in order
+    counted: the key counts of a batch, the smallest of which is the batch's number of keys; the
+        number of batches; and the number of keys in the tensors
+    changes: the functions that the body applies to a score, in order
     """
 
     scale: float
@@ -94,7 +93,8 @@ class Body:
         return Body(_near(scale, usual), kept, without, (tuple(counts), b, n), changes)
 
     def lengths(self, known: Counted) -> list[ir.Value]:
-        """Emits the number of keys of each batch, unless there is no limit or `known` has them."""
+        """Emits the number of keys of each batch, unless all batches have all keys, or `known`
+        already has the numbers."""
         if not self.counted[0]:
             return []
         if self.counted not in known:
@@ -102,7 +102,7 @@ class Body:
         return [known[self.counted]]
 
     def write(self, op: tc.AttentionOp) -> None:
-        """Adds the band and the body to an op; tensors that the body reads are reshaped before the
+        """Adds the band and the body to an op. Tensors that the body reads are reshaped before the
         op."""
         self.kept.band.give(op)
         if not self.changes:

@@ -1,4 +1,5 @@
-"""Tensors that depend on constants alone, evaluated by the rules of the tensor level."""
+"""Tensors that depend only on constants; the interpreter's rules for the tensor level evaluate
+them."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ def is_constant(tensor: ir.Value) -> bool:
 
 
 def evaluated(tensor: ir.Value) -> Array:
-    """Returns the elements of a tensor that `is_constant`; raises `NotRaised` if an op in a region
-    has no rule."""
+    """Returns the elements of a tensor for which `is_constant` is true; raises `NotRaised` if an op
+    in a region has no rule."""
     ops = _ops_of(tensor)
     assert ops is not None
     interpreter, known = Interpreter(), dict[ir.Value, Array]()

@@ -1,7 +1,7 @@
-"""Elements of tensors as expressions, back through reshapes, copies and elementwise ops.
+"""Elements of tensors as expressions, traced back through reshapes, copies and elementwise ops.
 
-Operands are found on request, because the ops before an element may be those of a whole network.
-Arguments, slices and other ops are leaves.
+Operands are found only on request, because the ops before an element may be those of a whole
+network. Arguments, slices and results of all other ops are leaves.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SOFTMAX = "linalg.softmax"
 class Expression:
     """An element of a tensor, as an expression.
 
-    name:     name of its op, or one of the kinds above
+    name:     name of the op that computes it, or one of the kinds of leaf defined in this module
     op: the op; for a leaf, the op that defines the tensor, or None for an argument
     find:     returns the op's operands
     number:   value of a constant
     index:    index of a loop, or indices of a reduction's result
     result:   number of a reduction's result
-    places:   tensors with this element and its indices in each, in program order
+    places:   tensors that contain this element, with its indices in each, in program order
     """
 
     name: str
@@ -53,8 +53,8 @@ class Expression:
 
 @dataclass(frozen=True)
 class Reduced:
-    """Operands of a reduction: it combines `start` and `element` for each point of `over` by the op
-    `combiner`."""
+    """Operands of a reduction, which combines `start` and the values of `element` at each point of
+    `over` by the op `combiner`."""
 
     combiner: str
     element: Expression
@@ -64,7 +64,7 @@ class Reduced:
 
 @dataclass
 class ElementsOf:
-    """The elements of a function's tensors."""
+    """Finds the elements of a function's tensors as expressions."""
 
     known: dict[tuple[ir.Value, tuple[Number, ...]], Expression] = field(default_factory=dict)
     fresh: int = 0
@@ -100,7 +100,7 @@ class ElementsOf:
         return Reduced(combiner, self._body(term, inner, loops), joined(over), first)
 
     def start(self, found: Reduced) -> float | None:
-        """Returns the constant that a reduction starts from, or None."""
+        """Returns the constant from which a reduction starts, or None."""
         return self.of(found.start, [()] * found.start.type.rank).number
 
     def _new(self, tensor: ir.Value, at: tuple[Number, ...]) -> Expression:
@@ -200,7 +200,7 @@ def _computed(
 
 
 def same(a: Expression, b: Expression, loops: Mapping[object, object]) -> bool:
-    """Whether `a` is `b` after its loops are renamed."""
+    """Whether `a` equals `b` once the loops of `b` are renamed."""
     if any((tensor, _renamed(at, loops)) in b.places for tensor, at in a.places):
         return True
     if (a.name, str(a.type), len(a.operands)) != (b.name, str(b.type), len(b.operands)):

@@ -1,7 +1,7 @@
-"""Numbers of keys of each batch, from masks that depend on batch and key alone.
+"""Numbers of keys of each batch, derived from masks that depend only on batch and key.
 
 A mask like ``key < length`` gives the numbers directly. For any other mask the number is one more
-than the last key that it keeps; later keys need not be loaded.
+than the number of the last key that it keeps; later keys need not be loaded.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"
 
 @dataclass(frozen=True)
 class Node:
-    """Expression tree of a number: an element of a tensor other than the scores, a constant, the
-    index of a dimension, or an op on such nodes.
+    """A node of the expression of a number: an element of a tensor other than the scores, a
+    constant, the index of a dimension, or an op on such nodes.
 
-    dim: dimension of the scores, for an index; attributes: attributes of the op
+    dim: dimension of the scores, for an index
+    attributes: attributes of the op
     """
 
     type: ir.Type
@@ -49,8 +50,8 @@ class Node:
 
     @staticmethod
     def of(element: Expression, roles: Roles, dims: Iterable[int]) -> Node:
-        """Returns the node of an element that depends only on the dimensions `dims` of scores;
-        raises `NotRaised` if it depends on others."""
+        """Returns the node of an element that depends only on the dimensions `dims` of the scores;
+        raises `NotRaised` if it also depends on others."""
         found = [roles.beside(*place) for place in element.places]
         legal = [each for each in found if each is not None and set(each.dims) <= set(dims)]
         if element.name == NUMBER:
@@ -76,8 +77,11 @@ class Node:
         return list(dict.fromkeys(found))
 
     def emit(self, known: Mapping[ScoreTensor, ir.Value], loops: Mapping[int, int]) -> ir.Value:
-        """Emits the ops of the expression. known: elements of the tensors read; loops: numbers of
-        the loops by dimension of scores"""
+        """Emits the ops of the expression.
+
+        known: elements of the tensors that it reads
+        loops: numbers of the loops, by dimension of the scores
+        """
         if self.read is not None:
             return known[self.read]
         if self.dim is not None:
@@ -92,8 +96,8 @@ class Node:
 class KeyCount:
     """Numbers of keys, one for each batch.
 
-    number: a batch's number of keys plus `first`; or, unless `kept` is None, a condition on batch
-            and key that is `kept` where the batch has the key
+    first, number: `number` is a batch's number of keys plus `first`; or, unless `kept` is None, it
+        is a condition on batch and key that has the value `kept` if the batch has the key
     """
 
     number: Node
@@ -102,8 +106,8 @@ class KeyCount:
 
     @property
     def exact(self) -> bool:
-        """Whether each batch has all keys below its number, so that the number replaces the
-        mask."""
+        """Whether each batch has all keys below its number of keys, so that the number can replace
+        the mask."""
         return self.kept is None
 
     def emit(self, batches: int, keys: int) -> ir.Value:
@@ -144,7 +148,7 @@ Counted: TypeAlias = "dict[Counts, ir.Value]"
 
 
 def least_of(counts: Sequence[KeyCount], batches: int, keys: int) -> ir.Value:
-    """Emits the minimum of several numbers of keys for each batch."""
+    """Emits, for each batch, the smallest of several numbers of keys."""
     first, *others = (each.emit(batches, keys) for each in counts)
     line = ir.AffineMapAttr.get(ir.AffineMap.get_identity(1))
     for other in others:
@@ -156,8 +160,8 @@ def least_of(counts: Sequence[KeyCount], batches: int, keys: int) -> ir.Value:
 
 
 def keys_of(mask: ScoreMask, roles: Roles) -> KeyCount | None:
-    """Returns the number of keys that a mask with -inf keeps for each batch; None if it depends on
-    other dimensions or does not reduce the keys to load."""
+    """Returns the number of keys that a mask with -inf keeps for each batch. None if the mask
+    depends on other dimensions, or does not reduce the number of keys to load."""
     condition = mask.condition
     if condition is None:
         return None

@@ -1,4 +1,4 @@
-"""Masks of scores that depend on row and key alone, evaluated for all rows and keys."""
+"""Masks of scores that depend only on row and key, evaluated for all rows and keys."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LEAST = -(2.0**100)
 @dataclass(frozen=True)
 class ScoreMask:
     """Numbers that an op of the program adds to scores, or writes in their place where `condition`
-    is `where`. op: that op, for remarks"""
+    has the value `where`. op: this op, for remarks"""
 
     op: Expression
     numbers: Expression
@@ -51,11 +51,12 @@ class ScoreMask:
 
     @property
     def fixed(self) -> bool:
-        """Whether the mask depends on loops and constants alone."""
+        """Whether the mask depends only on loops and constants."""
         return is_fixed(self.numbers) and (self.condition is None or is_fixed(self.condition))
 
     def added(self, loops: Mapping[object, Array]) -> Array:
-        """Returns the numbers that the mask adds; NaN where it replaces a score by 0."""
+        """Returns the numbers that the mask adds; where it replaces a score, NaN stands for a
+        replacement by 0."""
         grid = _Grid(loops)
         numbers = np.asarray(grid.of(self.numbers), np.float64)
         if self.condition is None:
@@ -72,13 +73,13 @@ def loops_of(element: Expression) -> set[object]:
 
 
 def values_of(element: Expression, loops: Mapping[object, Array]) -> Array:
-    """Returns the values of a fixed element for arrays of loop numbers; raises `NotRaised` for
-    another loop."""
+    """Returns the values of a fixed element for arrays of loop numbers; raises `NotRaised` if it
+    depends on a loop that is not given."""
     return _Grid(loops).of(element)
 
 
 def is_fixed(element: Expression) -> bool:
-    """Whether an element depends on loops and constants alone."""
+    """Whether an element depends only on loops and constants."""
     if element.name in (LEAF, REDUCTION, SOFTMAX):
         return any(is_constant(tensor) for tensor, _ in element.places)
     return all(map(is_fixed, element.operands))
@@ -105,11 +106,11 @@ class Kept:
 
 
 def kept_by(mask: ScoreMask, scores: Sequence[Number], *, narrow: bool) -> Kept:
-    """Returns the keys that a mask keeps; raises `NotRaised` unless they form one band, the same in
-    all batches and heads.
+    """Returns the keys that a mask keeps. Raises `NotRaised` unless these keys form one band that
+    is the same in all batches and heads.
 
-    scores: indices of batch, head, row and key; narrow: whether queries are f16, so that any very
-    negative number acts as -inf
+    scores: indices of batch, head, row and key; narrow: whether queries are f16, in which case any
+        very negative number acts as -inf
     """
     *outer, rows, keys = scores
     sizes = {d.dim: d.step * d.extent for index in outer for d in index if d.dim in mask.loops}

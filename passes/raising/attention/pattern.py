@@ -1,7 +1,8 @@
-"""Recognition of attention: a softmax of scaled, masked products, times values.
+"""Recognition of attention: a softmax of scaled, masked products, multiplied by values.
 
-It works on expressions of elements (`elements`), so the spelling does not matter: reshapes,
-transposes, widening, one op in each body or several. Masks are evaluated (`masks`).
+It works on expressions of elements (`elements`), so the form of the program does not matter:
+reshapes, transposes, widening, and bodies with one op or with several. Masks are evaluated
+(`masks`).
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ ORDERED_EQUAL = 1
 
 @dataclass(frozen=True)
 class Input:
-    """A 16-bit element, and the constant that the program multiplies it by."""
+    """An element of 16 bits, and the constant by which the program multiplies it."""
 
     element: Expression
     times: float
 
     @property
     def loops(self) -> set[object]:
-        """Loops in the element's indices."""
+        """The loops that the element's indices depend on."""
         return {digit.dim for _, at in self.element.places for each in at for digit in each}
 
 
@@ -60,7 +61,7 @@ class Pattern:
     keys:    loop over the keys
     depth:   loop over the elements of a query
     steps:   the ops from sums of products to scores
-    rounded: which of "scores" and "weights" are computed in, or rounded to, 16 bits
+    rounded: which of "scores" and "weights" the program computes in 16 bits or rounds to 16 bits
     guarded: whether rows whose scores are all -inf give 0, not NaN
     """
 
@@ -77,12 +78,12 @@ class Pattern:
 
     @property
     def masks(self) -> list[ScoreMask]:
-        """Masks that depend on row and key alone."""
+        """The masks that depend only on row and key."""
         found = [each for step in self.steps if isinstance(step, Masked) for each in step.masks]
         return [mask for mask in found if mask.fixed]
 
     def beside(self) -> Iterator[Expression]:
-        """Yields the elements, other than the sums of products, that scores depend on."""
+        """Yields the elements on which the scores depend, other than the sums of products."""
         steps = (step for step in self.steps if not isinstance(step, Times))
         applied = (step.applied if isinstance(step, Masked) else step for step in steps)
         left = [
@@ -97,8 +98,9 @@ class Pattern:
 
 
 def patterns_of(op: ir.Operation) -> list[Pattern]:
-    """Returns the attention of an op's sums, once for each tensor that has its numbers, in program
-    order; empty if the op multiplies no softmax. Raises `NotRaised` if a part is not attention."""
+    """Returns the attention that an op's sums are part of, once for each tensor that has the sums'
+    numbers, in program order; empty if the op does not multiply a softmax. Raises `NotRaised` if a
+    part of the pattern is not attention."""
     elements = ElementsOf()
     found = (_pattern(elements, *each) for each in _results(elements, op))
     return [each for each in found if each is not None]

@@ -14,7 +14,7 @@ from tcir.passes.raising.attention.pattern import Input, Pattern
 
 @dataclass(frozen=True)
 class InLayout:
-    """A tensor, its shape in four dimensions, and their layout."""
+    """A tensor, its shape in four dimensions, and the layout of these dimensions."""
 
     tensor: ir.Value
     shape: tuple[int, ...]
@@ -23,7 +23,7 @@ class InLayout:
 
 @dataclass(frozen=True)
 class ScoreTensor:
-    """A tensor that scores depend on: its shape in four dimensions, and which of the dimensions
+    """A tensor on which scores depend: its shape in four dimensions, and which of the dimensions
     ``[b, h, m, n]`` index it."""
 
     tensor: ir.Value
@@ -42,7 +42,7 @@ class Roles:
     scores: tuple[Number, Number, Number, Number]
 
     def beside(self, tensor: ir.Value, at: Iterable[Number]) -> ScoreTensor | None:
-        """Returns the tensor as one beside the scores; None unless each of its indices is 0 or that
+        """Returns the tensor as a `ScoreTensor`; None unless each of its indices is 0 or the index
         of a dimension of a score, in the same order."""
         rest, dims = joined(at), []
         for dim, index in enumerate(self.scores):
@@ -66,13 +66,13 @@ class _Place:
 
     @property
     def heads(self) -> Number:
-        """Digits of batch and head."""
+        """The digits that make up the batch and the head."""
         return joined((self.before, self.after))
 
     @staticmethod
     def of(tensor: ir.Value, index: Number, rows: Number, last: Number) -> _Place | None:
-        """Returns the layout of a tensor from the numbers of its elements; None unless `last`
-        varies fastest."""
+        """Returns the layout of a tensor, derived from the numbers of its elements in memory; None
+        unless the dimension `last` varies fastest."""
         rest = index[: len(index) - len(last)]
         if index[len(rest) :] != last:
             return None

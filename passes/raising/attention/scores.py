@@ -1,6 +1,6 @@
-"""Scores of an attention: what a program makes of sums of products before the softmax.
+"""Scores of an attention: the ops that a program applies to sums of products before the softmax.
 
-The ops on the way from a sum to the score are steps: products with constants, masks, and others,
+The ops between a sum and the score are called steps: products with constants, masks, and other ops,
 which are computed in the body of ``tc.attention``.
 """
 
@@ -22,15 +22,15 @@ INFINITY = float("inf")
 
 @dataclass(frozen=True)
 class Times:
-    """A product with a constant."""
+    """A step that multiplies by a constant."""
 
     factor: float
 
 
 @dataclass(frozen=True)
 class Applied:
-    """An op on scores: `expression`, whose operand number `hole` is the result of the previous
-    op."""
+    """A step that applies another op to scores: `expression`, whose operand number `hole` is the
+    result of the previous op."""
 
     expression: Expression
     hole: int
@@ -38,9 +38,9 @@ class Applied:
 
 @dataclass(frozen=True)
 class Masked:
-    """An op that adds a mask, or selects by one.
+    """A step that adds a mask or selects by a mask.
 
-    masks: the parts of its mask, which keep a key if all of them keep it
+    masks: the parts of the mask; a key is kept if all parts keep it
     """
 
     applied: Applied
@@ -51,8 +51,8 @@ Step: TypeAlias = Times | Applied | Masked
 
 
 def steps_of(element: Expression) -> tuple[Expression, list[Step], bool]:
-    """Returns the sum that a score is made of, the steps from it to the score, and whether any is
-    rounded to 16 bits; raises `NotRaised`."""
+    """Returns the sum from which a score is computed, the steps from the sum to the score, and
+    whether any step is rounded to 16 bits; raises `NotRaised`."""
     steps: list[Step] = []
     rounded, known = False, dict[Expression, bool]()
     while element.name != REDUCTION:
@@ -80,7 +80,8 @@ def steps_of(element: Expression) -> tuple[Expression, list[Step], bool]:
 
 
 def multiple(element: Expression) -> tuple[Expression, float] | None:
-    """Returns the other operand and the factor of a product with a constant."""
+    """Returns the other operand and the factor, if an element is a product with a constant or a
+    quotient by a constant."""
     if element.name not in ("arith.mulf", "arith.divf"):
         return None
     a, b = element.operands

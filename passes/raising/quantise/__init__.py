@@ -1,1 +1,2 @@
-"""`linalg` that quantises to block scales, raised to `tc`: found by pattern, proven."""
+"""Recognises `linalg` that quantises to block scales by a pattern, proves that it computes the same
+codes, and raises it to `tc`."""

@@ -1,7 +1,9 @@
-"""Interval arithmetic on numbers: bounds by the tensor-level interpreter at the ends of intervals.
+"""Interval arithmetic on numbers. The bounds are computed by the tensor-level interpreter at the
+ends of intervals.
 
-An op that is monotone in each operand is between its values at the corners of their intervals.
-Where an op is not monotone, or might give a NaN, its result is unknown, except for single numbers.
+The result of an op that is monotone in each operand lies between its values at the corners of the
+operands' intervals. If an op is not monotone, or might give a NaN, its result is unknown unless all
+intervals are single numbers.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from tcir.passes.analysis.element_graph import NotRaised, Number
 
 @dataclass(frozen=True)
 class Interval:
-    """Ends of intervals, with -0 below +0, and whether all numbers are known to lie between
-    them."""
+    """Ends of intervals, where -0 is less than +0, and whether all numbers are known to lie between
+    the ends."""
 
     low: Array
     high: Array
@@ -32,12 +34,12 @@ class Interval:
 
     @staticmethod
     def point(number: Array) -> Interval:
-        """Single numbers."""
+        """Intervals that contain a single number each."""
         return Interval(number, number, np.ones(np.shape(number), np.bool_))
 
     @property
     def single(self) -> Array:
-        """Mask of the intervals that hold one number, or one NaN."""
+        """Mask of the intervals that contain a single number or a NaN only."""
         return self.known & (bits_of(self.low) == bits_of(self.high))
 
     @property
@@ -52,8 +54,8 @@ class Interval:
 
 
 def bounds(number: Number, variables: Mapping[str, Interval]) -> Interval:
-    """Bounds of a number, for variables in these intervals; `NotRaised` for an op without a
-    rule."""
+    """Bounds of a number whose variables lie in the given intervals; `NotRaised` for an op without
+    a rule."""
     found: dict[Number, Interval] = {}
 
     def of(each: Number) -> Interval:
@@ -66,7 +68,7 @@ def bounds(number: Number, variables: Mapping[str, Interval]) -> Interval:
 
 
 def bits_of(array: Array) -> Array:
-    """Views numbers as unsigned integers with the same bits."""
+    """Views numbers as the unsigned integers that have the same bits."""
     array = np.asarray(array)
     return array.view(np.uint8) if array.dtype == np.bool_ else array.view(f"u{array.itemsize}")
 

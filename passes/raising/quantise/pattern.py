@@ -24,9 +24,10 @@ LOCAL = ("arith.", "linalg.", "math.", "tensor.")
 
 @dataclass(frozen=True)
 class Maximum:
-    """The largest number of every block: an op with one reduction loop, over `tensor`.
+    """The largest number of every block, computed by an op with one reduction loop over `tensor`.
 
-    absolute: whether its body takes magnitudes; combiner: maximumf or maxnumf
+    absolute: whether the op's body takes magnitudes
+    combiner: maximumf or maxnumf
     """
 
     op: ir.Operation
@@ -36,8 +37,8 @@ class Maximum:
 
     @staticmethod
     def of(view: ir.OpView) -> Maximum | None:
-        """Returns the maximum that an op takes over the last dimension of its operand; None if it
-        takes none."""
+        """Returns the maximum that an op computes over the last dimension of its operand; None if
+        the op computes no such maximum."""
         op = view.operation
         if not op.name.startswith("linalg.") or len(op.results) != 1 or len(op.operands) != 2:
             return None
@@ -60,7 +61,7 @@ class Maximum:
 
     @property
     def blocks(self) -> tuple[int, int]:
-        """Blocks of a row, and columns of a block."""
+        """Number of blocks in a row, and number of columns in a block."""
         *_, count, block = self.tensor.type.shape
         return count, block
 
@@ -71,9 +72,9 @@ def _loops(read: ir.AffineMap) -> list[int]:
 
 @dataclass(frozen=True)
 class Values:
-    """The quantised values: `tensor`, times `norm` if there is one.
+    """The values to be quantised: `tensor`, multiplied by `norm` if there is one.
 
-    blocked: the tensor with its columns in blocks, if the program has it
+    blocked: the tensor with its columns divided into blocks, if the program has that tensor
     """
 
     tensor: ir.Value
@@ -82,7 +83,8 @@ class Values:
 
 
 def values_of(maximum: Maximum) -> Values:
-    """Traces the operand of the maximum back to the tensor before it was divided into blocks."""
+    """Traces the operand of the maximum back to the tensor as it was before its division into
+    blocks."""
     tensor = maximum.tensor
     if str(tensor.type.element_type) != "f32":
         words = f"expected values of f32, got {tensor.type}; extend them before the blocks are made"
@@ -158,7 +160,8 @@ def _number(operand: ir.Value) -> int:
 
 
 def outputs_of(maximum: Maximum, values: Values) -> tuple[ir.Value, ir.Value]:
-    """Codes and scales: results that are computed from the maxima and read by other ops."""
+    """Finds codes and scales: results that are computed from the maxima, and that other ops
+    read."""
     made: list[ir.Operation] = [maximum.op]
     for view in maximum.op.block:
         op = view.operation
@@ -191,7 +194,8 @@ def _in_function(op: ir.OpView, beside: ir.Operation) -> ir.Operation:
 
 
 def elements_of(maximum: Maximum, values: Values) -> ElementGraph:
-    """Elements as functions of a value and the largest magnitude of its block."""
+    """Expresses elements as functions of a value and of the largest magnitude in the value's
+    block."""
     rank = maximum.tensor.type.rank
     rows = tuple(range(rank - 2))
     result, read = maximum.op.results[0], value(linalg.get_indexing_maps(maximum.op)[1])

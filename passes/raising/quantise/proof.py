@@ -1,9 +1,10 @@
-"""Proves that codes of a block's values equal those of ``tc.quantise_blocks``, or finds a
-difference.
+"""Proves that a program's codes of block-quantised values equal the codes of
+``tc.quantise_blocks``, or finds a difference.
 
-The scale is a function of the block's largest magnitude, an element one of its value and that
-magnitude. ``tc.quantise_blocks`` is a step function of each, so intervals are halved until both
-give one code on each (`intervals`), or differ at a single number.
+The scale is a function of the block's largest magnitude (amax), and an element is a function of its
+value and of amax. ``tc.quantise_blocks`` is a step function in each of these numbers. So intervals
+are halved until the program and ``tc.quantise_blocks`` each give a single, equal code on each
+interval (`intervals`), or until they differ at a single number.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ MOST_PIECES = 1 << 20
 
 @dataclass(frozen=True)
 class MagnitudePieces:
-    """Intervals of a value's magnitude and of amax, by their bits, and the value's sign."""
+    """Intervals of a value's magnitude and of amax, by the bits of their ends, and the value's
+    sign."""
 
     low: Array
     high: Array
@@ -41,7 +43,7 @@ class MagnitudePieces:
 
     @staticmethod
     def of(*columns: Array, negative: Array | None = None) -> MagnitudePieces:
-        """Pieces from bits; positive by default."""
+        """Builds pieces from bits. negative: whether the value is negative"""
         if negative is None:
             negative = np.zeros(len(columns[0]), np.bool_)
         low, high, amax_low, amax_high = (np.asarray(each, np.uint32) for each in columns)
@@ -59,7 +61,8 @@ class MagnitudePieces:
 
     @property
     def possible(self) -> Array:
-        """Mask of the pieces in which a value is at most amax, or amax is infinite or NaN."""
+        """Mask of the pieces that can occur: the value is at most amax, or amax is infinite or
+        NaN."""
         return np.asarray((self.low <= self.amax_high) | (self.amax_high >= INFINITY))
 
     @property
@@ -72,14 +75,14 @@ class MagnitudePieces:
         ]
 
     def halves(self) -> MagnitudePieces:
-        """Divides each piece into two, at the middle of its values."""
+        """Divides each piece into two, at the middle of its interval of values."""
         middle = self.low + (self.high - self.low) // 2
         first = replace(self, high=middle)
         second = replace(self, low=middle + np.uint32(1))
         return first + second[self.low < self.high]
 
     def halves_by_amax(self) -> MagnitudePieces:
-        """Divides each piece into two, at the middle of its amax."""
+        """Divides each piece into two, at the middle of its interval of amax."""
         middle = self.amax_low + (self.amax_high - self.amax_low) // 2
         return replace(self, amax_high=middle) + replace(self, amax_low=middle + np.uint32(1))
 
@@ -97,7 +100,7 @@ class MagnitudePieces:
         return self.amax_low.view(np.float32), self.amax_high.view(np.float32)
 
     def bounds(self, number: Number) -> Interval:
-        """Bounds, in each piece, of a number computed from value and amax."""
+        """Bounds, in each piece, of a number that is computed from value and amax."""
         known = np.ones(len(self), np.bool_)
         return bounds(
             number, {AMAX: Interval(*self.amax, known), VALUE: Interval(*self.values, known)}
@@ -106,9 +109,9 @@ class MagnitudePieces:
 
 @dataclass(frozen=True)
 class WrongCode:
-    """A wrong code: that of `value` in a block whose largest magnitude is `amax`.
+    """A wrong code: the code of `value` in a block whose largest magnitude is `amax`.
 
-    got: None if the code could be neither proven nor refuted
+    got: the code that the program gives; None if the code could be neither proven nor refuted
     """
 
     amax: float
@@ -117,7 +120,7 @@ class WrongCode:
     want: int
 
     def of_scale(self, form: QuantisedFormat, kind: DType) -> str:
-        """The difference of a scale, for the message."""
+        """Describes the difference of a scale, for the error message."""
         ue4m3 = kind.name == "float8_e4m3fn"
         least = 2.0**-10 if ue4m3 else 2.0**-127
         if not isfinite(self.amax):
@@ -137,7 +140,7 @@ class WrongCode:
         return f"expected the scale of {form.name}: {why}; got {self._codes(kind)} {where}"
 
     def of_element(self, form: QuantisedFormat, kind: DType) -> str:
-        """The difference of an element, for the message."""
+        """Describes the difference of an element, for the error message."""
         if not isfinite(self.amax):
             why = "codes are 0 where the scale is NaN"
         elif self.value == 0:
@@ -165,8 +168,9 @@ def _code(bits: int, kind: DType) -> str:
 def proven(
     codes: tuple[ir.Value, Number], scales: tuple[ir.Value, Number], form: QuantisedFormat
 ) -> QuantisedFormat:
-    """The format that `elements` and `scales` (tensors, and the computation of a number of each)
-    have bit for bit; raises `NotRaised` with the first difference."""
+    """The format with which the program's results are equal bit for bit. `elements` and `scales`
+    are tensors, each with the computation of one of its numbers. Raises `NotRaised` with the first
+    difference."""
     kinds = dtype_of(codes[0].type), dtype_of(scales[0].type)
     roundings = ROUNDINGS if kinds[1].name == "float8_e8m0fnu" else ROUNDINGS[:1]
     forms = [replace(form, rounding=rounding) for rounding in roundings]
@@ -183,7 +187,8 @@ def proven(
 
 
 def scale_difference(number: Number, form: QuantisedFormat, kind: DType) -> WrongCode | None:
-    """First difference of a scale from that of ``tc.quantise_blocks``; None if there is none."""
+    """First difference between a scale and the scale that ``tc.quantise_blocks`` computes; None if
+    there is none."""
 
     def want(points: MagnitudePieces) -> Array:
         return bits_of(scales_of(points.amax[0], form, kind))
@@ -200,7 +205,8 @@ def scale_difference(number: Number, form: QuantisedFormat, kind: DType) -> Wron
 def element_difference(
     number: Number, form: QuantisedFormat, kinds: tuple[DType, DType]
 ) -> WrongCode | None:
-    """First difference of an element from that of ``tc.quantise_blocks``; None if there is none."""
+    """First difference between an element and the element that ``tc.quantise_blocks`` computes;
+    None if there is none."""
 
     def want(points: MagnitudePieces) -> Array:
         with np.errstate(all="ignore"):
@@ -299,7 +305,7 @@ def _special() -> MagnitudePieces:
 
 
 def check_start(op: ir.Operation, start: Number) -> None:
-    """Raises `NotRaised` for a maximum that starts from a number larger than 0."""
+    """Raises `NotRaised` for a maximum whose initial value is larger than 0."""
     least = float(bounds(start, {}).low)
     if not least <= 0:
         raise NotRaised(
@@ -310,9 +316,10 @@ def check_start(op: ir.Operation, start: Number) -> None:
 
 
 def check_blocked(row_major: ir.Value, scales: ir.Value, moves: Sequence[ir.Operation]) -> None:
-    """Raises `NotRaised` unless `moves` bring scales to blocks of 128 x 4, with zeros around them.
+    """Raises `NotRaised` unless the layout changes `moves` bring scales to blocks of 128 x 4,
+    padded with zeros.
 
-    The moves are executed on the scales' positions, byte by byte.
+    The moves are executed on the positions of the scales, byte by byte.
     """
     kind = dtype_of(scales.type)
     shape = tuple(row_major.type.shape)
