@@ -1,1 +1,1 @@
-"""tcgen05.mma, cp, shift and commit."""
+"""The tcgen05 instructions of the tensor core: mma, cp, shift and commit."""

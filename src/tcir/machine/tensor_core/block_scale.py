@@ -33,10 +33,12 @@ Scales = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class ScaleSource:
-    """Scales in tensor memory: their words, and functions that read their codes.
+    """Scale factors in tensor memory: the words that contain them, and two functions that read
+    their codes.
 
-    read: returns the codes [rows, scales] of one CTA, and the rows with unwritten scales. codes:
-    returns all copies from the tensor memories of any number of CTAs, [..., copies, rows, scales].
+    read: returns the codes [rows, scales] of one CTA, and the rows that have unwritten scales
+    codes: returns all copies from the tensor memories of any number of CTAs, [..., copies, rows,
+        scales]
     """
 
     where: tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -62,11 +64,12 @@ class BlockScale:
         *,
         site: object,
     ) -> None:
-        """D = (A · SFA)(B · SFB)ᵀ (+ D), `i.scales` per row from tensor memory at `sfa` and `sfb`.
+        """D = (A · SFA)(B · SFB)ᵀ (+ D), with `i.scales` scales per row, in tensor memory at `sfa`
+        and `sfb`.
 
-        Operands as in `Mma.mma`, addressed by element or by byte of packed elements. A sparse A
-        doubles K, and each scale covers twice as many k. The four copies of the scales must be
-        equal: which one the hardware reads is not known.
+        The operands are those of `Mma.mma`, addressed by element or by byte of packed elements. A
+        sparse A doubles K, and each scale then applies to twice as many k. The four copies of the
+        scales must be equal, because it is not known which copy the hardware reads.
         """
         ctas = self.step.agent.peers.group(i.cta_group, site)
         check_sparse(i.sparse, options.metadata, site)

@@ -1,8 +1,9 @@
-"""Collector buffers, in which one mma leaves an operand for later ones.
+"""Collector buffers, in which an mma can leave an operand for later mma.
 
-PTX ISA 9.7.16.10.9.1 and .3: one buffer for A, four for B under .ws. `fill` keeps in the buffer the
-matrix that the mma read from memory; `use` and `lastuse` may read it there, which "requires a
-previous fill to be still valid"; `lastuse` and `discard`, the default, release the buffer.
+PTX ISA 9.7.16.10.9.1 and .3: there is one buffer for A, and under .ws there are four for B. `fill`
+keeps in the buffer the matrix that the mma read from memory. `use` and `lastuse` may read the
+matrix from the buffer, which "requires a previous fill to be still valid". `lastuse` and `discard`,
+the default, release the buffer.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tcir.machine.tensor_core.pipe import Pipe
 
 @dataclass(frozen=True)
 class MatrixIdentity:
-    """Identity of a matrix in a collector buffer. what: place, type and shape of the matrix.
+    """Identifies the matrix in a collector buffer. what: place, type and shape of the matrix.
     versions: the last writes of its bytes.
     """
 
@@ -37,8 +38,9 @@ def matrix(
     i: InstructionDescriptor | ScaledDescriptor,
     sources: Sequence[OperandSource],
 ) -> MatrixIdentity:
-    """Identity of the operand of one mma that a collector may hold: A, or B under .ws; `sources`:
-    the operand in each CTA of the pair."""
+    """Identity of the operand of one mma that a collector buffer may hold: A, or B under .ws.
+    `sources`: the operand in each CTA of the pair.
+    """
     if isinstance(operand, TmemAddr):
         place: Hashable = operand
     else:
@@ -55,7 +57,7 @@ def matrix(
 
 
 class Collectors:
-    """The collector buffers of a CTA or a pair, as one agent uses them."""
+    """The collector buffers of a CTA or a pair, in the view of one agent."""
 
     def __init__(self, pipe: Pipe) -> None:
         self.agent = pipe.agent

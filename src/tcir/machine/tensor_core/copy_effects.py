@@ -1,4 +1,4 @@
-"""Effects of tcgen05.cp and shift on the memories of CTAs, without checks."""
+"""Effects of tcgen05.cp and tcgen05.shift on the memories of CTAs, without hazard checks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tcir.machine.tensor_core.narrow import decompressed
 
 @dataclass(frozen=True)
 class CpEffect:
-    """tcgen05.cp: copies bytes [rows, bytes] of shared memory to these columns of each set of
+    """tcgen05.cp: copies bytes [rows, bytes] of shared memory to the given columns of each set of
     lanes.
 
-    bits: width of the elements to decompress, None: no decompression; shift: their lowest bit in a
-    byte.
+    bits: width of the elements to decompress; None: no decompression
+    shift: position of an element's lowest bit in its byte
     """
 
     addresses: NDArray[np.int64]
@@ -48,7 +48,7 @@ class CpEffect:
 
 @dataclass(frozen=True)
 class ShiftEffect:
-    """tcgen05.shift: lane l of the columns receives the words of lane ``source[l]``."""
+    """tcgen05.shift: in the given columns, lane l receives the words of lane ``source[l]``."""
 
     source: NDArray[np.int64]
     columns: slice

@@ -1,4 +1,6 @@
-"""Lanes of D: which are written, and how D's rows map to them."""
+"""The lanes of D in tensor memory: which of them an mma writes, and which row of D each lane
+has.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,9 @@ def enabled_lanes(
 
 
 def join_columns(block: NDArray[Element], parts: int) -> NDArray[Element]:
-    """Returns D [rows, n] from its lanes, on which parts of its columns are stacked (data paths B,
-    E, G)."""
+    """Returns D [rows, n] from its lanes, for data paths B, E and G, which store parts of D's
+    columns on different lanes.
+    """
     if parts == 1:
         return block
     lanes, columns = block.shape

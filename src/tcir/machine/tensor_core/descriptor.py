@@ -1,4 +1,4 @@
-"""The 64-bit shared-memory matrix descriptor, and the address of every element it describes.
+"""The 64-bit shared-memory matrix descriptor, and the address of every element that it describes.
 
 Sources: PTX ISA 9.7.16.4.1 (matrix descriptor), 9.7.16.3 and 9.7.16.10.6 (layouts, swizzles);
 CUTLASS cute/atom/mma_traits_sm100.hpp, make_umma_desc (the formulas in its comments).
@@ -53,7 +53,9 @@ CP_SHAPES: dict[str, tuple[int, int]] = {
 
 @dataclass(frozen=True)
 class MatrixDescriptor:
-    """Decoded fields, in bytes. `lbo`/`sbo`: leading / stride dimension byte offset."""
+    """Decoded fields of a descriptor, in bytes. `lbo` and `sbo`: leading and stride dimension byte
+    offset.
+    """
 
     start: int
     lbo: int
@@ -175,13 +177,14 @@ def element_table(
     from_start: bool = False,
     atom_32b_rows: int = 4,
 ) -> tuple[int, NDArray[np.int64]]:
-    """(base, table): element (mn, k) lies at base + table[mn, k].
+    """Returns (base, table): element (mn, k) is at base + table[mn, k].
 
-    from_start: the swizzle counts rows from the descriptor's start, whatever its phase in the
-    pattern. atom_32b_rows: rows of K that SBO steps over in mode 128B_ATOM_32B; an open question.
+    from_start: whether the swizzle counts rows from the descriptor's start, whatever the start's
+        phase in the pattern. atom_32b_rows: rows of K that SBO steps over in mode 128B_ATOM_32B; no
+        document states this number.
 
-    The table is read-only and shared by all descriptors of the same layout whose start has the same
-    phase in the swizzle pattern, so its identity may serve as a key.
+    The table is read-only. All descriptors of the same layout whose starts have the same phase in
+    the swizzle pattern share one table, so its identity may serve as a key.
     """
     _check_layout(desc, rows, k, elem_bits, major)
     phase = desc.start % (LINE if from_start else swizzle(desc.swizzle).period)
@@ -195,8 +198,9 @@ def element_addresses(
 ) -> NDArray[np.int64]:
     """Absolute shared-memory byte address of every element, int64 [rows, k].
 
-    `elem_bits` 4 means two elements per byte (kinds mxf4), the even k in the low half of the byte.
-    The narrow types of f8f6f4 lie in padded 16-byte units: pass `elem_bits` 8, see `narrow.py`.
+    `elem_bits` 4 means two elements per byte (kinds mxf4), with the even k in the low half of the
+    byte. The narrow types of f8f6f4 are stored in padded 16-byte units; for them pass `elem_bits`
+    8, see `narrow.py`.
     """
     base, table = element_table(desc, rows, k, elem_bits, major)
     return base + table

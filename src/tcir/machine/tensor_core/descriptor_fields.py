@@ -10,9 +10,11 @@ from tcir.machine.refusal import DescriptorError
 
 @dataclass(frozen=True)
 class DescriptorFields:
-    """The bits of a descriptor. kind: the `.kind` of its instruction; source: where the ISA
-    describes the descriptor. Every method raises DescriptorError for a value that is not
-    allowed."""
+    """The bits of an instruction descriptor. Every method raises DescriptorError for a value that
+    is not allowed.
+
+    kind: the `.kind` of the instruction; source: section of the ISA that describes the descriptor.
+    """
 
     bits: int
     kind: str

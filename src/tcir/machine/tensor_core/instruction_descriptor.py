@@ -42,7 +42,9 @@ MAX_SHIFT = (0, 8, 16, 32)
 
 @dataclass(frozen=True)
 class InstructionDescriptor:
-    """A decoded, legal descriptor. `m` and `n` are those of the whole CTA pair in cta_group 2."""
+    """A decoded, legal descriptor. With cta_group 2, `m` and `n` are those of the whole CTA
+    pair.
+    """
 
     kind: str
     m: int
@@ -63,12 +65,14 @@ class InstructionDescriptor:
 
     @property
     def k(self) -> int:
-        """K of one instruction; a sparse one stores half of it."""
+        """K of one instruction. A sparse A stores half as many elements per row."""
         return DENSE_K[self.kind] * (2 if self.sparse else 1)
 
 
 def legal_m(kind: str, cta_group: int, ws: bool) -> tuple[int, ...]:
-    """Values of M that the shape table allows (the same for all kinds without block scaling)."""
+    """Values of M that PTX's shape table allows; they are the same for all kinds without block
+    scaling.
+    """
     if ws:
         return (32, 64, 128)
     return (64, 128) if cta_group == 1 else (128, 256)
@@ -77,10 +81,11 @@ def legal_m(kind: str, cta_group: int, ws: bool) -> tuple[int, ...]:
 def legal_n(
     kind: str, cta_group: int, ws: bool, *, sparse: bool = False, wide_step: bool = False
 ) -> tuple[int, ...]:
-    """Values of N that the shape table allows.
+    """Values of N that PTX's shape table allows.
 
-    `wide_step`: whether B is 8-bit and N-major; then the step is 16 (32 for a pair), PTX ISA table
-    of majorness. At M = 128 the PTX table has a step of 8; older CUTLASS asserts 16 there.
+    `wide_step`: whether B is 8-bit and N-major; N must then be a multiple of 16 (32 for a pair),
+        see the table of majorness in the PTX ISA. At M = 128 the PTX table allows multiples of 8;
+        older versions of CUTLASS assert 16 there.
     """
     if ws:
         return (64, 128) if sparse else (64, 128, 256)
@@ -94,7 +99,7 @@ def legal_n(
 
 
 def listed(values: tuple[int, ...]) -> str:
-    """Describes these values, for messages."""
+    """Formats a list of values for a message."""
     if len(values) <= 4:
         return ", ".join(map(str, values))
     step = values[-1] - values[-2]
@@ -108,9 +113,10 @@ def listed(values: tuple[int, ...]) -> str:
 def decode_instruction(
     bits: int, kind: str, *, cta_group: int = 1, ws: bool = False
 ) -> InstructionDescriptor:
-    """Decodes and checks a 32-bit descriptor. DescriptorError names the illegal field.
+    """Decodes and checks a 32-bit descriptor. Raises DescriptorError, which names the illegal
+    field.
 
-    `kind` is one of f16, tf32, f8f6f4, i8: it comes from the instruction, not from the descriptor.
+    `kind` is f16, tf32, f8f6f4 or i8; it is part of the instruction and not of the descriptor.
     """
     _check_form(kind, cta_group, ws)
     fields = DescriptorFields(bits, kind, _BITS)
@@ -151,7 +157,9 @@ def decode_instruction(
 
 
 def check_shape(form: str, m: int, n: int, ms: tuple[int, ...], ns: tuple[int, ...]) -> None:
-    """DescriptorError unless the shape table has M and N for this form of the instruction."""
+    """Raises DescriptorError unless PTX's shape table has M and N for this form of the
+    instruction.
+    """
     if m not in ms:
         raise DescriptorError(f"{form}: M", m, " or ".join(map(str, ms)), _SHAPES)
     if n not in ns:

@@ -38,7 +38,9 @@ SCALED_K = {"mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}
 
 @dataclass(frozen=True)
 class ScaledDescriptor:
-    """A decoded, legal descriptor. D is f32. `sfa_id`, `sfb_id`: byte of the first scale."""
+    """A decoded, legal descriptor of a block-scaled mma, whose D is f32. `sfa_id` and `sfb_id`:
+    index, in its word, of the byte with the first scale of A and of B.
+    """
 
     kind: str
     m: int
@@ -64,14 +66,16 @@ class ScaledDescriptor:
 
     @property
     def k(self) -> int:
-        """K of one instruction; a sparse one stores half of it."""
+        """K of one instruction. A sparse A stores half as many elements per row."""
         return SCALED_K[self.kind] * (2 if self.sparse else 1)
 
 
 def scales_per_row(kind: str, scale_vec: int | None = None, block: int | None = None) -> int:
-    """Scales per row and instruction that the qualifier `.scale_vec::` or `.block` names.
+    """Number of scales per row and instruction that the qualifier `.scale_vec::` or `.block` stands
+    for.
 
-    mxf8f6f4 and mxf4 have one choice and may omit the qualifier; mxf4nvf4 must give it.
+    For mxf8f6f4 and mxf4 only one number is possible and the qualifier may be omitted; mxf4nvf4
+    requires it.
     """
     if kind not in SCALE_VECTORS:
         raise DescriptorError(
@@ -94,9 +98,10 @@ def scales_per_row(kind: str, scale_vec: int | None = None, block: int | None = 
 
 @lru_cache(maxsize=512)
 def decode_scaled(bits: int, kind: str, scales: int, *, cta_group: int = 1) -> ScaledDescriptor:
-    """Decodes and checks a 32-bit descriptor. DescriptorError names the illegal field.
+    """Decodes and checks a 32-bit descriptor. Raises DescriptorError, which names the illegal
+    field.
 
-    `kind` and `scales` (per row, see `scales_per_row`) come from the instruction.
+    `kind` and `scales` (per row, see `scales_per_row`) are part of the instruction.
     """
     scales_per_row(kind, scales)
     if cta_group not in (1, 2):

@@ -1,8 +1,9 @@
-"""One tcgen05.mma after its issue: its effects at completion, and the results that a race makes
+"""One tcgen05.mma after its issue: its effects when it completes, and the results that a race makes
 undefined.
 
-The tensor core computes rows of D from rows of A, and columns from rows of B. A write that races
-with its reads of them therefore leaves those rows and columns undefined, and no others.
+The tensor core computes a row of D from a row of A, and a column of D from a row of B. A write that
+races with the mma's reads of some rows therefore leaves only the corresponding rows and columns of
+D undefined.
 """
 
 from __future__ import annotations
@@ -33,24 +34,24 @@ Mask = NDArray[np.bool_]
 
 
 def poison(d_type: str) -> np.uint32:
-    """Returns the value of D where an operand is undefined: a NaN, if D's type has one."""
+    """Returns the value that D gets if an operand is undefined: a NaN, if D's type has one."""
     return np.uint32(0x7FFF if d_type == "f16" else POISON_WORD)
 
 
 class LostWords:
-    """Words of D [rows, columns] that depend on an undefined operand."""
+    """The words of D [rows, columns] that depend on an undefined operand."""
 
     def __init__(self, rows: int, columns: int) -> None:
         self.where = np.zeros((rows, columns), bool)
         self.origin: Origin | None = None
 
     def rows(self, missing: Missing) -> None:
-        """Marks the rows of D whose row of A is undefined."""
+        """Marks the rows of D that depend on an undefined row of A."""
         if missing is not None:
             self.where[missing.where], self.origin = True, missing.origin
 
     def columns(self, missing: Missing) -> None:
-        """Marks the columns of D whose row of B is undefined."""
+        """Marks the columns of D that depend on an undefined row of B."""
         if missing is not None:
             self.where[:, missing.where], self.origin = True, missing.origin
 
@@ -63,10 +64,10 @@ class LostWords:
 
 @dataclass(frozen=True)
 class AccumulatorPlace:
-    """Place of D: `rows` rows per CTA x n, in `columns` of tensor memory.
+    """Place of D in tensor memory: `rows` rows per CTA and n columns, in `columns`.
 
-    lanes: all lanes that hold D. parts: number of parts of its columns, which are stacked on the
-    lanes. zeros: see `zero_columns`.
+    lanes: all lanes that contain D. parts: number of parts into which D's columns are divided; each
+        part is on other lanes. zeros: see `zero_columns`.
     """
 
     rows: int
@@ -80,8 +81,11 @@ class AccumulatorPlace:
 
 @dataclass(frozen=True)
 class MmaPart:
-    """One CTA's part of an mma. a, b: operands in shared memory. lanes: lanes of D that are
-    written; on: mask of these among all lanes of D (None: all)."""
+    """One CTA's part of an mma.
+
+    a, b: operands in shared memory. lanes: lanes of D that the mma writes; on: mask of these lanes
+        among all lanes of D (None: all).
+    """
 
     tmem: TensorMemory
     a: OperandPlace | None
@@ -96,7 +100,7 @@ Shift = tuple[NDArray[np.int64], slice]
 
 
 class IssuedMma:
-    """D = multiply(A, B, D) of a CTA or a pair; sources: A and B in each CTA."""
+    """An issued mma of a CTA or a pair: D = multiply(A, B, D). sources: A and B in each CTA."""
 
     access: Access
 
@@ -163,7 +167,7 @@ class IssuedMma:
     # --- what a race takes of it -----------------------------------------------------------------
 
     def begin(self, access: Access) -> None:
-        """Notes that the mma was issued as `access`."""
+        """Notes that the mma was issued; `access` is its access."""
         self.access = access
         assert isinstance(access.target, PipeProduct)
         self._accumulator = access.target.accumulator
@@ -175,7 +179,7 @@ class IssuedMma:
         ]
 
     def reads(self, shadow: Shadow, words: NDArray[np.int64]) -> str:
-        """Names the rows of A and B that the mma reads in these words of shared memory."""
+        """Describes the rows of A and B that the mma reads from these words of shared memory."""
         operands = [("A", part.a) for part in self.parts] + [("B", part.b) for part in self.parts]
         found = [(name, _rows(operand, shadow, words)) for name, operand in operands]
         return " and ".join(
@@ -185,11 +189,11 @@ class IssuedMma:
         )
 
     def lose(self, shadow: Shadow, words: NDArray[np.int64], origin: Origin) -> bool:
-        """Marks as undefined the results that depend on these words of shared memory, whose write
-        races with the mma.
+        """Makes undefined the results that depend on these words of shared memory, because a write
+        of the words races with the mma.
 
-        Returns False if the results have been read already, or if an operation other than further
-        sums of the same accumulator has overwritten them.
+        Returns False if the results have already been read, or if they have been overwritten by an
+        operation other than further sums of the same accumulator.
         """
         masks = self._depending(shadow, words)
         if self._sources:
@@ -252,7 +256,7 @@ def _stacked(halves: list[tuple[Codes, Missing]]) -> tuple[Codes, Missing]:
 
 
 def shift_lanes(tmem: TensorMemory, source: NDArray[np.int64], columns: slice) -> None:
-    """Moves the words of lane ``source[l]`` to lane l in these columns."""
+    """In these columns, moves the words of lane ``source[l]`` to lane l."""
     tmem.words[:, columns] = tmem.words[source, columns]
     tmem.moved((slice(None), columns), (source, columns))
 

@@ -40,11 +40,11 @@ class Mma:
         *,
         site: object,
     ) -> None:
-        """One K step (32 bytes a row): D = A Bᵀ (+ D).
+        """One instruction, whose K is 32 bytes of each row: D = A Bᵀ (+ D).
 
-        Operands in shared memory are named by descriptor, or by the address of every element. In a
-        pair they name each CTA's half of the rows (PTX ISA 9.7.16.4). A sparse A stores half of its
-        elements, see `sparse`; B has N + shift rows with `options.zero_columns`.
+        Operands in shared memory are given by a descriptor, or by the address of every element. In
+        a pair they describe each CTA's half of the rows (PTX ISA 9.7.16.4). A sparse A stores half
+        of its elements, see `sparse`. With `options.zero_columns`, B has N + shift rows.
         """
         ctas = self.step.agent.peers.group(i.cta_group, site)
         self._check_form(a, i, options, site)
@@ -159,8 +159,9 @@ class Mma:
 
 
 def check_sparse(sparse: bool, metadata: int | None, site: object) -> None:
-    """MachineError unless the instruction descriptor and the form of the instruction agree on
-    sparsity."""
+    """Raises MachineError unless the instruction descriptor and the form of the instruction are
+    both sparse or both dense.
+    """
     if sparse != (metadata is not None):
         raise MachineError(
             "bad-descriptor",
@@ -189,7 +190,7 @@ def _check_ashift(in_tmem: bool, m: int, collector: str, site: object) -> None:
 
 @cache
 def fused_params(assumptions: Assumptions, d_type: str) -> FusedParams:
-    """The constants of a fused sum under these assumptions."""
+    """The constants of a fused sum that these assumptions imply."""
     exponent = None if assumptions.zero_terms == "none" else int(assumptions.zero_terms)
     if exponent == -133 and d_type == "f16":
         exponent = -21

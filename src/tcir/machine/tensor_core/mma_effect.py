@@ -1,4 +1,4 @@
-"""Effects of a tcgen05.mma on the memories of CTAs, without checks."""
+"""Effects of a tcgen05.mma on the memories of CTAs, without hazard checks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Operands = tuple[tuple[Codes, ...], NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class Fused:
-    """A fused sum into f32: its types and constants."""
+    """A fused sum with an f32 result: its types and constants."""
 
     types: MmaTypes
     params: FusedParams
@@ -35,16 +35,18 @@ class Fused:
 
 @dataclass(frozen=True)
 class MmaArithmetic:
-    """Computation of D from the operands of an mma.
+    """The functions that compute D from the operands of an mma.
 
     checked:  ``(A, B, D or None, cta, lost)``, with the machine's checks; `lost` receives the
               undefined parts of further operands, `cta` is 0 or 1
     reads:    places of the further operands, for the order of operations
-    multiply: the same without checks, ``(A, B, D or None, *operands)``; None: there is none
-    operands: returns the further operands in tensor memory, codes [..., …] each, and for each CTA
-              whether the machine would report nothing about them
+    multiply: computes the same without checks, ``(A, B, D or None, *operands)``; None: not
+        available
+    operands: returns the further operands in tensor memory (codes [..., …] for each operand), and
+        for each CTA whether the machine would report nothing about them
     together: whether A, B and D of `multiply` may have a leading axis
-    fused:    the form of `multiply` that `add_exactly` can also compute; None: there is none
+    fused:    description of `multiply` with which `add_exactly` can compute the same; None: it
+              cannot
     """
 
     checked: Callable[[Codes, Codes, Words | None, int, LostWords], Words]
@@ -61,7 +63,7 @@ class Accumulator:
 
     every:   lanes of all rows; lanes: the lanes that are written
     columns: columns that D occupies
-    parts:   number of parts of the columns, which are stacked on the lanes
+    parts:   number of parts into which D's columns are divided; each part is on other lanes
     enabled: the rows that are written; None: all
     """
 
@@ -73,12 +75,13 @@ class Accumulator:
     d_type: str
 
     def whole_lanes(self) -> NDArray[np.int64] | None:
-        """Returns the lane of each row; None: a row is split over lanes, or some are not
-        written."""
+        """Returns the lane of each row; None if a row is split over several lanes, or if some rows
+        are not written.
+        """
         return None if self.parts > 1 or self.enabled is not None else EVERY_LANE[self.every]
 
     def over(self, other: Accumulator) -> bool:
-        """Whether both accumulators are the same words, with each row in one lane."""
+        """Whether the two accumulators consist of the same words, with each row in one lane."""
         own, lanes = self.whole_lanes(), other.whole_lanes()
         same = own is not None and lanes is not None and np.array_equal(own, lanes)
         return same and self.columns == other.columns
@@ -94,7 +97,9 @@ class Accumulator:
         return np.stack([self.read(one) for one in words])
 
     def write(self, words: TensorWords, product: Words) -> None:
-        """Stores D of one CTA; no document describes the upper half of a word that holds an f16."""
+        """Stores D of one CTA. No document describes the upper half of a word that contains an
+        f16.
+        """
         result = stack_columns(product, self.parts)
         if self.d_type == "f16":
             result |= UNSPECIFIED_HALF
@@ -120,8 +125,9 @@ class MmaEffect:
         """Whether B is the same in all CTAs."""
 
     def of_one_cta(self, cta_group: int, zeros: bool) -> MmaEffect | None:
-        """Returns itself; None if `apply` cannot execute it: an mma of a pair, with zero columns,
-        or without unchecked arithmetic."""
+        """Returns this effect. Returns None if `apply` cannot execute it: for an mma of a pair,
+        with zero columns, or without unchecked arithmetic.
+        """
         whole = self.a.codes is not None and self.arithmetic.multiply is not None
         return self if whole and cta_group == 1 and not zeros else None
 
@@ -140,20 +146,21 @@ class MmaEffect:
         return None
 
     def shift(self, tmem: TensorWords) -> None:
-        """Applies `.ashift` to the columns of A."""
+        """Executes `.ashift` on the columns of A."""
         if self.shifts is not None:
             source, moved = self.shifts
             tmem[:, :, moved] = tmem[:, source, moved]
 
     def codes(self, smem: SharedBytes, tmem: TensorWords) -> tuple[Codes, Codes]:
-        """Returns A and B, [CTAs, rows, K] each; [1, rows, K] for a B that all CTAs share."""
+        """Returns A and B, each [CTAs, rows, K]. A B that all CTAs share is [1, rows, K]."""
         assert self.a.codes is not None and self.b.codes is not None
         b = self.b.codes(smem[:1] if self.same_b else smem, tmem)
         return self.a.codes(smem, tmem), b
 
     def joins(self, other: MmaEffect) -> bool:
-        """Whether this product, issued right after `other`, can be added to D in one sum with
-        it."""
+        """Whether this product, which is issued right after `other`, and `other` can be added to D
+        as one sum.
+        """
         return (
             self.adds
             and self.shifts is None
@@ -166,7 +173,7 @@ class MmaEffect:
         )
 
     def multiply(self, smem: SharedBytes, tmem: TensorWords) -> NDArray[np.bool_] | None:
-        """Does `apply` with `MmaArithmetic.multiply`."""
+        """Executes `apply` with the unchecked function `MmaArithmetic.multiply`."""
         multiply = self.arithmetic.multiply
         assert multiply is not None
         av, bv = self.codes(smem, tmem)
@@ -221,8 +228,9 @@ class MmaChain:
 
 
 def add_together(parts: Sequence[MmaEffect], smem: SharedBytes, tmem: TensorWords) -> None:
-    """Adds several products to one D. They become one float32 product for each block of CTAs whose
-    sums are exact in any order."""
+    """Adds several products to one D. For each block of CTAs whose sums are exact in any order, the
+    products are computed as one float32 product.
+    """
     for start in range(0, len(tmem), BLOCK):
         block = slice(start, start + BLOCK)
         if not _at_once(parts, smem[block], tmem[block]):

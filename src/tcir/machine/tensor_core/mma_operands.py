@@ -1,4 +1,6 @@
-"""Operands of tcgen05.mma as the tensor core reads them: A, B, and the selectors of a sparse A."""
+"""Operands of tcgen05.mma in the form in which the tensor core reads them: A, B, and the selectors
+of a sparse A.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,13 @@ Descriptor = InstructionDescriptor | ScaledDescriptor
 
 @dataclass(frozen=True)
 class OperandPlace:
-    """Place of an operand in shared memory, and the owner of that memory."""
+    """Place of an operand in shared memory, and the CTA that owns that memory."""
 
     shadow: Shadow | None
     at: ElementAddresses
 
     def rows(self, words: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Rows that have an element in these words."""
+        """Rows of the operand that have an element in these words."""
         at = (self.at.addresses + self.at.base) // 4
         chosen = np.zeros(1 + max(int(at.max()), int(words.max())), bool)
         chosen[words] = True
@@ -50,11 +52,13 @@ class OperandPlace:
 
 @dataclass(frozen=True)
 class OperandSource:
-    """An operand as the tensor core reads it: the granules it touches, and its codes [rows, K].
+    """An operand in the form in which the tensor core reads it: the granules that it occupies, and
+    its codes [rows, K].
 
-    `read` returns the codes and the rows that hold anything undefined. elements: None in tensor
-    memory. codes: computes the codes [..., rows, K] from the memories of any number of CTAs,
-    without checks; None: only `read` can.
+    read: returns the codes, and the rows that contain undefined bytes
+    elements: None for an operand in tensor memory
+    codes: computes the codes [..., rows, K] from the memories of any number of CTAs, without
+        checks; None: only `read` is available
     """
 
     shadow: Shadow | None
@@ -78,8 +82,9 @@ class MmaOperands:
         cta: CtaProtocol,
         site: object,
     ) -> OperandSource:
-        """Finds the selectors of a sparse A; the source reads the k of every stored element, int32
-        [rows, K/2]."""
+        """Finds the selectors of a sparse A. The returned source reads the k of every stored
+        element, int32 [rows, K/2].
+        """
         assumptions = self.machine.assumptions
         selector = i.sparsity_selector
         lane, column = address >> 16, address & 0xFFFF
@@ -150,10 +155,10 @@ class MmaOperands:
         cta: CtaProtocol,
         site: object,
     ) -> OperandSource:
-        """Finds A in tensor memory: 8 columns of the lanes of D.
+        """Finds A in tensor memory: 8 columns of the lanes that D occupies.
 
-        Where D's rows are on several lanes, A's rows are stored several times. The copies must be
-        equal: the ISA does not say which copy is multiplied with which columns.
+        If D's rows are on several lanes, A's rows are stored several times. The copies must be
+        equal, because the ISA does not say which copy is multiplied by which columns of B.
         """
         rows, element = i.m // i.cta_group, i.a_type
         form = storage(i.kind, element)
@@ -205,7 +210,7 @@ class MmaOperands:
     def shared(
         self, operand: ElementAddresses, kind: str, element: str, cta: CtaProtocol, site: object
     ) -> OperandSource:
-        """Finds an operand in shared memory. Padding is not read."""
+        """Finds an operand in shared memory. Padding bytes are not read."""
         form = storage(kind, element)
         bits, size = ELEMENT_BITS[element], _bytes(element)
         if form == "padded":
@@ -254,8 +259,9 @@ def addresses(
     major: str,
     assumptions: Assumptions,
 ) -> ElementAddresses:
-    """Returns the addresses of an operand's elements [rows, K], or of the bytes that hold them in
-    pairs, [rows, K/2]."""
+    """Returns the addresses of an operand's elements, [rows, K], or of the bytes that contain two
+    elements each, [rows, K/2].
+    """
     if isinstance(operand, ElementAddresses):
         return operand
     rows, k = shape

@@ -1,4 +1,4 @@
-"""One tcgen05.mma: its reads and writes, and their time (PTX ISA 9.7.16.10)."""
+"""Issue of one tcgen05.mma: its reads and writes, and its time (PTX ISA 9.7.16.10)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ EVERY_LANE = np.arange(LANES)
 
 @dataclass(frozen=True)
 class MmaOptions:
-    """Operands and qualifiers of one issue of tcgen05.mma, besides its matrices.
+    """Operands and qualifiers of one tcgen05.mma, except its matrices.
 
-    enable_input_d: whether D is added. disable_lanes: the lane mask. metadata: address in tensor
-    memory of a sparse A's selectors. zero_columns: the descriptor of `zero_columns`, with .ws.
-    ashift: the 8 columns of A move one lane toward lane 0 afterwards. collector, collector_buffer:
-    `.collector::BUFFER::OP`, see `collector`.
+    enable_input_d: whether D is added
+    disable_lanes: mask of the lanes that are not written
+    metadata: address, in tensor memory, of the selectors of a sparse A
+    zero_columns: the zero-column mask descriptor (see `zero_columns`), with .ws
+    ashift: whether the 8 columns of A move one lane toward lane 0 afterwards
+    collector, collector_buffer: `.collector::BUFFER::OP`, see `collector`
     """
 
     enable_input_d: bool
@@ -66,11 +68,11 @@ class MmaStep:
         *,
         site: object,
     ) -> None:
-        """Reads the codes of A [m, K], B [n, K] and D, and writes what `arithmetic` computes from
-        them.
+        """Issues an mma: it reads the codes of A [m, K], B [n, K] and D, and writes the result of
+        `arithmetic` to D.
 
-        In a pair, each CTA does so with its half of A's rows and all of B, of which each CTA holds
-        half.
+        In a pair, each CTA computes with its own half of A's rows and with all of B; half of B is
+        in each CTA.
         """
         m, n, cta_group, d_type, ashift = i.m, i.n, i.cta_group, i.d_type, options.ashift
         ctas = self.agent.peers.group(cta_group, site)
@@ -182,8 +184,8 @@ class MmaStep:
 def ashift_source(
     assumptions: Assumptions, m: int, cta_group: int, rows: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int64], Any]:
-    """Returns the source lane of each lane in .ashift, as `shift_source`, and the lanes that it
-    writes.
+    """Returns, for .ashift, the lane from which each lane receives its words (as `shift_source`
+    does), and the lanes that are written.
 
     `rows`: the lanes of A's rows, if they are half of all lanes (a sparse A, M = 128 of a pair).
     """

@@ -1,14 +1,16 @@
-"""Storage of 4- and 6-bit elements in the kinds that widen them to bytes (f8f6f4, mxf8f6f4).
+"""Storage of 4- and 6-bit elements for the kinds of mma that widen them to bytes (f8f6f4,
+mxf8f6f4).
 
-In shared memory 16 elements lie densely, little-endian, at the start of each 16-byte unit (8 or 12
-bytes; the rest is padding). In tensor memory each has a byte of its own, its *holder*: 4-bit codes
-in bits 5..2, 6-bit codes in bits 6..1. `tcgen05.cp` with `.b4x16_p64` or `.b6x16_p32` turns the
-first form into the second.
+In shared memory, 16 elements are packed densely, little-endian, at the start of each 16-byte unit.
+They occupy 8 or 12 bytes; the rest of the unit is padding. In tensor memory each element has its
+own byte, called its *holder*: 4-bit codes are in bits 5..2, 6-bit codes in bits 6..1. `tcgen05.cp`
+with `.b4x16_p64` or `.b6x16_p32` converts the first form to the second.
 
-The kinds mxf4 and mxf4nvf4 store 4-bit elements two per byte, the even k in the low half.
+The kinds mxf4 and mxf4nvf4 store two 4-bit elements per byte, the even k in the low half.
 
-Sources: PTX ISA 9.7.16.10.4 (packing formats), 9.7.16.9 (cp, decompression); the holder bits are
-those of CUTLASS's CuTeDSL example cp_narrow_a_to_tmem_mma, which shows only that cp and mma agree.
+Sources: PTX ISA 9.7.16.10.4 (packing formats), 9.7.16.9 (cp, decompression). The bits of the holder
+are those of CUTLASS's CuTeDSL example cp_narrow_a_to_tmem_mma, which shows only that cp and mma use
+the same bits.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ CP_FORMATS = {"b4x16_p64": 4, "b6x16_p32": 6}
 
 
 def storage(kind: str, element: str) -> str:
-    """Storage of an operand of tcgen05.mma: "plain", "padded" (units, holders), "pairs"."""
+    """Storage of an operand of tcgen05.mma: "plain", "padded" (padded units in shared memory,
+    holders in tensor memory), or "pairs" (two per byte).
+    """
     if kind in ("mxf4", "mxf4nvf4"):
         return "pairs"
     return "padded" if ELEMENT_BITS[element] < 8 else "plain"
@@ -44,8 +48,9 @@ def _check(bits: int) -> None:
 
 
 def data_bytes(bits: int, width: int) -> NDArray[np.int64]:
-    """Mask of the `width` bytes of padded units that hold elements: the first 8 or 12 of every
-    16."""
+    """Mask, for `width` bytes of padded units, of the bytes that contain elements: the first 8 or
+    12 of every 16.
+    """
     _check(bits)
     if width % UNIT:
         raise ElementTypeError(
@@ -79,7 +84,8 @@ def unpack_pairs(packed: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def decompressed(data: NDArray[np.uint8], bits: int, shift: int | None = None) -> NDArray[np.uint8]:
-    """Returns what tcgen05.cp with a source format writes for the data bytes of whole units.
+    """Returns the bytes that tcgen05.cp with a source format writes for the data bytes of whole
+    units.
 
     uint8 [..., n · 2 bits] (padding already left out, see `data_bytes`) -> holders [..., 16 n].
     """
@@ -87,7 +93,9 @@ def decompressed(data: NDArray[np.uint8], bits: int, shift: int | None = None) -
 
 
 def to_holders(codes: NDArray[np.uint8], bits: int, shift: int | None = None) -> NDArray[np.uint8]:
-    """Tensor-memory bytes that hold these codes; `shift` None: the shift of `HOLDER_SHIFT`."""
+    """Bytes of tensor memory that contain these codes. `shift`: lowest bit of the code in its byte;
+    None: that of `HOLDER_SHIFT`.
+    """
     _check(bits)
     return (codes << np.uint8(HOLDER_SHIFT[bits] if shift is None else shift)).astype(np.uint8)
 
@@ -95,7 +103,7 @@ def to_holders(codes: NDArray[np.uint8], bits: int, shift: int | None = None) ->
 def from_holders(
     holders: NDArray[np.uint8], bits: int, shift: int | None = None
 ) -> NDArray[np.uint8]:
-    """Codes in these tensor-memory bytes; the other bits are ignored."""
+    """Codes in these bytes of tensor memory; the other bits of the bytes are ignored."""
     _check(bits)
     lowest = np.uint8(HOLDER_SHIFT[bits] if shift is None else shift)
     return (holders >> lowest) & np.uint8((1 << bits) - 1)

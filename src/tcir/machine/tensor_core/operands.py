@@ -22,8 +22,9 @@ class SharedDesc:
 
     @property
     def lacks_constant(self) -> bool:
-        """Whether bits 48..46 are 0, as in a Hopper descriptor, and not 0b001 (PTX ISA
-        9.7.16.4.1)."""
+        """Whether bits 48..46 of the descriptor are 0, as in a Hopper descriptor, instead of 0b001
+        (PTX ISA 9.7.16.4.1).
+        """
         return not self.bits >> 46 & 0b111
 
 
@@ -36,23 +37,24 @@ class TmemAddr:
 
 @dataclass(frozen=True, eq=False)
 class ElementAddresses:
-    """An operand in shared memory: ``base + addresses`` is the byte address of every element.
+    """An operand in shared memory, given by the byte address of every element: ``base +
+    addresses``.
 
-    addresses: int64 [rows, K]; base: a multiple of 16. Results for read-only arrays are cached by
-    identity.
+    addresses: int64 [rows, K]; base: a multiple of 16. If an array is read-only, results for it are
+        cached by the array's identity.
     """
 
     addresses: Index
     base: int = 0
 
     def footprint(self, element_bytes: int) -> OperandTables:
-        """Returns the `OperandTables` of the operand for elements of that size."""
+        """Returns the `OperandTables` of the operand for elements of the given size."""
         if self.addresses.flags.writeable:
             return _footprint(self.addresses, element_bytes)
         return _remembered(_Same(self.addresses), element_bytes)
 
     def data_only(self, bits: int) -> ElementAddresses:
-        """Drops the padding bytes of padded 16-byte units (see `narrow`)."""
+        """Returns the operand without the padding bytes of padded 16-byte units (see `narrow`)."""
         if self.addresses.flags.writeable:
             return ElementAddresses(_data_only(self.addresses, bits), self.base)
         return ElementAddresses(_remembered_data(_Same(self.addresses), bits), self.base)
@@ -60,10 +62,11 @@ class ElementAddresses:
 
 @dataclass(frozen=True, eq=False)
 class OperandTables:
-    """Tables of an operand, relative to its base.
+    """Tables that describe an operand, relative to its base.
 
-    low, high: its bytes are in [low, high). granules: the 4-byte words it touches, each once.
-    elements: index of every element in memory viewed as an array of elements.
+    low, high: the operand's bytes are in [low, high). granules: the 4-byte words that it occupies,
+        each listed once. elements: index of every element if memory is viewed as an array of
+        elements.
     """
 
     low: int

@@ -21,7 +21,7 @@ Missing = Undefined | None
 
 
 class Pipe:
-    """The in-order pipe of the tensor core, as one agent uses it."""
+    """The in-order pipe of the tensor core, in the view of one agent."""
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
@@ -37,11 +37,11 @@ class Pipe:
         ctas: tuple[CtaProtocol, ...] = (),
         mma: OperandReads | None = None,
     ) -> Access:
-        """Issues one operation; (shadow, granules) pairs are its reads and writes.
+        """Issues one operation; the pairs (shadow, granules) are its reads and its writes.
 
-        ctas: the pair that it acts on; none: this CTA. mma: the mma whose results a race may make
-        undefined. The operation may complete once the earlier operations that the pipe orders
-        before it have completed.
+        ctas: the pair on which the operation acts; empty: this CTA. mma: the mma whose results a
+            race may make undefined. The operation may complete once the earlier operations that the
+            pipe orders before it have completed.
         """
         self.agent.proceed(site)
         thread = self.agent.issue.thread
@@ -79,7 +79,7 @@ class Pipe:
         return access
 
     def check_constant(self, operand: object, site: object) -> None:
-        """Reports a matrix descriptor of an operand that lacks its constant."""
+        """Reports a matrix descriptor that lacks the constant 0b001 in bits 48..46."""
         if isinstance(operand, SharedDesc) and operand.lacks_constant:
             self.cta.report(
                 DESCRIPTOR_CONSTANT,
@@ -90,18 +90,20 @@ class Pipe:
             )
 
     def origin(self, place: str, site: object) -> Origin:
-        """Returns the origin of unwritten bytes that an operation at `site` reads in `place`."""
+        """Returns the origin (where the undefined value comes from) of unwritten bytes that an
+        operation at `site` reads in `place`.
+        """
         return Origin("undefined-read", site, place, cta=self.cta.index)
 
     def holder_shift(self, bits: int) -> int:
-        """Lowest bit of a narrow element in its byte of tensor memory."""
+        """Position of a narrow element's lowest bit in its byte of tensor memory."""
         if bits == 6 and self.machine.assumptions.fp6_holder == "5..0":
             return 0
         return HOLDER_SHIFT[bits]
 
 
 def by_row(undefined: Undefined | None) -> Missing:
-    """Reduces all axes but the first: an undefined element makes its row undefined."""
+    """Reduces a mask over all axes but the first: a row is undefined if any of its elements is."""
     if undefined is None:
         return None
     rows = undefined.where.reshape(len(undefined.where), -1)

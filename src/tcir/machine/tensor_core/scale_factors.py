@@ -1,15 +1,16 @@
 """Places of the scale factors of ``tcgen05.mma ... .block_scale`` in tensor memory.
 
-One byte per scale. Scale j of row m (of SFA; of column n for SFB) of one instruction lies at
+Each scale is one byte. For one instruction, scale j of row m (of SFA; of column n for SFB) is at
 
     lane m % 32 + 32 p for every p in 0..3,   column m / 32,   byte SF id + j
 
-relative to the base address: four equal copies, one per quarter of the lanes. The instruction
-needs 1, 2 or 4 scales a row (scale_vec::1X, ::2X, ::4X).
+relative to the base address: there are four equal copies, one in each quarter of the lanes. The
+    instruction needs 1, 2 or 4 scales per row (scale_vec::1X, ::2X, ::4X).
 
-In a CTA pair with M = 128, each CTA holds SFA of its own 64 rows, and SFB follows D's data path B:
-columns n < N/2 in lanes n % 32 and 32 + n % 32, the others in lanes 64 + and 96 + (n % 32), column
-(n % (N/2)) / 32. With M = 256 each CTA holds SFA of its own 128 rows; SFB of all N is in both.
+In a CTA pair with M = 128, each CTA has SFA of its own 64 rows, and SFB is placed as data path B of
+D: columns n < N/2 are in lanes n % 32 and 32 + n % 32, the other columns in lanes 64 + n % 32 and
+96 + n % 32; the column is (n % (N/2)) / 32. With M = 256, each CTA has SFA of its own 128 rows, and
+SFB of all N columns is in both CTAs.
 
 Sources: PTX ISA 9.7.16.10.7; CUTLASS cute/atom/mma_traits_sm100.hpp (tmem_sf_frg); the example
 2cta_mma_blockscale_m128 of CUTLASS's CuTeDSL for the pair with M = 128.
@@ -36,8 +37,8 @@ ADDRESS_BITS = 0x3FFFFFFF
 class ScalePlaces:
     """Places of a scale matrix [rows, scales], relative to its base address.
 
-    `lanes` int64 [copies, rows], `columns` int64 [rows], `bytes` int64 [scales] in the 32-bit word.
-    `cta` int64 [copies, rows]: CTA of the pair that holds the copy (0 in cta_group 1).
+    `lanes` int64 [copies, rows], `columns` int64 [rows], `bytes` int64 [scales] within the 32-bit
+    word. `cta` int64 [copies, rows]: the CTA of the pair that has the copy (0 in cta_group 1).
     """
 
     lanes: Index
@@ -56,9 +57,11 @@ def _frozen(array: NDArray[np.int64]) -> Index:
 def scale_places(
     operand: str, rows: int, scales: int, sf_id: int, *, m: int = 128, cta_group: int = 1
 ) -> ScalePlaces:
-    """Places of SFA (`operand` "A", rows = M) or SFB ("B", rows = N) of one instruction.
+    """Places of the scales of one instruction: SFA (`operand` "A", rows = M) or SFB ("B", rows =
+    N).
 
-    `m` is the instruction's M (of the pair). TmemError on a size or id the hardware does not have.
+    `m` is the instruction's M (that of the pair). Raises TmemError for a size or id that the
+    hardware does not have.
     """
     if scales not in SCALE_IDS or sf_id not in SCALE_IDS[scales]:
         allowed = ", ".join(f"{s}X: {ids}" for s, ids in SCALE_IDS.items())

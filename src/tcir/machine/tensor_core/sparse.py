@@ -1,15 +1,17 @@
-"""Metadata of sparse A operands: the k of each stored element, and where the metadata lie.
+"""Metadata of sparse A operands: the k of each stored element, and the places of the metadata in
+tensor memory.
 
-A is stored as M × K/2. A row's metadata are a stream of 4-bit selectors, lowest bits first, one per
-chunk of logical k:
+A is stored as M × K/2. The metadata of a row are a stream of 4-bit selectors, lowest bits first,
+with one selector per chunk of logical k:
 
-* tf32, 1 of 2: 0x4 is the lower element of the pair, 0xE the upper;
-* f16 and the 8-bit kinds, 2 of 4: two 2-bit positions, the lower one in the low bits and smaller;
-* fp4 kinds, 4 of 8 in pairs: the same two fields name adjacent pairs.
+* tf32 stores 1 of 2 elements: selector 0x4 means the lower element of the pair, 0xE the upper;
+* f16 and the 8-bit kinds store 2 of 4: the selector is two 2-bit positions; the smaller position is
+in the low bits;
+* fp4 kinds store 4 of 8, in adjacent pairs: the same two fields are the positions of the pairs.
 
 Sources: PTX ISA 9.7.16.10.8 (sparse matrices, selectors); CUTLASS
-cute/atom/mma_traits_sm100_frag.hpp (tmem_e_frg, tmem_e_frg_ws) for the places, which PTX shows in
-figures only.
+cute/atom/mma_traits_sm100_frag.hpp (tmem_e_frg, tmem_e_frg_ws) for the places, which PTX shows only
+in figures.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ ONE_OF_TWO = {0x4: 0, 0xE: 1}
 def selected(selectors: NDArray[np.integer], kind: str) -> NDArray[np.int32]:
     """Logical k of every stored element: selectors [M, chunks] -> int32 [M, K/2].
 
-    TmemError on a selector that the ISA does not allow, or an unknown kind.
+    Raises TmemError for a selector that the ISA does not allow, or for an unknown kind.
     """
     if kind not in CHUNK:
         raise TmemError("sparse kind", kind, "one of " + ", ".join(CHUNK), "PTX ISA 9.7.16.10.8")
@@ -84,13 +86,14 @@ def metadata_places(
 ) -> tuple[Index, Index, Index]:
     """(lane, column, bit) of every selector's lowest bit: int64 [copies, rows of a CTA, chunks].
 
-    Relative to the base; a selector never straddles words. A row's selectors lie where the data
-    path of D has the row: on its lane, in two columns; or, for f16 and tf32, on the 16 lanes of its
-    group of 16 rows, in the one column that the sparsity selector picks. Data paths E and G, which
-    have D's rows on several lanes, need as many copies (CUTLASS, tmem_e_frg_ws).
+    The places are relative to the base address; a selector never straddles words. The selectors of
+    a row are near the row's place in the data path of D. In general they are on the row's lane, in
+    two columns. For f16 and tf32 they are on the 16 lanes of the row's group of 16 rows, in the one
+    column that the sparsity selector picks. Data paths E and G, which have D's rows on several
+    lanes, need as many copies (CUTLASS, tmem_e_frg_ws).
 
-    `packed`: the other reading for the data paths that use half of the lanes (C and F, which no
-    public source shows): as if the rows were on lanes 0, 1, 2, ....
+    `packed`: an alternative reading for the data paths that use half of the lanes (C and F, which
+        no public source shows): the selectors are placed as if the rows were on lanes 0, 1, 2, ....
     """
     if kind not in CHUNK:
         raise TmemError("sparse kind", kind, "one of " + ", ".join(CHUNK), "PTX ISA 9.7.16.10.8")

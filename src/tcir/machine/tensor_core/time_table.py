@@ -1,10 +1,11 @@
-"""Cycles of one ``tcgen05.mma`` when many are issued back to back. Modelled, never measured here.
+"""Cycles of one ``tcgen05.mma`` when many are issued back to back; a model, not measured by this
+project.
 
-Rule: the tensor core needs N/2 cycles (N/4 when a pair shares M = 128), and the operands that come
-from shared memory need one cycle per 128 bytes; the interval is the larger of the two. It fits the
-public B200 table of SemiAnalysisAI/microbench-blackwell exactly for cta_group 1; for pairs with
-small N it is up to 4 cycles too low. Every dense instruction takes 32 bytes of K per row, so the
-element type does not matter.
+The tensor core needs N/2 cycles (N/4 when a pair shares M = 128), and shared memory needs one cycle
+per 128 bytes of operands; the interval between two mma is the larger of the two numbers. For
+cta_group 1 this rule fits the public B200 table of SemiAnalysisAI/microbench-blackwell exactly; for
+pairs with small N it is up to 4 cycles too low. Every dense instruction takes 32 bytes of K per
+row, so the number of cycles does not depend on the element type.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ def operand_bytes(m: int, n: int, *, a_in_tmem: bool, cta_group: int = 1) -> int
 
 
 def mma_cycles(m: int, n: int, *, a_in_tmem: bool, cta_group: int = 1) -> int:
-    """Issue interval in cycles of one instruction; `m`, `n` are those of the whole pair."""
+    """Interval in cycles between the issue of one mma and the next; `m` and `n` are those of the
+    whole pair.
+    """
     if (cta_group, m) not in ((1, 64), (1, 128), (2, 128), (2, 256)):
         raise TmemError(
             "M",

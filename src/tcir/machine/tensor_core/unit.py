@@ -28,8 +28,9 @@ from tcir.machine.tmem.places import A_COLUMNS, cp_lanes, shift_source
 
 
 class TensorCore:
-    """The tcgen05 instructions of an agent. `mma`: see `Mma`; `mma_block_scale`: see
-    `BlockScale`."""
+    """The tcgen05 instructions of an agent. `mma` is described in `Mma`, `mma_block_scale` in
+    `BlockScale`.
+    """
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
@@ -41,7 +42,9 @@ class TensorCore:
     def instruction(
         self, bits: int, kind: str, *, cta_group: int = 1, ws: bool = False, site: object
     ) -> InstructionDescriptor:
-        """Decodes an instruction's descriptor with `decode_instruction`; errors name the site."""
+        """Decodes an instruction's descriptor with `decode_instruction`; an error names the site of
+        the instruction.
+        """
         try:
             return decode_instruction(bits, kind, cta_group=cta_group, ws=ws)
         except Refusal as refusal:
@@ -50,7 +53,9 @@ class TensorCore:
     def scaled_instruction(
         self, bits: int, kind: str, scales: int, *, cta_group: int = 1, site: object
     ) -> ScaledDescriptor:
-        """Decodes an instruction's descriptor with `decode_scaled`; errors name the site."""
+        """Decodes an instruction's descriptor with `decode_scaled`; an error names the site of the
+        instruction.
+        """
         try:
             return decode_scaled(bits, kind, scales, cta_group=cta_group)
         except Refusal as refusal:
@@ -69,10 +74,10 @@ class TensorCore:
         *,
         site: object,
     ) -> None:
-        """tcgen05.cp: copies a matrix, given by a descriptor or by the address of every byte [rows,
-        bytes].
+        """tcgen05.cp: copies a matrix that is given by a descriptor or by the address of every
+        byte, [rows, bytes].
 
-        decompress: source format with padded units; the copy expands every element to one byte
+        decompress: source format with padded units; the copy widens every element to one byte
         """
         if decompress is not None and decompress not in CP_FORMATS:
             allowed = ", ".join(CP_FORMATS)
@@ -145,7 +150,7 @@ class TensorCore:
     # --- shift -----------------------------------------------------------------------------------
 
     def shift(self, taddr: int, cta_group: int = 1, *, site: object) -> None:
-        """tcgen05.shift.down: 8 columns move one lane toward lane 0 (PTX ISA 9.7.16.9)."""
+        """tcgen05.shift.down: moves 8 columns one lane toward lane 0 (PTX ISA 9.7.16.9)."""
         ctas = self.agent.peers.group(cta_group, site)
         lane, column = taddr >> 16, taddr & 0xFFFF
         if lane % 32 or lane >= LANES:
@@ -177,11 +182,13 @@ class TensorCore:
     def commit(
         self, mbar: int, cta_mask: int | None = None, cta_group: int = 1, *, site: object
     ) -> None:
-        """tcgen05.commit: one arrival once every earlier operation of this thread is complete.
+        """tcgen05.commit: one arrival at an mbarrier once every earlier operation of this thread is
+        complete.
 
-        With ``cta_mask``, one arrival at the same offset in each CTA of the mask. It implies
-        tcgen05.fence::before_thread_sync. Operations of other threads that the pipe orders before
-        this thread's, as PTX ISA 9.7.16.6 promises, are complete as well.
+        With ``cta_mask``, there is one arrival at the same offset in each CTA of the mask. A commit
+        implies tcgen05.fence::before_thread_sync. At the arrival, operations of other threads that
+        the pipe orders before this thread's operations, as PTX ISA 9.7.16.6 promises, are also
+        complete.
         """
         ctas = self.agent.peers.group(cta_group, site)
         places = self.agent.peers.multicast(mbar, cta_mask, site)

@@ -1,7 +1,8 @@
 """The zero-column mask descriptor of ``tcgen05.mma.ws`` (PTX ISA 9.7.16.4.3).
 
-It makes columns of B zero whatever shared memory holds, and shifts B: D's column n is computed from
-B's column n + shift. The columns are split into 128 / M banks, each with its own start:
+The descriptor makes columns of B zero, whatever shared memory contains, and shifts B: column n of D
+is computed from column n + shift of B. The columns are divided into 128 / M banks, each with its
+own start:
 
     bits 8 i + 7 .. 8 i   start count of bank i: columns of its first span that are left out
     bit 32 + i            bank i starts with a span of zeros (1) or of B (0)
@@ -34,19 +35,23 @@ _TABLE = "PTX ISA 9.7.16.4.3, zero-column mask descriptor"
 class ZeroColumns:
     """A decoded zero-column mask.
 
-    kept: bool [N], the columns of D that are computed from B; shift: offset of B's columns.
+    kept: bool [N], the columns of D that are computed from B (the others are zero); shift: offset
+        that is added to a column number to get B's column.
     """
 
     kept: NDArray[np.bool_]
     shift: int
 
     def of(self, b: ElementAddresses) -> ElementAddresses:
-        """Returns the addresses of those of the N + shift rows of B that are read."""
+        """Returns the addresses of the rows of B that are read, from the addresses of all N + shift
+        rows.
+        """
         return ElementAddresses(b.addresses[self.shift :][self.kept], b.base)
 
     def spread(self, codes: NDArray[Any], missing: Missing) -> tuple[NDArray[Any], Missing]:
-        """Returns B [N, K], with zeros in the rows that were not read, and the undefined columns of
-        D."""
+        """Returns B [N, K], with zeros in the rows that were not read, and a mask of the undefined
+        columns of D.
+        """
         b = np.zeros((len(self.kept), codes.shape[1]), codes.dtype)
         b[self.kept] = codes
         if missing is None:

@@ -1,4 +1,6 @@
-"""The words that one tensor copy reads and writes, checked by direction (PTX ISA 9.7.9.27.1.1)."""
+"""The words that one tensor copy reads and writes; each direction has its own checks (PTX ISA
+9.7.9.27.1.1).
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,10 @@ _WIDE = {"im2col::w": "im2col_w", "im2col::w::128": "im2col_w128"}
 class TensorOperand:
     """The global-memory operand of a tensor copy: tensor map, coordinates, and load mode.
 
-    mode: as PTX spells it. im2col_offsets: im2col offsets, or wHalo and wOffset. map_at: global
-    address of the tensor map; None: a kernel parameter, which no kernel writes.
+    mode: name of the mode in PTX
+    im2col_offsets: im2col offsets, or wHalo and wOffset
+    map_at: global address of the tensor map; None: the map is a kernel parameter, which no kernel
+        writes
     """
 
     tensor_map: DecodedMap
@@ -46,7 +50,9 @@ class TensorOperand:
 
 @dataclass(frozen=True)
 class Box:
-    """Global address (-1: out of bounds) and shared address of each word, and the byte count."""
+    """The global address (-1: out of bounds) and the shared address of each word of a tensor copy,
+    and the number of bytes.
+    """
 
     fields: MapFields
     outside: Index
@@ -65,17 +71,20 @@ class Box:
 
     @cached_property
     def addresses(self) -> Index:
-        """Global addresses of the words inside; `outside` itself if no word is out of bounds."""
+        """Global addresses of the words inside the tensor, from which `inside` selects; the array
+        `outside` itself if no word is out of bounds.
+        """
         return self.outside if self.inside.all() else self.outside[self.inside]
 
     @property
     def size(self) -> int:
-        """Bytes inside the tensor."""
+        """Number of bytes inside the tensor."""
         return self.addresses.size * self.fields.piece_bytes
 
     def filled(self, words: Words) -> Words:
-        """Returns the words that a load writes: global words at `addresses`, and the fill value for
-        words out of bounds."""
+        """Returns the words that a load writes: the global words at `addresses`, and the fill value
+        for each word out of bounds.
+        """
         words = loaded(self.fields, words)
         if self.addresses is self.outside:
             return words

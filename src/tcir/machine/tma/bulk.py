@@ -1,8 +1,8 @@
 """cp.async.bulk without a tensor map, and bulk groups (PTX ISA 9.7.9.25.4).
 
-Moves contiguous bytes between global and shared memory; addresses and sizes are multiples of 16
-bytes. Copies to shared memory complete on an mbarrier, copies and reductions to global memory in
-bulk groups. All accesses use the async proxy.
+These operations move contiguous bytes between global and shared memory; addresses and sizes are
+multiples of 16 bytes. Copies to shared memory signal their completion on an mbarrier; copies and
+reductions to global memory complete in bulk groups. All accesses use the async proxy.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class BulkSource:
 
 
 class Bulk:
-    """An agent's bulk copies and reductions, and the groups in which those to global memory
-    complete.
+    """An agent's bulk copies and reductions, and the bulk groups in which operations on global
+    memory complete.
 
     An operation of a group records its reads under the component `reads` and its writes under
-    `writes`, both numbered `number`, and is passed to `launch`.
+    `writes`, both with the number `number`, and is passed to `launch`.
     """
 
     def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
@@ -58,7 +58,7 @@ class Bulk:
 
     @property
     def issued(self) -> int:
-        """Number of committed bulk groups, plus one if the open group is not empty."""
+        """Number of committed bulk groups, plus one if the open group contains an operation."""
         return len(self._groups) + bool(self._open)
 
     @property
@@ -79,9 +79,11 @@ class Bulk:
         self._open = []
 
     def wait(self, pending: int, read: bool = False, *, site: object) -> Blocking:
-        """cp.async.bulk.wait_group(.read): all but the last ``pending`` groups are complete.
+        """cp.async.bulk.wait_group(.read): waits until all groups except the last ``pending`` are
+        complete.
 
-        With ``read``, only the sources may be reused: the writes are not yet visible.
+        With ``read``, only the sources may be reused after the wait; the writes are not yet
+        visible.
         """
         self.agent.proceed(site)
         last = max(0, len(self._groups) - pending)
@@ -112,13 +114,13 @@ class Bulk:
         scope: str | None = None,
         site: object,
     ) -> None:
-        """Copies global (or shared) to shared memory; the bytes count toward the mbarrier's
-        tx-count.
+        """Copies from global (or shared) memory to shared memory; the bytes count toward the
+        mbarrier's tx-count.
 
-        cta_mask: multicasts data and signal to the same offsets in each CTA of the mask. ignore:
-        bytes at the start and end that may lie outside the source and become undefined. reduction:
-        combines with the old bytes instead of overwriting them. scope: scope of a relaxed copy or
-        reduction.
+        cta_mask: multicasts the data and the signal to the same offsets in each CTA of the mask.
+            ignore: number of bytes at the start and at the end that may be outside the source and
+            become undefined. reduction: combines the data with the old bytes instead of overwriting
+            them. scope: scope of a relaxed copy or reduction.
         """
         agent = self.agent
         space, nbytes = source.space, source.nbytes
@@ -196,8 +198,8 @@ class Bulk:
     ) -> None:
         """Copies `nbytes` from shared to global memory, in the open bulk group.
 
-        byte_mask: which bytes of every 16 are written. reduction: combines with the old bytes
-        instead of overwriting them. scope: scope of a relaxed copy or reduction.
+        byte_mask: selects the bytes of every 16 that are written. reduction: combines the data with
+            the old bytes instead of overwriting them. scope: scope of a relaxed copy or reduction.
         """
         agent = self.agent
         agent.proceed(site)
@@ -254,11 +256,11 @@ class Bulk:
     def destinations(
         self, target: int, mbar: int, cta_mask: int | None, cta_group: int, site: object
     ) -> list[tuple[CtaProtocol, Mbarrier]]:
-        """The CTAs that a load writes to, and the mbarrier that each one signals.
+        """The CTAs that a load writes to, each with the mbarrier that it signals.
 
-        That mbarrier is in the destination CTA. With .cta_group::2 it may be in the peer CTA, and
-        each destination signals the CTA of its pair whose rank has the parity of the CTA of
-        ``mbar`` (PTX ISA 9.7.9.27.1.2).
+        The mbarrier is in the destination CTA. With .cta_group::2 it may be in the other CTA of the
+        destination's pair: the mbarrier is then in the CTA of the pair whose rank has the same
+        parity as the rank of the CTA of ``mbar`` (PTX ISA 9.7.9.27.1.2).
         """
         ctas = [
             self.agent.peers.cta_of(to, site)

@@ -1,16 +1,16 @@
 """Decodes the 128 bytes into which the CUDA driver encodes a tensor map.
 
 NVIDIA does not publish the layout. It was inferred from maps that cuTensorMapEncodeTiled and
-cuTensorMapEncodeIm2col made on an H200 (driver 580), varying one argument at a time; they are in
-test/machine/tensor_maps.json. All fields are known except the codes of 4- and 6-bit types, of
-swizzles whose atom is not 16 bytes and of the im2col_w modes, all of which a Hopper rejects, and L2
-promotion (bits 17 and 18 of word 2), which was always 128 bytes.
+cuTensorMapEncodeIm2col made on an H200 (driver 580) while one argument at a time was varied; the
+maps are in test/machine/tensor_maps.json. Some codes are not known, because a Hopper rejects these
+maps: the codes of 4- and 6-bit types, of swizzles whose atom is not 16 bytes, and of the im2col_w
+modes. L2 promotion (bits 17 and 18 of word 2) was always 128 bytes. All other fields are known.
 
-The 32-bit words hold: 0 and 1 the address; 2 mode, rank, type, interleave, swizzle, fill; 3 to 6
+The 32-bit words contain: 0 and 1 the address; 2 mode, rank, type, interleave, swizzle, fill; 3 to 6
 the strides in units of 16 bytes, with bits 32 and up in word 7; 8 to 12 the dimensions minus one;
 13 the element strides minus one and the innermost extent of the box; 14 its other extents, or the
-corners; 15 pixels per column. The hardware's 64 bytes end here. Word 16 holds the bytes of a copy,
-word 18 the alignment of its tile in shared memory; the others are zero.
+corners; 15 pixels per column. The hardware reads only these 64 bytes. Word 16 contains the bytes of
+a copy, word 18 the alignment of its tile in shared memory; the other words are zero.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ _CORNER_BITS = {1: 16, 2: 8, 3: 5}
 
 
 def decode_driver(raw: bytes) -> DecodedMap:
-    """Returns the map that `raw` encodes; TensorMapError names a word that this decoding cannot
-    explain."""
+    """Returns the tensor map that `raw` encodes. Raises TensorMapError, which names a word that
+    this decoding cannot explain.
+    """
     require(len(raw) == MAP_BYTES, "tensor map", len(raw), f"{MAP_BYTES} bytes", "a CUtensorMap")
     words = struct.unpack("<32I", raw)
     head = words[2]

@@ -1,7 +1,7 @@
-"""The bytes that one TMA instruction moves in the im2col modes (terms: see `tensor_walk`).
+"""The bytes that one TMA instruction moves in the im2col modes (`tensor_walk` defines the terms).
 
-Base positions traverse the bounding box, W fastest, then H, D and N; the instruction's offsets (the
-filter tap) are added to each. The w modes traverse only W and N, and add halo pixels.
+Base positions traverse the bounding box, W fastest, then H, D and N. The instruction's offsets (the
+filter tap) are added to each base position. The w modes traverse only W and N, and add halo pixels.
 
 Sources: PTX ISA 5.5.4 (im2col), 5.5.5 (im2col::w and im2col::w::128), 5.5.6 (interleave).
 """
@@ -57,10 +57,10 @@ def _range(name: str, value: int, largest: int, reason: str) -> None:
 def im2col_elements(
     decoded: DecodedMap, coords: Sequence[int], offsets: Sequence[int]
 ) -> tuple[Index, Index]:
-    """(global byte addresses, shared byte offsets), int64 [words], in im2col mode.
+    """Returns (global byte addresses, shared byte offsets), int64 [words], for im2col mode.
 
-    `coords` (C, W(, H(, D)), N): the first channel and the first base position; interleaved: (W(,
-    H(, D)), C slice, N). `offsets`: W first, in elements, non-negative.
+    `coords` (C, W(, H(, D)), N): the first channel and the first base position; for an interleaved
+        tensor (W(, H(, D)), C slice, N). `offsets`: W first, in elements, non-negative.
     """
     f = decoded.fields
     check_mode(decoded, "im2col", coords, f.rank)
@@ -94,8 +94,9 @@ def wide_elements(
 ) -> tuple[Index, Index]:
     """Like `im2col_elements`, for the modes `.im2col::w` and `.im2col::w::128`.
 
-    `halo`: extra pixels after all others (w) or after every 32 (w::128). `offset` shifts the
-    bounding box and the start along W. `assumptions` decide what PTX leaves open.
+    `halo`: number of extra pixels, after all other pixels (w) or after every 32 pixels (w::128).
+        `offset` shifts the bounding box and the start along W. `assumptions` answer the questions
+        that PTX leaves open.
     """
     f = decoded.fields
     check_mode(decoded, f.mode if f.mode in HALO_MAX else "im2col_w", coords, f.rank)

@@ -1,4 +1,6 @@
-"""Fields of a tensor map within the driver's limits, and the map that the engine executes."""
+"""Fields of a tensor map that were checked against the driver's limits, and the map that the TMA
+engine executes.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from tcir.machine.tma.tensor_limits import check_address, check_fields
 
 @dataclass(frozen=True)
 class MapFields(Fields):
-    """`Fields` checked against the driver's limits; TensorMapError names field, range, reason."""
+    """`Fields` that were checked against the driver's limits. Raises TensorMapError, which names
+    the field, the allowed range and the reason.
+    """
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -18,7 +22,9 @@ class MapFields(Fields):
 
 @dataclass(frozen=True)
 class DecodedMap:
-    """A tensor map as the engine executes it: fields and the global byte address of element 0."""
+    """A tensor map in the form that the TMA engine executes: its fields, and the global byte
+    address of element 0.
+    """
 
     fields: MapFields
     address: int

@@ -1,9 +1,9 @@
 """The encoding of a tensor map in 128 bytes, and replacement of single fields.
 
-The encoding is our own. Like the hardware's, it lies in the first 64 bytes (`driver_encoding`):
-CuTe DSL kernels that change a map copy only these bytes. A checksum distinguishes it from other
-bytes. `decode` validates the fields; `replace` does not, because a map may be inconsistent between
-two replacements (PTX ISA 9.7.9.28, tensormap.replace).
+The encoding is tcir's own and not the hardware's (`driver_encoding`). Like the hardware's, it
+occupies the first 64 bytes, because CuTe DSL kernels that change a map copy only these bytes. A
+checksum distinguishes a map from other bytes. `decode` validates the fields; `replace` does not,
+because a map may be inconsistent between two replacements (PTX ISA 9.7.9.28, tensormap.replace).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _coordinates(corner: int, spatial: int) -> tuple[int, ...]:
 
 
 def encode(decoded: DecodedMap) -> bytes:
-    """The bytes of a tensor map."""
+    """The 128 bytes of a tensor map."""
     f = decoded.fields
     mode, atomicity = _SWIZZLES[f.swizzle]
     return _seal(
@@ -149,7 +149,9 @@ def _values(number: int) -> Values:
 
 @lru_cache(maxsize=256)
 def decode(raw: bytes) -> DecodedMap:
-    """Inverse of `encode`; TensorMapError on bytes that `encode` or `replace` did not produce."""
+    """Inverse of `encode`. Raises TensorMapError for bytes that neither `encode` nor `replace`
+    produced.
+    """
     v = _open(raw)
     one = {field: values[0] for field, values in v.items()}
     rank, mode = one["rank"] + 1, _MODES[one["mode"]]
@@ -186,12 +188,13 @@ def decode(raw: bytes) -> DecodedMap:
 
 
 def replace(raw: bytes, field: str, value: int, ordinal: int = 0) -> bytes:
-    """Returns the map with one field changed, as tensormap.replace.tile does it.
+    """Returns the map with one field changed, as tensormap.replace.tile does.
 
-    All-zero bytes are a tiled map whose fields are all zero: Triton's kernels build their maps from
-    them field by field. A field left at an illegal zero is rejected when the map is used. `rank`
-    takes the rank minus one; dimensions, boxes and strides are in the driver's units. An enumerated
-    field takes PTX's number. TensorMapError names a value out of range.
+    All-zero bytes are a tiled map whose fields are all zero; Triton's kernels start from such bytes
+    and set one field after the other. A field that is still at an illegal zero is rejected when the
+    map is used. For `rank` the value is the rank minus one; dimensions, boxes and strides are in
+    the driver's units. For an enumerated field the value is PTX's number. Raises TensorMapError,
+    which names a value out of range.
     """
     values = _open(raw) if any(raw[:USED_BYTES]) else _values(0)
     mode = _MODES[values["mode"][0]]

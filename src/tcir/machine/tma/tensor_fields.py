@@ -1,4 +1,4 @@
-"""The fields of a tensor map, and the values that follow from them."""
+"""The fields of a tensor map, and values that are computed from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcir.threads import cached_property
 
 @dataclass(frozen=True)
 class Fields:
-    """The fields of a tensor map except the address; `MapFields` validates them.
+    """The fields of a tensor map except the address, not validated; `MapFields` validates them.
 
     With an interleaved layout, dimension 0 is W (then H, D), dimension rank - 2 indexes channel
     slices, and one coordinate addresses a whole slice of 16 or 32 bytes.
@@ -41,18 +41,22 @@ class Fields:
 
     @cached_property
     def unit(self) -> Unit:
-        """The indivisible unit of a copy: an element, 2 or 16 packed ones, or a channel slice."""
+        """The indivisible unit of a copy: one element, 2 or 16 packed elements, or a channel
+        slice.
+        """
         size = SLICE[self.interleave]
         return Unit(1, size, size) if size else TYPES[self.dtype]
 
     @property
     def interleaved(self) -> bool:
-        """Whether dimension 0 is W and channels come in slices."""
+        """Whether the layout is interleaved, so that dimension 0 is W and channels are stored in
+        slices.
+        """
         return self.interleave != "NONE"
 
     @property
     def first_spatial(self) -> int:
-        """The dimension that is W."""
+        """The number of the dimension that is W."""
         return 0 if self.interleaved else 1
 
     @property
@@ -62,7 +66,9 @@ class Fields:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Units written per shared-memory dimension, innermost first, without halo pixels."""
+        """Number of units that a copy writes along each dimension in shared memory, innermost
+        first, without halo pixels.
+        """
         if self.mode != "tiled":
             pixels = 128 if self.mode == "im2col_w128" else self.pixels_per_column
             inner = 1 if self.interleaved else self.channels_per_pixel // self.unit.elements
@@ -77,21 +83,22 @@ class Fields:
 
     @cached_property
     def box_bytes(self) -> int:
-        """Bytes that one instruction writes and counts: the whole box, fill and padding included.
+        """Bytes that one instruction writes and counts on the mbarrier: the whole box, fill and
+        padding included.
 
-        Halo pixels of the w modes come on top.
+        Halo pixels of the w modes are not included.
         """
         return math.prod(self.counts) * self.unit.shared_bytes
 
     @cached_property
     def row_pitch(self) -> int:
-        """Bytes between rows in shared memory: at least the swizzle span."""
+        """Bytes from one row to the next in shared memory: at least the span of the swizzle."""
         packed = self.counts[0] * self.unit.shared_bytes
         return packed if self.interleaved else SWIZZLES[self.swizzle].span or packed
 
     @property
     def piece_bytes(self) -> int:
-        """Bytes of the words in which a traversal moves data."""
+        """Size in bytes of the words in which a traversal moves data."""
         return self.unit.piece
 
     def bounds(self, spatial: int) -> tuple[int, int]:

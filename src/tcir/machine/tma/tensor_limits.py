@@ -50,12 +50,12 @@ def _one_of(name: str, value: str, allowed: object, reason: str) -> None:
 
 
 def alignment(f: Fields) -> int:
-    """Alignment of the global address and the strides, in bytes."""
+    """Required alignment of the global address and of the strides, in bytes."""
     return 32 if f.interleave == "32B" or f.dtype in PADDED else ALIGNMENT
 
 
 def check_address(name: str, f: Fields, address: int) -> None:
-    """Checks alignment and range of a global address."""
+    """Checks the alignment and the range of a global address."""
     step = alignment(f)
     reason = f"the driver; {step} for this type and interleave"
     ok = 0 <= address < 1 << 64 and address % step == 0

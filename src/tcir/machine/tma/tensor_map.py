@@ -1,10 +1,10 @@
-"""Tensor maps of the TMA engine, as a caller builds them.
+"""Tensor maps of the TMA engine, in the form in which a caller builds them.
 
 A tensor map describes an array in global memory, innermost dimension first, and the box that one
-instruction moves. `TensorMap` is what a caller builds (the arguments of cuTensorMapEncodeTiled,
-cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide, with their limits: `tensor_limits`);
-`encode` gives the 128 bytes a kernel parameter holds (`tensor_encoding`); `decode` gives the
-`DecodedMap` that the machine executes (`map_fields`).
+instruction moves. A caller builds a `TensorMap` from the arguments of cuTensorMapEncodeTiled,
+cuTensorMapEncodeIm2col or cuTensorMapEncodeIm2colWide (with the limits of `tensor_limits`).
+`encode` returns the 128 bytes that a kernel parameter contains (`tensor_encoding`). `decode`
+returns the `DecodedMap` that the machine executes (`map_fields`).
 
 Sources: CUDA driver API 13.1, tensor map object management; PTX ISA 5.5 (tensors), 9.7.9.27
 (cp.async.bulk.tensor).
@@ -47,10 +47,10 @@ def _number(name: str, value: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class TensorMap:
-    """A tensor map over the buffer of `array`, from byte `offset_bytes`; bound to an address at
-    launch.
+    """A tensor map over the buffer of `array`, starting at byte `offset_bytes`. The launch assigns
+    the global address.
 
-    uninitialized: the kernel writes the buffer, and must not read its previous contents.
+    uninitialized: whether the kernel writes the buffer and must not read its previous contents.
     """
 
     array: NDArray[Any] = field(repr=False)
@@ -76,10 +76,10 @@ class TensorMap:
         oob_fill: str = "zero",
         offset_bytes: int = 0,
     ) -> TensorMap:
-        """Takes the arguments of cuTensorMapEncodeTiled: innermost dimension first, and strides in
-        bytes without the innermost.
+        """Builds a map from the arguments of cuTensorMapEncodeTiled: dimensions innermost first;
+        strides in bytes, without the innermost stride.
 
-        TensorMapError names the argument, what is allowed and why.
+        Raises TensorMapError, which names the argument, the allowed values and the reason.
         """
         return cls(
             array,
@@ -115,10 +115,10 @@ class TensorMap:
         oob_fill: str = "zero",
         offset_bytes: int = 0,
     ) -> TensorMap:
-        """Takes the arguments of cuTensorMapEncodeIm2col: dims C, W(, H(, D)), N; corners W(, H(,
-        D)).
+        """Builds a map from the arguments of cuTensorMapEncodeIm2col: dims C, W(, H(, D)), N;
+        corners W(, H(, D)).
 
-        TensorMapError names the argument, what is allowed and why.
+        Raises TensorMapError, which names the argument, the allowed values and the reason.
         """
         return cls(
             array,
@@ -157,10 +157,10 @@ class TensorMap:
         oob_fill: str = "zero",
         offset_bytes: int = 0,
     ) -> TensorMap:
-        """Takes the arguments of cuTensorMapEncodeIm2colWide; `mode` is "W" (.im2col::w) or "W128"
-        (.im2col::w::128).
+        """Builds a map from the arguments of cuTensorMapEncodeIm2colWide; `mode` is "W"
+        (.im2col::w) or "W128" (.im2col::w::128).
 
-        TensorMapError names the argument, what is allowed and why.
+        Raises TensorMapError, which names the argument, the allowed values and the reason.
         """
         return cls(
             array,
@@ -186,5 +186,5 @@ class TensorMap:
 
     @staticmethod
     def decode(raw: bytes) -> DecodedMap:
-        """Decodes 128 bytes; see the function `decode`."""
+        """Decodes 128 bytes to a tensor map, as the function `decode` of `tensor_encoding` does."""
         return decode(bytes(raw))

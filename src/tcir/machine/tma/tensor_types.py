@@ -1,7 +1,7 @@
 """Element types of tensor maps, and their sizes in global and shared memory.
 
-The packed types are copied in groups of 16 elements. Two of them are padded in shared memory, to 16
-bytes per group.
+Elements of the packed types (4 and 6 bits) are copied in groups of 16. Two of these types are
+padded in shared memory, to 16 bytes per group.
 
 Sources: CUDA driver API 13.1, CUtensorMapDataType; PTX ISA 5.5.1 (tensor types), 9.7.9.27.1.1.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Unit:
-    """The indivisible unit of a tensor copy: `elements` along dimension 0."""
+    """The indivisible unit of a tensor copy: `elements` adjacent elements along dimension 0."""
 
     elements: int
     global_bytes: int
@@ -22,8 +22,9 @@ class Unit:
 
     @property
     def piece(self) -> int:
-        """Bytes of the words that a unit is copied in: the largest of 1, 2, 4, 8 that divides its
-        size."""
+        """Size in bytes of the words in which a unit is copied: the largest of 1, 2, 4, 8 that
+        divides the size of the unit.
+        """
         return min(self.global_bytes & -self.global_bytes, 8)
 
     @property

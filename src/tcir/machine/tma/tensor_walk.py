@@ -1,15 +1,16 @@
-"""The bytes that one TMA instruction moves in the tile modes: global address, shared offset.
+"""The bytes that one TMA instruction moves in the tile modes: for each word, its global address and
+its shared offset.
 
-Pure functions of a `DecodedMap` and the instruction's coordinates. They enumerate words of
-`MapFields.piece_bytes` bytes (an element, or part of an indivisible unit) in shared-memory order,
-innermost first, rows `MapFields.row_pitch` bytes apart. A global address of -1 is out of bounds:
-loads fill it, stores skip it. The swizzle is not applied here: it acts on the absolute
-shared address, `swizzle_address(destination + offset, mode)`.
+The functions depend only on a `DecodedMap` and the instruction's coordinates. They enumerate words
+of `MapFields.piece_bytes` bytes (an element, or part of an indivisible unit) in shared-memory
+order, innermost first; rows are `MapFields.row_pitch` bytes apart. A global address of -1 is out of
+bounds: a load writes the fill value for it, a store skips it. The swizzle is not applied here,
+because it acts on the absolute shared address: `swizzle_address(destination + offset, mode)`.
 
-Sources: PTX ISA 5.5.3 (tiled mode, gather4 and scatter4), 5.5.6 (interleave). Undocumented,
-observed on an H200: the first coordinate must be a multiple of 16 bytes; with a swizzle, rows are
-one span apart even if they are shorter; an interleaved box has one channel slice, whatever its
-extent.
+Sources: PTX ISA 5.5.3 (tiled mode, gather4 and scatter4), 5.5.6 (interleave). Three rules are
+undocumented and were observed on an H200: the first coordinate must be a multiple of 16 bytes; with
+a swizzle, rows are one span apart even if they are shorter; an interleaved box has one channel
+slice, whatever its extent.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ OUTSIDE = -1
 
 @cache
 def shared_offsets(fields: MapFields, rows: int) -> Index:
-    """Shared byte offset of each word of `rows` rows, before swizzling."""
+    """Byte offset in shared memory of each word of `rows` rows, before swizzling."""
     unit = fields.unit
     starts = np.arange(fields.counts[0], dtype=np.int64) * unit.shared_bytes
     parts = np.arange(0, unit.global_bytes, unit.piece)
@@ -44,7 +45,7 @@ def shared_offsets(fields: MapFields, rows: int) -> Index:
 
 
 def words(units: Index, unit: Unit) -> Index:
-    """Global addresses of the words of the units at the given addresses."""
+    """Global addresses of all words of the units at the given addresses."""
     if unit.pieces == 1:
         return units
     parts = units[:, None] + np.arange(0, unit.global_bytes, unit.piece)
@@ -52,7 +53,7 @@ def words(units: Index, unit: Unit) -> Index:
 
 
 def check_mode(decoded: DecodedMap, mode: str, coords: Sequence[int], count: int) -> None:
-    """TensorMapError unless the map has this mode and takes this many coordinates."""
+    """Raises TensorMapError unless the map has this mode and needs this number of coordinates."""
     f = decoded.fields
     if f.mode != mode:
         raise TensorMapError(
@@ -65,7 +66,7 @@ def check_mode(decoded: DecodedMap, mode: str, coords: Sequence[int], count: int
 
 
 def first_unit(decoded: DecodedMap, coordinate: int) -> int:
-    """The unit along dimension 0 at a coordinate given in elements."""
+    """Number of the unit along dimension 0 that contains a coordinate given in elements."""
     f = decoded.fields
     if f.interleaved:
         return coordinate
@@ -109,9 +110,9 @@ def _box_units(fields: MapFields) -> Index:
 
 
 def tile_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, Index]:
-    """(global byte addresses, shared byte offsets), int64 [words], of a box in tile mode.
+    """Returns (global byte addresses, shared byte offsets), int64 [words], of a box in tile mode.
 
-    `coords` are in elements, innermost first, and may be negative or past the end.
+    `coords` are in elements, innermost first, and may be negative or past the end of the tensor.
     """
     f = decoded.fields
     check_mode(decoded, "tiled", coords, f.rank)
@@ -134,9 +135,9 @@ def tile_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, In
 
 
 def whole_boxes(decoded: DecodedMap, coords: Index) -> tuple[Index, NDArray[np.bool_]]:
-    """Returns the address of the first element of each box in tile mode, coords [boxes, rank], and
-    whether the box is legal and inside the tensor, so that the other addresses follow from the
-    first.
+    """Returns, for boxes in tile mode with coords [boxes, rank], the address of each box's first
+    element, and whether each box is legal and inside the tensor. If it is, the other addresses
+    follow from the first.
 
     The second result is all False for an interleaved tensor and for packed elements.
     """

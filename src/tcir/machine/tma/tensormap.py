@@ -1,14 +1,18 @@
-"""Tensor maps in global memory: field replacement and the fences of the tensormap proxy.
+"""Tensor maps in global memory: field replacement, and the fences of the tensormap proxy.
 
-TMA reads tensor maps through their own proxy. Between a write of the 128 bytes (st or
-tensormap.replace, both generic proxy) and a use, three things are required:
-`fence.proxy.tensormap::generic.release` by the writer (or `tensormap.cp_fenceproxy`, which copies
-and releases), synchronisation, and `fence.proxy.tensormap::generic.acquire` on the map's address by
-the user, or by another thread of its CTA that it synchronises with afterwards: the fence must be on
-the causality path from the writer to the user (PTX ISA 8.9, proxy-preserved base causality order,
-which treats the accesses of one thread block together). Triton's kernels acquire in one warp and
-use the map in two. Writes to global memory by the host, or by an earlier launch, also need the
-acquire (PTX ISA 8.9.4).
+TMA reads tensor maps through a proxy of their own. Three steps are required between a write of the
+128 bytes (st or tensormap.replace, both through the generic proxy) and a use of the map:
+
+1. The writer executes `fence.proxy.tensormap::generic.release`, or `tensormap.cp_fenceproxy`, which
+   copies and releases.
+2. Writer and user synchronise.
+3. The user executes `fence.proxy.tensormap::generic.acquire` on the map's address. Another thread
+   of its CTA may execute this fence instead, if the user synchronises with that thread afterwards:
+   the fence must be on the causality path from the writer to the user (PTX ISA 8.9, proxy-preserved
+   base causality order, which treats the accesses of one thread block together). Triton's kernels
+   acquire in one warp and use the map in two.
+
+Writes to global memory by the host, or by an earlier launch, also need the acquire (PTX ISA 8.9.4).
 
 Sources: PTX ISA 9.7.9.28 (tensormap.replace), 9.7.13.16 (tensormap.cp_fenceproxy), 9.7.13.4
 (membar, fence).
@@ -36,7 +40,7 @@ ACQUIRED = "acquired tensor map"
 
 
 class TensorMaps:
-    """tensormap.replace, tensormap.cp_fenceproxy, fence.proxy.tensormap::generic."""
+    """Executes tensormap.replace, tensormap.cp_fenceproxy and fence.proxy.tensormap::generic."""
 
     def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
         self.agent, self.memory = agent, memory
@@ -45,7 +49,7 @@ class TensorMaps:
     def replace(
         self, space: str, address: int, field: str, value: int, ordinal: int = 0, *, site: object
     ) -> None:
-        """tensormap.replace.tile: one field of the map in "shared" or "global" memory."""
+        """tensormap.replace.tile: replaces one field of a map in "shared" or "global" memory."""
         at = self._map_address(address, site)
         raw = self.memory.load(space, at, USED_BYTES, site=site).tobytes()
         try:
@@ -72,7 +76,7 @@ class TensorMaps:
         self.agent.lanes.step()
 
     def copy_release(self, target: int, source: int, *, site: object) -> None:
-        """tensormap.cp_fenceproxy: copies a map from shared to global memory and releases it.
+        """tensormap.cp_fenceproxy: copies a map from shared to global memory and releases the copy.
 
         Undefined bytes in the unused second half of the map are ignored.
         """
@@ -95,7 +99,9 @@ class TensorMaps:
         return np.array([address], np.int64)
 
     def read(self, address: int, *, site: object) -> bytes:
-        """Returns the used bytes of the map at a global address; `note` checks the ordering."""
+        """Returns the used bytes of the map at a global address, without checks of the ordering,
+        which `note` makes.
+        """
         buffer = self.machine.memory.find(address, address + MAP_BYTES, site)
         start = address - buffer.base
         where = slice(start, start + USED_BYTES)

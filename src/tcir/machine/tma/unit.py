@@ -28,7 +28,7 @@ Index = NDArray[np.int64]
 
 
 class Tma:
-    """cp.async.bulk.tensor; all accesses use the async proxy."""
+    """Executes cp.async.bulk.tensor; all accesses use the async proxy."""
 
     def __init__(
         self, agent: AgentProtocol, memory: Memory, bulk: Bulk, tensormap: TensorMaps
@@ -46,10 +46,11 @@ class Tma:
         cta_group: int = 1,
         site: object,
     ) -> None:
-        """cp.async.bulk.tensor, global -> shared; the bytes count toward the mbarrier at ``mbar``.
+        """cp.async.bulk.tensor from global to shared memory; the bytes count toward the mbarrier at
+        ``mbar``.
 
-        With ``cta_mask``, data and signal are multicast to the same offsets in each CTA of the
-        mask.
+        With ``cta_mask``, the data and the signal are multicast to the same offsets in each CTA of
+        the mask.
         """
         self.agent.proceed(site)
         _check_aligned(target, site)
@@ -93,7 +94,7 @@ class Tma:
         *,
         site: object,
     ) -> None:
-        """cp(.reduce).async.bulk.tensor, shared -> global, in the open bulk group."""
+        """cp(.reduce).async.bulk.tensor from shared to global memory, in the open bulk group."""
         self.agent.proceed(site)
         _check_aligned(source, site)
         source -= self.agent.peers.cta_of(source, site, own=True).window
@@ -142,7 +143,9 @@ class Tma:
         *,
         site: object,
     ) -> None:
-        """cp.async.bulk.prefetch.tensor: checked and counted; the L2 cache is not modelled."""
+        """cp.async.bulk.prefetch.tensor. It is checked and counted but has no effect, because the
+        L2 cache is not modelled.
+        """
         self.agent.proceed(site)
         load_box(tensor, 0, self.machine.assumptions, site)
         self.machine.counters.tma_prefetches += 1

@@ -1,7 +1,7 @@
-"""Arithmetic of TMA: tf32 rounding, fill, reductions, packing of 6-bit elements.
+"""Arithmetic of TMA: tf32 rounding, fill values, reductions, packing of 6-bit elements.
 
-PTX defines the operations of each type (9.7.9.27.1.3, cp.reduce.async.bulk.tensor); NaN patterns,
-subnormals and signed zeros, which it leaves open, are as observed on an H200.
+PTX defines the operations for each type (9.7.9.27.1.3, cp.reduce.async.bulk.tensor). It leaves open
+the patterns of NaN, subnormals and signed zeros; these are as observed on an H200.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def fill(fields: MapFields) -> int:
 
 
 def loaded(fields: MapFields, values: NDArray[Any]) -> NDArray[Any]:
-    """Words of global memory as they arrive in shared memory.
+    """Returns the words of global memory in the form in which they arrive in shared memory.
 
     Elements of a tf32 tensor are rounded to 10 fraction bits, ties to even; NaN becomes 0x7fffe000.
     Other types are copied bit for bit, including subnormals of f32_ftz.
@@ -68,7 +68,7 @@ def loaded(fields: MapFields, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_reduction(operation: str, fields: MapFields) -> None:
-    """TensorMapError unless the operation is defined for the element type."""
+    """Raises TensorMapError unless the reduction is defined for the element type."""
     allowed = REDUCTIONS[operation]
     if fields.dtype not in allowed or fields.interleaved:
         raise TensorMapError(
@@ -80,7 +80,7 @@ def check_reduction(operation: str, fields: MapFields) -> None:
 
 
 def reduced(operation: str, fields: MapFields, old: NDArray[Any], new: NDArray[Any]) -> Any:
-    """Words of global memory after a reduction with words of shared memory."""
+    """Returns words of global memory after a reduction with words of shared memory."""
     dtype = np.dtype(_DTYPES[fields.dtype])
     a, b = old.view(dtype), new.view(dtype)
     with np.errstate(all="ignore"):
@@ -137,8 +137,9 @@ def _flushed(x: Any) -> Any:
 
 
 def packed_low_bits(padded: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Packs uint8[n, 16], with six bits in the low bits of each, into uint8[n, 12], from bit 0
-    on."""
+    """Packs uint8 [n, 16], whose values are in the low six bits of each byte, into uint8 [n, 12],
+    from bit 0 on.
+    """
     six = (padded & 63).astype(np.uint32).reshape(len(padded), 4, 4)
     word = six[..., 0] | six[..., 1] << 6 | six[..., 2] << 12 | six[..., 3] << 18
     return word[..., None].view(np.uint8)[..., :3].reshape(len(padded), 12)
