@@ -23,10 +23,12 @@ FOLDERS = ("examples", "test/endtoend/layers")
 
 INTRO = """# Verdicts by program
 
-The last line of the report (every pass executed, and the PTX) of the programs of `examples/` and of
-`test/endtoend/layers/` (layers as PyTorch's importer writes them). An example is compiled as its
-head says, a layer by the pipeline `layers`; a file of several programs has a row for each.
-[tc-opt.md](tc-opt.md) explains the words. Written by `python test/verdicts.py`.
+The table has the last line of the report (every pass executed, and the PTX) for the programs of
+`examples/` and of `test/endtoend/layers/`, which are layers as PyTorch's importer writes them. An
+example is compiled with the options that its first comment names, and a layer by the pipeline
+`layers`. A file with several programs has a row for each.
+[tc-opt.md](tc-opt.md#what-the-verdict-covers) explains the words. `python test/verdicts.py` writes
+this page.
 
 """
 _PIPELINE = re.compile(r"--pipeline=('[^']*'|\S+)")

@@ -41,12 +41,12 @@ INTRO = """\
 
 # The `tc` dialect
 
-Ops, types and rules of the dialect between `linalg` and NVVM. Python-defined ops print in MLIR's
-generic form; `tc-opt --emit=pretty` prints a shorter one for reading. Section numbers are those of
-the PTX ISA 9.1. A rule whose source is `tc` is the dialect's own, not the hardware's. `{value}` in
-a message stands for what it fills in. Below a rule are changes to the example above it that break
-this rule, and the values of the message; the examples of rules about whole kernels are in
-`test/dialect/pairs`.
+The page lists the ops, types and rules of the dialect between `linalg` and NVVM. Ops that are
+defined in Python print in MLIR's generic form; `tc-opt --emit=pretty` prints a shorter form.
+Section numbers are those of the PTX ISA 9.1. A rule with the source `tc` is a rule of the dialect,
+not of the hardware. `{value}` stands for a value in a message. Below each rule are changes to the
+example above it that break the rule, with the values in the message; the examples of rules about
+whole kernels are in `test/dialect/pairs`.
 """
 
 

@@ -122,12 +122,13 @@ def rows() -> Iterator[IsaRow]:
 
 
 _LATER = """\
-PTX ISA 9.2 to 9.4 add instructions for sm_100a. Supported are `clmad`, bulk copies with
-`.ignore_oob`, `.weak` and `.relaxed`, `.multicast::cluster::16b`, `tcgen05.alloc.exclusive`, and
-`cvt` from fp8, fp6 and fp4 to `.bf16x2`. `multimem.st.async`, `multimem.red.async`, `fabric.*`,
-`mbarrier.check_layout`, `.layout` of mbarriers, `ld.proxy::readonly` and `ldmatrix.m8n16.s8.s4`
-assemble, have no rule and are reported as incomplete; so is `.s2f6x2` of `cvt` (9.1). `spcompress`,
-`spdecompress` and `applypriority.async.bulk` do not exist for sm_100a."""
+PTX ISA 9.2 to 9.4 add instructions for sm_100a. The simulated machine supports `clmad`, bulk copies
+with `.ignore_oob`, `.weak` and `.relaxed`, `.multicast::cluster::16b`, `tcgen05.alloc.exclusive`,
+and `cvt` from fp8, fp6 and fp4 to `.bf16x2`. It has no rule for `multimem.st.async`,
+`multimem.red.async`, `fabric.*`, `mbarrier.check_layout`, `.layout` of mbarriers,
+`ld.proxy::readonly`, `ldmatrix.m8n16.s8.s4` and (9.1) `.s2f6x2` of `cvt`: ptxas assembles these,
+but they are reported as incomplete. `spcompress`, `spdecompress` and `applypriority.async.bulk` do
+not exist for sm_100a."""
 
 _WORDS = {"runs": "runs", "refused": "rejected by name: ", "absent": "not for sm_100a: "}
 
@@ -140,9 +141,9 @@ def section_text() -> list[str]:
         "## The instructions of the PTX ISA 9.1, section by section",
         "",
         f"{count['runs']} instructions run, {count['refused']} are rejected by an error that names "
-        f"them, and {count['absent']} do not exist for sm_100a. *Runs* means: in the forms listed "
-        "below; other forms are reported as incomplete. The tests run a program with each of the "
-        "first, and show the error of each of the others.",
+        f"them, and {count['absent']} do not exist for sm_100a. An instruction *runs* in the forms "
+        "listed below; other forms are reported as incomplete. For each instruction that runs, a "
+        "test executes a program with it; for each of the others, a test shows its error.",
         "",
         "| section | instructions | |",
         "|---|---|---|",

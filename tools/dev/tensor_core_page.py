@@ -36,11 +36,11 @@ INTRO = """\
 
 # Tensor-core and TMA instructions, and their ops
 
-Every form of the instructions of PTX ISA 9.7.16 and 9.7.9.27, and what this compiler has for it: an
-op of `tc` (with the attributes that select the form), rules of its verifier, its execution on
-tiles, its lowering, and whether `run_ptx` executes the instruction. For a form without an op, the
-table has the reason. [ops.md](ops.md) has the ops, [ptx-coverage.md](ptx-coverage.md) the
-instructions.
+The tables list every form of the instructions of PTX ISA 9.7.16 and 9.7.9.27, and what this
+compiler has for it: an op of `tc` (with the attributes that select the form), rules of the op's
+verifier, its execution at the tile level, its lowering, and its execution as PTX by `run_ptx`. A
+form without an op has the reason instead. [ops.md](ops.md) describes the ops, and
+[ptx-coverage.md](ptx-coverage.md) the instructions.
 """
 
 _PROGRAM = f"""\

@@ -24,16 +24,16 @@ RWKV = {
 }  # fmt: skip
 HEAD = {"head_dim": 16}
 GROUPED = (
-    "its experts are an op of transformers, `grouped_mm_fallback`, left to PyTorch, which has it "
-    "not in f64: there is nothing to compare with"
+    "its experts are an op of transformers, `grouped_mm_fallback`, which is left to PyTorch. "
+    "PyTorch lacks this op in f64, so there is no result to compare with"
 )
 IN_PLACE = (
-    "its layers scale their own weights in place at the first call: refused, as kernels only read "
-    "their weights"
+    "rejected, because its layers scale their own weights in place at the first call, and "
+    "tcir's kernels only read weights"
 )
 GATHERED = (
-    "with the weights of the chosen experts gathered; sorting tokens by expert, as transformers "
-    "does by default, stays with PyTorch (above)"
+    "this variant gathers the weights of the chosen experts. By default transformers sorts the "
+    "tokens by expert, which is left to PyTorch (above)"
 )
 
 NETWORKS = [

@@ -51,7 +51,7 @@ def captioned() -> Arguments:
     return {**tokens(batch=8), **image(batch=8)()}
 
 
-BRANCH = "in f16 it asks whether all numbers are finite: `torch.export` takes no such branch"
+BRANCH = "in f16 it branches on whether all numbers are finite; `torch.export` cannot do that"
 _TWO = {"text_config": SMALL, "vision_config": PATCHES}
 NETWORKS = [
     shipped("T5", T5, translated),
