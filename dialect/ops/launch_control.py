@@ -13,8 +13,8 @@ class LaunchResponsesOp(
 ):
     """``count`` responses of cluster launch control in shared memory, 16 bytes each.
 
-    Once memory is planned, the attribute ``offset`` is their address (bytes, a multiple of 16; PTX
-    ISA 9.7.13.17).
+    Once memory is planned, the attribute ``offset`` is their address (bytes, a multiple of 16;
+    PTX ISA 9.7.13.17).
     """
 
     example = """

@@ -119,8 +119,9 @@ class OnlineMaxOp(Op, name="online_max", role="consumer"):
 
 class ExpFragmentOp(Op, name="exp_fragment", role="consumer"):
     """Computes ``2^((score - reference) * scale)`` of each element, as
-    `tcir.interp.online_softmax.exponents` defines it, by an fma and an ``ex2.approx.ftz.f32`` (PTX
-    ISA 9.7.3.21)."""
+    `tcir.interp.online_softmax.exponents` defines it, by an fma and an ``ex2.approx.ftz.f32``
+    (PTX ISA 9.7.3.21).
+    """
 
     example = (
         _ALIASES

@@ -241,9 +241,9 @@ class RowsDifferOp(Op, name="rows_differ", pure=True):
 
 
 class RowInverseSumOp(Op, name="row_inverse_sum", pure=True):
-    """Factor by which a row of results is multiplied: ``1 / total`` by ``rcp.approx.ftz.f32`` (PTX
-    ISA 9.7.3.13), or 1 if the total is NaN or 0, as in a row without keys. If ``times`` is present,
-    the factor is multiplied by it."""
+    """Factor by which a row of results is multiplied: ``1 / total`` by ``rcp.approx.ftz.f32``
+    (PTX ISA 9.7.3.13), or 1 if the total is NaN or 0, as in a row without keys. If ``times`` is
+    present, the factor is multiplied by it."""
 
     example = """
     func.func @example(%total: vector<32x1xf32>) {

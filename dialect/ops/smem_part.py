@@ -40,8 +40,8 @@ class SmemTransposedOp(Op, name="smem_transposed", pure=True):
 
     A K-major tile consists of columns that are one swizzle span of K wide. Read as an MN-major
     tile, they are columns that are one span of M or N wide, with a row for each k. So one product
-    can sum over the elements of a row of the tile, and another product can sum over its rows (PTX
-    ISA 9.7.15.5.1).
+    can sum over the elements of a row of the tile, and another product can sum over its rows
+    (PTX ISA 9.7.15.5.1).
     """
 
     example = """

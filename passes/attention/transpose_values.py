@@ -40,8 +40,8 @@ class TransposeValues(Pass):
         %w = linalg.transpose %s permutation = [0, 1, 3, 2]
         %o, %lse = "tc.attention"(%q, %k, %w) ({}) {…}
 
-    wgmma sums over the keys, and requires that dimension to be innermost in operands of 8 bits (PTX
-    ISA 9.7.15.5.1.2). The attention reads the copy in place. Values whose keys are already
+    wgmma sums over the keys, and requires that dimension to be innermost in operands of 8 bits
+    (PTX ISA 9.7.15.5.1.2). The attention reads the copy in place. Values whose keys are already
     innermost in memory, such as a view that transposes a cache, are not copied. On targets whose
     tensor core reads both dimension orders the pass does nothing. Preserves every value, bit for
     bit.

@@ -382,8 +382,9 @@ def shuffle_from(value: ir.Value, lane: ir.Value) -> ir.Value:
 
 def permute(a: ir.Value, b: ir.Value, selector: ir.Value) -> ir.Value:
     """Emits prmt: selects four bytes out of two words. Each byte is named by four bits of
-    `selector`; if the highest of these is set, the byte is replaced by copies of its sign bit (PTX
-    ISA 9.7.9.7)."""
+    `selector`; if the highest of these is set, the byte is replaced by copies of its sign bit
+    (PTX ISA 9.7.9.7).
+    """
     return asm(integer_type(32), "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [a, b, selector])
 
 
